@@ -1,0 +1,164 @@
+//! A directory of the machine as a file system of its own.
+
+use std::fs;
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::{DirEntry, FileKind, MAX_FILE_BYTES, Vfs, VfsError, clean};
+
+/// The files below a directory; no path, and no symbolic link, leads out of it.
+#[derive(Debug, Clone)]
+pub struct Disk {
+    /// The real, canonical path that `/` stands for.
+    root: Utf8PathBuf,
+}
+
+impl Disk {
+    /// Opens a directory as a root.
+    pub fn open(root: &Utf8Path) -> Result<Self, VfsError> {
+        let canonical = root
+            .canonicalize_utf8()
+            .map_err(|source| io_error(root, source))?;
+        if !canonical.is_dir() {
+            return Err(VfsError::NotDirectory(root.to_owned()));
+        }
+        Ok(Self { root: canonical })
+    }
+
+    /// The whole machine, for commands whose arguments are ordinary paths.
+    pub fn machine() -> Self {
+        Self { root: "/".into() }
+    }
+
+    /// The directory that `/` stands for.
+    pub fn root(&self) -> &Utf8Path {
+        &self.root
+    }
+
+    /// The real path of an existing file or directory, checked to lie below the root.
+    fn real(&self, path: &Utf8Path) -> Result<Utf8PathBuf, VfsError> {
+        let joined = self.join(path);
+        let real = joined
+            .canonicalize_utf8()
+            .map_err(|source| io_error(path, source))?;
+        if real.starts_with(&self.root) {
+            Ok(real)
+        } else {
+            Err(VfsError::BadLink(path.to_owned()))
+        }
+    }
+
+    fn join(&self, path: &Utf8Path) -> Utf8PathBuf {
+        let cleaned = clean(path);
+        self.root
+            .join(cleaned.strip_prefix("/").unwrap_or(&cleaned))
+    }
+}
+
+impl Vfs for Disk {
+    fn read(&self, path: &Utf8Path) -> Result<Vec<u8>, VfsError> {
+        let real = self.real(path)?;
+        let metadata = fs::metadata(&real).map_err(|source| io_error(path, source))?;
+        if metadata.is_dir() {
+            return Err(VfsError::IsDirectory(path.to_owned()));
+        }
+        if metadata.len() > MAX_FILE_BYTES {
+            return Err(VfsError::TooLarge(path.to_owned()));
+        }
+        fs::read(&real).map_err(|source| io_error(path, source))
+    }
+
+    fn list(&self, directory: &Utf8Path) -> Result<Vec<DirEntry>, VfsError> {
+        let real = self.real(directory)?;
+        if !real.is_dir() {
+            return Err(VfsError::NotDirectory(directory.to_owned()));
+        }
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(&real).map_err(|source| io_error(directory, source))? {
+            let entry = entry.map_err(|source| io_error(directory, source))?;
+            let name = entry.file_name().into_string();
+            let name = name.map_err(|_| VfsError::NotUtf8(directory.to_owned()))?;
+            let kind = entry
+                .file_type()
+                .map_err(|source| io_error(directory, source))?;
+            let is_symlink = kind.is_symlink();
+            let is_directory = if is_symlink {
+                real.join(&name).is_dir()
+            } else {
+                kind.is_dir()
+            };
+            entries.push(DirEntry {
+                name,
+                is_symlink,
+                is_directory,
+            });
+        }
+        entries.sort();
+        Ok(entries)
+    }
+
+    fn kind(&self, path: &Utf8Path) -> Result<Option<FileKind>, VfsError> {
+        match self.real(path) {
+            Ok(real) if real.is_dir() => Ok(Some(FileKind::Directory)),
+            Ok(_) => Ok(Some(FileKind::File)),
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn canonicalize(&self, path: &Utf8Path) -> Result<Utf8PathBuf, VfsError> {
+        let real = self.real(path)?;
+        let inside = real.strip_prefix(&self.root).unwrap_or(&real);
+        Ok(Utf8Path::new("/").join(inside))
+    }
+}
+
+/// `ELOOP`: the standard library's name for it is not stable yet.
+const TOO_MANY_LINKS: i32 = 40;
+
+fn io_error(path: &Utf8Path, source: io::Error) -> VfsError {
+    let path = path.to_owned();
+    match source.kind() {
+        io::ErrorKind::NotFound => VfsError::NotFound(path),
+        io::ErrorKind::NotADirectory => VfsError::NotDirectory(path),
+        _ if source.raw_os_error() == Some(TOO_MANY_LINKS) => VfsError::BadLink(path),
+        _ => VfsError::Io { path, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_out_of_the_root_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        fs::create_dir(root.join("in")).unwrap();
+        fs::write(root.join("secret"), "x").unwrap();
+        std::os::unix::fs::symlink(root.join("secret"), root.join("in/link")).unwrap();
+        let disk = Disk::open(&root.join("in")).unwrap();
+        assert!(matches!(
+            disk.read("/link".into()),
+            Err(VfsError::BadLink(_))
+        ));
+        assert!(matches!(
+            disk.read("/../secret".into()),
+            Err(VfsError::NotFound(_))
+        ));
+    }
+
+    #[test]
+    fn links_inside_the_root_are_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        fs::create_dir(root.join("real")).unwrap();
+        fs::write(root.join("real/a"), "x").unwrap();
+        std::os::unix::fs::symlink("real", root.join("alias")).unwrap();
+        let disk = Disk::open(root).unwrap();
+        assert_eq!(disk.read("/alias/a".into()).unwrap(), b"x");
+        assert_eq!(disk.canonicalize("/alias/a".into()).unwrap(), "/real/a");
+        assert!(disk.list("/".into()).unwrap()[0].is_symlink);
+    }
+}
