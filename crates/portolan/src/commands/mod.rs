@@ -1,0 +1,22 @@
+//! One file per command: its arguments, and a function that calls a library and prints.
+
+pub(crate) mod completions;
+pub(crate) mod man;
+pub(crate) mod version;
+
+use crate::cli::Command;
+use crate::error::CommandError;
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+
+/// How every command ends.
+pub(crate) type CommandResult = Result<ExitStatus, CommandError>;
+
+/// Runs the command that was asked for.
+pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
+    match command {
+        Command::Completions(args) => completions::completions(&args, printer),
+        Command::Man(args) => man::man(&args, printer),
+        Command::Version(args) => version::version(&args, printer),
+    }
+}

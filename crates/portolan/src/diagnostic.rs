@@ -1,0 +1,147 @@
+//! A message about a place in a file, drawn with the line it speaks of.
+//!
+//! Libraries report positions as numbers; this module fetches the line and lets `annotate-snippets` draw it.
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+/// How grave a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Severity {
+    /// It must be mended.
+    Error,
+    /// It is odd, but the work went on.
+    Warning,
+}
+
+/// A place in a text the user can open.
+#[derive(Debug, Clone)]
+pub(crate) struct Place<'a> {
+    /// The file's name as the user wrote it, or `<stdin>`.
+    pub(crate) file: &'a str,
+    /// The whole text of the file.
+    pub(crate) text: &'a str,
+    /// The line, from 1; 0 when it is not known.
+    pub(crate) line: usize,
+    /// The column in characters, from 1; 0 when it is not known.
+    pub(crate) column: usize,
+}
+
+/// One message with its place and advice.
+#[derive(Debug, Clone)]
+pub(crate) struct Diagnostic<'a> {
+    pub(crate) severity: Severity,
+    pub(crate) message: String,
+    pub(crate) place: Option<Place<'a>>,
+    pub(crate) hints: Vec<String>,
+}
+
+impl Diagnostic<'_> {
+    /// Draws the message; with colour codes when `styled`.
+    pub(crate) fn render(&self, styled: bool) -> String {
+        let renderer = if styled {
+            Renderer::styled()
+        } else {
+            Renderer::plain()
+        };
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        let title = level.primary_title(self.message.as_str());
+        let group = match &self.place {
+            Some(place) => title.element(place.snippet()),
+            None => annotate_snippets::Group::with_title(title),
+        };
+        let mut drawn = renderer.decor_style(DecorStyle::Unicode).render(&[group]);
+        for hint in &self.hints {
+            drawn.push_str("\nhint: ");
+            drawn.push_str(hint);
+        }
+        drawn
+    }
+}
+
+/// The most characters of a line that are drawn: minified files have lines of megabytes.
+const MAX_LINE_CHARS: usize = 400;
+
+impl<'a> Place<'a> {
+    fn snippet(&self) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+        let line = self
+            .text
+            .split('\n')
+            .nth(self.line.saturating_sub(1))
+            .unwrap_or_default();
+        let line = clip(line.trim_end_matches('\r'));
+        let start = line
+            .char_indices()
+            .nth(self.column.saturating_sub(1))
+            .map_or(line.len(), |(at, _)| at);
+        let end = line[start..]
+            .chars()
+            .next()
+            .map_or(start, |c| start + c.len_utf8());
+        Snippet::source(line)
+            .path(self.file)
+            .line_start(self.line.max(1))
+            .annotation(AnnotationKind::Primary.span(start..end))
+    }
+}
+
+fn clip(line: &str) -> &str {
+    line.char_indices()
+        .nth(MAX_LINE_CHARS)
+        .map_or(line, |(end, _)| &line[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_and_the_place_in_it_are_drawn() {
+        let place = Place {
+            file: "a.yaml",
+            text: "a: 1\nb: [\n",
+            line: 2,
+            column: 4,
+        };
+        let diagnostic = Diagnostic {
+            severity: Severity::Error,
+            message: "did not find the end of the list".into(),
+            place: Some(place),
+            hints: vec!["close it with `]`".into()],
+        };
+        insta::assert_snapshot!(diagnostic.render(false), @r"
+        error: did not find the end of the list
+          ╭▸ a.yaml:2:4
+          │
+        2 │ b: [
+          ╰╴   ━
+        hint: close it with `]`
+        ");
+    }
+
+    #[test]
+    fn a_place_beyond_the_text_is_drawn_at_its_end() {
+        let place = Place {
+            file: "a.yaml",
+            text: "é",
+            line: 7,
+            column: 9,
+        };
+        let diagnostic = Diagnostic {
+            severity: Severity::Warning,
+            message: "odd".into(),
+            place: Some(place),
+            hints: vec![],
+        };
+        insta::assert_snapshot!(diagnostic.render(false), @r"
+        warning: odd
+          ╭▸ a.yaml:7:1
+          │
+        7 │
+          ╰╴━
+        ");
+    }
+}

@@ -1,0 +1,58 @@
+//! The one error a command returns when it could not do its work.
+
+use std::fmt;
+
+/// Whose move it is when a command cannot go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorKind {
+    /// The arguments or the files they name are wrong.
+    User,
+    /// Portolan itself is wrong, or the machine failed it.
+    Internal,
+}
+
+/// Why a command could not do its work, with advice.
+#[derive(Debug)]
+pub(crate) struct CommandError {
+    pub(crate) kind: ErrorKind,
+    pub(crate) source: anyhow::Error,
+    pub(crate) hints: Vec<String>,
+}
+
+impl CommandError {
+    /// The arguments or the files they name are wrong.
+    pub(crate) fn user(source: impl Into<anyhow::Error>) -> Self {
+        Self {
+            kind: ErrorKind::User,
+            source: source.into(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// The arguments are wrong in a way that one sentence says.
+    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+        Self::user(anyhow::anyhow!("{message}"))
+    }
+
+    /// Adds a line of advice.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Whether the other end of the output went away, which is no failure of ours.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        let cause = self.source.downcast_ref::<std::io::Error>();
+        cause.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl From<std::io::Error> for CommandError {
+    fn from(error: std::io::Error) -> Self {
+        Self {
+            kind: ErrorKind::Internal,
+            source: error.into(),
+            hints: Vec::new(),
+        }
+    }
+}

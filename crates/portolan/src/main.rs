@@ -1,0 +1,44 @@
+//! The `portolan` binary: reads the command line, calls one command, prints its answer and exits.
+//!
+//! ```text
+//! arguments ──cli──▶ command ──library──▶ answer ──Printer──▶ stdout, stderr, exit code
+//! ```
+//!
+//! There is no logic here: a command parses arguments, calls one function of a library crate and prints.
+
+mod cli;
+mod commands;
+mod diagnostic;
+mod error;
+mod exit;
+mod printer;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::Cli;
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => return usage_exit(&usage),
+    };
+    let printer = Printer::new(cli.output);
+    let status = commands::run(cli.command, &printer).unwrap_or_else(|error| printer.error(&error));
+    printer.finish(status).into()
+}
+
+/// Prints what clap has to say: help goes to stdout with success, a usage error to stderr with 2.
+fn usage_exit(usage: &clap::Error) -> ExitCode {
+    let status = if usage.use_stderr() {
+        ExitStatus::Failure
+    } else {
+        ExitStatus::Clean
+    };
+    // A closed pipe is the reader's choice; there is nobody left to tell.
+    let _ = usage.print();
+    status.into()
+}

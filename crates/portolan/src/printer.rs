@@ -1,0 +1,116 @@
+//! The only place that writes to the terminal: data to stdout, everything else to stderr.
+
+use std::io::{self, IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+use clap::ColorChoice;
+
+use crate::diagnostic::Diagnostic;
+use crate::error::{CommandError, ErrorKind};
+use crate::exit::ExitStatus;
+
+/// How much is said, and whether in colour.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct OutputOptions {
+    /// Say more: once for what is done, twice for why
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
+    pub(crate) verbose: u8,
+
+    /// Say nothing but the answer and errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+
+    /// Use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorChoice,
+}
+
+/// Owns stdout and stderr.
+pub(crate) struct Printer {
+    options: OutputOptions,
+    /// Whether stderr shows colour; decided once.
+    styled: bool,
+}
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+
+impl Printer {
+    /// A printer for this process's streams.
+    pub(crate) fn new(options: OutputOptions) -> Self {
+        Self {
+            options,
+            styled: shows_colour(options.color, io::stderr().is_terminal()),
+        }
+    }
+
+    /// Writes data to stdout as it is.
+    pub(crate) fn data(&self, bytes: impl AsRef<[u8]>) -> Result<(), CommandError> {
+        Ok(io::stdout().lock().write_all(bytes.as_ref())?)
+    }
+
+    /// Says that something is odd, though the work goes on.
+    pub(crate) fn warning(&self, message: &str) {
+        if !self.options.quiet {
+            self.say(&format!("{}: {message}", self.paint(WARNING, "warning")));
+        }
+    }
+
+    /// Draws a message about a place in a file.
+    pub(crate) fn diagnostic(&self, diagnostic: &Diagnostic<'_>) {
+        self.say(&diagnostic.render(self.styled));
+    }
+
+    /// Tells why a command could not do its work, causes and advice included.
+    pub(crate) fn error(&self, error: &CommandError) -> ExitStatus {
+        if error.is_broken_pipe() {
+            return ExitStatus::Clean;
+        }
+        let mut text = format!("{}: {}", self.paint(ERROR, "error"), error.source);
+        for cause in error.source.chain().skip(1) {
+            text.push_str(&format!("\n  because: {cause}"));
+        }
+        for hint in &error.hints {
+            text.push_str(&format!("\n{}: {hint}", self.paint(HINT, "hint")));
+        }
+        if error.kind == ErrorKind::Internal {
+            text.push_str("\nthis is not your mistake; please report it with the command you ran");
+        }
+        self.say(&text);
+        ExitStatus::Failure
+    }
+
+    /// Flushes what is left; the last word on the exit status.
+    pub(crate) fn finish(&self, status: ExitStatus) -> ExitStatus {
+        match io::stdout().lock().flush() {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                self.error(&CommandError::from(error))
+            }
+            _ => status,
+        }
+    }
+
+    fn say(&self, text: &str) {
+        // When stderr is gone there is nobody left to tell.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    fn paint(&self, style: Style, text: &str) -> String {
+        if self.styled {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+fn shows_colour(choice: ColorChoice, terminal: bool) -> bool {
+    match choice {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => {
+            terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The frame of the command line: help, usage errors, exit codes, completions and manual pages.
+
+mod portolan;
+
+use portolan::portolan;
+
+#[test]
+fn no_command_shows_the_help_and_fails() {
+    let answer = portolan(&[]);
+    assert_eq!(answer.code, 2);
+    assert!(
+        answer.stderr.contains("Usage: portolan"),
+        "{}",
+        answer.stderr
+    );
+}
+
+#[test]
+fn an_unknown_command_suggests_the_nearest() {
+    insta::assert_snapshot!(portolan(&["versoin"]), @r"
+    exit 2
+    --- stderr
+    error: unrecognized subcommand 'versoin'
+
+      tip: a similar subcommand exists: 'version'
+
+    Usage: portolan [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn the_version_is_data_on_stdout() {
+    let answer = portolan(&["version"]);
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
+    assert_eq!(
+        answer.stdout,
+        format!("portolan {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn completions_name_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let answer = portolan(&["completions", shell]);
+        assert_eq!(answer.code, 0);
+        assert!(answer.stdout.contains("completions"), "{shell}");
+    }
+}
+
+#[test]
+fn manual_pages_are_written_one_per_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("man1");
+    let answer = portolan(&["man", "--dir", target.to_str().unwrap()]);
+    assert_eq!(answer.code, 0, "{answer}");
+    assert!(target.join("portolan.1").is_file());
+    assert!(target.join("portolan-completions.1").is_file());
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_named() {
+    let answer = portolan(&["man", "--dir", "/dev/null/man"]);
+    assert_eq!(answer.code, 2);
+    insta::assert_snapshot!(answer.stderr, @r"
+    error: cannot write manual pages to `/dev/null/man`
+      because: Not a directory (os error 20)
+    ");
+}
+
+#[test]
+fn output_is_plain_when_piped_and_coloured_on_request() {
+    assert!(
+        !portolan(&["man", "--dir", "/dev/null/man"])
+            .stderr
+            .contains('\u{1b}')
+    );
+    assert!(
+        portolan(&["man", "--dir", "/dev/null/man", "--color", "always"])
+            .stderr
+            .contains('\u{1b}')
+    );
+}
