@@ -1,0 +1,228 @@
+//! Functions that templates call, with what Go's reflection knows of them.
+//!
+//! A [`Function`] declares its parameters once; the executor checks and converts arguments by that declaration and
+//! words the errors as Go does, so that a function body may take its arguments' types for granted ([`Args`]).
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use crate::host::Host;
+use crate::limits::Limits;
+use crate::object::Signature;
+use crate::value::{List, Map, Value};
+
+/// What a function body is.
+pub type NativeFn = fn(&mut Ctx<'_>, Args<'_>) -> Result<Value, FuncError>;
+
+/// A function as templates see it.
+#[derive(Clone, Copy)]
+pub struct Function {
+    /// The name templates call it by.
+    pub name: &'static str,
+    /// What it takes.
+    pub signature: Signature,
+    /// What it does.
+    pub call: NativeFn,
+}
+
+/// The type of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Param {
+    /// `interface {}`: anything, nil included.
+    Any,
+    /// `reflect.Value`: anything, and as the last argument of a pipeline also nil.
+    Value,
+    /// `string`
+    Str,
+    /// `bool`
+    Bool,
+    /// `int`
+    Int,
+    /// `int64`
+    Int64,
+    /// `uint32`
+    Uint32,
+    /// `float64`
+    Float,
+    /// `[]byte`
+    Bytes,
+    /// `[]interface {}`
+    List,
+    /// `[]string`
+    Strings,
+    /// `map[string]interface {}`; named map types do not pass.
+    Map,
+    /// The Go type of host objects of that name, such as `time.Time`.
+    Object(&'static str),
+}
+
+/// What a function body may use beside its arguments.
+pub struct Ctx<'h> {
+    /// The outside world: clock, randomness, cluster, names.
+    pub host: &'h mut dyn Host,
+    /// What a template may use up.
+    pub limits: &'h Limits,
+}
+
+/// The arguments of a call; they fit the function's signature.
+#[derive(Clone, Copy)]
+pub struct Args<'a>(&'a [Value]);
+
+/// Why a function failed; the executor adds `error calling NAME: ` and the place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct FuncError {
+    pub(crate) message: Cow<'static, str>,
+    /// The chart's author wrote this message (`fail`, `required`): shown without the engine's words around it.
+    pub(crate) authored: bool,
+}
+
+// === impl Function ===
+
+impl Function {
+    /// A function of fixed parameters.
+    pub const fn new(name: &'static str, params: &'static [Param], call: NativeFn) -> Self {
+        Self {
+            name,
+            signature: Signature::new(params),
+            call,
+        }
+    }
+
+    /// A function that takes any number of further arguments.
+    pub const fn variadic(
+        name: &'static str,
+        params: &'static [Param],
+        rest: Param,
+        call: NativeFn,
+    ) -> Self {
+        Self {
+            name,
+            signature: Signature::variadic(params, rest),
+            call,
+        }
+    }
+}
+
+// === impl Param ===
+
+impl Param {
+    /// The Go type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "interface {}",
+            Self::Value => "reflect.Value",
+            Self::Str => "string",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Int64 => "int64",
+            Self::Uint32 => "uint32",
+            Self::Float => "float64",
+            Self::Bytes => "[]uint8",
+            Self::List => "[]interface {}",
+            Self::Strings => "[]string",
+            Self::Map => "map[string]interface {}",
+            Self::Object(name) => name,
+        }
+    }
+}
+
+// === impl FuncError ===
+
+impl FuncError {
+    /// An error with a message.
+    pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            message: message.into(),
+            authored: false,
+        }
+    }
+
+    /// A message of the chart's author.
+    pub(crate) fn authored(message: &str) -> Self {
+        Self {
+            message: message.to_owned().into(),
+            authored: true,
+        }
+    }
+}
+
+// === impl Args ===
+
+impl<'a> Args<'a> {
+    /// These values; they must fit the signature of the function that gets them.
+    pub fn new(values: &'a [Value]) -> Self {
+        Self(values)
+    }
+
+    /// All of them.
+    pub fn all(self) -> &'a [Value] {
+        self.0
+    }
+
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The argument at an index; nil beyond the last.
+    pub fn get(self, index: usize) -> &'a Value {
+        self.0.get(index).unwrap_or(&Value::Nil)
+    }
+
+    /// The arguments from an index on.
+    pub fn rest(self, from: usize) -> &'a [Value] {
+        self.0.get(from..).unwrap_or_default()
+    }
+
+    /// A string. One that is not UTF-8 has U+FFFD in place of the bad bytes: see [`Args::bytes`].
+    pub fn str(self, index: usize) -> Cow<'a, str> {
+        match self.get(index) {
+            Value::Str(text) => Cow::Borrowed(text.as_str()),
+            Value::RawStr(bytes) => String::from_utf8_lossy(bytes),
+            _ => Cow::Borrowed(""),
+        }
+    }
+
+    /// The bytes of a string or `[]byte`.
+    pub fn bytes(self, index: usize) -> &'a [u8] {
+        self.get(index).as_bytes().unwrap_or_default()
+    }
+
+    /// An integer of any width.
+    pub fn int(self, index: usize) -> i64 {
+        match self.get(index) {
+            Value::Int(_, value) => *value,
+            Value::Uint(_, value) => *value as i64,
+            _ => 0,
+        }
+    }
+
+    /// A float.
+    pub fn float(self, index: usize) -> f64 {
+        match self.get(index) {
+            Value::Float(_, value) => *value,
+            _ => 0.0,
+        }
+    }
+
+    /// A bool.
+    pub fn bool(self, index: usize) -> bool {
+        matches!(self.get(index), Value::Bool(true))
+    }
+
+    /// A map; none for a nil map.
+    pub fn map(self, index: usize) -> Option<&'a Rc<Map>> {
+        self.get(index).as_map()
+    }
+
+    /// A list; none for a nil list.
+    pub fn list(self, index: usize) -> Option<&'a Rc<List>> {
+        self.get(index).as_list()
+    }
+}

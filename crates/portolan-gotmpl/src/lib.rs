@@ -1,0 +1,22 @@
+//! Go's `text/template` with the functions of sprig and Helm.
+//!
+//! A text is parsed once into programs (`lexer` → `parser` → `program`), which any number of threads may execute
+//! (`exec`) over [`Value`]s, data with Go's kinds. Functions live in tables ([`functions`]) and say once what Go's
+//! reflection must know of them ([`Function`]); what a template may ask of the outside world comes through [`Host`].
+
+#![warn(missing_docs)]
+
+mod value;
+
+mod function;
+pub mod functions;
+mod host;
+mod limits;
+mod object;
+
+pub use function::{Args, Ctx, FuncError, Function, NativeFn, Param};
+pub use host::{Host, LookupQuery, Seeded};
+pub use limits::Limits;
+pub use object::{Kind, Object, Signature};
+pub use portolan_yaml::Text;
+pub use value::{ElementType, FloatKind, IntKind, List, MAX_DEPTH, Map, MapType, UintKind, Value};

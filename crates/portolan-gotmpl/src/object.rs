@@ -1,0 +1,136 @@
+//! Host objects: what Go code hands to a template that is neither plain data nor a function.
+
+use std::any::Any;
+use std::borrow::Cow;
+
+use crate::function::{Args, Ctx, FuncError, Param};
+use crate::value::Value;
+
+/// Go's kinds of values, as `reflect` names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are Go's")]
+pub enum Kind {
+    Invalid,
+    Bool,
+    Int,
+    Int32,
+    Int64,
+    Uint,
+    Uint8,
+    Uint32,
+    Uint64,
+    Float32,
+    Float64,
+    Complex128,
+    String,
+    Slice,
+    Map,
+    Ptr,
+    Struct,
+    Func,
+}
+
+/// A Go value with fields or methods: `.Files`, `.Capabilities`, a time, a version.
+pub trait Object: Any {
+    /// Its Go type as `%T` prints it.
+    fn type_name(&self) -> Cow<'static, str>;
+
+    /// Its kind.
+    fn kind(&self) -> Kind {
+        Kind::Struct
+    }
+
+    /// The value of an exported field.
+    fn field(&self, name: &str) -> Option<Value> {
+        let _ = name;
+        None
+    }
+
+    /// The parameters of a method; none when there is no such method.
+    fn method(&self, name: &str) -> Option<Signature> {
+        let _ = name;
+        None
+    }
+
+    /// Calls a method that [`Object::method`] knows; the arguments fit its signature.
+    fn call(&self, ctx: &mut Ctx<'_>, name: &str, args: Args<'_>) -> Result<Value, FuncError> {
+        let _ = (ctx, args);
+        Err(FuncError::new(format!("no method {name}")))
+    }
+
+    /// What `%v` and a bare action print.
+    fn print(&self, out: &mut String);
+
+    /// Whether `if` takes it; Go takes every struct.
+    fn truth(&self) -> bool {
+        self.data().is_none_or(|data| data.truth())
+    }
+
+    /// The plain data behind a named slice, map or struct: what `range`, `len`, `index` and `toYaml` see.
+    fn data(&self) -> Option<Value> {
+        None
+    }
+}
+
+/// What a function takes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Signature {
+    /// The fixed parameters.
+    pub params: &'static [Param],
+    /// The type of the remaining arguments, when there may be more.
+    pub variadic: Option<Param>,
+}
+
+impl Signature {
+    /// A function without parameters.
+    pub const NONE: Self = Self::new(&[]);
+
+    /// A function of fixed parameters.
+    pub const fn new(params: &'static [Param]) -> Self {
+        Self {
+            params,
+            variadic: None,
+        }
+    }
+
+    /// A function that takes any number of further arguments of a type.
+    pub const fn variadic(params: &'static [Param], rest: Param) -> Self {
+        Self {
+            params,
+            variadic: Some(rest),
+        }
+    }
+}
+
+impl dyn Object {
+    /// For downcasts.
+    pub fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Kind {
+    /// The kind's name, as `kindOf` prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Int32 => "int32",
+            Self::Int64 => "int64",
+            Self::Uint => "uint",
+            Self::Uint8 => "uint8",
+            Self::Uint32 => "uint32",
+            Self::Uint64 => "uint64",
+            Self::Float32 => "float32",
+            Self::Float64 => "float64",
+            Self::Complex128 => "complex128",
+            Self::String => "string",
+            Self::Slice => "slice",
+            Self::Map => "map",
+            Self::Ptr => "ptr",
+            Self::Struct => "struct",
+            Self::Func => "func",
+        }
+    }
+}
