@@ -1,0 +1,59 @@
+//! Tasks of this repository: `cargo run -p xtask -- gen NAME [--check]` writes committed tables anew, or only says
+//! whether they are current.
+//!
+//! Each generator is one file here with a `generate()` that returns the text of one file of the repository.
+
+mod generator;
+mod go_module;
+mod served;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use generator::{Generator, Mode};
+
+/// Every generator by name.
+const GENERATORS: &[Generator] = &[Generator {
+    name: "served",
+    output: "crates/portolan-object/src/served/table.rs",
+    generate: served::generate,
+}];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &[String]) -> Result<()> {
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let (names, mode) = match words.as_slice() {
+        ["gen", names @ .., "--check"] => (names, Mode::Check),
+        ["gen", names @ ..] => (names, Mode::Write),
+        _ => bail!("usage: cargo run -p xtask -- gen [NAME…] [--check]"),
+    };
+    for name in names {
+        if !GENERATORS.iter().any(|generator| generator.name == *name) {
+            bail!("no generator is called `{name}`");
+        }
+    }
+    let chosen = |generator: &&Generator| names.is_empty() || names.contains(&generator.name);
+    for generator in GENERATORS.iter().filter(chosen) {
+        report(&generator.run(mode)?);
+    }
+    Ok(())
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "the tasks' only way to talk to a person"
+)]
+fn report(line: &str) {
+    eprintln!("{line}");
+}
