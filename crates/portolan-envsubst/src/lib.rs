@@ -1,0 +1,42 @@
+//! Shell-like variable substitution exactly as Flux's post-build substitution does it.
+//!
+//! ```text
+//! text ──parser──▶ pieces: text and `${…}` expressions ──expand──▶ text
+//! ```
+//!
+//! Only `${…}` is an expression; `$name` stays and `$$` becomes `$`. The grammar is that of `fluxcd/pkg/envsubst`, with
+//! the ways in which it differs from a shell: `:?` and `:+` act like `:-`, replacement patterns are literal, substrings
+//! count bytes.
+
+#![warn(missing_docs)]
+
+mod error;
+mod expand;
+mod glob;
+mod parser;
+
+pub use error::{Error, ErrorKind};
+pub use expand::{MAX_OUTPUT, MAX_WORK};
+pub use parser::MAX_DEPTH;
+
+/// Replaces every `${…}` of a text by what `lookup` answers.
+///
+/// A variable that `lookup` does not know is empty; with `strict` it is an error, unless the expression gives a default.
+///
+/// ```
+/// let lookup = |name: &str| (name == "cluster").then_some("harbour");
+/// let text = portolan_envsubst::substitute("${cluster}-${size:-small}", true, lookup)?;
+/// assert_eq!(text, "harbour-small");
+/// # Ok::<(), portolan_envsubst::Error>(())
+/// ```
+pub fn substitute<'v>(
+    input: &str,
+    strict: bool,
+    lookup: impl Fn(&str) -> Option<&'v str>,
+) -> Result<String, Error> {
+    if !input.contains(['$', '\0']) {
+        return Ok(input.to_owned());
+    }
+    let pieces = parser::parse(input)?;
+    expand::expand(&pieces, strict, &lookup)
+}
