@@ -98,10 +98,9 @@ impl Expander<'_, '_> {
         let second = arguments.get(1).map(Vec::as_slice);
         let bytes = value.as_bytes();
         let result = match operator {
-            Operator::Value => bytes.to_vec(),
             Operator::Length => value.len().to_string().into_bytes(),
             Operator::Default if value.is_empty() => arguments.concat(),
-            Operator::Default => bytes.to_vec(),
+            Operator::Value | Operator::Default => bytes.to_vec(),
             Operator::Substring => substring(bytes, first, second).to_vec(),
             Operator::Lower => value.chars().map(lower).collect::<String>().into_bytes(),
             Operator::Upper => value.chars().map(upper).collect::<String>().into_bytes(),

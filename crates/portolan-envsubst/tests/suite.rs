@@ -27,7 +27,7 @@ fn check(case: &Value) -> Option<String> {
     let vars: BTreeMap<&str, &str> = case["vars"]
         .as_object()?
         .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str().unwrap()))
+        .map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default()))
         .collect();
     let input = case["input"].as_str()?;
     let strict = case["strict"].as_bool()?;
