@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+pub mod fmt;
 mod value;
 
 mod function;

@@ -1,0 +1,60 @@
+//! Flags, width and padding of one formatting directive.
+
+/// What stands between `%` and the verb.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Flags {
+    pub(super) width: Option<usize>,
+    pub(super) precision: Option<usize>,
+    pub(super) minus: bool,
+    pub(super) plus: bool,
+    pub(super) sharp: bool,
+    pub(super) space: bool,
+    pub(super) zero: bool,
+}
+
+impl Flags {
+    /// Appends a text, padded with spaces (or zeros) to the width in characters.
+    pub(super) fn pad(&self, out: &mut String, text: &str) {
+        let missing = self
+            .width
+            .map_or(0, |width| width.saturating_sub(text.chars().count()));
+        if self.minus {
+            out.push_str(text);
+            out.extend(std::iter::repeat_n(' ', missing));
+        } else {
+            let fill = if self.zero { '0' } else { ' ' };
+            out.extend(std::iter::repeat_n(fill, missing));
+            out.push_str(text);
+        }
+    }
+
+    /// The same, never with zeros.
+    pub(super) fn pad_spaces(&self, out: &mut String, text: &str) {
+        Self {
+            zero: false,
+            ..*self
+        }
+        .pad(out, text);
+    }
+
+    /// Appends a number, zeros going between its sign and its digits.
+    pub(super) fn pad_number(&self, out: &mut String, text: &str) {
+        let signed = text.starts_with(['+', '-', ' ']);
+        if self.zero && !self.minus && signed {
+            let (sign, digits) = text.split_at(1);
+            out.push_str(sign);
+            let width = self.width.map(|width| width.saturating_sub(1));
+            Self { width, ..*self }.pad(out, digits);
+        } else {
+            self.pad(out, text);
+        }
+    }
+
+    /// Cuts a text to the precision in characters.
+    pub(super) fn cut<'a>(&self, text: &'a str) -> &'a str {
+        let end = self
+            .precision
+            .and_then(|count| text.char_indices().nth(count));
+        end.map_or(text, |(end, _)| &text[..end])
+    }
+}

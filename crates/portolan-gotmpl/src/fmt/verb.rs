@@ -1,0 +1,385 @@
+//! One value under one verb.
+
+use std::fmt::Write;
+
+use super::float::{FloatFormat, format_float};
+use super::pad::Flags;
+use super::quote::{quote, quote_rune};
+use crate::value::{FloatKind, List, MAX_DEPTH, Map, Value};
+
+/// Appends a value in its default format, `%v`.
+pub fn write_value(out: &mut String, value: &Value) {
+    match value {
+        Value::Str(text) => out.push_str(text),
+        _ => Verb::new('v', Flags::default()).write(out, value, 0),
+    }
+}
+
+/// A verb with its flags.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Verb {
+    letter: char,
+    flags: Flags,
+}
+
+impl Verb {
+    pub(super) fn new(letter: char, flags: Flags) -> Self {
+        Self { letter, flags }
+    }
+
+    /// `%#v`: as the value would be written in Go.
+    fn go_syntax(self) -> bool {
+        self.letter == 'v' && self.flags.sharp
+    }
+
+    /// Appends an operand of a directive.
+    pub(super) fn write_operand(self, out: &mut String, value: &Value) {
+        match (self.letter, value) {
+            ('T' | 'v', Value::Nil) => self.flags.pad_spaces(out, "<nil>"),
+            ('T', _) => self
+                .flags
+                .pad_spaces(out, self.flags.cut(&value.type_name())),
+            (_, Value::Nil) => self.bad(out, value),
+            _ => self.write(out, value, 0),
+        }
+    }
+
+    fn write(self, out: &mut String, value: &Value, depth: usize) {
+        if depth > MAX_DEPTH {
+            out.push('…');
+            return;
+        }
+        match value {
+            Value::Nil if self.go_syntax() => out.push_str("interface {}(nil)"),
+            Value::Nil => self.flags.pad_spaces(out, "<nil>"),
+            Value::Bool(flag) => self.write_bool(out, *flag, value),
+            Value::Int(_, number) => {
+                self.write_integer(out, number.unsigned_abs(), *number < 0, value);
+            }
+            Value::Uint(_, number) => self.write_integer(out, *number, false, value),
+            Value::Float(kind, number) => self.write_float(out, *number, *kind, value),
+            Value::Complex(re, im) => self.write_complex(out, *re, *im, value),
+            Value::Str(text) => self.write_string(out, text.as_bytes(), value),
+            Value::RawStr(bytes) => self.write_string(out, bytes, value),
+            Value::Bytes(bytes) => self.write_bytes(out, bytes, value),
+            Value::List(list) => self.write_list(out, list, depth),
+            Value::Map(map) => self.write_map(out, map, depth),
+            Value::Object(object) => {
+                let mut text = String::new();
+                object.print(&mut text);
+                self.write_string(out, text.as_bytes(), value);
+            }
+        }
+    }
+
+    /// `%!d(string=text)`: the verb does not suit the value.
+    fn bad(self, out: &mut String, value: &Value) {
+        let _ = write!(out, "%!{}(", self.letter);
+        if value.is_nil() {
+            out.push_str("<nil>");
+        } else {
+            out.push_str(&value.type_name());
+            out.push('=');
+            Self::new(
+                'v',
+                Flags {
+                    sharp: false,
+                    ..self.flags
+                },
+            )
+            .write(out, value, 0);
+        }
+        out.push(')');
+    }
+
+    fn write_bool(self, out: &mut String, flag: bool, value: &Value) {
+        match self.letter {
+            't' | 'v' => self
+                .flags
+                .pad_spaces(out, if flag { "true" } else { "false" }),
+            _ => self.bad(out, value),
+        }
+    }
+
+    fn write_integer(self, out: &mut String, magnitude: u64, negative: bool, value: &Value) {
+        let unsigned = matches!(value, Value::Uint(..));
+        let text = match self.letter {
+            'v' if self.flags.sharp && unsigned => format!("{magnitude:#x}"),
+            'v' if !self.flags.plus && self.flags.width.is_none() && !self.flags.space => {
+                let _ = if negative {
+                    write!(out, "-{magnitude}")
+                } else {
+                    write!(out, "{magnitude}")
+                };
+                return;
+            }
+            'v' | 'd' => magnitude.to_string(),
+            'b' => self.prefixed("0b", format!("{magnitude:b}")),
+            'o' => {
+                let digits = format!("{magnitude:o}");
+                if self.flags.sharp && !digits.starts_with('0') {
+                    format!("0{digits}")
+                } else {
+                    digits
+                }
+            }
+            'O' => format!("0o{magnitude:o}"),
+            'x' => self.prefixed("0x", format!("{magnitude:x}")),
+            'X' => self.prefixed("0X", format!("{magnitude:X}")),
+            'c' => {
+                return self
+                    .flags
+                    .pad_spaces(out, rune(magnitude, negative).encode_utf8(&mut [0; 4]));
+            }
+            'q' => {
+                let quoted = quote_rune(rune(magnitude, negative), self.flags.plus);
+                return self.flags.pad_spaces(out, &quoted);
+            }
+            'U' => return self.write_unicode(out, magnitude, negative),
+            _ => return self.bad(out, value),
+        };
+        self.write_digits(out, &text, negative);
+    }
+
+    fn prefixed(self, prefix: &str, digits: String) -> String {
+        if self.flags.sharp {
+            format!("{prefix}{digits}")
+        } else {
+            digits
+        }
+    }
+
+    /// Digits with sign, precision (least number of digits) and padding.
+    fn write_digits(self, out: &mut String, digits: &str, negative: bool) {
+        let mut text = String::with_capacity(digits.len() + 1);
+        match (negative, self.flags.plus, self.flags.space) {
+            (true, ..) => text.push('-'),
+            (_, true, _) => text.push('+'),
+            (_, _, true) => text.push(' '),
+            _ => {}
+        }
+        let Some(precision) = self.flags.precision else {
+            text.push_str(digits);
+            return self.flags.pad_number(out, &text);
+        };
+        if precision == 0 && digits == "0" {
+            return Flags {
+                zero: false,
+                ..self.flags
+            }
+            .pad(out, "");
+        }
+        let (prefix, plain) =
+            digits.split_at(if digits.starts_with("0x") || digits.starts_with("0b") {
+                2
+            } else {
+                0
+            });
+        text.push_str(prefix);
+        text.extend(std::iter::repeat_n(
+            '0',
+            precision.saturating_sub(plain.len()),
+        ));
+        text.push_str(plain);
+        self.flags.pad_spaces(out, &text);
+    }
+
+    fn write_unicode(self, out: &mut String, magnitude: u64, negative: bool) {
+        let code = if negative {
+            magnitude.wrapping_neg()
+        } else {
+            magnitude
+        };
+        let width = self.flags.precision.unwrap_or(4).max(4);
+        let mut text = format!("U+{code:0width$X}");
+        if self.flags.sharp {
+            let _ = write!(text, " '{}'", rune(magnitude, negative));
+        }
+        self.flags.pad_spaces(out, &text);
+    }
+
+    fn write_float(self, out: &mut String, number: f64, kind: FloatKind, value: &Value) {
+        match self.float_text(number, kind) {
+            Some(text) if number.is_finite() => self.flags.pad_number(out, &text),
+            Some(text) => self.flags.pad_spaces(out, &text),
+            None => self.bad(out, value),
+        }
+    }
+
+    /// A float with its sign, not yet padded.
+    fn float_text(self, number: f64, kind: FloatKind) -> Option<String> {
+        let (format, default) = match self.letter {
+            'e' | 'E' => (FloatFormat::Exponent, Some(6)),
+            'f' | 'F' => (FloatFormat::Fixed, Some(6)),
+            'v' | 'g' | 'G' => (FloatFormat::General, None),
+            'x' | 'X' => (FloatFormat::Hexadecimal, None),
+            'b' => (FloatFormat::Binary, None),
+            _ => return None,
+        };
+        let precision = self.flags.precision.or(default);
+        let mut text = format_float(number, format, precision, kind);
+        if matches!(self.letter, 'E' | 'G' | 'X') && number.is_finite() {
+            text.make_ascii_uppercase();
+        }
+        Some(self.signed(text, number))
+    }
+
+    fn signed(self, text: String, number: f64) -> String {
+        let bare = text.trim_start_matches('+');
+        if text.starts_with('-') {
+            text
+        } else if self.flags.plus {
+            format!("+{bare}")
+        } else if self.flags.space {
+            format!(" {bare}")
+        } else if number.is_infinite() {
+            text
+        } else {
+            bare.to_owned()
+        }
+    }
+
+    fn write_complex(self, out: &mut String, re: f64, im: f64, value: &Value) {
+        let (Some(real), Some(imaginary)) = (
+            self.float_text(re, FloatKind::Float64),
+            Self::new(
+                self.letter,
+                Flags {
+                    plus: true,
+                    ..self.flags
+                },
+            )
+            .float_text(im, FloatKind::Float64),
+        ) else {
+            return self.bad(out, value);
+        };
+        out.push('(');
+        self.flags.pad_number(out, &real);
+        self.flags.pad_number(out, &imaginary);
+        out.push_str("i)");
+    }
+
+    fn write_string(self, out: &mut String, bytes: &[u8], value: &Value) {
+        match self.letter {
+            'v' if self.flags.sharp => self.write_quoted(out, bytes),
+            'v' | 's' => self
+                .flags
+                .pad(out, self.flags.cut(&String::from_utf8_lossy(bytes))),
+            'x' | 'X' => self.write_hex(out, bytes),
+            'q' => self.write_quoted(out, bytes),
+            _ => self.bad(out, value),
+        }
+    }
+
+    fn write_quoted(self, out: &mut String, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        let cut = self.flags.cut(&text);
+        let bytes = if cut.len() == text.len() {
+            bytes
+        } else {
+            cut.as_bytes()
+        };
+        let raw = self.flags.sharp
+            && self.letter == 'q'
+            && !text.contains(['`', '\n'])
+            && text.chars().all(super::is_print);
+        let quoted = if raw {
+            format!("`{cut}`")
+        } else {
+            quote(bytes, self.flags.plus)
+        };
+        self.flags.pad(out, &quoted);
+    }
+
+    fn write_hex(self, out: &mut String, bytes: &[u8]) {
+        let length = self
+            .flags
+            .precision
+            .map_or(bytes.len(), |precision| precision.min(bytes.len()));
+        let prefix = match (self.flags.sharp, self.letter) {
+            (true, 'x') => "0x",
+            (true, _) => "0X",
+            _ => "",
+        };
+        let mut text = String::new();
+        for (index, byte) in bytes[..length].iter().enumerate() {
+            if index > 0 && self.flags.space {
+                text.push(' ');
+            }
+            if index == 0 || self.flags.space {
+                text.push_str(prefix);
+            }
+            let _ = if self.letter == 'x' {
+                write!(text, "{byte:02x}")
+            } else {
+                write!(text, "{byte:02X}")
+            };
+        }
+        self.flags.pad(out, &text);
+    }
+
+    fn write_bytes(self, out: &mut String, bytes: &[u8], value: &Value) {
+        match self.letter {
+            'v' if self.flags.sharp => {
+                let items: Vec<String> = bytes.iter().map(|byte| format!("{byte:#x}")).collect();
+                let _ = write!(out, "[]byte{{{}}}", items.join(", "));
+            }
+            'v' | 'd' => {
+                out.push('[');
+                for (index, byte) in bytes.iter().enumerate() {
+                    if index > 0 {
+                        out.push(' ');
+                    }
+                    self.write_integer(out, u64::from(*byte), false, value);
+                }
+                out.push(']');
+            }
+            _ => self.write_string(out, bytes, value),
+        }
+    }
+
+    fn write_list(self, out: &mut String, list: &List, depth: usize) {
+        let (open, separator, close) = if self.go_syntax() {
+            out.push_str(list.element().list_name());
+            ('{', ", ", '}')
+        } else {
+            ('[', " ", ']')
+        };
+        out.push(open);
+        for (index, item) in list.iter().enumerate() {
+            if index > 0 {
+                out.push_str(separator);
+            }
+            self.write(out, item, depth + 1);
+        }
+        out.push(close);
+    }
+
+    fn write_map(self, out: &mut String, map: &Map, depth: usize) {
+        let (open, separator, close) = if self.go_syntax() {
+            out.push_str(map.map_type().name());
+            ("{", ", ", '}')
+        } else {
+            ("map[", " ", ']')
+        };
+        out.push_str(open);
+        for (index, (key, item)) in map.borrow().iter().enumerate() {
+            if index > 0 {
+                out.push_str(separator);
+            }
+            self.write(out, &Value::Str(key.clone()), depth + 1);
+            out.push(':');
+            self.write(out, item, depth + 1);
+        }
+        out.push(close);
+    }
+}
+
+/// The character of a code, U+FFFD where there is none.
+fn rune(magnitude: u64, negative: bool) -> char {
+    u32::try_from(magnitude)
+        .ok()
+        .filter(|_| !negative)
+        .and_then(char::from_u32)
+        .unwrap_or(char::REPLACEMENT_CHARACTER)
+}
