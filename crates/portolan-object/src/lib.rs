@@ -1,21 +1,23 @@
 //! Kubernetes objects as every job sees them.
 //!
-//! An object is a YAML tree that has been found to be a Kubernetes object: it has an [`ObjectId`] (group, version,
+//! An [`Object`] is a YAML tree that has been found to be a Kubernetes object: it has an [`ObjectId`] (group, version,
 //! kind, namespace, name) and an [`Origin`] that says where it came from and what changed it since. Around it stand the
-//! things that are asked of objects everywhere and therefore answered once: label selectors, the kinds a Kubernetes
-//! release [`served`](served()) and their [`Scope`], where a kind keeps its pod template , which
-//! container images it names , and its canonical JSON.
+//! things that are asked of objects everywhere and therefore answered once: label [`Selector`]s, the kinds a Kubernetes
+//! release [`served`](served()) and their [`Scope`], where a kind keeps its [pod templates](pod_templates), and which
+//! [container images](images()) it names.
 //!
 //! The crate knows nothing of files, clusters or the tools that render objects; a tree comes in as a
 //! [`portolan_yaml::Node`] and stays one.
 //!
 //! ```
-//! use portolan_object::{Gvk, Scope, scope};
+//! use portolan_object::{Gvk, Scope, Selector, scope};
 //!
 //! let gvk: Gvk = "apps/v1/Deployment".parse()?;
 //! assert_eq!(gvk.api_version(), "apps/v1");
 //! assert_eq!(scope(&gvk), Some(Scope::Namespaced));
 //!
+//! let selector: Selector = "app=web,tier notin (cache)".parse()?;
+//! assert!(selector.matches(|key| (key == "app").then_some("web")));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -25,13 +27,30 @@ mod gvk;
 mod id;
 mod origin;
 
+mod list;
+mod object;
+
+mod label;
+mod selector;
+
 mod scope;
 mod served;
 mod version;
 
+mod field;
+mod image;
+mod images;
+mod pod_template;
+
 pub use gvk::{Gvk, GvkError};
-pub use id::{IdError, ObjectId};
+pub use id::{IdError, ObjectId, Short};
+pub use image::{ImageError, ImageRef};
+pub use images::{Image, ImageRole, images};
+pub use list::expand_lists;
+pub use object::{Object, ObjectError};
 pub use origin::{Act, Origin, Place, Step};
+pub use pod_template::{PodTemplate, pod_templates, visit_pod_templates_mut};
 pub use scope::scope;
+pub use selector::{Operator, Requirement, Selector, SelectorError};
 pub use served::{Scope, Served, served};
 pub use version::{KubeVersion, KubeVersionError};
