@@ -1,0 +1,205 @@
+//! A running unit's handle to the run: other units, progress and log lines, cancellation.
+
+use std::any::type_name;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::crew::Crew;
+use crate::graph::{Asked, UnitId};
+use crate::life::Active;
+use crate::unit::Output;
+use crate::voice::{Told, Voice};
+use crate::wire::Progress;
+use crate::{Key, Unit, WaitError};
+
+/// A running unit's handle to the run. It is useless after the unit's end, but harmless.
+#[derive(Clone)]
+pub struct Context {
+    crew: Arc<Crew>,
+    id: UnitId,
+    voice: Arc<Voice>,
+    token: CancellationToken,
+    attempt: u32,
+}
+
+/// The wait for another unit's end.
+struct Wait<'a> {
+    cx: &'a Context,
+    key: &'a Key,
+    registered: Option<(UnitId, u64)>,
+}
+
+// === impl Context ===
+
+impl Context {
+    pub(crate) fn new(
+        crew: &Arc<Crew>,
+        id: UnitId,
+        active: &Active,
+        token: &CancellationToken,
+    ) -> Self {
+        Self {
+            crew: Arc::clone(crew),
+            id,
+            voice: Arc::clone(active.voice()),
+            token: token.clone(),
+            attempt: active.attempt(),
+        }
+    }
+
+    /// The unit's own key.
+    pub fn key(&self) -> &Key {
+        self.voice.key()
+    }
+
+    /// Which attempt this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Waits for another unit and returns what it made; starts it if it is lazy.
+    ///
+    /// The unit's place is given to others in the meantime. The other unit need not have been added yet: the wait fails
+    /// with [`WaitError::Missing`] when nobody is left who could add it. Passing a [`WaitError`] on with `?` makes this
+    /// unit skipped or cancelled like the one it asked for.
+    pub async fn output<T: Send + Sync + 'static>(&self, key: &Key) -> Result<Arc<T>, WaitError> {
+        typed(
+            key,
+            &Wait {
+                cx: self,
+                key,
+                registered: None,
+            }
+            .await?,
+        )
+    }
+
+    /// What a unit named in this unit's needs made, without waiting; for synchronous units.
+    pub fn need<T: Send + Sync + 'static>(&self, key: &Key) -> Result<Arc<T>, WaitError> {
+        let found = self.crew.peek(key);
+        let output = found.unwrap_or_else(|| Err(WaitError::NotReady { key: key.clone() }))?;
+        typed(key, &output)
+    }
+
+    /// Adds a unit to the run; returns whether the key is new. Cancelling this unit while it runs cancels that one.
+    pub fn add(&self, key: impl Into<Key>, needs: &[Key], unit: Unit) -> bool {
+        self.crew.add(&key.into(), needs, unit, &self.token)
+    }
+
+    /// Runs a closure that computes under the `cpu` limit, and waits for it.
+    ///
+    /// A panic of the closure is a panic of this unit.
+    pub async fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        let (give, take) = oneshot::channel();
+        self.crew.compute(Box::new(move || {
+            // Nobody takes it when the unit was cancelled meanwhile.
+            let _ = give.send(catch_unwind(AssertUnwindSafe(work)));
+        }));
+        match take.await {
+            Ok(Ok(value)) => value,
+            Ok(Err(panic)) => resume_unwind(panic),
+            // The runtime shuts down and drops the closure; this unit is dropped next.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Says how far the unit is. In quick succession only the last report is kept.
+    pub fn progress(&self, done: u64, total: Option<u64>, text: impl Into<String>) {
+        let told = self.voice.progress(Progress {
+            done,
+            total,
+            text: text.into(),
+        });
+        self.remember(&told);
+    }
+
+    /// Says a line. Beyond the journal's budget, lines are counted instead of kept.
+    pub fn log(&self, line: impl Into<String>) {
+        let told = self.voice.log(line.into());
+        self.remember(&told);
+    }
+
+    /// Waits until the unit is called off.
+    pub async fn cancelled(&self) {
+        self.token.cancelled().await;
+    }
+
+    /// Whether the unit is called off; long computations look now and then.
+    pub fn is_cancelled(&self) -> bool {
+        self.token.is_cancelled()
+    }
+
+    /// The unit's token, for code that takes one.
+    pub fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    fn remember(&self, told: &Told) {
+        if *told == Told::Later {
+            self.crew.sweep_later(&self.voice);
+        }
+    }
+}
+
+fn typed<T: Send + Sync + 'static>(key: &Key, output: &Output) -> Result<Arc<T>, WaitError> {
+    output.get().ok_or_else(|| WaitError::Type {
+        key: key.clone(),
+        wanted: type_name::<T>(),
+        found: output.type_name(),
+    })
+}
+
+// === impl Wait ===
+
+impl Wait<'_> {
+    fn poll_with(&mut self, waker: &Waker) -> Option<Result<Output, WaitError>> {
+        let from = self.cx.id;
+        if let Some((on, ticket)) = self.registered {
+            return self
+                .cx
+                .crew
+                .change(|graph, _| graph.look(from, on, ticket, waker));
+        }
+        match self
+            .cx
+            .crew
+            .change(|graph, effects| graph.ask(from, self.key, waker, effects))
+        {
+            Asked::Settled(settled) => Some(settled),
+            Asked::Waiting { on, ticket } => {
+                self.registered = Some((on, ticket));
+                None
+            }
+        }
+    }
+}
+
+impl Future for Wait<'_> {
+    type Output = Result<Output, WaitError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Self::Output> {
+        match self.poll_with(cx.waker()) {
+            Some(settled) => {
+                self.registered = None;
+                Poll::Ready(settled)
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        if let Some((on, ticket)) = self.registered {
+            self.cx
+                .crew
+                .change(|graph, _| graph.stop_waiting(self.cx.id, on, ticket));
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Those who do the work: threads for synchronous units, tasks for asynchronous ones.
+//!
+//! ```text
+//! change graph (lock) ──▶ effects (no lock): wake waits, spawn tasks, hire threads
+//!        ▲                                          │
+//!        └────────── end of an attempt ◀────────────┘
+//! ```
+
+mod task;
+mod thread;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::graph::{Effects, Graph, UnitId};
+use crate::life::{Active, Life, Over};
+use crate::unit::{Attempt, Output, Unit, Work};
+use crate::voice::Voice;
+use crate::{Failure, Journal, Key, Limits, Outcome, Retry, WaitError};
+
+/// The graph of a run and everyone who works on it.
+pub(crate) struct Crew {
+    graph: Mutex<Graph>,
+    runtime: OnceLock<Handle>,
+    tasks: TaskTracker,
+    over: Notify,
+    /// Voices with something left to tell.
+    untold: Mutex<Vec<Weak<Voice>>>,
+    untold_news: Notify,
+    tell_every: Duration,
+    seed: OnceLock<u64>,
+}
+
+/// A unit while an attempt runs, and what another attempt would need.
+struct Attempting {
+    id: UnitId,
+    active: Active,
+    token: CancellationToken,
+    again: Option<(Work, Retry)>,
+    is_graceful: bool,
+}
+
+/// What follows an attempt.
+enum Next {
+    End(Over),
+    Rest {
+        delay: Duration,
+        unit: Unit,
+        life: Life,
+    },
+}
+
+// === impl Crew ===
+
+impl Crew {
+    pub(crate) fn new(journal: Journal, limits: &Limits) -> Self {
+        let tell_every = journal.options().progress_every;
+        Self {
+            graph: Mutex::new(Graph::new(journal, limits)),
+            runtime: OnceLock::new(),
+            tasks: TaskTracker::new(),
+            over: Notify::new(),
+            untold: Mutex::default(),
+            untold_news: Notify::new(),
+            tell_every,
+            seed: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn add(
+        self: &Arc<Self>,
+        key: &Key,
+        needs: &[Key],
+        unit: Unit,
+        parent: &CancellationToken,
+    ) -> bool {
+        self.change(|graph, effects| {
+            if graph.is_open() {
+                graph.add(key, needs, unit, parent, effects)
+            } else {
+                effects.discard.push(unit);
+                false
+            }
+        })
+    }
+
+    pub(crate) fn peek(&self, key: &Key) -> Option<Result<Output, WaitError>> {
+        self.graph.lock().peek(key)
+    }
+
+    pub(crate) fn compute(self: &Arc<Self>, work: Box<dyn FnOnce() + Send>) {
+        self.change(|graph, _| graph.compute(work));
+    }
+
+    /// Cancels one unit and those it added.
+    pub(crate) fn cancel(self: &Arc<Self>, key: &Key) {
+        let token = self.graph.lock().token(key);
+        if let Some(token) = token {
+            token.cancel();
+            self.change(Graph::sweep_cancelled);
+        }
+    }
+
+    /// Runs everything to its end, on the runtime that polls this.
+    pub(crate) async fn work(self: &Arc<Self>, token: &CancellationToken, seed: u64) {
+        let _ = self.runtime.set(Handle::current());
+        let _ = self.seed.set(seed);
+        self.change(|graph, _| graph.start());
+        let meanwhile =
+            async { tokio::join!(self.sweep_when_cancelled(token), self.tell_untold()) };
+        tokio::select! {
+            () = self.over.notified() => {}
+            ((), ()) = meanwhile => {}
+        }
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    pub(crate) fn take_ends(&self) -> (Vec<(Key, Over)>, usize) {
+        self.graph.lock().take_ends()
+    }
+
+    /// Changes the graph, lets it advance, and does what follows outside of the lock.
+    pub(crate) fn change<T>(
+        self: &Arc<Self>,
+        change: impl FnOnce(&mut Graph, &mut Effects) -> T,
+    ) -> T {
+        let mut effects = Effects::default();
+        let mut graph = self.graph.lock();
+        let value = change(&mut graph, &mut effects);
+        graph.advance(&mut effects);
+        drop(graph);
+        self.apply(effects);
+        value
+    }
+
+    fn apply(self: &Arc<Self>, effects: Effects) {
+        effects.wake.into_iter().for_each(std::task::Waker::wake);
+        if let Some(runtime) = self.runtime.get() {
+            for launch in effects.spawn {
+                self.tasks
+                    .spawn_on(task::run(Arc::clone(self), launch), runtime);
+            }
+            for _ in 0..effects.drainers {
+                let crew = Arc::clone(self);
+                self.tasks
+                    .spawn_blocking_on(move || thread::drain(&crew), runtime);
+            }
+        }
+        for unit in effects.discard {
+            discard(unit);
+        }
+        if effects.is_over {
+            self.over.notify_one();
+        }
+    }
+
+    async fn sweep_when_cancelled(self: &Arc<Self>, token: &CancellationToken) {
+        token.cancelled().await;
+        self.change(Graph::sweep_cancelled);
+    }
+
+    /// Remembers a voice that has something left to tell.
+    pub(crate) fn sweep_later(&self, voice: &Arc<Voice>) {
+        let mut untold = self.untold.lock();
+        let same = |known: &Weak<Voice>| std::ptr::eq(known.as_ptr(), Arc::as_ptr(voice));
+        // A unit that says much at once is usually the last one remembered.
+        if !untold.last().is_some_and(same) {
+            untold.push(Arc::downgrade(voice));
+        }
+        drop(untold);
+        self.untold_news.notify_one();
+    }
+
+    async fn tell_untold(&self) {
+        loop {
+            self.untold_news.notified().await;
+            tokio::time::sleep(self.tell_every).await;
+            let untold = std::mem::take(&mut *self.untold.lock());
+            untold
+                .iter()
+                .filter_map(Weak::upgrade)
+                .for_each(|voice| voice.sweep());
+        }
+    }
+
+    /// Draws the consequence of an attempt; nothing means that it was cancelled.
+    fn judge(&self, attempting: Attempting, attempt: Option<Attempt>) -> Next {
+        let Attempting {
+            active,
+            token,
+            again,
+            is_graceful,
+            ..
+        } = attempting;
+        let failure = match attempt {
+            Some(Ok(output)) => return Next::End(active.end(Outcome::Done(output))),
+            Some(Err(failure)) if !token.is_cancelled() => failure,
+            Some(Err(_)) | None => return Next::End(active.end(Outcome::Cancelled)),
+        };
+        if let Some((work, retry)) = again
+            && failure.may_retry()
+            && let Some(delay) = retry.after(active.attempt(), active.voice().key(), self.seed())
+        {
+            active.rest(&failure, delay);
+            let unit = Unit {
+                work,
+                retry: Some(retry),
+                is_lazy: false,
+                is_graceful,
+            };
+            return Next::Rest {
+                delay,
+                unit,
+                life: Life::Resting(active),
+            };
+        }
+        Next::End(active.end(outcome_of(failure)))
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed.get().copied().unwrap_or_default()
+    }
+
+    /// Lets a unit rest and try again.
+    fn rest(
+        self: &Arc<Self>,
+        id: UnitId,
+        token: CancellationToken,
+        delay: Duration,
+        unit: Unit,
+        life: Life,
+    ) {
+        let Some(runtime) = self.runtime.get() else {
+            return;
+        };
+        let crew = Arc::clone(self);
+        let rest = async move {
+            tokio::select! {
+                () = token.cancelled() => crew.change(|graph, effects| {
+                    graph.close(id, life.end(Outcome::Cancelled), effects);
+                }),
+                () = tokio::time::sleep(delay) => crew.change(|graph, _| {
+                    graph.wake_rested(id, unit, life);
+                }),
+            }
+        };
+        self.tasks.spawn_on(rest, runtime);
+    }
+}
+
+/// A failure that only passes on that another unit was not done is not this unit's own.
+fn outcome_of(failure: Failure) -> Outcome {
+    match failure.wait_error() {
+        Some(WaitError::Unavailable { because, .. }) => Outcome::Skipped {
+            because: because.clone(),
+        },
+        Some(WaitError::Cancelled { .. }) => Outcome::Cancelled,
+        _ => Outcome::Failed(failure),
+    }
+}
+
+/// Drops foreign values; a panic while doing so must not take the crew down.
+fn discard<T>(value: T) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
+}

@@ -1,0 +1,56 @@
+//! A thread that does synchronous units, one after another, until there are none.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::{Attempting, Crew, Next};
+use crate::graph::{Job, Launch};
+use crate::unit::{Attempt, Call, Work};
+use crate::{Context, Failure};
+
+/// Works until the `cpu` line is empty, then gives the place back.
+pub(super) fn drain(crew: &Arc<Crew>) {
+    let mut job = crew.change(|graph, _| graph.next_job());
+    while let Some(next) = job {
+        job = match next {
+            Job::Unit(launch) => run(crew, launch),
+            Job::Compute(work) => {
+                work();
+                crew.change(|graph, _| {
+                    graph.computed();
+                    graph.next_job()
+                })
+            }
+        };
+    }
+}
+
+/// Runs one attempt; returns the thread's next job.
+fn run(crew: &Arc<Crew>, launch: Launch) -> Option<Job> {
+    let (attempting, work) = Attempting::begin(launch);
+    let cx = Context::new(crew, attempting.id, &attempting.active, &attempting.token);
+    let attempt = call(work, &cx);
+    let (id, token) = (attempting.id, attempting.token.clone());
+    match crew.judge(attempting, Some(attempt)) {
+        Next::End(over) => crew.change(|graph, effects| graph.close_and_next(id, over, effects)),
+        Next::Rest { delay, unit, life } => {
+            let job = crew.change(|graph, _| {
+                graph.rest(id);
+                graph.next_job()
+            });
+            crew.rest(id, token, delay, unit, life);
+            job
+        }
+    }
+}
+
+fn call(work: Work, cx: &Context) -> Attempt {
+    let work = AssertUnwindSafe(|| match work {
+        Work::Sync(Call::Once(work)) => work(cx),
+        Work::Sync(Call::Again(work)) => work(cx),
+        Work::Async(..) => Err(Failure::message(
+            "an asynchronous unit has no place on a thread",
+        )),
+    });
+    catch_unwind(work).unwrap_or_else(|panic| Err(Failure::panicked(&*panic)))
+}

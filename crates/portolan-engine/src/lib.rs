@@ -1,0 +1,81 @@
+//! Graphs of keyed units, one outcome for each, and the journal of what happened.
+//!
+//! A [`Unit`] is one piece of work with a [`Key`], the keys it needs, and a function. A [`Run`] runs units as soon as
+//! their needs are done, within the [`Limits`] of their class; units may add units and ask for outputs while they run.
+//! A failed unit skips only what needs it. The [`Report`] has exactly one [`Outcome`] for every unit, and the
+//! [`Journal`] tells everything as numbered events that any number of readers follow at their own pace.
+//!
+//! ```
+//! use portolan_engine::{Failure, Journal, JournalOptions, Key, Limits, Run, Unit};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! let journal = Journal::in_memory(JournalOptions::default());
+//! let run = Run::new(Limits::default(), journal.clone());
+//!
+//! // A synchronous unit computes; it runs on a thread.
+//! run.add("source", &[], Unit::cpu(|_| Ok(20)));
+//! // An asynchronous unit waits; nobody asked for this one before `sum` does.
+//! run.add("extra", &[], Unit::io(|_| async { Ok(22) }).lazy());
+//! // A unit reads what it needs, and may add units and wait for others.
+//! run.add("sum", &["source".into()], Unit::io(|cx| async move {
+//!     let source = cx.need::<i32>(&"source".into())?;
+//!     let extra = cx.output::<i32>(&"extra".into()).await?;
+//!     cx.add("print", &[], Unit::cpu(|cx| { cx.log("found while running"); Ok(()) }));
+//!     Ok(*source + *extra)
+//! }));
+//! // A failure is the end of its unit and of those that need it, and of nothing else.
+//! run.add("broken", &[], Unit::cpu(|_| Err::<(), _>(Failure::message("no such file"))));
+//! run.add("publish", &["sum".into(), "broken".into()], Unit::cpu(|_| Ok(())));
+//!
+//! let report = run.finish().await;
+//! assert_eq!(report.output::<i32>(&Key::from("sum")).as_deref(), Some(&42));
+//! assert_eq!(
+//!     report.to_string(),
+//!     "`broken` failed: no such file\n  skipped `publish`\n4 done, 1 failed, 1 skipped, 0 cancelled",
+//! );
+//!
+//! // Everything that happened, from the first event on.
+//! journal.close();
+//! let mut reader = journal.after(0);
+//! while let Some(batch) = reader.next().await.unwrap() {
+//!     for record in batch.iter() {
+//!         assert!(record.to_json().starts_with(r#"{"seq":"#));
+//!     }
+//! }
+//! assert_eq!(reader.position(), journal.last());
+//! # });
+//! ```
+//!
+//! This crate knows nothing of what units do: no repository, no cluster, no terminal. It starts no process, reads no
+//! environment and no wall clock; durations and rests come from tokio's timer.
+
+#![warn(missing_docs)]
+
+mod context;
+mod crew;
+mod failure;
+mod graph;
+mod journal;
+mod key;
+mod life;
+mod outcome;
+mod report;
+mod retry;
+mod run;
+mod state;
+mod unit;
+mod voice;
+pub mod wire;
+
+pub use context::Context;
+pub use failure::{Failure, WaitError};
+pub use journal::{Batch, Durability, Journal, JournalError, JournalOptions, ReadError, Reader};
+pub use key::Key;
+pub use outcome::Outcome;
+pub use report::{Counts, Report, Root, UnitReport};
+pub use retry::Retry;
+pub use run::{Canceller, Run};
+pub use state::{Phase, State, UnitState};
+pub use tokio_util::sync::CancellationToken;
+pub use unit::{Class, Limits, Output, Unit};
+pub use wire::{Event, Progress, Record};

@@ -1,0 +1,91 @@
+//! The front door: add units, run them to their end, get the report.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::crew::Crew;
+use crate::{Journal, Key, Limits, Report, Unit};
+
+/// A set of units to be run together.
+pub struct Run {
+    crew: Arc<Crew>,
+    token: CancellationToken,
+    seed: u64,
+}
+
+/// Calls a run or one of its units off, from anywhere.
+#[derive(Clone)]
+pub struct Canceller {
+    crew: Arc<Crew>,
+    token: CancellationToken,
+}
+
+// === impl Run ===
+
+impl Run {
+    /// A run without units whose events go to the given journal.
+    pub fn new(limits: Limits, journal: Journal) -> Self {
+        let crew = Arc::new(Crew::new(journal, &limits));
+        Self {
+            crew,
+            token: CancellationToken::new(),
+            seed: 0,
+        }
+    }
+
+    /// Makes the run end when the given token is cancelled, for example by Ctrl-C. To be set before units are added.
+    #[must_use]
+    pub fn under(self, token: &CancellationToken) -> Self {
+        Self {
+            token: token.child_token(),
+            ..self
+        }
+    }
+
+    /// Sets what the jitter of retries is drawn from; two runs with the same seed rest equally long.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// Adds a unit; returns whether the key is new. A key that was added before keeps its first unit.
+    pub fn add(&self, key: impl Into<Key>, needs: &[Key], unit: Unit) -> bool {
+        self.crew.add(&key.into(), needs, unit, &self.token)
+    }
+
+    /// A handle to call the run off while it goes on.
+    pub fn canceller(&self) -> Canceller {
+        Canceller {
+            crew: Arc::clone(&self.crew),
+            token: self.token.clone(),
+        }
+    }
+
+    /// Runs every unit that is wanted to its end.
+    ///
+    /// Needs a tokio runtime with a timer. When the future is dropped, the run is cancelled: waiting units are dropped
+    /// and computing units end after what they are at.
+    pub async fn finish(self) -> Report {
+        let _cancel_when_dropped = self.token.clone().drop_guard();
+        let began = Instant::now();
+        self.crew.work(&self.token, self.seed).await;
+        let (ends, unasked) = self.crew.take_ends();
+        Report::new(ends, unasked, began.elapsed())
+    }
+}
+
+// === impl Canceller ===
+
+impl Canceller {
+    /// Calls the whole run off: what runs is cancelled, what has not started never will.
+    pub fn cancel(&self) {
+        self.token.cancel();
+    }
+
+    /// Calls one unit off, and those that it added, unless it has ended.
+    pub fn cancel_unit(&self, key: &Key) {
+        self.crew.cancel(key);
+    }
+}
