@@ -1,9 +1,58 @@
 //! YAML read and written exactly as Go's libraries do.
+//!
+//! Helm reads and prints with sigs.k8s.io/yaml over go-yaml v2, kustomize with kyaml over go-yaml v3; the same file
+//! can mean two things. A [`Dialect`] names whose reading is followed, and each way of printing is a function:
+//!
+//! | Go | here |
+//! |---|---|
+//! | `YAMLToJSON` | [`parse_one`] with [`Dialect::Helm`], then [`to_json`] |
+//! | `Unmarshal` and `Marshal`, Helm's `toYaml` | [`parse_one`], [`write_v2`]; own values through [`Emitter::v2`] |
+//! | Helm's `toYamlPretty` | [`write_v3_pretty`], [`Emitter::v3_pretty`] |
+//! | kustomize's reading and output | [`parse`] with [`Dialect::Kustomize`], [`write_kustomize`] |
+//!
+//! # Who owns what
+//!
+//! A source is copied once into an `Arc<str>`. Every scalar and key that stands in it as it is, which is nearly all of
+//! them, is a [`Text`]: a slice that shares the source. Cloning a `Text`, a [`List`], a [`Map`] or a whole [`Node`]
+//! copies no content; lists and maps are behind an `Arc` and are copied, one level deep, when a shared one is changed.
+//! So an alias costs nothing, a tree can be handed out freely, and changing a clone never shows in the original. The
+//! price: a node keeps its whole source alive; a program that keeps a few texts of many sources copies them.
+//!
+//! # Safety against input
+//!
+//! The bounds are in [`limits`]. Reading does not recurse; printing recurses no deeper than [`limits::MAX_DEPTH`].
 
 #![warn(missing_docs)]
 
 mod node;
 mod text;
 
+mod error;
+pub mod limits;
+
+mod compose;
+mod cursor;
+mod documents;
+mod event;
+mod map_builder;
+mod parser;
+mod reader;
+mod scanner;
+mod token;
+
+mod binary;
+mod number;
+mod resolve;
+mod timestamp;
+
+mod emit;
+pub mod json;
+pub mod order;
+
+pub use documents::{Dialect, parse, parse_bytes, parse_one, parse_one_bytes, parse_one_strict};
+pub use emit::{Emitter, write_kustomize, write_v2, write_v3_pretty};
+pub use error::{Error, Errors, WriteError};
+pub use json::{from_json, to_json};
 pub use node::{Entry, Key, List, Map, Node, Position, Scalar, Style, Tag, Value};
+pub use number::Number;
 pub use text::Text;

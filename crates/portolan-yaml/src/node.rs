@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::number::{self, Number};
 use crate::text::Text;
 
 /// Where something begins in its source: line and column from 1, columns in characters; 0 where it was made, not read.
@@ -54,6 +55,8 @@ pub enum Style {
     Literal,
     /// `>`
     Folded,
+    /// Not written at all, inside `{…}` or `[…]`: a null that kustomize prints as `''`, which makes it an empty text.
+    Absent,
 }
 
 /// A text with what it means and how it was written.
@@ -127,6 +130,15 @@ impl Scalar {
             tag: Tag::Str,
             style: Style::Plain,
         }
+    }
+
+    /// The boolean, when it is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        let yes = matches!(
+            self.text.as_bytes(),
+            [b't' | b'T' | b'y' | b'Y', ..] | [b'o' | b'O', b'n' | b'N']
+        );
+        (self.tag == Tag::Bool).then_some(yes)
     }
 }
 
@@ -335,6 +347,17 @@ impl Node {
         }))
     }
 
+    /// A number that is not whole; also NaN and the infinities.
+    pub fn float(value: f64) -> Self {
+        let mut text = String::new();
+        number::write_yaml(&mut text, value);
+        Self::new(Value::Scalar(Scalar {
+            text: text.into(),
+            tag: Tag::Float,
+            style: Style::Plain,
+        }))
+    }
+
     /// An empty map.
     pub fn map() -> Self {
         Self::new(Value::Map(Map::new()))
@@ -376,17 +399,25 @@ impl Node {
 
     /// The boolean, when it is one.
     pub fn as_bool(&self) -> Option<bool> {
-        match &self.value {
-            Value::Scalar(Scalar {
-                text,
-                tag: Tag::Bool,
-                ..
-            }) => Some(matches!(
-                text.as_bytes(),
-                [b't' | b'T' | b'y' | b'Y', ..] | [b'o' | b'O', b'n' | b'N']
-            )),
+        self.as_scalar()?.as_bool()
+    }
+
+    /// The number, when it is one.
+    pub fn number(&self) -> Option<Number> {
+        number::of(self.as_scalar()?)
+    }
+
+    /// The whole number, when it is one that fits.
+    pub fn as_i64(&self) -> Option<i64> {
+        match self.number()? {
+            Number::Int(value) => Some(value),
             _ => None,
         }
+    }
+
+    /// The number as a float, when it is a number: how Helm sees all of them.
+    pub fn as_f64(&self) -> Option<f64> {
+        self.number().map(Number::as_f64)
     }
 
     /// Whether it is null.

@@ -39,6 +39,16 @@ impl Text {
         }))
     }
 
+    /// The text as a shared one of its own; copies only what is a part of something larger.
+    pub fn into_shared(self) -> Arc<str> {
+        match self.0 {
+            Repr::Slice { source, start, end } if start == 0 && end as usize == source.len() => {
+                source
+            }
+            _ => Arc::from(self.as_str()),
+        }
+    }
+
     /// The text itself.
     pub fn as_str(&self) -> &str {
         match &self.0 {

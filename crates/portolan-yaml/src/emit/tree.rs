@@ -1,0 +1,171 @@
+//! Trees are printed: what each of the programs makes of them on the way.
+
+use super::{Emitter, scalar};
+use crate::error::WriteError;
+use crate::limits::MAX_DEPTH;
+use crate::node::{Entry, Map, Node, Scalar, Style, Tag, Value};
+use crate::number::{self, Number};
+use crate::{Dialect, binary, json, order, resolve, timestamp};
+
+/// Prints a tree as Helm's `toYaml` does, with the line break at the end that `toYaml` cuts off.
+///
+/// Every number is a 64-bit float, as Helm holds it.
+pub fn write_v2(node: &Node) -> Result<String, WriteError> {
+    let mut out = String::new();
+    let mut printer = Printer {
+        emitter: Emitter::v2(&mut out),
+        sort: |entries| order::sort_keys(entries, |entry| entry.key.as_str()),
+        scalar: helm_scalar,
+        strict_keys: false,
+    };
+    printer.node(node, 0)?;
+    printer.emitter.finish()?;
+    Ok(out)
+}
+
+/// Prints a tree as Helm's `toYamlPretty` does.
+pub fn write_v3_pretty(node: &Node) -> Result<String, WriteError> {
+    let mut out = String::new();
+    let mut printer = Printer {
+        emitter: Emitter::v3_pretty(&mut out),
+        sort: |entries| order::sort_keys_v3(entries, |entry| entry.key.as_str()),
+        scalar: helm_scalar,
+        strict_keys: false,
+    };
+    printer.node(node, 0)?;
+    printer.emitter.finish()?;
+    Ok(out)
+}
+
+/// Prints a tree as kustomize does: through JSON, whole numbers exact, times in full.
+pub fn write_kustomize(node: &Node) -> Result<String, WriteError> {
+    if let Value::Scalar(scalar) = &node.value
+        && scalar.tag != Tag::Null
+    {
+        return Err(WriteError::NotAnObject(scalar.text.to_string()));
+    }
+    let mut out = String::new();
+    let mut printer = Printer {
+        emitter: Emitter::v2(&mut out),
+        sort: |entries| order::sort_keys(entries, |entry| entry.key.as_str()),
+        scalar: kustomize_scalar,
+        strict_keys: true,
+    };
+    printer.node(node, 0)?;
+    printer.emitter.finish()?;
+    Ok(out)
+}
+
+/// Walks a tree; the functions hold what differs between the programs.
+struct Printer<'o> {
+    emitter: Emitter<'o>,
+    sort: fn(&mut [&Entry]),
+    scalar: fn(&mut Emitter<'_>, &Scalar) -> Result<(), WriteError>,
+    /// Below the top only texts may be keys, as in kustomize.
+    strict_keys: bool,
+}
+
+impl Printer<'_> {
+    fn node(&mut self, node: &Node, depth: usize) -> Result<(), WriteError> {
+        if depth > MAX_DEPTH {
+            return Err(WriteError::TooDeep);
+        }
+        match &node.value {
+            Value::Scalar(scalar) => (self.scalar)(&mut self.emitter, scalar),
+            Value::List(list) => {
+                self.emitter.begin_list();
+                for item in list {
+                    self.node(item, depth + 1)?;
+                }
+                self.emitter.end();
+                Ok(())
+            }
+            Value::Map(map) => self.map(map, depth),
+        }
+    }
+
+    fn map(&mut self, map: &Map, depth: usize) -> Result<(), WriteError> {
+        let mut entries: Vec<&Entry> = map.iter().collect();
+        (self.sort)(&mut entries);
+        self.emitter.begin_map();
+        for entry in entries {
+            if self.strict_keys && depth > 0 {
+                check_key(&entry.key.scalar)?;
+            }
+            self.emitter.key(entry.key.as_str());
+            self.node(&entry.value, depth + 1)?;
+        }
+        self.emitter.end();
+        Ok(())
+    }
+}
+
+fn helm_scalar(emitter: &mut Emitter<'_>, scalar: &Scalar) -> Result<(), WriteError> {
+    match scalar.tag {
+        Tag::Null => emitter.null(),
+        Tag::Bool => emitter.bool(scalar.as_bool() == Some(true)),
+        Tag::Int | Tag::Float => {
+            let number = number::of(scalar).ok_or_else(|| json::wrong_tag(scalar))?;
+            // Helm reads values through JSON, which has no infinities.
+            let value = number.as_f64();
+            if !value.is_finite() {
+                return Err(WriteError::NotANumber(json::not_finite(value)));
+            }
+            emitter.float(value);
+        }
+        Tag::Binary => {
+            let bytes = binary::decode(&scalar.text).ok_or_else(|| json::wrong_tag(scalar))?;
+            emitter.string(&binary::replace_invalid(&bytes));
+        }
+        _ => emitter.string(&scalar.text),
+    }
+    Ok(())
+}
+
+fn check_key(key: &Scalar) -> Result<(), WriteError> {
+    match key.tag {
+        Tag::Str | Tag::Merge => Ok(()),
+        _ => Err(WriteError::KeyNotString(key.text.to_string())),
+    }
+}
+
+fn kustomize_scalar(emitter: &mut Emitter<'_>, scalar: &Scalar) -> Result<(), WriteError> {
+    let wrong = || json::wrong_tag(scalar);
+    let fits = || resolve::plain(Dialect::Kustomize, &scalar.text) == scalar.tag;
+    match &scalar.tag {
+        Tag::Null if scalar.style == Style::Absent => emitter.string(""),
+        Tag::Null if fits() => emitter.null(),
+        Tag::Bool if fits() => emitter.bool(scalar.as_bool() == Some(true)),
+        Tag::Null | Tag::Bool => return Err(wrong()),
+        Tag::Int | Tag::Float => match number::of(scalar).ok_or_else(wrong)? {
+            Number::Int(value) => emitter.int(value),
+            Number::Uint(value) => emitter.uint(value),
+            Number::Float(value) => emitter.float(value),
+        },
+        Tag::Timestamp => {
+            let time = timestamp::parse(&scalar.text).and_then(|time| time.rfc3339());
+            emitter.string(&time.ok_or_else(wrong)?);
+        }
+        Tag::Binary => {
+            let bytes = binary::decode(&scalar.text).ok_or_else(wrong)?;
+            emitter.string(&binary::replace_invalid(&bytes));
+        }
+        Tag::Str | Tag::Merge | Tag::Other(_) => {
+            if is_changed_by_printing(scalar) {
+                emitter.string(&scalar::read_back_block(&scalar.text, scalar.style)?);
+            } else {
+                emitter.string(&scalar.text);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether kustomize's first printing may not read back as it was: folded text, and blocks that begin with a blank.
+fn is_changed_by_printing(scalar: &Scalar) -> bool {
+    match scalar.style {
+        Style::Folded => true,
+        Style::Literal => scalar.text.starts_with([' ', '\t', '\n']),
+        _ => false,
+    }
+}

@@ -1,0 +1,43 @@
+//! Events: the shape of a document as the parser sees it, one step at a time.
+
+use crate::node::Style;
+use crate::token::{Content, Mark};
+
+/// What is written before a node.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Properties {
+    /// The name after `&`.
+    pub anchor: Option<String>,
+    /// The tag with its handle resolved, `tag:yaml.org,2002:int`; `!` alone stays.
+    pub tag: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum EventKind {
+    StreamEnd,
+    DocumentStart,
+    DocumentEnd,
+    Alias(String),
+    Scalar {
+        content: Content,
+        style: Style,
+        properties: Option<Box<Properties>>,
+    },
+    ListStart {
+        flow: bool,
+        properties: Option<Box<Properties>>,
+    },
+    ListEnd,
+    MapStart {
+        flow: bool,
+        properties: Option<Box<Properties>>,
+    },
+    MapEnd,
+}
+
+/// An event and where its text begins.
+#[derive(Debug, Clone)]
+pub(crate) struct Event {
+    pub kind: EventKind,
+    pub at: Mark,
+}

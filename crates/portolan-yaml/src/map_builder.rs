@@ -1,0 +1,243 @@
+//! A map under construction: keys become texts, repeated ones are settled, `<<` merges.
+//!
+//! The two libraries differ in nearly all of it. v2 turns every key into a text, lets the last of equal keys win, and
+//! merges where `<<` stands. kyaml keeps a key's spelling, refuses equal keys, and merges after the map is read: an
+//! explicit key beats a merged one wherever it stands.
+
+use std::collections::HashMap;
+
+use crate::Dialect;
+use crate::error::Error;
+use crate::node::{Entry, Key, Map, Node, Position, Scalar, Style, Tag, Value};
+use crate::number::{self, Number};
+use crate::text::Text;
+
+/// From this many keys on, a table finds equal ones.
+const LARGE: usize = 16;
+
+/// A map under construction; keys and values are added in turn.
+pub(crate) struct MapBuilder {
+    dialect: Dialect,
+    strict: bool,
+    entries: Vec<Entry>,
+    /// Where each key stands, once there are many.
+    places: HashMap<Text, usize>,
+    waiting: Option<Waiting>,
+    merge: Option<Node>,
+}
+
+/// What the next value belongs to.
+enum Waiting {
+    Key(Key),
+    Merge(Position),
+    /// A quoted `<<`, which kyaml removes together with its value.
+    Nothing,
+}
+
+impl MapBuilder {
+    pub(crate) fn new(dialect: Dialect, strict: bool) -> Self {
+        Self {
+            dialect,
+            strict,
+            entries: Vec::new(),
+            places: HashMap::new(),
+            waiting: None,
+            merge: None,
+        }
+    }
+
+    /// Adds a key or, after a key, its value.
+    pub(crate) fn add(&mut self, node: Node, alias: bool) -> Result<(), Error> {
+        match self.waiting.take() {
+            None => self.waiting = Some(self.key(node)?),
+            Some(Waiting::Key(key)) => self.set(key, node)?,
+            Some(Waiting::Merge(at)) => self.take_merge(node, alias, at)?,
+            Some(Waiting::Nothing) => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the next node is a key.
+    pub(crate) fn awaits_key(&self) -> bool {
+        self.waiting.is_none()
+    }
+
+    /// The finished map.
+    pub(crate) fn finish(mut self) -> Result<Map, Error> {
+        if let Some(merge) = self.merge.take() {
+            self.merge_last(&merge)?;
+        }
+        Ok(Map::from_entries(self.entries))
+    }
+
+    // Keys.
+
+    fn key(&self, node: Node) -> Result<Waiting, Error> {
+        let at = node.at;
+        let Value::Scalar(scalar) = node.value else {
+            return Err(Error::new(at, "invalid map key: a list or a map"));
+        };
+        match self.dialect {
+            Dialect::Helm if scalar.tag == Tag::Merge => Ok(Waiting::Merge(at)),
+            Dialect::Helm => Ok(Waiting::Key(helm_key(scalar, at)?)),
+            Dialect::Kustomize => kustomize_key(scalar, at),
+        }
+    }
+
+    // Values.
+
+    /// Sets a key that is a text already.
+    pub(crate) fn set(&mut self, key: Key, value: Node) -> Result<(), Error> {
+        let Some(place) = self.find(&key.scalar.text) else {
+            self.push(key, value);
+            return Ok(());
+        };
+        let entry = &mut self.entries[place];
+        let name = key.as_str();
+        match self.dialect {
+            Dialect::Kustomize => {
+                let first = entry.key.at.line;
+                let message = format!("mapping key {name:?} already defined at line {first}");
+                Err(Error::new(key.at, message).with_go_line(key.at.line))
+            }
+            Dialect::Helm if self.strict => {
+                let message = format!("key {name:?} already set in map");
+                Err(Error::new(key.at, message).with_go_line(value.at.line))
+            }
+            Dialect::Helm => {
+                *entry = Entry { key, value };
+                Ok(())
+            }
+        }
+    }
+
+    fn find(&self, key: &Text) -> Option<usize> {
+        if self.entries.len() >= LARGE {
+            return self.places.get(key).copied();
+        }
+        self.entries
+            .iter()
+            .position(|entry| entry.key.scalar.text == *key)
+    }
+
+    fn push(&mut self, key: Key, value: Node) {
+        let place = self.entries.len();
+        self.entries.push(Entry { key, value });
+        if place + 1 == LARGE {
+            let known = self.entries.iter().enumerate();
+            self.places = known
+                .map(|(place, entry)| (entry.key.scalar.text.clone(), place))
+                .collect();
+        } else if place >= LARGE {
+            let text = self.entries[place].key.scalar.text.clone();
+            self.places.insert(text, place);
+        }
+    }
+
+    // Merging.
+
+    fn take_merge(&mut self, node: Node, alias: bool, at: Position) -> Result<(), Error> {
+        if alias && !matches!(node.value, Value::Map(_)) {
+            return Err(not_mergeable(at));
+        }
+        if self.dialect == Dialect::Kustomize {
+            if self.merge.replace(node).is_some() {
+                return Err(Error::new(at, "duplicate merge key"));
+            }
+            return Ok(());
+        }
+        for map in merged_maps(&node, at)? {
+            for entry in map {
+                self.set(entry.key.clone(), entry.value.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the keys of merged maps that the map does not set itself; of two merged maps the first one wins.
+    fn merge_last(&mut self, merge: &Node) -> Result<(), Error> {
+        let explicit = self.entries.len();
+        for map in merged_maps(merge, merge.at)? {
+            for entry in map {
+                match self.find(&entry.key.scalar.text) {
+                    None => self.push(entry.key.clone(), entry.value.clone()),
+                    Some(place) if place >= explicit => self.entries[place] = entry.clone(),
+                    Some(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The maps of a `<<` value, the one that wins last.
+fn merged_maps(node: &Node, at: Position) -> Result<Vec<&Map>, Error> {
+    match &node.value {
+        Value::Map(map) => Ok(vec![map]),
+        Value::List(list) => {
+            let maps = list.iter().rev().map(|item| item.as_map());
+            maps.collect::<Option<_>>().ok_or_else(|| not_mergeable(at))
+        }
+        Value::Scalar(_) => Err(not_mergeable(at)),
+    }
+}
+
+fn not_mergeable(at: Position) -> Error {
+    Error::new(
+        at,
+        "map merge requires map or sequence of maps as the value",
+    )
+}
+
+/// The text sigs.k8s.io/yaml makes of a key.
+fn helm_key(scalar: Scalar, at: Position) -> Result<Key, Error> {
+    let text = match scalar.tag {
+        Tag::Null => return Err(unsupported_key("null", at)),
+        Tag::Bool if scalar.as_bool() == Some(true) => Text::from_static("true"),
+        Tag::Bool => Text::from_static("false"),
+        Tag::Int | Tag::Float => match number::of(&scalar) {
+            Some(Number::Int(value)) => value.to_string().into(),
+            Some(Number::Float(value)) => {
+                let mut text = String::new();
+                number::write_key(&mut text, value);
+                text.into()
+            }
+            _ => return Err(unsupported_key("uint64", at)),
+        },
+        _ => scalar.text,
+    };
+    let scalar = Scalar {
+        text,
+        tag: Tag::Str,
+        style: scalar.style,
+    };
+    Ok(Key { scalar, at })
+}
+
+fn unsupported_key(kind: &str, at: Position) -> Error {
+    Error::new(at, format!("unsupported map key of type: {kind}"))
+}
+
+fn kustomize_key(mut scalar: Scalar, at: Position) -> Result<Waiting, Error> {
+    if scalar.tag == Tag::Merge {
+        return Ok(Waiting::Merge(at));
+    }
+    if scalar.text == "<<" {
+        return Ok(Waiting::Nothing);
+    }
+    if scalar.tag == Tag::Null {
+        if !scalar.text.is_empty() {
+            // kyaml adds such a key once more when it looks for merges, and then refuses it.
+            let line = at.line;
+            let message = format!(
+                "mapping key {:?} already defined at line {line}",
+                scalar.text
+            );
+            return Err(Error::new(at, message).with_go_line(line));
+        }
+        // It is printed as '' and read again as a text.
+        scalar.tag = Tag::Str;
+        scalar.style = Style::Single;
+    }
+    Ok(Waiting::Key(Key { scalar, at }))
+}

@@ -1,0 +1,589 @@
+//! Tokens become events: the grammar of YAML as a machine with a stack of states.
+
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::event::{Event, EventKind, Properties};
+use crate::node::Style;
+use crate::scanner::{Blame, Scanner};
+use crate::token::{Content, Mark, Token, TokenKind};
+
+/// The parser over one scanner.
+pub(crate) struct Parser<'s> {
+    scanner: Scanner<'s>,
+    state: State,
+    states: Vec<State>,
+    /// Where the open collections began, for messages.
+    marks: Vec<Mark>,
+    tag_directives: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    ImplicitDocumentStart,
+    DocumentStart,
+    DocumentContent,
+    DocumentEnd,
+    BlockNode,
+    BlockSequenceFirstEntry,
+    BlockSequenceEntry,
+    IndentlessSequenceEntry,
+    BlockMappingFirstKey,
+    BlockMappingKey,
+    BlockMappingValue,
+    FlowSequenceFirstEntry,
+    FlowSequenceEntry,
+    FlowSequenceEntryMappingKey,
+    FlowSequenceEntryMappingValue,
+    FlowSequenceEntryMappingEnd,
+    FlowMappingFirstKey,
+    FlowMappingKey,
+    FlowMappingValue,
+    FlowMappingEmptyValue,
+    End,
+}
+
+/// Which nodes may stand at a place.
+#[derive(Clone, Copy, PartialEq)]
+enum Allowed {
+    Flow,
+    Block,
+    BlockOrIndentless,
+}
+
+const DEFAULT_TAGS: [(&str, &str); 2] = [("!", "!"), ("!!", "tag:yaml.org,2002:")];
+
+impl<'s> Parser<'s> {
+    pub(crate) fn new(scanner: Scanner<'s>) -> Self {
+        Self {
+            scanner,
+            state: State::ImplicitDocumentStart,
+            states: Vec::new(),
+            marks: Vec::new(),
+            tag_directives: Vec::new(),
+        }
+    }
+
+    /// The source that slices refer to.
+    pub(crate) fn source(&self) -> &'s Arc<str> {
+        self.scanner.source()
+    }
+
+    /// Where scanning stands, and the line there.
+    pub(crate) fn offset(&self) -> (usize, u32) {
+        self.scanner.offset()
+    }
+
+    /// The next event; `StreamEnd` again and again at the end.
+    pub(crate) fn next(&mut self) -> Result<Event, Error> {
+        match self.state {
+            State::ImplicitDocumentStart => self.document_start(true),
+            State::DocumentStart => self.document_start(false),
+            State::DocumentContent => self.document_content(),
+            State::DocumentEnd => self.document_end(),
+            State::BlockNode => self.node(Allowed::Block),
+            State::BlockSequenceFirstEntry => {
+                self.enter()?;
+                self.block_sequence_entry()
+            }
+            State::BlockSequenceEntry => self.block_sequence_entry(),
+            State::IndentlessSequenceEntry => self.indentless_sequence_entry(),
+            State::BlockMappingFirstKey => {
+                self.enter()?;
+                self.block_mapping_key()
+            }
+            State::BlockMappingKey => self.block_mapping_key(),
+            State::BlockMappingValue => self.block_mapping_value(),
+            State::FlowSequenceFirstEntry => {
+                self.enter()?;
+                self.flow_sequence_entry(true)
+            }
+            State::FlowSequenceEntry => self.flow_sequence_entry(false),
+            State::FlowSequenceEntryMappingKey => self.flow_pair_key(),
+            State::FlowSequenceEntryMappingValue => self.flow_pair_value(),
+            State::FlowSequenceEntryMappingEnd => self.flow_pair_end(),
+            State::FlowMappingFirstKey => {
+                self.enter()?;
+                self.flow_mapping_key(true)
+            }
+            State::FlowMappingKey => self.flow_mapping_key(false),
+            State::FlowMappingValue => self.flow_mapping_value(false),
+            State::FlowMappingEmptyValue => self.flow_mapping_value(true),
+            State::End => Ok(Event {
+                kind: EventKind::StreamEnd,
+                at: Mark::default(),
+            }),
+        }
+    }
+
+    fn peek(&mut self) -> Result<&Token, Error> {
+        self.scanner.peek()
+    }
+
+    /// Passes over the token that was looked at and shows the next one.
+    fn advance(&mut self) -> Result<&Token, Error> {
+        self.scanner.take()?;
+        self.scanner.peek()
+    }
+
+    /// Takes a collection's first token.
+    fn enter(&mut self) -> Result<(), Error> {
+        let token = self.scanner.take()?;
+        self.marks.push(token.start);
+        Ok(())
+    }
+
+    fn pop_state(&mut self) {
+        self.state = self.states.pop().unwrap_or(State::End);
+    }
+
+    fn fail<T>(&self, context: Option<Mark>, problem: Mark, message: &str) -> Result<T, Error> {
+        Err(self
+            .scanner
+            .error(&Blame::Parser, context, problem, message))
+    }
+
+    /// Ends the collection whose end token is next.
+    fn leave(&mut self, kind: EventKind) -> Result<Event, Error> {
+        self.pop_state();
+        self.marks.pop();
+        let token = self.scanner.take()?;
+        Ok(Event {
+            kind,
+            at: token.start,
+        })
+    }
+
+    // Documents.
+
+    fn document_start(&mut self, implicit: bool) -> Result<Event, Error> {
+        if !implicit {
+            while matches!(self.peek()?.kind, TokenKind::DocumentEnd) {
+                self.scanner.take()?;
+            }
+        }
+        let token = self.peek()?;
+        let at = token.start;
+        match token.kind {
+            TokenKind::StreamEnd => {
+                self.state = State::End;
+                self.scanner.take()?;
+                return Ok(Event {
+                    kind: EventKind::StreamEnd,
+                    at,
+                });
+            }
+            TokenKind::VersionDirective { .. }
+            | TokenKind::TagDirective { .. }
+            | TokenKind::DocumentStart => self.explicit_start()?,
+            _ if implicit => {
+                self.process_directives()?;
+                self.states.push(State::DocumentEnd);
+                self.state = State::BlockNode;
+            }
+            _ => self.explicit_start()?,
+        }
+        Ok(Event {
+            kind: EventKind::DocumentStart,
+            at,
+        })
+    }
+
+    fn explicit_start(&mut self) -> Result<(), Error> {
+        self.process_directives()?;
+        let token = self.peek()?;
+        if !matches!(token.kind, TokenKind::DocumentStart) {
+            let at = token.start;
+            return self.fail(None, at, "did not find expected <document start>");
+        }
+        self.states.push(State::DocumentEnd);
+        self.state = State::DocumentContent;
+        self.scanner.take()?;
+        Ok(())
+    }
+
+    fn process_directives(&mut self) -> Result<(), Error> {
+        let mut version_seen = false;
+        while let TokenKind::VersionDirective { .. } | TokenKind::TagDirective { .. } =
+            self.peek()?.kind
+        {
+            let token = self.scanner.take()?;
+            match token.kind {
+                TokenKind::VersionDirective { .. } if version_seen => {
+                    return self.fail(None, token.start, "found duplicate %YAML directive");
+                }
+                TokenKind::VersionDirective { major: 1, minor: 1 } => version_seen = true,
+                TokenKind::TagDirective { handle, prefix } => {
+                    if self.tag_directives.iter().any(|known| known.0 == handle) {
+                        return self.fail(None, token.start, "found duplicate %TAG directive");
+                    }
+                    self.tag_directives.push((handle, prefix));
+                }
+                _ => return self.fail(None, token.start, "found incompatible YAML document"),
+            }
+        }
+        Ok(())
+    }
+
+    fn document_content(&mut self) -> Result<Event, Error> {
+        let token = self.peek()?;
+        if let TokenKind::VersionDirective { .. }
+        | TokenKind::TagDirective { .. }
+        | TokenKind::DocumentStart
+        | TokenKind::DocumentEnd
+        | TokenKind::StreamEnd = token.kind
+        {
+            let at = token.start;
+            self.pop_state();
+            return Ok(empty_scalar(at));
+        }
+        self.node(Allowed::Block)
+    }
+
+    fn document_end(&mut self) -> Result<Event, Error> {
+        let token = self.peek()?;
+        let at = token.start;
+        if matches!(token.kind, TokenKind::DocumentEnd) {
+            self.scanner.take()?;
+        }
+        self.tag_directives.clear();
+        self.state = State::DocumentStart;
+        Ok(Event {
+            kind: EventKind::DocumentEnd,
+            at,
+        })
+    }
+
+    // Nodes.
+
+    fn node(&mut self, allowed: Allowed) -> Result<Event, Error> {
+        let start = self.peek()?.start;
+        if let TokenKind::Alias(_) = self.peek()?.kind {
+            self.pop_state();
+            return self.alias();
+        }
+        let properties = self.properties(start)?;
+        let has_tag = |properties: &Option<Box<Properties>>| properties.is_some();
+        let token = self.peek()?;
+        let (token_start, block) = (token.start, allowed != Allowed::Flow);
+        let (state, list, flow) = match token.kind {
+            TokenKind::BlockEntry if allowed == Allowed::BlockOrIndentless => {
+                (State::IndentlessSequenceEntry, true, false)
+            }
+            TokenKind::Scalar(..) => return self.scalar(start, properties),
+            TokenKind::FlowSequenceStart => (State::FlowSequenceFirstEntry, true, true),
+            TokenKind::FlowMappingStart => (State::FlowMappingFirstKey, false, true),
+            TokenKind::BlockSequenceStart if block => (State::BlockSequenceFirstEntry, true, false),
+            TokenKind::BlockMappingStart if block => (State::BlockMappingFirstKey, false, false),
+            _ if has_tag(&properties) => {
+                self.pop_state();
+                return Ok(Event {
+                    kind: EventKind::Scalar {
+                        content: Content::Slice(0, 0),
+                        style: Style::Plain,
+                        properties,
+                    },
+                    at: start,
+                });
+            }
+            _ => {
+                return self.fail(
+                    Some(start),
+                    token_start,
+                    "did not find expected node content",
+                );
+            }
+        };
+        self.state = state;
+        let kind = if list {
+            EventKind::ListStart { flow, properties }
+        } else {
+            EventKind::MapStart { flow, properties }
+        };
+        Ok(Event { kind, at: start })
+    }
+
+    fn alias(&mut self) -> Result<Event, Error> {
+        let token = self.scanner.take()?;
+        let TokenKind::Alias(name) = token.kind else {
+            return self.fail(None, token.start, "did not find expected node content");
+        };
+        Ok(Event {
+            kind: EventKind::Alias(name),
+            at: token.start,
+        })
+    }
+
+    fn scalar(&mut self, at: Mark, properties: Option<Box<Properties>>) -> Result<Event, Error> {
+        let token = self.scanner.take()?;
+        self.pop_state();
+        let TokenKind::Scalar(content, style) = token.kind else {
+            return self.fail(None, token.start, "did not find expected node content");
+        };
+        Ok(Event {
+            kind: EventKind::Scalar {
+                content,
+                style,
+                properties,
+            },
+            at,
+        })
+    }
+
+    /// An anchor and a tag in either order.
+    fn properties(&mut self, start: Mark) -> Result<Option<Box<Properties>>, Error> {
+        let mut found = Properties::default();
+        let mut tag = None;
+        loop {
+            match self.peek()?.kind {
+                TokenKind::Anchor(_) if found.anchor.is_none() => {}
+                TokenKind::Tag { .. } if tag.is_none() => {}
+                _ => break,
+            }
+            let token = self.scanner.take()?;
+            match token.kind {
+                TokenKind::Anchor(name) => found.anchor = Some(name),
+                TokenKind::Tag { handle, suffix } => tag = Some((handle, suffix, token.start)),
+                _ => {}
+            }
+        }
+        if let Some((handle, suffix, at)) = tag {
+            found.tag = Some(self.full_tag(&handle, suffix, start, at)?);
+        }
+        let any = found.anchor.is_some() || found.tag.is_some();
+        Ok(any.then(|| Box::new(found)))
+    }
+
+    fn full_tag(
+        &self,
+        handle: &str,
+        suffix: String,
+        start: Mark,
+        at: Mark,
+    ) -> Result<String, Error> {
+        if handle.is_empty() {
+            return Ok(suffix);
+        }
+        let own = self.tag_directives.iter();
+        let known = own
+            .map(|(handle, prefix)| (handle.as_str(), prefix.as_str()))
+            .chain(DEFAULT_TAGS);
+        match known.into_iter().find(|known| known.0 == handle) {
+            Some((_, prefix)) => Ok(format!("{prefix}{suffix}")),
+            None => self.fail(Some(start), at, "found undefined tag handle"),
+        }
+    }
+
+    // Block collections.
+
+    fn block_sequence_entry(&mut self) -> Result<Event, Error> {
+        let token = self.peek()?;
+        let (start, end) = (token.start, token.end);
+        match token.kind {
+            TokenKind::BlockEntry => match self.advance()?.kind {
+                TokenKind::BlockEntry | TokenKind::BlockEnd => {
+                    self.state = State::BlockSequenceEntry;
+                    Ok(empty_scalar(end))
+                }
+                _ => {
+                    self.states.push(State::BlockSequenceEntry);
+                    self.node(Allowed::Block)
+                }
+            },
+            TokenKind::BlockEnd => self.leave(EventKind::ListEnd),
+            _ => {
+                let context = self.marks.pop();
+                self.fail(context, start, "did not find expected '-' indicator")
+            }
+        }
+    }
+
+    fn indentless_sequence_entry(&mut self) -> Result<Event, Error> {
+        let token = self.peek()?;
+        let (start, end) = (token.start, token.end);
+        if !matches!(token.kind, TokenKind::BlockEntry) {
+            self.pop_state();
+            return Ok(Event {
+                kind: EventKind::ListEnd,
+                at: start,
+            });
+        }
+        match self.advance()?.kind {
+            TokenKind::BlockEntry | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => {
+                self.state = State::IndentlessSequenceEntry;
+                Ok(empty_scalar(end))
+            }
+            _ => {
+                self.states.push(State::IndentlessSequenceEntry);
+                self.node(Allowed::Block)
+            }
+        }
+    }
+
+    fn block_mapping_key(&mut self) -> Result<Event, Error> {
+        let token = self.peek()?;
+        let (start, end) = (token.start, token.end);
+        match token.kind {
+            TokenKind::Key => match self.advance()?.kind {
+                TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => {
+                    self.state = State::BlockMappingValue;
+                    Ok(empty_scalar(end))
+                }
+                _ => {
+                    self.states.push(State::BlockMappingValue);
+                    self.node(Allowed::BlockOrIndentless)
+                }
+            },
+            TokenKind::BlockEnd => self.leave(EventKind::MapEnd),
+            _ => {
+                let context = self.marks.pop();
+                self.fail(context, start, "did not find expected key")
+            }
+        }
+    }
+
+    fn block_mapping_value(&mut self) -> Result<Event, Error> {
+        let token = self.peek()?;
+        let (start, end) = (token.start, token.end);
+        if !matches!(token.kind, TokenKind::Value) {
+            self.state = State::BlockMappingKey;
+            return Ok(empty_scalar(start));
+        }
+        match self.advance()?.kind {
+            TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => {
+                self.state = State::BlockMappingKey;
+                Ok(empty_scalar(end))
+            }
+            _ => {
+                self.states.push(State::BlockMappingKey);
+                self.node(Allowed::BlockOrIndentless)
+            }
+        }
+    }
+
+    // Flow collections.
+
+    fn flow_sequence_entry(&mut self, first: bool) -> Result<Event, Error> {
+        if !first && !matches!(self.peek()?.kind, TokenKind::FlowSequenceEnd) {
+            self.flow_comma("did not find expected ',' or ']'")?;
+        }
+        let token = self.peek()?;
+        let start = token.start;
+        match token.kind {
+            TokenKind::FlowSequenceEnd => self.leave(EventKind::ListEnd),
+            TokenKind::Key => {
+                self.state = State::FlowSequenceEntryMappingKey;
+                self.scanner.take()?;
+                Ok(Event {
+                    kind: EventKind::MapStart {
+                        flow: true,
+                        properties: None,
+                    },
+                    at: start,
+                })
+            }
+            _ => {
+                self.states.push(State::FlowSequenceEntry);
+                self.node(Allowed::Flow)
+            }
+        }
+    }
+
+    fn flow_comma(&mut self, message: &str) -> Result<(), Error> {
+        let token = self.peek()?;
+        let start = token.start;
+        if matches!(token.kind, TokenKind::FlowEntry) {
+            self.scanner.take()?;
+            return Ok(());
+        }
+        let context = self.marks.pop();
+        self.fail(context, start, message)
+    }
+
+    /// The key of a pair inside a list: `[a: b]`.
+    fn flow_pair_key(&mut self) -> Result<Event, Error> {
+        let token = self.peek()?;
+        if let TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd = token.kind {
+            // Go takes the token here, the ':' included.
+            let token = self.scanner.take()?;
+            self.state = State::FlowSequenceEntryMappingValue;
+            return Ok(empty_scalar(token.end));
+        }
+        self.states.push(State::FlowSequenceEntryMappingValue);
+        self.node(Allowed::Flow)
+    }
+
+    fn flow_pair_value(&mut self) -> Result<Event, Error> {
+        let token = self.peek()?;
+        let start = token.start;
+        if matches!(token.kind, TokenKind::Value) {
+            let next = self.advance()?;
+            if !matches!(next.kind, TokenKind::FlowEntry | TokenKind::FlowSequenceEnd) {
+                self.states.push(State::FlowSequenceEntryMappingEnd);
+                return self.node(Allowed::Flow);
+            }
+        }
+        self.state = State::FlowSequenceEntryMappingEnd;
+        Ok(empty_scalar(start))
+    }
+
+    fn flow_pair_end(&mut self) -> Result<Event, Error> {
+        let at = self.peek()?.start;
+        self.state = State::FlowSequenceEntry;
+        Ok(Event {
+            kind: EventKind::MapEnd,
+            at,
+        })
+    }
+
+    fn flow_mapping_key(&mut self, first: bool) -> Result<Event, Error> {
+        if !first && !matches!(self.peek()?.kind, TokenKind::FlowMappingEnd) {
+            self.flow_comma("did not find expected ',' or '}'")?;
+        }
+        match self.peek()?.kind {
+            TokenKind::FlowMappingEnd => self.leave(EventKind::MapEnd),
+            TokenKind::Key => {
+                let next = self.advance()?;
+                let start = next.start;
+                if let TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowMappingEnd =
+                    next.kind
+                {
+                    self.state = State::FlowMappingValue;
+                    return Ok(empty_scalar(start));
+                }
+                self.states.push(State::FlowMappingValue);
+                self.node(Allowed::Flow)
+            }
+            _ => {
+                self.states.push(State::FlowMappingEmptyValue);
+                self.node(Allowed::Flow)
+            }
+        }
+    }
+
+    fn flow_mapping_value(&mut self, empty: bool) -> Result<Event, Error> {
+        let token = self.peek()?;
+        let mut start = token.start;
+        if !empty && matches!(token.kind, TokenKind::Value) {
+            let next = self.advance()?;
+            start = next.start;
+            if !matches!(next.kind, TokenKind::FlowEntry | TokenKind::FlowMappingEnd) {
+                self.states.push(State::FlowMappingKey);
+                return self.node(Allowed::Flow);
+            }
+        }
+        self.state = State::FlowMappingKey;
+        Ok(empty_scalar(start))
+    }
+}
+
+fn empty_scalar(at: Mark) -> Event {
+    Event {
+        kind: EventKind::Scalar {
+            content: Content::Slice(0, 0),
+            style: Style::Plain,
+            properties: None,
+        },
+        at,
+    }
+}

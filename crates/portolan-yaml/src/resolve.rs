@@ -1,0 +1,163 @@
+//! What a plain scalar means: null, boolean, number, time or text, by the rules of the two libraries.
+
+use std::sync::Arc;
+
+use crate::Dialect;
+use crate::node::{Scalar, Style, Tag};
+use crate::number::{self, Number};
+use crate::text::Text;
+use crate::{binary, timestamp};
+
+/// The prefix that `!!` stands for.
+const LONG_PREFIX: &str = "tag:yaml.org,2002:";
+
+/// The type of a plain scalar without a tag.
+pub(crate) fn plain(dialect: Dialect, text: &str) -> Tag {
+    let Some(first) = text.as_bytes().first() else {
+        return Tag::Null;
+    };
+    match first {
+        b'~' if text.len() == 1 => Tag::Null,
+        b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' => word(dialect, text),
+        b'0'..=b'9' if timestamp::parse(text).is_some() => Tag::Timestamp,
+        b'0'..=b'9' | b'+' | b'-' | b'.' => numeric(text),
+        _ => Tag::Str,
+    }
+}
+
+fn word(dialect: Dialect, text: &str) -> Tag {
+    match text {
+        "null" | "Null" | "NULL" => Tag::Null,
+        "true" | "True" | "TRUE" | "false" | "False" | "FALSE" => Tag::Bool,
+        _ if dialect == Dialect::Helm && is_old_bool(text) => Tag::Bool,
+        _ => Tag::Str,
+    }
+}
+
+/// The booleans of YAML 1.1 that only v2 reads as such.
+pub(crate) fn is_old_bool(text: &str) -> bool {
+    matches!(
+        text,
+        "y" | "Y"
+            | "yes"
+            | "Yes"
+            | "YES"
+            | "on"
+            | "On"
+            | "ON"
+            | "n"
+            | "N"
+            | "no"
+            | "No"
+            | "NO"
+            | "off"
+            | "Off"
+            | "OFF"
+    )
+}
+
+fn numeric(text: &str) -> Tag {
+    match number::parse(text) {
+        Some(Number::Float(_)) => Tag::Float,
+        Some(_) => Tag::Int,
+        None => Tag::Str,
+    }
+}
+
+/// The scalar that v2 makes of a text: dates are text, `!!binary` is decoded, unknown tags are dropped.
+pub(crate) fn helm(text: Text, style: Style, tag: Option<&str>) -> Result<Scalar, String> {
+    let tag = match tag {
+        None | Some("!") if text == "<<" && (style == Style::Plain || tag.is_some()) => Tag::Merge,
+        None if style == Style::Plain => match plain(Dialect::Helm, &text) {
+            Tag::Timestamp => Tag::Str,
+            tag => tag,
+        },
+        None => Tag::Str,
+        Some(tag) => match tag.strip_prefix(LONG_PREFIX) {
+            Some("binary") => return decode_binary(text, style),
+            Some("merge") if text == "<<" => Tag::Merge,
+            Some(name) => explicit(Dialect::Helm, name, &text)?,
+            None => Tag::Str,
+        },
+    };
+    Ok(Scalar { text, tag, style })
+}
+
+fn decode_binary(text: Text, style: Style) -> Result<Scalar, String> {
+    let bytes = binary::decode(&text).ok_or("!!binary value contains invalid base64 data")?;
+    let (text, tag) = match String::from_utf8(bytes) {
+        Ok(decoded) => (decoded.into(), Tag::Str),
+        Err(_) => (text, Tag::Binary),
+    };
+    Ok(Scalar { text, tag, style })
+}
+
+/// The scalar that v3 makes of a text: the tag is kept as written, whether or not the text fits it.
+pub(crate) fn kustomize(text: Text, style: Style, tag: Option<&str>) -> Scalar {
+    let tag = match tag {
+        Some(tag) if tag != "!" => named(tag),
+        _ if style != Style::Plain => Tag::Str,
+        _ if text == "<<" => Tag::Merge,
+        _ => plain(Dialect::Kustomize, &text),
+    };
+    Scalar { text, tag, style }
+}
+
+fn named(tag: &str) -> Tag {
+    let Some(name) = tag.strip_prefix(LONG_PREFIX) else {
+        return Tag::Other(Arc::from(tag));
+    };
+    match name {
+        "null" => Tag::Null,
+        "bool" => Tag::Bool,
+        "int" => Tag::Int,
+        "float" => Tag::Float,
+        "str" => Tag::Str,
+        "timestamp" => Tag::Timestamp,
+        "binary" => Tag::Binary,
+        "merge" => Tag::Merge,
+        _ => Tag::Other(Arc::from(format!("!!{name}"))),
+    }
+}
+
+/// The type of a scalar with one of YAML's own tags, which its text must fit.
+pub(crate) fn explicit(dialect: Dialect, name: &str, text: &str) -> Result<Tag, String> {
+    let wanted = match name {
+        "null" => Tag::Null,
+        "bool" => Tag::Bool,
+        "int" => Tag::Int,
+        "float" => Tag::Float,
+        "timestamp" => Tag::Timestamp,
+        _ => return Ok(Tag::Str),
+    };
+    let found = match plain(dialect, text) {
+        Tag::Timestamp if wanted != Tag::Timestamp => numeric(text),
+        found => found,
+    };
+    let whole = matches!(number::parse(text), Some(Number::Int(_)));
+    if found == wanted && wanted == Tag::Timestamp {
+        // v2 keeps times as text.
+        return Ok(Tag::Str);
+    }
+    if found == wanted || wanted == Tag::Float && found == Tag::Int && whole {
+        return Ok(wanted);
+    }
+    let found = short_name(&found);
+    Err(format!("cannot decode {found} `{text}` as a !!{name}"))
+}
+
+/// A tag as it is written: `!!int`.
+pub(crate) fn short_name(tag: &Tag) -> String {
+    let name = match tag {
+        Tag::Null => "null",
+        Tag::Bool => "bool",
+        Tag::Int => "int",
+        Tag::Float => "float",
+        Tag::Str => "str",
+        Tag::Timestamp => "timestamp",
+        Tag::Binary => "binary",
+        Tag::Merge => "merge",
+        Tag::Other(name) => return name.to_string(),
+    };
+    format!("!!{name}")
+}

@@ -1,0 +1,76 @@
+//! Tokens: what the scanner makes of the characters and the parser makes events of.
+
+use std::sync::Arc;
+
+use crate::node::{Position, Style};
+use crate::text::Text;
+
+/// A place while scanning: line and column from 0, the column in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Mark {
+    pub line: u32,
+    pub column: u32,
+}
+
+/// A scalar's or a name's content: the source itself where nothing had to be resolved.
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    /// A part of the source.
+    Slice(u32, u32),
+    /// A text put together from several parts.
+    Owned(String),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum TokenKind {
+    StreamEnd,
+    VersionDirective { major: u8, minor: u8 },
+    TagDirective { handle: String, prefix: String },
+    DocumentStart,
+    DocumentEnd,
+    BlockSequenceStart,
+    BlockMappingStart,
+    BlockEnd,
+    FlowSequenceStart,
+    FlowSequenceEnd,
+    FlowMappingStart,
+    FlowMappingEnd,
+    BlockEntry,
+    FlowEntry,
+    Key,
+    Value,
+    Alias(String),
+    Anchor(String),
+    Tag { handle: String, suffix: String },
+    Scalar(Content, Style),
+}
+
+/// A token and where it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Token {
+    pub kind: TokenKind,
+    pub start: Mark,
+    pub end: Mark,
+}
+
+impl Mark {
+    /// The place as a reader counts it, from 1.
+    pub(crate) fn position(self) -> Position {
+        Position {
+            line: self.line + 1,
+            column: self.column + 1,
+        }
+    }
+}
+
+impl Content {
+    /// The content, as a part of the source where it is one.
+    pub(crate) fn into_text(self, source: &Arc<str>) -> Text {
+        match self {
+            Self::Slice(start, end) => {
+                Text::slice(source, start as usize, end as usize).unwrap_or_default()
+            }
+            Self::Owned(text) => Text::from(text),
+        }
+    }
+}
