@@ -1,0 +1,101 @@
+//! Why something could not be had over HTTP.
+
+use url::Url;
+
+/// A failed HTTP exchange; addresses in it carry no user name or password.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// The address is not one that can be fetched.
+    #[error("`{url}` is not an http or https address")]
+    BadUrl {
+        /// The address as written.
+        url: String,
+    },
+    /// A certificate or key could not be used.
+    #[error("cannot use {what}")]
+    Tls {
+        /// The part of the TLS settings.
+        what: &'static str,
+        /// What is wrong with it.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The client could not be set up.
+    #[error("cannot set up the HTTP client")]
+    Setup(#[source] reqwest::Error),
+    /// No answer came.
+    #[error("cannot fetch `{url}`")]
+    Request {
+        /// The address asked for.
+        url: String,
+        /// What the connection said.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// The answer broke off.
+    #[error("the download of `{url}` broke off after {received} bytes")]
+    Truncated {
+        /// The address asked for.
+        url: String,
+        /// How many bytes had come.
+        received: u64,
+        /// What the connection said.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// The server answered, but not with what was asked for.
+    #[error("`{url}` answered {status}{}", reason(*status))]
+    Status {
+        /// The address asked for.
+        url: String,
+        /// The HTTP status code.
+        status: u16,
+    },
+    /// The answer is larger than the caller allows.
+    #[error("`{url}` is larger than {limit} bytes")]
+    TooLarge {
+        /// The address asked for.
+        url: String,
+        /// The most that would have been read.
+        limit: u64,
+    },
+}
+
+impl HttpError {
+    /// The status code the server answered with, if it answered.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Status { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+}
+
+fn reason(status: u16) -> String {
+    let reason = reqwest::StatusCode::from_u16(status)
+        .ok()
+        .and_then(|status| status.canonical_reason());
+    reason.map(|text| format!(" ({text})")).unwrap_or_default()
+}
+
+/// An address without user name, password, query and fragment: fit for messages.
+pub fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    // Both fail only for addresses that cannot carry credentials at all.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        let url = Url::parse("https://ada:hunter2@example.com/a?sig=x#y").unwrap();
+        assert_eq!(shown(&url), "https://example.com/a");
+    }
+}
