@@ -1,0 +1,39 @@
+//! Real parts started for a test, each on a free port and gone when it is dropped.
+//!
+//! A part that needs a program says so on stderr when the program is missing and the test passes without it; under
+//! `CI` the test fails instead, so that nothing is skipped where it counts.
+
+mod authority;
+mod git_backend;
+mod http_call;
+mod http_server;
+mod registry;
+
+pub use authority::Authority;
+pub use git_backend::git_backend;
+pub use http_server::{HttpServer, Reply, Request};
+pub use registry::{PASSWORD, Registry, RegistrySetup, USER};
+
+use std::process::{Command, Stdio};
+
+/// Whether a program can be started; when not, the test is to be skipped.
+///
+/// # Panics
+/// Under `CI`, when the program is missing.
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+pub fn has_program(name: &str, probe: &str) -> bool {
+    let started = Command::new(name)
+        .arg(probe)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if started.is_ok() {
+        return true;
+    }
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "`{name}` is not installed: tests that need it cannot run"
+    );
+    eprintln!("SKIPPED: `{name}` is not installed");
+    false
+}
