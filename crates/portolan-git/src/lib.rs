@@ -1,0 +1,27 @@
+//! Git repositories: refs and trees read without a checkout, changed paths, and mirrors fetched over HTTP.
+//!
+//! ```text
+//!   directory ──▶ Repository ──resolve──▶ CommitId ──tree──▶ Tree (a Vfs)
+//!                     ▲                      └──changed_paths──▶ [Change]
+//!   URL ──▶ Mirror ───┘ (bare, fetched ref by ref, shallow)
+//! ```
+//!
+//! All of gix stays inside this crate: it breaks its interface every few weeks. Nothing here needs a `git` program,
+//! except mirrors of `file://` addresses, which gix serves by starting `git upload-pack`.
+//!
+//! This crate knows nothing of Flux, and never writes to a repository that is not one of its own mirrors.
+
+#![warn(missing_docs)]
+
+mod change;
+mod error;
+mod mirror;
+mod nearest;
+mod repository;
+mod tree;
+
+pub use change::{Change, ChangeKind};
+pub use error::GitError;
+pub use mirror::{FetchOptions, Mirror, RemoteRef, Wanted};
+pub use repository::{CommitId, Repository};
+pub use tree::Tree;
