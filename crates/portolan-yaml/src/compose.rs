@@ -29,6 +29,12 @@ pub(crate) struct Composer<'s> {
     from_aliases: u64,
 }
 
+/// Why a document is refused: its text cannot be read, or what it says makes no sense.
+enum Failure {
+    Syntax(Error),
+    Meaning(Error),
+}
+
 /// A finished node with what it costs.
 #[derive(Clone)]
 struct Anchored {
@@ -80,13 +86,31 @@ impl<'s> Composer<'s> {
         self.anchored.clear();
         self.open.clear();
         (self.decoded, self.from_aliases) = (1, 0);
-        let root = self.read_root()?;
-        self.parser.next()?;
-        Ok(Some(root))
+        match self.read_root() {
+            Ok(root) => {
+                self.parser.next()?;
+                Ok(Some(root))
+            }
+            Err(Failure::Syntax(error)) => Err(error),
+            Err(Failure::Meaning(error)) => {
+                self.skip_document()?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Reads on to the document's end: Go looks at the meaning only when all of it could be read.
+    fn skip_document(&mut self) -> Result<(), Error> {
+        loop {
+            let event = self.parser.next()?;
+            if let EventKind::DocumentEnd | EventKind::StreamEnd = event.kind {
+                return Ok(());
+            }
+        }
     }
 
     /// Reads events until a whole node is there that stands in no collection.
-    fn read_root(&mut self) -> Result<Node, Error> {
+    fn read_root(&mut self) -> Result<Node, Failure> {
         loop {
             let event = self.parser.next()?;
             let at = event.at;
@@ -97,7 +121,12 @@ impl<'s> Composer<'s> {
                     properties,
                 } => {
                     let text = content.into_text(self.parser.source());
-                    (self.scalar(text, style, properties, at)?, 0, false)
+                    (
+                        self.scalar(text, style, properties, at)
+                            .map_err(Failure::Meaning)?,
+                        0,
+                        false,
+                    )
                 }
                 EventKind::Alias(name) => {
                     let target = self.alias(&name, at)?;
@@ -112,22 +141,19 @@ impl<'s> Composer<'s> {
                     self.begin(at, flow, properties, Content::Map(Box::new(builder)))?;
                     continue;
                 }
-                EventKind::ListEnd | EventKind::MapEnd => match self.end()? {
-                    Some((node, height)) => (node, height, false),
-                    None => return Self::out_of_place(at),
-                },
-                _ => return Self::out_of_place(at),
+                EventKind::ListEnd | EventKind::MapEnd => {
+                    match self.end().map_err(Failure::Meaning)? {
+                        Some((node, height)) => (node, height, false),
+                        None => return Err(out_of_place(at)),
+                    }
+                }
+                _ => return Err(out_of_place(at)),
             };
             match self.open.last_mut() {
                 None => return Ok(node),
-                Some(open) => open.add(node, height, alias)?,
+                Some(open) => open.add(node, height, alias).map_err(Failure::Meaning)?,
             }
         }
-    }
-
-    /// The parser never sends such an event; a message costs nothing.
-    fn out_of_place<T>(at: Mark) -> Result<T, Error> {
-        Err(Error::new(at.position(), "unexpected event"))
     }
 
     fn scalar(
@@ -232,10 +258,11 @@ impl<'s> Composer<'s> {
         Ok(Some((node, height)))
     }
 
-    fn alias(&mut self, name: &str, at: Mark) -> Result<Anchored, Error> {
-        let fail = |message: String| Err(Error::new(at.position(), message));
+    fn alias(&mut self, name: &str, at: Mark) -> Result<Anchored, Failure> {
+        let error = |message: String| Error::new(at.position(), message);
+        let fail = |message: String| Err(Failure::Meaning(error(message)));
         let Some(&anchor) = self.names.get(name) else {
-            return fail(format!("unknown anchor '{name}' referenced"));
+            return Err(error(format!("unknown anchor '{name}' referenced")).into());
         };
         let Some(target) = self.anchored.get(anchor).and_then(Clone::clone) else {
             return fail(format!("anchor '{name}' value contains itself"));
@@ -263,6 +290,17 @@ impl<'s> Composer<'s> {
         let share = self.from_aliases as f64 / decoded;
         self.from_aliases > 100 && self.decoded > 1000 && share > allowed
     }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Syntax(error)
+    }
+}
+
+/// The parser never sends such an event; a message costs nothing.
+fn out_of_place(at: Mark) -> Failure {
+    Failure::Syntax(Error::new(at.position(), "unexpected event"))
 }
 
 impl Open {

@@ -141,11 +141,21 @@ pub(crate) fn not_finite(value: f64) -> &'static str {
 
 /// Prints a string with Go's escapes.
 pub(crate) fn write_string(out: &mut String, text: &str) {
+    write_quoted(out, text, true);
+}
+
+/// Prints a string with Go's escapes, `<`, `>` and `&` as they are.
+pub(crate) fn write_plain_string(out: &mut String, text: &str) {
+    write_quoted(out, text, false);
+}
+
+fn write_quoted(out: &mut String, text: &str, escape_html: bool) {
     out.push('"');
     let mut plain = 0;
     for (at, byte) in text.bytes().enumerate() {
         let escape = match byte {
-            b'"' | b'\\' | b'<' | b'>' | b'&' | 0..0x20 => 1,
+            b'"' | b'\\' | 0..0x20 => 1,
+            b'<' | b'>' | b'&' if escape_html => 1,
             0xe2 if matches!(
                 text.as_bytes().get(at + 1..at + 3),
                 Some([0x80, 0xa8 | 0xa9])

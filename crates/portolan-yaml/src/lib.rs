@@ -48,6 +48,7 @@ mod timestamp;
 mod emit;
 pub mod json;
 pub mod order;
+mod outline;
 
 pub use documents::{Dialect, parse, parse_bytes, parse_one, parse_one_bytes, parse_one_strict};
 pub use emit::{Emitter, write_kustomize, write_v2, write_v3_pretty};
@@ -55,4 +56,5 @@ pub use error::{Error, Errors, WriteError};
 pub use json::{from_json, to_json};
 pub use node::{Entry, Key, List, Map, Node, Position, Scalar, Style, Tag, Value};
 pub use number::Number;
+pub use outline::{Outline, outline};
 pub use text::Text;

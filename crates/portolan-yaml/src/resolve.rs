@@ -103,6 +103,14 @@ pub(crate) fn kustomize(text: Text, style: Style, tag: Option<&str>) -> Scalar {
     Scalar { text, tag, style }
 }
 
+/// A tag with `!!` in place of YAML's own prefix.
+pub(crate) fn shorten(tag: &str) -> String {
+    match tag.strip_prefix(LONG_PREFIX) {
+        Some(name) => format!("!!{name}"),
+        None => tag.to_owned(),
+    }
+}
+
 fn named(tag: &str) -> Tag {
     let Some(name) = tag.strip_prefix(LONG_PREFIX) else {
         return Tag::Other(Arc::from(tag));

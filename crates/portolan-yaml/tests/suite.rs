@@ -11,8 +11,8 @@ use std::fmt::Write;
 
 use portolan_yaml::json::{Numbers, to_json_with};
 use portolan_yaml::{
-    Dialect, Node, parse_bytes, parse_one_bytes, parse_one_strict, to_json, write_kustomize,
-    write_v2, write_v3_pretty,
+    Dialect, Node, outline, parse_bytes, parse_one_bytes, parse_one_strict, to_json,
+    write_kustomize, write_v2, write_v3_pretty,
 };
 use serde_json::Value;
 
@@ -88,9 +88,11 @@ fn base64(text: &str) -> Vec<u8> {
     bytes
 }
 
+/// The suite's cases, or those of the file that `YAML_SUITE` names, for answers freshly made by `bench/go-yaml`.
 fn cases() -> Option<Vec<Value>> {
-    let Ok(text) = std::fs::read_to_string(SUITE) else {
-        eprintln!("the shared corpus is not there: {SUITE}");
+    let path = std::env::var("YAML_SUITE").unwrap_or_else(|_| SUITE.to_owned());
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        eprintln!("the shared corpus is not there: {path}");
         return None;
     };
     Some(serde_json::from_str(&text).expect("the suite is JSON"))
@@ -207,4 +209,53 @@ fn print_all(nodes: &[Node]) -> Result<String, String> {
     printed
         .map(|documents| documents.join("---\n"))
         .map_err(|error| error.to_string())
+}
+
+#[test]
+fn nodes_have_the_places_tags_and_styles_of_go() {
+    let Some(cases) = cases() else { return };
+    let mut tally = Tally::default();
+    for case in &cases {
+        let id = text(case, "id").expect("a case has an id");
+        let (expected, error) = (text(case, "v3node"), text(case, "v3node_error"));
+        if expected.is_none() && error.is_none() {
+            continue;
+        }
+        let found = outline(&input(case));
+        let same =
+            found.lines == expected.unwrap_or_default() && found.error.is_some() == error.is_some();
+        tally.note("v3node", id, same, || {
+            format!(
+                "input {:?}\nexpected {}{error:?}\n     got {}{:?}",
+                String::from_utf8_lossy(&input(case)),
+                expected.unwrap_or_default(),
+                found.lines,
+                found.error
+            )
+        });
+    }
+    tally.require("v3node", 0.99);
+}
+
+/// Not only the refusal but also the words and the line, which templates show (`fromYaml`).
+#[test]
+fn refusals_use_the_words_of_go() {
+    let Some(cases) = cases() else { return };
+    let mut tally = Tally::default();
+    for case in &cases {
+        let id = text(case, "id").expect("a case has an id");
+        if let Some(expected) = text(case, "read2json_error") {
+            let message = match parse_one_bytes(&input(case), Dialect::Helm) {
+                Err(errors) => Some(errors.first().go_message()),
+                Ok(node) => to_json(&node).err().map(|error| error.to_string()),
+            };
+            tally.compare("read2json_error", id, expected, message.as_deref());
+        }
+        if let Some(expected) = text(case, "v3node_error") {
+            let message = outline(&input(case)).error.map(|error| error.go_message());
+            tally.compare("v3node_error", id, expected, message.as_deref());
+        }
+    }
+    tally.require("read2json_error", 0.90);
+    tally.require("v3node_error", 0.90);
 }
