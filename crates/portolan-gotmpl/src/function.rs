@@ -23,6 +23,23 @@ pub struct Function {
     pub signature: Signature,
     /// What it does.
     pub call: NativeFn,
+    /// Functions that the executor itself carries out.
+    pub(crate) special: Option<Special>,
+}
+
+/// What only the executor can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Special {
+    /// Evaluates arguments up to the first that is false.
+    And,
+    /// Evaluates arguments up to the first that is true.
+    Or,
+    /// Wants the text of its first argument for errors.
+    Call,
+    /// Executes a template and returns its output.
+    Include,
+    /// Executes a text as a template and returns its output.
+    Tpl,
 }
 
 /// The type of a parameter.
@@ -50,7 +67,7 @@ pub enum Param {
     List,
     /// `[]string`
     Strings,
-    /// `map[string]interface {}`; named map types do not pass.
+    /// `map[string]interface {}`; a named map type passes as the plain map inside.
     Map,
     /// The Go type of host objects of that name, such as `time.Time`.
     Object(&'static str),
@@ -86,6 +103,7 @@ impl Function {
             name,
             signature: Signature::new(params),
             call,
+            special: None,
         }
     }
 
@@ -100,7 +118,15 @@ impl Function {
             name,
             signature: Signature::variadic(params, rest),
             call,
+            special: None,
         }
+    }
+}
+
+impl Function {
+    pub(crate) const fn special(mut self, special: Special) -> Self {
+        self.special = Some(special);
+        self
     }
 }
 
@@ -124,6 +150,20 @@ impl Param {
             Self::Map => "map[string]interface {}",
             Self::Object(name) => name,
         }
+    }
+
+    /// Whether `nil` may be passed.
+    pub(crate) fn can_be_nil(self) -> bool {
+        match self {
+            Self::Any | Self::Value | Self::Bytes | Self::List | Self::Strings | Self::Map => true,
+            Self::Object(name) => name.starts_with('*'),
+            _ => false,
+        }
+    }
+
+    /// Whether every value passes.
+    pub(crate) fn takes_anything(self) -> bool {
+        matches!(self, Self::Any | Self::Value)
     }
 }
 

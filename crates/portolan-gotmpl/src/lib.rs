@@ -10,14 +10,30 @@ pub mod fmt;
 mod value;
 
 mod function;
-pub mod functions;
 mod host;
 mod limits;
 mod object;
+mod options;
 
+mod error;
+mod exec;
+mod parse;
+mod program;
+mod set;
+
+mod builtins;
+pub mod functions;
+mod helm;
+mod values;
+
+pub use error::{Cause, ExecError, ParseError, Place};
+pub use exec::Executor;
 pub use function::{Args, Ctx, FuncError, Function, NativeFn, Param};
+pub use helm::{builtin_functions, clean_output, exec_message, helm_functions, parse_message};
 pub use host::{Host, LookupQuery, Seeded};
 pub use limits::Limits;
 pub use object::{Kind, Object, Signature};
+pub use options::{MissingKey, Options};
 pub use portolan_yaml::Text;
+pub use set::{ParsedText, TemplateSet, TextParser};
 pub use value::{ElementType, FloatKind, IntKind, List, MAX_DEPTH, Map, MapType, UintKind, Value};

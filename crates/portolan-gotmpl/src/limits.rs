@@ -15,6 +15,8 @@ pub struct Limits {
     pub output_bytes: usize,
     /// Bytes of any single string or items of any single list that a function may make.
     pub value_size: usize,
+    /// Bytes of all strings and lists that functions make, taken together.
+    pub produced_bytes: usize,
     /// Bytes of a compiled regular expression.
     pub regex_bytes: usize,
 }
@@ -24,11 +26,12 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             steps: 500_000_000,
-            template_depth: 5_000,
+            template_depth: 100_000,
             include_depth: 1_000,
             parse_depth: 200,
             output_bytes: 256 << 20,
             value_size: 64 << 20,
+            produced_bytes: 2 << 30,
             regex_bytes: 10 << 20,
         }
     }

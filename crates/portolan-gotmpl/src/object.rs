@@ -102,6 +102,36 @@ impl Signature {
     }
 }
 
+impl Signature {
+    /// The type of an argument by its index.
+    pub(crate) fn param(&self, index: usize) -> Param {
+        self.params
+            .get(index)
+            .copied()
+            .or(self.variadic)
+            .unwrap_or(Param::Any)
+    }
+
+    /// Go's words when the number of arguments is wrong; `piped` of them came through a pipeline.
+    pub(crate) fn check_count(&self, name: &str, count: usize, piped: bool) -> Result<(), String> {
+        let fixed = self.params.len();
+        if self.variadic.is_some() {
+            // Go counts what stands in the command here, without what came through the pipeline.
+            let written = count - usize::from(piped);
+            if count < fixed {
+                return Err(format!(
+                    "wrong number of args for {name}: want at least {fixed} got {written}"
+                ));
+            }
+        } else if count != fixed {
+            return Err(format!(
+                "wrong number of args for {name}: want {fixed} got {count}"
+            ));
+        }
+        Ok(())
+    }
+}
+
 impl dyn Object {
     /// For downcasts.
     pub fn as_any(&self) -> &dyn Any {

@@ -122,10 +122,15 @@ pub struct List {
 }
 
 /// The entries of a map in key order, shared by all who hold it.
-#[derive(Default)]
 pub struct Map {
     map_type: MapType,
-    entries: RefCell<BTreeMap<Text, Value>>,
+    entries: Entries,
+}
+
+enum Entries {
+    Own(RefCell<BTreeMap<Text, Value>>),
+    /// Those of a plain map that this one gives another type: a change to one is a change to both.
+    Shared(Rc<Map>),
 }
 
 // === impl Value ===
@@ -396,9 +401,45 @@ impl Drop for List {
 impl Map {
     /// A map of a type.
     pub fn new(map_type: MapType, entries: BTreeMap<Text, Value>) -> Self {
+        let own = Entries::Own(RefCell::new(entries));
+        match map_type {
+            MapType::Values(_) => Self {
+                map_type,
+                entries: Entries::Shared(Rc::new(Self {
+                    map_type: MapType::Any,
+                    entries: own,
+                })),
+            },
+            _ => Self {
+                map_type,
+                entries: own,
+            },
+        }
+    }
+
+    /// A plain map under the name of another type.
+    pub fn named(name: &'static str, plain: Rc<Self>) -> Self {
         Self {
-            map_type,
-            entries: RefCell::new(entries),
+            map_type: MapType::Values(name),
+            entries: Entries::Shared(plain),
+        }
+    }
+
+    /// The plain map inside a named one.
+    pub fn plain(&self) -> Option<Rc<Self>> {
+        match &self.entries {
+            Entries::Own(_) => None,
+            Entries::Shared(plain) => Some(Rc::clone(plain)),
+        }
+    }
+
+    fn cell(&self) -> &RefCell<BTreeMap<Text, Value>> {
+        let mut map = self;
+        loop {
+            match &map.entries {
+                Entries::Own(cell) => return cell,
+                Entries::Shared(plain) => map = plain,
+            }
         }
     }
 
@@ -409,37 +450,37 @@ impl Map {
 
     /// The entries, to read; keep the borrow short, never across a call that may `set`.
     pub fn borrow(&self) -> Ref<'_, BTreeMap<Text, Value>> {
-        self.entries.borrow()
+        self.cell().borrow()
     }
 
     /// The entries, to change; keep the borrow short.
     pub fn borrow_mut(&self) -> RefMut<'_, BTreeMap<Text, Value>> {
-        self.entries.borrow_mut()
+        self.cell().borrow_mut()
     }
 
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<Value> {
-        self.entries.borrow().get(key).cloned()
+        self.borrow().get(key).cloned()
     }
 
     /// Sets a key.
     pub fn insert(&self, key: impl Into<Text>, value: Value) {
-        self.entries.borrow_mut().insert(key.into(), value);
+        self.borrow_mut().insert(key.into(), value);
     }
 
     /// How many entries there are.
     pub fn len(&self) -> usize {
-        self.entries.borrow().len()
+        self.borrow().len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.entries.borrow().is_empty()
+        self.borrow().is_empty()
     }
 
     /// The keys and values as they are now, in key order, safe to walk while the map changes.
     pub fn snapshot(&self) -> Vec<(Text, Value)> {
-        let entries = self.entries.borrow();
+        let entries = self.borrow();
         entries
             .iter()
             .map(|(key, value)| (key.clone(), value.clone()))
@@ -449,11 +490,17 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        drop_flat(
-            std::mem::take(self.entries.get_mut())
-                .into_values()
-                .collect(),
-        );
+        drop_flat(self.take_values());
+    }
+}
+
+impl Map {
+    /// The values of a map that nobody holds any more.
+    fn take_values(&mut self) -> Vec<Value> {
+        match &mut self.entries {
+            Entries::Own(cell) => std::mem::take(cell.get_mut()).into_values().collect(),
+            Entries::Shared(_) => Vec::new(),
+        }
     }
 }
 
@@ -468,7 +515,7 @@ fn drop_flat(mut items: Vec<Value>) {
             }
             Value::Map(map) => {
                 if let Some(mut map) = Rc::into_inner(map) {
-                    items.extend(std::mem::take(map.entries.get_mut()).into_values());
+                    items.append(&mut map.take_values());
                 }
             }
             _ => {}

@@ -8,7 +8,9 @@ use crate::value::Value;
 const MAX_NUMBER: usize = 1_000_000;
 
 /// What `fmt.Sprintf` gives; mistakes in the format show in the text, as in Go.
-pub fn sprintf(format: &str, args: &[Value]) -> String {
+///
+/// The text may grow to about `limit` bytes: a short format can ask for any number of blanks.
+pub fn sprintf(format: &str, args: &[Value], limit: usize) -> Result<String, String> {
     let mut printer = Printer {
         format,
         args,
@@ -17,8 +19,8 @@ pub fn sprintf(format: &str, args: &[Value]) -> String {
         bad_index: false,
         out: String::new(),
     };
-    printer.run();
-    printer.out
+    printer.run(limit)?;
+    Ok(printer.out)
 }
 
 struct Printer<'a> {
@@ -33,16 +35,22 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    fn run(&mut self) {
+    fn run(&mut self, limit: usize) -> Result<(), String> {
         while let Some(percent) = self.format.find('%') {
             self.out.push_str(&self.format[..percent]);
             self.format = &self.format[percent + 1..];
             self.directive();
+            if self.out.len() > limit {
+                return Err(format!(
+                    "text exceeds the limit of {limit} bytes (value_size)"
+                ));
+            }
         }
         self.out.push_str(self.format);
         if !self.reordered && self.next < self.args.len() {
             self.report_extra();
         }
+        Ok(())
     }
 
     fn directive(&mut self) {

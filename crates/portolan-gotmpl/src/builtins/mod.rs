@@ -1,0 +1,64 @@
+//! The functions that Go's `text/template` brings itself.
+
+mod compare;
+mod escape;
+mod index;
+
+use crate::fmt::{sprint, sprintf, sprintln};
+use crate::function::{Args, Ctx, FuncError, Function, Param, Special};
+use crate::value::Value;
+
+type Answer = Result<Value, FuncError>;
+
+/// The table of them.
+pub(crate) const BUILTINS: &[Function] = &[
+    Function::variadic("and", &[Param::Value], Param::Value, never).special(Special::And),
+    Function::variadic("or", &[Param::Value], Param::Value, never).special(Special::Or),
+    Function::new("not", &[Param::Value], |_, args| {
+        Ok(Value::Bool(!args.get(0).truth()))
+    }),
+    Function::variadic("call", &[Param::Value], Param::Value, call).special(Special::Call),
+    Function::variadic("html", &[], Param::Any, escape::html),
+    Function::variadic("js", &[], Param::Any, escape::js),
+    Function::variadic("urlquery", &[], Param::Any, escape::urlquery),
+    Function::variadic("index", &[Param::Value], Param::Value, index::index),
+    Function::variadic("slice", &[Param::Value], Param::Value, index::slice),
+    Function::new("len", &[Param::Value], index::len),
+    Function::variadic("print", &[], Param::Any, |_, args| {
+        Ok(Value::str(sprint(args.all())))
+    }),
+    Function::variadic("printf", &[Param::Str], Param::Any, printf),
+    Function::variadic("println", &[], Param::Any, |_, args| {
+        Ok(Value::str(sprintln(args.all())))
+    }),
+    Function::variadic("eq", &[Param::Value], Param::Value, compare::eq),
+    Function::new("ne", &[Param::Value, Param::Value], compare::ne),
+    Function::new("lt", &[Param::Value, Param::Value], compare::lt),
+    Function::new("le", &[Param::Value, Param::Value], compare::le),
+    Function::new("gt", &[Param::Value, Param::Value], compare::gt),
+    Function::new("ge", &[Param::Value, Param::Value], compare::ge),
+];
+
+/// `and` and `or` are instructions of their own.
+fn never(_: &mut Ctx<'_>, _: Args<'_>) -> Answer {
+    Ok(Value::Nil)
+}
+
+fn printf(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let text = sprintf(&args.str(0), args.rest(1), ctx.limits.value_size);
+    text.map(Value::str).map_err(FuncError::new)
+}
+
+/// The first argument is the text of what is called; no function is a value here.
+fn call(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let callee = args.get(1);
+    Err(FuncError::new(if callee.is_nil() {
+        "call of nil".to_owned()
+    } else {
+        format!(
+            "non-function {} of type {}",
+            args.str(0),
+            callee.type_name()
+        )
+    }))
+}

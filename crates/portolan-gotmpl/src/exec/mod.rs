@@ -1,0 +1,127 @@
+//! Executes programs over values.
+//!
+//! A stack machine without recursion: templates that call, include or evaluate other templates push a frame, so no
+//! template can exhaust the thread's stack. All output goes into one buffer; what `include` returns is cut from its
+//! end.
+
+mod call;
+mod check;
+mod frame;
+mod member;
+mod range;
+mod run;
+
+use std::collections::HashMap;
+
+use portolan_yaml::Text;
+
+use crate::error::ExecError;
+use crate::function::Ctx;
+use crate::host::Host;
+use crate::limits::Limits;
+use crate::options::Options;
+use crate::set::{ParsedText, TemplateSet, TextParser};
+use crate::value::Value;
+
+pub(crate) use call::NO_VALUE;
+use frame::{Frame, Scope};
+use range::Loop;
+
+/// Runs the templates of a set, one after the other, over shared values.
+pub struct Executor<'e> {
+    set: &'e TemplateSet,
+    parser: &'e TextParser,
+    options: Options,
+    ctx: Ctx<'e>,
+    /// Asked now and then whether to stop: the caller's clock.
+    is_due: Option<&'e dyn Fn() -> bool>,
+    /// Texts that `tpl` has seen.
+    texts: HashMap<Text, ParsedText>,
+    /// How often each name is being included right now.
+    included: HashMap<Text, usize>,
+    machine: Machine,
+}
+
+/// The state of a running template.
+#[derive(Default)]
+struct Machine {
+    stack: Vec<Value>,
+    /// Whether the top of the stack was declared as `interface {}`: an element of a map or list.
+    boxed: bool,
+    variables: Vec<Slot>,
+    dot: Slot,
+    /// Dots to give back.
+    dots: Vec<Slot>,
+    loops: Vec<Loop>,
+    frames: Vec<Frame>,
+    /// What `tpl` defined, seen from here.
+    scope: Option<std::rc::Rc<Scope>>,
+    out: String,
+    steps: u64,
+    produced: usize,
+}
+
+/// A value and whether it was declared as `interface {}`, which shows in errors and decides what nil means.
+#[derive(Clone, Default)]
+struct Slot {
+    value: Value,
+    boxed: bool,
+}
+
+/// Why a template stops; the place is what the machine remembers.
+enum Failure {
+    Message(String),
+    Authored { prefix: String, message: String },
+}
+
+impl<'e> Executor<'e> {
+    /// An executor for a set; `parser` reads the texts that templates evaluate.
+    pub fn new(
+        set: &'e TemplateSet,
+        parser: &'e TextParser,
+        options: Options,
+        limits: &'e Limits,
+        host: &'e mut dyn Host,
+    ) -> Self {
+        Self {
+            set,
+            parser,
+            options,
+            ctx: Ctx { host, limits },
+            is_due: None,
+            texts: HashMap::new(),
+            included: HashMap::new(),
+            machine: Machine::default(),
+        }
+    }
+
+    /// Stops a template when the caller's clock says so.
+    #[must_use]
+    pub fn stop_when(mut self, is_due: &'e dyn Fn() -> bool) -> Self {
+        self.is_due = Some(is_due);
+        self
+    }
+
+    /// Executes a template over a value and returns its output.
+    pub fn execute(&mut self, name: &str, dot: Value) -> Result<String, Box<ExecError>> {
+        let Some(program) = self.set.find(name) else {
+            let name = crate::fmt::quote(name.as_bytes(), false);
+            let message =
+                format!("template: no template {name} associated with template \"gotpl\"");
+            return Err(Box::new(ExecError::message(message)));
+        };
+        self.machine = Machine::default();
+        self.included.clear();
+        self.machine.start(program, dot);
+        match self.run() {
+            Ok(()) => Ok(std::mem::take(&mut self.machine.out)),
+            Err(failure) => Err(Box::new(self.machine.error(failure))),
+        }
+    }
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self::Message(message)
+    }
+}

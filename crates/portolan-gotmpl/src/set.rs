@@ -1,0 +1,127 @@
+//! Templates by name, as many texts define them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use portolan_yaml::Text;
+
+use crate::error::ParseError;
+use crate::functions::FunctionTable;
+use crate::parse::compile::compile;
+use crate::parse::lexer::Delimiters;
+use crate::parse::parse;
+use crate::program::{Program, Source};
+
+/// The templates of one text: itself and what it defines. Cheap to clone, shared by threads.
+#[derive(Clone)]
+pub struct ParsedText {
+    /// The text itself comes last.
+    pub(crate) programs: Arc<[Arc<Program>]>,
+}
+
+/// Reads texts: knows the functions, the delimiters and how deep a text may nest.
+#[derive(Clone)]
+pub struct TextParser {
+    functions: Arc<FunctionTable>,
+    delims: Delimiters,
+    max_depth: usize,
+}
+
+/// Templates that can call each other. Cheap to clone, shared by threads.
+#[derive(Clone, Default)]
+pub struct TemplateSet {
+    programs: HashMap<Text, Arc<Program>>,
+}
+
+// === impl TextParser ===
+
+impl TextParser {
+    /// A parser for texts that call these functions.
+    pub fn new(functions: Arc<FunctionTable>, max_depth: usize) -> Self {
+        Self {
+            functions,
+            delims: Delimiters::default(),
+            max_depth,
+        }
+    }
+
+    /// Uses other delimiters than `{{` and `}}`; an empty one keeps the default.
+    #[must_use]
+    pub fn with_delimiters(mut self, left: &str, right: &str) -> Self {
+        if !left.is_empty() {
+            left.clone_into(&mut self.delims.left);
+        }
+        if !right.is_empty() {
+            right.clone_into(&mut self.delims.right);
+        }
+        self
+    }
+
+    /// Reads a text.
+    pub fn parse(&self, name: &str, text: &str) -> Result<ParsedText, ParseError> {
+        let source = Arc::new(Source {
+            name: name.to_owned(),
+            text: Arc::from(text),
+            delims: self.delims.clone(),
+        });
+        let definitions = parse(
+            &source.name,
+            &source.text,
+            &source.delims,
+            &self.functions,
+            self.max_depth,
+        )?;
+        let programs = definitions
+            .iter()
+            .map(|definition| Arc::new(compile(definition, &source)))
+            .collect();
+        Ok(ParsedText { programs })
+    }
+
+    /// Whether a text has no action at all: it is its own output.
+    pub(crate) fn is_plain(&self, text: &str) -> bool {
+        !text.contains(&self.delims.left)
+    }
+}
+
+// === impl ParsedText ===
+
+impl ParsedText {
+    /// The names of the templates that the text defines, its own included.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.programs.iter().map(|program| program.name.as_str())
+    }
+
+    pub(crate) fn main(&self) -> Option<&Arc<Program>> {
+        self.programs.last()
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<Program>> {
+        self.programs
+            .iter()
+            .find(|program| program.name.as_str() == name)
+    }
+}
+
+// === impl TemplateSet ===
+
+impl TemplateSet {
+    /// Adds a text's templates, in place of those of the same name; one that is only space replaces none.
+    pub fn add(&mut self, text: &ParsedText) {
+        for program in text.programs.iter() {
+            if !program.blank || !self.programs.contains_key(program.name.as_str()) {
+                self.programs
+                    .insert(program.name.clone(), Arc::clone(program));
+            }
+        }
+    }
+
+    /// Whether there is a template of that name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.programs.contains_key(name)
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<Program>> {
+        self.programs.get(name)
+    }
+}
