@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{completions::CompletionsArgs, man::ManArgs, version::VersionArgs};
+use crate::commands::{
+    completions::CompletionsArgs, man::ManArgs, version::VersionArgs, yaml::YamlArgs,
+};
 use crate::printer::OutputOptions;
 
 /// Take what a Git repository declares all the way to where it runs
@@ -28,6 +30,7 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     Man(ManArgs),
     Version(VersionArgs),
+    Yaml(YamlArgs),
 }
 
 #[cfg(test)]

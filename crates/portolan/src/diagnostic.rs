@@ -5,15 +5,6 @@
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-/// How grave a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Severity {
-    /// It must be mended.
-    Error,
-    /// It is odd, but the work went on.
-    Warning,
-}
-
 /// A place in a text the user can open.
 #[derive(Debug, Clone)]
 pub(crate) struct Place<'a> {
@@ -27,10 +18,9 @@ pub(crate) struct Place<'a> {
     pub(crate) column: usize,
 }
 
-/// One message with its place and advice.
+/// One error with its place and advice.
 #[derive(Debug, Clone)]
 pub(crate) struct Diagnostic<'a> {
-    pub(crate) severity: Severity,
     pub(crate) message: String,
     pub(crate) place: Option<Place<'a>>,
     pub(crate) hints: Vec<String>,
@@ -44,11 +34,7 @@ impl Diagnostic<'_> {
         } else {
             Renderer::plain()
         };
-        let level = match self.severity {
-            Severity::Error => Level::ERROR,
-            Severity::Warning => Level::WARNING,
-        };
-        let title = level.primary_title(self.message.as_str());
+        let title = Level::ERROR.primary_title(self.message.as_str());
         let group = match &self.place {
             Some(place) => title.element(place.snippet()),
             None => annotate_snippets::Group::with_title(title),
@@ -107,7 +93,6 @@ mod tests {
             column: 4,
         };
         let diagnostic = Diagnostic {
-            severity: Severity::Error,
             message: "did not find the end of the list".into(),
             place: Some(place),
             hints: vec!["close it with `]`".into()],
@@ -131,13 +116,12 @@ mod tests {
             column: 9,
         };
         let diagnostic = Diagnostic {
-            severity: Severity::Warning,
             message: "odd".into(),
             place: Some(place),
             hints: vec![],
         };
         insta::assert_snapshot!(diagnostic.render(false), @r"
-        warning: odd
+        error: odd
           ╭▸ a.yaml:7:1
           │
         7 │

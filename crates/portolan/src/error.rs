@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use portolan_engine::Report;
+
+use crate::exit::ExitStatus;
+
 /// Whose move it is when a command cannot go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorKind {
@@ -9,6 +13,8 @@ pub(crate) enum ErrorKind {
     User,
     /// Portolan itself is wrong, or the machine failed it.
     Internal,
+    /// Ctrl-C stopped it.
+    Interrupted,
 }
 
 /// Why a command could not do its work, with advice.
@@ -32,6 +38,29 @@ impl CommandError {
     /// The arguments are wrong in a way that one sentence says.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self::user(anyhow::anyhow!("{message}"))
+    }
+
+    /// Ctrl-C stopped the run; says what was left undone.
+    pub(crate) fn interrupted(report: &Report) -> Self {
+        let counts = report.counts();
+        let all = report.units().len();
+        let source = anyhow::anyhow!(
+            "interrupted with {} of {all} units left undone",
+            counts.cancelled
+        );
+        Self {
+            kind: ErrorKind::Interrupted,
+            source,
+            hints: Vec::new(),
+        }
+    }
+
+    /// The exit status that tells of this error.
+    pub(crate) fn status(&self) -> ExitStatus {
+        match self.kind {
+            ErrorKind::User | ErrorKind::Internal => ExitStatus::Failure,
+            ErrorKind::Interrupted => ExitStatus::Interrupted,
+        }
     }
 
     /// Adds a line of advice.

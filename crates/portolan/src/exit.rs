@@ -11,14 +11,24 @@ pub(crate) enum ExitStatus {
     Findings,
     /// Could not do it (usage, configuration, internal): 2.
     Failure,
+    /// Stopped by Ctrl-C: 130.
+    Interrupted,
+}
+
+impl ExitStatus {
+    /// The process's exit code.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Clean => 0,
+            Self::Findings => 1,
+            Self::Failure => 2,
+            Self::Interrupted => 130,
+        }
+    }
 }
 
 impl From<ExitStatus> for ExitCode {
     fn from(status: ExitStatus) -> Self {
-        Self::from(match status {
-            ExitStatus::Clean => 0,
-            ExitStatus::Findings => 1,
-            ExitStatus::Failure => 2,
-        })
+        Self::from(status.code())
     }
 }

@@ -11,7 +11,9 @@ mod commands;
 mod diagnostic;
 mod error;
 mod exit;
+mod input;
 mod printer;
+mod session;
 
 use std::process::ExitCode;
 

@@ -1,8 +1,10 @@
 //! The only place that writes to the terminal: data to stdout, everything else to stderr.
 
-use std::io::{self, IsTerminal, Write};
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write as _};
 
 use anstyle::{AnsiColor, Style};
+use camino::{Utf8Path, Utf8PathBuf};
 use clap::ColorChoice;
 
 use crate::diagnostic::Diagnostic;
@@ -10,7 +12,7 @@ use crate::error::{CommandError, ErrorKind};
 use crate::exit::ExitStatus;
 
 /// How much is said, and whether in colour.
-#[derive(Debug, Clone, Copy, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct OutputOptions {
     /// Say more: once for what is done, twice for why
     #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
@@ -23,10 +25,27 @@ pub(crate) struct OutputOptions {
     /// Use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColorChoice,
+
+    /// Write what happens as JSON lines to a file; `-` is standard output
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) events: Option<Utf8PathBuf>,
+}
+
+/// How a run is shown while it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProgressStyle {
+    /// Not at all.
+    None,
+    /// One line that changes, on a terminal.
+    Line,
+    /// Lines of text, in a log.
+    Plain,
 }
 
 /// Owns stdout and stderr.
 pub(crate) struct Printer {
+    stdout: io::Stdout,
+    stderr: io::Stderr,
     options: OutputOptions,
     /// Whether stderr shows colour; decided once.
     styled: bool,
@@ -34,27 +53,39 @@ pub(crate) struct Printer {
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
-const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
 impl Printer {
     /// A printer for this process's streams.
     pub(crate) fn new(options: OutputOptions) -> Self {
+        let (stdout, stderr) = (io::stdout(), io::stderr());
+        let styled = shows_colour(options.color, stderr.is_terminal());
         Self {
+            stdout,
+            stderr,
             options,
-            styled: shows_colour(options.color, io::stderr().is_terminal()),
+            styled,
         }
+    }
+
+    /// How a run is to be shown.
+    pub(crate) fn progress_style(&self) -> ProgressStyle {
+        if self.options.quiet {
+            ProgressStyle::None
+        } else if self.stderr.is_terminal() {
+            ProgressStyle::Line
+        } else {
+            ProgressStyle::Plain
+        }
+    }
+
+    /// The file that events are to be written to.
+    pub(crate) fn events(&self) -> Option<&Utf8Path> {
+        self.options.events.as_deref()
     }
 
     /// Writes data to stdout as it is.
     pub(crate) fn data(&self, bytes: impl AsRef<[u8]>) -> Result<(), CommandError> {
-        Ok(io::stdout().lock().write_all(bytes.as_ref())?)
-    }
-
-    /// Says that something is odd, though the work goes on.
-    pub(crate) fn warning(&self, message: &str) {
-        if !self.options.quiet {
-            self.say(&format!("{}: {message}", self.paint(WARNING, "warning")));
-        }
+        Ok(self.stdout.lock().write_all(bytes.as_ref())?)
     }
 
     /// Draws a message about a place in a file.
@@ -69,21 +100,21 @@ impl Printer {
         }
         let mut text = format!("{}: {}", self.paint(ERROR, "error"), error.source);
         for cause in error.source.chain().skip(1) {
-            text.push_str(&format!("\n  because: {cause}"));
+            let _ = write!(text, "\n  because: {cause}");
         }
         for hint in &error.hints {
-            text.push_str(&format!("\n{}: {hint}", self.paint(HINT, "hint")));
+            let _ = write!(text, "\n{}: {hint}", self.paint(HINT, "hint"));
         }
         if error.kind == ErrorKind::Internal {
             text.push_str("\nthis is not your mistake; please report it with the command you ran");
         }
         self.say(&text);
-        ExitStatus::Failure
+        error.status()
     }
 
     /// Flushes what is left; the last word on the exit status.
     pub(crate) fn finish(&self, status: ExitStatus) -> ExitStatus {
-        match io::stdout().lock().flush() {
+        match self.stdout.lock().flush() {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 self.error(&CommandError::from(error))
             }
@@ -93,7 +124,7 @@ impl Printer {
 
     fn say(&self, text: &str) {
         // When stderr is gone there is nobody left to tell.
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        let _ = writeln!(self.stderr.lock(), "{text}");
     }
 
     fn paint(&self, style: Style, text: &str) -> String {

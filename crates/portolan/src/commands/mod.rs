@@ -3,6 +3,7 @@
 pub(crate) mod completions;
 pub(crate) mod man;
 pub(crate) mod version;
+pub(crate) mod yaml;
 
 use crate::cli::Command;
 use crate::error::CommandError;
@@ -18,5 +19,6 @@ pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
         Command::Completions(args) => completions::completions(&args, printer),
         Command::Man(args) => man::man(&args, printer),
         Command::Version(args) => version::version(&args, printer),
+        Command::Yaml(args) => yaml::yaml(&args, printer),
     }
 }

@@ -1,31 +1,70 @@
 //! Runs the built binary as a user would and keeps what it answered.
 
 use std::fmt;
-use std::process::{Command, Stdio};
+use std::io::Write;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// What one run answered.
-pub struct Answer {
+pub(crate) struct Answer {
     /// The exit code; -1 when a signal ended it.
-    pub code: i32,
+    pub(crate) code: i32,
     /// Standard output.
-    pub stdout: String,
+    pub(crate) stdout: String,
     /// Standard error.
-    pub stderr: String,
+    pub(crate) stderr: String,
 }
 
+/// How long a test waits for a state before it gives up.
+#[allow(dead_code, reason = "not every test file waits")]
+const DEADLINE: Duration = Duration::from_secs(30);
+
 /// Runs `portolan` with these arguments and no input.
-pub fn portolan(args: &[&str]) -> Answer {
-    let output = Command::new(env!("CARGO_BIN_EXE_portolan"))
+pub(crate) fn portolan(args: &[&str]) -> Answer {
+    portolan_with_input(args, "")
+}
+
+/// Runs `portolan` with these arguments and a text on standard input.
+pub(crate) fn portolan_with_input(args: &[&str], input: &str) -> Answer {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_portolan"))
         .args(args)
         .env_remove("NO_COLOR")
-        .stdin(Stdio::null())
-        .output()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .expect("the binary was built with this test");
-    Answer {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    let mut stdin = child.stdin.take().expect("it was asked for");
+    // A command that does not read its input closes it.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    Answer::of(&child.wait_with_output().expect("it was started"))
+}
+
+/// Waits for a state; fails the test when it does not come.
+#[allow(dead_code, reason = "not every test file waits")]
+pub(crate) fn wait_until(state: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !state() {
+        assert!(began.elapsed() < DEADLINE, "the state did not come");
+        std::thread::yield_now();
     }
+}
+
+impl Answer {
+    fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// Waits for a process that was started by the test.
+#[allow(dead_code, reason = "not every test file waits")]
+pub(crate) fn wait_for(child: Child) -> Answer {
+    Answer::of(&child.wait_with_output().expect("it was started"))
 }
 
 impl fmt::Display for Answer {

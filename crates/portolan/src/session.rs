@@ -1,0 +1,56 @@
+//! One engine run of a command: shown while it goes on, written down when asked, stopped by Ctrl-C.
+//!
+//! ```text
+//! units ──▶ Run ──▶ Journal ──┬─▶ view (one line on a terminal, plain lines elsewhere)
+//!                             └─▶ --events FILE
+//! ```
+
+mod events;
+mod interrupt;
+mod view;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use portolan_engine::{CancellationToken, Journal, JournalOptions, Limits, Report, Run};
+use tokio::runtime::Runtime;
+
+use crate::error::CommandError;
+use crate::printer::Printer;
+
+/// Runs the units that `plan` adds and waits for all of them.
+pub(crate) fn run(printer: &Printer, plan: impl FnOnce(&Run)) -> Result<Report, CommandError> {
+    let sink = events::Sink::open(printer)?;
+    let runtime = Runtime::new()?;
+    let journal = Journal::in_memory(JournalOptions {
+        epoch_ms: wall_clock_ms(),
+        ..Default::default()
+    });
+    let token = CancellationToken::new();
+    let run = Run::new(Limits::default(), journal.clone()).under(&token);
+    let report = runtime.block_on(async {
+        let view = tokio::spawn(view::follow(journal.after(0), printer.progress_style()));
+        let events = tokio::spawn(events::follow(journal.after(0), sink));
+        let interrupt = tokio::spawn(interrupt::watch(token.clone()));
+        plan(&run);
+        let report = run.finish().await;
+        journal.close();
+        interrupt.abort();
+        // A view that panicked has nothing left to show; the report is what counts.
+        let _ = view.await;
+        let written = events.await.unwrap_or(Ok(()));
+        written.map(|()| report)
+    })?;
+    // Threads that still compute for a cancelled unit must not hold up the end.
+    runtime.shutdown_background();
+    if token.is_cancelled() {
+        Err(CommandError::interrupted(&report))
+    } else {
+        Ok(report)
+    }
+}
+
+fn wall_clock_ms() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as u64)
+}

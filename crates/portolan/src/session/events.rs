@@ -1,0 +1,55 @@
+//! `--events FILE`: the journal as JSON lines, for programs that follow a run.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+
+use portolan_engine::{ReadError, Reader};
+
+use crate::error::CommandError;
+use crate::printer::Printer;
+
+/// Where events are written, if anywhere.
+pub(super) struct Sink(Option<Box<dyn Write + Send>>);
+
+impl Sink {
+    /// Opens the file that the user named; `-` is standard output.
+    pub(super) fn open(printer: &Printer) -> Result<Self, CommandError> {
+        let Some(path) = printer.events() else {
+            return Ok(Self(None));
+        };
+        if path == "-" {
+            return Ok(Self(Some(Box::new(io::stdout()))));
+        }
+        let file = File::create(path).map_err(|error| {
+            CommandError::user(
+                anyhow::Error::new(error).context(format!("cannot write events to `{path}`")),
+            )
+        })?;
+        Ok(Self(Some(Box::new(BufWriter::new(file)))))
+    }
+}
+
+/// Writes every event until the journal is closed; events that went by too fast to be kept are named.
+pub(super) async fn follow(mut reader: Reader, sink: Sink) -> Result<(), CommandError> {
+    let Some(mut out) = sink.0 else { return Ok(()) };
+    loop {
+        match reader.next().await {
+            Ok(Some(batch)) => {
+                for record in batch.iter() {
+                    writeln!(out, "{}", record.to_json())?;
+                }
+                out.flush()?;
+            }
+            Ok(None) => return Ok(()),
+            Err(ReadError::Forgotten { next, oldest }) => {
+                writeln!(
+                    out,
+                    r#"{{"event":"forgotten","from":{next},"to":{}}}"#,
+                    oldest - 1
+                )?;
+                reader.seek(oldest - 1);
+            }
+            Err(error) => return Err(CommandError::user(error)),
+        }
+    }
+}
