@@ -123,8 +123,12 @@ impl Crew {
         self.tasks.wait().await;
     }
 
+    /// The ends of all units, and how many units nobody asked for.
     pub(crate) fn take_ends(&self) -> (Vec<(Key, Over)>, usize) {
-        self.graph.lock().take_ends()
+        let (ends, unasked) = self.graph.lock().take_ends();
+        let count = unasked.len();
+        unasked.into_iter().for_each(discard);
+        (ends, count)
     }
 
     /// Changes the graph, lets it advance, and does what follows outside of the lock.

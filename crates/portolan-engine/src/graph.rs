@@ -521,14 +521,14 @@ impl Graph {
         self.nodes[*self.ids.get(key)?].token.clone()
     }
 
-    /// Takes the ends of all units out, with the number of units that nobody asked for.
-    pub(crate) fn take_ends(&mut self) -> (Vec<(Key, Over)>, usize) {
-        let mut unasked = 0;
+    /// Takes the ends of all units out, and the units that nobody asked for.
+    pub(crate) fn take_ends(&mut self) -> (Vec<(Key, Over)>, Vec<Unit>) {
+        let mut unasked = Vec::new();
         let mut ends = Vec::with_capacity(self.nodes.len());
         for node in &mut self.nodes {
             match std::mem::replace(&mut node.stage, Stage::Absent) {
                 Stage::Ended(over) => ends.push((node.key.clone(), over)),
-                Stage::Dormant(_) => unasked += 1,
+                Stage::Dormant(plan) => unasked.push(plan.unit),
                 _ => {}
             }
         }

@@ -1,0 +1,38 @@
+//! Random graphs, static and discovered, with failing, panicking, slow, flaky and cancelled units: whatever happens,
+//! every outcome must be explained by the outcomes next to it.
+
+mod graphs {
+    pub(crate) mod check;
+    pub(crate) mod spec;
+    pub(crate) mod trial;
+}
+
+use graphs::check::check;
+use graphs::spec::{Shape, shape};
+use graphs::trial::{Trial, silence_panics_of_units};
+use proptest::prelude::*;
+
+fn hold(shape: &Shape, threads: usize) {
+    silence_panics_of_units();
+    let trial = Trial::run(shape, threads);
+    check(shape, &trial);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn outcomes_of_acyclic_graphs_are_explained_by_their_neighbours(shape in shape(false)) {
+        hold(&shape, 2);
+    }
+
+    #[test]
+    fn graphs_with_cycles_end_and_name_them(shape in shape(true)) {
+        hold(&shape, 2);
+    }
+
+    #[test]
+    fn the_same_holds_on_a_single_thread(shape in shape(true)) {
+        hold(&shape, 1);
+    }
+}

@@ -1,0 +1,209 @@
+//! The rules that every run must keep, stated locally: a unit's outcome follows from its own deed and from the outcomes
+//! of the units next to it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use portolan_engine::{Event, Failure, Key, Outcome, Phase, State, WaitError};
+
+use super::spec::{Deed, Shape, key};
+use super::trial::Trial;
+
+pub(crate) fn check(shape: &Shape, trial: &Trial) {
+    assert_eq!(*trial.seen.complaints.lock().unwrap(), Vec::<String>::new());
+    every_added_unit_has_one_outcome(shape, trial);
+    every_attempt_ran_once(trial);
+    every_outcome_is_explained(shape, trial);
+    the_journal_tells_every_life_in_order(trial);
+    folding_the_journal_gives_the_report(trial);
+}
+
+fn every_added_unit_has_one_outcome(shape: &Shape, trial: &Trial) {
+    let added = trial.seen.added.lock().unwrap();
+    let known: Vec<_> = added
+        .iter()
+        .filter(|unit| outcome(trial, **unit).is_some())
+        .collect();
+    assert_eq!(
+        known.len(),
+        trial.report.units().len(),
+        "a unit that nobody added"
+    );
+    let unasked: Vec<_> = added
+        .iter()
+        .filter(|unit| outcome(trial, **unit).is_none())
+        .collect();
+    assert!(
+        unasked.iter().all(|unit| shape.units[**unit].is_lazy),
+        "{unasked:?} were forgotten"
+    );
+    assert_eq!(unasked.len(), trial.report.unasked());
+}
+
+fn every_attempt_ran_once(trial: &Trial) {
+    let mut starts = trial.seen.starts.lock().unwrap().clone();
+    starts.sort_unstable();
+    let mut expected = Vec::new();
+    for unit in 0..100 {
+        let attempts = trial
+            .report
+            .get(&key(unit))
+            .map_or(0, |report| report.attempts);
+        expected.extend((1..=attempts).map(|attempt| (unit, attempt)));
+    }
+    // An asynchronous unit may be called off between its start and its first line.
+    let cancelled = trial.seen.has_cancelled.load(Ordering::SeqCst) == 1;
+    assert!(starts == expected || cancelled && starts.iter().all(|start| expected.contains(start)));
+    starts.dedup();
+    assert_eq!(
+        starts.len(),
+        trial.seen.starts.lock().unwrap().len(),
+        "an attempt ran twice"
+    );
+}
+
+fn every_outcome_is_explained(shape: &Shape, trial: &Trial) {
+    for unit in 0..shape.units.len() {
+        let Some(outcome) = outcome(trial, unit) else {
+            continue;
+        };
+        let explained = match outcome {
+            Outcome::Cancelled => cancellation_is_explained(shape, trial, unit),
+            Outcome::Done(_) => all_done(shape, trial, unit) && succeeds(shape.units[unit].deed),
+            Outcome::Skipped { because } => {
+                is_failed(trial, because) && reaches(shape, trial, unit, because)
+            }
+            Outcome::Failed(failure) => failure_is_explained(shape, trial, unit, failure),
+        };
+        assert!(
+            explained,
+            "{unit} ended with {outcome:?} for no reason\n{}",
+            trial.report
+        );
+    }
+}
+
+fn cancellation_is_explained(shape: &Shape, trial: &Trial, unit: usize) -> bool {
+    let has_cancelled = trial.seen.has_cancelled.load(Ordering::SeqCst) == 1;
+    let Some(cancel) = shape.cancel.filter(|_| has_cancelled) else {
+        return false;
+    };
+    let Some(whom) = cancel.whom else { return true };
+    let is_cancelled = |next| matches!(outcome(trial, next), Some(Outcome::Cancelled));
+    ancestry(shape, unit).any(|elder| elder == whom) || neighbours(shape, unit).any(is_cancelled)
+}
+
+/// The unit, the one that added it, and so on.
+fn ancestry(shape: &Shape, unit: usize) -> impl Iterator<Item = usize> {
+    let parent =
+        |child: &usize| (0..shape.units.len()).find(|unit| shape.units[*unit].adds.contains(child));
+    std::iter::successors(Some(unit), parent)
+}
+
+fn succeeds(deed: Deed) -> bool {
+    matches!(deed, Deed::Succeed | Deed::Dawdle | Deed::Flake(1 | 2))
+}
+
+fn failure_is_explained(shape: &Shape, trial: &Trial, unit: usize, failure: &Failure) -> bool {
+    match failure.error().downcast_ref() {
+        Some(WaitError::Cycle { cycle }) => cycle.windows(2).all(|step| has_link(shape, step)),
+        Some(WaitError::Missing { key }) => trial.report.get(key).is_none(),
+        Some(_) => false,
+        None => all_done(shape, trial, unit) && !succeeds(shape.units[unit].deed),
+    }
+}
+
+fn all_done(shape: &Shape, trial: &Trial, unit: usize) -> bool {
+    neighbours(shape, unit).all(|next| outcome(trial, next).is_some_and(Outcome::is_done))
+}
+
+/// The first neighbour that was not done hands on its own root.
+fn reaches(shape: &Shape, trial: &Trial, unit: usize, root: &Key) -> bool {
+    neighbours(shape, unit).any(|next| {
+        key(next) == *root && is_failed(trial, root)
+            || matches!(outcome(trial, next), Some(Outcome::Skipped { because }) if because == root)
+    })
+}
+
+fn has_link(shape: &Shape, step: &[Key]) -> bool {
+    (0..shape.units.len()).any(|unit| {
+        key(unit) == step[0] && neighbours(shape, unit).any(|next| key(next) == step[1])
+    })
+}
+
+fn neighbours(shape: &Shape, unit: usize) -> impl Iterator<Item = usize> {
+    shape.units[unit]
+        .needs
+        .iter()
+        .chain(&shape.units[unit].waits)
+        .copied()
+}
+
+fn outcome(trial: &Trial, unit: usize) -> Option<&Outcome> {
+    trial.report.get(&key(unit)).map(|report| &report.outcome)
+}
+
+fn is_failed(trial: &Trial, key: &Key) -> bool {
+    trial
+        .report
+        .get(key)
+        .is_some_and(|report| matches!(report.outcome, Outcome::Failed(_)))
+}
+
+fn the_journal_tells_every_life_in_order(trial: &Trial) {
+    let mut lives = BTreeMap::<&Key, Vec<&Event>>::new();
+    for (position, record) in trial.records.iter().enumerate() {
+        assert_eq!(record.seq, position as u64 + 1);
+        lives.entry(&record.key).or_default().push(&record.event);
+    }
+    for (key, events) in lives {
+        let mut attempt = 0;
+        let mut is_running = false;
+        for (position, event) in events.iter().enumerate() {
+            let is_last = position + 1 == events.len();
+            let holds = match event {
+                Event::Queued => position == 0,
+                Event::Started { attempt: started } => {
+                    attempt += 1;
+                    !std::mem::replace(&mut is_running, true) && *started == attempt
+                }
+                Event::Progress(_) | Event::Log { .. } | Event::Dropped { .. } => is_running,
+                Event::Retrying {
+                    attempt: failed, ..
+                } => std::mem::replace(&mut is_running, false) && *failed == attempt,
+                Event::Done { .. } => is_running && last_progress_is_kept(&events),
+                Event::Failed { .. } | Event::Skipped { .. } | Event::Cancelled { .. } => true,
+            };
+            assert!(holds && event.is_end() == is_last, "{key}: {events:?}");
+        }
+    }
+}
+
+fn last_progress_is_kept(events: &[&Event]) -> bool {
+    let mut told = events.iter().rev().filter_map(|event| match event {
+        Event::Progress(progress) => Some(progress.done),
+        _ => None,
+    });
+    told.next() == Some(2)
+}
+
+fn folding_the_journal_gives_the_report(trial: &Trial) {
+    let folded: State = trial.records.iter().collect();
+    assert_eq!(folded, trial.state);
+    assert_eq!(folded.len(), trial.report.units().len());
+    for ((key, report), (folded_key, state)) in trial.report.units().zip(folded.units()) {
+        assert_eq!(key, folded_key);
+        let phase = match &report.outcome {
+            Outcome::Done(_) => Phase::Done,
+            Outcome::Failed(failure) => Phase::Failed {
+                error: failure.to_string(),
+            },
+            Outcome::Skipped { because } => Phase::Skipped {
+                because: because.clone(),
+            },
+            Outcome::Cancelled => Phase::Cancelled,
+        };
+        assert_eq!((&state.phase, state.attempts), (&phase, report.attempts));
+        assert_eq!(u128::from(state.took_us), report.took.as_micros());
+    }
+}
