@@ -13,6 +13,7 @@
 //! Appending is the engine's alone; everyone else reads. A reader is a number and pulls when it likes, so a reader that
 //! never comes back costs nothing. What a reader of a durable journal has seen is never taken back by a crash.
 
+mod archive;
 mod committer;
 mod reader;
 mod ring;
@@ -32,9 +33,9 @@ use crate::Key;
 use crate::state::State;
 use crate::wire::{Event, Record};
 
+use archive::Archive;
 pub use reader::{Batch, ReadError, Reader};
 use ring::Ring;
-use segment::Segments;
 
 /// How a journal behaves; the defaults suit a command and a server alike.
 #[derive(Debug, Clone)]
@@ -119,7 +120,7 @@ struct Shared {
     /// Readers and flushers that wait for `news`; nobody is woken when it is zero.
     waiting: AtomicUsize,
     news: Notify,
-    segments: Option<Segments>,
+    archive: Option<Arc<Archive>>,
 }
 
 /// The newest end of the journal.
@@ -179,8 +180,8 @@ impl Journal {
         durability: Durability,
         options: JournalOptions,
     ) -> Result<Self, JournalError> {
-        let (segments, writer, state) = segment::open(directory, &options)?;
-        let shared = Arc::new(Shared::new(options, state, Some(segments)));
+        let (archive, writer, state) = segment::open(directory, &options)?;
+        let shared = Arc::new(Shared::new(options, state, Some(archive)));
         let committer = committer::start(Arc::clone(&shared), writer, durability)?;
         Ok(Self {
             owner: Arc::new(Owner {
@@ -258,9 +259,9 @@ impl Drop for Owner {
 // === impl Shared ===
 
 impl Shared {
-    fn new(options: JournalOptions, state: State, segments: Option<Segments>) -> Self {
+    fn new(options: JournalOptions, state: State, archive: Option<Arc<Archive>>) -> Self {
         let last = state.seq();
-        let filing = if segments.is_some() {
+        let filing = if archive.is_some() {
             Filing::On
         } else {
             Filing::Off
@@ -281,7 +282,7 @@ impl Shared {
             closed: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             news: Notify::new(),
-            segments,
+            archive,
         }
     }
 

@@ -1,6 +1,12 @@
 //! Random graphs, static and discovered, with failing, panicking, slow, flaky and cancelled units: whatever happens,
 //! every outcome must be explained by the outcomes next to it.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what a test sets up must work"
+)]
+
 mod graphs {
     pub(crate) mod check;
     pub(crate) mod spec;

@@ -1,5 +1,11 @@
 //! What a run does, one example per rule.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what a test sets up must work"
+)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -321,7 +327,7 @@ async fn a_flaky_unit_is_tried_again_after_a_rest() {
         "a",
         &[],
         Retry::attempts(3)
-            .rest(Duration::from_secs(60), Duration::from_secs(3600))
+            .rest(Duration::from_mins(1), Duration::from_hours(1))
             .io(|cx| async move {
                 if cx.attempt() < 3 {
                     Err(Failure::message("refused"))
@@ -467,7 +473,7 @@ async fn cancelling_one_unit_cancels_what_it_added_and_what_needs_it() {
 async fn a_resting_unit_can_be_cancelled() {
     let (run, _) = new_run();
     let canceller = run.canceller();
-    let hour = Duration::from_secs(3600);
+    let hour = Duration::from_hours(1);
     run.add(
         "a",
         &[],

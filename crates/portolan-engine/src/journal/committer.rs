@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use super::ring::Chunk;
-use super::segment::{self, Writer};
+use super::segment::{Lines, Writer};
 use super::{Durability, Filing, JournalError, Shared};
 use crate::wire::Record;
 
@@ -22,13 +22,11 @@ pub(super) fn start(
     thread::Builder::new()
         .name("journal".into())
         .spawn(move || {
-            let mut buffer = Vec::new();
+            let mut lines = Lines::default();
             while let Some(group) = next_group(&shared) {
-                buffer.clear();
-                group
-                    .records()
-                    .for_each(|record| segment::encode(record, &mut buffer));
-                match writer.write(group.from, &buffer, durability) {
+                lines.clear();
+                group.records().for_each(|record| lines.push(record));
+                match writer.write(&lines, durability) {
                     Ok(()) => shared.release(shared.tail.lock(), Some(group.to)),
                     Err(error) => return give_up(&shared, error),
                 }

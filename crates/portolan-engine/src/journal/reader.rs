@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::archive::Block;
 use super::ring::Chunk;
-use super::segment::{Found, Place};
 use super::{JournalError, Shared};
 use crate::wire::Record;
 
@@ -14,7 +14,6 @@ pub struct Reader {
     shared: Arc<Shared>,
     after: u64,
     near: Option<Arc<Chunk>>,
-    far: Option<Place>,
 }
 
 /// Some consecutive records, at least one.
@@ -28,7 +27,7 @@ pub struct Batch {
 #[derive(Debug)]
 enum Source {
     Ring(Arc<Chunk>),
-    File(Vec<Record>),
+    File(Arc<Block>),
 }
 
 /// Why a reader cannot go on from where it is.
@@ -45,12 +44,15 @@ pub enum ReadError {
     /// The journal's files cannot be read.
     #[error("cannot read the journal back")]
     Journal(#[from] JournalError),
+    /// The runtime is shutting down.
+    #[error("reading the journal back was interrupted")]
+    Interrupted,
 }
 
 /// Where the next records are.
 enum Next {
-    Here(Batch),
-    OnFile { to: u64 },
+    Near(Batch),
+    Far { to: u64 },
     NotYet,
 }
 
@@ -62,7 +64,6 @@ impl Reader {
             shared,
             after,
             near: None,
-            far: None,
         }
     }
 
@@ -81,32 +82,37 @@ impl Reader {
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<Option<Batch>, ReadError> {
         let after = self.after;
-        let ended = self
-            .shared
+        self.shared
             .until(|shared| {
-                let closed = shared.closed.load(Ordering::SeqCst);
-                let news = shared.visible.load(Ordering::SeqCst) > after;
-                (news || closed).then_some(!news)
+                let is_closed = shared.closed.load(Ordering::SeqCst);
+                let has_news = shared.visible.load(Ordering::SeqCst) > after;
+                (has_news || is_closed).then_some(())
             })
             .await;
-        if ended {
-            return Ok(None);
-        }
+        // Readers that always find something must still let others run.
+        tokio::task::consume_budget().await;
         match self.locate()? {
-            Next::OnFile { to } => self.next_from_file(to).await.map(Some),
-            Next::Here(batch) => Ok(Some(self.hand_out(batch))),
             Next::NotYet => Ok(None),
+            Next::Near(batch) => Ok(Some(self.hand_out(batch))),
+            Next::Far { to } => {
+                let next = self.after + 1;
+                let archive = self.shared.archive.as_ref();
+                let block = archive.ok_or(ReadError::Interrupted)?.block(next).await?;
+                Ok(Some(self.hand_out(Batch::far(next, to, block))))
+            }
         }
     }
 
-    /// The next records if there are any now; blocks for the disk when they are far.
+    /// The next records if there are any now; waits for the disk when they are far.
     pub fn try_next(&mut self) -> Result<Option<Batch>, ReadError> {
         match self.locate()? {
-            Next::Here(batch) => Ok(Some(self.hand_out(batch))),
             Next::NotYet => Ok(None),
-            Next::OnFile { to } => {
-                let batch = read_file(&self.shared, &mut self.far, self.after + 1, to)?;
-                Ok(Some(self.hand_out(batch)))
+            Next::Near(batch) => Ok(Some(self.hand_out(batch))),
+            Next::Far { to } => {
+                let next = self.after + 1;
+                let archive = self.shared.archive.as_ref();
+                let block = archive.ok_or(ReadError::Interrupted)?.block_now(next)?;
+                Ok(Some(self.hand_out(Batch::far(next, to, block))))
             }
         }
     }
@@ -122,81 +128,30 @@ impl Reader {
         if next > visible {
             return Ok(Next::NotYet);
         }
-        if self
-            .near
-            .as_ref()
-            .is_none_or(|chunk| chunk.get(next).is_none())
-        {
-            let tail = self.shared.tail.lock();
-            self.near = tail.ring.find(next);
-            if self.near.is_none() {
-                return match self.shared.segments {
-                    Some(_) if next <= tail.committed => Ok(Next::OnFile { to: tail.committed }),
-                    _ => Err(ReadError::Forgotten {
-                        next,
-                        oldest: tail.ring.oldest(),
-                    }),
-                };
-            }
-        }
-        let Some(chunk) = self.near.clone() else {
-            return Ok(Next::NotYet);
+        let kept = self.near.take().filter(|chunk| chunk.get(next).is_some());
+        let Some(chunk) = kept.or_else(|| self.shared.tail.lock().ring.find(next)) else {
+            return self.locate_far(next);
         };
-        self.far = None;
         let to = chunk
             .range(next, visible)
             .last()
             .map_or(next, |record| record.seq);
-        Ok(Next::Here(Batch {
+        self.near = Some(Arc::clone(&chunk));
+        Ok(Next::Near(Batch {
             from: next,
             to,
             source: Source::Ring(chunk),
         }))
     }
 
-    async fn next_from_file(&mut self, to: u64) -> Result<Batch, ReadError> {
-        let shared = Arc::clone(&self.shared);
-        let mut far = self.far.take();
-        let from = self.after + 1;
-        let reading = tokio::task::spawn_blocking(move || {
-            let batch = read_file(&shared, &mut far, from, to);
-            (batch, far)
-        });
-        match reading.await {
-            Ok((batch, far)) => {
-                self.far = far;
-                batch.map(|batch| self.hand_out(batch))
-            }
-            Err(error) => Err(ReadError::Journal(JournalError::Io {
-                act: "read",
-                path: "journal".into(),
-                source: Arc::new(std::io::Error::other(error)),
-            })),
-        }
-    }
-}
-
-fn read_file(
-    shared: &Shared,
-    far: &mut Option<Place>,
-    from: u64,
-    to: u64,
-) -> Result<Batch, ReadError> {
-    let Some(segments) = &shared.segments else {
-        return Err(ReadError::Forgotten {
-            next: from,
-            oldest: to + 1,
-        });
-    };
-    match segments.read(far, from, to)? {
-        Found::Forgotten { oldest } => Err(ReadError::Forgotten { next: from, oldest }),
-        Found::Records(records) => {
-            let to = records.last().map_or(from, |record| record.seq);
-            Ok(Batch {
-                from,
-                to,
-                source: Source::File(records),
-            })
+    fn locate_far(&self, next: u64) -> Result<Next, ReadError> {
+        let tail = self.shared.tail.lock();
+        match self.shared.archive {
+            Some(_) if next <= tail.committed => Ok(Next::Far { to: tail.committed }),
+            _ => Err(ReadError::Forgotten {
+                next,
+                oldest: tail.ring.oldest(),
+            }),
         }
     }
 }
@@ -204,11 +159,19 @@ fn read_file(
 // === impl Batch ===
 
 impl Batch {
+    fn far(from: u64, to: u64, block: Arc<Block>) -> Self {
+        Self {
+            from,
+            to: to.min(block.last()),
+            source: Source::File(block),
+        }
+    }
+
     /// The records in order.
     pub fn iter(&self) -> impl Iterator<Item = &Record> {
         let (chunk, records) = match &self.source {
             Source::Ring(chunk) => (Some(chunk), &[][..]),
-            Source::File(records) => (None, &records[..]),
+            Source::File(block) => (None, block.range(self.from, self.to)),
         };
         let near = chunk
             .into_iter()

@@ -64,7 +64,7 @@ pub(crate) fn shape(any_order: bool) -> impl Strategy<Value = Shape> {
             whom: whom.map(|whom| whom % count),
         });
         Shape {
-            units: link(raw, any_order),
+            units: link(&raw, any_order),
             limits,
             cancel,
         }
@@ -111,7 +111,7 @@ fn raw_unit() -> impl Strategy<Value = Raw> {
 }
 
 /// Bends the random links into range and gives every unit to its parent.
-fn link(raw: Vec<Raw>, any_order: bool) -> Vec<Spec> {
+fn link(raw: &[Raw], any_order: bool) -> Vec<Spec> {
     let count = raw.len();
     let bend = |links: &[usize], own: usize| -> Vec<usize> {
         let range = if any_order { count } else { own };

@@ -106,7 +106,7 @@ fn build(stage: &Arc<Stage>, unit: usize) -> Unit {
     let on_stage = Arc::clone(stage);
     let asynchronous = move |cx: Context| {
         let stage = Arc::clone(&on_stage);
-        async move { perform(&stage, unit, cx).await }
+        async move { perform(&stage, unit, &cx).await }
     };
     let built = match spec.class {
         Class::Cpu => {
@@ -130,12 +130,12 @@ fn perform_sync(stage: &Arc<Stage>, unit: usize, cx: &Context) -> Result<usize, 
     stage.conclude(unit, cx)
 }
 
-async fn perform(stage: &Arc<Stage>, unit: usize, cx: Context) -> Result<usize, Failure> {
+async fn perform(stage: &Arc<Stage>, unit: usize, cx: &Context) -> Result<usize, Failure> {
     let spec = &stage.shape.units[unit];
     let mut running = Some(stage.enter(unit));
-    stage.begin(unit, &cx);
+    stage.begin(unit, cx);
     if !spec.adds_late {
-        stage.add_children(unit, &cx, false);
+        stage.add_children(unit, cx, false);
     }
     for wait in &spec.waits {
         running.take();
@@ -146,14 +146,14 @@ async fn perform(stage: &Arc<Stage>, unit: usize, cx: Context) -> Result<usize, 
         });
     }
     if spec.adds_late {
-        stage.add_children(unit, &cx, true);
+        stage.add_children(unit, cx, true);
     }
     if spec.deed == Deed::Dawdle {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let number = cx.compute(move || unit).await;
     stage.expect(number == unit, || format!("{unit} computed {number}"));
-    stage.conclude(unit, &cx)
+    stage.conclude(unit, cx)
 }
 
 impl Stage {
