@@ -34,8 +34,10 @@ pub(crate) enum Special {
     And,
     /// Evaluates arguments up to the first that is true.
     Or,
-    /// Wants the text of its first argument for errors.
+    /// Gets the text of its first argument too, for errors.
     Call,
+    /// Tells a nil in the data from no value at all.
+    Len,
     /// Executes a template and returns its output.
     Include,
     /// Executes a text as a template and returns its output.
@@ -124,9 +126,19 @@ impl Function {
 }
 
 impl Function {
-    pub(crate) const fn special(mut self, special: Special) -> Self {
-        self.special = Some(special);
-        self
+    /// A function that the executor carries out itself.
+    pub(crate) const fn special(
+        name: &'static str,
+        signature: Signature,
+        special: Special,
+    ) -> Self {
+        let call: NativeFn = |_, _| Err(FuncError::new("only the executor can call this"));
+        Self {
+            name,
+            signature,
+            call,
+            special: Some(special),
+        }
     }
 }
 

@@ -5,12 +5,15 @@ use crate::error::{ExecError, ParseError};
 use crate::function::{Args, Ctx, FuncError, Function, Param, Special};
 use crate::functions::{self, FunctionTable};
 use crate::host::LookupQuery;
+use crate::object::Signature;
 use crate::value::Value;
+
+const TEXT_AND_DOT: Signature = Signature::new(&[Param::Str, Param::Any]);
 
 /// Functions that reach beyond their arguments.
 const ENGINE: &[Function] = &[
-    Function::new("include", &[Param::Str, Param::Any], never).special(Special::Include),
-    Function::new("tpl", &[Param::Str, Param::Any], never).special(Special::Tpl),
+    Function::special("include", TEXT_AND_DOT, Special::Include),
+    Function::special("tpl", TEXT_AND_DOT, Special::Tpl),
     Function::new("required", &[Param::Str, Param::Any], required),
     Function::new("fail", &[Param::Str], |_, args| {
         Err(FuncError::authored(&args.str(0)))
@@ -33,11 +36,6 @@ pub fn helm_functions() -> FunctionTable {
         .with(&functions::all())
         .without(&["env", "expandenv"])
         .with(ENGINE)
-}
-
-/// The executor carries these out itself.
-fn never(_: &mut Ctx<'_>, _: Args<'_>) -> Result<Value, FuncError> {
-    Ok(Value::Nil)
 }
 
 /// The value, unless it is nil or an empty string.

@@ -15,6 +15,7 @@ mod limits;
 mod object;
 mod options;
 
+mod convert;
 mod error;
 mod exec;
 mod parse;

@@ -110,6 +110,8 @@ pub enum MapType {
     Any,
     /// `map[string]string`
     Str,
+    /// `map[string][]uint8`, what `.Files` is inside.
+    Bytes,
     /// A named `map[string]interface {}` with methods, such as `chartutil.Values`.
     Values(&'static str),
 }
@@ -368,7 +370,22 @@ impl MapType {
         match self {
             Self::Any => "map[string]interface {}",
             Self::Str => "map[string]string",
+            Self::Bytes => "map[string][]uint8",
             Self::Values(name) => name,
+        }
+    }
+
+    /// Whether the values are declared as `interface {}`.
+    pub(crate) fn is_boxed(self) -> bool {
+        matches!(self, Self::Any | Self::Values(_))
+    }
+
+    /// What Go gives for a key that is not there.
+    pub(crate) fn zero(self) -> Value {
+        match self {
+            Self::Any | Self::Values(_) => Value::Nil,
+            Self::Str => Value::str(Text::default()),
+            Self::Bytes => Value::bytes(b""),
         }
     }
 }

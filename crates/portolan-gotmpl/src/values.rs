@@ -12,6 +12,7 @@ pub(crate) fn method(name: &str) -> Option<Signature> {
     match name {
         "AsMap" => Some(Signature::NONE),
         "Table" | "PathValue" => Some(Signature::new(&[Param::Str])),
+        "Encode" => Some(Signature::new(&[Param::Object("io.Writer")])),
         _ => None,
     }
 }
@@ -48,11 +49,11 @@ fn table(map: &Map, path: &str) -> Result<std::rc::Rc<Map>, FuncError> {
 
 /// The value at a path of keys, which must not be a map.
 fn path_value(map: &Map, path: &str) -> Result<Value, FuncError> {
-    let missing = || FuncError::new(format!("{} is not a value", quote(path.as_bytes(), false)));
     let (tables, key) = match path.rsplit_once('.') {
         Some((tables, key)) => (Some(tables), key),
         None => (None, path),
     };
+    let missing = || FuncError::new(format!("{} is not a value", quote(key.as_bytes(), false)));
     let holder = match tables {
         Some(tables) => Some(table(map, tables).map_err(|_| missing())?),
         None => map.plain(),

@@ -69,7 +69,7 @@ pub(super) fn urlquery(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     for byte in text.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                out.push(byte.into())
+                out.push(byte.into());
             }
             b' ' => out.push('+'),
             _ => {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::Answer;
 use crate::function::{Args, Ctx, FuncError};
 use crate::object::Kind;
-use crate::value::{MapType, UintKind, Value};
+use crate::value::{UintKind, Value};
 
 /// The plain data behind a named list or map.
 fn data(value: &Value) -> Cow<'_, Value> {
@@ -48,23 +48,16 @@ fn element(item: &Value, key: &Value) -> Answer {
                 .cloned()
                 .ok_or_else(|| out_of_range("reflect: slice index out of range"))
         }
-        Value::Str(text) => byte(text.as_bytes()).map_err(|error| of_string(error)),
+        Value::Str(text) => byte(text.as_bytes()).map_err(of_string),
         Value::RawStr(bytes) | Value::Bytes(bytes) => byte(bytes),
-        Value::Map(map) => {
-            let zero = if map.map_type() == MapType::Str {
-                Value::str("")
-            } else {
-                Value::Nil
-            };
-            match key {
-                Value::Str(key) => Ok(map.get(key).unwrap_or(zero)),
-                Value::Nil => Err(FuncError::new("value is nil; should be of type string")),
-                _ => Err(FuncError::new(format!(
-                    "value has type {}; should be string",
-                    key.type_name()
-                ))),
-            }
-        }
+        Value::Map(map) => match key {
+            Value::Str(key) => Ok(map.get(key).unwrap_or_else(|| map.map_type().zero())),
+            Value::Nil => Err(FuncError::new("value is nil; should be of type string")),
+            _ => Err(FuncError::new(format!(
+                "value has type {}; should be string",
+                key.type_name()
+            ))),
+        },
         _ => Err(FuncError::new(format!(
             "can't index item of type {}",
             item.type_name()

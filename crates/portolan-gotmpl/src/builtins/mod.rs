@@ -6,24 +6,33 @@ mod index;
 
 use crate::fmt::{sprint, sprintf, sprintln};
 use crate::function::{Args, Ctx, FuncError, Function, Param, Special};
+use crate::object::Signature;
 use crate::value::Value;
 
 type Answer = Result<Value, FuncError>;
 
+const ONE_OR_MORE: Signature = Signature::variadic(&[Param::Value], Param::Value);
+
 /// The table of them.
 pub(crate) const BUILTINS: &[Function] = &[
-    Function::variadic("and", &[Param::Value], Param::Value, never).special(Special::And),
-    Function::variadic("or", &[Param::Value], Param::Value, never).special(Special::Or),
+    Function::special("and", ONE_OR_MORE, Special::And),
+    Function::special("or", ONE_OR_MORE, Special::Or),
     Function::new("not", &[Param::Value], |_, args| {
         Ok(Value::Bool(!args.get(0).truth()))
     }),
-    Function::variadic("call", &[Param::Value], Param::Value, call).special(Special::Call),
+    Function {
+        call,
+        ..Function::special("call", ONE_OR_MORE, Special::Call)
+    },
     Function::variadic("html", &[], Param::Any, escape::html),
     Function::variadic("js", &[], Param::Any, escape::js),
     Function::variadic("urlquery", &[], Param::Any, escape::urlquery),
     Function::variadic("index", &[Param::Value], Param::Value, index::index),
     Function::variadic("slice", &[Param::Value], Param::Value, index::slice),
-    Function::new("len", &[Param::Value], index::len),
+    Function {
+        special: Some(Special::Len),
+        ..Function::new("len", &[Param::Value], index::len)
+    },
     Function::variadic("print", &[], Param::Any, |_, args| {
         Ok(Value::str(sprint(args.all())))
     }),
@@ -38,11 +47,6 @@ pub(crate) const BUILTINS: &[Function] = &[
     Function::new("gt", &[Param::Value, Param::Value], compare::gt),
     Function::new("ge", &[Param::Value, Param::Value], compare::ge),
 ];
-
-/// `and` and `or` are instructions of their own.
-fn never(_: &mut Ctx<'_>, _: Args<'_>) -> Answer {
-    Ok(Value::Nil)
-}
 
 fn printf(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let text = sprintf(&args.str(0), args.rest(1), ctx.limits.value_size);

@@ -16,6 +16,9 @@ pub(crate) const NO_VALUE: &str = "<no value>";
 /// How many texts of `tpl` are kept parsed.
 const MAX_TEXTS: usize = 10_000;
 
+/// What Go's reflection says when a value is none.
+const TYPE_OF_NOTHING: &str = "reflect: call of reflect.Value.Type on zero Value";
+
 /// What a call did.
 pub(super) enum Called {
     /// It is done, the result is on the stack.
@@ -41,6 +44,15 @@ impl Executor<'_> {
         match function.special {
             Some(Special::Include) => return self.include(base),
             Some(Special::Tpl) => return self.tpl(base),
+            Some(Special::Len) if self.machine.stack.last().is_some_and(Value::is_nil) => {
+                let boxed = self.machine.boxed && !piped;
+                let message = if boxed {
+                    "len of nil pointer"
+                } else {
+                    TYPE_OF_NOTHING
+                };
+                return Err(failed_call("len", FuncError::new(message)));
+            }
             _ => {}
         }
         let arguments = Args::new(&self.machine.stack[base..]);

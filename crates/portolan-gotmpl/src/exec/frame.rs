@@ -182,20 +182,20 @@ impl Frame {
             .unwrap_or_default();
         let (line, column) = source.position(span.at());
         let expression = source.render(span);
-        let is_template = matches!(
-            self.program.code.get(self.call),
-            Some(Op::Template(_) | Op::FindTemplate(_))
-        );
+        let expression = match self.program.code.get(self.call) {
+            Some(Op::Template(name) | Op::FindTemplate(name)) => {
+                let name = crate::fmt::quote(self.program.name(*name).as_bytes(), false);
+                let space = if expression.is_empty() { "" } else { " " };
+                format!("{{{{template {name}{space}{expression}}}}}")
+            }
+            _ => expression,
+        };
         Place {
             file: source.name.clone(),
             line,
             column,
             template: self.program.name.as_str().to_owned(),
-            expression: if is_template {
-                format!("{{{{template {expression}}}}}")
-            } else {
-                expression
-            },
+            expression,
         }
     }
 }

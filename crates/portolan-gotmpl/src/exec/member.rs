@@ -9,7 +9,7 @@ use crate::function::{Args, Ctx, FuncError, Param};
 use crate::object::Signature;
 use crate::options::{MissingKey, Options};
 use crate::program::Literal;
-use crate::value::{ElementType, Map, MapType, Value};
+use crate::value::{ElementType, Map, Value};
 
 /// What a path of fields leads to, from a value.
 pub(super) fn follow(
@@ -78,18 +78,14 @@ fn missing_receiver(options: &Options, boxed: bool, name: &str) -> Result<Slot, 
 }
 
 fn map_field(options: &Options, map: &Map, name: &str) -> Result<Slot, Failure> {
-    let boxed = map.map_type() != MapType::Str;
+    let boxed = map.map_type().is_boxed();
     if let Some(value) = map.get(name) {
         return Ok(Slot { value, boxed });
     }
     match options.missing_key {
         MissingKey::Invalid => Ok(Slot::default()),
-        MissingKey::Zero if boxed => Ok(Slot {
-            value: Value::Nil,
-            boxed,
-        }),
         MissingKey::Zero => Ok(Slot {
-            value: Value::str(""),
+            value: map.map_type().zero(),
             boxed,
         }),
         MissingKey::Error => {

@@ -6,6 +6,7 @@ use portolan_yaml::Text;
 
 use super::member::is_boxed;
 use super::{Failure, Machine, Slot};
+use crate::object::Kind;
 use crate::options::Options;
 use crate::program::Targets;
 use crate::value::{IntKind, List, MapType, UintKind, Value};
@@ -44,7 +45,7 @@ impl Items {
             }
             Value::Object(ref object) => match object.data() {
                 Some(data @ (Value::List(_) | Value::Map(_)))
-                    if object.kind() != crate::object::Kind::Struct =>
+                    if matches!(object.kind(), Kind::Slice | Kind::Map) =>
                 {
                     Self::of(data, options, pair)
                 }
@@ -83,7 +84,7 @@ impl Items {
             }
             Self::Entries(entries, map_type) => {
                 let (key, value) = entries.get(index)?;
-                let boxed = *map_type != MapType::Str;
+                let boxed = map_type.is_boxed();
                 Some((
                     Value::Str(key.clone()),
                     Slot {

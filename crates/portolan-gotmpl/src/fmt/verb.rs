@@ -39,7 +39,7 @@ impl Verb {
             ('T', _) => self
                 .flags
                 .pad_spaces(out, self.flags.cut(&value.type_name())),
-            (_, Value::Nil) => self.bad(out, value),
+            (_, Value::Nil) | ('w', _) => self.bad(out, value),
             _ => self.write(out, value, 0),
         }
     }

@@ -212,7 +212,11 @@ impl Compiler {
 
     fn pipeline(&mut self, pipeline: &Pipeline<'_>) {
         for (index, command) in pipeline.commands.iter().enumerate() {
-            self.command(command, index > 0);
+            let piped = index > 0;
+            if !piped {
+                self.place_of_first(command, pipeline.span);
+            }
+            self.command(command, piped);
         }
         let boxed = pipeline.commands.last().is_some_and(|command| {
             let first = command.operands.first().map(|node| &node.operand);
@@ -228,6 +232,21 @@ impl Compiler {
                 }
                 None => self.fail_here(format!("undefined variable: {}", target.name)),
             }
+        }
+    }
+
+    /// Go complains about arguments after parentheses at the place of the whole pipeline.
+    fn place_of_first(&mut self, command: &Command<'_>, pipeline: Span) {
+        if let [
+            Node {
+                operand: Operand::Pipeline(_),
+                ..
+            },
+            _,
+            ..,
+        ] = command.operands.as_slice()
+        {
+            self.emit(Op::At, pipeline);
         }
     }
 

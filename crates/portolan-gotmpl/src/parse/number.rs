@@ -144,6 +144,17 @@ fn underscores_fit(digits: &str, prefixed: bool) -> bool {
     !digits.ends_with('_') && !digits.contains("__") && (prefixed || !digits.starts_with('_'))
 }
 
+/// Every underscore must have a digit on both sides.
+fn underscores_separate_digits(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_digit = |at: Option<usize>| {
+        at.and_then(|at| bytes.get(at))
+            .is_some_and(u8::is_ascii_digit)
+    };
+    let mut underscores = bytes.iter().enumerate().filter(|&(_, &byte)| byte == b'_');
+    underscores.all(|(at, _)| is_digit(at.checked_sub(1)) && is_digit(Some(at + 1)))
+}
+
 /// `strconv.ParseFloat`: decimal or hexadecimal, no out-of-range values.
 fn parse_float(text: &str) -> Option<f64> {
     let lower = text.to_ascii_lowercase();
@@ -156,12 +167,12 @@ fn parse_float(text: &str) -> Option<f64> {
             float
         }
     } else {
-        // Underscores are allowed only with a base prefix, which a decimal float lacks.
-        if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') || unsigned.contains('_')
+        if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+            || !underscores_separate_digits(unsigned)
         {
             return None;
         }
-        lower.parse().ok()?
+        lower.replace('_', "").parse().ok()?
     };
     float.is_finite().then_some(float)
 }

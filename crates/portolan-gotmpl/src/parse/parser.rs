@@ -477,7 +477,7 @@ impl<'s> Parser<'s> {
             })
         })?;
         self.last_line = line;
-        let span = Span::new(token.start, pipeline.span.end(), token.start);
+        let span = Span::new(pipeline.span.start(), pipeline.span.end(), token.start);
         Ok(Statement::Template {
             name,
             pipeline: Some(pipeline),
@@ -489,10 +489,9 @@ impl<'s> Parser<'s> {
         const CONTEXT: &str = "template clause";
         let token = self.next_non_space();
         let name = self.template_name(token, CONTEXT)?;
-        let name_end = token.start + token.text.len();
         if self.peek_non_space().kind == TokenKind::RightDelim {
             self.next();
-            let span = Span::new(token.start, name_end, token.start);
+            let span = Span::new(token.start, token.start, token.start);
             return Ok(Statement::Template {
                 name,
                 pipeline: None,
@@ -500,7 +499,7 @@ impl<'s> Parser<'s> {
             });
         }
         let pipeline = self.pipeline(Context(CONTEXT), TokenKind::RightDelim)?;
-        let span = Span::new(token.start, pipeline.span.end(), token.start);
+        let span = Span::new(pipeline.span.start(), pipeline.span.end(), token.start);
         Ok(Statement::Template {
             name,
             pipeline: Some(pipeline),
