@@ -4,7 +4,7 @@
 //! kind, namespace, name) and an [`Origin`] that says where it came from and what changed it since. Around it stand the
 //! things that are asked of objects everywhere and therefore answered once: label [`Selector`]s, the kinds a Kubernetes
 //! release [`served`](served()) and their [`Scope`], where a kind keeps its [pod templates](pod_templates), and which
-//! [container images](images()) it names.
+//! [container images](images()) it names, and its [canonical JSON](canonical_json) with a [`Digest`].
 //!
 //! The crate knows nothing of files, clusters or the tools that render objects; a tree comes in as a
 //! [`portolan_yaml::Node`] and stays one.
@@ -30,6 +30,8 @@ mod origin;
 mod list;
 mod object;
 
+mod canonical;
+
 mod label;
 mod selector;
 
@@ -42,6 +44,7 @@ mod image;
 mod images;
 mod pod_template;
 
+pub use canonical::{Digest, canonical_json};
 pub use gvk::{Gvk, GvkError};
 pub use id::{IdError, ObjectId, Short};
 pub use image::{ImageError, ImageRef};

@@ -1,0 +1,206 @@
+//! Files made with sops 3.11.0 and decrypted by it, beside what we make of them.
+
+use portolan_sops::{
+    Format, Keys, Mac, SopsError, decrypt, decrypt_documents, decrypt_file, is_sops, placeholders,
+};
+use portolan_yaml::{Dialect, Node, parse, to_json};
+
+fn fixture(name: &str) -> Vec<u8> {
+    let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(path).expect("a fixture")
+}
+
+fn text(name: &str) -> String {
+    String::from_utf8(fixture(name)).expect("text")
+}
+
+fn documents(name: &str) -> Vec<Node> {
+    parse(text(name), Dialect::Kustomize).expect("YAML")
+}
+
+fn document(name: &str) -> Node {
+    documents(name).remove(0)
+}
+
+fn keys() -> Keys {
+    Keys::parse(&text("key.txt")).expect("keys")
+}
+
+/// Every file is decrypted to the very bytes that sops prints.
+fn check(name: &str, plain: &str) {
+    let format = Format::of_path(name);
+    let got = decrypt_file(&fixture(name), format, &keys(), Mac::Check).expect(name);
+    assert_eq!(
+        String::from_utf8_lossy(got.reveal()),
+        String::from_utf8_lossy(&fixture(plain)),
+        "{name}"
+    );
+}
+
+#[test]
+fn yaml_files_are_decrypted_by_every_kind_of_rule() {
+    for rule in [
+        "secret",
+        "mac-only",
+        "unencrypted-regex",
+        "encrypted-suffix",
+        "comment-regex",
+    ] {
+        check(&format!("{rule}.yaml"), &format!("{rule}.plain.yaml"));
+    }
+}
+
+#[test]
+fn every_type_of_value_comes_back() {
+    check("types.yaml", "types.plain.yaml");
+    check("types.json", "types.plain.json");
+}
+
+#[test]
+fn texts_are_printed_in_the_style_that_sops_chooses() {
+    check("literals.yaml", "literals.plain.yaml");
+}
+
+#[test]
+fn several_documents_share_one_key_and_one_code() {
+    check("multi.yaml", "multi.plain.yaml");
+    let plain = decrypt_documents(&documents("multi.yaml"), &keys(), Mac::Check).expect("plain");
+    assert_eq!(plain, documents("multi.plain.yaml"));
+}
+
+#[test]
+fn dotenv_and_binary_files_are_decrypted() {
+    check("vars.env", "vars.plain.env");
+    check("blob.bin", "blob.plain.bin");
+}
+
+#[test]
+fn a_tree_is_decrypted_to_the_tree_of_the_plain_file() {
+    for name in ["secret", "types", "literals"] {
+        let sealed = document(&format!("{name}.yaml"));
+        assert!(is_sops(&sealed));
+        let plain = decrypt(&sealed, &keys(), Mac::Check).expect(name);
+        assert!(!is_sops(&plain));
+        assert_eq!(plain, document(&format!("{name}.plain.yaml")), "{name}");
+    }
+}
+
+#[test]
+fn a_wrong_and_a_missing_key_are_told_apart() {
+    let other = Keys::parse(&text("other-key.txt")).expect("keys");
+    let sealed = document("secret.yaml");
+    let message = |keys| {
+        decrypt(&sealed, keys, Mac::Check)
+            .expect_err("refused")
+            .to_string()
+    };
+    let recipient = "`age1p78xweph5szdmj74gycxspjumxx0uf8530y84ktgxrdkr7ygde0s6vhjan`";
+    assert_eq!(
+        message(&other),
+        format!("none of the given age keys opens the document; it is encrypted for {recipient}")
+    );
+    assert_eq!(
+        message(&Keys::none()),
+        format!("no age key was given; the document is encrypted for {recipient}")
+    );
+}
+
+#[test]
+fn a_changed_plain_value_breaks_the_code() {
+    let changed = text("secret.yaml").replace("name: harbour", "name: pirates");
+    let sealed = parse(changed, Dialect::Kustomize).expect("YAML").remove(0);
+    assert_eq!(decrypt(&sealed, &keys(), Mac::Check), Err(SopsError::Mac));
+    assert!(decrypt(&sealed, &keys(), Mac::Ignore).is_ok());
+}
+
+/// Only encrypted values count there, so what a transformer adds does not matter.
+#[test]
+fn a_changed_plain_value_does_not_matter_when_only_encrypted_ones_count() {
+    let changed = text("mac-only.yaml").replace("name: harbour", "name: pirates");
+    let sealed = parse(changed, Dialect::Kustomize).expect("YAML").remove(0);
+    assert!(decrypt(&sealed, &keys(), Mac::Check).is_ok());
+}
+
+#[test]
+fn a_sealed_value_opens_only_under_its_own_key() {
+    let moved = text("secret.yaml").replace("password:", "passphrase:");
+    let sealed = parse(moved, Dialect::Kustomize).expect("YAML").remove(0);
+    let error = decrypt(&sealed, &keys(), Mac::Ignore).expect_err("refused");
+    assert_eq!(
+        error.to_string(),
+        "`stringData.passphrase` cannot be decrypted: it was changed or moved after it was encrypted"
+    );
+}
+
+#[test]
+fn a_value_that_should_be_sealed_and_is_not_is_refused_without_showing_it() {
+    let mut sealed = document("secret.yaml");
+    let data = sealed
+        .get_mut("stringData")
+        .and_then(Node::as_map_mut)
+        .expect("a map");
+    data.insert("user", Node::string("planted-value"));
+    let error = decrypt(&sealed, &keys(), Mac::Ignore).expect_err("refused");
+    assert_eq!(
+        error.to_string(),
+        "`stringData.user` should be encrypted and is not"
+    );
+    assert!(!format!("{error:?}").contains("planted"));
+}
+
+#[test]
+fn damage_anywhere_in_a_file_is_an_error_and_never_a_panic() {
+    let whole = fixture("secret.yaml");
+    for cut in (0..whole.len()).step_by(7) {
+        let _ = decrypt_file(&whole[..cut], Format::Yaml, &keys(), Mac::Check);
+        let mut changed = whole.clone();
+        changed[cut] = b'x';
+        let _ = decrypt_file(&changed, Format::Yaml, &keys(), Mac::Check);
+    }
+    for name in ["vars.env", "types.json", "blob.bin"] {
+        let whole = fixture(name);
+        for cut in (0..whole.len()).step_by(31) {
+            let _ = decrypt_file(&whole[..cut], Format::of_path(name), &keys(), Mac::Check);
+        }
+    }
+}
+
+#[test]
+fn without_a_key_every_value_keeps_its_type() {
+    let shown = to_json(&placeholders(&document("types.yaml"))).expect("JSON");
+    assert_eq!(
+        shown,
+        "{\"big\":0,\"exponent\":0,\"float\":0,\"list\":[\"**SOPS**\",0,{\"nested\":\"**SOPS**\",\
+         \"plain_unencrypted\":\"shown\"}],\"map\":{\"a:b\":\"**SOPS**\"},\"multi\":\"**SOPS**\",\
+         \"negative\":0,\"no\":false,\"nothing\":null,\"number\":0,\"text\":\"**SOPS**\",\
+         \"unicode\":\"**SOPS**\",\"yes\":false}"
+    );
+}
+
+#[test]
+fn keys_of_other_kinds_are_named() {
+    let sealed =
+        "a: x\nsops:\n  pgp:\n    - fp: F\n      enc: x\n  lastmodified: \"x\"\n  mac: x\n";
+    let sealed = parse(sealed, Dialect::Kustomize).expect("YAML").remove(0);
+    let error = decrypt(&sealed, &keys(), Mac::Check).expect_err("refused");
+    assert_eq!(
+        error.to_string(),
+        "the document is encrypted for PGP only; age keys cannot open it"
+    );
+}
+
+#[test]
+fn very_deep_documents_are_refused() {
+    let mut sealed = document("types.yaml");
+    let deep = (0..1000).fold(Node::null(), |node, _| {
+        let mut map = Node::map();
+        map.as_map_mut().expect("a map").insert("a", node);
+        map
+    });
+    sealed.as_map_mut().expect("a map").insert("deep", deep);
+    assert_eq!(
+        decrypt(&sealed, &keys(), Mac::Ignore),
+        Err(SopsError::TooDeep(256))
+    );
+    let _ = placeholders(&sealed);
+}
