@@ -204,3 +204,16 @@ fn very_deep_documents_are_refused() {
     );
     let _ = placeholders(&sealed);
 }
+
+#[test]
+fn a_file_printed_by_another_program_is_printed_anew() {
+    let quoted: String = text("multi.yaml")
+        .lines()
+        .map(|line| match line.split_once(": ENC[") {
+            Some((key, sealed)) => format!("{key}: \"ENC[{sealed}\"\n"),
+            None => format!("{line}\n"),
+        })
+        .collect();
+    let plain = decrypt_file(quoted.as_bytes(), Format::Yaml, &keys(), Mac::Check).expect("plain");
+    assert_eq!(plain.reveal_text(), Some("a: one\n---\nb: two\n"));
+}
