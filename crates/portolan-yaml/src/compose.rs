@@ -137,7 +137,7 @@ impl<'s> Composer<'s> {
                     continue;
                 }
                 EventKind::MapStart { flow, properties } => {
-                    let builder = MapBuilder::new(self.dialect, self.strict);
+                    let builder = MapBuilder::new(self.dialect, self.strict, flow);
                     self.begin(at, flow, properties, Content::Map(Box::new(builder)))?;
                     continue;
                 }

@@ -19,6 +19,8 @@ const LARGE: usize = 16;
 pub(crate) struct MapBuilder {
     dialect: Dialect,
     strict: bool,
+    /// Written as `{…}`.
+    flow: bool,
     entries: Vec<Entry>,
     /// Where each key stands, once there are many.
     places: HashMap<Text, usize>,
@@ -35,10 +37,11 @@ enum Waiting {
 }
 
 impl MapBuilder {
-    pub(crate) fn new(dialect: Dialect, strict: bool) -> Self {
+    pub(crate) fn new(dialect: Dialect, strict: bool, flow: bool) -> Self {
         Self {
             dialect,
             strict,
+            flow,
             entries: Vec::new(),
             places: HashMap::new(),
             waiting: None,
@@ -159,14 +162,27 @@ impl MapBuilder {
         let explicit = self.entries.len();
         for map in merged_maps(merge, merge.at)? {
             for entry in map {
+                let mut entry = entry.clone();
+                if !self.flow {
+                    keep_null(&mut entry.value);
+                }
                 match self.find(&entry.key.scalar.text) {
-                    None => self.push(entry.key.clone(), entry.value.clone()),
-                    Some(place) if place >= explicit => self.entries[place] = entry.clone(),
+                    None => self.push(entry.key, entry.value),
+                    Some(place) if place >= explicit => self.entries[place] = entry,
                     Some(_) => {}
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// An absent value that moves out of `{…}` is printed as null.
+fn keep_null(value: &mut Node) {
+    if let Value::Scalar(scalar) = &mut value.value
+        && scalar.style == Style::Absent
+    {
+        scalar.style = Style::Plain;
     }
 }
 

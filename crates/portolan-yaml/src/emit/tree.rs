@@ -61,7 +61,7 @@ struct Printer<'o> {
     emitter: Emitter<'o>,
     sort: fn(&mut [&Entry]),
     scalar: fn(&mut Emitter<'_>, &Scalar) -> Result<(), WriteError>,
-    /// Below the top only texts may be keys, as in kustomize.
+    /// Keys must fit their tags, and below the top be texts, as in kustomize.
     strict_keys: bool,
 }
 
@@ -89,8 +89,8 @@ impl Printer<'_> {
         (self.sort)(&mut entries);
         self.emitter.begin_map();
         for entry in entries {
-            if self.strict_keys && depth > 0 {
-                check_key(&entry.key.scalar)?;
+            if self.strict_keys {
+                check_key(&entry.key.scalar, depth)?;
             }
             self.emitter.key(entry.key.as_str());
             self.node(&entry.value, depth + 1)?;
@@ -122,10 +122,21 @@ fn helm_scalar(emitter: &mut Emitter<'_>, scalar: &Scalar) -> Result<(), WriteEr
     Ok(())
 }
 
-fn check_key(key: &Scalar) -> Result<(), WriteError> {
-    match key.tag {
-        Tag::Str | Tag::Merge => Ok(()),
-        _ => Err(WriteError::KeyNotString(key.text.to_string())),
+fn check_key(key: &Scalar, depth: usize) -> Result<(), WriteError> {
+    let fits = match key.tag {
+        Tag::Str | Tag::Merge => return Ok(()),
+        _ if depth > 0 => return Err(WriteError::KeyNotString(key.text.to_string())),
+        Tag::Int | Tag::Float => number::of(key).is_some(),
+        Tag::Binary => binary::decode(&key.text).is_some(),
+        Tag::Null | Tag::Bool | Tag::Timestamp => {
+            resolve::plain(Dialect::Kustomize, &key.text) == key.tag
+        }
+        Tag::Other(_) => true,
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(json::wrong_tag(key))
     }
 }
 

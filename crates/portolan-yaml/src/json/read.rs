@@ -130,7 +130,7 @@ impl Reader<'_> {
     }
 
     fn map(&mut self, depth: usize) -> Result<Map, Error> {
-        let mut builder = crate::map_builder::MapBuilder::new(crate::Dialect::Helm, false);
+        let mut builder = crate::map_builder::MapBuilder::new(crate::Dialect::Helm, false, true);
         if self.is_empty(b'}') {
             return Ok(Map::new());
         }
