@@ -41,7 +41,7 @@ fn from_scalar(node: &Node, scalar: &Scalar) -> Result<Value, WriteError> {
             _ => through_json(node),
         },
         Tag::Timestamp | Tag::Binary => through_json(node),
-        Tag::Str | Tag::Merge | Tag::Other(_) => Ok(Value::Str(scalar.text.clone())),
+        Tag::Str | Tag::Merge | Tag::Other => Ok(Value::Str(scalar.text.clone())),
     }
 }
 

@@ -5,7 +5,10 @@
 //! yaml_bench bench WHAT FILE [COUNT]  times helm, kustomize or write; prints the best seconds and the peak memory
 //! ```
 
-#![expect(clippy::print_stdout, reason = "a program that prints its measurements")]
+#![expect(
+    clippy::print_stdout,
+    reason = "a program that prints its measurements"
+)]
 
 use std::fmt::Write;
 use std::fs;
@@ -33,7 +36,11 @@ fn bench(what: &str, file: &str, count: usize) -> Result<(), Box<dyn std::error:
             .map(|part| parse_one(part, Dialect::Helm))
             .collect()
     };
-    let nodes = if what == "write" { read(&text)? } else { Vec::new() };
+    let nodes = if what == "write" {
+        read(&text)?
+    } else {
+        Vec::new()
+    };
     let mut best = Duration::MAX;
     for _ in 0..count {
         let start = Instant::now();

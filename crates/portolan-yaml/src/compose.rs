@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::event::{EventKind, Properties};
 use crate::limits::{MAX_DEPTH, MAX_EXPANDED_NODES};
 use crate::map_builder::MapBuilder;
-use crate::node::{List, Node, Style, Tag, Value};
+use crate::node::{Entry, List, Node, Style, Tag, Value};
 use crate::parser::Parser;
 use crate::resolve;
 use crate::token::Mark;
@@ -21,9 +21,12 @@ pub(crate) struct Composer<'s> {
     dialect: Dialect,
     /// Repeated keys are an error in the Helm dialect too.
     strict: bool,
-    names: HashMap<String, usize>,
+    names: HashMap<Box<str>, usize>,
     anchored: Vec<Option<Anchored>>,
     open: Vec<Open>,
+    /// The items of all open lists and the entries of all open maps.
+    items: Vec<Node>,
+    entries: Vec<Entry>,
     /// How many nodes Go would decode, aliases written out; and how many of them come from aliases.
     decoded: u64,
     from_aliases: u64,
@@ -54,7 +57,8 @@ struct Open {
 }
 
 enum Content {
-    List(Vec<Node>),
+    /// Where the items begin on their stack.
+    List(usize),
     Map(Box<MapBuilder>),
 }
 
@@ -67,6 +71,8 @@ impl<'s> Composer<'s> {
             names: HashMap::new(),
             anchored: Vec::new(),
             open: Vec::new(),
+            items: Vec::new(),
+            entries: Vec::new(),
             decoded: 0,
             from_aliases: 0,
         }
@@ -85,6 +91,8 @@ impl<'s> Composer<'s> {
         self.names.clear();
         self.anchored.clear();
         self.open.clear();
+        self.items.clear();
+        self.entries.clear();
         (self.decoded, self.from_aliases) = (1, 0);
         match self.read_root() {
             Ok(root) => {
@@ -133,11 +141,11 @@ impl<'s> Composer<'s> {
                     (target.node, target.height, true)
                 }
                 EventKind::ListStart { flow, properties } => {
-                    self.begin(at, flow, properties, Content::List(Vec::new()))?;
+                    self.begin(at, flow, properties, Content::List(self.items.len()))?;
                     continue;
                 }
                 EventKind::MapStart { flow, properties } => {
-                    let builder = MapBuilder::new(self.dialect, self.strict, flow);
+                    let builder = MapBuilder::new(self.dialect, self.strict, flow, &self.entries);
                     self.begin(at, flow, properties, Content::Map(Box::new(builder)))?;
                     continue;
                 }
@@ -149,10 +157,10 @@ impl<'s> Composer<'s> {
                 }
                 _ => return Err(out_of_place(at)),
             };
-            match self.open.last_mut() {
-                None => return Ok(node),
-                Some(open) => open.add(node, height, alias).map_err(Failure::Meaning)?,
+            if self.open.is_empty() {
+                return Ok(node);
             }
+            self.add(node, height, alias).map_err(Failure::Meaning)?;
         }
     }
 
@@ -202,7 +210,7 @@ impl<'s> Composer<'s> {
     }
 
     /// Gives a name to a node that is about to be read.
-    fn declare(&mut self, name: String) -> usize {
+    fn declare(&mut self, name: Box<str>) -> usize {
         let anchor = self.anchored.len();
         self.names.insert(name, anchor);
         self.anchored.push(None);
@@ -235,6 +243,19 @@ impl<'s> Composer<'s> {
         Ok(())
     }
 
+    /// Puts a finished node into the innermost collection.
+    fn add(&mut self, node: Node, height: usize, alias: bool) -> Result<(), Error> {
+        let Some(open) = self.open.last_mut() else {
+            return Ok(());
+        };
+        open.height = open.height.max(height);
+        match &mut open.content {
+            Content::List(_) => self.items.push(node),
+            Content::Map(builder) => builder.add(&mut self.entries, node, alias)?,
+        }
+        Ok(())
+    }
+
     /// Finishes the innermost collection.
     fn end(&mut self) -> Result<Option<(Node, usize)>, Error> {
         let Some(open) = self.open.pop() else {
@@ -243,8 +264,10 @@ impl<'s> Composer<'s> {
         let height = open.height + 1;
         let node = Node {
             value: match open.content {
-                Content::List(items) => Value::List(List::from_items(items)),
-                Content::Map(builder) => Value::Map(builder.finish()?),
+                Content::List(start) => {
+                    Value::List(List::from_items(self.items.drain(start..).collect()))
+                }
+                Content::Map(builder) => Value::Map(builder.finish(&mut self.entries)?),
             },
             at: open.at.position(),
         };
@@ -301,15 +324,4 @@ impl From<Error> for Failure {
 /// The parser never sends such an event; a message costs nothing.
 fn out_of_place(at: Mark) -> Failure {
     Failure::Syntax(Error::new(at.position(), "unexpected event"))
-}
-
-impl Open {
-    fn add(&mut self, node: Node, height: usize, alias: bool) -> Result<(), Error> {
-        self.height = self.height.max(height);
-        match &mut self.content {
-            Content::List(items) => items.push(node),
-            Content::Map(builder) => builder.add(node, alias)?,
-        }
-        Ok(())
-    }
 }

@@ -7,7 +7,7 @@ use crate::token::{Content, Mark};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Properties {
     /// The name after `&`.
-    pub anchor: Option<String>,
+    pub anchor: Option<Box<str>>,
     /// The tag with its handle resolved, `tag:yaml.org,2002:int`; `!` alone stays.
     pub tag: Option<String>,
 }
@@ -17,7 +17,7 @@ pub(crate) enum EventKind {
     StreamEnd,
     DocumentStart,
     DocumentEnd,
-    Alias(String),
+    Alias(Box<str>),
     Scalar {
         content: Content,
         style: Style,

@@ -76,7 +76,7 @@ fn separate(out: &mut String, index: usize) {
 }
 
 fn write_scalar(out: &mut String, scalar: &Scalar, numbers: Numbers) -> Result<(), WriteError> {
-    match &scalar.tag {
+    match scalar.tag {
         Tag::Null => out.push_str("null"),
         Tag::Bool => out.push_str(if scalar.as_bool() == Some(true) {
             "true"
@@ -99,7 +99,7 @@ fn write_scalar(out: &mut String, scalar: &Scalar, numbers: Numbers) -> Result<(
                 Numbers::Float64 => write_string(out, &binary::replace_invalid(&bytes)),
             }
         }
-        Tag::Str | Tag::Merge | Tag::Other(_) => write_string(out, &scalar.text),
+        Tag::Str | Tag::Merge | Tag::Other => write_string(out, &scalar.text),
     }
     Ok(())
 }
@@ -107,7 +107,7 @@ fn write_scalar(out: &mut String, scalar: &Scalar, numbers: Numbers) -> Result<(
 pub(crate) fn wrong_tag(scalar: &Scalar) -> WriteError {
     WriteError::WrongTag {
         text: scalar.text.to_string(),
-        tag: resolve::short_name(&scalar.tag),
+        tag: resolve::short_name(scalar.tag).to_owned(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! A map under construction: keys become texts, repeated ones are settled, `<<` merges.
 //!
+//! The entries of all open maps stand on one stack, so that a finished map takes just the memory it needs.
+//!
 //! The two libraries differ in nearly all of it. v2 turns every key into a text, lets the last of equal keys win, and
 //! merges where `<<` stands. kyaml keeps a key's spelling, refuses equal keys, and merges after the map is read: an
 //! explicit key beats a merged one wherever it stands.
@@ -21,7 +23,8 @@ pub(crate) struct MapBuilder {
     strict: bool,
     /// Written as `{…}`.
     flow: bool,
-    entries: Vec<Entry>,
+    /// Where its entries begin on the stack.
+    start: usize,
     /// Where each key stands, once there are many.
     places: HashMap<Text, usize>,
     waiting: Option<Waiting>,
@@ -37,12 +40,13 @@ enum Waiting {
 }
 
 impl MapBuilder {
-    pub(crate) fn new(dialect: Dialect, strict: bool, flow: bool) -> Self {
+    /// A map whose entries will follow those on the stack.
+    pub(crate) fn new(dialect: Dialect, strict: bool, flow: bool, stack: &[Entry]) -> Self {
         Self {
             dialect,
             strict,
             flow,
-            entries: Vec::new(),
+            start: stack.len(),
             places: HashMap::new(),
             waiting: None,
             merge: None,
@@ -50,11 +54,16 @@ impl MapBuilder {
     }
 
     /// Adds a key or, after a key, its value.
-    pub(crate) fn add(&mut self, node: Node, alias: bool) -> Result<(), Error> {
+    pub(crate) fn add(
+        &mut self,
+        stack: &mut Vec<Entry>,
+        node: Node,
+        alias: bool,
+    ) -> Result<(), Error> {
         match self.waiting.take() {
             None => self.waiting = Some(self.key(node)?),
-            Some(Waiting::Key(key)) => self.set(key, node)?,
-            Some(Waiting::Merge(at)) => self.take_merge(node, alias, at)?,
+            Some(Waiting::Key(key)) => self.set(stack, key, node)?,
+            Some(Waiting::Merge(at)) => self.take_merge(stack, node, alias, at)?,
             Some(Waiting::Nothing) => {}
         }
         Ok(())
@@ -66,11 +75,11 @@ impl MapBuilder {
     }
 
     /// The finished map.
-    pub(crate) fn finish(mut self) -> Result<Map, Error> {
+    pub(crate) fn finish(mut self, stack: &mut Vec<Entry>) -> Result<Map, Error> {
         if let Some(merge) = self.merge.take() {
-            self.merge_last(&merge)?;
+            self.merge_last(stack, &merge)?;
         }
-        Ok(Map::from_entries(self.entries))
+        Ok(Map::from_entries(stack.drain(self.start..).collect()))
     }
 
     // Keys.
@@ -90,12 +99,17 @@ impl MapBuilder {
     // Values.
 
     /// Sets a key that is a text already.
-    pub(crate) fn set(&mut self, key: Key, value: Node) -> Result<(), Error> {
-        let Some(place) = self.find(&key.scalar.text) else {
-            self.push(key, value);
+    pub(crate) fn set(
+        &mut self,
+        stack: &mut Vec<Entry>,
+        key: Key,
+        value: Node,
+    ) -> Result<(), Error> {
+        let Some(place) = self.find(stack, &key.scalar.text) else {
+            self.push(stack, key, value);
             return Ok(());
         };
-        let entry = &mut self.entries[place];
+        let entry = &mut stack[place];
         let name = key.as_str();
         match self.dialect {
             Dialect::Kustomize => {
@@ -114,32 +128,39 @@ impl MapBuilder {
         }
     }
 
-    fn find(&self, key: &Text) -> Option<usize> {
-        if self.entries.len() >= LARGE {
+    fn find(&self, stack: &[Entry], key: &Text) -> Option<usize> {
+        let own = &stack[self.start..];
+        if own.len() >= LARGE {
             return self.places.get(key).copied();
         }
-        self.entries
-            .iter()
-            .position(|entry| entry.key.scalar.text == *key)
+        let found = own.iter().position(|entry| entry.key.scalar.text == *key);
+        found.map(|place| self.start + place)
     }
 
-    fn push(&mut self, key: Key, value: Node) {
-        let place = self.entries.len();
-        self.entries.push(Entry { key, value });
-        if place + 1 == LARGE {
-            let known = self.entries.iter().enumerate();
-            self.places = known
-                .map(|(place, entry)| (entry.key.scalar.text.clone(), place))
-                .collect();
-        } else if place >= LARGE {
-            let text = self.entries[place].key.scalar.text.clone();
-            self.places.insert(text, place);
+    fn push(&mut self, stack: &mut Vec<Entry>, key: Key, value: Node) {
+        stack.push(Entry { key, value });
+        let count = stack.len() - self.start;
+        if count >= LARGE {
+            let new = if count == LARGE {
+                self.start
+            } else {
+                stack.len() - 1
+            };
+            let known = stack.iter().enumerate().skip(new);
+            self.places
+                .extend(known.map(|(place, entry)| (entry.key.scalar.text.clone(), place)));
         }
     }
 
     // Merging.
 
-    fn take_merge(&mut self, node: Node, alias: bool, at: Position) -> Result<(), Error> {
+    fn take_merge(
+        &mut self,
+        stack: &mut Vec<Entry>,
+        node: Node,
+        alias: bool,
+        at: Position,
+    ) -> Result<(), Error> {
         if alias && !matches!(node.value, Value::Map(_)) {
             return Err(not_mergeable(at));
         }
@@ -151,24 +172,24 @@ impl MapBuilder {
         }
         for map in merged_maps(&node, at)? {
             for entry in map {
-                self.set(entry.key.clone(), entry.value.clone())?;
+                self.set(stack, entry.key.clone(), entry.value.clone())?;
             }
         }
         Ok(())
     }
 
     /// Adds the keys of merged maps that the map does not set itself; of two merged maps the first one wins.
-    fn merge_last(&mut self, merge: &Node) -> Result<(), Error> {
-        let explicit = self.entries.len();
+    fn merge_last(&mut self, stack: &mut Vec<Entry>, merge: &Node) -> Result<(), Error> {
+        let explicit = stack.len();
         for map in merged_maps(merge, merge.at)? {
             for entry in map {
                 let mut entry = entry.clone();
                 if !self.flow {
                     keep_null(&mut entry.value);
                 }
-                match self.find(&entry.key.scalar.text) {
-                    None => self.push(entry.key, entry.value),
-                    Some(place) if place >= explicit => self.entries[place] = entry,
+                match self.find(stack, &entry.key.scalar.text) {
+                    None => self.push(stack, entry.key, entry.value),
+                    Some(place) if place >= explicit => stack[place] = entry,
                     Some(_) => {}
                 }
             }

@@ -18,7 +18,7 @@ pub struct Position {
 }
 
 /// What a scalar is, as the dialect that read it resolves it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Tag {
     /// `!!null`
     Null,
@@ -37,8 +37,8 @@ pub enum Tag {
     Binary,
     /// `!!merge`
     Merge,
-    /// Any other tag, as written.
-    Other(Arc<str>),
+    /// Any other tag. Its name is not kept: all printers drop it.
+    Other,
 }
 
 /// How a scalar was written.

@@ -89,7 +89,7 @@ impl Lines {
         &mut self,
         event: Event,
         source: &Source,
-        anchors: &mut HashSet<String>,
+        anchors: &mut HashSet<Box<str>>,
     ) -> Result<(), Error> {
         match event.kind {
             EventKind::Scalar {
@@ -108,8 +108,8 @@ impl Lines {
                     Style::Plain | Style::Absent => "",
                 };
                 self.start(event.at, "scalar");
-                let default = resolve::short_name(&scalar.tag);
-                self.properties(&default, style, properties, anchors);
+                let default = resolve::short_name(scalar.tag);
+                self.properties(default, style, properties, anchors);
                 self.value(&scalar.text);
             }
             EventKind::Alias(name) => {
@@ -144,7 +144,7 @@ impl Lines {
         default_tag: &str,
         style: &str,
         properties: Option<Box<Properties>>,
-        anchors: &mut HashSet<String>,
+        anchors: &mut HashSet<Box<str>>,
     ) {
         let properties = properties.map(|boxed| *boxed).unwrap_or_default();
         match properties.tag.as_deref() {

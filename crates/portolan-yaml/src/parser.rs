@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::event::{Event, EventKind, Properties};
 use crate::node::Style;
 use crate::scanner::{Blame, Scanner};
-use crate::token::{Content, Mark, Token, TokenKind};
+use crate::token::{Content, Mark, TagParts, Token, TokenKind};
 
 /// The parser over one scanner.
 pub(crate) struct Parser<'s> {
@@ -174,7 +174,7 @@ impl<'s> Parser<'s> {
                 });
             }
             TokenKind::VersionDirective { .. }
-            | TokenKind::TagDirective { .. }
+            | TokenKind::TagDirective(_)
             | TokenKind::DocumentStart => self.explicit_start()?,
             _ if implicit => {
                 self.process_directives()?;
@@ -204,7 +204,7 @@ impl<'s> Parser<'s> {
 
     fn process_directives(&mut self) -> Result<(), Error> {
         let mut version_seen = false;
-        while let TokenKind::VersionDirective { .. } | TokenKind::TagDirective { .. } =
+        while let TokenKind::VersionDirective { .. } | TokenKind::TagDirective(_) =
             self.peek()?.kind
         {
             let token = self.scanner.take()?;
@@ -213,11 +213,12 @@ impl<'s> Parser<'s> {
                     return self.fail(None, token.start, "found duplicate %YAML directive");
                 }
                 TokenKind::VersionDirective { major: 1, minor: 1 } => version_seen = true,
-                TokenKind::TagDirective { handle, prefix } => {
+                TokenKind::TagDirective(parts) => {
+                    let TagParts { handle, rest } = *parts;
                     if self.tag_directives.iter().any(|known| known.0 == handle) {
                         return self.fail(None, token.start, "found duplicate %TAG directive");
                     }
-                    self.tag_directives.push((handle, prefix));
+                    self.tag_directives.push((handle, rest));
                 }
                 _ => return self.fail(None, token.start, "found incompatible YAML document"),
             }
@@ -228,7 +229,7 @@ impl<'s> Parser<'s> {
     fn document_content(&mut self) -> Result<Event, Error> {
         let token = self.peek()?;
         if let TokenKind::VersionDirective { .. }
-        | TokenKind::TagDirective { .. }
+        | TokenKind::TagDirective(_)
         | TokenKind::DocumentStart
         | TokenKind::DocumentEnd
         | TokenKind::StreamEnd = token.kind
@@ -337,39 +338,34 @@ impl<'s> Parser<'s> {
         loop {
             match self.peek()?.kind {
                 TokenKind::Anchor(_) if found.anchor.is_none() => {}
-                TokenKind::Tag { .. } if tag.is_none() => {}
+                TokenKind::Tag(_) if tag.is_none() => {}
                 _ => break,
             }
             let token = self.scanner.take()?;
             match token.kind {
                 TokenKind::Anchor(name) => found.anchor = Some(name),
-                TokenKind::Tag { handle, suffix } => tag = Some((handle, suffix, token.start)),
+                TokenKind::Tag(parts) => tag = Some((parts, token.start)),
                 _ => {}
             }
         }
-        if let Some((handle, suffix, at)) = tag {
-            found.tag = Some(self.full_tag(&handle, suffix, start, at)?);
+        if let Some((parts, at)) = tag {
+            found.tag = Some(self.full_tag(*parts, start, at)?);
         }
         let any = found.anchor.is_some() || found.tag.is_some();
         Ok(any.then(|| Box::new(found)))
     }
 
-    fn full_tag(
-        &self,
-        handle: &str,
-        suffix: String,
-        start: Mark,
-        at: Mark,
-    ) -> Result<String, Error> {
+    fn full_tag(&self, parts: TagParts, start: Mark, at: Mark) -> Result<String, Error> {
+        let TagParts { handle, rest } = parts;
         if handle.is_empty() {
-            return Ok(suffix);
+            return Ok(rest);
         }
         let own = self.tag_directives.iter();
-        let known = own
+        let mut known = own
             .map(|(handle, prefix)| (handle.as_str(), prefix.as_str()))
             .chain(DEFAULT_TAGS);
-        match known.into_iter().find(|known| known.0 == handle) {
-            Some((_, prefix)) => Ok(format!("{prefix}{suffix}")),
+        match known.find(|known| known.0 == handle) {
+            Some((_, prefix)) => Ok(format!("{prefix}{rest}")),
             None => self.fail(Some(start), at, "found undefined tag handle"),
         }
     }

@@ -1,7 +1,5 @@
 //! What a plain scalar means: null, boolean, number, time or text, by the rules of the two libraries.
 
-use std::sync::Arc;
-
 use crate::Dialect;
 use crate::node::{Scalar, Style, Tag};
 use crate::number::{self, Number};
@@ -113,7 +111,7 @@ pub(crate) fn shorten(tag: &str) -> String {
 
 fn named(tag: &str) -> Tag {
     let Some(name) = tag.strip_prefix(LONG_PREFIX) else {
-        return Tag::Other(Arc::from(tag));
+        return Tag::Other;
     };
     match name {
         "null" => Tag::Null,
@@ -124,7 +122,7 @@ fn named(tag: &str) -> Tag {
         "timestamp" => Tag::Timestamp,
         "binary" => Tag::Binary,
         "merge" => Tag::Merge,
-        _ => Tag::Other(Arc::from(format!("!!{name}"))),
+        _ => Tag::Other,
     }
 }
 
@@ -150,22 +148,20 @@ pub(crate) fn explicit(dialect: Dialect, name: &str, text: &str) -> Result<Tag, 
     if found == wanted || wanted == Tag::Float && found == Tag::Int && whole {
         return Ok(wanted);
     }
-    let found = short_name(&found);
+    let found = short_name(found);
     Err(format!("cannot decode {found} `{text}` as a !!{name}"))
 }
 
 /// A tag as it is written: `!!int`.
-pub(crate) fn short_name(tag: &Tag) -> String {
-    let name = match tag {
-        Tag::Null => "null",
-        Tag::Bool => "bool",
-        Tag::Int => "int",
-        Tag::Float => "float",
-        Tag::Str => "str",
-        Tag::Timestamp => "timestamp",
-        Tag::Binary => "binary",
-        Tag::Merge => "merge",
-        Tag::Other(name) => return name.to_string(),
-    };
-    format!("!!{name}")
+pub(crate) fn short_name(tag: Tag) -> &'static str {
+    match tag {
+        Tag::Null => "!!null",
+        Tag::Bool => "!!bool",
+        Tag::Int => "!!int",
+        Tag::Float => "!!float",
+        Tag::Str | Tag::Other => "!!str",
+        Tag::Timestamp => "!!timestamp",
+        Tag::Binary => "!!binary",
+        Tag::Merge => "!!merge",
+    }
 }

@@ -17,15 +17,16 @@ pub(crate) struct Mark {
 pub(crate) enum Content {
     /// A part of the source.
     Slice(u32, u32),
-    /// A text put together from several parts.
-    Owned(String),
+    /// A text put together from several parts; boxed, since it is rare and tokens are moved a lot.
+    #[expect(clippy::box_collection, reason = "a thin pointer keeps tokens small")]
+    Owned(Box<String>),
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum TokenKind {
     StreamEnd,
     VersionDirective { major: u8, minor: u8 },
-    TagDirective { handle: String, prefix: String },
+    TagDirective(Box<TagParts>),
     DocumentStart,
     DocumentEnd,
     BlockSequenceStart,
@@ -39,10 +40,17 @@ pub(crate) enum TokenKind {
     FlowEntry,
     Key,
     Value,
-    Alias(String),
-    Anchor(String),
-    Tag { handle: String, suffix: String },
+    Alias(Box<str>),
+    Anchor(Box<str>),
+    Tag(Box<TagParts>),
     Scalar(Content, Style),
+}
+
+/// A tag, or what `%TAG` says: a handle and the text it stands for or is followed by.
+#[derive(Debug, Clone)]
+pub(crate) struct TagParts {
+    pub handle: String,
+    pub rest: String,
 }
 
 /// A token and where it stands.
@@ -70,7 +78,7 @@ impl Content {
             Self::Slice(start, end) => {
                 Text::slice(source, start as usize, end as usize).unwrap_or_default()
             }
-            Self::Owned(text) => Text::from(text),
+            Self::Owned(text) => Text::from(*text),
         }
     }
 }

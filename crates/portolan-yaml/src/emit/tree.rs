@@ -131,7 +131,7 @@ fn check_key(key: &Scalar, depth: usize) -> Result<(), WriteError> {
         Tag::Null | Tag::Bool | Tag::Timestamp => {
             resolve::plain(Dialect::Kustomize, &key.text) == key.tag
         }
-        Tag::Other(_) => true,
+        Tag::Other => true,
     };
     if fits {
         Ok(())
@@ -143,7 +143,7 @@ fn check_key(key: &Scalar, depth: usize) -> Result<(), WriteError> {
 fn kustomize_scalar(emitter: &mut Emitter<'_>, scalar: &Scalar) -> Result<(), WriteError> {
     let wrong = || json::wrong_tag(scalar);
     let fits = || resolve::plain(Dialect::Kustomize, &scalar.text) == scalar.tag;
-    match &scalar.tag {
+    match scalar.tag {
         Tag::Null if scalar.style == Style::Absent => emitter.string(""),
         Tag::Null if fits() => emitter.null(),
         Tag::Bool if fits() => emitter.bool(scalar.as_bool() == Some(true)),
@@ -161,7 +161,7 @@ fn kustomize_scalar(emitter: &mut Emitter<'_>, scalar: &Scalar) -> Result<(), Wr
             let bytes = binary::decode(&scalar.text).ok_or_else(wrong)?;
             emitter.string(&binary::replace_invalid(&bytes));
         }
-        Tag::Str | Tag::Merge | Tag::Other(_) => {
+        Tag::Str | Tag::Merge | Tag::Other => {
             if is_changed_by_printing(scalar) {
                 emitter.string(&scalar::read_back_block(&scalar.text, scalar.style)?);
             } else {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::limits::{MAX_DEPTH, MAX_INPUT_BYTES};
+use crate::map_builder::MapBuilder;
 use crate::node::{Key, List, Map, Node, Position, Scalar, Style, Tag, Value};
 use crate::text::Text;
 
@@ -130,7 +131,8 @@ impl Reader<'_> {
     }
 
     fn map(&mut self, depth: usize) -> Result<Map, Error> {
-        let mut builder = crate::map_builder::MapBuilder::new(crate::Dialect::Helm, false, true);
+        let mut stack = Vec::new();
+        let mut builder = MapBuilder::new(crate::Dialect::Helm, false, true, &stack);
         if self.is_empty(b'}') {
             return Ok(Map::new());
         }
@@ -147,9 +149,9 @@ impl Reader<'_> {
             }
             self.pos += 1;
             let value = self.value(depth + 1)?;
-            builder.set(Key { scalar, at }, value)?;
+            builder.set(&mut stack, Key { scalar, at }, value)?;
             if !self.goes_on(b'}')? {
-                return builder.finish();
+                return builder.finish(&mut stack);
             }
         }
     }

@@ -29,7 +29,7 @@ impl Scanner<'_> {
             Style::Folded
         };
         Ok(Token {
-            kind: TokenKind::Scalar(Content::Owned(text), style),
+            kind: TokenKind::Scalar(Content::Owned(Box::new(text)), style),
             start,
             end,
         })

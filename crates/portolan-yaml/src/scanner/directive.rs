@@ -3,7 +3,7 @@
 use super::Scanner;
 use crate::cursor::{WORD, class};
 use crate::error::Error;
-use crate::token::{Mark, Token, TokenKind};
+use crate::token::{Mark, TagParts, Token, TokenKind};
 
 impl Scanner<'_> {
     pub(super) fn scan_directive(&mut self) -> Result<Token, Error> {
@@ -76,10 +76,10 @@ impl Scanner<'_> {
             return self.fail(start, "did not find expected whitespace");
         }
         self.cursor.skip_blanks();
-        let prefix = self.scan_tag_uri("", start)?;
+        let rest = self.scan_tag_uri("", start)?;
         if !self.cursor.is_blankz(0) {
             return self.fail(start, "did not find expected whitespace or line break");
         }
-        Ok(TokenKind::TagDirective { handle, prefix })
+        Ok(TokenKind::TagDirective(Box::new(TagParts { handle, rest })))
     }
 }

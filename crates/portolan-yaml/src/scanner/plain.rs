@@ -135,7 +135,7 @@ impl Growing {
 
     fn into_content(self) -> Content {
         match self.folded {
-            Some(text) => Content::Owned(text),
+            Some(text) => Content::Owned(Box::new(text)),
             None => Content::Slice(self.start as u32, self.end as u32),
         }
     }

@@ -12,7 +12,7 @@ impl Scanner<'_> {
         self.cursor.pos += 1;
         let content = match self.scan_simple_quoted(quote) {
             Some(content) => content,
-            None => Content::Owned(self.scan_folded_quoted(quote, start)?),
+            None => Content::Owned(Box::new(self.scan_folded_quoted(quote, start)?)),
         };
         let style = if quote == b'"' {
             Style::Double

@@ -2,7 +2,7 @@
 
 use super::Scanner;
 use crate::error::Error;
-use crate::token::{Mark, Token, TokenKind};
+use crate::token::{Mark, TagParts, Token, TokenKind};
 
 impl Scanner<'_> {
     pub(super) fn scan_anchor(&mut self) -> Result<Token, Error> {
@@ -20,16 +20,16 @@ impl Scanner<'_> {
             return self.fail(start, message);
         }
         let kind = if alias {
-            TokenKind::Alias(name)
+            TokenKind::Alias(name.into())
         } else {
-            TokenKind::Anchor(name)
+            TokenKind::Anchor(name.into())
         };
         Ok(Token { kind, start, end })
     }
 
     pub(super) fn scan_tag(&mut self) -> Result<Token, Error> {
         let start = self.cursor.mark();
-        let (handle, suffix) = if self.cursor.peek(1) == b'<' {
+        let (handle, rest) = if self.cursor.peek(1) == b'<' {
             self.cursor.pos += 2;
             let suffix = self.scan_tag_uri("", start)?;
             if self.cursor.byte() != b'>' {
@@ -44,7 +44,7 @@ impl Scanner<'_> {
             return self.fail(start, "did not find expected whitespace or line break");
         }
         Ok(Token {
-            kind: TokenKind::Tag { handle, suffix },
+            kind: TokenKind::Tag(Box::new(TagParts { handle, rest })),
             start,
             end: self.cursor.mark(),
         })
