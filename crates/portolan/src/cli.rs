@@ -2,8 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{
     completions::CompletionsArgs, man::ManArgs, version::VersionArgs, yaml::YamlArgs,
+use crate::commands::{
+use crate::commands::{completions::CompletionsArgs, helm::HelmArgs, man::ManArgs, version::VersionArgs};
 };
 use crate::printer::OutputOptions;
 
@@ -28,6 +29,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Completions(CompletionsArgs),
+    Helm(HelmArgs),
     Man(ManArgs),
     Version(VersionArgs),
     Yaml(YamlArgs),

@@ -1,6 +1,7 @@
 //! One file per command: its arguments, and a function that calls a library and prints.
 
 pub(crate) mod completions;
+pub(crate) mod helm;
 pub(crate) mod man;
 pub(crate) mod version;
 pub(crate) mod yaml;
@@ -17,6 +18,7 @@ pub(crate) type CommandResult = Result<ExitStatus, CommandError>;
 pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
     match command {
         Command::Completions(args) => completions::completions(&args, printer),
+        Command::Helm(args) => helm::helm(&args, printer),
         Command::Man(args) => man::man(&args, printer),
         Command::Version(args) => version::version(&args, printer),
         Command::Yaml(args) => yaml::yaml(&args, printer),

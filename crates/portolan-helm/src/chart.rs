@@ -1,0 +1,92 @@
+//! A chart ready to be rendered many times: the package, and what was worked out of it before.
+//!
+//! Which subcharts take part depends on the values; for every such selection the plan is made and the templates are
+//! parsed once, on first use, and kept. A [`Chart`] is shared between threads.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use camino::Utf8Path;
+use portolan_vfs::Vfs;
+
+use crate::dependency::{Plan, Selection};
+use crate::engine::Templates;
+use crate::package::{LoadError, Package};
+use crate::profile::Profile;
+use crate::render::Error;
+use crate::values::Tree;
+
+/// The most selections of subcharts kept; a chart with forty conditions has more than memory could hold.
+const MAX_PREPARED: usize = 64;
+
+/// A chart to render.
+#[derive(Debug)]
+pub struct Chart {
+    package: Arc<Package>,
+    prepared: Mutex<HashMap<(Selection, Profile), Arc<Prepared>>>,
+}
+
+/// A selection of subcharts with everything that does not depend on the values.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) plan: Plan,
+    pub(crate) templates: Templates,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Chart {
+    /// A chart of a loaded package.
+    pub fn new(package: Package) -> Self {
+        Self {
+            package: Arc::new(package),
+            prepared: Mutex::default(),
+        }
+    }
+
+    /// Loads a chart from a directory or a packed archive, whichever is at the path.
+    pub fn load(vfs: &dyn Vfs, path: &Utf8Path) -> Result<Self, LoadError> {
+        Package::load(vfs, path).map(Self::new)
+    }
+
+    /// What was loaded.
+    pub fn package(&self) -> &Package {
+        &self.package
+    }
+
+    /// The plan and templates for these values, made now or found from an earlier render.
+    pub(crate) fn prepare(
+        &self,
+        values: &Tree,
+        profile: Profile,
+        warnings: &mut Vec<String>,
+    ) -> Result<Arc<Prepared>, Error> {
+        let selection = Selection::of(&self.package, values, profile, warnings)?;
+        let key = (selection, profile);
+        if let Some(found) = self.lock().get(&key) {
+            warnings.extend(found.warnings.iter().cloned());
+            return Ok(Arc::clone(found));
+        }
+        let mut made_warnings = Vec::new();
+        let plan = Plan::new(&self.package, &key.0, profile, &mut made_warnings)?;
+        let templates = Templates::parse(&plan)?;
+        warnings.extend(made_warnings.iter().cloned());
+        let prepared = Arc::new(Prepared {
+            plan,
+            templates,
+            warnings: made_warnings,
+        });
+        let mut kept = self.lock();
+        if kept.len() >= MAX_PREPARED {
+            kept.clear();
+        }
+        kept.insert(key, Arc::clone(&prepared));
+        Ok(prepared)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Selection, Profile), Arc<Prepared>>> {
+        // A thread that panicked can only have left fewer entries.
+        self.prepared
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,224 @@
+//! The template engine: what Helm adds to Go's templates.
+//!
+//! ```text
+//! Plan ──▶ one set of all templates (parsed once)      values ──▶ one context per chart
+//!                     └──────────────┬──────────────────────────────┘
+//!                          rendered text by template path
+//! ```
+//!
+//! Templates of all charts share one set of names. They are parsed, and later executed, deepest path first and names
+//! backwards, so that the definition that lies highest and sorts first wins.
+
+mod files;
+mod glob;
+mod host;
+mod scope;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+
+use portolan_gotmpl::functions::FunctionTable;
+use portolan_gotmpl::{
+    ExecError, Executor, Limits, Map, MissingKey, Options, ParseError, TemplateSet, Text,
+    TextParser, Value,
+};
+
+use crate::dependency::Plan;
+use crate::profile::Profile;
+use crate::render::TemplateInput;
+use host::RenderHost;
+pub use host::Lookup;
+use scope::{scopes, template_value};
+
+/// The templates of a plan, parsed.
+pub(crate) struct Templates {
+    set: TemplateSet,
+    parser: TextParser,
+    files: Vec<TemplateFile>,
+}
+
+/// A file that prints something.
+#[derive(Debug)]
+struct TemplateFile {
+    path: Text,
+    base_path: String,
+    /// The chart it belongs to: the place in the order of [`scopes`].
+    scope: usize,
+}
+
+/// Why a template cannot be parsed or failed, in Helm's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// The text is no template.
+    #[error("parse error at ({file}:{line}): {message}")]
+    Parse {
+        /// The template.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// The chart says so itself, by `fail` or `required`.
+    #[error("execution error at ({place}): {message}")]
+    Authored {
+        /// Template, line and column.
+        place: String,
+        /// The chart's own words.
+        message: String,
+    },
+    /// The template failed while it ran.
+    #[error("{message}")]
+    Failed {
+        /// Template, line and column; empty where none was running.
+        place: String,
+        /// What Go says, the place included.
+        message: String,
+    },
+}
+
+impl Templates {
+    /// Parses the templates of all charts of a plan.
+    pub(crate) fn parse(plan: &Plan) -> Result<Self, TemplateError> {
+        let mut found = BTreeMap::new();
+        collect(plan, &mut 0, &mut found);
+        let mut ordered: Vec<_> = found.into_iter().collect();
+        ordered.sort_by(|(a, _), (b, _)| {
+            let depth = |path: &str| path.bytes().filter(|b| *b == b'/').count();
+            (depth(b), b).cmp(&(depth(a), a))
+        });
+        let parser = TextParser::new(function_table(), Limits::default().parse_depth);
+        let mut set = TemplateSet::default();
+        let mut files = Vec::new();
+        for (path, source) in ordered {
+            let text = String::from_utf8_lossy(source.content);
+            set.add(&parser.parse(&path, &text)?);
+            let name = path.rsplit('/').next().unwrap_or(&path);
+            if !name.starts_with('_') {
+                files.push(TemplateFile {
+                    path: Text::from(path.as_str()),
+                    base_path: format!("{}/templates", source.chart),
+                    scope: source.scope,
+                });
+            }
+        }
+        Ok(Self { set, parser, files })
+    }
+
+    /// Executes all templates over these values.
+    pub(crate) fn render(
+        &self,
+        plan: &Plan,
+        values: &Rc<Map>,
+        input: &TemplateInput,
+    ) -> Result<Vec<(Text, Arc<str>)>, TemplateError> {
+        let scopes = scopes(plan, values, input);
+        let limits = Limits::default();
+        let mut host = RenderHost::new(input);
+        let options = Options {
+            missing_key: MissingKey::Zero,
+            range_over_int: input.profile == Profile::Helm4,
+        };
+        let mut executor = Executor::new(&self.set, &self.parser, options, &limits, &mut host);
+        let mut rendered = Vec::with_capacity(self.files.len());
+        for file in &self.files {
+            let Some(context) = scopes.get(file.scope) else {
+                continue;
+            };
+            context.insert("Template", template_value(&file.path, &file.base_path));
+            let mut text = executor.execute(&file.path, Value::Map(Rc::clone(context)))?;
+            // Go prints this for what is missing, and Helm takes it out, whoever wrote it.
+            if text.contains("<no value>") {
+                text = text.replace("<no value>", "");
+            }
+            rendered.push((file.path.clone(), Arc::from(text)));
+        }
+        Ok(rendered)
+    }
+}
+
+impl fmt::Debug for Templates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Templates")
+            .field("files", &self.files)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A template's text and where it lies.
+struct Source<'p> {
+    content: &'p [u8],
+    chart: &'p str,
+    scope: usize,
+}
+
+/// Finds the templates of a chart and those below it; scopes are counted parents first.
+fn collect<'p>(plan: &'p Plan, scope: &mut usize, found: &mut BTreeMap<String, Source<'p>>) {
+    let own = *scope;
+    for dependency in plan.dependencies() {
+        *scope += 1;
+        collect(dependency, scope, found);
+    }
+    let package = plan.package();
+    let is_library = package.metadata.is_library();
+    for file in &package.templates {
+        let name = file.name.rsplit('/').next().unwrap_or(&file.name);
+        if is_library && !name.starts_with('_') {
+            continue;
+        }
+        let source = Source {
+            content: &file.content,
+            chart: plan.path(),
+            scope: own,
+        };
+        found.insert(format!("{}/{}", plan.path(), file.name), source);
+    }
+}
+
+/// The functions, put together once for the process.
+fn function_table() -> Arc<FunctionTable> {
+    static TABLE: OnceLock<Arc<FunctionTable>> = OnceLock::new();
+    Arc::clone(TABLE.get_or_init(|| Arc::new(portolan_gotmpl::functions::helm())))
+}
+
+/// Makes a release's name by a template, as `--name-template` does.
+pub fn name_from_template(template: &str) -> Result<String, TemplateError> {
+    let limits = Limits::default();
+    let parser = TextParser::new(function_table(), limits.parse_depth);
+    let mut set = TemplateSet::default();
+    set.add(&parser.parse("name-template", template)?);
+    let mut host = portolan_gotmpl::Seeded::new(template, 0);
+    let mut executor = Executor::new(&set, &parser, Options::default(), &limits, &mut host);
+    Ok(executor.execute("name-template", Value::Nil)?)
+}
+
+impl From<ParseError> for TemplateError {
+    /// Helm shows only the last part of a message that has several.
+    fn from(error: ParseError) -> Self {
+        let last = error.message.rsplit(": ").next().unwrap_or_default();
+        Self::Parse {
+            message: last.to_owned(),
+            file: error.name,
+            line: error.line,
+        }
+    }
+}
+
+impl From<ExecError> for TemplateError {
+    fn from(error: ExecError) -> Self {
+        let place = error.place.as_ref();
+        let place = place.map(|place| place.location()).unwrap_or_default();
+        match error.authored() {
+            Some(message) => Self::Authored {
+                message: message.to_owned(),
+                place,
+            },
+            None => Self::Failed {
+                message: error.to_string(),
+                place,
+            },
+        }
+    }
+}

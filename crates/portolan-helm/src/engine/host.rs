@@ -1,0 +1,48 @@
+//! The outside world of one render: a clock that stands still, randomness from the release's name, and what `lookup`
+//! may see of a cluster.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use portolan_gotmpl::{Host, LookupQuery, Seeded, Value};
+
+use crate::render::TemplateInput;
+use crate::values::Tree;
+
+/// Answers `lookup`: from an export of a cluster, or from what a repository itself renders.
+pub trait Lookup: Send + Sync {
+    /// The object or list asked for; `None` where there is none.
+    fn lookup(&self, query: &LookupQuery<'_>) -> Option<Tree>;
+}
+
+/// The host of one render.
+pub(crate) struct RenderHost {
+    seeded: Seeded,
+    lookup: Option<Arc<dyn Lookup>>,
+}
+
+impl RenderHost {
+    pub(crate) fn new(input: &TemplateInput) -> Self {
+        let release = &input.release;
+        let seed = format!("{}/{}", release.namespace, release.name);
+        Self {
+            seeded: Seeded::new(&seed, input.now),
+            lookup: input.lookup.clone(),
+        }
+    }
+}
+
+impl Host for RenderHost {
+    fn now(&self) -> i128 {
+        self.seeded.now()
+    }
+
+    fn fill_random(&mut self, buffer: &mut [u8]) {
+        self.seeded.fill_random(buffer);
+    }
+
+    fn lookup(&mut self, query: &LookupQuery<'_>) -> Result<Value, String> {
+        let found = self.lookup.as_ref().and_then(|lookup| lookup.lookup(query));
+        Ok(found.map_or_else(|| Value::map(BTreeMap::new()), |tree| tree.thaw()))
+    }
+}

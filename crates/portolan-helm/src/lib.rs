@@ -1,0 +1,47 @@
+//! Helm charts, loaded and rendered exactly as Helm does, without Helm.
+//!
+//! ```text
+//! directory, archive ──▶ Chart ─┐
+//! values, --set      ──▶ Tree ──┼─▶ template() ──▶ Rendered: manifests, hooks, CRDs, notes
+//! release, cluster   ───────────┘
+//! ```
+//!
+//! The front door is [`template`]: a [`Chart`] is loaded once, its templates are parsed once, and it is rendered with
+//! any number of values from any number of threads.
+//!
+//! This crate fetches nothing, starts nothing and writes nothing; it knows charts, not clusters, and nothing of Flux
+//! or kustomize.
+
+#![warn(missing_docs)]
+
+mod capabilities;
+mod chart;
+mod dependency;
+mod engine;
+pub mod lock;
+mod manifest;
+mod output;
+mod package;
+mod profile;
+mod release;
+mod render;
+mod repo_index;
+pub mod storage;
+pub mod values;
+
+pub use capabilities::{BadKubeVersion, Capabilities, KubeVersion};
+pub use chart::Chart;
+pub use package::{
+    ArchiveError, ChartFile, Dependency, ImportValues, LoadError, Lock, MAX_CHART_BYTES,
+    MAX_CHART_FILE_BYTES, MAX_CHART_FILES, MAX_SUBCHART_DEPTH, Maintainer, Metadata,
+    Package,
+};
+pub use dependency::Plan;
+pub use engine::{Lookup, TemplateError, name_from_template};
+pub use portolan_gotmpl::LookupQuery;
+pub use manifest::{Hook, HookEvent, Manifest, ManifestError};
+pub use output::{NoSuchTemplate, OutputOptions};
+pub use profile::Profile;
+pub use release::{MAX_NAME_BYTES, NameError, Release};
+pub use render::{Crd, Error, Rendered, TemplateInput, template};
+pub use repo_index::{IndexEntry, IndexError, RepoIndex};

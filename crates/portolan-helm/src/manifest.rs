@@ -1,0 +1,370 @@
+//! Rendered files taken apart into objects: split, told from hooks, and put into the order Helm installs them in.
+//!
+//! ```text
+//! rendered files, by path ──split──▶ documents ──┬─▶ manifests, sorted by kind
+//!                                                └─▶ hooks, sorted by kind
+//! ```
+
+use std::sync::Arc;
+
+use portolan_yaml::Text;
+
+use crate::package::decode::{Fields, read_yaml_text};
+
+/// A document of a template's output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// The template it comes from, such as `web/templates/deployment.yaml`.
+    pub source: Text,
+    /// The text, without separators or space around it.
+    pub text: Text,
+    /// The object's kind; empty where there is none.
+    pub kind: String,
+    /// The object's apiVersion; empty where there is none.
+    pub api_version: String,
+    /// The object's name; empty where there is none.
+    pub name: String,
+}
+
+/// An object that Helm creates at a point of a release's life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// The object.
+    pub manifest: Manifest,
+    /// When it is created.
+    pub events: Vec<HookEvent>,
+    /// Hooks of one event run in the order of their weights.
+    pub weight: i64,
+    /// When it is deleted, as written.
+    pub delete_policies: Vec<String>,
+}
+
+/// A point in a release's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are Helm's")]
+pub enum HookEvent {
+    PreInstall,
+    PostInstall,
+    PreDelete,
+    PostDelete,
+    PreUpgrade,
+    PostUpgrade,
+    PreRollback,
+    PostRollback,
+    Test,
+}
+
+/// A document that is not YAML, or not an object.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("YAML parse error on {source_path}: {reason}")]
+pub struct ManifestError {
+    /// The template it comes from.
+    pub source_path: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Manifests and hooks, each in Helm's order.
+#[derive(Debug, Default)]
+pub(crate) struct Sorted {
+    pub(crate) manifests: Vec<Manifest>,
+    pub(crate) hooks: Vec<Hook>,
+}
+
+/// The kinds in the order they are installed in; other kinds come last, by name.
+const INSTALL_ORDER: &[&str] = &[
+    "PriorityClass",
+    "Namespace",
+    "NetworkPolicy",
+    "ResourceQuota",
+    "LimitRange",
+    "PodSecurityPolicy",
+    "PodDisruptionBudget",
+    "ServiceAccount",
+    "Secret",
+    "SecretList",
+    "ConfigMap",
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleList",
+    "ClusterRoleBinding",
+    "ClusterRoleBindingList",
+    "Role",
+    "RoleList",
+    "RoleBinding",
+    "RoleBindingList",
+    "Service",
+    "DaemonSet",
+    "Pod",
+    "ReplicationController",
+    "ReplicaSet",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "StatefulSet",
+    "Job",
+    "CronJob",
+    "IngressClass",
+    "Ingress",
+    "APIService",
+];
+
+/// Takes rendered files apart; `files` must be sorted by path.
+pub(crate) fn sort(
+    files: &[(Text, Arc<str>)],
+    warnings: &mut Vec<String>,
+) -> Result<Sorted, ManifestError> {
+    let mut sorted = Sorted::default();
+    for (source, content) in files {
+        for document in split(content) {
+            let text = slice_of(content, document);
+            sorted.take(source, text, warnings)?;
+        }
+    }
+    sorted.manifests.sort_by(|a, b| by_kind(&a.kind, &b.kind));
+    sorted
+        .hooks
+        .sort_by(|a, b| by_kind(&a.manifest.kind, &b.manifest.kind));
+    Ok(sorted)
+}
+
+impl Sorted {
+    fn take(
+        &mut self,
+        source: &Text,
+        text: Text,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ManifestError> {
+        let head = Head::read(&text).map_err(|reason| ManifestError {
+            source_path: source.to_string(),
+            reason,
+        })?;
+        let manifest = Manifest {
+            source: source.clone(),
+            text,
+            kind: head.kind,
+            api_version: head.api_version,
+            name: head.name,
+        };
+        let annotation = |key: &str| {
+            let found = head.annotations.iter().rev().find(|(name, _)| name == key);
+            found.map(|(_, value)| value.as_str())
+        };
+        let Some(events) = annotation("helm.sh/hook") else {
+            self.manifests.push(manifest);
+            return Ok(());
+        };
+        let known: Option<Vec<_>> = events.split(',').map(HookEvent::parse).collect();
+        let Some(known) = known else {
+            warnings.push(format!("info: skipping unknown hook: {events:?}"));
+            return Ok(());
+        };
+        let weight = annotation("helm.sh/hook-weight").map(str::parse);
+        let policies = annotation("helm.sh/hook-delete-policy");
+        self.hooks.push(Hook {
+            manifest,
+            events: known,
+            weight: weight.and_then(Result::ok).unwrap_or(0),
+            delete_policies: policies
+                .map(|text| text.split(',').map(|p| p.trim().to_lowercase()).collect())
+                .unwrap_or_default(),
+        });
+        Ok(())
+    }
+}
+
+/// What Helm reads of an object.
+#[derive(Default)]
+struct Head {
+    api_version: String,
+    kind: String,
+    name: String,
+    annotations: Vec<(String, String)>,
+}
+
+impl Head {
+    fn read(text: &Text) -> Result<Self, String> {
+        let node = read_yaml_text(text.clone())?;
+        let fields = Fields::of(&node, "releaseutil.SimpleHead")?;
+        let mut head = Self {
+            api_version: fields.text("apiVersion")?,
+            kind: fields.text("kind")?,
+            ..Self::default()
+        };
+        if let Some(metadata) = fields.structure("metadata", "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }")? {
+            head.name = metadata.text("name")?;
+            head.annotations = metadata.text_map("annotations")?;
+        }
+        Ok(head)
+    }
+}
+
+fn by_kind(a: &str, b: &str) -> std::cmp::Ordering {
+    let rank = |kind: &str| INSTALL_ORDER.iter().position(|known| *known == kind);
+    match (rank(a), rank(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        (Some(_), None) => std::cmp::Ordering::Less,
+        (None, Some(_)) => std::cmp::Ordering::Greater,
+        (None, None) => a.cmp(b),
+    }
+}
+
+/// Splits a stream of YAML documents as Helm does: by text, at every line that begins with `---`.
+///
+/// The separator takes all white space around it, and what follows it on the line stays.
+pub fn split(text: &str) -> Vec<&str> {
+    let text = text.trim();
+    let mut documents = Vec::new();
+    let mut start = 0;
+    let mut search = 0;
+    if let Some(rest) = text.strip_prefix("---") {
+        start = text.len() - skip_space(rest).len();
+        search = start;
+    }
+    while let Some(found) = text.get(search..).and_then(|rest| rest.find("\n---")) {
+        let newline = search + found;
+        let before = text.get(start..newline).unwrap_or_default();
+        push_document(&mut documents, before);
+        let rest = text.get(newline + 4..).unwrap_or_default();
+        start = text.len() - skip_space(rest).len();
+        search = start;
+    }
+    push_document(&mut documents, text.get(start..).unwrap_or_default());
+    documents
+}
+
+fn push_document<'t>(documents: &mut Vec<&'t str>, text: &'t str) {
+    let text = text.trim_end_matches(is_space);
+    if !text.is_empty() {
+        documents.push(text.trim());
+    }
+}
+
+fn skip_space(text: &str) -> &str {
+    text.trim_start_matches(is_space)
+}
+
+/// White space as `\s` of Go's regular expressions has it.
+fn is_space(letter: char) -> bool {
+    matches!(letter, '\t' | '\n' | '\x0c' | '\r' | ' ')
+}
+
+/// The text of a part of a shared text, without a copy.
+pub(crate) fn slice_of(whole: &Arc<str>, part: &str) -> Text {
+    let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
+    Text::slice(whole, start, start.saturating_add(part.len()))
+        .filter(|slice| slice.as_str() == part)
+        .unwrap_or_else(|| Text::from(part))
+}
+
+// === impl HookEvent ===
+
+impl HookEvent {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text.trim().to_lowercase().as_str() {
+            "pre-install" => Self::PreInstall,
+            "post-install" => Self::PostInstall,
+            "pre-delete" => Self::PreDelete,
+            "post-delete" => Self::PostDelete,
+            "pre-upgrade" => Self::PreUpgrade,
+            "post-upgrade" => Self::PostUpgrade,
+            "pre-rollback" => Self::PreRollback,
+            "post-rollback" => Self::PostRollback,
+            // The second name is Helm 2's.
+            "test" | "test-success" => Self::Test,
+            _ => return None,
+        })
+    }
+
+    /// The name in annotations.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PreInstall => "pre-install",
+            Self::PostInstall => "post-install",
+            Self::PreDelete => "pre-delete",
+            Self::PostDelete => "post-delete",
+            Self::PreUpgrade => "pre-upgrade",
+            Self::PostUpgrade => "post-upgrade",
+            Self::PreRollback => "pre-rollback",
+            Self::PostRollback => "post-rollback",
+            Self::Test => "test",
+        }
+    }
+}
+
+impl Hook {
+    /// Whether it is one of the chart's tests.
+    pub fn is_test(&self) -> bool {
+        self.events.contains(&HookEvent::Test)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_split_by_text() {
+        assert_eq!(split("---\na\n---\nb\n"), ["a", "b"]);
+        assert_eq!(split("a\n\n---  \n\n---x\nb"), ["a", "---x\nb"]);
+        assert_eq!(split("a: |\n  x\n  ---\n  y"), ["a: |\n  x\n  ---\n  y"]);
+        assert_eq!(split("---# c\na"), ["# c\na"]);
+        assert!(split(" \n").is_empty());
+        assert!(split("---\n---").len() <= 1);
+    }
+
+    fn sorted(files: &[(&str, &str)]) -> Sorted {
+        let files: Vec<_> = files
+            .iter()
+            .map(|(name, text)| (Text::from(*name), Arc::from(*text)))
+            .collect();
+        sort(&files, &mut Vec::new()).unwrap()
+    }
+
+    #[test]
+    fn kinds_come_in_install_order_and_unknown_ones_last() {
+        let kinds = sorted(&[
+            ("a", "kind: Zebra\n---\nkind: Service\n---\nkind: Ape"),
+            ("b", "kind: Namespace\n---\nkind: Service"),
+        ]);
+        let order: Vec<_> = kinds
+            .manifests
+            .iter()
+            .map(|m| (m.kind.as_str(), m.source.as_str()))
+            .collect();
+        assert_eq!(
+            order,
+            [
+                ("Namespace", "b"),
+                ("Service", "a"),
+                ("Service", "b"),
+                ("Ape", "a"),
+                ("Zebra", "a")
+            ]
+        );
+    }
+
+    #[test]
+    fn hooks_are_told_apart_and_unknown_ones_dropped() {
+        let all = sorted(&[(
+            "a",
+            "kind: Job\nmetadata: {annotations: {helm.sh/hook: 'pre-install, Test-Success', helm.sh/hook-weight: 5}}\n---\nkind: Job\nmetadata: {annotations: {helm.sh/hook: crd-install}}",
+        )]);
+        assert!(all.manifests.is_empty());
+        assert_eq!(
+            all.hooks[0].events,
+            [HookEvent::PreInstall, HookEvent::Test]
+        );
+        assert_eq!(all.hooks[0].weight, 5);
+        assert_eq!(all.hooks.len(), 1);
+    }
+
+    #[test]
+    fn a_document_that_is_not_yaml_is_an_error_with_its_template() {
+        let files = [(Text::from("web/templates/a.yaml"), Arc::from("a: b: c"))];
+        let error = sort(&files, &mut Vec::new()).unwrap_err();
+        assert_eq!(error.source_path, "web/templates/a.yaml");
+    }
+}

@@ -1,0 +1,329 @@
+//! A chart as it lies in its files: metadata, default values, templates, other files and the charts below it.
+//!
+//! ```text
+//! directory ─┐
+//!            ├─▶ list of files ─▶ Chart (metadata checked, values parsed, subcharts loaded the same way)
+//! archive  ──┘
+//! ```
+//!
+//! A [`Package`] never changes after loading and is shared between threads; what a render does to it (disabling
+//! dependencies, renaming them, importing values) happens to a [`crate::dependency::Plan`] made from it.
+
+pub(crate) mod archive;
+pub(crate) mod decode;
+mod directory;
+mod ignore;
+mod metadata;
+pub(crate) mod wildcard;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_vfs::{Vfs, VfsError};
+
+pub use archive::{ArchiveError, MAX_CHART_BYTES, MAX_CHART_FILE_BYTES, MAX_CHART_FILES};
+pub use metadata::{Dependency, ImportValues, Lock, Maintainer, Metadata};
+
+use crate::values::Tree;
+use crate::values::schema::Schema;
+use decode::read_yaml;
+
+/// How deep charts may lie in each other's `charts/`.
+pub const MAX_SUBCHART_DEPTH: usize = 32;
+
+/// A file of a chart: its path below the chart's root and its content without a byte order mark.
+#[derive(Debug, Clone)]
+pub struct ChartFile {
+    /// The path below the chart's root.
+    pub name: String,
+    /// The bytes.
+    pub content: Arc<[u8]>,
+}
+
+/// A loaded chart.
+#[derive(Debug, Clone)]
+pub struct Package {
+    /// `Chart.yaml`.
+    pub metadata: Metadata,
+    /// `Chart.lock` or `requirements.lock`.
+    pub lock: Option<Lock>,
+    /// `values.yaml`: a table.
+    pub values: Tree,
+    /// `values.schema.json`.
+    pub schema: Option<Arc<[u8]>>,
+    /// Everything below `templates/`.
+    pub templates: Vec<ChartFile>,
+    /// Everything that is none of the above: what templates see as `.Files`, `crds/` included.
+    pub files: Vec<ChartFile>,
+    /// The charts below `charts/`, sorted by the name of their directory or archive.
+    pub subcharts: Vec<Arc<Package>>,
+    /// What Helm prints to its log while loading.
+    pub warnings: Vec<String>,
+    /// The schema made ready on first use.
+    compiled_schema: SchemaCell,
+}
+
+/// A compiled schema; a copy of a package compiles its own.
+#[derive(Debug, Default)]
+struct SchemaCell(OnceLock<Result<Schema, String>>);
+
+impl Clone for SchemaCell {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// Why a chart could not be loaded. The texts are Helm's where Helm has one.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A file could not be read.
+    #[error(transparent)]
+    File(#[from] VfsError),
+    /// The archive is damaged or hostile.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// `.helmignore` has a pattern that cannot be read.
+    #[error("{0}")]
+    Ignore(String),
+    /// There is no `Chart.yaml`.
+    #[error("Chart.yaml file is missing")]
+    NoMetadata,
+    /// A YAML file of the chart cannot be read.
+    #[error("cannot load {file}: {reason}")]
+    Yaml {
+        /// The file's name.
+        file: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The metadata breaks a rule.
+    #[error("validation: {0}")]
+    Invalid(String),
+    /// A file is larger than [`MAX_CHART_FILE_BYTES`].
+    #[error("chart file {0:?} is larger than the maximum file size {MAX_CHART_FILE_BYTES}")]
+    FileTooLarge(String),
+    /// Directories, or charts in charts, lie too deep.
+    #[error("`{0}` lies too deep, or has too many files")]
+    TooDeep(Utf8PathBuf),
+    /// A chart below `charts/` could not be loaded.
+    #[error("error unpacking subchart {name} in {parent}: {reason}")]
+    Subchart {
+        /// The name of its directory or archive.
+        name: String,
+        /// The chart it lies in.
+        parent: String,
+        /// What is wrong with it.
+        reason: Box<LoadError>,
+    },
+}
+
+// === impl ChartFile ===
+
+impl ChartFile {
+    pub(crate) fn new(name: String, content: Vec<u8>) -> Self {
+        let content = match content.strip_prefix(b"\xef\xbb\xbf") {
+            Some(rest) => Arc::from(rest),
+            None => Arc::from(content),
+        };
+        Self { name, content }
+    }
+}
+
+// === impl Package ===
+
+impl Package {
+    /// Loads a chart from a directory or a packed archive, whichever is at the path.
+    pub fn load(vfs: &dyn Vfs, path: &Utf8Path) -> Result<Self, LoadError> {
+        if vfs.is_directory(path) {
+            Self::from_files(directory::read(vfs, path)?)
+        } else {
+            Self::from_archive(&vfs.read(path)?)
+        }
+    }
+
+    /// Loads a chart from the bytes of a `.tgz`.
+    pub fn from_archive(bytes: &[u8]) -> Result<Self, LoadError> {
+        Self::from_files(archive::unpack(bytes)?)
+    }
+
+    /// Loads a chart from its files.
+    pub fn from_files(files: Vec<ChartFile>) -> Result<Self, LoadError> {
+        assemble(files, 0)
+    }
+
+    /// The chart's name.
+    pub fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    /// The chart's schema, `None` where it has none, an error where it cannot be read.
+    pub(crate) fn schema(&self) -> Option<&Result<Schema, String>> {
+        let bytes = self.schema.as_deref()?;
+        Some(self.compiled_schema.0.get_or_init(|| Schema::compile(bytes)))
+    }
+
+    /// The charts that `Chart.yaml` lists and `charts/` does not hold.
+    pub fn missing_dependencies(&self) -> Vec<&str> {
+        let listed = self.metadata.dependencies.iter().flatten();
+        listed
+            .filter(|dependency| self.subcharts.iter().all(|c| c.name() != dependency.name))
+            .map(|dependency| dependency.name.as_str())
+            .collect()
+    }
+}
+
+fn assemble(files: Vec<ChartFile>, depth: usize) -> Result<Package, LoadError> {
+    if depth > MAX_SUBCHART_DEPTH {
+        return Err(LoadError::TooDeep("charts".into()));
+    }
+    let mut chart = Package {
+        metadata: read_metadata(&files)?,
+        lock: None,
+        values: Tree::empty_table(),
+        schema: None,
+        templates: Vec::new(),
+        files: Vec::new(),
+        subcharts: Vec::new(),
+        warnings: Vec::new(),
+        compiled_schema: SchemaCell::default(),
+    };
+    let mut subcharts: BTreeMap<String, Vec<ChartFile>> = BTreeMap::new();
+    for file in files {
+        if let Some(path) = file.name.strip_prefix("charts/")
+            && !path.ends_with(".prov")
+        {
+            let directory = path.split('/').next().unwrap_or(path).to_owned();
+            let name = path.to_owned();
+            let files = subcharts.entry(directory).or_default();
+            files.push(ChartFile { name, ..file });
+        } else {
+            chart.take_file(file)?;
+        }
+    }
+    chart.metadata.validate().map_err(LoadError::Invalid)?;
+    for (name, files) in subcharts {
+        if name.starts_with(['_', '.']) {
+            continue;
+        }
+        let loaded = assemble_subchart(&name, files, depth + 1);
+        let subchart = loaded.map_err(|reason| LoadError::Subchart {
+            name,
+            parent: chart.metadata.name.clone(),
+            reason: Box::new(reason),
+        })?;
+        chart.warnings.extend(subchart.warnings.iter().cloned());
+        chart.subcharts.push(Arc::new(subchart));
+    }
+    Ok(chart)
+}
+
+fn assemble_subchart(
+    name: &str,
+    mut files: Vec<ChartFile>,
+    depth: usize,
+) -> Result<Package, LoadError> {
+    if name.ends_with(".tgz") {
+        return match files.as_slice() {
+            [file, ..] if file.name == name => assemble(archive::unpack(&file.content)?, depth),
+            [file, ..] => Err(LoadError::Invalid(format!(
+                "error unpacking subchart tar: expected {name}, got {}",
+                file.name
+            ))),
+            [] => Err(LoadError::NoMetadata),
+        };
+    }
+    files.retain_mut(|file| match file.name.split_once('/') {
+        Some((_, rest)) => {
+            file.name = rest.to_owned();
+            true
+        }
+        None => false,
+    });
+    assemble(files, depth)
+}
+
+/// Reads `Chart.yaml` before all other files, which may need to know the chart's version.
+fn read_metadata(files: &[ChartFile]) -> Result<Metadata, LoadError> {
+    let mut metadata = Metadata::default();
+    let mut found = false;
+    for file in files {
+        match file.name.as_str() {
+            "Chart.yaml" => {
+                fill(&mut metadata, "Chart.yaml", &file.content)?;
+                if metadata.api_version.is_empty() {
+                    "v1".clone_into(&mut metadata.api_version);
+                }
+                found = true;
+            }
+            // Helm reads a chart that has only these, and then refuses it for want of a name.
+            "requirements.yaml" | "requirements.lock" => found = true,
+            _ => {}
+        }
+    }
+    if found {
+        Ok(metadata)
+    } else {
+        Err(LoadError::NoMetadata)
+    }
+}
+
+fn fill(
+    metadata: &mut Metadata,
+    file: &'static str,
+    content: &[u8],
+) -> Result<(), LoadError> {
+    read_yaml(content)
+        .and_then(|node| metadata.fill(&node))
+        .map_err(|reason| LoadError::Yaml { file, reason })
+}
+
+impl Package {
+    /// Puts a file where it belongs.
+    fn take_file(&mut self, file: ChartFile) -> Result<(), LoadError> {
+        let is_v1 = self.metadata.api_version == "v1";
+        match file.name.as_str() {
+            "Chart.yaml" => {}
+            "Chart.lock" => self.lock = Some(read_lock("Chart.lock", &file.content)?),
+            "values.yaml" => self.values = read_values(&file.content)?,
+            "values.schema.json" => self.schema = Some(file.content),
+            "requirements.yaml" => {
+                if !is_v1 {
+                    self.warn("Dependencies are handled in Chart.yaml since apiVersion \"v2\". We recommend migrating dependencies to Chart.yaml.");
+                }
+                fill(&mut self.metadata, "requirements.yaml", &file.content)?;
+                if self.metadata.api_version == "v1" {
+                    self.files.push(file);
+                }
+            }
+            "requirements.lock" => {
+                self.lock = Some(read_lock("requirements.lock", &file.content)?);
+                if is_v1 {
+                    self.files.push(file);
+                } else {
+                    self.warn("Dependency locking is handled in Chart.lock since apiVersion \"v2\". We recommend migrating to Chart.lock.");
+                }
+            }
+            name if name.starts_with("templates/") => self.templates.push(file),
+            _ => self.files.push(file),
+        }
+        Ok(())
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.warnings.push(format!("Warning: {text}"));
+    }
+}
+
+fn read_lock(file: &'static str, content: &[u8]) -> Result<Lock, LoadError> {
+    read_yaml(content)
+        .and_then(|node| Lock::read(&node))
+        .map_err(|reason| LoadError::Yaml { file, reason })
+}
+
+fn read_values(content: &[u8]) -> Result<Tree, LoadError> {
+    Tree::read_table(content).map_err(|reason| LoadError::Yaml {
+        file: "values.yaml",
+        reason,
+    })
+}

@@ -1,0 +1,206 @@
+//! The front door: a chart and its input in, documents out.
+
+use std::sync::Arc;
+
+use portolan_yaml::Text;
+
+use crate::capabilities::Capabilities;
+use crate::chart::Chart;
+use crate::dependency::{Plan, is_compatible};
+use crate::engine::{Lookup, TemplateError};
+use crate::manifest::{Hook, Manifest, ManifestError, sort};
+use crate::package::Package;
+use crate::profile::Profile;
+use crate::release::{NameError, Release};
+use crate::values::Tree;
+use crate::values::coalesce::{Coalescer, Nulls, TypeMismatch};
+use crate::values::schema::{self, SchemaError};
+
+/// Everything a render depends on beside the chart.
+#[derive(Clone)]
+pub struct TemplateInput {
+    /// The release.
+    pub release: Release,
+    /// The values the user gave: a table.
+    pub values: Tree,
+    /// The cluster.
+    pub capabilities: Arc<Capabilities>,
+    /// Which Helm to reproduce.
+    pub profile: Profile,
+    /// Leaves `values.schema.json` alone.
+    pub skip_schema_validation: bool,
+    /// Adds the notes of subcharts to the chart's own.
+    pub subchart_notes: bool,
+    /// The time templates see, in nanoseconds since 1970.
+    pub now: i128,
+    /// What `lookup` finds; nothing without one, as in `helm template`.
+    pub lookup: Option<Arc<dyn Lookup>>,
+}
+
+impl TemplateInput {
+    /// The input of a first installation on Helm's default cluster, without values.
+    pub fn new(release: Release) -> Self {
+        Self {
+            release,
+            values: Tree::empty_table(),
+            capabilities: Arc::new(Capabilities::default()),
+            profile: Profile::default(),
+            skip_schema_validation: false,
+            subchart_notes: false,
+            now: 0,
+            lookup: None,
+        }
+    }
+}
+
+/// What a chart gives.
+#[derive(Debug, Default)]
+pub struct Rendered {
+    /// The objects, in the order they are installed.
+    pub manifests: Vec<Manifest>,
+    /// The hooks, in the same order.
+    pub hooks: Vec<Hook>,
+    /// The files of `crds/`, the chart's own first.
+    pub crds: Vec<Crd>,
+    /// `NOTES.txt`, rendered.
+    pub notes: String,
+    /// What Helm prints to its log.
+    pub warnings: Vec<String>,
+}
+
+/// A file of a chart's `crds/`: never rendered.
+#[derive(Debug, Clone)]
+pub struct Crd {
+    /// Its path from the top chart.
+    pub path: String,
+    /// Its content.
+    pub content: Arc<[u8]>,
+}
+
+/// Why a chart was not rendered. The texts are Helm's.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The release's name breaks the rules.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A library chart has nothing to install.
+    #[error("{0} charts are not installable")]
+    NotInstallable(String),
+    /// `charts/` lacks charts that `Chart.yaml` lists.
+    #[error(
+        "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {0}"
+    )]
+    MissingDependencies(String),
+    /// The values for a subchart are no table.
+    #[error(transparent)]
+    TypeMismatch(#[from] TypeMismatch),
+    /// The chart does not work with this Kubernetes.
+    #[error("chart requires kubeVersion: {range} which is incompatible with Kubernetes {version}")]
+    KubeVersion {
+        /// The versions the chart works with.
+        range: String,
+        /// The version it is rendered for.
+        version: String,
+    },
+    /// The values break a schema.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// A template cannot be parsed, or failed while it ran.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// A template's output is no object.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+}
+
+/// Renders a chart as `helm template` does.
+pub fn template(chart: &Chart, input: &TemplateInput) -> Result<Rendered, Error> {
+    let package = chart.package();
+    check_package(package)?;
+    input.release.validate()?;
+    let mut warnings = package.warnings.clone();
+    let prepared = chart.prepare(&input.values, input.profile, &mut warnings)?;
+    let plan = &prepared.plan;
+    let mut coalescer = Coalescer {
+        profile: input.profile,
+        warnings: &mut warnings,
+    };
+    let values = coalescer.values(plan, &input.values, Nulls::Delete)?;
+    if !input.skip_schema_validation {
+        schema::validate(plan, &values)?;
+    }
+    check_kube_version(package, &input.capabilities)?;
+    let mut files = prepared.templates.render(plan, &values, input)?;
+    files.sort_by(|a, b| a.0.cmp(&b.0));
+    let notes = take_notes(&mut files, plan, input.subchart_notes);
+    let sorted = sort(&files, &mut warnings)?;
+    let mut crds = Vec::new();
+    collect_crds(plan, &mut crds);
+    Ok(Rendered {
+        manifests: sorted.manifests,
+        hooks: sorted.hooks,
+        crds,
+        notes,
+        warnings,
+    })
+}
+
+fn check_package(package: &Package) -> Result<(), Error> {
+    let kind = package.metadata.chart_type.as_str();
+    if !matches!(kind, "" | "application") {
+        return Err(Error::NotInstallable(kind.to_owned()));
+    }
+    let missing = package.missing_dependencies();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::MissingDependencies(missing.join(", ")))
+    }
+}
+
+fn check_kube_version(package: &Package, capabilities: &Capabilities) -> Result<(), Error> {
+    let range = &package.metadata.kube_version;
+    let version = &capabilities.kube_version.version;
+    if range.is_empty() || is_compatible(range, version) {
+        return Ok(());
+    }
+    Err(Error::KubeVersion {
+        range: range.clone(),
+        version: version.clone(),
+    })
+}
+
+/// Takes every `NOTES.txt` out of the rendered files and joins those that are wanted.
+fn take_notes(files: &mut Vec<(Text, Arc<str>)>, plan: &Plan, subcharts: bool) -> String {
+    let own = format!("{}/templates/NOTES.txt", plan.name());
+    let mut notes = Vec::new();
+    files.retain(|(path, content)| {
+        if !path.ends_with("NOTES.txt") {
+            return true;
+        }
+        if subcharts || *path == own.as_str() {
+            notes.push(content.to_string());
+        }
+        false
+    });
+    notes.join("\n")
+}
+
+fn collect_crds(plan: &Plan, crds: &mut Vec<Crd>) {
+    for file in &plan.package().files {
+        let is_manifest = file.name.rsplit_once('.').is_some_and(|(_, extension)| {
+            ["yaml", "yml", "json"]
+                .iter()
+                .any(|known| extension.eq_ignore_ascii_case(known))
+        });
+        if file.name.starts_with("crds/") && is_manifest {
+            crds.push(Crd {
+                path: format!("{}/{}", plan.path(), file.name),
+                content: Arc::clone(&file.content),
+            });
+        }
+    }
+    for dependency in plan.dependencies() {
+        collect_crds(dependency, crds);
+    }
+}

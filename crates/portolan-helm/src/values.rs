@@ -1,0 +1,21 @@
+//! Values: what a chart's templates are configured with, before and while it is rendered.
+//!
+//! ```text
+//! values.yaml ─▶ Tree ─┐
+//! -f files    ─▶ Tree ─┤ overrides        coalesce            render
+//! --set …     ─▶ Tree ─┴──────────▶ Tree ──────────▶ gotmpl maps ──────▶ templates
+//! ```
+//!
+//! A [`Tree`] is immutable and shared between threads and renders; coalescing turns it into the mutable, aliased
+//! maps that templates work on.
+
+pub(crate) mod coalesce;
+pub(crate) mod json;
+mod overrides;
+pub mod schema;
+mod strvals;
+mod tree;
+
+pub use overrides::{Overrides, OverridesError};
+pub use strvals::{MAX_INDEX, MAX_NESTING, SetError, SetKind, set};
+pub use tree::{Table, Tree};

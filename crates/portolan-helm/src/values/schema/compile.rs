@@ -1,0 +1,510 @@
+//! A schema document made ready for checking: every subschema parsed once, references resolved to places in a table.
+
+use std::collections::{BTreeMap, HashMap};
+
+use regex::Regex;
+use serde_json::{Map as JsonMap, Value as Json};
+
+use crate::values::json;
+use crate::values::strvals::from_json;
+
+/// How deep a schema may nest.
+const MAX_DEPTH: usize = 200;
+
+/// A subschema's place in the table.
+pub(super) type Id = usize;
+
+/// A compiled schema.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    pub(super) nodes: Vec<Node>,
+    pub(super) root: Id,
+}
+
+/// One subschema.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    /// A boolean schema.
+    pub(super) pass: Option<bool>,
+    pub(super) reference: Option<Id>,
+    pub(super) types: Vec<String>,
+    pub(super) properties: BTreeMap<String, Id>,
+    pub(super) pattern_properties: Vec<(Regex, Id)>,
+    pub(super) additional_properties: Option<Rest>,
+    pub(super) property_names: Option<Id>,
+    pub(super) dependencies: BTreeMap<String, Needs>,
+    pub(super) items: Option<Items>,
+    pub(super) additional_items: Option<Rest>,
+    pub(super) multiple_of: Option<f64>,
+    pub(super) minimum: Option<f64>,
+    pub(super) exclusive_minimum: Option<f64>,
+    pub(super) maximum: Option<f64>,
+    pub(super) exclusive_maximum: Option<f64>,
+    pub(super) min_length: Option<u64>,
+    pub(super) max_length: Option<u64>,
+    pub(super) pattern: Option<Regex>,
+    pub(super) format: String,
+    pub(super) min_properties: Option<u64>,
+    pub(super) max_properties: Option<u64>,
+    pub(super) required: Vec<String>,
+    pub(super) min_items: Option<u64>,
+    pub(super) max_items: Option<u64>,
+    pub(super) unique_items: bool,
+    pub(super) contains: Option<Id>,
+    /// As JSON text.
+    pub(super) constant: Option<String>,
+    /// As JSON texts.
+    pub(super) allowed: Vec<String>,
+    pub(super) one_of: Vec<Id>,
+    pub(super) any_of: Vec<Id>,
+    pub(super) all_of: Vec<Id>,
+    pub(super) not: Option<Id>,
+    pub(super) condition: Option<Id>,
+    pub(super) then: Option<Id>,
+    pub(super) otherwise: Option<Id>,
+}
+
+/// What holds for properties or items that nothing else describes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Rest {
+    Allowed(bool),
+    Schema(Id),
+}
+
+/// What a property needs beside it.
+#[derive(Debug)]
+pub(super) enum Needs {
+    Properties(Vec<String>),
+    Schema(Id),
+}
+
+/// Schemas of a list's items.
+#[derive(Debug)]
+pub(super) enum Items {
+    Each(Id),
+    ByPlace(Vec<Id>),
+}
+
+/// Which rules a schema is read by; `Mixed` is everything that names no draft the library knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Draft {
+    Four,
+    Six,
+    Seven,
+    Mixed,
+}
+
+impl Schema {
+    /// Compiles a document.
+    pub(crate) fn compile(bytes: &[u8]) -> Result<Self, String> {
+        let document: Json = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let draft = match document.get("$schema").and_then(Json::as_str) {
+            Some(url) => match url.trim_end_matches('#') {
+                "http://json-schema.org/draft-04/schema" => Draft::Four,
+                "http://json-schema.org/draft-06/schema" => Draft::Six,
+                "http://json-schema.org/draft-07/schema" => Draft::Seven,
+                _ => Draft::Mixed,
+            },
+            None => Draft::Mixed,
+        };
+        let mut compiler = Compiler {
+            document: &document,
+            draft,
+            nodes: Vec::new(),
+            references: HashMap::new(),
+        };
+        let root = compiler.schema(&document, 0)?;
+        Ok(Self {
+            nodes: compiler.nodes,
+            root,
+        })
+    }
+
+    pub(super) fn node(&self, id: Id) -> &Node {
+        &self.nodes[id]
+    }
+}
+
+struct Compiler<'d> {
+    document: &'d Json,
+    draft: Draft,
+    nodes: Vec<Node>,
+    references: HashMap<String, Id>,
+}
+
+impl Compiler<'_> {
+    fn schema(&mut self, document: &Json, depth: usize) -> Result<Id, String> {
+        let id = self.nodes.len();
+        self.nodes.push(Node::default());
+        self.schema_at(id, document, depth)?;
+        Ok(id)
+    }
+
+    fn schema_at(&mut self, id: Id, document: &Json, depth: usize) -> Result<(), String> {
+        if depth > MAX_DEPTH {
+            return Err("schema is nested too deep".to_owned());
+        }
+        let node = match document {
+            Json::Bool(pass) if self.draft >= Draft::Six => Node {
+                pass: Some(*pass),
+                ..Node::default()
+            },
+            Json::Object(fields) => self.node(fields, depth + 1)?,
+            _ => return Err("Expected: valid schema, given: Invalid JSON".to_owned()),
+        };
+        self.nodes[id] = node;
+        Ok(())
+    }
+
+    fn node(&mut self, fields: &JsonMap<String, Json>, depth: usize) -> Result<Node, String> {
+        for (key, wanted) in [("title", "string"), ("description", "string"), ("$ref", "string")] {
+            if fields.get(key).is_some_and(|value| !value.is_string()) {
+                return Err(invalid_type(wanted, key));
+            }
+        }
+        if let Some(Json::String(reference)) = fields.get("$ref") {
+            return Ok(Node {
+                reference: Some(self.reference(reference, depth)?),
+                ..Node::default()
+            });
+        }
+        let mut node = Node {
+            types: types(fields)?,
+            format: text(fields, "format")?,
+            required: required(fields)?,
+            unique_items: flag(fields, "uniqueItems")?,
+            min_length: count(fields, "minLength")?,
+            max_length: count(fields, "maxLength")?,
+            min_properties: count(fields, "minProperties")?,
+            max_properties: count(fields, "maxProperties")?,
+            min_items: count(fields, "minItems")?,
+            max_items: count(fields, "maxItems")?,
+            multiple_of: number(fields, "multipleOf")?,
+            pattern: pattern(fields)?,
+            allowed: allowed(fields)?,
+            one_of: self.list(fields, "oneOf", depth)?,
+            any_of: self.list(fields, "anyOf", depth)?,
+            all_of: self.list(fields, "allOf", depth)?,
+            not: self.optional(fields, "not", depth)?,
+            additional_properties: self.rest(fields, "additionalProperties", depth)?,
+            additional_items: self.rest(fields, "additionalItems", depth)?,
+            ..Node::default()
+        };
+        self.bounds(fields, &mut node)?;
+        self.objects(fields, &mut node, depth)?;
+        self.items(fields, &mut node, depth)?;
+        if self.draft >= Draft::Six {
+            node.contains = self.optional(fields, "contains", depth)?;
+            node.property_names = self.optional(fields, "propertyNames", depth)?;
+            node.constant = fields.get("const").map(json_text);
+        }
+        if self.draft >= Draft::Seven {
+            node.condition = self.optional(fields, "if", depth)?;
+            node.then = self.optional(fields, "then", depth)?;
+            node.otherwise = self.optional(fields, "else", depth)?;
+        }
+        Ok(node)
+    }
+
+    /// Resolves a reference inside the document; the place is reserved first, so that circles close.
+    fn reference(&mut self, reference: &str, depth: usize) -> Result<Id, String> {
+        if let Some(id) = self.references.get(reference) {
+            return Ok(*id);
+        }
+        let own = self.document.get("$id").or_else(|| self.document.get("id"));
+        let own = own.and_then(Json::as_str).unwrap_or_default();
+        let local = match reference.split_once('#') {
+            Some((base, fragment)) if base.is_empty() || base == own.trim_end_matches('#') => {
+                fragment
+            }
+            None if reference == own => "",
+            _ => {
+                return Err(format!(
+                    "schema refers to {reference}, which is not fetched"
+                ));
+            }
+        };
+        let document = self.document;
+        let target = document
+            .pointer(&local.replace("%25", "%").replace("%24", "$"))
+            .ok_or_else(|| format!("Object has no key '{local}'"))?;
+        let id = self.nodes.len();
+        self.nodes.push(Node::default());
+        self.references.insert(reference.to_owned(), id);
+        self.schema_at(id, target, depth)?;
+        Ok(id)
+    }
+
+    fn list(
+        &mut self,
+        fields: &JsonMap<String, Json>,
+        key: &str,
+        depth: usize,
+    ) -> Result<Vec<Id>, String> {
+        match fields.get(key) {
+            None => Ok(Vec::new()),
+            Some(Json::Array(items)) => {
+                items.iter().map(|item| self.schema(item, depth)).collect()
+            }
+            Some(_) => Err(format!("{key} must be of an array")),
+        }
+    }
+
+    fn optional(
+        &mut self,
+        fields: &JsonMap<String, Json>,
+        key: &str,
+        depth: usize,
+    ) -> Result<Option<Id>, String> {
+        match fields.get(key) {
+            None => Ok(None),
+            Some(value @ (Json::Object(_) | Json::Bool(_))) => {
+                self.schema(value, depth).map(Some)
+            }
+            Some(_) => Err(format!("{key} must be of an object")),
+        }
+    }
+
+    fn rest(
+        &mut self,
+        fields: &JsonMap<String, Json>,
+        key: &str,
+        depth: usize,
+    ) -> Result<Option<Rest>, String> {
+        match fields.get(key) {
+            None => Ok(None),
+            Some(Json::Bool(allowed)) => Ok(Some(Rest::Allowed(*allowed))),
+            Some(value @ Json::Object(_)) => {
+                Ok(Some(Rest::Schema(self.schema(value, depth)?)))
+            }
+            Some(_) => Err(invalid_type("boolean/valid schema", key)),
+        }
+    }
+
+    /// `minimum` and its kin; draft 4 has booleans that make the bound exclusive.
+    fn bounds(
+        &self,
+        fields: &JsonMap<String, Json>,
+        node: &mut Node,
+    ) -> Result<(), String> {
+        if node.multiple_of.is_some_and(|number| number <= 0.0) {
+            return Err("multipleOf must be strictly greater than 0".to_owned());
+        }
+        node.minimum = number(fields, "minimum")?;
+        node.maximum = number(fields, "maximum")?;
+        self.exclusive(fields, "exclusiveMinimum", &mut node.minimum, &mut node.exclusive_minimum)?;
+        self.exclusive(fields, "exclusiveMaximum", &mut node.maximum, &mut node.exclusive_maximum)
+    }
+
+    fn exclusive(
+        &self,
+        fields: &JsonMap<String, Json>,
+        key: &str,
+        bound: &mut Option<f64>,
+        exclusive: &mut Option<f64>,
+    ) -> Result<(), String> {
+        match fields.get(key) {
+            None => Ok(()),
+            Some(Json::Bool(is_exclusive)) if matches!(self.draft, Draft::Four | Draft::Mixed) => {
+                if bound.is_none() {
+                    return Err(format!("{key} cannot be used without its bound"));
+                }
+                if *is_exclusive {
+                    *exclusive = bound.take();
+                }
+                Ok(())
+            }
+            Some(Json::Number(number)) if self.draft != Draft::Four => {
+                *exclusive = number.as_f64();
+                Ok(())
+            }
+            Some(_) => Err(invalid_type("boolean/number", key)),
+        }
+    }
+
+    fn objects(
+        &mut self,
+        fields: &JsonMap<String, Json>,
+        node: &mut Node,
+        depth: usize,
+    ) -> Result<(), String> {
+        match fields.get("properties") {
+            None => {}
+            Some(Json::Object(properties)) => {
+                for (name, value) in properties {
+                    let id = self.schema(value, depth)?;
+                    node.properties.insert(name.clone(), id);
+                }
+            }
+            Some(_) => return Err("properties must be of type object".to_owned()),
+        }
+        match fields.get("patternProperties") {
+            None => {}
+            Some(Json::Object(properties)) => {
+                for (pattern, value) in properties {
+                    let regex = Regex::new(pattern)
+                        .map_err(|_| format!("Invalid regex pattern '{pattern}'"))?;
+                    let id = self.schema(value, depth)?;
+                    node.pattern_properties.push((regex, id));
+                }
+            }
+            Some(_) => return Err(invalid_type("valid schema", "patternProperties")),
+        }
+        match fields.get("dependencies") {
+            None => Ok(()),
+            Some(Json::Object(dependencies)) => {
+                for (name, value) in dependencies {
+                    let needs = self.needs(value, depth)?;
+                    node.dependencies.insert(name.clone(), needs);
+                }
+                Ok(())
+            }
+            Some(_) => Err("dependencies must be of type object".to_owned()),
+        }
+    }
+
+    fn needs(&mut self, value: &Json, depth: usize) -> Result<Needs, String> {
+        let wrong = || "dependency must be of type schema or array of strings".to_owned();
+        match value {
+            Json::Array(names) => {
+                let names = names.iter().map(|name| name.as_str().map(str::to_owned));
+                let names: Option<Vec<_>> = names.collect();
+                names.map(Needs::Properties).ok_or_else(wrong)
+            }
+            Json::Object(_) | Json::Bool(_) => Ok(Needs::Schema(self.schema(value, depth)?)),
+            _ => Err(wrong()),
+        }
+    }
+
+    fn items(
+        &mut self,
+        fields: &JsonMap<String, Json>,
+        node: &mut Node,
+        depth: usize,
+    ) -> Result<(), String> {
+        node.items = match fields.get("items") {
+            None => None,
+            Some(Json::Array(_)) => Some(Items::ByPlace(self.list(fields, "items", depth)?)),
+            Some(value @ (Json::Object(_) | Json::Bool(_))) => {
+                Some(Items::Each(self.schema(value, depth)?))
+            }
+            Some(_) => return Err(invalid_type("valid schema/array of schemas", "items")),
+        };
+        Ok(())
+    }
+}
+
+fn invalid_type(expected: &str, given: &str) -> String {
+    format!("Invalid type. Expected: {expected}, given: {given}")
+}
+
+const TYPES: [&str; 7] = [
+    "array", "boolean", "integer", "number", "null", "object", "string",
+];
+
+fn types(fields: &JsonMap<String, Json>) -> Result<Vec<String>, String> {
+    let names = match fields.get("type") {
+        None => return Ok(Vec::new()),
+        Some(Json::String(name)) => vec![name.clone()],
+        Some(Json::Array(names)) => names
+            .iter()
+            .map(|name| name.as_str().map(str::to_owned))
+            .collect::<Option<_>>()
+            .ok_or_else(|| invalid_type("string/array of strings", "type"))?,
+        Some(_) => return Err(invalid_type("string/array of strings", "type")),
+    };
+    for (index, name) in names.iter().enumerate() {
+        if !TYPES.contains(&name.as_str()) {
+            return Err(format!(
+                "has a primitive type that is NOT VALID -- given: /{name}/ Expected valid values are:{TYPES:?}"
+            ));
+        }
+        if names.iter().take(index).any(|earlier| earlier == name) {
+            return Err(format!("{name} type is duplicated"));
+        }
+    }
+    Ok(names)
+}
+
+fn text(fields: &JsonMap<String, Json>, key: &str) -> Result<String, String> {
+    match fields.get(key) {
+        None => Ok(String::new()),
+        Some(Json::String(text)) => Ok(text.clone()),
+        Some(_) => Err(format!("{key} must be of type string")),
+    }
+}
+
+fn flag(fields: &JsonMap<String, Json>, key: &str) -> Result<bool, String> {
+    match fields.get(key) {
+        None => Ok(false),
+        Some(Json::Bool(flag)) => Ok(*flag),
+        Some(_) => Err(format!("{key} must be of a boolean")),
+    }
+}
+
+fn number(fields: &JsonMap<String, Json>, key: &str) -> Result<Option<f64>, String> {
+    match fields.get(key) {
+        None => Ok(None),
+        Some(Json::Number(number)) => Ok(number.as_f64()),
+        Some(_) => Err(format!("{key} must be of a number")),
+    }
+}
+
+fn count(fields: &JsonMap<String, Json>, key: &str) -> Result<Option<u64>, String> {
+    match number(fields, key).ok().flatten() {
+        _ if !fields.contains_key(key) => Ok(None),
+        Some(number) if number.fract() == 0.0 && number >= 0.0 => Ok(Some(number as u64)),
+        Some(number) if number < 0.0 => Err(format!("{key} must be greater than or equal to 0")),
+        _ => Err(format!("{key} must be of an integer")),
+    }
+}
+
+fn pattern(fields: &JsonMap<String, Json>) -> Result<Option<Regex>, String> {
+    match fields.get("pattern") {
+        None => Ok(None),
+        Some(Json::String(pattern)) => Regex::new(pattern)
+            .map(Some)
+            .map_err(|_| "pattern must be a valid regex".to_owned()),
+        Some(_) => Err("pattern must be of a string".to_owned()),
+    }
+}
+
+fn required(fields: &JsonMap<String, Json>) -> Result<Vec<String>, String> {
+    let names = match fields.get("required") {
+        None => return Ok(Vec::new()),
+        Some(Json::Array(names)) => names,
+        Some(_) => return Err("required must be of an array".to_owned()),
+    };
+    let mut required = Vec::new();
+    for name in names {
+        let Json::String(name) = name else {
+            return Err("required items must be string".to_owned());
+        };
+        if required.contains(name) {
+            return Err("required items must be unique".to_owned());
+        }
+        required.push(name.clone());
+    }
+    Ok(required)
+}
+
+fn allowed(fields: &JsonMap<String, Json>) -> Result<Vec<String>, String> {
+    let values = match fields.get("enum") {
+        None => return Ok(Vec::new()),
+        Some(Json::Array(values)) => values,
+        Some(_) => return Err("enum must be of an array".to_owned()),
+    };
+    let mut allowed = Vec::new();
+    for value in values {
+        let text = json_text(value);
+        if allowed.contains(&text) {
+            return Err("enum items must be unique".to_owned());
+        }
+        allowed.push(text);
+    }
+    Ok(allowed)
+}
+
+fn json_text(value: &Json) -> String {
+    json::text(&from_json(value).thaw())
+}

@@ -1,0 +1,197 @@
+//! The immutable form of values: what YAML and `--set` make, shared by every render of a chart.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use portolan_gotmpl::Value;
+use portolan_yaml::{Node, Tag, Text, Value as Shape};
+
+use crate::package::decode::{json_kind, read_yaml};
+
+/// The entries of a table by key.
+pub type Table = BTreeMap<Text, Tree>;
+
+/// A value; cloning one costs a reference count.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Tree {
+    /// Null: in overrides it takes a chart's default away.
+    #[default]
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// A whole number of `--set`; numbers in YAML are floats.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// A text.
+    Text(Text),
+    /// A list.
+    List(Arc<Vec<Tree>>),
+    /// A table.
+    Table(Arc<Table>),
+}
+
+impl Tree {
+    /// A table without entries.
+    pub fn empty_table() -> Self {
+        Self::Table(Arc::default())
+    }
+
+    /// A text.
+    pub fn text(text: impl Into<Text>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// Takes over a YAML node: every number becomes a float, every key a text.
+    pub fn from_node(node: &Node) -> Self {
+        match &node.value {
+            Shape::Map(map) => Self::Table(Arc::new(
+                map.iter()
+                    .map(|entry| {
+                        let key = entry.key.scalar.text.clone();
+                        (key, Self::from_node(&entry.value))
+                    })
+                    .collect(),
+            )),
+            Shape::List(list) => Self::List(Arc::new(list.iter().map(Self::from_node).collect())),
+            Shape::Scalar(scalar) => match scalar.tag {
+                Tag::Null => Self::Null,
+                Tag::Bool => Self::Bool(node.as_bool().unwrap_or_default()),
+                Tag::Int | Tag::Float => Self::Float(node.as_f64().unwrap_or_default()),
+                _ => Self::Text(scalar.text.clone()),
+            },
+        }
+    }
+
+    /// Reads a YAML document that must be a table; nothing at all, or null, is the empty one.
+    pub fn read_table(text: &[u8]) -> Result<Self, String> {
+        let node = read_yaml(text)?;
+        match &node.value {
+            Shape::Map(_) => Ok(Self::from_node(&node)),
+            _ if node.is_null() => Ok(Self::empty_table()),
+            _ => Err(format!(
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                json_kind(&node)
+            )),
+        }
+    }
+
+    /// The table, when it is one.
+    pub fn as_table(&self) -> Option<&Table> {
+        match self {
+            Self::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// The value at the end of a path of keys.
+    pub fn at_path(&self, path: &[&str]) -> Option<&Self> {
+        path.iter()
+            .try_fold(self, |tree, key| tree.as_table()?.get(*key))
+    }
+
+    /// A fresh, mutable copy for a render.
+    pub fn thaw(&self) -> Value {
+        match self {
+            Self::Null => Value::Nil,
+            Self::Bool(value) => Value::Bool(*value),
+            Self::Int(value) => Value::int64(*value),
+            Self::Float(value) => Value::float(*value),
+            Self::Text(text) => Value::Str(text.clone()),
+            Self::List(items) => Value::list(items.iter().map(Self::thaw).collect()),
+            Self::Table(table) => Value::map(thaw_table(table)),
+        }
+    }
+
+    /// An immutable copy of plain data. Only values that [`Tree::thaw`] makes occur; anything else becomes null.
+    pub(crate) fn freeze(value: &Value) -> Self {
+        match value {
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Int(_, value) => Self::Int(*value),
+            Value::Float(_, value) => Self::Float(*value),
+            Value::Str(text) => Self::Text(text.clone()),
+            Value::List(items) => Self::List(Arc::new(items.iter().map(Self::freeze).collect())),
+            Value::Map(map) => {
+                let entries = map.borrow();
+                let entries = entries
+                    .iter()
+                    .map(|(key, value)| (key.clone(), Self::freeze(value)));
+                Self::Table(Arc::new(entries.collect()))
+            }
+            _ => Self::Null,
+        }
+    }
+
+    /// Lays a table over another: tables merge, everything else of the upper one wins, nulls included.
+    #[must_use]
+    pub fn overlay(&self, upper: &Self) -> Self {
+        let (Self::Table(lower), Self::Table(upper)) = (self, upper) else {
+            return upper.clone();
+        };
+        if lower.is_empty() {
+            return Self::Table(Arc::clone(upper));
+        }
+        let mut merged = Table::clone(lower);
+        for (key, value) in upper.iter() {
+            let value = match (merged.get(key), value) {
+                (Some(below @ Self::Table(_)), Self::Table(_)) => below.overlay(value),
+                _ => value.clone(),
+            };
+            merged.insert(key.clone(), value);
+        }
+        Self::Table(Arc::new(merged))
+    }
+
+    /// What Go calls the value's type.
+    pub(crate) fn go_type(&self) -> &'static str {
+        match self {
+            Self::Null => "nil",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int64",
+            Self::Float(_) => "float64",
+            Self::Text(_) => "string",
+            Self::List(_) => "[]interface {}",
+            Self::Table(_) => "map[string]interface {}",
+        }
+    }
+}
+
+pub(crate) fn thaw_table(table: &Table) -> BTreeMap<Text, Value> {
+    table
+        .iter()
+        .map(|(key, value)| (key.clone(), value.thaw()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> Tree {
+        Tree::read_table(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn numbers_of_yaml_are_floats() {
+        let values = table("port: 80\nmode: 0644\nbig: 1e3\n");
+        assert_eq!(values.at_path(&["port"]), Some(&Tree::Float(80.0)));
+        assert_eq!(values.at_path(&["mode"]), Some(&Tree::Float(420.0)));
+        assert_eq!(values.at_path(&["big"]), Some(&Tree::Float(1000.0)));
+    }
+
+    #[test]
+    fn later_files_win_and_their_nulls_stay() {
+        let merged = table("a: {x: 1, y: 2}\nb: [1]").overlay(&table("a: {x: null, z: 3}\nb: [2]"));
+        assert_eq!(merged, table("a: {x: null, y: 2, z: 3}\nb: [2]"));
+    }
+
+    #[test]
+    fn a_list_is_no_table() {
+        assert!(
+            Tree::read_table(b"- a")
+                .unwrap_err()
+                .contains("cannot unmarshal array")
+        );
+        assert_eq!(Tree::read_table(b""), Ok(Tree::empty_table()));
+    }
+}

@@ -1,0 +1,25 @@
+//! `portolan helm`: charts rendered and checked without Helm.
+
+mod chart_options;
+mod template;
+
+use super::CommandResult;
+use crate::printer::Printer;
+
+/// Render and check Helm charts
+#[derive(Debug, clap::Args)]
+pub(crate) struct HelmArgs {
+    #[command(subcommand)]
+    command: HelmCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum HelmCommand {
+    Template(template::TemplateArgs),
+}
+
+pub(crate) fn helm(args: &HelmArgs, printer: &Printer) -> CommandResult {
+    match &args.command {
+        HelmCommand::Template(args) => template::template(args, printer),
+    }
+}

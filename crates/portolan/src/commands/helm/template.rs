@@ -1,0 +1,229 @@
+//! `portolan helm template`: what `helm template` prints.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_helm::{OutputOptions, Profile, Release, Rendered, TemplateInput, template as render};
+
+use super::chart_options::{ChartOptions, load_chart};
+use crate::commands::CommandResult;
+use crate::error::CommandError;
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+
+/// Render a chart and print its manifests
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portolan helm template web ./charts/web
+  portolan helm template web web-1.2.3.tgz -n apps -f values.yaml --set replicas=3
+  portolan helm template web ./charts/web --show-only templates/deployment.yaml")]
+pub(crate) struct TemplateArgs {
+    /// The release's name and the chart: a directory or an archive; the name may be left out
+    #[arg(required = true, num_args = 1..=2, value_name = "NAME] [CHART")]
+    name_and_chart: Vec<String>,
+
+    #[command(flatten)]
+    options: ChartOptions,
+
+    /// The namespace of the release
+    #[arg(short, long, env = "HELM_NAMESPACE", default_value = "default")]
+    namespace: String,
+
+    /// Print the files of `crds/` as well
+    #[arg(long)]
+    include_crds: bool,
+
+    /// Accepted for Helm's sake: CRDs are printed only with --include-crds
+    #[arg(long, conflicts_with = "include_crds")]
+    skip_crds: bool,
+
+    /// Leave hooks out
+    #[arg(long)]
+    no_hooks: bool,
+
+    /// Leave tests out
+    #[arg(long)]
+    skip_tests: bool,
+
+    /// Print only what these templates give (repeatable, patterns allowed)
+    #[arg(short, long, value_name = "TEMPLATE")]
+    show_only: Vec<String>,
+
+    /// Set `.Release.IsUpgrade` instead of `.Release.IsInstall`
+    #[arg(long)]
+    is_upgrade: bool,
+
+    /// Make up a name from the chart's name and the time
+    #[arg(short, long)]
+    generate_name: bool,
+
+    /// Make the release's name by a template
+    #[arg(long, value_name = "TEMPLATE")]
+    name_template: Option<String>,
+
+    /// Write one file for each template below this directory instead of printing
+    #[arg(long, value_name = "DIRECTORY")]
+    output_dir: Option<Utf8PathBuf>,
+
+    /// Put a directory with the release's name below --output-dir
+    #[arg(long)]
+    release_name: bool,
+
+    /// Accepted for Helm's sake: manifests are never sent to a cluster
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "false", default_missing_value = "true", require_equals = true)]
+    validate: bool,
+
+    /// Reproduce this Helm
+    #[arg(long, value_enum, default_value_t = HelmVersion::V3)]
+    helm: HelmVersion,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum HelmVersion {
+    /// Helm 3.17
+    #[value(name = "3")]
+    V3,
+    /// Helm 4.2
+    #[value(name = "4")]
+    V4,
+}
+
+pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult {
+    if args.validate {
+        return Err(CommandError::usage("--validate needs a cluster, and this command talks to none")
+            .hint("leave it out, or pass --validate=false"));
+    }
+    let (name, path) = args.name_and_chart()?;
+    let chart = load_chart(&path)?;
+    if chart.package().metadata.deprecated {
+        printer.warning("this chart is deprecated");
+    }
+    let mut release = Release::new(name, args.namespace.as_str());
+    release.is_upgrade = args.is_upgrade;
+    let input = TemplateInput {
+        values: args.options.merged_values()?,
+        capabilities: args.options.capabilities()?,
+        profile: match args.helm {
+            HelmVersion::V3 => Profile::Helm3,
+            HelmVersion::V4 => Profile::Helm4,
+        },
+        skip_schema_validation: args.options.skip_schema_validation,
+        subchart_notes: false,
+        release,
+    };
+    let rendered = render(&chart, &input).map_err(CommandError::user)?;
+    for warning in &rendered.warnings {
+        printer.warning(warning);
+    }
+    match &args.output_dir {
+        Some(directory) => args.write(directory, &input.release.name, &rendered, printer)?,
+        None => {
+            let text = rendered.to_text(&args.output()).map_err(CommandError::user)?;
+            printer.data(text)?;
+        }
+    }
+    // The process ends now: freeing thousands of values one by one would only take time.
+    std::mem::forget((chart, input, rendered));
+    Ok(ExitStatus::Clean)
+}
+
+impl TemplateArgs {
+    fn name_and_chart(&self) -> Result<(String, Utf8PathBuf), CommandError> {
+        match self.name_and_chart.as_slice() {
+            [name, chart] => {
+                if self.generate_name || self.name_template.is_some() {
+                    return Err(CommandError::usage(
+                        "cannot make up a name and also be given one",
+                    ));
+                }
+                Ok((name.clone(), chart.into()))
+            }
+            [chart] => {
+                let name = match &self.name_template {
+                    Some(template) => portolan_helm::name_from_template(template)
+                        .map_err(CommandError::user)?,
+                    None if self.generate_name => generated_name(chart),
+                    None => "release-name".to_owned(),
+                };
+                Ok((name, chart.into()))
+            }
+            _ => Err(CommandError::usage("a name and a chart are needed")),
+        }
+    }
+
+    fn output(&self) -> OutputOptions {
+        OutputOptions {
+            include_crds: self.include_crds,
+            no_hooks: self.no_hooks,
+            skip_tests: self.skip_tests,
+            show_only: self.show_only.clone(),
+        }
+    }
+
+    /// Writes one file for each template, and says so as Helm does.
+    fn write(
+        &self,
+        directory: &Utf8Path,
+        release: &str,
+        rendered: &Rendered,
+        printer: &Printer,
+    ) -> Result<(), CommandError> {
+        let below = if self.release_name {
+            directory.join(release)
+        } else {
+            directory.to_owned()
+        };
+        let mut written = BTreeSet::new();
+        if self.include_crds {
+            for crd in &rendered.crds {
+                let text = String::from_utf8_lossy(&crd.content);
+                write_document(directory, &crd.path, &text, &mut written, printer)?;
+            }
+        }
+        for manifest in &rendered.manifests {
+            write_document(&below, &manifest.source, &manifest.text, &mut written, printer)?;
+        }
+        if !self.no_hooks {
+            let hooks = rendered.hooks.iter();
+            for hook in hooks.filter(|hook| !(self.skip_tests && hook.is_test())) {
+                let manifest = &hook.manifest;
+                write_document(&below, &manifest.source, &manifest.text, &mut written, printer)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Appends a document to its file, which is begun anew the first time.
+fn write_document(
+    directory: &Utf8Path,
+    source: &str,
+    text: &str,
+    written: &mut BTreeSet<Utf8PathBuf>,
+    printer: &Printer,
+) -> Result<(), CommandError> {
+    let path = directory.join(source);
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    let first = written.insert(path.clone());
+    let mut file = std::fs::OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(first)
+        .append(!first)
+        .open(&path)?;
+    writeln!(file, "---\n# Source: {source}\n{text}")?;
+    printer.data(format!("wrote {path}\n"))
+}
+
+fn generated_name(chart: &str) -> String {
+    let base = Utf8Path::new(chart).file_name().unwrap_or("chart");
+    let base = base.split('.').next().filter(|base| !base.is_empty());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = now.map(|now| now.as_secs()).unwrap_or_default();
+    format!("{}-{seconds}", base.unwrap_or("chart"))
+}
