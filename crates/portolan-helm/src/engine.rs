@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 use portolan_gotmpl::functions::FunctionTable;
 use portolan_gotmpl::{
     ExecError, Executor, Limits, Map, MissingKey, Options, ParseError, TemplateSet, Text,
-    TextParser, Value,
+    TextParser, Value, clean_output,
 };
 
 use crate::dependency::Plan;
@@ -128,12 +128,8 @@ impl Templates {
                 continue;
             };
             context.insert("Template", template_value(&file.path, &file.base_path));
-            let mut text = executor.execute(&file.path, Value::Map(Rc::clone(context)))?;
-            // Go prints this for what is missing, and Helm takes it out, whoever wrote it.
-            if text.contains("<no value>") {
-                text = text.replace("<no value>", "");
-            }
-            rendered.push((file.path.clone(), Arc::from(text)));
+            let text = executor.execute(&file.path, Value::Map(Rc::clone(context)))?;
+            rendered.push((file.path.clone(), Arc::from(clean_output(text))));
         }
         Ok(rendered)
     }
@@ -180,7 +176,7 @@ fn collect<'p>(plan: &'p Plan, scope: &mut usize, found: &mut BTreeMap<String, S
 /// The functions, put together once for the process.
 fn function_table() -> Arc<FunctionTable> {
     static TABLE: OnceLock<Arc<FunctionTable>> = OnceLock::new();
-    Arc::clone(TABLE.get_or_init(|| Arc::new(portolan_gotmpl::functions::helm())))
+    Arc::clone(TABLE.get_or_init(|| Arc::new(portolan_gotmpl::helm_functions())))
 }
 
 /// Makes a release's name by a template, as `--name-template` does.

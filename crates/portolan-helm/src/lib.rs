@@ -27,6 +27,7 @@ mod release;
 mod render;
 mod repo_index;
 pub mod storage;
+mod unread;
 pub mod values;
 
 pub use capabilities::{BadKubeVersion, Capabilities, KubeVersion};
@@ -44,4 +45,5 @@ pub use output::{NoSuchTemplate, OutputOptions};
 pub use profile::Profile;
 pub use release::{MAX_NAME_BYTES, NameError, Release};
 pub use render::{Crd, Error, Rendered, TemplateInput, template};
+pub use unread::{MAX_TRIED, unread_values};
 pub use repo_index::{IndexEntry, IndexError, RepoIndex};

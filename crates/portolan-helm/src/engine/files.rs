@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use portolan_gotmpl::{Args, Ctx, FuncError, Kind, Object, Param, Signature, Value};
 
+use super::function_table;
 use super::glob::Glob;
 use crate::package::ChartFile;
 
@@ -52,14 +53,20 @@ impl Files {
     }
 
     /// The files by their last name, as YAML for the data of a ConfigMap or Secret.
-    fn as_yaml(&self, convert: impl Fn(&[u8]) -> Value) -> Value {
+    fn as_yaml(
+        &self,
+        ctx: &mut Ctx<'_>,
+        convert: impl Fn(&[u8]) -> Value,
+    ) -> Result<Value, FuncError> {
         let mut entries = BTreeMap::new();
         for (name, content) in &self.files {
             let base = name.rsplit('/').next().unwrap_or(name);
             entries.insert(base.into(), convert(content));
         }
-        let yaml = portolan_gotmpl::functions::to_yaml(&Value::map(entries));
-        Value::str(yaml.unwrap_or_default())
+        let Some(to_yaml) = function_table().get("toYaml").copied() else {
+            return Ok(Value::str(""));
+        };
+        (to_yaml.call)(ctx, Args::new(&[Value::map(entries)]))
     }
 }
 
@@ -82,7 +89,7 @@ impl Object for Files {
         }
     }
 
-    fn call(&self, _: &mut Ctx<'_>, name: &str, args: Args<'_>) -> Result<Value, FuncError> {
+    fn call(&self, ctx: &mut Ctx<'_>, name: &str, args: Args<'_>) -> Result<Value, FuncError> {
         let argument = args.str(0);
         let content = || self.files.get(&*argument).map(|c| &**c).unwrap_or_default();
         match name {
@@ -90,8 +97,8 @@ impl Object for Files {
             "GetBytes" => Ok(Value::bytes(content())),
             "Glob" => Ok(Value::object(self.glob(&argument))),
             "Lines" => self.lines(&argument),
-            "AsConfig" => Ok(self.as_yaml(Value::str_from_bytes)),
-            "AsSecrets" => Ok(self.as_yaml(|content| Value::str(base64(content)))),
+            "AsConfig" => self.as_yaml(ctx, Value::str_from_bytes),
+            "AsSecrets" => self.as_yaml(ctx, |content| Value::str(base64(content))),
             _ => Err(FuncError::new(format!("no method {name}"))),
         }
     }

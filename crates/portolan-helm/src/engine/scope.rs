@@ -30,7 +30,7 @@ pub(crate) fn scopes(plan: &Plan, values: &Rc<Map>, input: &TemplateInput) -> Ve
         profile: input.profile,
     };
     let mut scopes = Vec::new();
-    shared.chart(plan, Value::Map(Rc::clone(values)), true, &mut scopes);
+    shared.chart(plan, values, true, &mut scopes);
     scopes
 }
 
@@ -44,31 +44,38 @@ impl Shared {
     fn chart(
         &self,
         plan: &Plan,
-        values: Value,
+        values: &Rc<Map>,
         is_root: bool,
         scopes: &mut Vec<Rc<Map>>,
-    ) -> Value {
+    ) -> Rc<Map> {
         let context = Rc::new(Map::default());
         let subcharts = Rc::new(Map::default());
         context.insert("Chart", chart_value(plan, is_root, self.profile));
         context.insert("Files", Value::object(Files::new(&plan.package().files)));
         context.insert("Release", self.release.clone());
         context.insert("Capabilities", self.capabilities.clone());
-        context.insert("Values", values.clone());
+        context.insert("Values", named_values(values));
         context.insert("Subcharts", Value::Map(Rc::clone(&subcharts)));
         scopes.push(Rc::clone(&context));
         for dependency in plan.dependencies() {
-            let below = values.as_map().and_then(|map| map.get(dependency.name()));
-            let below = match below {
-                Some(table @ Value::Map(_)) => table,
-                _ => Value::typed_map(MapType::Values("chartutil.Values"), Default::default()),
+            // The subchart works on its parent's own table: what one of them sets, the other sees.
+            let below = match values.get(dependency.name()) {
+                Some(Value::Map(table)) => table,
+                _ => Rc::new(Map::default()),
             };
-            let below = self.chart(dependency, below, false, scopes);
-            subcharts.insert(dependency.name(), below);
+            let below = self.chart(dependency, &below, false, scopes);
+            subcharts.insert(dependency.name(), Value::Map(below));
         }
-        Value::Map(context)
+        context
     }
 }
+
+/// A table under the name of Helm's type for values.
+fn named_values(table: &Rc<Map>) -> Value {
+    Value::Map(Rc::new(Map::named(VALUES_TYPE, Rc::clone(table))))
+}
+
+const VALUES_TYPE: &str = "chartutil.Values";
 
 fn release_map(release: &Release) -> Value {
     let map = Map::default();
@@ -87,7 +94,7 @@ pub(crate) fn template_value(name: &str, base_path: &str) -> Value {
         ("BasePath".into(), Value::str(base_path)),
         ("Name".into(), Value::str(name)),
     ];
-    Value::typed_map(MapType::Values("chartutil.Values"), entries.into())
+    named_values(&Rc::new(Map::new(MapType::Any, entries.into())))
 }
 
 // === Structs ===

@@ -49,7 +49,7 @@ impl Coalescer<'_> {
         nulls: Nulls,
     ) -> Result<Rc<Map>, TypeMismatch> {
         let top = values.as_table().map(thaw_table).unwrap_or_default();
-        let top = Rc::new(Map::new(MapType::Values("chartutil.Values"), top));
+        let top = Rc::new(Map::new(MapType::Any, top));
         self.chart(plan, &top, "", nulls)?;
         Ok(top)
     }

@@ -1,6 +1,7 @@
 //! `portolan helm`: charts rendered and checked without Helm.
 
 mod chart_options;
+mod lint;
 mod template;
 
 use super::CommandResult;
@@ -15,11 +16,13 @@ pub(crate) struct HelmArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum HelmCommand {
+    Lint(lint::LintArgs),
     Template(template::TemplateArgs),
 }
 
 pub(crate) fn helm(args: &HelmArgs, printer: &Printer) -> CommandResult {
     match &args.command {
+        HelmCommand::Lint(args) => lint::lint(args, printer),
         HelmCommand::Template(args) => template::template(args, printer),
     }
 }

@@ -111,8 +111,8 @@ pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult 
             HelmVersion::V4 => Profile::Helm4,
         },
         skip_schema_validation: args.options.skip_schema_validation,
-        subchart_notes: false,
-        release,
+        now: now(),
+        ..TemplateInput::new(release)
     };
     let rendered = render(&chart, &input).map_err(CommandError::user)?;
     for warning in &rendered.warnings {
@@ -223,7 +223,11 @@ fn write_document(
 fn generated_name(chart: &str) -> String {
     let base = Utf8Path::new(chart).file_name().unwrap_or("chart");
     let base = base.split('.').next().filter(|base| !base.is_empty());
+    format!("{}-{}", base.unwrap_or("chart"), now() / 1_000_000_000)
+}
+
+/// Nanoseconds since 1970.
+fn now() -> i128 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let seconds = now.map(|now| now.as_secs()).unwrap_or_default();
-    format!("{}-{seconds}", base.unwrap_or("chart"))
+    now.map_or(0, |now| now.as_nanos() as i128)
 }

@@ -1,0 +1,52 @@
+"""Times both programs on a sample of the corpus, case by case, and prints rows of the bench table.
+
+usage: helm_cases.py CORPUS HELM PORTOLAN LIMIT
+"""
+import json, os, resource, statistics, subprocess, sys, time
+
+corpus, helm, portolan, limit = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+
+
+def arguments(case):
+    values = [word for name in case.get('values', []) for word in ('-f', name)]
+    namespace = ['-n', case['namespace']] if case.get('namespace') else []
+    return [case['release'], case['chart'], *namespace, *values, *case.get('flags', [])]
+
+
+def measure(command):
+    """Seconds and peak kilobytes of the best of a few runs."""
+    best, memory = None, None
+    for _ in range(3):
+        read, write = os.pipe()
+        start = time.perf_counter()
+        child = os.posix_spawn(command[0], command, os.environ, file_actions=[
+            (os.POSIX_SPAWN_OPEN, 1, '/dev/null', os.O_WRONLY, 0), (os.POSIX_SPAWN_OPEN, 2, '/dev/null', os.O_WRONLY, 0)])
+        _, _, usage = os.wait4(child, 0)
+        seconds = time.perf_counter() - start
+        os.close(read), os.close(write)
+        if best is None or seconds < best:
+            best, memory = seconds, usage.ru_maxrss
+    return best, memory
+
+
+os.chdir(corpus)
+cases = [c for c in json.load(open('cases-helm.json')) if 'expected' in c]
+step = max(1, len(cases) // limit)
+rows = []
+for case in cases[::step]:
+    ours, our_memory = measure([portolan, 'helm', 'template', *arguments(case)])
+    theirs, their_memory = measure([helm, 'template', *arguments(case)])
+    rows.append((theirs / ours, ours, theirs, our_memory, their_memory, case['id']))
+rows.sort()
+ratios = [r[0] for r in rows]
+median = statistics.median(ratios)
+ours = statistics.median(r[1] for r in rows)
+theirs = statistics.median(r[2] for r in rows)
+print(f'| helm template, median of {len(rows)} cases | {ours * 1000:.1f} ms | helm {theirs * 1000:.1f} ms | {median:.1f}× | ≥ 10× |')
+slowest = sorted(rows, key=lambda r: -r[2])[:5]
+for ratio, our_time, their_time, our_memory, their_memory, name in slowest:
+    print(f'| helm template, {name[:60]} | {our_time * 1000:.1f} ms | helm {their_time * 1000:.1f} ms | {ratio:.1f}× | ≥ 10× |')
+ratio, our_time, their_time, *_, name = rows[0]
+print(f'| helm template, worst ratio: {name[:50]} | {our_time * 1000:.1f} ms | helm {their_time * 1000:.1f} ms | {ratio:.1f}× | |')
+memory = [r[3] / r[4] for r in rows]
+print(f'| helm template, peak memory, median | {statistics.median(r[3] for r in rows) / 1024:.0f} MB | helm {statistics.median(r[4] for r in rows) / 1024:.0f} MB | {statistics.median(memory):.2f} (worst {max(memory):.2f}) | < 0.33 |')
