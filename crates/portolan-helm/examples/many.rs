@@ -36,7 +36,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ratio = fresh.as_secs_f64() / parsed.as_secs_f64();
     #[expect(clippy::print_stdout, reason = "an example prints its answer")]
     {
-        println!("| helm: {count} value sets on one parsed {name} | {parsed:.2?} each | loaded afresh {fresh:.2?} each | {ratio:.1}× | |");
+        println!(
+            "| helm: {count} value sets on one parsed {name} | {parsed:.2?} each | loaded afresh {fresh:.2?} each | {ratio:.1}× | |"
+        );
     }
     Ok(())
 }

@@ -149,7 +149,15 @@ mod tests {
     fn the_default_is_what_helm_has_built_in() {
         let capabilities = Capabilities::default();
         assert_eq!(capabilities.api_versions.len(), 56);
-        assert!(capabilities.api_versions.contains(&"batch/v1beta1".to_owned()));
-        assert!(!capabilities.api_versions.contains(&"apps/v1/Deployment".to_owned()));
+        assert!(
+            capabilities
+                .api_versions
+                .contains(&"batch/v1beta1".to_owned())
+        );
+        assert!(
+            !capabilities
+                .api_versions
+                .contains(&"apps/v1/Deployment".to_owned())
+        );
     }
 }

@@ -85,8 +85,6 @@ impl Chart {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Selection, Profile), Arc<Prepared>>> {
         // A thread that panicked can only have left fewer entries.
-        self.prepared
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

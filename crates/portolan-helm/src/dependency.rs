@@ -7,10 +7,11 @@
 //! A [`Selection`] depends on the values, a [`Plan`] on the selection alone: a chart rendered with many values makes
 //! a few plans and uses each of them again.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use portolan_gotmpl::{Map, Value};
+use portolan_gotmpl::{Map, MapType, Value};
 use portolan_semver::{Constraints, Version};
 
 use crate::package::{Dependency, ImportValues, Package};
@@ -44,7 +45,7 @@ pub struct Plan {
     path: String,
     values: Tree,
     listed: Option<Vec<Dependency>>,
-    dependencies: Vec<Plan>,
+    dependencies: Vec<Self>,
 }
 
 /// Whether a version lies in a range; what cannot be read lies in none.
@@ -265,12 +266,7 @@ impl Plan {
         Ok(plan)
     }
 
-    fn select(
-        chart: &Arc<Package>,
-        name: String,
-        path: String,
-        selection: &Selection,
-    ) -> Self {
+    fn select(chart: &Arc<Package>, name: String, path: String, selection: &Selection) -> Self {
         let dependencies = selection.kept.iter().filter_map(|kept| {
             let below = chart.subcharts.get(kept.subchart)?;
             let path = format!("{path}/charts/{}", kept.name);
@@ -317,7 +313,7 @@ impl Plan {
             return Ok(());
         };
         let merged = coalescer.values(self, &Tree::empty_table(), Nulls::Keep)?;
-        let imported = Rc::new(Map::default());
+        let imported = Rc::new(Map::new(MapType::Any, BTreeMap::new()));
         for dependency in listed {
             for import in &dependency.import_values {
                 import_one(coalescer, dependency, import, &merged, &imported);
@@ -392,7 +388,7 @@ fn import_one(
     let table = match parent {
         "." => table,
         path => path.rsplit('.').fold(table, |below, key| {
-            let above = Rc::new(Map::default());
+            let above = Rc::new(Map::new(MapType::Any, BTreeMap::new()));
             above.insert(key, Value::Map(below));
             above
         }),

@@ -28,8 +28,8 @@ use portolan_gotmpl::{
 use crate::dependency::Plan;
 use crate::profile::Profile;
 use crate::render::TemplateInput;
-use host::RenderHost;
 pub use host::Lookup;
+use host::RenderHost;
 use scope::{scopes, template_value};
 
 /// The templates of a plan, parsed.
@@ -202,10 +202,12 @@ impl From<ParseError> for TemplateError {
     }
 }
 
-impl From<ExecError> for TemplateError {
-    fn from(error: ExecError) -> Self {
+impl From<Box<ExecError>> for TemplateError {
+    fn from(error: Box<ExecError>) -> Self {
         let place = error.place.as_ref();
-        let place = place.map(|place| place.location()).unwrap_or_default();
+        let place = place
+            .map(portolan_gotmpl::Place::location)
+            .unwrap_or_default();
         match error.authored() {
             Some(message) => Self::Authored {
                 message: message.to_owned(),

@@ -32,18 +32,17 @@ pub mod values;
 
 pub use capabilities::{BadKubeVersion, Capabilities, KubeVersion};
 pub use chart::Chart;
-pub use package::{
-    ArchiveError, ChartFile, Dependency, ImportValues, LoadError, Lock, MAX_CHART_BYTES,
-    MAX_CHART_FILE_BYTES, MAX_CHART_FILES, MAX_SUBCHART_DEPTH, Maintainer, Metadata,
-    Package,
-};
 pub use dependency::Plan;
 pub use engine::{Lookup, TemplateError, name_from_template};
-pub use portolan_gotmpl::LookupQuery;
 pub use manifest::{Hook, HookEvent, Manifest, ManifestError};
 pub use output::{NoSuchTemplate, OutputOptions};
+pub use package::{
+    ArchiveError, ChartFile, Dependency, ImportValues, LoadError, Lock, MAX_CHART_BYTES,
+    MAX_CHART_FILE_BYTES, MAX_CHART_FILES, MAX_SUBCHART_DEPTH, Maintainer, Metadata, Package,
+};
+pub use portolan_gotmpl::LookupQuery;
 pub use profile::Profile;
 pub use release::{MAX_NAME_BYTES, NameError, Release};
 pub use render::{Crd, Error, Rendered, TemplateInput, template};
-pub use unread::{MAX_TRIED, unread_values};
 pub use repo_index::{IndexEntry, IndexError, RepoIndex};
+pub use unread::{MAX_TRIED, unread_values};

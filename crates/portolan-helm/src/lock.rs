@@ -1,9 +1,11 @@
 //! `Chart.lock` against `Chart.yaml`: is the lock current, and what must be fetched to fill `charts/`.
 
+use std::fmt::Write;
+
 use sha2::{Digest, Sha256};
 
-use crate::package::{Dependency, Package};
 use crate::dependency::is_compatible;
+use crate::package::{Dependency, Package};
 use crate::storage;
 
 /// A chart that has to be put into `charts/`.
@@ -21,7 +23,9 @@ pub struct Fetch {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LockError {
     /// `Chart.yaml` was changed after the lock was written.
-    #[error("the lock file (Chart.lock) is out of sync with the dependencies file (Chart.yaml). Please update the dependencies")]
+    #[error(
+        "the lock file (Chart.lock) is out of sync with the dependencies file (Chart.yaml). Please update the dependencies"
+    )]
     OutOfSync,
 }
 
@@ -44,8 +48,7 @@ pub fn build_plan(chart: &Package) -> Result<Vec<Fetch>, LockError> {
 /// Whether `charts/` already holds a chart that fits.
 pub fn is_vendored(chart: &Package, wanted: &Fetch) -> bool {
     chart.subcharts.iter().any(|subchart| {
-        subchart.name() == wanted.name
-            && is_compatible(&wanted.version, &subchart.metadata.version)
+        subchart.name() == wanted.name && is_compatible(&wanted.version, &subchart.metadata.version)
     })
 }
 
@@ -100,8 +103,12 @@ fn go_escaped(json: &serde_json::Value) -> String {
 
 fn hash(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    let mut text = "sha256:".to_owned();
+    for byte in digest {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 #[cfg(test)]
@@ -130,8 +137,12 @@ mod tests {
     #[test]
     fn a_changed_list_is_out_of_sync() {
         let files = |range: &str, digest: &str| {
-            let chart = format!("apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies:\n- {{name: mariadb, version: '{range}', repository: 'oci://registry.example/charts', condition: mariadb.enabled}}\n");
-            let lock = format!("digest: {digest}\ngenerated: '2024-01-01T00:00:00Z'\ndependencies:\n- {{name: mariadb, version: 1.2.3, repository: 'oci://registry.example/charts'}}\n");
+            let chart = format!(
+                "apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies:\n- {{name: mariadb, version: '{range}', repository: 'oci://registry.example/charts', condition: mariadb.enabled}}\n"
+            );
+            let lock = format!(
+                "digest: {digest}\ngenerated: '2024-01-01T00:00:00Z'\ndependencies:\n- {{name: mariadb, version: 1.2.3, repository: 'oci://registry.example/charts'}}\n"
+            );
             let file = |name: &str, text: String| crate::package::ChartFile {
                 name: name.to_owned(),
                 content: text.into_bytes().into(),
@@ -141,7 +152,10 @@ mod tests {
         let chart = files("1.x", "x");
         let locked = &chart.lock.as_ref().unwrap().dependencies;
         let right = digest(chart.metadata.dependencies.as_ref().unwrap(), locked);
-        assert_eq!(build_plan(&files("1.x", &right)).unwrap()[0].version, "1.2.3");
+        assert_eq!(
+            build_plan(&files("1.x", &right)).unwrap()[0].version,
+            "1.2.3"
+        );
         assert_eq!(build_plan(&files("2.x", &right)), Err(LockError::OutOfSync));
     }
 }

@@ -214,7 +214,7 @@ fn by_kind(a: &str, b: &str) -> std::cmp::Ordering {
 /// Splits a stream of YAML documents as Helm does: by text, at every line that begins with `---`.
 ///
 /// The separator takes all white space around it, and what follows it on the line stays.
-pub fn split(text: &str) -> Vec<&str> {
+pub(crate) fn split(text: &str) -> Vec<&str> {
     let text = text.trim();
     let mut documents = Vec::new();
     let mut start = 0;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::package::wildcard;
 use crate::manifest::split;
+use crate::package::wildcard;
 use crate::render::Rendered;
 
 /// Which parts of a rendered chart are printed.
@@ -86,10 +86,12 @@ fn show_only(text: &str, patterns: &[String]) -> Result<String, NoSuchTemplate> 
 
 /// The path behind `# Source: CHART/`.
 fn source_in_chart(document: &str) -> Option<&str> {
-    document.match_indices("# Source: ").find_map(|(at, marker)| {
-        let rest = document.get(at + marker.len()..)?;
-        let (chart, path) = rest.split_once('/')?;
-        let path = path.lines().next()?;
-        (!chart.is_empty() && !path.is_empty()).then_some(path)
-    })
+    document
+        .match_indices("# Source: ")
+        .find_map(|(at, marker)| {
+            let rest = document.get(at + marker.len()..)?;
+            let (chart, path) = rest.split_once('/')?;
+            let path = path.lines().next()?;
+            (!chart.is_empty() && !path.is_empty()).then_some(path)
+        })
 }

@@ -57,7 +57,7 @@ pub struct Package {
     /// Everything that is none of the above: what templates see as `.Files`, `crds/` included.
     pub files: Vec<ChartFile>,
     /// The charts below `charts/`, sorted by the name of their directory or archive.
-    pub subcharts: Vec<Arc<Package>>,
+    pub subcharts: Vec<Arc<Self>>,
     /// What Helm prints to its log while loading.
     pub warnings: Vec<String>,
     /// The schema made ready on first use.
@@ -114,7 +114,7 @@ pub enum LoadError {
         /// The chart it lies in.
         parent: String,
         /// What is wrong with it.
-        reason: Box<LoadError>,
+        reason: Box<Self>,
     },
 }
 
@@ -160,7 +160,11 @@ impl Package {
     /// The chart's schema, `None` where it has none, an error where it cannot be read.
     pub(crate) fn schema(&self) -> Option<&Result<Schema, String>> {
         let bytes = self.schema.as_deref()?;
-        Some(self.compiled_schema.0.get_or_init(|| Schema::compile(bytes)))
+        Some(
+            self.compiled_schema
+                .0
+                .get_or_init(|| Schema::compile(bytes)),
+        )
     }
 
     /// The charts that `Chart.yaml` lists and `charts/` does not hold.
@@ -191,7 +195,7 @@ fn assemble(files: Vec<ChartFile>, depth: usize) -> Result<Package, LoadError> {
     let mut subcharts: BTreeMap<String, Vec<ChartFile>> = BTreeMap::new();
     for file in files {
         if let Some(path) = file.name.strip_prefix("charts/")
-            && !path.ends_with(".prov")
+            && extension(path) != Some("prov")
         {
             let directory = path.split('/').next().unwrap_or(path).to_owned();
             let name = path.to_owned();
@@ -223,7 +227,7 @@ fn assemble_subchart(
     mut files: Vec<ChartFile>,
     depth: usize,
 ) -> Result<Package, LoadError> {
-    if name.ends_with(".tgz") {
+    if extension(name) == Some("tgz") {
         return match files.as_slice() {
             [file, ..] if file.name == name => assemble(archive::unpack(&file.content)?, depth),
             [file, ..] => Err(LoadError::Invalid(format!(
@@ -241,6 +245,10 @@ fn assemble_subchart(
         None => false,
     });
     assemble(files, depth)
+}
+
+fn extension(path: &str) -> Option<&str> {
+    Utf8Path::new(path).extension()
 }
 
 /// Reads `Chart.yaml` before all other files, which may need to know the chart's version.
@@ -268,11 +276,7 @@ fn read_metadata(files: &[ChartFile]) -> Result<Metadata, LoadError> {
     }
 }
 
-fn fill(
-    metadata: &mut Metadata,
-    file: &'static str,
-    content: &[u8],
-) -> Result<(), LoadError> {
+fn fill(metadata: &mut Metadata, file: &'static str, content: &[u8]) -> Result<(), LoadError> {
     read_yaml(content)
         .and_then(|node| metadata.fill(&node))
         .map_err(|reason| LoadError::Yaml { file, reason })

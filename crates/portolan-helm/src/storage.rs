@@ -13,8 +13,8 @@ use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::package::{ChartFile, Dependency, ImportValues, Lock, Metadata, Package};
 use crate::manifest::Hook;
+use crate::package::{ChartFile, Dependency, ImportValues, Lock, Metadata, Package};
 
 /// The largest record that is unpacked: etcd's limit for the packed one is 1.5 MB.
 pub const MAX_RECORD_BYTES: u64 = 256 * 1024 * 1024;
@@ -84,7 +84,11 @@ pub struct StoredHook {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub manifest: String,
     /// When it runs.
-    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "null_is_empty",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub events: Vec<String>,
     /// Its last run, as Helm writes it.
     #[serde(default, skip_serializing_if = "Json::is_null")]
@@ -93,7 +97,11 @@ pub struct StoredHook {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub weight: i64,
     /// When it is deleted.
-    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "null_is_empty",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub delete_policies: Vec<String>,
 }
 
@@ -150,6 +158,10 @@ fn is_packed(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b, 0x08])
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
 fn is_zero(number: &i64) -> bool {
     *number == 0
 }
@@ -193,9 +205,7 @@ pub fn stored_chart(chart: &Package) -> Json {
 }
 
 fn files(files: &[ChartFile]) -> Json {
-    let file = |file: &ChartFile| {
-        serde_json::json!({"name": file.name, "data": STANDARD.encode(&file.content)})
-    };
+    let file = |file: &ChartFile| serde_json::json!({"name": file.name, "data": STANDARD.encode(&file.content)});
     files.iter().map(file).collect()
 }
 

@@ -78,7 +78,12 @@ fn changed(value: &Tree) -> Tree {
         Tree::Text(text) => Tree::text(format!("{text}-portolan-probe")),
         Tree::List(items) => {
             let mut items = Vec::clone(items);
-            items.push(items.first().cloned().unwrap_or(Tree::text("portolan-probe")));
+            items.push(
+                items
+                    .first()
+                    .cloned()
+                    .unwrap_or(Tree::text("portolan-probe")),
+            );
             Tree::List(Arc::new(items))
         }
         Tree::Table(_) => {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::sync::Arc;
 
 use portolan_gotmpl::{Args, Ctx, FuncError, Kind, Object, Param, Signature, Value};
@@ -43,16 +44,14 @@ impl Files {
             return Ok(Value::strings::<&str>([]));
         };
         if content.is_empty() {
-            return Err(FuncError::new(
-                "runtime error: index out of range [-1]",
-            ));
+            return Err(FuncError::new("runtime error: index out of range [-1]"));
         }
         let text = String::from_utf8_lossy(content);
         let text = text.strip_suffix('\n').unwrap_or(&text);
         Ok(Value::strings(text.split('\n')))
     }
 
-    /// The files by their last name, as YAML for the data of a ConfigMap or Secret.
+    /// The files by their last name, as YAML for the data of a `ConfigMap` or Secret.
     fn as_yaml(
         &self,
         ctx: &mut Ctx<'_>,
@@ -108,7 +107,8 @@ impl Object for Files {
         for (index, (name, content)) in self.files.iter().enumerate() {
             let space = if index == 0 { "" } else { " " };
             let bytes: Vec<_> = content.iter().map(u8::to_string).collect();
-            out.push_str(&format!("{space}{name}:[{}]", bytes.join(" ")));
+            // Writing to a string cannot fail.
+            let _ = write!(out, "{space}{name}:[{}]", bytes.join(" "));
         }
         out.push(']');
     }

@@ -69,7 +69,10 @@ impl Glob {
                     if matches!(state.token, Token::Any | Token::Super) {
                         self.enter(index, &mut then);
                     } else {
-                        state.next.iter().for_each(|next| self.enter(*next, &mut then));
+                        state
+                            .next
+                            .iter()
+                            .for_each(|next| self.enter(*next, &mut then));
                     }
                 }
             }
@@ -100,7 +103,10 @@ impl Token {
             Self::Single | Self::Any => letter != '/',
             Self::Super => true,
             Self::Class { negated, letters } => {
-                letters.iter().any(|(low, high)| (*low..=*high).contains(&letter)) != *negated
+                letters
+                    .iter()
+                    .any(|(low, high)| (*low..=*high).contains(&letter))
+                    != *negated
             }
             Self::Nothing => false,
         }

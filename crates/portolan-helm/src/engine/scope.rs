@@ -4,6 +4,8 @@
 //! template sets in it, later templates see.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,8 +15,8 @@ use portolan_gotmpl::{
 
 use super::files::Files;
 use crate::capabilities::{Capabilities, KubeVersion};
-use crate::package::{Dependency, ImportValues, Maintainer, Metadata};
 use crate::dependency::Plan;
+use crate::package::{Dependency, ImportValues, Maintainer, Metadata};
 use crate::profile::Profile;
 use crate::release::Release;
 use crate::render::TemplateInput;
@@ -48,8 +50,8 @@ impl Shared {
         is_root: bool,
         scopes: &mut Vec<Rc<Map>>,
     ) -> Rc<Map> {
-        let context = Rc::new(Map::default());
-        let subcharts = Rc::new(Map::default());
+        let context = Rc::new(Map::new(MapType::Any, BTreeMap::new()));
+        let subcharts = Rc::new(Map::new(MapType::Any, BTreeMap::new()));
         context.insert("Chart", chart_value(plan, is_root, self.profile));
         context.insert("Files", Value::object(Files::new(&plan.package().files)));
         context.insert("Release", self.release.clone());
@@ -61,7 +63,7 @@ impl Shared {
             // The subchart works on its parent's own table: what one of them sets, the other sees.
             let below = match values.get(dependency.name()) {
                 Some(Value::Map(table)) => table,
-                _ => Rc::new(Map::default()),
+                _ => Rc::new(Map::new(MapType::Any, BTreeMap::new())),
             };
             let below = self.chart(dependency, &below, false, scopes);
             subcharts.insert(dependency.name(), Value::Map(below));
@@ -78,7 +80,7 @@ fn named_values(table: &Rc<Map>) -> Value {
 const VALUES_TYPE: &str = "chartutil.Values";
 
 fn release_map(release: &Release) -> Value {
-    let map = Map::default();
+    let map = Map::new(MapType::Any, BTreeMap::new());
     map.insert("Name", Value::str(release.name.as_str()));
     map.insert("Namespace", Value::str(release.namespace.as_str()));
     map.insert("IsUpgrade", Value::Bool(release.is_upgrade));
@@ -323,13 +325,15 @@ impl Object for CapabilitiesObject {
     fn print(&self, out: &mut String) {
         out.push_str("&{");
         let version = &self.capabilities.kube_version;
-        out.push_str(&format!(
+        // Writing to a string cannot fail.
+        let _ = write!(
+            out,
             "{{{} {} {}}} [{}] ",
             version.version,
             version.major,
             version.minor,
             self.capabilities.api_versions.join(" ")
-        ));
+        );
         print_field(out, &helm_version(self.profile));
         out.push('}');
     }

@@ -191,7 +191,9 @@ pub(crate) fn go_text(node: &Node) -> Option<String> {
         Tag::Int | Tag::Float => Some(match node.number()? {
             Number::Int(number) => number.to_string(),
             Number::Uint(number) => number.to_string(),
-            Number::Float(number) => portolan_gotmpl::fmt::display(&portolan_gotmpl::Value::float(number)),
+            Number::Float(number) => {
+                portolan_gotmpl::fmt::display(&portolan_gotmpl::Value::float(number))
+            }
         }),
         _ => Some(scalar.text.to_string()),
     }

@@ -228,10 +228,7 @@ fn maintainers(fields: &Fields<'_>) -> Result<Vec<Maintainer>, String> {
         .collect()
 }
 
-fn dependencies(
-    fields: &Fields<'_>,
-    type_name: &'static str,
-) -> Result<Vec<Dependency>, String> {
+fn dependencies(fields: &Fields<'_>, type_name: &'static str) -> Result<Vec<Dependency>, String> {
     let items = fields.structs("dependencies", type_name)?;
     items
         .into_iter()

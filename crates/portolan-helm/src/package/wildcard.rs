@@ -119,10 +119,7 @@ fn match_chunk<'n>(
 }
 
 /// Matches one letter against `a-z]…`, the part behind the opening bracket.
-fn match_brackets(
-    mut class: &[char],
-    letter: Option<char>,
-) -> Result<(bool, &[char]), BadPattern> {
+fn match_brackets(mut class: &[char], letter: Option<char>) -> Result<(bool, &[char]), BadPattern> {
     let negated = class.first() == Some(&'^');
     if negated {
         class = &class[1..];

@@ -6,6 +6,7 @@
 //! Two ways of it exist. *Coalescing* takes a null as the wish to have the key gone; *merging*, used while
 //! dependencies are worked out, keeps nulls for the coalescing that follows.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use portolan_gotmpl::{Map, MapType, Value};
@@ -67,7 +68,7 @@ impl Coalescer<'_> {
             let name = subchart.name();
             let table = match target.get(name) {
                 None => {
-                    let table = Rc::new(Map::default());
+                    let table = Rc::new(Map::new(MapType::Any, BTreeMap::new()));
                     target.insert(name, Value::Map(Rc::clone(&table)));
                     table
                 }
@@ -165,7 +166,7 @@ impl Coalescer<'_> {
     /// Hands the globals of a chart down to one of its subcharts.
     fn globals(&mut self, subchart: &Rc<Map>, parent: &Rc<Map>, prefix: &str) {
         let own = match subchart.get("global") {
-            None => Rc::new(Map::default()),
+            None => Rc::new(Map::new(MapType::Any, BTreeMap::new())),
             Some(Value::Map(table)) => table,
             Some(_) => {
                 self.skipped_globals("destination");

@@ -1,5 +1,7 @@
 //! Values as JSON text in Go's spelling: keys sorted, `<`, `>` and `&` escaped, floats as Go's encoder writes them.
 
+use std::fmt::Write;
+
 use portolan_gotmpl::Value;
 
 /// The JSON text of plain data.
@@ -67,7 +69,8 @@ pub(crate) fn string(out: &mut String, text: &str) {
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
             '<' | '>' | '&' | '\u{0}'..='\u{1f}' | '\u{2028}' | '\u{2029}' => {
-                out.push_str(&format!("\\u{:04x}", letter as u32));
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\u{:04x}", letter as u32);
             }
             other => out.push(other),
         }

@@ -58,15 +58,8 @@ impl Schema {
     /// One line for each message; none where the value fits.
     fn messages(&self, value: &Value) -> Option<String> {
         let findings = self.check(value);
-        if findings.is_empty() {
-            return None;
-        }
-        Some(
-            findings
-                .iter()
-                .map(|finding| format!("- {finding}\n"))
-                .collect(),
-        )
+        let lines: Vec<_> = findings.iter().map(|found| format!("- {found}")).collect();
+        (!lines.is_empty()).then(|| lines.join("\n") + "\n")
     }
 }
 

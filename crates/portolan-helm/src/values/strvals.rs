@@ -429,7 +429,10 @@ mod tests {
 
     #[test]
     fn values_get_types() {
-        check("a=1,b=true,c=null,d=text", r#"{a:1,b:true,c:null,d:"text"}"#);
+        check(
+            "a=1,b=true,c=null,d=text",
+            r#"{a:1,b:true,c:null,d:"text"}"#,
+        );
         check("a=0,b=00123,c=1.5,d=-3", r#"{a:0,b:"00123",c:"1.5",d:-3}"#);
         check("a=", r#"{a:""}"#);
         check("a=,b=x", r#"{a:"",b:"x"}"#);
@@ -439,12 +442,7 @@ mod tests {
     fn names_nest_and_escape() {
         check("a.b.c=1", "{a:{b:{c:1}}}");
         check(r"a\.b=1,c=x\,y", r#"{a.b:1,c:"x,y"}"#);
-        check_kind(
-            "a: {b: 1}",
-            "a.c=2",
-            SetKind::Typed,
-            "{a:{b:1f,c:2}}",
-        );
+        check_kind("a: {b: 1}", "a.c=2", SetKind::Typed, "{a:{b:1f,c:2}}");
     }
 
     #[test]
@@ -480,10 +478,16 @@ mod tests {
     #[test]
     fn errors_are_helms() {
         assert_eq!(refused("a"), "key \"a\" has no value");
-        assert_eq!(refused("a,b=1"), "key \"a\" has no value (cannot end with ,)");
+        assert_eq!(
+            refused("a,b=1"),
+            "key \"a\" has no value (cannot end with ,)"
+        );
         assert_eq!(refused("a[-1]=x"), "negative -1 index not allowed");
         assert_eq!(refused("a={x"), "list must terminate with '}'");
-        assert_eq!(refused("a[x]=1"), "error parsing index: strconv.Atoi: parsing \"x\": invalid syntax");
+        assert_eq!(
+            refused("a[x]=1"),
+            "error parsing index: strconv.Atoi: parsing \"x\": invalid syntax"
+        );
         assert_eq!(
             refused("a=1,a.b=2"),
             "unable to parse key: interface conversion: interface {} is int64, not map[string]interface {}"

@@ -26,7 +26,7 @@ pub enum Tree {
     /// A text.
     Text(Text),
     /// A list.
-    List(Arc<Vec<Tree>>),
+    List(Arc<Vec<Self>>),
     /// A table.
     Table(Arc<Table>),
 }

@@ -56,7 +56,7 @@ impl Outcome {
 
 /// The way to a value: a chain of stack frames, written out only for a finding.
 struct Path<'p> {
-    above: Option<&'p Path<'p>>,
+    above: Option<&'p Self>,
     name: &'p str,
     depth: usize,
 }
@@ -260,7 +260,10 @@ impl Schema {
         let (branch, message) = if self.apply(condition, value, path, depth).fits() {
             (node.then, "Must validate \"then\" as \"if\" was valid")
         } else {
-            (node.otherwise, "Must validate \"else\" as \"if\" was not valid")
+            (
+                node.otherwise,
+                "Must validate \"else\" as \"if\" was not valid",
+            )
         };
         if let Some(branch) = branch {
             let found = self.apply(branch, value, path, depth);

@@ -157,7 +157,11 @@ impl Compiler<'_> {
     }
 
     fn node(&mut self, fields: &JsonMap<String, Json>, depth: usize) -> Result<Node, String> {
-        for (key, wanted) in [("title", "string"), ("description", "string"), ("$ref", "string")] {
+        for (key, wanted) in [
+            ("title", "string"),
+            ("description", "string"),
+            ("$ref", "string"),
+        ] {
             if fields.get(key).is_some_and(|value| !value.is_string()) {
                 return Err(invalid_type(wanted, key));
             }
@@ -243,9 +247,7 @@ impl Compiler<'_> {
     ) -> Result<Vec<Id>, String> {
         match fields.get(key) {
             None => Ok(Vec::new()),
-            Some(Json::Array(items)) => {
-                items.iter().map(|item| self.schema(item, depth)).collect()
-            }
+            Some(Json::Array(items)) => items.iter().map(|item| self.schema(item, depth)).collect(),
             Some(_) => Err(format!("{key} must be of an array")),
         }
     }
@@ -258,9 +260,7 @@ impl Compiler<'_> {
     ) -> Result<Option<Id>, String> {
         match fields.get(key) {
             None => Ok(None),
-            Some(value @ (Json::Object(_) | Json::Bool(_))) => {
-                self.schema(value, depth).map(Some)
-            }
+            Some(value @ (Json::Object(_) | Json::Bool(_))) => self.schema(value, depth).map(Some),
             Some(_) => Err(format!("{key} must be of an object")),
         }
     }
@@ -274,26 +274,30 @@ impl Compiler<'_> {
         match fields.get(key) {
             None => Ok(None),
             Some(Json::Bool(allowed)) => Ok(Some(Rest::Allowed(*allowed))),
-            Some(value @ Json::Object(_)) => {
-                Ok(Some(Rest::Schema(self.schema(value, depth)?)))
-            }
+            Some(value @ Json::Object(_)) => Ok(Some(Rest::Schema(self.schema(value, depth)?))),
             Some(_) => Err(invalid_type("boolean/valid schema", key)),
         }
     }
 
     /// `minimum` and its kin; draft 4 has booleans that make the bound exclusive.
-    fn bounds(
-        &self,
-        fields: &JsonMap<String, Json>,
-        node: &mut Node,
-    ) -> Result<(), String> {
+    fn bounds(&self, fields: &JsonMap<String, Json>, node: &mut Node) -> Result<(), String> {
         if node.multiple_of.is_some_and(|number| number <= 0.0) {
             return Err("multipleOf must be strictly greater than 0".to_owned());
         }
         node.minimum = number(fields, "minimum")?;
         node.maximum = number(fields, "maximum")?;
-        self.exclusive(fields, "exclusiveMinimum", &mut node.minimum, &mut node.exclusive_minimum)?;
-        self.exclusive(fields, "exclusiveMaximum", &mut node.maximum, &mut node.exclusive_maximum)
+        self.exclusive(
+            fields,
+            "exclusiveMinimum",
+            &mut node.minimum,
+            &mut node.exclusive_minimum,
+        )?;
+        self.exclusive(
+            fields,
+            "exclusiveMaximum",
+            &mut node.maximum,
+            &mut node.exclusive_maximum,
+        )
     }
 
     fn exclusive(

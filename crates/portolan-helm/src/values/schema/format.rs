@@ -43,7 +43,9 @@ fn date(text: &str) -> bool {
     };
     let days = match month {
         4 | 6 | 9 | 11 => 30,
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
+            29
+        }
         2 => 28,
         1..=12 => 31,
         _ => return false,
@@ -52,12 +54,12 @@ fn date(text: &str) -> bool {
 }
 
 fn time(text: &str) -> bool {
-    let clock = text.strip_suffix('Z').unwrap_or_else(|| {
-        match text.rfind(['+', '-']) {
+    let clock = text
+        .strip_suffix('Z')
+        .unwrap_or_else(|| match text.rfind(['+', '-']) {
             Some(at) if offset(&text[at + 1..]) => &text[..at],
             _ => text,
-        }
-    });
+        });
     let parts: Vec<_> = clock.split(':').collect();
     let [hours, minutes, seconds] = parts.as_slice() else {
         return false;
@@ -89,7 +91,9 @@ fn date_time(text: &str) -> bool {
 fn hostname(text: &str) -> bool {
     let label = |label: &str| {
         (1..=63).contains(&label.len())
-            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-')
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
@@ -101,7 +105,8 @@ fn email(text: &str) -> bool {
         (Some(at), Some(_)) => &text[at + 1..text.len() - 1],
         _ => text,
     };
-    let legal = |c: char| c.is_alphanumeric() || "!#$%&'*+-/=?^_`{|}~.".contains(c) || !c.is_ascii();
+    let legal =
+        |c: char| c.is_alphanumeric() || "!#$%&'*+-/=?^_`{|}~.".contains(c) || !c.is_ascii();
     match address.rsplit_once('@') {
         Some((local, domain)) => {
             let dots = |part: &str| part.split('.').all(|piece| !piece.is_empty());

@@ -15,7 +15,12 @@ use crate::error::CommandError;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ChartOptions {
     /// Read values from a file, or from standard input with `-` (repeatable, later files win)
-    #[arg(short = 'f', long = "values", value_name = "FILE", value_delimiter = ',')]
+    #[arg(
+        short = 'f',
+        long = "values",
+        value_name = "FILE",
+        value_delimiter = ','
+    )]
     values: Vec<String>,
 
     /// Set values: `a.b=1,c[0]=x,d={y,z}` (repeatable)
@@ -43,7 +48,12 @@ pub(crate) struct ChartOptions {
     kube_version: Option<String>,
 
     /// Say that the cluster serves these API versions as well
-    #[arg(short, long, value_name = "GROUP/VERSION[/KIND]", value_delimiter = ',')]
+    #[arg(
+        short,
+        long,
+        value_name = "GROUP/VERSION[/KIND]",
+        value_delimiter = ','
+    )]
     api_versions: Vec<String>,
 
     /// Leave `values.schema.json` alone

@@ -29,7 +29,7 @@ pub(crate) struct TemplateArgs {
     options: ChartOptions,
 
     /// The namespace of the release
-    #[arg(short, long, env = "HELM_NAMESPACE", default_value = "default")]
+    #[arg(short, long, default_value = "default")]
     namespace: String,
 
     /// Print the files of `crds/` as well
@@ -93,8 +93,10 @@ enum HelmVersion {
 
 pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult {
     if args.validate {
-        return Err(CommandError::usage("--validate needs a cluster, and this command talks to none")
-            .hint("leave it out, or pass --validate=false"));
+        return Err(CommandError::usage(
+            "--validate needs a cluster, and this command talks to none",
+        )
+        .hint("leave it out, or pass --validate=false"));
     }
     let (name, path) = args.name_and_chart()?;
     let chart = load_chart(&path)?;
@@ -121,7 +123,9 @@ pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult 
     match &args.output_dir {
         Some(directory) => args.write(directory, &input.release.name, &rendered, printer)?,
         None => {
-            let text = rendered.to_text(&args.output()).map_err(CommandError::user)?;
+            let text = rendered
+                .to_text(&args.output())
+                .map_err(CommandError::user)?;
             printer.data(text)?;
         }
     }
@@ -143,8 +147,9 @@ impl TemplateArgs {
             }
             [chart] => {
                 let name = match &self.name_template {
-                    Some(template) => portolan_helm::name_from_template(template)
-                        .map_err(CommandError::user)?,
+                    Some(template) => {
+                        portolan_helm::name_from_template(template).map_err(CommandError::user)?
+                    }
                     None if self.generate_name => generated_name(chart),
                     None => "release-name".to_owned(),
                 };
@@ -184,13 +189,25 @@ impl TemplateArgs {
             }
         }
         for manifest in &rendered.manifests {
-            write_document(&below, &manifest.source, &manifest.text, &mut written, printer)?;
+            write_document(
+                &below,
+                &manifest.source,
+                &manifest.text,
+                &mut written,
+                printer,
+            )?;
         }
         if !self.no_hooks {
             let hooks = rendered.hooks.iter();
             for hook in hooks.filter(|hook| !(self.skip_tests && hook.is_test())) {
                 let manifest = &hook.manifest;
-                write_document(&below, &manifest.source, &manifest.text, &mut written, printer)?;
+                write_document(
+                    &below,
+                    &manifest.source,
+                    &manifest.text,
+                    &mut written,
+                    printer,
+                )?;
             }
         }
         Ok(())
