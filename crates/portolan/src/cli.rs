@@ -2,10 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-    completions::CompletionsArgs, helm::HelmArgs, man::ManArgs, version::VersionArgs,
-    completions::CompletionsArgs, man::ManArgs, version::VersionArgs, yaml::YamlArgs,
 use crate::commands::{
-use crate::commands::{completions::CompletionsArgs, helm::HelmArgs, man::ManArgs, version::VersionArgs};
+    completions::CompletionsArgs, helm::HelmArgs, man::ManArgs, version::VersionArgs,
+    yaml::YamlArgs,
 };
 use crate::printer::OutputOptions;
 
