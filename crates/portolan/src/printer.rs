@@ -52,6 +52,7 @@ pub(crate) struct Printer {
 }
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
 
 impl Printer {
@@ -86,6 +87,13 @@ impl Printer {
     /// Writes data to stdout as it is.
     pub(crate) fn data(&self, bytes: impl AsRef<[u8]>) -> Result<(), CommandError> {
         Ok(self.stdout.lock().write_all(bytes.as_ref())?)
+    }
+
+    /// Says that something is odd, though the work goes on.
+    pub(crate) fn warning(&self, message: &str) {
+        if !self.options.quiet {
+            self.say(&format!("{}: {message}", self.paint(WARNING, "warning")));
+        }
     }
 
     /// Draws a message about a place in a file.
