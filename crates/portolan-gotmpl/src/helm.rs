@@ -33,7 +33,7 @@ pub fn builtin_functions() -> FunctionTable {
 /// Every function a Helm chart may call.
 pub fn helm_functions() -> FunctionTable {
     builtin_functions()
-        .with(&functions::all())
+        .with(functions::all())
         .without(&["env", "expandenv"])
         .with(ENGINE)
 }

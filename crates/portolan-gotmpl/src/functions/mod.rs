@@ -1,8 +1,52 @@
 //! The functions of sprig and Helm, by family, and the one table that names them all.
 
+#![expect(
+    clippy::unnecessary_wraps,
+    reason = "every function body has the type `NativeFn`, also where it cannot fail"
+)]
+
+mod table;
+
+mod case;
+mod strings;
+mod wrap;
+
+mod decimal;
+mod math;
+
+mod defaults;
+mod dicts;
+mod equal;
+mod lists;
+mod merge;
+mod reflection;
+
+mod network;
+mod path;
+mod regex;
+mod semver;
+mod url;
+
+mod dates;
+mod time;
+
+mod digest;
+mod encoding;
+mod json;
+mod random;
+mod toml;
+mod yaml;
+
+mod convert;
+mod letters;
+mod size;
+mod strconv;
+
 use std::collections::HashMap;
 
 use crate::function::Function;
+
+pub use yaml::value_of;
 
 /// Functions by name; later tables override earlier ones, as Helm's override sprig's and sprig's override Go's.
 #[derive(Clone, Default)]
@@ -35,6 +79,6 @@ impl FunctionTable {
 }
 
 /// Every sprig function, and Helm's that need no templates (`toYaml`, `fromJson`, …).
-pub fn all() -> Vec<Function> {
-    Vec::new()
+pub fn all() -> &'static [Function] {
+    table::ALL
 }

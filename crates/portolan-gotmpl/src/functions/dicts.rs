@@ -1,0 +1,161 @@
+//! Maps: making, reading, changing and copying them.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use portolan_yaml::Text;
+
+use crate::function::{Args, Ctx, FuncError};
+use crate::functions::convert::string_of;
+use crate::value::{MAX_DEPTH, Map, MapType, Value};
+
+type Answer = Result<Value, FuncError>;
+
+pub(super) fn dict(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let entry = |pair: &[Value]| {
+        let key = pair.first().map(string_of).unwrap_or_default();
+        let value = pair.get(1).cloned().unwrap_or_else(|| "".into());
+        (Text::from(key), value)
+    };
+    Ok(Value::map(args.all().chunks(2).map(entry).collect()))
+}
+
+pub(super) fn get(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let found = args.map(0).and_then(|map| map.get(&args.str(1)));
+    Ok(found.unwrap_or_else(|| "".into()))
+}
+
+pub(super) fn set(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let Some(map) = args.map(0) else {
+        return Err(FuncError::new("assignment to entry in nil map"));
+    };
+    map.insert(args.str(1).into_owned(), args.get(2).clone());
+    Ok(Value::Map(Rc::clone(map)))
+}
+
+pub(super) fn unset(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    if let Some(map) = args.map(0) {
+        map.borrow_mut().remove(args.str(1).as_ref());
+    }
+    Ok(args.get(0).clone())
+}
+
+pub(super) fn has_key(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let found = args
+        .map(0)
+        .is_some_and(|map| map.get(&args.str(1)).is_some());
+    Ok(found.into())
+}
+
+pub(super) fn pluck(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let key = args.str(0);
+    let found = args
+        .rest(1)
+        .iter()
+        .filter_map(|map| map.as_map()?.get(&key));
+    Ok(Value::list(found.collect()))
+}
+
+/// The keys in order; Go's order changes from run to run.
+pub(super) fn keys(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let maps = args.all().iter().filter_map(Value::as_map);
+    let keys = maps.flat_map(|map| map.snapshot().into_iter().map(|(key, _)| key));
+    Ok(Value::strings(keys))
+}
+
+/// The values in the order of their keys.
+pub(super) fn values(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    Ok(Value::list(entries(args.map(0)).into_values().collect()))
+}
+
+fn entries(map: Option<&Rc<Map>>) -> BTreeMap<Text, Value> {
+    map.map(|map| map.borrow().clone()).unwrap_or_default()
+}
+
+pub(super) fn pick(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let map = entries(args.map(0));
+    let picked = args.rest(1).iter().filter_map(Value::as_str);
+    let picked = picked.filter_map(|key| map.get_key_value(key));
+    Ok(Value::map(
+        picked
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
+    ))
+}
+
+pub(super) fn omit(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let mut map = entries(args.map(0));
+    for key in args.rest(1).iter().filter_map(Value::as_str) {
+        map.remove(key);
+    }
+    Ok(Value::map(map))
+}
+
+/// `dig "a" "b" default map`: what stands at the end of a path, or the default. Every step must be a plain map.
+pub(super) fn dig(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let [keys @ .., default, map] = args.all() else {
+        return Err(FuncError::new("dig needs at least three arguments"));
+    };
+    if keys.is_empty() {
+        return Err(FuncError::new("dig needs at least three arguments"));
+    }
+    let plain_map = |value: &Value| match value {
+        Value::Map(map) if map.map_type() == MapType::Any => Ok(Rc::clone(map)),
+        _ => Err(conversion(value, "map[string]interface {}")),
+    };
+    let mut map = plain_map(map)?;
+    for key in keys {
+        if !matches!(key, Value::Str(_) | Value::RawStr(_)) {
+            return Err(conversion(key, "string"));
+        }
+    }
+    for (index, key) in keys.iter().enumerate() {
+        let Some(step) = map.get(key.as_str().unwrap_or_default()) else {
+            return Ok(default.clone());
+        };
+        if index + 1 == keys.len() {
+            return Ok(step);
+        }
+        map = plain_map(&step)?;
+    }
+    Ok(default.clone())
+}
+
+/// Go's words for a failed type assertion.
+fn conversion(value: &Value, wanted: &str) -> FuncError {
+    let found = match value {
+        Value::Nil => "nil".into(),
+        _ => value.type_name(),
+    };
+    let message = format!("interface conversion: interface {{}} is {found}, not {wanted}");
+    FuncError::new(message)
+}
+
+pub(super) fn deep_copy(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    if args.get(0).is_nil() {
+        let message = "reflect: call of reflect.Value.Type on zero Value";
+        return Err(FuncError::new(message));
+    }
+    copy(args.get(0), 0)
+}
+
+/// The same data in lists and maps of its own.
+fn copy(value: &Value, depth: usize) -> Answer {
+    if depth > MAX_DEPTH {
+        return Err(FuncError::new(format!(
+            "value nests more than {MAX_DEPTH} deep"
+        )));
+    }
+    Ok(match value {
+        Value::List(list) => {
+            let items = list.iter().map(|item| copy(item, depth + 1));
+            Value::typed_list(list.element(), items.collect::<Result<_, _>>()?)
+        }
+        Value::Map(map) => {
+            let copy = |(key, value)| Ok((key, copy(&value, depth + 1)?));
+            let entries = map.snapshot().into_iter().map(copy);
+            Value::typed_map(map.map_type(), entries.collect::<Result<_, FuncError>>()?)
+        }
+        _ => value.clone(),
+    })
+}

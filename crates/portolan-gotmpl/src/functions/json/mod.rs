@@ -1,0 +1,101 @@
+//! JSON as Go's `encoding/json` writes and reads it.
+
+mod decode;
+mod encode;
+
+use crate::function::{Args, Ctx, FuncError};
+use crate::value::Value;
+
+pub(super) use decode::Kind;
+use decode::decode;
+pub(super) use encode::text_of;
+use encode::{Layout, encode};
+
+type Answer = Result<Value, FuncError>;
+
+/// JSON on one line; none of what cannot be written, such as NaN.
+pub(super) fn to_json(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    Ok(encode(args.get(0), Layout::Compact)
+        .unwrap_or_default()
+        .into())
+}
+
+pub(super) fn must_to_json(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    Ok(encode(args.get(0), Layout::Compact)
+        .map_err(FuncError::new)?
+        .into())
+}
+
+pub(super) fn to_pretty_json(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    Ok(encode(args.get(0), Layout::Pretty)
+        .unwrap_or_default()
+        .into())
+}
+
+pub(super) fn must_to_pretty_json(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    Ok(encode(args.get(0), Layout::Pretty)
+        .map_err(FuncError::new)?
+        .into())
+}
+
+/// JSON without escapes for HTML.
+pub(super) fn to_raw_json(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    Ok(encode(args.get(0), Layout::Raw)
+        .map_err(FuncError::new)?
+        .into())
+}
+
+pub(super) fn must_from_json(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let decoded = decode(args.bytes(0)).map_err(FuncError::new)?;
+    match decoded.problem {
+        Some(problem) => Err(FuncError::new(problem)),
+        None => Ok(decoded.value),
+    }
+}
+
+/// A map from JSON; an error stands in it under `Error`.
+pub(super) fn from_json(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let decoded = match decode(args.bytes(0)) {
+        Ok(decoded) => decoded,
+        Err(error) => return Ok(error_map(&error)),
+    };
+    let problem = decoded.problem.or_else(|| match decoded.value {
+        Value::Map(_) | Value::Nil => None,
+        _ => Some(Kind::of(&decoded.value).mismatch("map[string]interface {}")),
+    });
+    match (decoded.value, problem) {
+        (Value::Map(map), Some(problem)) => {
+            map.insert("Error", problem.into());
+            Ok(Value::Map(map))
+        }
+        (_, Some(problem)) => Ok(error_map(&problem)),
+        (Value::Nil, None) => Ok(Value::map(std::collections::BTreeMap::new())),
+        (value, None) => Ok(value),
+    }
+}
+
+/// A list from JSON; an error is its only item.
+pub(super) fn from_json_array(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let list = |item: String| Ok(Value::list(vec![item.into()]));
+    let decoded = match decode(args.bytes(0)) {
+        Ok(decoded) => decoded,
+        Err(error) => return list(error),
+    };
+    match (decoded.value, decoded.problem) {
+        (_, Some(problem)) => list(problem),
+        (value @ Value::List(_), None) => Ok(value),
+        (Value::Nil, None) => Ok(Value::list(Vec::new())),
+        (value, None) => list(Kind::of(&value).mismatch("[]interface {}")),
+    }
+}
+
+/// A map with nothing but an error.
+pub(super) fn error_map(error: &str) -> Value {
+    Value::map([("Error".into(), error.into())].into_iter().collect())
+}
+
+/// A value from JSON, for other formats that go through it.
+pub(super) fn read(text: &[u8]) -> Result<Value, String> {
+    let decoded = decode(text)?;
+    decoded.problem.map_or(Ok(decoded.value), Err)
+}

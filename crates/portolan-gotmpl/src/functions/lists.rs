@@ -1,0 +1,183 @@
+//! Lists. All of these make new lists; a nil list is a nil pointer in Go, and fails like one.
+
+use std::borrow::Cow;
+
+use crate::function::{Args, Ctx, FuncError};
+use crate::functions::convert::{int_of, int_of_float, string_of, strings_of};
+use crate::functions::defaults::is_empty;
+use crate::functions::equal::deep_equal;
+use crate::functions::size::check_size;
+use crate::value::{ElementType, UintKind, Value};
+
+type Answer = Result<Value, FuncError>;
+
+/// The items of a slice of any type; for anything else the error, which names the act and the kind.
+pub(super) fn items<'v>(value: &'v Value, act: &str) -> Result<Cow<'v, [Value]>, FuncError> {
+    match value {
+        Value::Nil => Err(nil_pointer()),
+        Value::List(list) => Ok(Cow::Borrowed(list)),
+        Value::Bytes(bytes) => {
+            let byte = |byte: &u8| Value::Uint(UintKind::Uint8, u64::from(*byte));
+            Ok(Cow::Owned(bytes.iter().map(byte).collect()))
+        }
+        Value::Object(object) => match object.data() {
+            Some(Value::List(list)) => Ok(Cow::Owned(list.to_vec())),
+            _ => Err(wrong_kind(value, act)),
+        },
+        _ => Err(wrong_kind(value, act)),
+    }
+}
+
+fn nil_pointer() -> FuncError {
+    FuncError::new("runtime error: invalid memory address or nil pointer dereference")
+}
+
+fn wrong_kind(value: &Value, act: &str) -> FuncError {
+    FuncError::new(format!("{act} {}", value.kind().name()))
+}
+
+pub(super) fn list(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    Ok(Value::list(args.all().to_vec()))
+}
+
+// === Ends ===
+
+pub(super) fn first(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(args.get(0), "Cannot find first on type")?;
+    Ok(items.first().cloned().unwrap_or_default())
+}
+
+pub(super) fn last(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(args.get(0), "Cannot find last on type")?;
+    Ok(items.last().cloned().unwrap_or_default())
+}
+
+pub(super) fn rest(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(args.get(0), "Cannot find rest on type")?;
+    Ok(Value::list(items.get(1..).unwrap_or_default().to_vec()))
+}
+
+pub(super) fn initial(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(args.get(0), "Cannot find initial on type")?;
+    let kept = items.len().saturating_sub(1);
+    Ok(Value::list(items[..kept].to_vec()))
+}
+
+pub(super) fn append(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(args.get(0), "Cannot push on type")?;
+    check_size(ctx, items.len() + 1)?;
+    Ok(Value::list([&items[..], &[args.get(1).clone()]].concat()))
+}
+
+pub(super) fn prepend(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(args.get(0), "Cannot prepend on type")?;
+    check_size(ctx, items.len() + 1)?;
+    Ok(Value::list([&[args.get(1).clone()], &items[..]].concat()))
+}
+
+pub(super) fn concat(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let mut joined = Vec::new();
+    for list in args.all() {
+        let items = items(list, "Cannot concat type").map_err(|error| match list {
+            Value::Nil => error,
+            _ => FuncError::new(format!("{error} as list")),
+        })?;
+        check_size(ctx, joined.len() + items.len())?;
+        joined.extend_from_slice(&items);
+    }
+    Ok(Value::list(joined))
+}
+
+/// A part of a list, of the list's own type.
+pub(super) fn slice(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let list = args.get(0);
+    let items = items(list, "list should be type of slice or array but")?;
+    if items.is_empty() {
+        return Ok(Value::Nil);
+    }
+    let start = args.rest(1).first().map_or(0, int_of);
+    let end = args.rest(2).first().map_or(items.len() as i64, int_of);
+    let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+    let part = range.and_then(|(start, end)| items.get(start..end));
+    let part =
+        part.ok_or_else(|| FuncError::new("reflect.Value.Slice: slice index out of bounds"))?;
+    Ok(match list {
+        Value::Bytes(bytes) => Value::bytes(&bytes[start as usize..end as usize]),
+        Value::List(list) => Value::typed_list(list.element(), part.to_vec()),
+        _ => Value::list(part.to_vec()),
+    })
+}
+
+/// A list of lists of some length; the original computes their number with floats.
+pub(super) fn chunk(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let size = args.int(0);
+    let items = items(args.get(1), "Cannot chunk type")?;
+    let count = int_of_float(((items.len() as f64 - 1.0) / size as f64).floor() + 1.0);
+    if count < 0 {
+        return Err(FuncError::new("runtime error: makeslice: len out of range"));
+    }
+    check_size(ctx, count as usize)?;
+    let length = usize::try_from(size).unwrap_or(items.len()).max(1);
+    let chunks = items
+        .chunks(length)
+        .map(|chunk| Value::list(chunk.to_vec()));
+    Ok(Value::typed_list(ElementType::AnyList, chunks.collect()))
+}
+
+// === Order ===
+
+pub(super) fn reverse(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(args.get(0), "Cannot find reverse on type")?;
+    Ok(Value::list(items.iter().rev().cloned().collect()))
+}
+
+pub(super) fn sort_alpha(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let mut texts = match items(args.get(0), "") {
+        Ok(_) => strings_of(args.get(0)),
+        Err(_) => vec![string_of(args.get(0))],
+    };
+    texts.sort_unstable();
+    Ok(Value::strings(texts))
+}
+
+// === Membership ===
+
+pub(super) fn compact(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(args.get(0), "Cannot compact on type")?;
+    Ok(Value::list(
+        items
+            .iter()
+            .filter(|item| !is_empty(item))
+            .cloned()
+            .collect(),
+    ))
+}
+
+pub(super) fn uniq(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(args.get(0), "Cannot find uniq on type")?;
+    let mut unique: Vec<Value> = Vec::new();
+    for item in items.iter() {
+        if !holds(&unique, item) {
+            unique.push(item.clone());
+        }
+    }
+    Ok(Value::list(unique))
+}
+
+pub(super) fn without(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(args.get(0), "Cannot find without on type")?;
+    let kept = items.iter().filter(|item| !holds(args.rest(1), item));
+    Ok(Value::list(kept.cloned().collect()))
+}
+
+pub(super) fn has(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    if args.get(1).is_nil() {
+        return Ok(false.into());
+    }
+    let items = items(args.get(1), "Cannot find has on type")?;
+    Ok(holds(&items, args.get(0)).into())
+}
+
+fn holds(items: &[Value], wanted: &Value) -> bool {
+    items.iter().any(|item| deep_equal(item, wanted))
+}

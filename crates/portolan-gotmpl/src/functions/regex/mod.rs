@@ -1,0 +1,199 @@
+//! Regular expressions: Go's syntax checked and translated ([`syntax`]), matched by the `regex` crate.
+//!
+//! Both engines find the same matches (leftmost, first alternative), in linear time.
+
+mod syntax;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use regex::bytes::{NoExpand, Regex, RegexBuilder};
+
+use crate::fmt::quote;
+use crate::function::{Args, Ctx, FuncError};
+use crate::functions::size::check_size;
+use crate::value::{ElementType, Value};
+
+type Answer = Result<Value, FuncError>;
+
+/// How many compiled expressions a thread keeps; charts use a few, in loops.
+const CACHE_SIZE: usize = 64;
+
+thread_local! {
+    static CACHE: RefCell<HashMap<String, Rc<Regex>>> = RefCell::default();
+}
+
+/// Compiles an expression; the error is Go's.
+fn compile(ctx: &Ctx<'_>, pattern: &str) -> Result<Rc<Regex>, FuncError> {
+    if let Some(found) = CACHE.with_borrow(|cache| cache.get(pattern).cloned()) {
+        return Ok(found);
+    }
+    let fail = |reason: &str| FuncError::new(format!("error parsing regexp: {reason}"));
+    let translated = syntax::translate(pattern).map_err(|error| fail(&error.to_string()))?;
+    let regex = RegexBuilder::new(&translated)
+        .size_limit(ctx.limits.regex_bytes)
+        .dfa_size_limit(ctx.limits.regex_bytes)
+        .build()
+        .map_err(|_| fail(&format!("expression too large: `{pattern}`")))?;
+    let regex = Rc::new(regex);
+    CACHE.with_borrow_mut(|cache| {
+        if cache.len() >= CACHE_SIZE {
+            cache.clear();
+        }
+        cache.insert(pattern.to_owned(), Rc::clone(&regex));
+    });
+    Ok(regex)
+}
+
+/// Compiles an expression as `regexp.MustCompile` does, whose panic names it.
+fn must_compile(ctx: &Ctx<'_>, pattern: &str) -> Result<Rc<Regex>, FuncError> {
+    compile(ctx, pattern).map_err(|error| {
+        let raw = !pattern.contains(['`', '\u{7f}', '\u{feff}'])
+            && pattern.chars().all(|c| c >= ' ' || c == '\t');
+        let shown = if raw {
+            format!("`{pattern}`")
+        } else {
+            quote(pattern.as_bytes(), false)
+        };
+        FuncError::new(format!("regexp: Compile({shown}): {error}"))
+    })
+}
+
+type Compile = fn(&Ctx<'_>, &str) -> Result<Rc<Regex>, FuncError>;
+
+pub(super) fn regex_match(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let regex = compile(ctx, &args.str(0));
+    Ok(regex
+        .is_ok_and(|regex| regex.is_match(args.bytes(1)))
+        .into())
+}
+
+pub(super) fn must_regex_match(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    Ok(compile(ctx, &args.str(0))?.is_match(args.bytes(1)).into())
+}
+
+pub(super) fn regex_find(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    find(ctx, args, must_compile)
+}
+
+pub(super) fn must_regex_find(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    find(ctx, args, compile)
+}
+
+fn find(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile) -> Answer {
+    let regex = compile(ctx, &args.str(0))?;
+    let found = regex.find(args.bytes(1)).map(|found| found.as_bytes());
+    Ok(Value::str_from_bytes(found.unwrap_or_default()))
+}
+
+pub(super) fn regex_find_all(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    find_all(ctx, args, must_compile)
+}
+
+pub(super) fn must_regex_find_all(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    find_all(ctx, args, compile)
+}
+
+fn find_all(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile) -> Answer {
+    let regex = compile(ctx, &args.str(0))?;
+    let limit = usize::try_from(args.int(2)).unwrap_or(usize::MAX);
+    let found = regex.find_iter(args.bytes(1)).take(limit);
+    Ok(strings(found.map(|found| found.as_bytes())))
+}
+
+/// A `[]string`.
+fn strings<'t>(parts: impl Iterator<Item = &'t [u8]>) -> Value {
+    Value::typed_list(ElementType::Str, parts.map(Value::str_from_bytes).collect())
+}
+
+pub(super) fn regex_split(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    split(ctx, args, must_compile)
+}
+
+pub(super) fn must_regex_split(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    split(ctx, args, compile)
+}
+
+/// What stands between matches, in at most so many parts. A match at the very start that is empty separates nothing.
+fn split(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile) -> Answer {
+    let regex = compile(ctx, &args.str(0))?;
+    let (text, limit) = (args.bytes(1), args.int(2));
+    if limit == 0 {
+        return Ok(strings(std::iter::empty()));
+    }
+    if text.is_empty() && !args.bytes(0).is_empty() {
+        return Ok(strings(std::iter::once(text)));
+    }
+    let separators = usize::try_from(limit).map_or(usize::MAX, |limit| limit - 1);
+    let mut parts: Vec<&[u8]> = Vec::new();
+    let (mut begin, mut end) = (0, 0);
+    for found in regex.find_iter(text) {
+        if parts.len() == separators {
+            break;
+        }
+        end = found.start();
+        if found.end() != 0 {
+            parts.push(&text[begin..end]);
+        }
+        begin = found.end();
+    }
+    if end != text.len() {
+        parts.push(&text[begin..]);
+    }
+    Ok(strings(parts.into_iter()))
+}
+
+pub(super) fn regex_replace_all(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    replace(ctx, args, must_compile, Replacement::Template)
+}
+
+pub(super) fn must_regex_replace_all(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    replace(ctx, args, compile, Replacement::Template)
+}
+
+pub(super) fn regex_replace_all_literal(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    replace(ctx, args, must_compile, Replacement::Literal)
+}
+
+pub(super) fn must_regex_replace_all_literal(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    replace(ctx, args, compile, Replacement::Literal)
+}
+
+/// Whether `$1` in a replacement stands for a group.
+#[derive(Clone, Copy)]
+enum Replacement {
+    Template,
+    Literal,
+}
+
+fn replace(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile, kind: Replacement) -> Answer {
+    let regex = compile(ctx, &args.str(0))?;
+    let (text, replacement) = (args.bytes(1), args.bytes(2));
+    let groups = text
+        .len()
+        .saturating_mul(replacement.iter().filter(|byte| **byte == b'$').count());
+    let each = replacement.len().saturating_add(groups);
+    let matches = text.len() + 1;
+    if each.saturating_mul(matches) > ctx.limits.value_size {
+        // The bound is a rough one; the matches themselves decide.
+        let matches = regex.find_iter(text).count();
+        check_size(ctx, matches.saturating_mul(each).saturating_add(text.len()))?;
+    }
+    let replaced = match kind {
+        Replacement::Template => regex.replace_all(text, replacement),
+        Replacement::Literal => regex.replace_all(text, NoExpand(replacement)),
+    };
+    Ok(Value::str_from_bytes(&replaced))
+}
+
+pub(super) fn regex_quote_meta(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let mut quoted = Vec::with_capacity(args.bytes(0).len());
+    for byte in args.bytes(0) {
+        if br"\.+*?()|[]{}^$".contains(byte) {
+            quoted.push(b'\\');
+        }
+        quoted.push(*byte);
+    }
+    Ok(Value::str_from_bytes(&quoted))
+}

@@ -1,0 +1,121 @@
+//! Numbers from text as Go's `strconv` reads them.
+
+/// An integer in a base; base 0 takes it from the prefix (`0x`, `0o`, `0b`, `0`) and allows `_` between digits.
+pub(super) fn parse_int(text: &str, base: u32) -> Option<i64> {
+    let (negative, digits) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let (base, digits) = match base {
+        0 => prefixed(digits)?,
+        _ => (base, digits.to_owned()),
+    };
+    // Rust would take another sign here.
+    if !digits.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return None;
+    }
+    let magnitude = i128::from(u64::from_str_radix(&digits, base).ok()?);
+    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
+}
+
+/// The base that a prefix names, and the digits without underscores.
+fn prefixed(digits: &str) -> Option<(u32, String)> {
+    let prefix = digits.get(..2).map(str::to_ascii_lowercase);
+    let (base, rest) = match prefix.as_deref() {
+        Some("0x") => (16, &digits[2..]),
+        Some("0o") => (8, &digits[2..]),
+        Some("0b") => (2, &digits[2..]),
+        _ if digits.len() > 1 && digits.starts_with('0') => (8, &digits[1..]),
+        _ => (10, digits),
+    };
+    // An underscore must stand between digits; the base's prefix counts as one.
+    let prefix_counts = rest.len() < digits.len();
+    let misplaced =
+        rest.ends_with('_') || rest.contains("__") || (!prefix_counts && rest.starts_with('_'));
+    (!misplaced).then(|| (base, rest.replace('_', "")))
+}
+
+/// A float; hexadecimal ones need a `p` exponent, and what is too large is an error.
+pub(super) fn parse_float(text: &str) -> Option<f64> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if unsigned.starts_with("0x") || unsigned.starts_with("0X") {
+        let value = hexadecimal(&unsigned[2..])?;
+        return Some(if text.starts_with('-') { -value } else { value });
+    }
+    let value: f64 = text.parse().ok()?;
+    let named = unsigned.starts_with(|c: char| c.is_ascii_alphabetic());
+    (value.is_finite() || named).then_some(value)
+}
+
+fn hexadecimal(text: &str) -> Option<f64> {
+    let (mantissa, exponent) = text.split_once(['p', 'P'])?;
+    let mantissa = mantissa.replace('_', "");
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((&mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    if digits.is_empty() {
+        return None;
+    }
+    // Digits beyond the 64th bit only matter for rounding, where one bit stands for them.
+    let mut value = 0_u64;
+    let mut dropped = 0;
+    for digit in digits.chars() {
+        let digit = u64::from(digit.to_digit(16)?);
+        if value >> 60 == 0 {
+            value = value << 4 | digit;
+        } else {
+            value |= u64::from(digit != 0);
+            dropped += 4;
+        }
+    }
+    let exponent = exponent.parse::<i32>().ok()?.clamp(-100_000, 100_000);
+    let exponent = exponent + dropped - 4 * fraction.len().min(100_000) as i32;
+    let scaled = (value as f64) * 2_f64.powi(exponent);
+    scaled.is_finite().then_some(scaled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_follow_their_prefix_in_base_zero() {
+        let cases = [
+            ("010", 8),
+            ("0x10", 16),
+            ("1_000", 1000),
+            ("0b11", 3),
+            ("0o7", 7),
+            ("-0", 0),
+        ];
+        for (text, value) in cases {
+            assert_eq!(parse_int(text, 0), Some(value), "{text}");
+        }
+        for text in [
+            "",
+            "-",
+            "3.7",
+            "1e3",
+            " 5 ",
+            "1__0",
+            "_1",
+            "1_",
+            "08",
+            "++1",
+            "9223372036854775808",
+        ] {
+            assert_eq!(parse_int(text, 0), None, "{text}");
+        }
+        assert_eq!(parse_int("-9223372036854775808", 0), Some(i64::MIN));
+        assert_eq!(parse_int("010", 10), Some(10));
+    }
+
+    #[test]
+    fn floats_out_of_range_are_errors() {
+        assert_eq!(parse_float("1e400"), None);
+        assert_eq!(parse_float("0x1p4"), Some(16.0));
+        assert_eq!(parse_float("-0x.8p1"), Some(-1.0));
+        assert_eq!(parse_float("0x10"), None);
+        assert!(parse_float("nan").is_some_and(f64::is_nan));
+    }
+}

@@ -1,0 +1,174 @@
+//! YAML as Helm reads and writes it, through `portolan-yaml`.
+
+use std::collections::BTreeMap;
+
+use portolan_yaml::{Dialect, Emitter, Node, Tag, order, parse_one, to_json};
+
+use crate::function::{Args, Ctx, FuncError};
+use crate::functions::encoding::base64_encode;
+use crate::functions::json::{self, Kind, error_map};
+use crate::value::{MAX_DEPTH, Value};
+
+type Answer = Result<Value, FuncError>;
+
+/// YAML without its last line end; nothing of what cannot be written.
+pub(super) fn to_yaml(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let mut out = String::new();
+    let emitter = Emitter::v2(&mut out);
+    Ok(
+        finished(args.get(0), emitter, Style::ThroughJson)
+            .map_or(Value::str(""), |()| trimmed(out)),
+    )
+}
+
+/// YAML with indented lists and unfolded lines.
+pub(super) fn to_yaml_pretty(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let mut out = String::new();
+    let emitter = Emitter::v3_pretty(&mut out);
+    Ok(finished(args.get(0), emitter, Style::Direct).map_or(Value::str(""), |()| trimmed(out)))
+}
+
+fn trimmed(mut text: String) -> Value {
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    text.into()
+}
+
+/// Whether a value passes through JSON on its way, which turns bytes and times into text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    ThroughJson,
+    Direct,
+}
+
+/// Writes a whole document; nothing when it cannot be written.
+fn finished(value: &Value, mut emitter: Emitter<'_>, style: Style) -> Option<()> {
+    emit(&mut emitter, value, style, 0)?;
+    emitter.finish().ok()
+}
+
+fn emit(emitter: &mut Emitter<'_>, value: &Value, style: Style, depth: usize) -> Option<()> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    match value {
+        Value::Nil => emitter.null(),
+        Value::Bool(value) => emitter.bool(*value),
+        Value::Int(_, value) => emitter.int(*value),
+        Value::Uint(_, value) => emitter.uint(*value),
+        Value::Float(_, value) => emitter.float(*value),
+        Value::Complex(..) => return None,
+        Value::Str(text) => emitter.string(text),
+        Value::RawStr(bytes) => emitter.string(&String::from_utf8_lossy(bytes)),
+        Value::Bytes(bytes) if style == Style::ThroughJson => emitter.string(&base64_encode(bytes)),
+        Value::Bytes(bytes) => {
+            emitter.begin_list();
+            for byte in bytes.iter() {
+                emitter.uint(u64::from(*byte));
+            }
+            emitter.end();
+        }
+        Value::List(list) => {
+            emitter.begin_list();
+            for item in list.iter() {
+                emit(emitter, item, style, depth + 1)?;
+            }
+            emitter.end();
+        }
+        Value::Map(map) => {
+            let mut entries = map.snapshot();
+            match style {
+                Style::ThroughJson => order::sort_keys(&mut entries, |(key, _)| key),
+                Style::Direct => order::sort_keys_v3(&mut entries, |(key, _)| key),
+            }
+            emitter.begin_map();
+            for (key, value) in &entries {
+                emitter.key(key);
+                emit(emitter, value, style, depth + 1)?;
+            }
+            emitter.end();
+        }
+        Value::Object(object) => match json::text_of(value) {
+            Some(text) => emitter.string(&text),
+            None => emit(
+                emitter,
+                &object.data().unwrap_or_default(),
+                style,
+                depth + 1,
+            )?,
+        },
+    }
+    Some(())
+}
+
+/// A map from YAML; an error stands in it under `Error`.
+pub(super) fn from_yaml(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    Ok(match read(&args.str(0)) {
+        Ok(value @ Value::Map(_)) => value,
+        Ok(Value::Nil) => Value::map(BTreeMap::new()),
+        Ok(other) => error_map(&mismatch(&other, "map[string]interface {}")),
+        Err(error) => error_map(&error),
+    })
+}
+
+/// A list from YAML; an error is its only item.
+pub(super) fn from_yaml_array(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    Ok(match read(&args.str(0)) {
+        Ok(value @ Value::List(_)) => value,
+        Ok(Value::Nil) => Value::list(Vec::new()),
+        Ok(other) => Value::list(vec![mismatch(&other, "[]interface {}").into()]),
+        Err(error) => Value::list(vec![error.into()]),
+    })
+}
+
+fn mismatch(value: &Value, wanted: &str) -> String {
+    let problem = Kind::of(value).mismatch(wanted);
+    format!("error unmarshaling JSON: while decoding JSON: {problem}")
+}
+
+/// The first document of a text, in which every number is a float.
+fn read(text: &str) -> Result<Value, String> {
+    let fail = |message: String| format!("error converting YAML to JSON: {message}");
+    let node =
+        parse_one(text, Dialect::Helm).map_err(|errors| fail(errors.first().go_message()))?;
+    value_of(&node).map_err(fail)
+}
+
+/// A tree as Helm holds it: every number a float, every key a string.
+pub fn value_of(node: &Node) -> Result<Value, String> {
+    if let Some(value) = plain_value(node, 0) {
+        return Ok(value);
+    }
+    // Odd keys and tags are what JSON makes of them.
+    let text = to_json(node).map_err(|error| error.to_string())?;
+    json::read(text.as_bytes())
+}
+
+/// A tree of nothing but maps with string keys, lists, strings, numbers, booleans and nulls.
+fn plain_value(node: &Node, depth: usize) -> Option<Value> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    Some(match &node.value {
+        portolan_yaml::Value::Scalar(scalar) => match scalar.tag {
+            Tag::Null => Value::Nil,
+            Tag::Bool => Value::Bool(scalar.as_bool()?),
+            Tag::Str => Value::Str(scalar.text.clone()),
+            Tag::Int | Tag::Float => Value::float(node.as_f64().filter(|value| value.is_finite())?),
+            _ => return None,
+        },
+        portolan_yaml::Value::List(list) => {
+            let items = list.iter().map(|item| plain_value(item, depth + 1));
+            Value::list(items.collect::<Option<_>>()?)
+        }
+        portolan_yaml::Value::Map(map) => {
+            let entry = |entry: &portolan_yaml::Entry| {
+                let key = &entry.key.scalar;
+                let value = plain_value(&entry.value, depth + 1)?;
+                (key.tag == Tag::Str).then(|| (key.text.clone(), value))
+            };
+            Value::map(map.iter().map(entry).collect::<Option<_>>()?)
+        }
+    })
+}
