@@ -35,6 +35,7 @@ mod canonical;
 mod label;
 mod selector;
 
+mod definition;
 mod scope;
 mod served;
 mod version;
@@ -45,6 +46,7 @@ mod images;
 mod pod_template;
 
 pub use canonical::{Digest, canonical_json};
+pub use definition::{DefinedKind, defined_kinds};
 pub use gvk::{Gvk, GvkError};
 pub use id::{IdError, ObjectId, Short};
 pub use image::{ImageError, ImageRef};

@@ -273,10 +273,7 @@ fn as_map(node: &mut Node) -> &mut Map {
     if node.as_map().is_none() {
         node.value = Value::Map(Map::new());
     }
-    match &mut node.value {
-        Value::Map(map) => map,
-        _ => unreachable!("made a map above"),
-    }
+    node.as_map_mut().expect("made a map above")
 }
 
 fn map_at<'a>(map: &'a mut Map, key: &str) -> &'a mut Map {

@@ -33,6 +33,21 @@ impl Format {
             _ => Self::Binary,
         }
     }
+
+    /// The format of encrypted bytes by the look of their code, or `None` when they are not encrypted.
+    ///
+    /// This is how Flux finds encrypted files in a Secret's `data`; the name tells a JSON file from an envelope.
+    pub fn detect(name: &str, bytes: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(bytes);
+        if text.contains("sops_mac=ENC[") {
+            Some(Self::Dotenv)
+        } else if text.contains("\"mac\": \"ENC[") {
+            let json = Self::of_path(name) == Self::Json;
+            Some(if json { Self::Json } else { Self::Binary })
+        } else {
+            text.contains("mac: ENC[").then_some(Self::Yaml)
+        }
+    }
 }
 
 /// Decrypts a file.

@@ -217,3 +217,17 @@ fn a_file_printed_by_another_program_is_printed_anew() {
     let plain = decrypt_file(quoted.as_bytes(), Format::Yaml, &keys(), Mac::Check).expect("plain");
     assert_eq!(plain.reveal_text(), Some("a: one\n---\nb: two\n"));
 }
+
+#[test]
+fn encrypted_files_are_told_apart_by_their_look() {
+    for (name, format) in [
+        ("secret.yaml", Some(Format::Yaml)),
+        ("types.json", Some(Format::Json)),
+        ("vars.env", Some(Format::Dotenv)),
+        ("blob.bin", Some(Format::Binary)),
+        ("secret.plain.yaml", None),
+        ("blob.plain.bin", None),
+    ] {
+        assert_eq!(Format::detect(name, &fixture(name)), format, "{name}");
+    }
+}
