@@ -1,10 +1,10 @@
 //! Whole files: read in their format, decrypted, and written back as `sops decrypt` writes them.
 
-use portolan_yaml::{Dialect, Node};
+use portolan_yaml::{Dialect, Errors, Node};
 use sha2::{Digest, Sha512};
 
 use crate::cipher::SealedValue;
-use crate::document::{Mac, Opened, check_mac};
+use crate::document::{Mac, Opened, check_mac, is_sops};
 use crate::error::SopsError;
 use crate::keys::Keys;
 use crate::secret::Secret;
@@ -78,7 +78,7 @@ pub fn decrypt_file(
 }
 
 fn yaml(text: &str, keys: &Keys, mac: Mac) -> Result<Secret, SopsError> {
-    let documents = portolan_yaml::parse(text, Dialect::Kustomize).map_err(|errors| {
+    let documents = read_yaml(text).map_err(|errors| {
         let first = errors.first();
         wrong("YAML", first.at.line, &first.message)
     })?;
@@ -140,6 +140,16 @@ fn binary(text: &str, keys: &Keys, mac: Mac) -> Result<Secret, SopsError> {
         check_mac(&metadata, &cipher, Sha512::new_with_prefix(&*plain))?;
     }
     Ok(Secret::new(plain.to_vec()))
+}
+
+/// All documents. A file that is one `List` is read as its items, which lack the metadata of the file: it is then read
+/// as the one document it is.
+fn read_yaml(text: &str) -> Result<Vec<Node>, Errors> {
+    let documents = portolan_yaml::parse(text, Dialect::Kustomize)?;
+    if documents.first().is_some_and(is_sops) {
+        return Ok(documents);
+    }
+    Ok(vec![portolan_yaml::parse_one(text, Dialect::Kustomize)?])
 }
 
 fn read_json(text: &str) -> Result<Node, SopsError> {

@@ -69,6 +69,11 @@ fn several_documents_share_one_key_and_one_code() {
 }
 
 #[test]
+fn a_list_of_objects_is_one_document() {
+    check("list.yaml", "list.plain.yaml");
+}
+
+#[test]
 fn dotenv_and_binary_files_are_decrypted() {
     check("vars.env", "vars.plain.env");
     check("blob.bin", "blob.plain.bin");
