@@ -173,13 +173,7 @@ impl Crew {
 
     /// Remembers a voice that has something left to tell.
     pub(crate) fn sweep_later(&self, voice: &Arc<Voice>) {
-        let mut untold = self.untold.lock();
-        let same = |known: &Weak<Voice>| std::ptr::eq(known.as_ptr(), Arc::as_ptr(voice));
-        // A unit that says much at once is usually the last one remembered.
-        if !untold.last().is_some_and(same) {
-            untold.push(Arc::downgrade(voice));
-        }
-        drop(untold);
+        self.untold.lock().push(Arc::downgrade(voice));
         self.untold_news.notify_one();
     }
 

@@ -9,7 +9,9 @@
 //! [`Effects`]. Walks are loops, never recursion, so that depth is limited by memory only.
 
 mod cycle;
+mod ending;
 mod places;
+mod waiting;
 
 use std::collections::HashMap;
 use std::task::Waker;
@@ -17,11 +19,12 @@ use std::task::Waker;
 use tokio_util::sync::CancellationToken;
 
 use crate::life::{Life, Over, Queued};
-use crate::unit::{Class, Limits, Output, Unit};
-use crate::{Failure, Journal, Key, Outcome, WaitError};
+use crate::unit::{Class, Limits, Unit};
+use crate::{Journal, Key, Outcome, WaitError};
 
 use places::Places;
 pub(crate) use places::{Job, Place};
+pub(crate) use waiting::Asked;
 
 /// A unit's place in the graph.
 pub(crate) type UnitId = usize;
@@ -102,12 +105,6 @@ struct Waiter {
     ticket: u64,
     from: UnitId,
     waker: Waker,
-}
-
-/// What a question for an output came to.
-pub(crate) enum Asked {
-    Settled(Result<Output, WaitError>),
-    Waiting { on: UnitId, ticket: u64 },
 }
 
 /// What has to be done after the lock is given back.
@@ -267,248 +264,6 @@ impl Graph {
             && let Some(over) = self.judge(id, effects)
         {
             self.close(id, over, effects);
-        }
-    }
-}
-
-// === impl Graph: ending ===
-
-impl Graph {
-    /// Records a unit's end and everything that follows from it.
-    pub(crate) fn close(&mut self, id: UnitId, over: Over, effects: &mut Effects) {
-        let mut closing = vec![(id, over)];
-        while let Some((id, over)) = closing.pop() {
-            self.leave(id);
-            self.open -= 1;
-            let node = &mut self.nodes[id];
-            node.stage = Stage::Ended(over);
-            node.waits = Vec::new();
-            node.token = None;
-            self.settle(id, &mut closing, effects);
-        }
-    }
-
-    /// Tells everyone who waited for a unit that it ended.
-    fn settle(&mut self, id: UnitId, closing: &mut Vec<(UnitId, Over)>, effects: &mut Effects) {
-        for waiter in std::mem::take(&mut self.nodes[id].waiters) {
-            self.rouse(waiter.from);
-            effects.wake.push(waiter.waker);
-        }
-        for by in std::mem::take(&mut self.nodes[id].needed_by) {
-            if let Stage::Waiting { missing, .. } = &mut self.nodes[by].stage {
-                *missing -= 1;
-                if *missing == 0 {
-                    closing.extend(self.judge(by, effects).map(|over| (by, over)));
-                }
-            }
-        }
-    }
-
-    /// Decides what becomes of a unit whose needs have all ended: it gets ready, or it ends here.
-    fn judge(&mut self, id: UnitId, effects: &mut Effects) -> Option<Over> {
-        let verdict = self.verdict(id);
-        let (plan, life) = self.take_waiting(id)?;
-        if let Some(outcome) = verdict {
-            effects.discard.push(plan.unit);
-            return Some(life.end(outcome));
-        }
-        self.ready(id, plan, Life::Queued(life));
-        None
-    }
-
-    fn take_waiting(&mut self, id: UnitId) -> Option<(Plan, Queued)> {
-        let stage = &mut self.nodes[id].stage;
-        match std::mem::replace(stage, Stage::Absent) {
-            Stage::Waiting { plan, life, .. } => Some((plan, life)),
-            other => {
-                *stage = other;
-                None
-            }
-        }
-    }
-
-    /// How a unit ends because of its needs, if it does.
-    ///
-    /// The first failed need in the order given decides, whichever failed first: the same on every machine.
-    fn verdict(&self, id: UnitId) -> Option<Outcome> {
-        let mut is_cancelled = false;
-        for need in &self.nodes[id].needs {
-            match self.settled(*need)? {
-                Ok(_) => {}
-                Err(WaitError::Unavailable { because, .. }) => {
-                    return Some(Outcome::Skipped { because });
-                }
-                Err(_) => is_cancelled = true,
-            }
-        }
-        is_cancelled.then_some(Outcome::Cancelled)
-    }
-
-    /// Ends every unit that has not started and whose token is cancelled.
-    pub(crate) fn sweep_cancelled(&mut self, effects: &mut Effects) {
-        for id in 0..self.nodes.len() {
-            let node = &mut self.nodes[id];
-            let has_not_started = matches!(node.stage, Stage::Waiting { .. } | Stage::Ready { .. });
-            if !has_not_started || !node.is_cancelled() {
-                continue;
-            }
-            let stage = std::mem::replace(&mut node.stage, Stage::Absent);
-            let (plan, life) = match stage {
-                Stage::Waiting { plan, life, .. } => (plan, Life::Queued(life)),
-                Stage::Ready { plan, life } => {
-                    self.active -= 1;
-                    (plan, life)
-                }
-                other => {
-                    node.stage = other;
-                    continue;
-                }
-            };
-            effects.discard.push(plan.unit);
-            self.close(id, life.end(Outcome::Cancelled), effects);
-        }
-    }
-
-    /// Gives up units that are asked for when nobody is left who could add them.
-    fn give_up_unmet(&mut self, effects: &mut Effects) {
-        while self.active == 0 && self.open > 0 {
-            let Some(id) = self.unmet.pop() else { return };
-            if matches!(self.nodes[id].stage, Stage::Absent) {
-                self.nodes[id].is_asked = false;
-                self.refuse_waiters(id, effects);
-                self.fail_needing(id, effects);
-            }
-        }
-    }
-
-    fn refuse_waiters(&mut self, id: UnitId, effects: &mut Effects) {
-        for waiter in std::mem::take(&mut self.nodes[id].waiters) {
-            let waits = &mut self.nodes[waiter.from].waits;
-            if let Some(wait) = waits.iter_mut().find(|wait| wait.ticket == waiter.ticket) {
-                wait.is_refused = true;
-            }
-            self.rouse(waiter.from);
-            effects.wake.push(waiter.waker);
-        }
-    }
-
-    fn fail_needing(&mut self, id: UnitId, effects: &mut Effects) {
-        let missing = WaitError::Missing {
-            key: self.nodes[id].key.clone(),
-        };
-        for by in self.nodes[id].needed_by.clone() {
-            if let Some((plan, life)) = self.take_waiting(by) {
-                effects.discard.push(plan.unit);
-                let over = life.end(Outcome::Failed(Failure::from(missing.clone())));
-                self.close(by, over, effects);
-            }
-        }
-    }
-}
-
-// === impl Graph: waiting ===
-
-impl Graph {
-    /// Asks for an output on behalf of a running unit.
-    pub(crate) fn ask(
-        &mut self,
-        from: UnitId,
-        key: &Key,
-        waker: &Waker,
-        effects: &mut Effects,
-    ) -> Asked {
-        let on = self.intern(key);
-        let is_sync = match &self.nodes[from].stage {
-            Stage::Running { place, .. } => matches!(place, Place::Thread),
-            // A context that outlived its unit.
-            _ => return Asked::Settled(Err(WaitError::Cancelled { key: key.clone() })),
-        };
-        if let Some(settled) = self.settled(on) {
-            return Asked::Settled(settled);
-        }
-        if is_sync {
-            return Asked::Settled(Err(WaitError::NotReady { key: key.clone() }));
-        }
-        if let Some(path) = cycle::path(self, &[on], from) {
-            return Asked::Settled(Err(self.name_cycle(from, &path)));
-        }
-        self.demand(on, effects);
-        if let Some(settled) = self.settled(on) {
-            return Asked::Settled(settled);
-        }
-        self.tickets += 1;
-        let ticket = self.tickets;
-        self.nodes[from].waits.push(Wait {
-            ticket,
-            on,
-            is_refused: false,
-        });
-        self.nodes[on].waiters.push(Waiter {
-            ticket,
-            from,
-            waker: waker.clone(),
-        });
-        Asked::Waiting { on, ticket }
-    }
-
-    /// Looks again after an [`Asked::Waiting`].
-    pub(crate) fn look(
-        &mut self,
-        from: UnitId,
-        on: UnitId,
-        ticket: u64,
-        waker: &Waker,
-    ) -> Option<Result<Output, WaitError>> {
-        let is_refused = |wait: &Wait| wait.ticket == ticket && wait.is_refused;
-        let settled = if self.nodes[from].waits.iter().any(is_refused) {
-            Some(Err(WaitError::Missing {
-                key: self.nodes[on].key.clone(),
-            }))
-        } else {
-            self.settled(on)
-        };
-        if settled.is_some() {
-            self.stop_waiting(from, on, ticket);
-        } else if let Some(waiter) = self.nodes[on]
-            .waiters
-            .iter_mut()
-            .find(|waiter| waiter.ticket == ticket)
-        {
-            waiter.waker.clone_from(waker);
-        }
-        settled
-    }
-
-    /// Ends a wait that nobody polls any more.
-    pub(crate) fn stop_waiting(&mut self, from: UnitId, on: UnitId, ticket: u64) {
-        self.nodes[from].waits.retain(|wait| wait.ticket != ticket);
-        self.nodes[on]
-            .waiters
-            .retain(|waiter| waiter.ticket != ticket);
-    }
-
-    /// The output of a unit that ended, without waiting.
-    pub(crate) fn peek(&self, key: &Key) -> Option<Result<Output, WaitError>> {
-        self.settled(*self.ids.get(key)?)
-    }
-
-    fn settled(&self, id: UnitId) -> Option<Result<Output, WaitError>> {
-        let node = &self.nodes[id];
-        let key = || node.key.clone();
-        match &node.stage {
-            Stage::Ended(over) => Some(match &over.outcome {
-                Outcome::Done(output) => Ok(output.clone()),
-                Outcome::Failed(_) => Err(WaitError::Unavailable {
-                    key: key(),
-                    because: key(),
-                }),
-                Outcome::Skipped { because } => Err(WaitError::Unavailable {
-                    key: key(),
-                    because: because.clone(),
-                }),
-                Outcome::Cancelled => Err(WaitError::Cancelled { key: key() }),
-            }),
-            _ => None,
         }
     }
 }

@@ -332,6 +332,12 @@ impl Shared {
         self.announce();
     }
 
+    /// Whether a reader after the given number has something to do: to read on, or to end.
+    fn has_after(&self, seq: u64) -> bool {
+        let is_closed = self.closed.load(Ordering::SeqCst);
+        self.visible.load(Ordering::SeqCst) > seq || is_closed && self.tail.lock().last <= seq
+    }
+
     fn announce(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.news.notify_waiters();

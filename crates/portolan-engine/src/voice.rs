@@ -28,12 +28,14 @@ struct Said {
     counted: Option<Instant>,
     dropped_lines: u64,
     dropped_bytes: u64,
+    /// Whether the run's sweep already knows that something waits.
+    is_awaited: bool,
 }
 
-/// Whether something waits to be told.
+/// Whether the run's sweep must come to tell what waits.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Told {
-    All,
+    Now,
     Later,
 }
 
@@ -69,39 +71,40 @@ impl Voice {
     pub(crate) fn progress(&self, progress: Progress) -> Told {
         let mut said = self.said.lock();
         if !said.is_open {
-            return Told::All;
+            return Told::Now;
         }
         let now = Instant::now();
         let every = self.journal.options().progress_every;
         if said.last_progress.is_some_and(|last| now < last + every) {
             said.pending = Some(progress);
-            return Told::Later;
+            return said.later();
         }
         said.last_progress = Some(now);
         said.pending = None;
         self.journal.append(&self.key, Event::Progress(progress));
-        Told::All
+        Told::Now
     }
 
     pub(crate) fn log(&self, line: String) -> Told {
         let mut said = self.said.lock();
         if !said.is_open {
-            return Told::All;
+            return Told::Now;
         }
         let bytes = line.len() as u64;
         if said.takes(bytes, self.journal.options().log_bytes) {
             self.tell_dropped(&mut said);
             self.journal.append(&self.key, Event::Log { line });
-            return Told::All;
+            return Told::Now;
         }
         said.dropped_lines += 1;
         said.dropped_bytes += bytes;
-        Told::Later
+        said.later()
     }
 
     /// Tells what waits.
     pub(crate) fn sweep(&self) {
         let mut said = self.said.lock();
+        said.is_awaited = false;
         if said.is_open {
             if said.pending.is_some() {
                 said.last_progress = Some(Instant::now());
@@ -128,6 +131,15 @@ impl Voice {
 }
 
 impl Said {
+    /// Calls for a sweep, once.
+    fn later(&mut self) -> Told {
+        if std::mem::replace(&mut self.is_awaited, true) {
+            Told::Now
+        } else {
+            Told::Later
+        }
+    }
+
     /// Takes bytes from the budget, which fills up again within a second.
     fn takes(&mut self, bytes: u64, budget: u64) -> bool {
         let now = Instant::now();

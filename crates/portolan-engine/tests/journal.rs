@@ -192,6 +192,23 @@ async fn a_reader_ends_when_the_journal_is_closed_or_gone() {
     assert!(reader.next().await.unwrap().is_none());
 }
 
+/// What was appended before the close may not be written yet.
+#[tokio::test]
+async fn a_closed_journal_is_read_to_its_very_end() {
+    let directory = tempfile::tempdir().unwrap();
+    for _ in 0..20 {
+        let journal = Journal::open(directory.path(), Durability::Synced, small()).unwrap();
+        let run = Run::new(Limits::default(), journal.clone());
+        run.add("a", &[], Unit::cpu(|_| Ok(())));
+        run.finish().await;
+        journal.close();
+        let mut reader = journal.after(0);
+        while reader.next().await.unwrap().is_some() {}
+        assert_eq!(reader.position() % 3, 0);
+        drop(journal);
+    }
+}
+
 #[tokio::test]
 async fn memory_forgets_the_oldest_events_and_says_so() {
     let journal = Journal::in_memory(small());

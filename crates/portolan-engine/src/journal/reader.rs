@@ -83,11 +83,7 @@ impl Reader {
     pub async fn next(&mut self) -> Result<Option<Batch>, ReadError> {
         let after = self.after;
         self.shared
-            .until(|shared| {
-                let is_closed = shared.closed.load(Ordering::SeqCst);
-                let has_news = shared.visible.load(Ordering::SeqCst) > after;
-                (has_news || is_closed).then_some(())
-            })
+            .until(|shared| shared.has_after(after).then_some(()))
             .await;
         // Readers that always find something must still let others run.
         tokio::task::consume_budget().await;
