@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::graph::{Effects, Graph, UnitId};
+use crate::graph::{Effects, Graph, Launch, UnitId};
 use crate::life::{Active, Life, Over};
 use crate::unit::{Attempt, Output, Unit, Work};
 use crate::voice::Voice;
@@ -108,13 +108,20 @@ impl Crew {
         }
     }
 
-    /// Runs everything to its end, on the runtime that polls this.
-    pub(crate) async fn work(self: &Arc<Self>, token: &CancellationToken, seed: u64) {
+    /// Runs everything to its end, on the runtime that polls this. What is cancelled above cancels the run.
+    pub(crate) async fn work(
+        self: &Arc<Self>,
+        token: &CancellationToken,
+        above: &CancellationToken,
+        seed: u64,
+    ) {
         let _ = self.runtime.set(Handle::current());
         let _ = self.seed.set(seed);
+        if above.is_cancelled() {
+            token.cancel();
+        }
         self.change(|graph, _| graph.start());
-        let meanwhile =
-            async { tokio::join!(self.sweep_when_cancelled(token), self.tell_untold()) };
+        let meanwhile = async { tokio::join!(self.obey(token, above), self.tell_untold()) };
         tokio::select! {
             () = self.over.notified() => {}
             ((), ()) = meanwhile => {}
@@ -166,8 +173,12 @@ impl Crew {
         }
     }
 
-    async fn sweep_when_cancelled(self: &Arc<Self>, token: &CancellationToken) {
-        token.cancelled().await;
+    /// Waits for the run to be cancelled, and ends what has not started.
+    async fn obey(self: &Arc<Self>, token: &CancellationToken, above: &CancellationToken) {
+        tokio::select! {
+            () = token.cancelled() => {}
+            () = above.cancelled() => token.cancel(),
+        }
         self.change(Graph::sweep_cancelled);
     }
 
@@ -252,6 +263,12 @@ impl Crew {
         };
         self.tasks.spawn_on(rest, runtime);
     }
+}
+
+/// Ends a unit that was called off before it got its place.
+fn decline(launch: Launch) -> Over {
+    discard(launch.unit);
+    launch.life.end(Outcome::Cancelled)
 }
 
 /// A failure that only passes on that another unit was not done is not this unit's own.

@@ -12,6 +12,7 @@ use crate::{Journal, Key, Limits, Report, Unit};
 pub struct Run {
     crew: Arc<Crew>,
     token: CancellationToken,
+    above: CancellationToken,
     seed: u64,
 }
 
@@ -31,15 +32,16 @@ impl Run {
         Self {
             crew,
             token: CancellationToken::new(),
+            above: CancellationToken::new(),
             seed: 0,
         }
     }
 
-    /// Makes the run end when the given token is cancelled, for example by Ctrl-C. To be set before units are added.
+    /// Makes the run end when the given token is cancelled, for example by Ctrl-C.
     #[must_use]
     pub fn under(self, token: &CancellationToken) -> Self {
         Self {
-            token: token.child_token(),
+            above: token.clone(),
             ..self
         }
     }
@@ -70,7 +72,7 @@ impl Run {
     pub async fn finish(self) -> Report {
         let _cancel_when_dropped = self.token.clone().drop_guard();
         let began = Instant::now();
-        self.crew.work(&self.token, self.seed).await;
+        self.crew.work(&self.token, &self.above, self.seed).await;
         let (ends, unasked) = self.crew.take_ends();
         Report::new(ends, unasked, began.elapsed())
     }

@@ -425,6 +425,20 @@ async fn cancelling_the_token_above_ends_what_runs_and_what_has_not_started() {
 }
 
 #[tokio::test]
+async fn a_run_that_is_cancelled_before_it_begins_starts_nothing() {
+    let above = CancellationToken::new();
+    let (run, journal) = new_run();
+    run.add("computing", &[], ok());
+    run.add("waiting", &[], Unit::io(|_| async { Ok(()) }));
+    above.cancel();
+    let report = run.under(&above).finish().await;
+    assert_eq!(report.counts().cancelled, 2);
+    let cancelled = [Event::Queued, Event::Cancelled { took_us: 0 }];
+    assert_eq!(events(&journal, "computing"), cancelled);
+    assert_eq!(events(&journal, "waiting"), cancelled);
+}
+
+#[tokio::test]
 async fn a_graceful_unit_cleans_up_before_it_ends() {
     let cleaned = Arc::new(AtomicUsize::new(0));
     let (run, _) = new_run();

@@ -8,12 +8,16 @@ use std::task::{Context as TaskContext, Poll};
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::{Attempting, Crew, Next, discard};
+use super::{Attempting, Crew, Next, decline, discard};
 use crate::graph::{Launch, UnitId};
 use crate::unit::{Attempt, AttemptFuture, Call, Work};
 use crate::{Context, Failure};
 
 pub(super) async fn run(crew: Arc<Crew>, launch: Launch) {
+    if launch.token.is_cancelled() {
+        let (id, over) = (launch.id, decline(launch));
+        return crew.change(|graph, effects| graph.close(id, over, effects));
+    }
     let (attempting, work) = Attempting::begin(launch);
     let cx = Context::new(&crew, attempting.id, &attempting.active, &attempting.token);
     let attempt = Placed {

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::{Attempting, Crew, Next};
+use super::{Attempting, Crew, Next, decline};
 use crate::graph::{Job, Launch};
 use crate::unit::{Attempt, Call, Work};
 use crate::{Context, Failure};
@@ -27,6 +27,10 @@ pub(super) fn drain(crew: &Arc<Crew>) {
 
 /// Runs one attempt; returns the thread's next job.
 fn run(crew: &Arc<Crew>, launch: Launch) -> Option<Job> {
+    if launch.token.is_cancelled() {
+        let (id, over) = (launch.id, decline(launch));
+        return crew.change(|graph, effects| graph.close_and_next(id, over, effects));
+    }
     let (attempting, work) = Attempting::begin(launch);
     let cx = Context::new(crew, attempting.id, &attempting.active, &attempting.token);
     let attempt = call(work, &cx);
