@@ -3,8 +3,12 @@
 //!
 //! Each generator is one file here with a `generate()` that returns the text of one file of the repository.
 
+mod extract;
+mod fieldspec_table;
 mod generator;
 mod go_module;
+mod protobuf;
+mod schema_table;
 mod served;
 
 use std::process::ExitCode;
@@ -14,11 +18,28 @@ use anyhow::{Result, bail};
 use generator::{Generator, Mode};
 
 /// Every generator by name.
-const GENERATORS: &[Generator] = &[Generator {
-    name: "served",
-    output: "crates/portolan-object/src/served/table.rs",
-    generate: served::generate,
-}];
+const GENERATORS: &[Generator] = &[
+    Generator {
+        name: "served",
+        output: "crates/portolan-object/src/served/table.rs",
+        generate: served::generate,
+    },
+    Generator {
+        name: "kustomize-extract",
+        output: "crates/portolan-kustomize/data/schema.txt",
+        generate: extract::generate,
+    },
+    Generator {
+        name: "kustomize-schema",
+        output: "crates/portolan-kustomize/src/schema/table.rs",
+        generate: schema_table::generate,
+    },
+    Generator {
+        name: "kustomize-fieldspecs",
+        output: "crates/portolan-kustomize/src/config/table.rs",
+        generate: fieldspec_table::generate,
+    },
+];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -1,0 +1,127 @@
+//! The whole build: accumulate from the root, then what is done once at the end.
+
+use camino::Utf8Path;
+use portolan_vfs::Vfs;
+use portolan_yaml::{Text, WriteError};
+
+use crate::accumulate::{Accumulator, Build, Directory};
+use crate::config::{FieldSpec, Section};
+use crate::error::{Error, Result};
+use crate::hash::add_hashes;
+use crate::id::Gvk;
+use crate::kustomization::Kustomization;
+use crate::loader::Loader;
+use crate::namereference::fix_references;
+use crate::options::{Options, Reorder};
+use crate::order::{FIRST, LAST, sort_legacy};
+use crate::resource::{ORIGIN, TRANSFORMATIONS};
+use crate::schema::Schema;
+use crate::set::ResourceSet;
+use crate::transform::{resolve_variables, set_labels};
+
+/// What `managedByLabel` writes: the version whose behaviour this is.
+const MANAGED_BY: &str = "kustomize-v5.8.1";
+
+/// Builds a directory.
+///
+/// `root` is a path inside `files`. The same inputs give the same bytes, also when builds run side by side.
+pub fn build(root: &Utf8Path, files: &dyn Vfs, options: &Options<'_>) -> Result<ResourceSet> {
+    let build = Build {
+        options,
+        schema: Schema::default(),
+    };
+    let loader = Loader::new(root, files, options)?;
+    let directory = Directory::root(&build, loader)?;
+    directory.set_schema()?;
+    let accumulated = directory.accumulate(Accumulator::default())?;
+    let Accumulator {
+        mut set,
+        config,
+        variables,
+    } = accumulated;
+    let schema = &build.schema;
+    add_hashes(&mut set, schema)?;
+    fix_references(&mut set, &config, schema)?;
+    resolve_variables(&mut set, &variables, &config.specs(Section::VarReference))?;
+    drop_local_config(&mut set);
+    let mut set = sort(set, &directory.kustomization, options.reorder, schema)?;
+    finish(&mut set, &directory.kustomization.metadata)?;
+    Ok(set)
+}
+
+/// Prints resources as kustomize does: documents with sorted keys, `---` between them.
+pub fn to_yaml(set: &ResourceSet) -> std::result::Result<String, WriteError> {
+    let mut out = String::new();
+    for resource in set {
+        if !out.is_empty() {
+            out.push_str("---\n");
+        }
+        out.push_str(&portolan_yaml::write_kustomize(&resource.node)?);
+    }
+    Ok(out)
+}
+
+fn drop_local_config(set: &mut ResourceSet) {
+    if set
+        .iter()
+        .any(|resource| resource.is_local_config() || resource.is_empty())
+    {
+        set.resources_mut()
+            .retain(|resource| !resource.is_local_config() && !resource.is_empty());
+    }
+}
+
+fn sort(
+    set: ResourceSet,
+    kustomization: &Kustomization,
+    reorder: Reorder,
+    schema: &Schema,
+) -> Result<ResourceSet> {
+    let Some(sort) = &kustomization.sort else {
+        return match reorder {
+            Reorder::Legacy => sort_legacy(set, &FIRST, &LAST, schema),
+            Reorder::None => Ok(set),
+        };
+    };
+    match (sort.order.as_str(), &sort.legacy) {
+        ("fifo", None) => Ok(set),
+        ("fifo", Some(_)) => Err(Error::refused(
+            "the field 'sortOptions.legacySortOptions' is set but the selected sort order is 'fifo', not 'legacy'",
+        )),
+        ("legacy", None) => sort_legacy(set, &FIRST, &LAST, schema),
+        ("legacy", Some((first, last))) => sort_legacy(set, first, last, schema),
+        _ => Err(Error::refused(
+            "the field 'sortOptions.order' must be one of [fifo, legacy]",
+        )),
+    }
+}
+
+/// What is left to do to each resource: the label that names the tool, and the annotations.
+fn finish(set: &mut ResourceSet, metadata: &[Text]) -> Result<()> {
+    let wants = |option: &str| metadata.iter().any(|wanted| wanted.as_str() == option);
+    if wants("managedByLabel") {
+        let pairs = [(
+            Text::from_static("app.kubernetes.io/managed-by"),
+            Text::from_static(MANAGED_BY),
+        )];
+        let spec = FieldSpec {
+            gvk: Gvk::default(),
+            path: Text::from_static("metadata/labels"),
+            create: true,
+        };
+        set_labels(set, &pairs, &[spec])?;
+    }
+    let mut dropped = Vec::new();
+    if !wants("originAnnotations") {
+        dropped.push(ORIGIN);
+    }
+    if !wants("transformerAnnotations") {
+        dropped.push(TRANSFORMATIONS);
+    }
+    for position in 0..set.len() {
+        if let Some(resource) = set.get_mut(position) {
+            resource.finish_annotations(&dropped)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! `helmCharts`: charts rendered into resources by whoever knows Helm.
+
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_vfs::Vfs;
+use portolan_yaml::{Dialect, Node, Text};
+
+pub use crate::kustomization::ChartArgs;
+
+use crate::error::{Error, Result};
+use crate::loader::Loader;
+use crate::merge::{Direction, merge};
+use crate::read::read_resources;
+use crate::resource::{Origin, Resource};
+use crate::schema::Schema;
+
+/// Renders charts; the Helm crate implements it.
+pub trait ChartRenderer: Send + Sync {
+    /// Renders one chart to manifests.
+    fn render(&self, chart: &Chart<'_>) -> std::result::Result<Vec<u8>, String>;
+}
+
+/// A chart to render.
+pub struct Chart<'a> {
+    /// What the kustomization says about it.
+    pub args: &'a ChartArgs,
+    /// The files the chart may lie in.
+    pub files: &'a dyn Vfs,
+    /// Where the chart lies in the chart home; when nothing is there, it comes from the repository.
+    pub directory: Utf8PathBuf,
+    /// The values files in order, later ones over earlier ones; the chart's own values are not among them.
+    pub values: Vec<Node>,
+}
+
+/// Renders the chart of one entry.
+pub(crate) fn render_chart(
+    args: &ChartArgs,
+    home: &Text,
+    loader: &Loader<'_>,
+    renderer: Option<&dyn ChartRenderer>,
+    origin: &Arc<Origin>,
+) -> Result<Vec<Resource>> {
+    let Some(renderer) = renderer else {
+        return Err(Error::refused("must specify --enable-helm"));
+    };
+    if args.name.is_empty() {
+        return Err(Error::refused("chart name cannot be empty"));
+    }
+    if !matches!(
+        args.values_merge.as_str(),
+        "" | "merge" | "override" | "replace"
+    ) {
+        return Err(Error::refused(
+            "valuesMerge must be one of [merge override replace]",
+        ));
+    }
+    let directory = chart_directory(args, home, loader.root());
+    let chart = Chart {
+        args,
+        files: loader.files(),
+        values: load_values(args, &directory, loader)?,
+        directory,
+    };
+    let manifests = renderer.render(&chart).map_err(|reason| Error::Chart {
+        chart: args.name.to_string(),
+        reason,
+    })?;
+    let mut resources = read_resources(&manifests, origin)?;
+    for resource in &mut resources {
+        resource.history.is_from_helm = true;
+    }
+    Ok(resources)
+}
+
+fn chart_directory(args: &ChartArgs, home: &Text, root: &Utf8Path) -> Utf8PathBuf {
+    let home = if home.is_empty() { "charts" } else { home };
+    let mut directory = root.join(home);
+    if !args.version.is_empty() && !args.repository.is_empty() {
+        directory.push(format!("{}-{}", args.name, args.version));
+    }
+    directory.join(args.name.as_str())
+}
+
+/// The values file with the inline values merged into it as asked, then the additional files.
+fn load_values(args: &ChartArgs, directory: &Utf8Path, loader: &Loader<'_>) -> Result<Vec<Node>> {
+    let mut values = Vec::new();
+    let base = match args.values_file.as_str() {
+        "" => loader.files().read(&directory.join("values.yaml")).ok(),
+        file => Some(loader.load(file)?),
+    };
+    let base = base.map(|bytes| parse(&bytes, "values file")).transpose()?;
+    values.extend(merge_inline(args, base)?);
+    for file in &args.additional_values_files {
+        values.push(parse(&loader.load(file)?, file)?);
+    }
+    Ok(values)
+}
+
+fn merge_inline(args: &ChartArgs, base: Option<Node>) -> Result<Option<Node>> {
+    let inline = args
+        .values_inline
+        .as_ref()
+        .filter(|node| node.as_map().is_some_and(|map| !map.is_empty()));
+    let Some(inline) = inline else {
+        return Ok(base);
+    };
+    let Some(base) = base.filter(|base| !base.is_null()) else {
+        return Ok(Some(inline.clone()));
+    };
+    let schema = Schema::default();
+    match args.values_merge.as_str() {
+        "replace" => Ok(Some(inline.clone())),
+        "merge" => merge(inline, &base, Direction::Append, &schema),
+        _ => merge(&base, inline, Direction::Append, &schema),
+    }
+}
+
+fn parse(bytes: &[u8], file: &str) -> Result<Node> {
+    portolan_yaml::parse_one_bytes(bytes, Dialect::Helm).map_err(|source| Error::Yaml {
+        file: file.to_owned(),
+        source,
+    })
+}

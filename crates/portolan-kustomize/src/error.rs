@@ -1,0 +1,142 @@
+//! Why a build was refused.
+
+use camino::Utf8PathBuf;
+use portolan_vfs::VfsError;
+
+use crate::id::ResourceId;
+
+/// Why a build was refused; the sources tell the way down to the file that did it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A step of the build failed.
+    #[error("{what}")]
+    Context {
+        /// The step and what it worked on.
+        what: String,
+        /// What went wrong there.
+        #[source]
+        source: Box<Self>,
+    },
+    /// Neither reading as a file nor building as a directory worked.
+    #[error("cannot use `{path}` as a file ({as_file}) or as a directory")]
+    NeitherFileNorDirectory {
+        /// The entry of `resources`.
+        path: String,
+        /// Why it is not a file of resources.
+        as_file: Box<Self>,
+        /// Why it is not a kustomization.
+        #[source]
+        source: Box<Self>,
+    },
+    /// A file could not be read.
+    #[error(transparent)]
+    File(#[from] VfsError),
+    /// A file is not YAML.
+    #[error("malformed YAML in `{file}`")]
+    Yaml {
+        /// The file, or what the text is.
+        file: String,
+        /// Where and why.
+        #[source]
+        source: portolan_yaml::Errors,
+    },
+    /// A directory has no kustomization file.
+    #[error(
+        "unable to find one of `kustomization.yaml`, `kustomization.yml` or `Kustomization` in directory `{0}`"
+    )]
+    MissingKustomization(Utf8PathBuf),
+    /// A directory has more than one kustomization file.
+    #[error("found multiple kustomization files under `{0}`")]
+    ManyKustomizations(Utf8PathBuf),
+    /// A kustomization file, or a file it names, does not say what it must.
+    #[error("invalid {what}: {problem}")]
+    Field {
+        /// The kind of the configuration and its field.
+        what: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file lies outside the directory that names it.
+    #[error("security; file `{file}` is not in or below `{root}`")]
+    OutsideRoot {
+        /// The file, links followed.
+        file: Utf8PathBuf,
+        /// The directory of the kustomization.
+        root: Utf8PathBuf,
+    },
+    /// A directory builds itself, or one that contains it.
+    #[error("cycle detected: candidate root `{candidate}` contains visited root `{visited}`")]
+    Cycle {
+        /// The directory asked for.
+        candidate: Utf8PathBuf,
+        /// The directory that is being built.
+        visited: Utf8PathBuf,
+    },
+    /// Two resources have the same identity.
+    #[error("may not add resource with an already registered id: {0}")]
+    DuplicateId(Box<ResourceId>),
+    /// An identity matches no resource.
+    #[error("no matches for id {0}")]
+    NoMatch(Box<ResourceId>),
+    /// An identity matches several resources.
+    #[error("multiple matches for id {0}")]
+    ManyMatches(Box<ResourceId>),
+    /// A document is nested deeper than [`crate::MAX_DEPTH`].
+    #[error("`{0}` is nested too deeply")]
+    TooDeep(String),
+    /// Kustomizations name each other more than [`crate::MAX_DIRECTORIES`] levels deep.
+    #[error("directory `{0}` is reached through too many levels of kustomizations")]
+    TooManyLevels(Utf8PathBuf),
+    /// A plugin would start a program.
+    #[error("`{0}` is an exec or container function; only built-in plugins run here")]
+    ExternalPlugin(Box<ResourceId>),
+    /// A remote resource, and no way to fetch it.
+    #[error("cannot fetch `{url}`: {reason}")]
+    Fetch {
+        /// The address as written.
+        url: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A chart could not be rendered.
+    #[error("cannot render chart `{chart}`: {reason}")]
+    Chart {
+        /// The chart's name.
+        chart: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Anything else that kustomize refuses.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// The result of a step of a build.
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::Refused(message.into())
+    }
+
+    pub(crate) fn field(what: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Field {
+            what: what.into(),
+            problem: problem.into(),
+        }
+    }
+}
+
+/// Says what was being done when something failed.
+pub(crate) trait During<T> {
+    fn during(self, what: impl FnOnce() -> String) -> Result<T>;
+}
+
+impl<T> During<T> for Result<T> {
+    fn during(self, what: impl FnOnce() -> String) -> Self {
+        self.map_err(|source| Error::Context {
+            what: what(),
+            source: Box::new(source),
+        })
+    }
+}

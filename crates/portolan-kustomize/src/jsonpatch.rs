@@ -1,0 +1,258 @@
+//! JSON patches (RFC 6902) with the liberties of the Go library kustomize uses: `replace` makes a missing key, indices
+//! may be negative.
+
+use portolan_yaml::{Node, Tag, Value};
+
+use crate::error::{Error, Result};
+
+/// A patch: its operations in order.
+#[derive(Debug, Clone)]
+pub(crate) struct JsonPatch(Vec<Operation>);
+
+#[derive(Debug, Clone)]
+struct Operation {
+    kind: String,
+    path: Option<String>,
+    from: Option<String>,
+    value: Option<Node>,
+}
+
+impl JsonPatch {
+    /// Reads the operations; `None` when the text is null.
+    pub(crate) fn read(document: &Node) -> Result<Option<Self>> {
+        if document.is_null() {
+            return Ok(None);
+        }
+        let Some(list) = document.as_list() else {
+            return Err(Error::refused("a JSON patch is a list of operations"));
+        };
+        let operations = list
+            .iter()
+            .map(read_operation)
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Some(Self(operations)))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Applies all operations; a failing one leaves an error and no result.
+    pub(crate) fn apply(&self, document: &mut Node) -> Result<()> {
+        self.0
+            .iter()
+            .try_for_each(|operation| operation.apply(document))
+    }
+}
+
+fn read_operation(node: &Node) -> Result<Operation> {
+    if node.as_map().is_none() {
+        return Err(Error::refused("an operation of a JSON patch is a map"));
+    }
+    let text = |name| node.get(name).and_then(Node::as_str).map(str::to_owned);
+    Ok(Operation {
+        kind: text("op").unwrap_or_else(|| "unknown".to_owned()),
+        path: text("path"),
+        from: text("from"),
+        value: node.get("value").cloned(),
+    })
+}
+
+impl Operation {
+    fn apply(&self, document: &mut Node) -> Result<()> {
+        match self.kind.as_str() {
+            "add" => self.add(document, self.new_value()),
+            "remove" => self.remove(document, self.path()?).map(drop),
+            "replace" => self.replace(document),
+            "move" => {
+                let value = self.remove(document, self.from()?)?;
+                self.add(document, value)
+            }
+            "copy" => {
+                let value = self.get(document, self.from()?)?;
+                self.add(document, value)
+            }
+            "test" => self.test(document),
+            other => Err(Error::refused(format!("unexpected kind: `{other}`"))),
+        }
+    }
+
+    fn path(&self) -> Result<&str> {
+        self.path
+            .as_deref()
+            .ok_or_else(|| Error::refused(format!("{} operation has no path", self.kind)))
+    }
+
+    fn from(&self) -> Result<&str> {
+        self.from
+            .as_deref()
+            .ok_or_else(|| Error::refused(format!("{} operation has no from", self.kind)))
+    }
+
+    fn new_value(&self) -> Node {
+        self.value.clone().unwrap_or_else(Node::null)
+    }
+
+    fn missing(&self, path: &str) -> Error {
+        Error::refused(format!(
+            "{} operation does not apply: doc is missing path: `{path}`",
+            self.kind
+        ))
+    }
+
+    fn add(&self, document: &mut Node, value: Node) -> Result<()> {
+        let path = self.path()?;
+        let (parent, key) = find(document, path).ok_or_else(|| self.missing(path))?;
+        match &mut parent.value {
+            Value::Map(map) => map.insert(key, value),
+            Value::List(list) => {
+                let index = if key == "-" {
+                    list.len()
+                } else {
+                    index(&key, list.len() + 1)?
+                };
+                list.items_mut().insert(index, value);
+            }
+            Value::Scalar(_) => return Err(self.missing(path)),
+        }
+        Ok(())
+    }
+
+    fn remove(&self, document: &mut Node, path: &str) -> Result<Node> {
+        let (parent, key) = find(document, path).ok_or_else(|| self.missing(path))?;
+        match &mut parent.value {
+            Value::Map(map) => map.remove(&key).ok_or_else(|| {
+                Error::refused(format!("unable to remove nonexistent key: `{path}`"))
+            }),
+            Value::List(list) => {
+                let index = index(&key, list.len())?;
+                Ok(list.items_mut().remove(index))
+            }
+            Value::Scalar(_) => Err(self.missing(path)),
+        }
+    }
+
+    fn replace(&self, document: &mut Node) -> Result<()> {
+        let path = self.path()?;
+        if path.is_empty() {
+            let value = self.new_value();
+            if value.as_scalar().is_some() {
+                return Err(Error::refused(
+                    "replace operation value must be object or array",
+                ));
+            }
+            *document = value;
+            return Ok(());
+        }
+        let (parent, key) = find(document, path).ok_or_else(|| self.missing(path))?;
+        match &mut parent.value {
+            Value::Map(map) => map.insert(key, self.new_value()),
+            Value::List(list) => {
+                let index = index(&key, list.len())?;
+                list.items_mut()[index] = self.new_value();
+            }
+            Value::Scalar(_) => return Err(self.missing(path)),
+        }
+        Ok(())
+    }
+
+    fn get(&self, document: &mut Node, path: &str) -> Result<Node> {
+        let (parent, key) = find(document, path).ok_or_else(|| self.missing(path))?;
+        match &parent.value {
+            Value::Map(map) => map.get(&key).cloned().ok_or_else(|| self.missing(path)),
+            Value::List(list) => {
+                let index = index(&key, list.len())?;
+                list.get(index).cloned().ok_or_else(|| self.missing(path))
+            }
+            Value::Scalar(_) => Err(self.missing(path)),
+        }
+    }
+
+    fn test(&self, document: &mut Node) -> Result<()> {
+        let path = self.path()?;
+        let wanted = self.new_value();
+        let found = if path.is_empty() {
+            document.clone()
+        } else {
+            match find(document, path) {
+                None => return Err(self.missing(path)),
+                Some(_) => self.get(document, path).unwrap_or_else(|_| Node::null()),
+            }
+        };
+        if same_json(&found, &wanted) {
+            return Ok(());
+        }
+        Err(Error::refused(format!("testing value `{path}` failed")))
+    }
+}
+
+/// The container that a path's last key is in, and the key.
+fn find<'a>(document: &'a mut Node, path: &str) -> Option<(&'a mut Node, String)> {
+    let (parents, key) = path.rsplit_once('/')?;
+    let mut node = document;
+    let mut parts = parents.split('/');
+    // Everything before the first slash is ignored.
+    parts.next()?;
+    for part in parts {
+        node = child(node, &unescape(part))?;
+    }
+    node.as_scalar().is_none().then(|| (node, unescape(key)))
+}
+
+fn child<'a>(node: &'a mut Node, key: &str) -> Option<&'a mut Node> {
+    let found = match &mut node.value {
+        Value::Map(map) => map.get_mut(key)?,
+        Value::List(list) => {
+            let index = index(key, list.len()).ok()?;
+            list.items_mut().get_mut(index)?
+        }
+        Value::Scalar(_) => return None,
+    };
+    found.as_scalar().is_none().then_some(found)
+}
+
+fn unescape(part: &str) -> String {
+    part.replace("~1", "/").replace("~0", "~")
+}
+
+/// An index below `size`; negative ones count from the end.
+fn index(key: &str, size: usize) -> Result<usize> {
+    let digits = key.strip_prefix('+').unwrap_or(key);
+    let wrong = || Error::refused(format!("unable to access invalid index: `{key}`"));
+    let index: i64 = digits.parse().map_err(|_| wrong())?;
+    let index = if index < 0 {
+        index + size as i64
+    } else {
+        index
+    };
+    usize::try_from(index)
+        .ok()
+        .filter(|index| *index < size)
+        .ok_or_else(wrong)
+}
+
+/// Equal as JSON: the order of keys does not count, the spelling of numbers does.
+fn same_json(a: &Node, b: &Node) -> bool {
+    match (&a.value, &b.value) {
+        (Value::Scalar(a), Value::Scalar(b)) => {
+            let is_text = |tag: &Tag| matches!(tag, Tag::Str | Tag::Timestamp);
+            (a.tag == Tag::Null && b.tag == Tag::Null)
+                || a.text == b.text && (a.tag == b.tag || is_text(&a.tag) && is_text(&b.tag))
+        }
+        _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_count_from_both_ends() {
+        assert_eq!(index("0", 2).unwrap(), 0);
+        assert_eq!(index("-1", 2).unwrap(), 1);
+        assert!(index("2", 2).is_err());
+        assert!(index("-3", 2).is_err());
+        assert!(index("x", 2).is_err());
+    }
+}

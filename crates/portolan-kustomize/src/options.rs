@@ -1,0 +1,41 @@
+//! What a caller can choose about a build.
+
+use portolan_yaml::Node;
+
+use crate::chart::ChartRenderer;
+use crate::fetch::Fetch;
+
+/// Which files a kustomization may read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LoadRestrictor {
+    /// Only those in or below its directory; other directories can still be bases.
+    #[default]
+    RootOnly,
+    /// All of them.
+    None,
+}
+
+/// The order of the output, unless the kustomization sets one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reorder {
+    /// By kind, as the command line prints.
+    #[default]
+    Legacy,
+    /// As accumulated, as Flux applies.
+    None,
+}
+
+/// The choices of one build.
+#[derive(Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// Which files a kustomization may read.
+    pub load_restrictor: LoadRestrictor,
+    /// The order of the output.
+    pub reorder: Reorder,
+    /// Renders `helmCharts`; without it, they are refused.
+    pub charts: Option<&'a dyn ChartRenderer>,
+    /// Fetches remote bases and files; without it, they are refused.
+    pub fetch: Option<&'a dyn Fetch>,
+    /// Stands for the kustomization file of the directory that is built, which need not exist then.
+    pub kustomization: Option<&'a Node>,
+}

@@ -1,0 +1,121 @@
+//! From the bytes of a file to resources.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use portolan_yaml::{Dialect, Node, Value};
+
+use crate::error::{Error, Result};
+use crate::field::{is_blank, present_text};
+use crate::resource::{Origin, Resource};
+
+/// How deep an object may be nested: far above any real one, and shallow enough for every walk over it.
+pub const MAX_DEPTH: usize = 400;
+
+/// Reads the resources of a file; lists of objects give their items.
+pub(crate) fn read_resources(bytes: &[u8], origin: &Origin) -> Result<Vec<Resource>> {
+    let documents = parse(bytes, origin.file.as_str())?;
+    let mut waiting: VecDeque<Node> = valid_objects(documents, origin)?.into();
+    let mut resources = Vec::with_capacity(waiting.len());
+    while let Some(node) = waiting.pop_front() {
+        if let Some(items) = list_items(&node)? {
+            // kustomize queues the items behind the file's other documents.
+            waiting.extend(valid_objects(items, origin)?);
+            continue;
+        }
+        let origin = Arc::new(Origin {
+            at: node.at,
+            ..origin.clone()
+        });
+        resources.push(Resource::new(node, origin)?);
+    }
+    Ok(resources)
+}
+
+/// Parses all documents of a text in kustomize's dialect.
+pub(crate) fn parse(bytes: &[u8], file: &str) -> Result<Vec<Node>> {
+    portolan_yaml::parse_bytes(bytes, Dialect::Kustomize).map_err(|source| Error::Yaml {
+        file: file.to_owned(),
+        source,
+    })
+}
+
+/// Parses one document as `sigs.k8s.io/yaml` does: configuration files and JSON patches.
+pub(crate) fn parse_config(bytes: &[u8], file: &str) -> Result<Node> {
+    let node =
+        portolan_yaml::parse_one_bytes(bytes, Dialect::Helm).map_err(|source| Error::Yaml {
+            file: file.to_owned(),
+            source,
+        })?;
+    check_depth(&node, file)?;
+    Ok(node)
+}
+
+/// The items of an object whose kind ends in `List`; `None` for any other.
+fn list_items(node: &Node) -> Result<Option<Vec<Node>>> {
+    let kind = present_text(node.get("kind"));
+    if !kind.ends_with("List") {
+        return Ok(None);
+    }
+    match node.get("items") {
+        None => Ok(None),
+        Some(items) if items.is_null() => Ok(Some(Vec::new())),
+        Some(items) => match items.as_list() {
+            Some(list) => Ok(Some(list.iter().cloned().collect())),
+            None => Err(Error::refused(format!("expected array in {kind}/items"))),
+        },
+    }
+}
+
+fn valid_objects(nodes: Vec<Node>, origin: &Origin) -> Result<Vec<Node>> {
+    let mut valid = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        if is_blank(&node) {
+            continue;
+        }
+        check_depth(&node, origin.file.as_str())?;
+        check_object(&node, origin)?;
+        valid.push(node);
+    }
+    Ok(valid)
+}
+
+/// An object has a kind, and a name unless it is a list.
+fn check_object(node: &Node, origin: &Origin) -> Result<()> {
+    let missing = |what: &str| {
+        let (file, line) = (&origin.file, node.at.line);
+        Err(Error::refused(format!(
+            "missing {what} in object at `{file}` line {line}"
+        )))
+    };
+    if node.as_map().is_none() {
+        return missing("resource metadata");
+    }
+    let kind = present_text(node.get("kind"));
+    if kind.is_empty() {
+        return missing("kind");
+    }
+    let name = present_text(node.at_path(&["metadata", "name"]));
+    if name.is_empty() && !kind.ends_with("List") {
+        return missing("metadata.name");
+    }
+    Ok(())
+}
+
+fn check_depth(node: &Node, file: &str) -> Result<()> {
+    if is_deeper(node, MAX_DEPTH) {
+        return Err(Error::TooDeep(file.to_owned()));
+    }
+    Ok(())
+}
+
+fn is_deeper(node: &Node, limit: usize) -> bool {
+    let Some(limit) = limit.checked_sub(1) else {
+        return true;
+    };
+    match &node.value {
+        Value::Scalar(_) => false,
+        Value::List(list) => list.iter().any(|item| is_deeper(item, limit)),
+        Value::Map(map) => map.iter().any(|entry| is_deeper(&entry.value, limit)),
+    }
+}

@@ -1,0 +1,289 @@
+//! The resources of a build in order, findable by identity without looking at each of them.
+//!
+//! ```text
+//! resources: [ Deployment web, Service web, … ]
+//!                    ▲
+//! by_id:  current id ┘     any_id: every id a resource ever had ─▶ positions
+//! ```
+//!
+//! The indexes are made when first needed and thrown away when resources change.
+
+use std::collections::HashMap;
+
+use crate::error::{Error, Result};
+use crate::field::{metadata_pairs, set_metadata, set_metadata_map};
+use crate::id::ResourceId;
+use crate::resource::{Behavior, ORIGIN, Resource};
+use crate::schema::Schema;
+
+/// Resources in the order of accumulation, no two with the same identity.
+#[derive(Debug, Clone, Default)]
+pub struct ResourceSet {
+    resources: Vec<Resource>,
+    /// Positions by current identity; `None` while it is not known to be right.
+    by_id: Option<HashMap<ResourceId, usize>>,
+    /// Positions by any identity a resource ever had; `None` while it is not known to be right.
+    any_id: Option<HashMap<ResourceId, Vec<usize>>>,
+}
+
+impl ResourceSet {
+    /// The resources in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Resource> {
+        self.resources.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.resources.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.resources.is_empty()
+    }
+
+    /// The resources themselves.
+    pub fn into_resources(self) -> Vec<Resource> {
+        self.resources
+    }
+
+    /// The resources, to change; identities are looked up anew afterwards.
+    pub(crate) fn resources_mut(&mut self) -> &mut Vec<Resource> {
+        self.by_id = None;
+        self.any_id = None;
+        &mut self.resources
+    }
+
+    /// One resource, to change in a way that keeps its identities, or to be followed by [`Self::renamed`].
+    pub(crate) fn get_mut(&mut self, position: usize) -> Option<&mut Resource> {
+        self.resources.get_mut(position)
+    }
+
+    pub(crate) fn get(&self, position: usize) -> Option<&Resource> {
+        self.resources.get(position)
+    }
+
+    /// Says that identities may have changed.
+    pub(crate) fn renamed(&mut self) {
+        self.by_id = None;
+        self.any_id = None;
+    }
+
+    /// Adds a resource whose identity must be new.
+    pub(crate) fn append(&mut self, resource: Resource, schema: &Schema) -> Result<()> {
+        let id = resource.comparable_id(schema);
+        let position = self.resources.len();
+        let index = self.current_index(schema);
+        if index.contains_key(&id) {
+            return Err(Error::DuplicateId(Box::new(resource.id())));
+        }
+        index.insert(id, position);
+        self.any_id = None;
+        self.resources.push(resource);
+        Ok(())
+    }
+
+    pub(crate) fn append_all(&mut self, other: Self, schema: &Schema) -> Result<()> {
+        if self.is_empty() && other.by_id.is_some() {
+            *self = other;
+            return Ok(());
+        }
+        other
+            .resources
+            .into_iter()
+            .try_for_each(|resource| self.append(resource, schema))
+    }
+
+    /// Adds generated resources: new ones at the end, others into the one of the same identity.
+    pub(crate) fn absorb_all(&mut self, other: Self, schema: &Schema) -> Result<()> {
+        other
+            .resources
+            .into_iter()
+            .try_for_each(|resource| self.absorb(resource, schema))
+    }
+
+    fn absorb(&mut self, mut resource: Resource, schema: &Schema) -> Result<()> {
+        let id = resource.comparable_id(schema);
+        let behavior = resource.history.behavior;
+        let takes_over = matches!(behavior, Behavior::Merge | Behavior::Replace);
+        let position = match self.positions(&id, schema) {
+            [] if takes_over => {
+                return Err(Error::refused(format!(
+                    "id {} does not exist; cannot merge or replace",
+                    resource.id()
+                )));
+            }
+            [] => return self.append(resource, schema),
+            [position] if takes_over => *position,
+            [_] => {
+                return Err(Error::refused(format!(
+                    "id {} exists; can not use behavior: '{}', behavior must be merge or replace",
+                    resource.id(),
+                    behavior.as_str()
+                )));
+            }
+            _ => return Err(Error::ManyMatches(Box::new(resource.id()))),
+        };
+        let Some(old) = self.resources.get(position) else {
+            return Ok(());
+        };
+        inherit_metadata(&mut resource, old)?;
+        if behavior == Behavior::Merge {
+            merge_data(&mut resource, old, "data");
+            merge_data(&mut resource, old, "binaryData");
+            if let Some(origin) = old.annotation(ORIGIN) {
+                resource.set_annotation(ORIGIN, origin)?;
+            }
+        }
+        if resource.comparable_id(schema) != old.comparable_id(schema) {
+            return Err(Error::NoMatch(Box::new(resource.id())));
+        }
+        if let Some(old) = self.resources.get_mut(position) {
+            *old = resource;
+        }
+        self.any_id = None;
+        Ok(())
+    }
+
+    /// The one resource that has, or once had, an identity.
+    pub(crate) fn find_one(&mut self, id: &ResourceId, schema: &Schema) -> Result<usize> {
+        match self.positions(id, schema) {
+            [position] => Ok(*position),
+            [] => Err(Error::NoMatch(Box::new(id.clone()))),
+            _ => Err(Error::ManyMatches(Box::new(id.clone()))),
+        }
+    }
+
+    /// The resources that have, or once had, an identity; the id in its form for comparisons.
+    pub(crate) fn positions(&mut self, id: &ResourceId, schema: &Schema) -> &[usize] {
+        let resources = &self.resources;
+        let index = self.any_id.get_or_insert_with(|| {
+            let mut index: HashMap<ResourceId, Vec<usize>> = HashMap::new();
+            for (position, resource) in resources.iter().enumerate() {
+                if resource.is_empty() {
+                    continue;
+                }
+                for id in resource.all_ids(schema) {
+                    let positions = index.entry(id).or_default();
+                    if positions.last() != Some(&position) {
+                        positions.push(position);
+                    }
+                }
+            }
+            index
+        });
+        index.get(id).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn current_index(&mut self, schema: &Schema) -> &mut HashMap<ResourceId, usize> {
+        let resources = &self.resources;
+        self.by_id.get_or_insert_with(|| {
+            let ids = resources
+                .iter()
+                .map(|resource| resource.comparable_id(schema));
+            ids.enumerate()
+                .map(|(position, id)| (id, position))
+                .collect()
+        })
+    }
+
+    /// Fails where two resources have the same identity.
+    pub(crate) fn check_unique(&mut self, schema: &Schema) -> Result<()> {
+        self.by_id = None;
+        let resources = &self.resources;
+        let mut index = HashMap::with_capacity(resources.len());
+        for (position, resource) in resources.iter().enumerate() {
+            if index
+                .insert(resource.comparable_id(schema), position)
+                .is_some()
+            {
+                return Err(Error::DuplicateId(Box::new(resource.id())));
+            }
+        }
+        self.by_id = Some(index);
+        Ok(())
+    }
+
+    /// Drops resources of which nothing is left.
+    pub(crate) fn drop_empty(&mut self) {
+        if self.resources.iter().any(Resource::is_empty) {
+            self.resources_mut().retain(|resource| !resource.is_empty());
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a ResourceSet {
+    type Item = &'a Resource;
+    type IntoIter = std::slice::Iter<'a, Resource>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// A generated resource takes the name, namespace and history of the one it replaces, and adds to its labels and
+/// annotations.
+fn inherit_metadata(resource: &mut Resource, old: &Resource) -> Result<()> {
+    for name in ["labels", "annotations"] {
+        let mut pairs = metadata_pairs(&old.node, name);
+        for (key, value) in metadata_pairs(&resource.node, name) {
+            pairs.retain(|(known, _)| *known != key);
+            pairs.push((key, value));
+        }
+        set_metadata_map(&mut resource.node, name, pairs)?;
+    }
+    let needs_hash = resource.history.needs_hash && old.history.needs_hash;
+    resource.history = old.history.clone();
+    resource.history.needs_hash = needs_hash;
+    set_metadata(&mut resource.node, "name", old.name())?;
+    let namespace = old.namespace();
+    if namespace.is_empty() {
+        if let Some(metadata) = resource
+            .node
+            .get_mut("metadata")
+            .and_then(|node| node.as_map_mut())
+        {
+            metadata.remove("namespace");
+        }
+    } else {
+        set_metadata(&mut resource.node, "namespace", namespace)?;
+    }
+    resource.variables.clone_from(&old.variables);
+    resource.transformations.clone_from(&old.transformations);
+    Ok(())
+}
+
+/// The old entries with the new ones over them, each a string.
+fn merge_data(resource: &mut Resource, old: &Resource, field: &str) {
+    use portolan_yaml::Node;
+    let entries = |node: &Node| -> Vec<(portolan_yaml::Text, portolan_yaml::Text)> {
+        let map = node.get(field).and_then(Node::as_map);
+        map.into_iter()
+            .flatten()
+            .map(|entry| {
+                (
+                    entry.key.scalar.text.clone(),
+                    crate::field::text(&entry.value),
+                )
+            })
+            .collect()
+    };
+    let mut merged = entries(&old.node);
+    for (key, value) in entries(&resource.node) {
+        merged.retain(|(known, _)| *known != key);
+        merged.push((key, value));
+    }
+    let Some(object) = resource.node.as_map_mut() else {
+        return;
+    };
+    object.remove(field);
+    if !merged.is_empty() {
+        let mut map = Node::map();
+        if let Some(map) = map.as_map_mut() {
+            for (key, value) in merged {
+                map.insert(key, Node::string(value));
+            }
+        }
+        object.insert(field, map);
+    }
+}

@@ -1,0 +1,80 @@
+//! `namePrefix` and `nameSuffix`.
+
+use portolan_yaml::{Node, Text};
+
+use crate::config::FieldSpec;
+use crate::error::Result;
+use crate::field::{NewTag, set_scalar, text};
+use crate::fieldspec::{Missing, visit};
+use crate::id::Gvk;
+use crate::resource::Resource;
+use crate::schema::Schema;
+use crate::set::ResourceSet;
+
+/// Puts a text before the names.
+pub(crate) fn add_prefix(
+    set: &mut ResourceSet,
+    prefix: &Text,
+    specs: &[FieldSpec],
+    schema: &Schema,
+) -> Result<()> {
+    let join = |name: &str| format!("{prefix}{name}");
+    rename(set, specs, schema, &join, &|resource| {
+        if !prefix.is_empty() {
+            resource.history.prefixes.push(prefix.clone());
+        }
+        !prefix.is_empty()
+    })
+}
+
+/// Puts a text after the names.
+pub(crate) fn add_suffix(
+    set: &mut ResourceSet,
+    suffix: &Text,
+    specs: &[FieldSpec],
+    schema: &Schema,
+) -> Result<()> {
+    let join = |name: &str| format!("{name}{suffix}");
+    rename(set, specs, schema, &join, &|resource| {
+        if !suffix.is_empty() {
+            resource.history.suffixes.push(suffix.clone());
+        }
+        !suffix.is_empty()
+    })
+}
+
+fn rename(
+    set: &mut ResourceSet,
+    specs: &[FieldSpec],
+    schema: &Schema,
+    join: &dyn Fn(&str) -> String,
+    record: &dyn Fn(&mut Resource) -> bool,
+) -> Result<()> {
+    for resource in set.resources_mut() {
+        let original = resource.original_id(schema).gvk;
+        if keeps_name(&original) {
+            continue;
+        }
+        for spec in specs.iter().filter(|spec| original.is_selected(&spec.gvk)) {
+            if spec.path.as_str() == "metadata/name" && record(resource) {
+                resource.remember_id(schema);
+            }
+            let gvk = resource.gvk();
+            let mut set = |node: &mut Node| {
+                let name = join(&text(node));
+                set_scalar(node, name, NewTag::AsRead)
+            };
+            visit(&mut resource.node, &gvk, spec, Missing::Scalar, &mut set)?;
+        }
+    }
+    Ok(())
+}
+
+/// Names that mean something outside of the build stay as they are.
+fn keeps_name(gvk: &Gvk) -> bool {
+    match gvk.kind.as_str() {
+        "CustomResourceDefinition" | "Namespace" => true,
+        "APIService" => gvk.group.as_str() == "apiregistration.k8s.io",
+        _ => false,
+    }
+}

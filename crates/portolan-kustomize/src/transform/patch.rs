@@ -1,0 +1,304 @@
+//! `patches` and its older forms: strategic merges and JSON patches, by identity or by selector.
+
+use portolan_yaml::{Node, Text};
+
+use crate::decode::{Fields, Strictness};
+use crate::error::{During, Error, Result};
+use crate::field::{metadata_pairs, plain, set_field, set_metadata_map};
+use crate::jsonpatch::JsonPatch;
+use crate::kustomization::read_selector;
+use crate::merge::{Direction, merge};
+use crate::read::{parse_config, read_resources};
+use crate::resource::{Origin, Resource};
+use crate::schema::Schema;
+use crate::selector::Selector;
+use crate::set::ResourceSet;
+
+/// An entry of `patches` or `patchesJson6902`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Patch {
+    pub(crate) path: Text,
+    pub(crate) text: Text,
+    pub(crate) target: Option<Selector>,
+    pub(crate) allow_name_change: bool,
+    pub(crate) allow_kind_change: bool,
+}
+
+/// A patch whose text was read.
+#[derive(Debug)]
+pub(crate) enum LoadedPatch {
+    /// Strategic merges; none where the text held nothing.
+    Merges(Vec<Resource>),
+    /// A JSON patch.
+    Json(JsonPatch),
+}
+
+impl Patch {
+    pub(crate) fn read(node: &Node, strictness: Strictness) -> Result<Self> {
+        let names = ["path", "patch", "target", "options"];
+        let fields = Fields::read(node, "Patch", &names, strictness)?;
+        let mut patch = Self {
+            path: fields.text("path")?,
+            text: fields.text("patch")?,
+            target: read_selector(&fields, "target")?,
+            ..Self::default()
+        };
+        if let Some(options) = fields.get("options") {
+            let names = ["allowNameChange", "allowKindChange"];
+            let options = Fields::read(options, "PatchArgs", &names, strictness)?;
+            patch.allow_name_change = options.flag("allowNameChange")?;
+            patch.allow_kind_change = options.flag("allowKindChange")?;
+        }
+        Ok(patch)
+    }
+}
+
+impl LoadedPatch {
+    /// Finds out what a patch's text is.
+    pub(crate) fn read(bytes: &[u8], patch: &Patch, origin: &Origin) -> Result<Self> {
+        let merges = read_resources(bytes, origin);
+        let Ok(mut merges) = merges else {
+            return match read_json_patch(bytes, origin) {
+                Ok(Some(json)) => Ok(Self::Json(json)),
+                Ok(None) => Ok(Self::Merges(Vec::new())),
+                Err(_) => merges
+                    .map(Self::Merges)
+                    .during(|| format!("unable to parse SM or JSON patch from `{}`", origin.file)),
+            };
+        };
+        for merge in &mut merges {
+            merge.history.allows_name_change |= patch.allow_name_change;
+            merge.history.allows_kind_change |= patch.allow_kind_change;
+            if patch.allow_name_change || patch.allow_kind_change {
+                stringify(merge, "annotations")?;
+            }
+        }
+        Ok(Self::Merges(merges))
+    }
+}
+
+/// Reads a JSON patch; `None` when there is nothing in it.
+pub(crate) fn read_json_patch(bytes: &[u8], origin: &Origin) -> Result<Option<JsonPatch>> {
+    if bytes.is_empty() {
+        return Err(Error::refused("empty json patch operations"));
+    }
+    JsonPatch::read(&parse_config(bytes, origin.file.as_str())?)
+}
+
+/// Applies one entry of `patches`.
+pub(crate) fn apply_patch(
+    set: &mut ResourceSet,
+    patch: &LoadedPatch,
+    target: Option<&Selector>,
+    schema: &Schema,
+) -> Result<()> {
+    match (patch, target) {
+        (LoadedPatch::Merges(patches), None) => {
+            for patch in patches {
+                let id = patch.original_id(schema);
+                let position = set
+                    .find_one(&id, schema)
+                    .during(|| format!("no resource matches strategic merge patch `{id}`"))?;
+                merge_at(set, position, patch, schema)?;
+            }
+            Ok(())
+        }
+        (LoadedPatch::Merges(patches), Some(target)) => match patches.as_slice() {
+            [] => Ok(()),
+            [patch] => {
+                let selected = target.select(set, schema)?;
+                merge_selected(set, &selected, patch, schema)
+            }
+            _ => Err(Error::refused(
+                "multiple strategic merge patches in one `patches` entry may not have a `target`",
+            )),
+        },
+        (LoadedPatch::Json(patch), Some(target)) => {
+            let selected = target.select(set, schema)?;
+            for position in selected {
+                if let Some(resource) = set.get_mut(position) {
+                    resource.remember_id(schema);
+                }
+                apply_json(set, position, patch)?;
+            }
+            Ok(())
+        }
+        (LoadedPatch::Json(_), None) => Err(Error::refused("must specify a target for JSON patch")),
+    }
+}
+
+/// Applies the patches of `patchesStrategicMerge`, each to the one resource it names.
+pub(crate) fn apply_strategic_merges(
+    set: &mut ResourceSet,
+    patches: &[Resource],
+    schema: &Schema,
+) -> Result<()> {
+    for patch in patches {
+        let position = set.find_one(&patch.original_id(schema), schema)?;
+        merge_selected(set, &[position], patch, schema)?;
+    }
+    Ok(())
+}
+
+/// Applies an entry of `patchesJson6902`.
+pub(crate) fn apply_json_patch(
+    set: &mut ResourceSet,
+    patch: &JsonPatch,
+    target: &Selector,
+    schema: &Schema,
+) -> Result<()> {
+    let selected = target.select(set, schema)?;
+    selected
+        .into_iter()
+        .try_for_each(|position| apply_json(set, position, patch))
+}
+
+/// A patch for chosen resources takes their version, and its labels and annotations become plain texts.
+fn merge_selected(
+    set: &mut ResourceSet,
+    selected: &[usize],
+    patch: &Resource,
+    schema: &Schema,
+) -> Result<()> {
+    let mut shared = patch.clone();
+    stringify(&mut shared, "labels")?;
+    stringify(&mut shared, "annotations")?;
+    for position in selected {
+        let mut patch = shared.clone();
+        if let Some(version) = set
+            .get(*position)
+            .and_then(|resource| resource.node.get("apiVersion"))
+        {
+            let version = plain(crate::field::text(version));
+            set_field(&mut patch.node, "apiVersion", version)?;
+        }
+        merge_at(set, *position, &patch, schema)?;
+    }
+    set.drop_empty();
+    if patch.history.allows_name_change || patch.history.allows_kind_change {
+        set.check_unique(schema)?;
+    }
+    Ok(())
+}
+
+fn stringify(resource: &mut Resource, field: &str) -> Result<()> {
+    let Some(node) = resource.node.at_path(&["metadata", field]) else {
+        return Ok(());
+    };
+    let is_clean = node
+        .as_map()
+        .is_some_and(|map| map.iter().all(|entry| entry.value.as_str().is_some()));
+    if is_clean && !crate::field::is_blank(node) {
+        return Ok(());
+    }
+    let pairs = metadata_pairs(&resource.node, field);
+    set_metadata_map(&mut resource.node, field, pairs)
+}
+
+fn merge_at(
+    set: &mut ResourceSet,
+    position: usize,
+    patch: &Resource,
+    schema: &Schema,
+) -> Result<()> {
+    let Some(resource) = set.get_mut(position) else {
+        return Ok(());
+    };
+    let before = resource.id();
+    let exposes = drops_annotations(&patch.node);
+    let history = &patch.history;
+    let changes_id = history.allows_name_change || history.allows_kind_change;
+    if changes_id {
+        resource.remember_id(schema);
+    }
+    if exposes {
+        resource.expose_history()?;
+    }
+    let merged = merge(&resource.node, &patch.node, Direction::Prepend, schema)?;
+    let Some(merged) = merged else {
+        resource.node = Node::map();
+        set.renamed();
+        return Ok(());
+    };
+    resource.node = merged;
+    if resource.is_empty() {
+        set.renamed();
+        return Ok(());
+    }
+    if exposes {
+        resource.absorb_history()?;
+    }
+    restore_id(resource, &before, patch)?;
+    if changes_id || exposes || resource.id() != before {
+        set.renamed();
+    }
+    Ok(())
+}
+
+/// A patch changes kind and name only where it is allowed to, and the namespace never.
+fn restore_id(
+    resource: &mut Resource,
+    before: &crate::id::ResourceId,
+    patch: &Resource,
+) -> Result<()> {
+    if !patch.history.allows_kind_change && resource.kind() != before.gvk.kind {
+        set_field(&mut resource.node, "kind", plain(before.gvk.kind.clone()))?;
+    }
+    if !patch.history.allows_name_change && resource.name() != before.name {
+        let metadata = crate::field::field_or_create(&mut resource.node, "metadata", Node::map)?;
+        set_field(metadata, "name", Node::string(before.name.clone()))?;
+    }
+    if before.namespace.is_empty() {
+        if let Some(metadata) = resource.node.get_mut("metadata").and_then(Node::as_map_mut)
+            && metadata.contains_key("namespace")
+        {
+            metadata.remove("namespace");
+        }
+    } else if resource.namespace() != before.namespace {
+        let metadata = crate::field::field_or_create(&mut resource.node, "metadata", Node::map)?;
+        set_field(
+            metadata,
+            "namespace",
+            Node::string(before.namespace.clone()),
+        )?;
+    }
+    Ok(())
+}
+
+/// Whether a patch can take annotations away as a whole, and with them what kustomize notes there.
+fn drops_annotations(patch: &Node) -> bool {
+    let has_directive = |node: &Node| node.get("$patch").is_some();
+    let Some(metadata) = patch.get("metadata") else {
+        return has_directive(patch);
+    };
+    let annotations = metadata.get("annotations");
+    has_directive(patch)
+        || metadata.is_null()
+        || has_directive(metadata)
+        || annotations.is_some_and(|node| node.is_null() || has_directive(node))
+}
+
+fn apply_json(set: &mut ResourceSet, position: usize, patch: &JsonPatch) -> Result<()> {
+    let Some(resource) = set.get_mut(position) else {
+        return Ok(());
+    };
+    let history = resource.history.clone();
+    resource.expose_history()?;
+    let mut node = resource.node.clone();
+    patch
+        .apply(&mut node)
+        .during(|| format!("cannot patch {}", resource.id()))?;
+    if node.as_map().is_none() {
+        return Err(Error::refused(format!(
+            "the patch makes {} something that is no object",
+            resource.id()
+        )));
+    }
+    resource.node = node;
+    resource.absorb_history()?;
+    resource.history = history;
+    let pairs = metadata_pairs(&resource.node, "annotations");
+    set_metadata_map(&mut resource.node, "annotations", pairs)?;
+    set.renamed();
+    Ok(())
+}

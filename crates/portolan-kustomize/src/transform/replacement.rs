@@ -1,0 +1,416 @@
+//! `replacements`: a value of one resource, copied into fields of others.
+
+use portolan_yaml::{Node, Scalar, Style, Tag, Text, Value};
+
+use super::path::{Create, lookup, split, visit};
+use super::structured::set_inside_text;
+use crate::config::read_gvk;
+use crate::decode::{Fields, Strictness, list};
+use crate::error::{During, Error, Result};
+use crate::field::{is_blank, plain_tag, text};
+use crate::id::ResourceId;
+use crate::resource::Resource;
+use crate::selector::{Matcher, Selector};
+use crate::set::ResourceSet;
+
+const DEFAULT_PATH: &str = "metadata.name";
+
+/// An entry of `replacements`: a file, or the replacement itself.
+#[derive(Debug, Clone)]
+pub(crate) struct ReplacementEntry {
+    pub(crate) path: Text,
+    pub(crate) inline: Option<Replacement>,
+}
+
+/// One source and its targets.
+#[derive(Debug, Clone)]
+pub(crate) struct Replacement {
+    source: Option<Source>,
+    source_value: Option<Text>,
+    targets: Option<Vec<Target>>,
+}
+
+#[derive(Debug, Clone)]
+struct Source {
+    id: ResourceId,
+    path: Text,
+    options: Options,
+}
+
+#[derive(Debug, Clone)]
+struct Target {
+    select: Option<Selector>,
+    reject: Vec<Selector>,
+    paths: Vec<Text>,
+    options: Options,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Options {
+    delimiter: Text,
+    index: i64,
+    create: bool,
+}
+
+// === reading ===
+
+impl ReplacementEntry {
+    pub(crate) fn read(node: &Node, strictness: Strictness) -> Result<Self> {
+        let names = ["path", "source", "targets", "sourceValue"];
+        let fields = Fields::read(node, "ReplacementField", &names, strictness)?;
+        let path = fields.text("path")?;
+        if !path.is_empty() && (fields.has("source") || fields.has("targets")) {
+            return Err(Error::refused(
+                "cannot specify both path and inline replacement",
+            ));
+        }
+        let inline = if path.is_empty() {
+            Some(Replacement::from_fields(&fields)?)
+        } else {
+            None
+        };
+        Ok(Self { path, inline })
+    }
+}
+
+impl Replacement {
+    /// Reads a file of one replacement, or of a list of them.
+    pub(crate) fn read_file(document: &Node) -> Result<Vec<Self>> {
+        match &document.value {
+            Value::List(list) => list.iter().map(Self::read).collect(),
+            Value::Map(_) => Ok(vec![Self::read(document)?]),
+            Value::Scalar(_) => Err(Error::refused(
+                "unsupported replacement type encountered within replacement path",
+            )),
+        }
+    }
+
+    fn read(node: &Node) -> Result<Self> {
+        let names = ["source", "targets", "sourceValue"];
+        Self::from_fields(&Fields::read(
+            node,
+            "Replacement",
+            &names,
+            Strictness::Lenient,
+        )?)
+    }
+
+    fn from_fields(fields: &Fields<'_>) -> Result<Self> {
+        let strictness = fields.strictness();
+        let source = fields
+            .get("source")
+            .map(|node| Source::read(node, strictness))
+            .transpose()?;
+        let source_value = if fields.has("sourceValue") {
+            Some(fields.text("sourceValue")?)
+        } else {
+            None
+        };
+        let targets = match fields.get("targets") {
+            None => None,
+            Some(node) => Some(
+                list(Some(node), "targets")?
+                    .map(|node| Target::read(node, strictness))
+                    .collect::<Result<Vec<_>>>()?,
+            ),
+        };
+        Ok(Self {
+            source,
+            source_value,
+            targets,
+        })
+    }
+}
+
+impl Source {
+    fn read(node: &Node, strictness: Strictness) -> Result<Self> {
+        let names = [
+            "group",
+            "version",
+            "kind",
+            "name",
+            "namespace",
+            "fieldPath",
+            "options",
+        ];
+        let fields = Fields::read(node, "SourceSelector", &names, strictness)?;
+        let mut path = fields.text("fieldPath")?;
+        if path.is_empty() {
+            path = Text::from_static(DEFAULT_PATH);
+        }
+        let id = ResourceId {
+            gvk: read_gvk(&fields)?,
+            name: fields.text("name")?,
+            namespace: fields.text("namespace")?,
+        };
+        Ok(Self {
+            id,
+            path,
+            options: Options::read(&fields)?,
+        })
+    }
+}
+
+impl Target {
+    fn read(node: &Node, strictness: Strictness) -> Result<Self> {
+        let names = ["select", "reject", "fieldPaths", "options"];
+        let fields = Fields::read(node, "TargetSelector", &names, strictness)?;
+        let mut paths = fields.texts("fieldPaths")?;
+        if paths.is_empty() {
+            paths.push(Text::from_static(DEFAULT_PATH));
+        }
+        let reject = list(fields.get("reject"), "reject")?;
+        Ok(Self {
+            select: fields
+                .get("select")
+                .map(|node| Selector::read(node, strictness))
+                .transpose()?,
+            reject: reject
+                .map(|node| Selector::read(node, strictness))
+                .collect::<Result<_>>()?,
+            paths,
+            options: Options::read(&fields)?,
+        })
+    }
+}
+
+impl Options {
+    fn read(fields: &Fields<'_>) -> Result<Self> {
+        let Some(node) = fields.get("options") else {
+            return Ok(Self::default());
+        };
+        let names = ["delimiter", "index", "encoding", "create"];
+        let fields = Fields::read(node, "FieldOptions", &names, fields.strictness())?;
+        Ok(Self {
+            delimiter: fields.text("delimiter")?,
+            index: fields.int("index")?.unwrap_or_default(),
+            create: fields.flag("create")?,
+        })
+    }
+}
+
+// === applying ===
+
+/// Applies replacements one after the other.
+pub(crate) fn replace(set: &mut ResourceSet, replacements: &[Replacement]) -> Result<()> {
+    for replacement in replacements {
+        let has_source = replacement.source.is_some() || replacement.source_value.is_some();
+        let Some(targets) = replacement.targets.as_ref().filter(|_| has_source) else {
+            return Err(Error::refused(
+                "replacements must specify a source and at least one target",
+            ));
+        };
+        let value = find_value(set, replacement)?;
+        for target in targets {
+            apply_target(set, &value, target)?;
+        }
+    }
+    set.resources_mut().retain(|resource| !resource.is_empty());
+    Ok(())
+}
+
+fn find_value(set: &ResourceSet, replacement: &Replacement) -> Result<Node> {
+    let source = match (&replacement.source, &replacement.source_value) {
+        (Some(_), Some(_)) => {
+            return Err(Error::refused(
+                "value and resource selectors are mutually exclusive",
+            ));
+        }
+        (None, Some(value)) => return Ok(crate::field::plain(value.clone())),
+        (Some(source), None) => source,
+        (None, None) => return Err(Error::refused("a replacement has no source")),
+    };
+    let resource = find_source(set, source)?;
+    let value = lookup(&resource.node, &split(&source.path))
+        .during(|| "error looking up replacement source".to_owned())?
+        .filter(|value| !is_blank(value));
+    let Some(value) = value else {
+        let (path, id) = (&source.path, &source.id);
+        return Err(Error::refused(format!(
+            "fieldPath `{path}` is missing for replacement source {id}"
+        )));
+    };
+    refine(value, &source.options)
+}
+
+fn find_source<'a>(set: &'a ResourceSet, source: &Source) -> Result<&'a Resource> {
+    let mut matches = set
+        .iter()
+        .filter(|resource| ids(resource).any(|id| id.is_selected_by(&source.id)));
+    match (matches.next(), matches.next()) {
+        (Some(only), None) => Ok(only),
+        (None, _) => Err(Error::refused(format!(
+            "nothing selected by {}:{}",
+            source.id, source.path
+        ))),
+        (Some(_), Some(_)) => Err(Error::refused(format!(
+            "multiple matches for selector {}:{}",
+            source.id, source.path
+        ))),
+    }
+}
+
+/// The identities of a resource, the current one first, namespaces as written.
+fn ids(resource: &Resource) -> impl Iterator<Item = ResourceId> + '_ {
+    std::iter::once(resource.id()).chain(resource.previous_ids())
+}
+
+fn refine(value: &Node, options: &Options) -> Result<Node> {
+    if options.delimiter.is_empty() {
+        return Ok(value.clone());
+    }
+    let Value::Scalar(scalar) = &value.value else {
+        return Err(Error::refused(
+            "delimiter option can only be used with scalar nodes",
+        ));
+    };
+    let mut pieces = scalar.text.split(options.delimiter.as_str());
+    let piece = usize::try_from(options.index)
+        .ok()
+        .and_then(|index| pieces.nth(index));
+    let Some(piece) = piece else {
+        return Err(Error::refused(format!(
+            "options.index {} is out of bounds for value {}",
+            options.index, scalar.text
+        )));
+    };
+    Ok(Node::new(Value::Scalar(Scalar {
+        text: piece.into(),
+        ..scalar.clone()
+    })))
+}
+
+fn apply_target(set: &mut ResourceSet, value: &Node, target: &Target) -> Result<()> {
+    let Some(select) = &target.select else {
+        return Err(Error::refused("target must specify resources to select"));
+    };
+    let select = select.matcher()?;
+    let reject: Vec<(&Selector, Matcher)> = target
+        .reject
+        .iter()
+        .map(|selector| Ok((selector, selector.matcher()?)))
+        .collect::<Result<_>>()?;
+    let touches_history = target
+        .paths
+        .iter()
+        .any(|path| matches!(path.as_str(), "metadata" | "metadata.annotations"));
+    for position in 0..set.len() {
+        let Some(resource) = set.get_mut(position) else {
+            continue;
+        };
+        let is_chosen = select.takes_metadata(resource)
+            && !is_rejected(resource, &reject)
+            && ids(resource).any(|id| select.takes_id(&id));
+        if !is_chosen {
+            continue;
+        }
+        if touches_history {
+            resource.expose_history()?;
+        }
+        for path in &target.paths {
+            copy_value(&mut resource.node, value, path, &target.options)?;
+        }
+        if touches_history {
+            resource.absorb_history()?;
+        }
+    }
+    Ok(())
+}
+
+fn is_rejected(resource: &Resource, reject: &[(&Selector, Matcher)]) -> bool {
+    reject.iter().any(|(selector, matcher)| {
+        let has_selector = !selector.labels.is_empty() || !selector.annotations.is_empty();
+        (has_selector && matcher.takes_metadata(resource))
+            || (selector.id != ResourceId::default()
+                && ids(resource).any(|id| matcher.takes_id(&id)))
+    })
+}
+
+fn copy_value(target: &mut Node, value: &Node, path: &str, options: &Options) -> Result<()> {
+    let create = if options.create {
+        Create::like(value)
+    } else {
+        Create::No
+    };
+    let parts = split(path);
+    if set_inside_text(target, value, &parts, create) {
+        return Ok(());
+    }
+    let verb = if options.create {
+        "find or create"
+    } else {
+        "find"
+    };
+    let missing = || format!("unable to {verb} field `{path}` in replacement target");
+    let mut is_set = Ok(());
+    let count = visit(target, &parts, create, &mut |field| {
+        if is_set.is_ok() {
+            is_set = set_value(field, value, options);
+        }
+        Ok(())
+    })
+    .during(missing)?;
+    is_set?;
+    if count == 0 {
+        return Err(Error::refused(missing()));
+    }
+    Ok(())
+}
+
+fn set_value(field: &mut Node, value: &Node, options: &Options) -> Result<()> {
+    let mut new = text(value).to_string();
+    if !options.delimiter.is_empty() {
+        if field.as_scalar().is_none() {
+            return Err(Error::refused(
+                "delimiter option can only be used with scalar nodes",
+            ));
+        }
+        new = splice(&text(field), &new, options);
+    } else if field.as_scalar().is_none() {
+        *field = value.clone();
+        return Ok(());
+    }
+    set_text(field, new)
+}
+
+fn splice(old: &str, new: &str, options: &Options) -> String {
+    let mut pieces: Vec<&str> = old.split(options.delimiter.as_str()).collect();
+    match usize::try_from(options.index) {
+        Err(_) => pieces.insert(0, new),
+        Ok(index) => match pieces.get_mut(index) {
+            Some(piece) => *piece = new,
+            None => pieces.push(new),
+        },
+    }
+    pieces.join(&options.delimiter)
+}
+
+/// Puts a text into a scalar that keeps its type; a text that does not fit the type is refused.
+pub(super) fn set_text(field: &mut Node, new: String) -> Result<()> {
+    let Value::Scalar(scalar) = &field.value else {
+        return Ok(());
+    };
+    let reads_as = plain_tag(&new);
+    let tag = match &scalar.tag {
+        Tag::Other(name) if name.as_ref() == "untyped" => reads_as,
+        Tag::Str => Tag::Str,
+        old if *old == reads_as => reads_as,
+        Tag::Float if reads_as == Tag::Int => Tag::Float,
+        old => {
+            return Err(Error::refused(format!(
+                "cannot decode `{new}` as a {old:?}, the type of the field it replaces"
+            )));
+        }
+    };
+    let style = if tag == Tag::Str {
+        scalar.style
+    } else {
+        Style::Plain
+    };
+    field.value = Value::Scalar(Scalar {
+        text: new.into(),
+        tag,
+        style,
+    });
+    Ok(())
+}

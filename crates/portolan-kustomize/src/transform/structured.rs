@@ -1,0 +1,158 @@
+//! Replacements inside of texts: a path that goes on behind a text field leads into the JSON or YAML that it holds.
+
+use portolan_yaml::{Dialect, Node, Position, Scalar, Style, Tag, Value};
+
+use super::path::{Create, lookup, visit};
+use super::replacement::set_text;
+use crate::json::{to_compact_json, to_indented_json};
+use crate::yamltext::{offset, to_yaml_like};
+
+/// Sets a value inside the first text field on the path; false when the path does not lead into one.
+pub(super) fn set_inside_text(
+    target: &mut Node,
+    value: &Node,
+    path: &[String],
+    create: Create,
+) -> bool {
+    let Some(length) = text_field_length(target, path) else {
+        return false;
+    };
+    let (outer, inner) = path.split_at(length);
+    let Ok(Some(field)) = lookup(target, outer) else {
+        return false;
+    };
+    let Some(new) = field
+        .as_scalar()
+        .and_then(|scalar| rewrite(&scalar.text, value, inner, create))
+    else {
+        return false;
+    };
+    let mut is_set = false;
+    let set = &mut |field: &mut Node| {
+        if let Value::Scalar(scalar) = &mut field.value {
+            let style = if scalar.style == Style::Folded {
+                Style::Plain
+            } else {
+                scalar.style
+            };
+            *scalar = Scalar {
+                text: new.clone().into(),
+                tag: Tag::Str,
+                style,
+            };
+            is_set = true;
+        }
+        Ok(())
+    };
+    visit_exact(target, outer, set) && is_set
+}
+
+/// How many parts of the path lead to its first scalar, if the path goes on behind it.
+fn text_field_length(target: &Node, path: &[String]) -> Option<usize> {
+    (1..path.len()).find(|length| {
+        let field = path.get(..*length).map(|start| lookup(target, start));
+        matches!(field, Some(Ok(Some(field))) if field.as_scalar().is_some())
+    })
+}
+
+/// The text with the value set inside; `None` when it holds no such field.
+fn rewrite(text: &str, value: &Node, path: &[String], create: Create) -> Option<String> {
+    let mut document = portolan_yaml::parse_one(text, Dialect::Kustomize).ok()?;
+    let mut is_right = true;
+    let mut edits = Vec::new();
+    let count = visit(&mut document, path, create, &mut |field| {
+        if let Value::Scalar(scalar) = &field.value {
+            edits.push((field.at, scalar.clone()));
+            is_right &= set_text(field, crate::field::text(value).to_string()).is_ok();
+        } else {
+            is_right &= value.as_scalar().is_none() || !field.is_null();
+            *field = value.clone();
+        }
+        Ok(())
+    });
+    if !matches!(count, Ok(count) if count > 0) || !is_right {
+        return None;
+    }
+    let count = count.unwrap_or_default();
+    match text.trim_start().chars().next()? {
+        '{' | '[' if text.contains('\n') && text.contains("  ") => to_indented_json(&document),
+        '{' | '[' => to_compact_json(&document),
+        _ => {
+            // Comments are not part of the tree: where there are any, the text is edited in place.
+            let edited = (text.contains('#') && edits.len() == count)
+                .then(|| edit(text, &edits, &crate::field::text(value)))
+                .flatten();
+            let whole = edited.unwrap_or_else(|| to_yaml_like(&document, text));
+            Some(whole.trim().to_owned())
+        }
+    }
+}
+
+/// Puts a new text in place of scalars, the last one first.
+fn edit(text: &str, edits: &[(Position, Scalar)], new: &str) -> Option<String> {
+    let mut result = text.to_owned();
+    let mut edits: Vec<_> = edits.iter().collect();
+    edits.sort_by_key(|(at, _)| (at.line, at.column));
+    for (at, scalar) in edits.into_iter().rev() {
+        let start = offset(&result, *at)?;
+        let length = token_length(result.get(start..)?, scalar)?;
+        let token = match scalar.style {
+            Style::Double => format!("\"{}\"", new.replace('\\', "\\\\").replace('"', "\\\"")),
+            Style::Single => format!("'{}'", new.replace('\'', "''")),
+            _ => new.to_owned(),
+        };
+        result.replace_range(start..start + length, &token);
+    }
+    Some(result)
+}
+
+/// How many bytes a scalar takes in the file; only those on one line can be told.
+fn token_length(text: &str, scalar: &Scalar) -> Option<usize> {
+    match scalar.style {
+        Style::Plain => text
+            .starts_with(scalar.text.as_str())
+            .then_some(scalar.text.len()),
+        Style::Single => text.strip_prefix('\'')?.find('\'').map(|end| end + 2),
+        Style::Double if !scalar.text.contains(['"', '\\']) => {
+            text.strip_prefix('"')?.find('"').map(|end| end + 2)
+        }
+        _ => None,
+    }
+}
+
+/// Follows a path of exact parts to change what is there.
+fn visit_exact(
+    node: &mut Node,
+    path: &[String],
+    set: &mut dyn FnMut(&mut Node) -> crate::error::Result<()>,
+) -> bool {
+    let Some((part, rest)) = path.split_first() else {
+        return set(node).is_ok();
+    };
+    let next = match &mut node.value {
+        Value::Map(map) => map.get_mut(part),
+        Value::List(list) => {
+            let position = position(list.iter().as_slice(), part);
+            position.and_then(|index| list.items_mut().get_mut(index))
+        }
+        Value::Scalar(_) => None,
+    };
+    next.is_some_and(|next| visit_exact(next, rest, set))
+}
+
+fn position(items: &[Node], part: &str) -> Option<usize> {
+    if part == "-" {
+        return items.len().checked_sub(1);
+    }
+    if let Ok(index) = part.parse::<usize>() {
+        return Some(index);
+    }
+    let inner = part.strip_prefix('[')?.strip_suffix(']')?;
+    let (name, value) = inner.split_once('=')?;
+    items.iter().position(|item| match name {
+        "" => crate::field::text(item).as_str() == value,
+        _ => item
+            .get(name)
+            .is_some_and(|found| crate::field::text(found).as_str() == value),
+    })
+}
