@@ -86,7 +86,7 @@ impl<'a> Fields<'a> {
         match &node.value {
             Value::Scalar(scalar) if scalar.tag == Tag::Null => Ok(Text::default()),
             Value::Scalar(scalar)
-                if is_text(&scalar.tag) || self.strictness == Strictness::Lenient =>
+                if is_text(scalar.tag) || self.strictness == Strictness::Lenient =>
             {
                 Ok(scalar.text.clone())
             }
@@ -168,7 +168,7 @@ pub(crate) fn list<'a>(node: Option<&'a Node>, name: &str) -> Result<std::slice:
 }
 
 /// Texts and what JSON makes texts of.
-fn is_text(tag: &Tag) -> bool {
+fn is_text(tag: Tag) -> bool {
     matches!(tag, Tag::Str | Tag::Timestamp | Tag::Binary)
 }
 

@@ -1,6 +1,6 @@
 //! Reading and writing fields of a resource as kyaml does: what counts as missing, and which type a new text gets.
 
-use portolan_yaml::{Node, Scalar, Style, Tag, Text, Value};
+use portolan_yaml::{Node, Position, Scalar, Style, Tag, Text, Value};
 
 use crate::error::{Error, Result};
 
@@ -55,6 +55,9 @@ pub(crate) enum NewTag {
     AsRead,
 }
 
+/// The place of scalars that have no type of their own yet: a text put into them later is typed anew.
+pub(crate) const UNTYPED: Position = Position { line: 0, column: 1 };
+
 /// Puts a new text into a scalar; the way the old one was written stays, and with it whether a number can be one.
 pub(crate) fn set_scalar(node: &mut Node, new: impl Into<Text>, tag: NewTag) -> Result<()> {
     let style = match &node.value {
@@ -63,6 +66,11 @@ pub(crate) fn set_scalar(node: &mut Node, new: impl Into<Text>, tag: NewTag) -> 
         _ => return Err(wrong_shape("ScalarNode", node)),
     };
     let text = new.into();
+    let place = if tag == NewTag::AsRead {
+        UNTYPED
+    } else {
+        Position::default()
+    };
     let tag = match tag {
         _ if style != Style::Plain => Tag::Str,
         NewTag::Str => Tag::Str,
@@ -70,6 +78,7 @@ pub(crate) fn set_scalar(node: &mut Node, new: impl Into<Text>, tag: NewTag) -> 
         NewTag::AsRead => plain_tag(&text),
     };
     node.value = Value::Scalar(Scalar { text, tag, style });
+    node.at = place;
     Ok(())
 }
 
@@ -77,11 +86,12 @@ pub(crate) fn set_scalar(node: &mut Node, new: impl Into<Text>, tag: NewTag) -> 
 pub(crate) fn plain(text: impl Into<Text>) -> Node {
     let text = text.into();
     let tag = plain_tag(&text);
-    Node::new(Value::Scalar(Scalar {
+    let value = Value::Scalar(Scalar {
         text,
         tag,
         style: Style::Plain,
-    }))
+    });
+    Node { value, at: UNTYPED }
 }
 
 /// What a plain text reads as in the dialect of kustomize.
@@ -193,7 +203,7 @@ fn unquoted_key(text: Text) -> portolan_yaml::Key {
             tag,
             style: Style::Plain,
         },
-        at: portolan_yaml::Position::default(),
+        at: Position::default(),
     }
 }
 

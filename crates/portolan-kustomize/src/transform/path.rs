@@ -1,9 +1,9 @@
 //! Field paths with dots, as replacements and variables write them: `spec.containers.[name=web].image`, `a.*.b`, `a.0`.
 
-use portolan_yaml::{Node, Scalar, Style, Tag, Text, Value};
+use portolan_yaml::{Node, Style, Text, Value};
 
 use crate::error::{Error, Result};
-use crate::field::{text, wrong_shape};
+use crate::field::{plain, text, wrong_shape};
 
 /// What is made where a path leads to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,21 +36,10 @@ impl Create {
             None => match self {
                 Self::List => Node::list(),
                 Self::Map => Node::map(),
-                // `Untyped` marks a scalar that becomes what its text reads as.
-                Self::No | Self::Scalar => untyped(),
+                Self::No | Self::Scalar => plain(Text::default()),
             },
         }
     }
-}
-
-/// A scalar made by a path: not a string yet, nor anything else.
-pub(super) fn untyped() -> Node {
-    let tag = Tag::Other("untyped".into());
-    Node::new(Value::Scalar(Scalar {
-        text: Text::default(),
-        tag,
-        style: Style::Plain,
-    }))
 }
 
 /// Splits a path at dots; `\.` keeps one, and brackets hold theirs.
@@ -270,7 +259,7 @@ fn visit_matching(
         return Ok(count);
     }
     let items = items_mut(node)?;
-    let mut item = crate::field::plain(pattern);
+    let mut item = plain(pattern);
     if !name.is_empty() {
         let value = std::mem::replace(&mut item, Node::map());
         if let Some(map) = item.as_map_mut() {

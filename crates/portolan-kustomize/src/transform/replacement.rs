@@ -7,7 +7,7 @@ use super::structured::set_inside_text;
 use crate::config::read_gvk;
 use crate::decode::{Fields, Strictness, list};
 use crate::error::{During, Error, Result};
-use crate::field::{is_blank, plain_tag, text};
+use crate::field::{UNTYPED, is_blank, plain_tag, text};
 use crate::id::ResourceId;
 use crate::resource::Resource;
 use crate::selector::{Matcher, Selector};
@@ -392,7 +392,7 @@ pub(super) fn set_text(field: &mut Node, new: String) -> Result<()> {
     };
     let reads_as = plain_tag(&new);
     let tag = match &scalar.tag {
-        Tag::Other(name) if name.as_ref() == "untyped" => reads_as,
+        _ if field.at == UNTYPED && scalar.style == Style::Plain => reads_as,
         Tag::Str => Tag::Str,
         old if *old == reads_as => reads_as,
         Tag::Float if reads_as == Tag::Int => Tag::Float,

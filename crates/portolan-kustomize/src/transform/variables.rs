@@ -297,7 +297,7 @@ fn typed(value: &Scalar) -> Scalar {
     match value.tag {
         Tag::Int | Tag::Bool | Tag::Float => Scalar {
             text: value.text.clone(),
-            tag: value.tag.clone(),
+            tag: value.tag,
             style: Style::Plain,
         },
         _ => Scalar::string(value.text.clone()),
