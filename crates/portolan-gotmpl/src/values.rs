@@ -3,14 +3,15 @@
 use portolan_yaml::Text;
 
 use crate::fmt::quote;
-use crate::function::{Args, FuncError, Param};
+use crate::function::{Args, Ctx, FuncError, Param};
+use crate::functions;
 use crate::object::Signature;
 use crate::value::{Map, Value};
 
 /// What a method takes; none when `Values` has no such method.
 pub(crate) fn method(name: &str) -> Option<Signature> {
     match name {
-        "AsMap" => Some(Signature::NONE),
+        "AsMap" | "YAML" => Some(Signature::NONE),
         "Table" | "PathValue" => Some(Signature::new(&[Param::Str])),
         "Encode" => Some(Signature::new(&[Param::Object("io.Writer")])),
         _ => None,
@@ -18,12 +19,36 @@ pub(crate) fn method(name: &str) -> Option<Signature> {
 }
 
 /// Calls a method.
-pub(crate) fn call(map: &Map, name: &str, args: Args<'_>) -> Result<Value, FuncError> {
+pub(crate) fn call(
+    ctx: &mut Ctx<'_>,
+    map: &Map,
+    name: &str,
+    args: Args<'_>,
+) -> Result<Value, FuncError> {
     let path = args.str(0);
     match name {
         "AsMap" => Ok(map.plain().map_or(Value::Nil, Value::Map)),
+        "YAML" => yaml(ctx, map),
         "Table" => table(map, &path).map(Value::Map),
         _ => path_value(map, &path),
+    }
+}
+
+/// The values as `toYaml` prints them, with the line break at the end.
+fn yaml(ctx: &mut Ctx<'_>, map: &Map) -> Result<Value, FuncError> {
+    let to_yaml = functions::all()
+        .iter()
+        .find(|function| function.name == "toYaml");
+    let plain = map.plain().map_or(Value::Nil, Value::Map);
+    match to_yaml {
+        Some(to_yaml) => {
+            let text = (to_yaml.call)(ctx, Args::new(&[plain]))?;
+            Ok(Value::str(format!(
+                "{}\n",
+                text.as_str().unwrap_or_default()
+            )))
+        }
+        None => Ok(Value::Nil),
     }
 }
 

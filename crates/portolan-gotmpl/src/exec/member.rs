@@ -6,10 +6,10 @@ use super::check::check;
 use super::{Executor, Failure, Slot};
 use crate::fmt::quote;
 use crate::function::{Args, Ctx, FuncError, Param};
-use crate::object::Signature;
+use crate::object::{Kind, Signature};
 use crate::options::{MissingKey, Options};
 use crate::program::Literal;
-use crate::value::{ElementType, Map, Value};
+use crate::value::{ElementType, Map, MapType, Value};
 
 /// What a path of fields leads to, from a value.
 pub(super) fn follow(
@@ -35,32 +35,46 @@ fn field(
     name: &str,
 ) -> Result<Slot, Failure> {
     match &receiver.value {
+        Value::Map(map) if map.map_type() == MapType::Any => map_field(options, map, name),
         Value::Nil => missing_receiver(options, receiver.boxed, name),
-        value if method(value, name).is_some() => {
-            let signature = method(value, name).unwrap_or_default();
-            signature.check_count(name, 0, false)?;
-            let result = call_method(ctx, value, name, Args::new(&[]));
-            let value = result.map_err(|error| failed_call(name, error))?;
-            Ok(Slot {
-                value,
-                boxed: false,
-            })
-        }
-        Value::Map(map) => map_field(options, map, name),
-        Value::Object(object) => {
-            if let Some(value) = object.field(name) {
-                return Ok(Slot {
-                    value,
-                    boxed: false,
-                });
+        value => {
+            if let Some(signature) = method(value, name) {
+                return call_without_args(ctx, value, name, signature);
             }
-            match object.data() {
-                Some(Value::Map(map)) if object.kind() == crate::object::Kind::Map => {
-                    map_field(options, &map, name)
-                }
-                _ => Err(no_field(receiver, name)),
-            }
+            plain_field(options, receiver, name)
         }
+    }
+}
+
+fn call_without_args(
+    ctx: &mut Ctx<'_>,
+    value: &Value,
+    name: &str,
+    signature: Signature,
+) -> Result<Slot, Failure> {
+    signature.check_count(name, 0, false)?;
+    let result = call_method(ctx, value, name, Args::new(&[]));
+    let value = result.map_err(|error| failed_call(name, error))?;
+    Ok(Slot {
+        value,
+        boxed: false,
+    })
+}
+
+fn plain_field(options: &Options, receiver: &Slot, name: &str) -> Result<Slot, Failure> {
+    let object = match &receiver.value {
+        Value::Map(map) => return map_field(options, map, name),
+        Value::Object(object) => object,
+        _ => return Err(no_field(receiver, name)),
+    };
+    if let Some(value) = object.field(name) {
+        return Ok(Slot {
+            value,
+            boxed: false,
+        });
+    }
+    match object.data() {
+        Some(Value::Map(map)) if object.kind() == Kind::Map => map_field(options, &map, name),
         _ => Err(no_field(receiver, name)),
     }
 }
@@ -108,7 +122,9 @@ fn no_field(receiver: &Slot, name: &str) -> Failure {
 fn method(value: &Value, name: &str) -> Option<Signature> {
     match value {
         Value::Object(object) => object.method(name),
-        Value::Map(map) if map.plain().is_some() => crate::values::method(name),
+        Value::Map(map) if matches!(map.map_type(), MapType::Values(_)) => {
+            crate::values::method(name)
+        }
         _ => None,
     }
 }
@@ -121,7 +137,7 @@ fn call_method(
 ) -> Result<Value, FuncError> {
     match value {
         Value::Object(object) => object.call(ctx, name, args),
-        Value::Map(map) => crate::values::call(map, name, args),
+        Value::Map(map) => crate::values::call(ctx, map, name, args),
         _ => Ok(Value::Nil),
     }
 }
@@ -172,7 +188,7 @@ impl Executor<'_> {
             Value::Object(object) if object.field(name).is_some() => {
                 format!("{name} has arguments but cannot be invoked as function").into()
             }
-            Value::Object(object) if object.kind() == crate::object::Kind::Map => {
+            Value::Object(object) if object.kind() == Kind::Map => {
                 format!("{name} is not a method but has arguments").into()
             }
             _ => no_field(&receiver, name),

@@ -50,6 +50,8 @@ struct Machine {
     boxed: bool,
     variables: Vec<Slot>,
     dot: Slot,
+    /// What a variable holds that was never set.
+    nothing: Slot,
     /// Dots to give back.
     dots: Vec<Slot>,
     loops: Vec<Loop>,

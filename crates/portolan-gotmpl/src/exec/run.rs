@@ -61,7 +61,7 @@ impl Executor<'_> {
                 }
                 Op::Variable(slot) => {
                     self.machine.remember(at);
-                    let value = self.machine.variable(slot);
+                    let value = self.machine.variable(slot).clone();
                     self.machine.push(value);
                 }
                 Op::Constant(index) => {
@@ -89,7 +89,7 @@ impl Executor<'_> {
                 Op::VariablePath { slot, path } => {
                     self.machine.remember(at);
                     let from = self.machine.variable(slot);
-                    let slot = follow(&mut self.ctx, &self.options, &from, program.path(path))?;
+                    let slot = follow(&mut self.ctx, &self.options, from, program.path(path))?;
                     self.machine.push(slot);
                 }
                 Op::Path(path) => {
@@ -341,11 +341,10 @@ impl Machine {
         }
     }
 
-    fn variable(&self, slot: u32) -> Slot {
+    fn variable(&self, slot: u32) -> &Slot {
         let base = self.frames.last().map_or(0, |frame| frame.variables);
         self.variables
             .get(base + slot as usize)
-            .cloned()
-            .unwrap_or_default()
+            .unwrap_or(&self.nothing)
     }
 }

@@ -143,6 +143,15 @@ impl Object for KubeVersion {
     fn print(&self, out: &mut String) {
         out.push_str("v1.32.0");
     }
+
+    fn data(&self) -> Option<Value> {
+        let entries = [
+            ("Version".into(), Value::str("v1.32.0")),
+            ("Major".into(), Value::str("1")),
+            ("Minor".into(), Value::str("32")),
+        ];
+        Some(Value::map(entries.into()))
+    }
 }
 
 struct VersionSet;
