@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::Dialect;
-use crate::error::Error;
+use crate::error::{Error, Fallible};
 use crate::event::{EventKind, Properties};
 use crate::limits::{MAX_DEPTH, MAX_EXPANDED_NODES};
 use crate::map_builder::MapBuilder;
@@ -34,7 +34,7 @@ pub(crate) struct Composer<'s> {
 
 /// Why a document is refused: its text cannot be read, or what it says makes no sense.
 enum Failure {
-    Syntax(Error),
+    Syntax(Box<Error>),
     Meaning(Error),
 }
 
@@ -84,7 +84,7 @@ impl<'s> Composer<'s> {
     }
 
     /// The next document; `None` after the last.
-    pub(crate) fn next_document(&mut self) -> Result<Option<Node>, Error> {
+    pub(crate) fn next_document(&mut self) -> Fallible<Option<Node>> {
         if let EventKind::StreamEnd = self.parser.next()?.kind {
             return Ok(None);
         }
@@ -102,13 +102,13 @@ impl<'s> Composer<'s> {
             Err(Failure::Syntax(error)) => Err(error),
             Err(Failure::Meaning(error)) => {
                 self.skip_document()?;
-                Err(error)
+                Err(Box::new(error))
             }
         }
     }
 
     /// Reads on to the document's end: Go looks at the meaning only when all of it could be read.
-    fn skip_document(&mut self) -> Result<(), Error> {
+    fn skip_document(&mut self) -> Fallible<()> {
         loop {
             let event = self.parser.next()?;
             if let EventKind::DocumentEnd | EventKind::StreamEnd = event.kind {
@@ -121,13 +121,9 @@ impl<'s> Composer<'s> {
     fn read_root(&mut self) -> Result<Node, Failure> {
         loop {
             let event = self.parser.next()?;
-            let at = event.at;
+            let (at, properties) = (event.at, event.properties);
             let (node, height, alias) = match event.kind {
-                EventKind::Scalar {
-                    content,
-                    style,
-                    properties,
-                } => {
+                EventKind::Scalar { content, style } => {
                     let text = content.into_text(self.parser.source());
                     (
                         self.scalar(text, style, properties, at)
@@ -140,13 +136,15 @@ impl<'s> Composer<'s> {
                     let target = self.alias(&name, at)?;
                     (target.node, target.height, true)
                 }
-                EventKind::ListStart { flow, properties } => {
-                    self.begin(at, flow, properties, Content::List(self.items.len()))?;
+                EventKind::ListStart { flow } => {
+                    self.begin(at, flow, properties, Content::List(self.items.len()))
+                        .map_err(Failure::Meaning)?;
                     continue;
                 }
-                EventKind::MapStart { flow, properties } => {
+                EventKind::MapStart { flow } => {
                     let builder = MapBuilder::new(self.dialect, self.strict, flow, &self.entries);
-                    self.begin(at, flow, properties, Content::Map(Box::new(builder)))?;
+                    self.begin(at, flow, properties, Content::Map(Box::new(builder)))
+                        .map_err(Failure::Meaning)?;
                     continue;
                 }
                 EventKind::ListEnd | EventKind::MapEnd => {
@@ -285,7 +283,7 @@ impl<'s> Composer<'s> {
         let error = |message: String| Error::new(at.position(), message);
         let fail = |message: String| Err(Failure::Meaning(error(message)));
         let Some(&anchor) = self.names.get(name) else {
-            return Err(error(format!("unknown anchor '{name}' referenced")).into());
+            return Err(Box::new(error(format!("unknown anchor '{name}' referenced"))).into());
         };
         let Some(target) = self.anchored.get(anchor).and_then(Clone::clone) else {
             return fail(format!("anchor '{name}' value contains itself"));
@@ -315,13 +313,13 @@ impl<'s> Composer<'s> {
     }
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
+impl From<Box<Error>> for Failure {
+    fn from(error: Box<Error>) -> Self {
         Self::Syntax(error)
     }
 }
 
 /// The parser never sends such an event; a message costs nothing.
 fn out_of_place(at: Mark) -> Failure {
-    Failure::Syntax(Error::new(at.position(), "unexpected event"))
+    Failure::Syntax(Box::new(Error::new(at.position(), "unexpected event")))
 }

@@ -195,15 +195,16 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Passes over a line break and keeps what it means: LF, or itself for U+2028 and U+2029.
-    pub(crate) fn read_break(&mut self, into: &mut String) {
-        match (self.break_len(0), self.peek(2)) {
-            (0, _) => return,
-            (3, 0xa8) => into.push('\u{2028}'),
-            (3, _) => into.push('\u{2029}'),
-            _ => into.push('\n'),
-        }
+    /// Passes over a line break and gives what it means: LF, or itself for U+2028 and U+2029.
+    pub(crate) fn read_break(&mut self) -> Option<char> {
+        let character = match (self.break_len(0), self.peek(2)) {
+            (0, _) => return None,
+            (3, 0xa8) => '\u{2028}',
+            (3, _) => '\u{2029}',
+            _ => '\n',
+        };
         self.skip_break();
+        Some(character)
     }
 
     /// The end of the stream counts as the start of a line.

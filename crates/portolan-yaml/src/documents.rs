@@ -110,7 +110,7 @@ fn read_stream(source: &Source, nodes: &mut Vec<Node>, errors: &mut Vec<Error>) 
             match composer.next_document() {
                 Ok(Some(node)) => nodes.push(node),
                 Ok(None) => return,
-                Err(error) => break error,
+                Err(error) => break *error,
             }
         };
         errors.push(error);
@@ -155,7 +155,7 @@ fn read_parts(source: &Source, nodes: &mut Vec<Node>, errors: &mut Vec<Error>) {
             Ok(Some(node)) if single && is_list(&node) => nodes.extend(list_items(&node)),
             Ok(Some(node)) => nodes.push(node),
             Ok(None) => {}
-            Err(error) => errors.push(error),
+            Err(error) => errors.push(*error),
         }
     }
 }

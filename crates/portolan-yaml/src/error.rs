@@ -16,6 +16,9 @@ pub struct Error {
     go_line: u32,
 }
 
+/// A result while reading; the error is boxed, since results are moved a lot and errors are rare.
+pub(crate) type Fallible<T> = Result<T, Box<Error>>;
+
 /// All mistakes of a text, at least one, in the order of its documents.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Errors(Vec<Error>);
@@ -84,6 +87,12 @@ impl Error {
     }
 }
 
+impl From<Box<Error>> for Error {
+    fn from(error: Box<Self>) -> Self {
+        *error
+    }
+}
+
 // === impl Errors ===
 
 impl Errors {
@@ -106,6 +115,12 @@ impl Errors {
 impl From<Error> for Errors {
     fn from(error: Error) -> Self {
         Self(vec![error])
+    }
+}
+
+impl From<Box<Error>> for Errors {
+    fn from(error: Box<Error>) -> Self {
+        Self(vec![*error])
     }
 }
 

@@ -18,20 +18,10 @@ pub(crate) enum EventKind {
     DocumentStart,
     DocumentEnd,
     Alias(Box<str>),
-    Scalar {
-        content: Content,
-        style: Style,
-        properties: Option<Box<Properties>>,
-    },
-    ListStart {
-        flow: bool,
-        properties: Option<Box<Properties>>,
-    },
+    Scalar { content: Content, style: Style },
+    ListStart { flow: bool },
     ListEnd,
-    MapStart {
-        flow: bool,
-        properties: Option<Box<Properties>>,
-    },
+    MapStart { flow: bool },
     MapEnd,
 }
 
@@ -40,4 +30,17 @@ pub(crate) enum EventKind {
 pub(crate) struct Event {
     pub kind: EventKind,
     pub at: Mark,
+    /// Anchor and tag, when there are any.
+    pub properties: Option<Box<Properties>>,
+}
+
+impl Event {
+    /// An event without anchor and tag.
+    pub(crate) fn plain(kind: EventKind, at: Mark) -> Self {
+        Self {
+            kind,
+            at,
+            properties: None,
+        }
+    }
 }

@@ -91,12 +91,9 @@ impl Lines {
         source: &Source,
         anchors: &mut HashSet<Box<str>>,
     ) -> Result<(), Error> {
+        let properties = event.properties;
         match event.kind {
-            EventKind::Scalar {
-                content,
-                style,
-                properties,
-            } => {
+            EventKind::Scalar { content, style } => {
                 let text = content.into_text(&source.text);
                 let tag = properties.as_ref().and_then(|it| it.tag.as_deref());
                 let scalar = resolve::kustomize(text, style, tag);
@@ -120,12 +117,12 @@ impl Lines {
                 self.start(event.at, "alias");
                 self.value(&name);
             }
-            EventKind::ListStart { flow, properties } => {
+            EventKind::ListStart { flow } => {
                 self.start(event.at, "seq");
                 self.properties("!!seq", if flow { "flow" } else { "" }, properties, anchors);
                 self.depth += 1;
             }
-            EventKind::MapStart { flow, properties } => {
+            EventKind::MapStart { flow } => {
                 self.start(event.at, "map");
                 self.properties("!!map", if flow { "flow" } else { "" }, properties, anchors);
                 self.depth += 1;

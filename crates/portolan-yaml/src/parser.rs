@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::Error;
+use crate::error::Fallible;
 use crate::event::{Event, EventKind, Properties};
 use crate::node::Style;
 use crate::scanner::{Blame, Scanner};
@@ -75,7 +75,7 @@ impl<'s> Parser<'s> {
     }
 
     /// The next event; `StreamEnd` again and again at the end.
-    pub(crate) fn next(&mut self) -> Result<Event, Error> {
+    pub(crate) fn next(&mut self) -> Fallible<Event> {
         match self.state {
             State::ImplicitDocumentStart => self.document_start(true),
             State::DocumentStart => self.document_start(false),
@@ -109,25 +109,22 @@ impl<'s> Parser<'s> {
             State::FlowMappingKey => self.flow_mapping_key(false),
             State::FlowMappingValue => self.flow_mapping_value(false),
             State::FlowMappingEmptyValue => self.flow_mapping_value(true),
-            State::End => Ok(Event {
-                kind: EventKind::StreamEnd,
-                at: Mark::default(),
-            }),
+            State::End => Ok(Event::plain(EventKind::StreamEnd, Mark::default())),
         }
     }
 
-    fn peek(&mut self) -> Result<&Token, Error> {
+    fn peek(&mut self) -> Fallible<&Token> {
         self.scanner.peek()
     }
 
     /// Passes over the token that was looked at and shows the next one.
-    fn advance(&mut self) -> Result<&Token, Error> {
+    fn advance(&mut self) -> Fallible<&Token> {
         self.scanner.take()?;
         self.scanner.peek()
     }
 
     /// Takes a collection's first token.
-    fn enter(&mut self) -> Result<(), Error> {
+    fn enter(&mut self) -> Fallible<()> {
         let token = self.scanner.take()?;
         self.marks.push(token.start);
         Ok(())
@@ -137,26 +134,23 @@ impl<'s> Parser<'s> {
         self.state = self.states.pop().unwrap_or(State::End);
     }
 
-    fn fail<T>(&self, context: Option<Mark>, problem: Mark, message: &str) -> Result<T, Error> {
+    fn fail<T>(&self, context: Option<Mark>, problem: Mark, message: &str) -> Fallible<T> {
         Err(self
             .scanner
             .error(&Blame::Parser, context, problem, message))
     }
 
     /// Ends the collection whose end token is next.
-    fn leave(&mut self, kind: EventKind) -> Result<Event, Error> {
+    fn leave(&mut self, kind: EventKind) -> Fallible<Event> {
         self.pop_state();
         self.marks.pop();
         let token = self.scanner.take()?;
-        Ok(Event {
-            kind,
-            at: token.start,
-        })
+        Ok(Event::plain(kind, token.start))
     }
 
     // Documents.
 
-    fn document_start(&mut self, implicit: bool) -> Result<Event, Error> {
+    fn document_start(&mut self, implicit: bool) -> Fallible<Event> {
         if !implicit {
             while matches!(self.peek()?.kind, TokenKind::DocumentEnd) {
                 self.scanner.take()?;
@@ -168,10 +162,7 @@ impl<'s> Parser<'s> {
             TokenKind::StreamEnd => {
                 self.state = State::End;
                 self.scanner.take()?;
-                return Ok(Event {
-                    kind: EventKind::StreamEnd,
-                    at,
-                });
+                return Ok(Event::plain(EventKind::StreamEnd, at));
             }
             TokenKind::VersionDirective { .. }
             | TokenKind::TagDirective(_)
@@ -183,13 +174,10 @@ impl<'s> Parser<'s> {
             }
             _ => self.explicit_start()?,
         }
-        Ok(Event {
-            kind: EventKind::DocumentStart,
-            at,
-        })
+        Ok(Event::plain(EventKind::DocumentStart, at))
     }
 
-    fn explicit_start(&mut self) -> Result<(), Error> {
+    fn explicit_start(&mut self) -> Fallible<()> {
         self.process_directives()?;
         let token = self.peek()?;
         if !matches!(token.kind, TokenKind::DocumentStart) {
@@ -202,7 +190,7 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    fn process_directives(&mut self) -> Result<(), Error> {
+    fn process_directives(&mut self) -> Fallible<()> {
         let mut version_seen = false;
         while let TokenKind::VersionDirective { .. } | TokenKind::TagDirective(_) =
             self.peek()?.kind
@@ -226,7 +214,7 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    fn document_content(&mut self) -> Result<Event, Error> {
+    fn document_content(&mut self) -> Fallible<Event> {
         let token = self.peek()?;
         if let TokenKind::VersionDirective { .. }
         | TokenKind::TagDirective(_)
@@ -241,7 +229,7 @@ impl<'s> Parser<'s> {
         self.node(Allowed::Block)
     }
 
-    fn document_end(&mut self) -> Result<Event, Error> {
+    fn document_end(&mut self) -> Fallible<Event> {
         let token = self.peek()?;
         let at = token.start;
         if matches!(token.kind, TokenKind::DocumentEnd) {
@@ -249,22 +237,35 @@ impl<'s> Parser<'s> {
         }
         self.tag_directives.clear();
         self.state = State::DocumentStart;
-        Ok(Event {
-            kind: EventKind::DocumentEnd,
-            at,
-        })
+        Ok(Event::plain(EventKind::DocumentEnd, at))
     }
 
     // Nodes.
 
-    fn node(&mut self, allowed: Allowed) -> Result<Event, Error> {
-        let start = self.peek()?.start;
-        if let TokenKind::Alias(_) = self.peek()?.kind {
-            self.pop_state();
-            return self.alias();
+    fn node(&mut self, allowed: Allowed) -> Fallible<Event> {
+        let token = self.peek()?;
+        let start = token.start;
+        match token.kind {
+            TokenKind::Scalar(..) => self.scalar(start, None),
+            TokenKind::Alias(_) => {
+                self.pop_state();
+                self.alias()
+            }
+            TokenKind::Anchor(_) | TokenKind::Tag(_) => {
+                let properties = self.properties(start)?;
+                self.content(allowed, start, properties)
+            }
+            _ => self.content(allowed, start, None),
         }
-        let properties = self.properties(start)?;
-        let has_tag = |properties: &Option<Box<Properties>>| properties.is_some();
+    }
+
+    /// What follows the properties of a node.
+    fn content(
+        &mut self,
+        allowed: Allowed,
+        start: Mark,
+        properties: Option<Box<Properties>>,
+    ) -> Fallible<Event> {
         let token = self.peek()?;
         let (token_start, block) = (token.start, allowed != Allowed::Flow);
         let (state, list, flow) = match token.kind {
@@ -276,15 +277,11 @@ impl<'s> Parser<'s> {
             TokenKind::FlowMappingStart => (State::FlowMappingFirstKey, false, true),
             TokenKind::BlockSequenceStart if block => (State::BlockSequenceFirstEntry, true, false),
             TokenKind::BlockMappingStart if block => (State::BlockMappingFirstKey, false, false),
-            _ if has_tag(&properties) => {
+            _ if properties.is_some() => {
                 self.pop_state();
                 return Ok(Event {
-                    kind: EventKind::Scalar {
-                        content: Content::Slice(0, 0),
-                        style: Style::Plain,
-                        properties,
-                    },
-                    at: start,
+                    properties,
+                    ..empty_scalar(start)
                 });
             }
             _ => {
@@ -297,42 +294,40 @@ impl<'s> Parser<'s> {
         };
         self.state = state;
         let kind = if list {
-            EventKind::ListStart { flow, properties }
+            EventKind::ListStart { flow }
         } else {
-            EventKind::MapStart { flow, properties }
+            EventKind::MapStart { flow }
         };
-        Ok(Event { kind, at: start })
+        Ok(Event {
+            kind,
+            at: start,
+            properties,
+        })
     }
 
-    fn alias(&mut self) -> Result<Event, Error> {
+    fn alias(&mut self) -> Fallible<Event> {
         let token = self.scanner.take()?;
         let TokenKind::Alias(name) = token.kind else {
             return self.fail(None, token.start, "did not find expected node content");
         };
-        Ok(Event {
-            kind: EventKind::Alias(name),
-            at: token.start,
-        })
+        Ok(Event::plain(EventKind::Alias(name), token.start))
     }
 
-    fn scalar(&mut self, at: Mark, properties: Option<Box<Properties>>) -> Result<Event, Error> {
+    fn scalar(&mut self, at: Mark, properties: Option<Box<Properties>>) -> Fallible<Event> {
         let token = self.scanner.take()?;
         self.pop_state();
         let TokenKind::Scalar(content, style) = token.kind else {
             return self.fail(None, token.start, "did not find expected node content");
         };
         Ok(Event {
-            kind: EventKind::Scalar {
-                content,
-                style,
-                properties,
-            },
+            kind: EventKind::Scalar { content, style },
             at,
+            properties,
         })
     }
 
     /// An anchor and a tag in either order.
-    fn properties(&mut self, start: Mark) -> Result<Option<Box<Properties>>, Error> {
+    fn properties(&mut self, start: Mark) -> Fallible<Option<Box<Properties>>> {
         let mut found = Properties::default();
         let mut tag = None;
         loop {
@@ -355,7 +350,7 @@ impl<'s> Parser<'s> {
         Ok(any.then(|| Box::new(found)))
     }
 
-    fn full_tag(&self, parts: TagParts, start: Mark, at: Mark) -> Result<String, Error> {
+    fn full_tag(&self, parts: TagParts, start: Mark, at: Mark) -> Fallible<String> {
         let TagParts { handle, rest } = parts;
         if handle.is_empty() {
             return Ok(rest);
@@ -372,7 +367,7 @@ impl<'s> Parser<'s> {
 
     // Block collections.
 
-    fn block_sequence_entry(&mut self) -> Result<Event, Error> {
+    fn block_sequence_entry(&mut self) -> Fallible<Event> {
         let token = self.peek()?;
         let (start, end) = (token.start, token.end);
         match token.kind {
@@ -394,15 +389,12 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn indentless_sequence_entry(&mut self) -> Result<Event, Error> {
+    fn indentless_sequence_entry(&mut self) -> Fallible<Event> {
         let token = self.peek()?;
         let (start, end) = (token.start, token.end);
         if !matches!(token.kind, TokenKind::BlockEntry) {
             self.pop_state();
-            return Ok(Event {
-                kind: EventKind::ListEnd,
-                at: start,
-            });
+            return Ok(Event::plain(EventKind::ListEnd, start));
         }
         match self.advance()?.kind {
             TokenKind::BlockEntry | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => {
@@ -416,7 +408,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn block_mapping_key(&mut self) -> Result<Event, Error> {
+    fn block_mapping_key(&mut self) -> Fallible<Event> {
         let token = self.peek()?;
         let (start, end) = (token.start, token.end);
         match token.kind {
@@ -438,7 +430,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn block_mapping_value(&mut self) -> Result<Event, Error> {
+    fn block_mapping_value(&mut self) -> Fallible<Event> {
         let token = self.peek()?;
         let (start, end) = (token.start, token.end);
         if !matches!(token.kind, TokenKind::Value) {
@@ -459,7 +451,7 @@ impl<'s> Parser<'s> {
 
     // Flow collections.
 
-    fn flow_sequence_entry(&mut self, first: bool) -> Result<Event, Error> {
+    fn flow_sequence_entry(&mut self, first: bool) -> Fallible<Event> {
         if !first && !matches!(self.peek()?.kind, TokenKind::FlowSequenceEnd) {
             self.flow_comma("did not find expected ',' or ']'")?;
         }
@@ -470,13 +462,7 @@ impl<'s> Parser<'s> {
             TokenKind::Key => {
                 self.state = State::FlowSequenceEntryMappingKey;
                 self.scanner.take()?;
-                Ok(Event {
-                    kind: EventKind::MapStart {
-                        flow: true,
-                        properties: None,
-                    },
-                    at: start,
-                })
+                Ok(Event::plain(EventKind::MapStart { flow: true }, start))
             }
             _ => {
                 self.states.push(State::FlowSequenceEntry);
@@ -485,7 +471,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn flow_comma(&mut self, message: &str) -> Result<(), Error> {
+    fn flow_comma(&mut self, message: &str) -> Fallible<()> {
         let token = self.peek()?;
         let start = token.start;
         if matches!(token.kind, TokenKind::FlowEntry) {
@@ -497,7 +483,7 @@ impl<'s> Parser<'s> {
     }
 
     /// The key of a pair inside a list: `[a: b]`.
-    fn flow_pair_key(&mut self) -> Result<Event, Error> {
+    fn flow_pair_key(&mut self) -> Fallible<Event> {
         let token = self.peek()?;
         if let TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd = token.kind {
             // Go takes the token here, the ':' included.
@@ -509,7 +495,7 @@ impl<'s> Parser<'s> {
         self.node(Allowed::Flow)
     }
 
-    fn flow_pair_value(&mut self) -> Result<Event, Error> {
+    fn flow_pair_value(&mut self) -> Fallible<Event> {
         let token = self.peek()?;
         let start = token.start;
         if matches!(token.kind, TokenKind::Value) {
@@ -523,16 +509,13 @@ impl<'s> Parser<'s> {
         Ok(empty_scalar(start))
     }
 
-    fn flow_pair_end(&mut self) -> Result<Event, Error> {
+    fn flow_pair_end(&mut self) -> Fallible<Event> {
         let at = self.peek()?.start;
         self.state = State::FlowSequenceEntry;
-        Ok(Event {
-            kind: EventKind::MapEnd,
-            at,
-        })
+        Ok(Event::plain(EventKind::MapEnd, at))
     }
 
-    fn flow_mapping_key(&mut self, first: bool) -> Result<Event, Error> {
+    fn flow_mapping_key(&mut self, first: bool) -> Fallible<Event> {
         if !first && !matches!(self.peek()?.kind, TokenKind::FlowMappingEnd) {
             self.flow_comma("did not find expected ',' or '}'")?;
         }
@@ -557,7 +540,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn flow_mapping_value(&mut self, empty: bool) -> Result<Event, Error> {
+    fn flow_mapping_value(&mut self, empty: bool) -> Fallible<Event> {
         let token = self.peek()?;
         let mut start = token.start;
         if !empty && matches!(token.kind, TokenKind::Value) {
@@ -574,12 +557,9 @@ impl<'s> Parser<'s> {
 }
 
 fn empty_scalar(at: Mark) -> Event {
-    Event {
-        kind: EventKind::Scalar {
-            content: Content::Slice(0, 0),
-            style: Style::Plain,
-            properties: None,
-        },
-        at,
-    }
+    let kind = EventKind::Scalar {
+        content: Content::Slice(0, 0),
+        style: Style::Plain,
+    };
+    Event::plain(kind, at)
 }

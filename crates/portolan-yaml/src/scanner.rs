@@ -11,6 +11,7 @@
 
 mod block;
 mod directive;
+mod fold;
 mod plain;
 mod quoted;
 mod tag;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 
 use crate::Dialect;
 use crate::cursor::Cursor;
-use crate::error::Error;
+use crate::error::{Error, Fallible};
 use crate::limits::{MAX_DEPTH, MAX_SIMPLE_KEY};
 use crate::node::Position;
 use crate::reader::Source;
@@ -101,7 +102,7 @@ impl<'s> Scanner<'s> {
     }
 
     /// The next token, to look at.
-    pub(crate) fn peek(&mut self) -> Result<&Token, Error> {
+    pub(crate) fn peek(&mut self) -> Fallible<&Token> {
         if !self.ready {
             self.fetch_more()?;
             self.ready = true;
@@ -111,13 +112,13 @@ impl<'s> Scanner<'s> {
     }
 
     /// Takes the token that `peek` showed.
-    pub(crate) fn take(&mut self) -> Result<Token, Error> {
+    pub(crate) fn take(&mut self) -> Fallible<Token> {
         self.peek()?;
         self.ready = false;
         self.parsed += 1;
         self.queue
             .pop_front()
-            .ok_or_else(|| Error::new(Position::default(), "unexpected end of stream"))
+            .ok_or_else(|| Box::new(Error::new(Position::default(), "unexpected end of stream")))
     }
 
     /// An error with the two places Go derives its line from.
@@ -127,7 +128,7 @@ impl<'s> Scanner<'s> {
         context: Option<Mark>,
         problem: Mark,
         message: &str,
-    ) -> Error {
+    ) -> Box<Error> {
         let extra = u32::from(matches!(blame, Blame::Scanner));
         let context = context.map_or(0, |mark| mark.line);
         let go_line = match (self.dialect, context, problem.line) {
@@ -136,21 +137,21 @@ impl<'s> Scanner<'s> {
             (Dialect::Helm, _, line) | (Dialect::Kustomize, 0, line) => line + extra,
             (Dialect::Kustomize, context, _) => context + extra,
         };
-        Error::new(problem.position(), message).with_go_line(go_line)
+        Box::new(Error::new(problem.position(), message).with_go_line(go_line))
     }
 
-    fn fail<T>(&mut self, context: Mark, message: &str) -> Result<T, Error> {
+    fn fail<T>(&mut self, context: Mark, message: &str) -> Fallible<T> {
         let problem = self.cursor.mark();
         Err(self.error(&Blame::Scanner, Some(context), problem, message))
     }
 
-    fn fail_here<T>(&mut self, message: &str) -> Result<T, Error> {
+    fn fail_here<T>(&mut self, message: &str) -> Fallible<T> {
         let mark = self.cursor.mark();
         self.fail(mark, message)
     }
 
     /// Fetches until the first token of the queue is decided. v3 reads two tokens further, for its comments.
-    fn fetch_more(&mut self) -> Result<(), Error> {
+    fn fetch_more(&mut self) -> Fallible<()> {
         let lookahead = match self.dialect {
             Dialect::Helm => 0,
             Dialect::Kustomize => 2,
@@ -161,7 +162,7 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    fn first_may_be_key(&mut self) -> Result<bool, Error> {
+    fn first_may_be_key(&mut self) -> Fallible<bool> {
         while let Some(&(token, level)) = self.keys_by_token.front() {
             if token > self.parsed {
                 return Ok(false);
@@ -174,15 +175,16 @@ impl<'s> Scanner<'s> {
         Ok(false)
     }
 
-    fn fetch_next(&mut self) -> Result<(), Error> {
-        let before = self.cursor.mark();
-        self.skip_to_token();
-        let column = self.cursor.column();
-        let block_end = match self.dialect {
-            Dialect::Helm => self.cursor.mark(),
-            Dialect::Kustomize => before,
+    fn fetch_next(&mut self) -> Fallible<()> {
+        let before = match self.dialect {
+            Dialect::Helm => None,
+            Dialect::Kustomize => Some(self.cursor.mark()),
         };
-        self.unroll_indent(column as i32, block_end);
+        self.skip_to_token();
+        let here = self.cursor.mark();
+        let column = here.column;
+        // v3 ends a collection where its text ends, v2 where the next text begins.
+        self.unroll_indent(column as i32, before.unwrap_or(here));
         let (first, flow) = (self.cursor.byte(), self.flow_level > 0);
         match first {
             0 => return self.fetch_stream_end(),
@@ -215,7 +217,7 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    fn no_token(&mut self) -> Result<(), Error> {
+    fn no_token(&mut self) -> Fallible<()> {
         self.fail_here("found character that cannot start any token")
     }
 
@@ -252,7 +254,7 @@ impl<'s> Scanner<'s> {
     // Simple keys.
 
     /// Whether the key of a flow level is still possible: on this line, and not too far back.
-    fn key_is_valid(&mut self, level: usize) -> Result<bool, Error> {
+    fn key_is_valid(&mut self, level: usize) -> Fallible<bool> {
         let Some(key) = self.keys.get(level).copied() else {
             return Ok(false);
         };
@@ -270,12 +272,12 @@ impl<'s> Scanner<'s> {
         Ok(false)
     }
 
-    /// Notes that the next token may become a key.
-    fn save_key(&mut self) -> Result<(), Error> {
-        if !self.key_allowed {
-            return Ok(());
-        }
+    /// Notes that the next token may become a key; gives its place.
+    fn save_key(&mut self) -> Fallible<Mark> {
         let mark = self.cursor.mark();
+        if !self.key_allowed {
+            return Ok(mark);
+        }
         let required = self.flow_level == 0 && self.indent == mark.column as i32;
         self.remove_key()?;
         let token = self.next_number();
@@ -288,11 +290,11 @@ impl<'s> Scanner<'s> {
         };
         self.forget_key(token);
         self.keys_by_token.push_back((token, level));
-        Ok(())
+        Ok(mark)
     }
 
     /// Gives up the key of the current flow level.
-    fn remove_key(&mut self) -> Result<(), Error> {
+    fn remove_key(&mut self) -> Fallible<()> {
         let level = self.keys.len() - 1;
         let key = self.keys[level];
         if !key.possible {
@@ -307,7 +309,12 @@ impl<'s> Scanner<'s> {
     }
 
     fn forget_key(&mut self, token: usize) {
-        if let Some(index) = self.keys_by_token.iter().rposition(|key| key.0 == token) {
+        // Numbers rise, so it is nearly always the last one.
+        if self.keys_by_token.back().is_some_and(|key| key.0 == token) {
+            self.keys_by_token.pop_back();
+        } else if self.keys_by_token.back().is_some_and(|key| key.0 < token) {
+            // It is not there.
+        } else if let Some(index) = self.keys_by_token.iter().rposition(|key| key.0 == token) {
             self.keys_by_token.remove(index);
         }
     }
@@ -325,7 +332,7 @@ impl<'s> Scanner<'s> {
         token: Option<usize>,
         kind: TokenKind,
         mark: Mark,
-    ) -> Result<(), Error> {
+    ) -> Fallible<()> {
         if self.flow_level > 0 || self.indent >= column as i32 {
             return Ok(());
         }
@@ -370,15 +377,18 @@ impl<'s> Scanner<'s> {
     fn push_indicator(&mut self, kind: TokenKind, length: usize) {
         let start = self.cursor.mark();
         self.cursor.pos += length;
-        let end = self.cursor.mark();
+        let end = Mark {
+            column: start.column + length as u32,
+            ..start
+        };
         self.push(kind, start, end);
     }
 
     // Tokens that are one indicator.
 
-    fn fetch_stream_end(&mut self) -> Result<(), Error> {
+    fn fetch_stream_end(&mut self) -> Fallible<()> {
         if let Some(bad) = self.bad {
-            return Err(bad.clone());
+            return Err(Box::new(bad.clone()));
         }
         self.cursor.end_line();
         let mark = self.cursor.mark();
@@ -389,7 +399,7 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    fn fetch_document_indicator(&mut self, kind: TokenKind) -> Result<(), Error> {
+    fn fetch_document_indicator(&mut self, kind: TokenKind) -> Fallible<()> {
         let mark = self.cursor.mark();
         self.unroll_indent(-1, mark);
         self.remove_key()?;
@@ -398,7 +408,7 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    fn fetch_flow_start(&mut self, kind: TokenKind) -> Result<(), Error> {
+    fn fetch_flow_start(&mut self, kind: TokenKind) -> Fallible<()> {
         self.save_key()?;
         let (token, mark) = (self.next_number(), self.cursor.mark());
         self.keys.push(SimpleKey {
@@ -415,7 +425,7 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    fn fetch_flow_end(&mut self, kind: TokenKind) -> Result<(), Error> {
+    fn fetch_flow_end(&mut self, kind: TokenKind) -> Fallible<()> {
         self.remove_key()?;
         if self.flow_level > 0 {
             self.flow_level -= 1;
@@ -429,14 +439,14 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    fn fetch_flow_entry(&mut self) -> Result<(), Error> {
+    fn fetch_flow_entry(&mut self) -> Fallible<()> {
         self.remove_key()?;
         self.key_allowed = true;
         self.push_indicator(TokenKind::FlowEntry, 1);
         Ok(())
     }
 
-    fn fetch_block_entry(&mut self) -> Result<(), Error> {
+    fn fetch_block_entry(&mut self) -> Fallible<()> {
         if self.flow_level == 0 {
             if !self.key_allowed {
                 return self.fail_here("block sequence entries are not allowed in this context");
@@ -450,7 +460,7 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    fn fetch_key(&mut self) -> Result<(), Error> {
+    fn fetch_key(&mut self) -> Fallible<()> {
         if self.flow_level == 0 {
             if !self.key_allowed {
                 return self.fail_here("mapping keys are not allowed in this context");
@@ -464,7 +474,7 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    fn fetch_value(&mut self) -> Result<(), Error> {
+    fn fetch_value(&mut self) -> Fallible<()> {
         let level = self.keys.len() - 1;
         if self.key_is_valid(level)? {
             let key = self.keys[level];
@@ -490,7 +500,7 @@ impl<'s> Scanner<'s> {
 
     // Tokens with content.
 
-    fn fetch_directive(&mut self) -> Result<(), Error> {
+    fn fetch_directive(&mut self) -> Fallible<()> {
         let mark = self.cursor.mark();
         self.unroll_indent(-1, mark);
         self.remove_key()?;
@@ -500,7 +510,7 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    fn fetch_anchor(&mut self) -> Result<(), Error> {
+    fn fetch_anchor(&mut self) -> Fallible<()> {
         self.save_key()?;
         self.key_allowed = false;
         let token = self.scan_anchor()?;
@@ -508,7 +518,7 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    fn fetch_tag(&mut self) -> Result<(), Error> {
+    fn fetch_tag(&mut self) -> Fallible<()> {
         self.save_key()?;
         self.key_allowed = false;
         let token = self.scan_tag()?;
@@ -516,7 +526,7 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    fn fetch_block_scalar(&mut self, literal: bool) -> Result<(), Error> {
+    fn fetch_block_scalar(&mut self, literal: bool) -> Fallible<()> {
         self.remove_key()?;
         self.key_allowed = true;
         let token = self.scan_block_scalar(literal)?;
@@ -524,18 +534,18 @@ impl<'s> Scanner<'s> {
         Ok(())
     }
 
-    fn fetch_quoted(&mut self, quote: u8) -> Result<(), Error> {
-        self.save_key()?;
+    fn fetch_quoted(&mut self, quote: u8) -> Fallible<()> {
+        let start = self.save_key()?;
         self.key_allowed = false;
-        let token = self.scan_quoted(quote)?;
+        let token = self.scan_quoted(quote, start)?;
         self.queue.push_back(token);
         Ok(())
     }
 
-    fn fetch_plain(&mut self) -> Result<(), Error> {
-        self.save_key()?;
+    fn fetch_plain(&mut self) -> Fallible<()> {
+        let start = self.save_key()?;
         self.key_allowed = false;
-        let token = self.scan_plain()?;
+        let token = self.scan_plain(start)?;
         self.queue.push_back(token);
         Ok(())
     }

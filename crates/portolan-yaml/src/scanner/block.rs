@@ -1,7 +1,7 @@
 //! Block scalars: `|` keeps line breaks, `>` folds them.
 
 use super::Scanner;
-use crate::error::Error;
+use crate::error::Fallible;
 use crate::node::Style;
 use crate::token::{Content, Mark, Token, TokenKind};
 
@@ -14,7 +14,7 @@ enum Chomping {
 }
 
 impl Scanner<'_> {
-    pub(super) fn scan_block_scalar(&mut self, literal: bool) -> Result<Token, Error> {
+    pub(super) fn scan_block_scalar(&mut self, literal: bool) -> Fallible<Token> {
         let start = self.cursor.mark();
         self.cursor.pos += 1;
         let (chomping, increment) = self.scan_block_header(start)?;
@@ -22,7 +22,7 @@ impl Scanner<'_> {
             0 => 0,
             more => self.indent.max(0) as u32 + more,
         };
-        let (text, end) = self.scan_block_text(literal, chomping, &mut indent, start)?;
+        let text = self.scan_block_text(literal, chomping, &mut indent, start)?;
         let style = if literal {
             Style::Literal
         } else {
@@ -31,7 +31,7 @@ impl Scanner<'_> {
         Ok(Token {
             kind: TokenKind::Scalar(Content::Owned(Box::new(text)), style),
             start,
-            end,
+            end: start,
         })
     }
 
@@ -41,40 +41,38 @@ impl Scanner<'_> {
         chomping: Chomping,
         indent: &mut u32,
         start: Mark,
-    ) -> Result<(String, Mark), Error> {
-        let (mut text, mut first_break, mut more_breaks) =
-            (String::new(), String::new(), String::new());
-        let mut end = self.scan_block_breaks(indent, &mut more_breaks, start)?;
+    ) -> Fallible<String> {
+        let (mut text, mut first_break, mut more_breaks) = (String::new(), None, String::new());
+        self.scan_block_breaks(indent, &mut more_breaks, start)?;
         let mut after_blank = false;
         while self.cursor.byte() != 0 && self.cursor.column() == *indent {
             let blank = self.cursor.is_blank(0);
-            let folds = !literal && !after_blank && !blank && first_break.starts_with('\n');
+            let folds = !literal && !after_blank && !blank && first_break == Some('\n');
             if !folds {
-                text.push_str(&first_break);
+                text.extend(first_break);
             } else if more_breaks.is_empty() {
                 text.push(' ');
             }
             text.push_str(&more_breaks);
-            first_break.clear();
             more_breaks.clear();
             after_blank = blank;
             let from = self.cursor.pos;
             self.cursor.skip_to_line_end();
             text.push_str(&self.text[from..self.cursor.pos]);
-            self.cursor.read_break(&mut first_break);
-            end = self.scan_block_breaks(indent, &mut more_breaks, start)?;
+            first_break = self.cursor.read_break();
+            self.scan_block_breaks(indent, &mut more_breaks, start)?;
         }
         if chomping != Chomping::Strip {
-            text.push_str(&first_break);
+            text.extend(first_break);
         }
         if chomping == Chomping::Keep {
             text.push_str(&more_breaks);
         }
-        Ok((text, end))
+        Ok(text)
     }
 
     /// `|2-`: chomping and indentation, in either order, then nothing but a comment.
-    fn scan_block_header(&mut self, start: Mark) -> Result<(Chomping, u32), Error> {
+    fn scan_block_header(&mut self, start: Mark) -> Fallible<(Chomping, u32)> {
         let mut chomping = self.scan_chomping();
         let mut increment = 0;
         if self.cursor.byte().is_ascii_digit() {
@@ -112,8 +110,7 @@ impl Scanner<'_> {
         indent: &mut u32,
         breaks: &mut String,
         start: Mark,
-    ) -> Result<Mark, Error> {
-        let mut end = self.cursor.mark();
+    ) -> Fallible<()> {
         let mut deepest = 0;
         loop {
             let mut column = self.cursor.column();
@@ -128,15 +125,14 @@ impl Scanner<'_> {
                     "found a tab character where an indentation space is expected",
                 );
             }
-            if !self.cursor.is_break(0) {
-                break;
+            match self.cursor.read_break() {
+                Some(line_break) => breaks.push(line_break),
+                None => break,
             }
-            self.cursor.read_break(breaks);
-            end = self.cursor.mark();
         }
         if *indent == 0 {
             *indent = deepest.max((self.indent + 1) as u32).max(1);
         }
-        Ok(end)
+        Ok(())
     }
 }

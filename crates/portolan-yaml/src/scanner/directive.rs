@@ -2,11 +2,11 @@
 
 use super::Scanner;
 use crate::cursor::{WORD, class};
-use crate::error::Error;
+use crate::error::Fallible;
 use crate::token::{Mark, TagParts, Token, TokenKind};
 
 impl Scanner<'_> {
-    pub(super) fn scan_directive(&mut self) -> Result<Token, Error> {
+    pub(super) fn scan_directive(&mut self) -> Fallible<Token> {
         let start = self.cursor.mark();
         self.cursor.pos += 1;
         let name = self.scan_word();
@@ -42,7 +42,7 @@ impl Scanner<'_> {
         self.text[from..self.cursor.pos].to_owned()
     }
 
-    fn scan_version(&mut self, start: Mark) -> Result<TokenKind, Error> {
+    fn scan_version(&mut self, start: Mark) -> Fallible<TokenKind> {
         self.cursor.skip_blanks();
         let major = self.scan_version_number(start)?;
         if self.cursor.byte() != b'.' {
@@ -53,7 +53,7 @@ impl Scanner<'_> {
         Ok(TokenKind::VersionDirective { major, minor })
     }
 
-    fn scan_version_number(&mut self, start: Mark) -> Result<u8, Error> {
+    fn scan_version_number(&mut self, start: Mark) -> Fallible<u8> {
         let (mut value, mut length) = (0, 0);
         while self.cursor.byte().is_ascii_digit() {
             length += 1;
@@ -69,7 +69,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn scan_tag_directive(&mut self, start: Mark) -> Result<TokenKind, Error> {
+    fn scan_tag_directive(&mut self, start: Mark) -> Fallible<TokenKind> {
         self.cursor.skip_blanks();
         let handle = self.scan_tag_handle(true, start)?;
         if !self.cursor.is_blank(0) {

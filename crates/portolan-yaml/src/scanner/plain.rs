@@ -1,8 +1,9 @@
 //! Plain scalars: text without quotes, over one or several lines.
 
 use super::Scanner;
+use super::fold::Fold;
 use crate::cursor::{BLANK, BREAKISH, COLON, FLOW};
-use crate::error::Error;
+use crate::error::Fallible;
 use crate::node::Style;
 use crate::token::{Content, Mark, Token, TokenKind};
 
@@ -13,18 +14,8 @@ struct Growing {
     folded: Option<String>,
 }
 
-/// The blanks and line breaks after a piece of text, which count only if more text follows.
-#[derive(Default)]
-struct Gap {
-    lines: bool,
-    first_break: String,
-    more_breaks: String,
-}
-
 impl Scanner<'_> {
-    pub(super) fn scan_plain(&mut self) -> Result<Token, Error> {
-        let start = self.cursor.mark();
-        let mut end = start;
+    pub(super) fn scan_plain(&mut self, start: Mark) -> Fallible<Token> {
         let indent = (self.indent + 1) as u32;
         let from = self.cursor.pos;
         let mut text = Growing {
@@ -32,7 +23,8 @@ impl Scanner<'_> {
             end: from,
             folded: None,
         };
-        let mut gap = Gap::default();
+        // The line breaks since the last piece of text, which count only if more text follows.
+        let mut fold: Option<Fold> = None;
         loop {
             if self.cursor.at_document_indicator() || self.cursor.byte() == b'#' {
                 break;
@@ -40,25 +32,22 @@ impl Scanner<'_> {
             let piece = self.cursor.pos;
             self.skip_plain_word();
             if self.cursor.pos > piece {
-                text.append(&gap, piece, self.cursor.pos, self.text);
-                gap = Gap::default();
-                end = self.cursor.mark();
+                text.append(fold.take().as_ref(), piece, self.cursor.pos, self.text);
             }
-            if !(self.cursor.is_blank(0) || self.cursor.is_break(0)) {
+            if !self.skip_plain_gap(&mut fold, indent, start)? {
                 break;
             }
-            self.read_gap(&mut gap, indent, start)?;
-            if self.flow_level == 0 && gap.lines && self.cursor.column() < indent {
+            if fold.is_some() && self.flow_level == 0 && self.cursor.column() < indent {
                 break;
             }
         }
-        if gap.lines {
+        if fold.is_some() {
             self.key_allowed = true;
         }
         Ok(Token {
             kind: TokenKind::Scalar(text.into_content(), Style::Plain),
             start,
-            end,
+            end: start,
         })
     }
 
@@ -78,57 +67,50 @@ impl Scanner<'_> {
         }
     }
 
-    fn read_gap(&mut self, gap: &mut Gap, indent: u32, start: Mark) -> Result<(), Error> {
+    /// Passes over blanks and line breaks; false when there are none.
+    fn skip_plain_gap(
+        &mut self,
+        fold: &mut Option<Fold>,
+        indent: u32,
+        start: Mark,
+    ) -> Fallible<bool> {
+        let from = self.cursor.pos;
         loop {
             match self.cursor.byte() {
                 b' ' => self.cursor.pos += 1,
                 b'\t' => {
-                    if gap.lines && self.cursor.column() < indent {
+                    if fold.is_some() && self.cursor.column() < indent {
                         let message = "found a tab character that violates indentation";
                         return self.fail(start, message);
                     }
                     self.cursor.pos += 1;
                 }
-                _ if !self.cursor.is_break(0) => return Ok(()),
-                _ if gap.lines => self.cursor.read_break(&mut gap.more_breaks),
-                _ => {
-                    gap.lines = true;
-                    self.cursor.read_break(&mut gap.first_break);
-                }
+                _ => match (self.cursor.read_break(), &mut *fold) {
+                    (None, _) => return Ok(self.cursor.pos > from),
+                    (Some(first), None) => *fold = Some(Fold::new(first)),
+                    (Some(next), Some(fold)) => fold.more.push(next),
+                },
             }
         }
     }
 }
 
-impl Gap {
-    /// One line break folds to a space, more keep all but the first.
-    fn fold_into(&self, text: &mut String) {
-        if !self.first_break.starts_with('\n') {
-            text.push_str(&self.first_break);
-            text.push_str(&self.more_breaks);
-        } else if self.more_breaks.is_empty() {
-            text.push(' ');
-        } else {
-            text.push_str(&self.more_breaks);
-        }
-    }
-}
-
 impl Growing {
-    fn append(&mut self, gap: &Gap, from: usize, to: usize, source: &str) {
-        if !gap.lines && self.folded.is_none() {
+    fn append(&mut self, fold: Option<&Fold>, from: usize, to: usize, source: &str) {
+        if fold.is_none() && self.folded.is_none() {
             self.end = to;
             return;
         }
         let folded = self
             .folded
             .get_or_insert_with(|| source[self.start..self.end].to_owned());
-        if gap.lines {
-            gap.fold_into(folded);
-            folded.push_str(&source[from..to]);
-        } else {
+        match fold {
+            Some(fold) => {
+                fold.write(folded);
+                folded.push_str(&source[from..to]);
+            }
             // The blanks since the last piece belong to the text.
-            folded.push_str(&source[self.end..to]);
+            None => folded.push_str(&source[self.end..to]),
         }
         self.end = to;
     }

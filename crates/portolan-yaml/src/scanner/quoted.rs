@@ -1,14 +1,14 @@
 //! Quoted scalars: `'…'`, where only the quote itself is doubled, and `"…"` with escapes; both fold line breaks.
 
 use super::Scanner;
+use super::fold::Fold;
 use crate::cursor::{BLANK, BREAKISH, DOUBLE, SINGLE};
-use crate::error::Error;
+use crate::error::Fallible;
 use crate::node::Style;
 use crate::token::{Content, Mark, Token, TokenKind};
 
 impl Scanner<'_> {
-    pub(super) fn scan_quoted(&mut self, quote: u8) -> Result<Token, Error> {
-        let start = self.cursor.mark();
+    pub(super) fn scan_quoted(&mut self, quote: u8, start: Mark) -> Fallible<Token> {
         self.cursor.pos += 1;
         let content = match self.scan_simple_quoted(quote) {
             Some(content) => content,
@@ -23,7 +23,7 @@ impl Scanner<'_> {
         Ok(Token {
             kind: TokenKind::Scalar(content, style),
             start,
-            end: self.cursor.mark(),
+            end: start,
         })
     }
 
@@ -45,7 +45,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn scan_folded_quoted(&mut self, quote: u8, start: Mark) -> Result<String, Error> {
+    fn scan_folded_quoted(&mut self, quote: u8, start: Mark) -> Fallible<String> {
         let mut text = String::new();
         loop {
             if self.cursor.at_document_indicator() {
@@ -62,20 +62,15 @@ impl Scanner<'_> {
         }
     }
 
-    fn unexpected_end<T>(&mut self, start: Mark) -> Result<T, Error> {
+    fn unexpected_end<T>(&mut self, start: Mark) -> Fallible<T> {
         match self.bad {
-            Some(bad) => Err(bad.clone()),
+            Some(bad) => Err(Box::new(bad.clone())),
             None => self.fail(start, "found unexpected end of stream"),
         }
     }
 
     /// Reads up to a blank, a line break or the closing quote; true after an escaped line break.
-    fn read_quoted_word(
-        &mut self,
-        quote: u8,
-        start: Mark,
-        text: &mut String,
-    ) -> Result<bool, Error> {
+    fn read_quoted_word(&mut self, quote: u8, start: Mark, text: &mut String) -> Fallible<bool> {
         let stop = BLANK | BREAKISH | if quote == b'"' { DOUBLE } else { SINGLE };
         loop {
             let from = self.cursor.pos;
@@ -101,7 +96,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn read_escape(&mut self, start: Mark, text: &mut String) -> Result<(), Error> {
+    fn read_escape(&mut self, start: Mark, text: &mut String) -> Fallible<()> {
         let digits = match self.cursor.peek(1) {
             b'x' => 2,
             b'u' => 4,
@@ -139,24 +134,25 @@ impl Scanner<'_> {
             text.push_str(&self.text[from..self.cursor.pos]);
             return;
         }
-        let (mut first, mut more) = (String::new(), String::new());
+        // After an escaped line break nothing folds to a space.
+        let mut fold = None;
+        let mut more = String::new();
         if !joined {
-            self.cursor.read_break(&mut first);
+            fold = self.cursor.read_break().map(Fold::new);
         }
         loop {
             self.cursor.skip_blanks();
-            if !self.cursor.is_break(0) {
-                break;
+            match self.cursor.read_break() {
+                Some(next) => more.push(next),
+                None => break,
             }
-            self.cursor.read_break(&mut more);
         }
-        if first.starts_with('\n') && more.is_empty() {
-            text.push(' ');
-        } else if first.starts_with('\n') {
-            text.push_str(&more);
-        } else {
-            text.push_str(&first);
-            text.push_str(&more);
+        match fold {
+            Some(mut fold) => {
+                fold.more = more;
+                fold.write(text);
+            }
+            None => text.push_str(&more),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Properties of a node: `&anchor`, `*alias` and `!tag`.
 
 use super::Scanner;
-use crate::error::Error;
+use crate::error::Fallible;
 use crate::token::{Mark, TagParts, Token, TokenKind};
 
 impl Scanner<'_> {
-    pub(super) fn scan_anchor(&mut self) -> Result<Token, Error> {
+    pub(super) fn scan_anchor(&mut self) -> Fallible<Token> {
         let start = self.cursor.mark();
         let alias = self.cursor.byte() == b'*';
         self.cursor.pos += 1;
@@ -27,7 +27,7 @@ impl Scanner<'_> {
         Ok(Token { kind, start, end })
     }
 
-    pub(super) fn scan_tag(&mut self) -> Result<Token, Error> {
+    pub(super) fn scan_tag(&mut self) -> Fallible<Token> {
         let start = self.cursor.mark();
         let (handle, rest) = if self.cursor.peek(1) == b'<' {
             self.cursor.pos += 2;
@@ -51,7 +51,7 @@ impl Scanner<'_> {
     }
 
     /// `!handle!suffix`, `!suffix` or `!` alone, which is a suffix without a handle.
-    fn scan_short_tag(&mut self, start: Mark) -> Result<(String, String), Error> {
+    fn scan_short_tag(&mut self, start: Mark) -> Fallible<(String, String)> {
         let handle = self.scan_tag_handle(false, start)?;
         if handle.len() > 1 && handle.ends_with('!') {
             let suffix = self.scan_tag_uri("", start)?;
@@ -64,11 +64,7 @@ impl Scanner<'_> {
         }
     }
 
-    pub(super) fn scan_tag_handle(
-        &mut self,
-        directive: bool,
-        start: Mark,
-    ) -> Result<String, Error> {
+    pub(super) fn scan_tag_handle(&mut self, directive: bool, start: Mark) -> Fallible<String> {
         if self.cursor.byte() != b'!' {
             return self.fail(start, "did not find expected '!'");
         }
@@ -85,7 +81,7 @@ impl Scanner<'_> {
     }
 
     /// The rest of a tag, after a head whose first character does not count.
-    pub(super) fn scan_tag_uri(&mut self, head: &str, start: Mark) -> Result<String, Error> {
+    pub(super) fn scan_tag_uri(&mut self, head: &str, start: Mark) -> Fallible<String> {
         let mut uri = head.get(1..).unwrap_or_default().as_bytes().to_vec();
         let mut found = !head.is_empty();
         while is_uri(self.cursor.byte()) {
@@ -107,7 +103,7 @@ impl Scanner<'_> {
     }
 
     /// One character written as `%C3%A9`.
-    fn scan_uri_escape(&mut self, start: Mark, uri: &mut Vec<u8>) -> Result<(), Error> {
+    fn scan_uri_escape(&mut self, start: Mark, uri: &mut Vec<u8>) -> Fallible<()> {
         let first = self.scan_uri_octet(start)?;
         let width = match first {
             0..0x80 => 1,
@@ -127,7 +123,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    fn scan_uri_octet(&mut self, start: Mark) -> Result<u8, Error> {
+    fn scan_uri_octet(&mut self, start: Mark) -> Fallible<u8> {
         let digit = |ahead| char::from(self.cursor.peek(ahead)).to_digit(16);
         let (b'%', Some(high), Some(low)) = (self.cursor.byte(), digit(1), digit(2)) else {
             return self.fail(start, "did not find URI escaped octet");
