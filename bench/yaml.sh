@@ -6,8 +6,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cargo build --quiet --release -p portolan-yaml --example yaml_bench
-ours=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/examples/yaml_bench
+cargo build --quiet --profile dist -p portolan-yaml --example yaml_bench
+ours=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/dist/examples/yaml_bench
 (cd "$here/go-yaml" && go build -o "$work/go-yaml" .)
 
 "$ours" generate 5000000 > "$work/five-mb.yaml"

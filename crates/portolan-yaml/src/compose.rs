@@ -27,6 +27,12 @@ pub(crate) struct Composer<'s> {
     /// The items of all open lists and the entries of all open maps.
     items: Vec<Node>,
     entries: Vec<Entry>,
+    /// Builders of finished maps, to be used again.
+    #[expect(
+        clippy::vec_box,
+        reason = "the boxes move between here and the open maps"
+    )]
+    idle: Vec<Box<MapBuilder>>,
     /// How many nodes Go would decode, aliases written out; and how many of them come from aliases.
     decoded: u64,
     from_aliases: u64,
@@ -73,6 +79,7 @@ impl<'s> Composer<'s> {
             open: Vec::new(),
             items: Vec::new(),
             entries: Vec::new(),
+            idle: Vec::new(),
             decoded: 0,
             from_aliases: 0,
         }
@@ -142,8 +149,8 @@ impl<'s> Composer<'s> {
                     continue;
                 }
                 EventKind::MapStart { flow } => {
-                    let builder = MapBuilder::new(self.dialect, self.strict, flow, &self.entries);
-                    self.begin(at, flow, properties, Content::Map(Box::new(builder)))
+                    let builder = self.builder(flow);
+                    self.begin(at, flow, properties, Content::Map(builder))
                         .map_err(Failure::Meaning)?;
                     continue;
                 }
@@ -241,6 +248,15 @@ impl<'s> Composer<'s> {
         Ok(())
     }
 
+    fn builder(&mut self, flow: bool) -> Box<MapBuilder> {
+        let mut builder = self
+            .idle
+            .pop()
+            .unwrap_or_else(|| Box::new(MapBuilder::new(self.dialect, self.strict)));
+        builder.begin(flow, &self.entries);
+        builder
+    }
+
     /// Puts a finished node into the innermost collection.
     fn add(&mut self, node: Node, height: usize, alias: bool) -> Result<(), Error> {
         let Some(open) = self.open.last_mut() else {
@@ -265,7 +281,11 @@ impl<'s> Composer<'s> {
                 Content::List(start) => {
                     Value::List(List::from_items(self.items.drain(start..).collect()))
                 }
-                Content::Map(builder) => Value::Map(builder.finish(&mut self.entries)?),
+                Content::Map(mut builder) => {
+                    let map = builder.finish(&mut self.entries)?;
+                    self.idle.push(builder);
+                    Value::Map(map)
+                }
             },
             at: open.at.position(),
         };

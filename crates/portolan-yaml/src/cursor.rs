@@ -18,6 +18,8 @@ pub(crate) const COLON: u8 = 16;
 pub(crate) const DOUBLE: u8 = 32;
 /// `'`
 pub(crate) const SINGLE: u8 = 64;
+/// `.` and `/`, which with [`WORD`] make up nearly all keys.
+pub(crate) const PATH: u8 = 128;
 
 static CLASS: [u8; 256] = classes();
 
@@ -33,6 +35,7 @@ const fn classes() -> [u8; 256] {
             b':' => COLON,
             b'"' | b'\\' => DOUBLE,
             b'\'' => SINGLE,
+            b'.' | b'/' => PATH,
             _ => 0,
         };
         byte += 1;
@@ -172,6 +175,15 @@ impl<'s> Cursor<'s> {
             .iter()
             .position(|byte| class(*byte) & stop != 0)
             .unwrap_or(rest.len());
+    }
+
+    /// How many bytes from here on have one of the bits.
+    #[inline]
+    pub(crate) fn count_while(&self, bits: u8) -> usize {
+        let rest = &self.bytes[self.pos..];
+        rest.iter()
+            .position(|byte| class(*byte) & bits == 0)
+            .unwrap_or(rest.len())
     }
 
     /// Passes over everything up to the line's end.

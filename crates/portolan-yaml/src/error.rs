@@ -87,7 +87,7 @@ impl Error {
     }
 }
 
-impl From<Box<Error>> for Error {
+impl From<Box<Self>> for Error {
     fn from(error: Box<Self>) -> Self {
         *error
     }

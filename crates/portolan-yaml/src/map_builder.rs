@@ -40,16 +40,26 @@ enum Waiting {
 }
 
 impl MapBuilder {
-    /// A map whose entries will follow those on the stack.
-    pub(crate) fn new(dialect: Dialect, strict: bool, flow: bool, stack: &[Entry]) -> Self {
+    pub(crate) fn new(dialect: Dialect, strict: bool) -> Self {
         Self {
             dialect,
             strict,
-            flow,
-            start: stack.len(),
+            flow: false,
+            start: 0,
             places: HashMap::new(),
             waiting: None,
             merge: None,
+        }
+    }
+
+    /// Begins a map whose entries will follow those on the stack.
+    pub(crate) fn begin(&mut self, flow: bool, stack: &[Entry]) {
+        self.flow = flow;
+        self.start = stack.len();
+        self.waiting = None;
+        self.merge = None;
+        if !self.places.is_empty() {
+            self.places.clear();
         }
     }
 
@@ -75,7 +85,7 @@ impl MapBuilder {
     }
 
     /// The finished map.
-    pub(crate) fn finish(mut self, stack: &mut Vec<Entry>) -> Result<Map, Error> {
+    pub(crate) fn finish(&mut self, stack: &mut Vec<Entry>) -> Result<Map, Error> {
         if let Some(merge) = self.merge.take() {
             self.merge_last(stack, &merge)?;
         }

@@ -119,7 +119,7 @@ impl<'s> Parser<'s> {
 
     /// Passes over the token that was looked at and shows the next one.
     fn advance(&mut self) -> Fallible<&Token> {
-        self.scanner.take()?;
+        self.scanner.skip();
         self.scanner.peek()
     }
 
@@ -135,9 +135,12 @@ impl<'s> Parser<'s> {
     }
 
     fn fail<T>(&self, context: Option<Mark>, problem: Mark, message: &str) -> Fallible<T> {
-        Err(self
-            .scanner
-            .error(&Blame::Parser, context, problem, message))
+        Err(Box::new(self.scanner.error(
+            &Blame::Parser,
+            context,
+            problem,
+            message,
+        )))
     }
 
     /// Ends the collection whose end token is next.
@@ -313,6 +316,19 @@ impl<'s> Parser<'s> {
         Ok(Event::plain(EventKind::Alias(name), token.start))
     }
 
+    /// A scalar without properties, after which a state follows.
+    fn bare_scalar(&mut self, next: State) -> Fallible<Event> {
+        let token = self.scanner.take()?;
+        self.state = next;
+        let TokenKind::Scalar(content, style) = token.kind else {
+            return self.fail(None, token.start, "did not find expected node content");
+        };
+        Ok(Event::plain(
+            EventKind::Scalar { content, style },
+            token.start,
+        ))
+    }
+
     fn scalar(&mut self, at: Mark, properties: Option<Box<Properties>>) -> Fallible<Event> {
         let token = self.scanner.take()?;
         self.pop_state();
@@ -417,6 +433,7 @@ impl<'s> Parser<'s> {
                     self.state = State::BlockMappingValue;
                     Ok(empty_scalar(end))
                 }
+                TokenKind::Scalar(..) => self.bare_scalar(State::BlockMappingValue),
                 _ => {
                     self.states.push(State::BlockMappingValue);
                     self.node(Allowed::BlockOrIndentless)
@@ -442,6 +459,7 @@ impl<'s> Parser<'s> {
                 self.state = State::BlockMappingKey;
                 Ok(empty_scalar(end))
             }
+            TokenKind::Scalar(..) => self.bare_scalar(State::BlockMappingKey),
             _ => {
                 self.states.push(State::BlockMappingKey);
                 self.node(Allowed::BlockOrIndentless)

@@ -20,12 +20,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::Dialect;
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, PATH, WORD};
 use crate::error::{Error, Fallible};
 use crate::limits::{MAX_DEPTH, MAX_SIMPLE_KEY};
-use crate::node::Position;
+use crate::node::{Position, Style};
 use crate::reader::Source;
-use crate::token::{Mark, Token, TokenKind};
+use crate::token::{Content, Mark, Token, TokenKind};
+
+/// Up to this length a key is surely not too long to be one.
+const SHORT_KEY: usize = 256;
 
 /// The scanner over one source.
 pub(crate) struct Scanner<'s> {
@@ -121,6 +124,13 @@ impl<'s> Scanner<'s> {
             .ok_or_else(|| Box::new(Error::new(Position::default(), "unexpected end of stream")))
     }
 
+    /// Drops the token that `peek` showed.
+    pub(crate) fn skip(&mut self) {
+        self.ready = false;
+        self.parsed += 1;
+        self.queue.pop_front();
+    }
+
     /// An error with the two places Go derives its line from.
     pub(crate) fn error(
         &self,
@@ -128,7 +138,7 @@ impl<'s> Scanner<'s> {
         context: Option<Mark>,
         problem: Mark,
         message: &str,
-    ) -> Box<Error> {
+    ) -> Error {
         let extra = u32::from(matches!(blame, Blame::Scanner));
         let context = context.map_or(0, |mark| mark.line);
         let go_line = match (self.dialect, context, problem.line) {
@@ -137,12 +147,17 @@ impl<'s> Scanner<'s> {
             (Dialect::Helm, _, line) | (Dialect::Kustomize, 0, line) => line + extra,
             (Dialect::Kustomize, context, _) => context + extra,
         };
-        Box::new(Error::new(problem.position(), message).with_go_line(go_line))
+        Error::new(problem.position(), message).with_go_line(go_line)
     }
 
     fn fail<T>(&mut self, context: Mark, message: &str) -> Fallible<T> {
         let problem = self.cursor.mark();
-        Err(self.error(&Blame::Scanner, Some(context), problem, message))
+        Err(Box::new(self.error(
+            &Blame::Scanner,
+            Some(context),
+            problem,
+            message,
+        )))
     }
 
     fn fail_here<T>(&mut self, message: &str) -> Fallible<T> {
@@ -186,6 +201,12 @@ impl<'s> Scanner<'s> {
         // v3 ends a collection where its text ends, v2 where the next text begins.
         self.unroll_indent(column as i32, before.unwrap_or(here));
         let (first, flow) = (self.cursor.byte(), self.flow_level > 0);
+        if first.is_ascii_alphanumeric() && self.key_allowed && !flow {
+            let key = self.cursor.count_while(WORD | PATH);
+            if key < SHORT_KEY && self.cursor.peek(key) == b':' && self.cursor.is_blankz(key + 1) {
+                return self.fetch_short_entry(here, key);
+            }
+        }
         match first {
             0 => return self.fetch_stream_end(),
             b'%' if column == 0 => return self.fetch_directive(),
@@ -215,6 +236,26 @@ impl<'s> Scanner<'s> {
             b':' if flow || stands_alone => self.fetch_value(),
             _ => self.fetch_plain(),
         }
+    }
+
+    /// The lines manifests are made of, `name: value`: the tokens are clear at once.
+    fn fetch_short_entry(&mut self, start: Mark, length: usize) -> Fallible<()> {
+        self.remove_key()?;
+        self.roll_indent(start.column, None, TokenKind::BlockMappingStart, start)?;
+        self.push(TokenKind::Key, start, start);
+        let from = self.cursor.pos;
+        let key = Content::Slice(from as u32, (from + length) as u32);
+        self.push(TokenKind::Scalar(key, Style::Plain), start, start);
+        self.cursor.pos += length;
+        self.key_allowed = false;
+        self.push_indicator(TokenKind::Value, 1);
+        self.cursor.skip_blanks();
+        if self.cursor.byte().is_ascii_alphanumeric() {
+            let start = self.cursor.mark();
+            let token = self.scan_plain(start)?;
+            self.queue.push_back(token);
+        }
+        Ok(())
     }
 
     fn no_token(&mut self) -> Fallible<()> {

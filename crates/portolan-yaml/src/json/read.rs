@@ -132,7 +132,7 @@ impl Reader<'_> {
 
     fn map(&mut self, depth: usize) -> Result<Map, Error> {
         let mut stack = Vec::new();
-        let mut builder = MapBuilder::new(crate::Dialect::Helm, false, true, &stack);
+        let mut builder = MapBuilder::new(crate::Dialect::Helm, false);
         if self.is_empty(b'}') {
             return Ok(Map::new());
         }
