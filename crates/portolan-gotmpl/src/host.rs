@@ -15,6 +15,13 @@ pub trait Host {
     /// Fills a buffer with random bytes.
     fn fill_random(&mut self, buffer: &mut [u8]);
 
+    /// Whether keys may be of kinds that are made at once, in place of those that sprig makes.
+    ///
+    /// Making RSA keys takes from tenths of seconds to seconds; a host for real releases answers no.
+    fn quick_keys(&self) -> bool {
+        true
+    }
+
     /// Objects of the cluster, as `lookup` asks for them: an empty map where there is none.
     fn lookup(&mut self, query: &LookupQuery<'_>) -> Result<Value, String> {
         let _ = query;

@@ -45,8 +45,12 @@ pub(super) fn int_of(value: &Value) -> i64 {
 
 /// A float as Go on amd64 cuts it: what does not fit becomes the lowest integer.
 pub(super) fn int_of_float(value: f64) -> i64 {
-    let fits = value >= -9_223_372_036_854_775_808.0 && value < 9_223_372_036_854_775_808.0;
-    if fits { value as i64 } else { i64::MIN }
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    if (-LIMIT..LIMIT).contains(&value) {
+        value as i64
+    } else {
+        i64::MIN
+    }
 }
 
 /// `1.00` without its fraction, which holds nothing but zeros.

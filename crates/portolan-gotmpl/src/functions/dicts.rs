@@ -34,10 +34,11 @@ pub(super) fn set(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 }
 
 pub(super) fn unset(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    if let Some(map) = args.map(0) {
-        map.borrow_mut().remove(args.str(1).as_ref());
-    }
-    Ok(args.get(0).clone())
+    let Some(map) = args.map(0) else {
+        return Ok(Value::map(BTreeMap::new()));
+    };
+    map.borrow_mut().remove(args.str(1).as_ref());
+    Ok(Value::Map(Rc::clone(map)))
 }
 
 pub(super) fn has_key(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {

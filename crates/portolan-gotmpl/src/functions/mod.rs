@@ -30,9 +30,12 @@ mod url;
 mod dates;
 mod time;
 
+mod certificates;
+mod cipher;
 mod digest;
 mod encoding;
 mod json;
+mod password;
 mod random;
 mod toml;
 mod yaml;
@@ -45,8 +48,6 @@ mod strconv;
 use std::collections::HashMap;
 
 use crate::function::Function;
-
-pub use yaml::value_of;
 
 /// Functions by name; later tables override earlier ones, as Helm's override sprig's and sprig's override Go's.
 #[derive(Clone, Default)]

@@ -43,9 +43,31 @@ pub(super) fn parse_float(text: &str) -> Option<f64> {
         let value = hexadecimal(&unsigned[2..])?;
         return Some(if text.starts_with('-') { -value } else { value });
     }
-    let value: f64 = text.parse().ok()?;
+    let joined = without_underscores(unsigned)?;
+    let value: f64 = joined.parse().ok()?;
+    // Rust would take another sign here.
+    let value = if joined.starts_with(['+', '-']) {
+        return None;
+    } else {
+        value
+    };
+    let value = if text.starts_with('-') { -value } else { value };
     let named = unsigned.starts_with(|c: char| c.is_ascii_alphabetic());
     (value.is_finite() || named).then_some(value)
+}
+
+/// Digits without the underscores between them; none where one stands elsewhere.
+fn without_underscores(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let digit = |index: Option<usize>| {
+        index
+            .and_then(|index| bytes.get(index))
+            .is_some_and(u8::is_ascii_digit)
+    };
+    let misplaced = |(index, byte): (usize, &u8)| {
+        *byte == b'_' && !(digit(index.checked_sub(1)) && digit(Some(index + 1)))
+    };
+    (!bytes.iter().enumerate().any(misplaced)).then(|| text.replace('_', ""))
 }
 
 fn hexadecimal(text: &str) -> Option<f64> {

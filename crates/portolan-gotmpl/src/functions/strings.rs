@@ -144,7 +144,7 @@ pub(super) fn nindent(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 /// Every line after as many spaces as asked, empty lines too.
 fn indented(ctx: &Ctx<'_>, args: Args<'_>, before: &str) -> Answer {
     let (spaces, value) = (repeat_count(args.int(0))?, args.bytes(1));
-    let breaks = value.iter().filter(|byte| **byte == b'\n').count();
+    let breaks = value.split(|byte| *byte == b'\n').count() - 1;
     let size = spaces
         .saturating_mul(breaks + 1)
         .saturating_add(value.len() + before.len());

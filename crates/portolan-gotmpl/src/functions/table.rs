@@ -4,11 +4,18 @@
 //! for the chart's author (`required`, `fail`) are the engine's.
 
 use crate::function::Function;
-use crate::function::Param::{Any, Bool, Float, Int, Map, Object, Str};
-use crate::functions::*;
+use crate::function::Param::{Any, Bool, Float, Int, List, Map, Object, Str, Uint32};
+use crate::functions::{
+    case, certificates, cipher, convert, dates, defaults, dicts, digest, encoding, json, lists,
+    math, merge, network, password, path, random, reflection, regex, semver, strings, toml, url,
+    wrap, yaml,
+};
 
 /// A point in time.
 const TIME: crate::function::Param = Object("time.Time");
+
+/// A certificate with its key.
+const CERTIFICATE: crate::function::Param = Object("sprig.certificate");
 
 /// Every function, by family.
 pub(super) const ALL: &[Function] = &[
@@ -248,4 +255,47 @@ pub(super) const ALL: &[Function] = &[
     Function::new("randNumeric", &[Int], random::rand_numeric),
     Function::new("shuffle", &[Str], random::shuffle),
     Function::new("uuidv4", &[], random::uuidv4),
+    // Passwords and ciphers.
+    Function::new("bcrypt", &[Str], password::bcrypt),
+    Function::new("decryptAES", &[Str, Str], cipher::decrypt_aes),
+    Function::new(
+        "derivePassword",
+        &[Uint32, Str, Str, Str, Str],
+        password::derive_password,
+    ),
+    Function::new("encryptAES", &[Str, Str], cipher::encrypt_aes),
+    Function::new("htpasswd", &[Str, Str], password::htpasswd),
+    // Keys and certificates.
+    Function::new(
+        "buildCustomCert",
+        &[Str, Str],
+        certificates::build_custom_cert,
+    ),
+    Function::new("genCA", &[Str, Int], certificates::gen_ca),
+    Function::new(
+        "genCAWithKey",
+        &[Str, Int, Str],
+        certificates::gen_ca_with_key,
+    ),
+    Function::new("genPrivateKey", &[Str], certificates::gen_private_key),
+    Function::new(
+        "genSelfSignedCert",
+        &[Str, List, List, Int],
+        certificates::gen_self_signed_cert,
+    ),
+    Function::new(
+        "genSelfSignedCertWithKey",
+        &[Str, List, List, Int, Str],
+        certificates::gen_self_signed_cert_with_key,
+    ),
+    Function::new(
+        "genSignedCert",
+        &[Str, List, List, Int, CERTIFICATE],
+        certificates::gen_signed_cert,
+    ),
+    Function::new(
+        "genSignedCertWithKey",
+        &[Str, List, List, Int, CERTIFICATE, Str],
+        certificates::gen_signed_cert_with_key,
+    ),
 ];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use portolan_yaml::{Dialect, Emitter, Node, Tag, order, parse_one, to_json};
+use portolan_yaml::{Dialect, Emitter, order, parse_one};
 
 use crate::function::{Args, Ctx, FuncError};
 use crate::functions::encoding::base64_encode;
@@ -132,43 +132,5 @@ fn read(text: &str) -> Result<Value, String> {
     let fail = |message: String| format!("error converting YAML to JSON: {message}");
     let node =
         parse_one(text, Dialect::Helm).map_err(|errors| fail(errors.first().go_message()))?;
-    value_of(&node).map_err(fail)
-}
-
-/// A tree as Helm holds it: every number a float, every key a string.
-pub fn value_of(node: &Node) -> Result<Value, String> {
-    if let Some(value) = plain_value(node, 0) {
-        return Ok(value);
-    }
-    // Odd keys and tags are what JSON makes of them.
-    let text = to_json(node).map_err(|error| error.to_string())?;
-    json::read(text.as_bytes())
-}
-
-/// A tree of nothing but maps with string keys, lists, strings, numbers, booleans and nulls.
-fn plain_value(node: &Node, depth: usize) -> Option<Value> {
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    Some(match &node.value {
-        portolan_yaml::Value::Scalar(scalar) => match scalar.tag {
-            Tag::Null => Value::Nil,
-            Tag::Bool => Value::Bool(scalar.as_bool()?),
-            Tag::Str => Value::Str(scalar.text.clone()),
-            Tag::Int | Tag::Float => Value::float(node.as_f64().filter(|value| value.is_finite())?),
-            _ => return None,
-        },
-        portolan_yaml::Value::List(list) => {
-            let items = list.iter().map(|item| plain_value(item, depth + 1));
-            Value::list(items.collect::<Option<_>>()?)
-        }
-        portolan_yaml::Value::Map(map) => {
-            let entry = |entry: &portolan_yaml::Entry| {
-                let key = &entry.key.scalar;
-                let value = plain_value(&entry.value, depth + 1)?;
-                (key.tag == Tag::Str).then(|| (key.text.clone(), value))
-            };
-            Value::map(map.iter().map(entry).collect::<Option<_>>()?)
-        }
-    })
+    Value::from_node(&node).map_err(|error| fail(error.to_string()))
 }

@@ -217,16 +217,12 @@ impl Decoder<'_> {
             self.some_digits("in exponent of numeric literal")?;
         }
         let text = std::str::from_utf8(&self.text[start..self.at]).unwrap_or_default();
-        Ok(match parse_float(text) {
-            Some(value) => Value::float(value),
-            None => {
-                let kind = format!("number {text}");
-                let problem =
-                    format!("json: cannot unmarshal {kind} into Go value of type float64");
-                self.problem.get_or_insert(problem);
-                Value::Nil
-            }
-        })
+        if let Some(value) = parse_float(text) {
+            return Ok(Value::float(value));
+        }
+        let problem = format!("json: cannot unmarshal number {text} into Go value of type float64");
+        self.problem.get_or_insert(problem);
+        Ok(Value::Nil)
     }
 
     fn digits(&mut self) {

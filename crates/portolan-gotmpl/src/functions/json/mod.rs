@@ -59,10 +59,10 @@ pub(super) fn from_json(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
         Ok(decoded) => decoded,
         Err(error) => return Ok(error_map(&error)),
     };
-    let problem = decoded.problem.or_else(|| match decoded.value {
-        Value::Map(_) | Value::Nil => None,
+    let problem = match decoded.value {
+        Value::Map(_) | Value::Nil => decoded.problem,
         _ => Some(Kind::of(&decoded.value).mismatch("map[string]interface {}")),
-    });
+    };
     match (decoded.value, problem) {
         (Value::Map(map), Some(problem)) => {
             map.insert("Error", problem.into());
@@ -82,20 +82,14 @@ pub(super) fn from_json_array(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
         Err(error) => return list(error),
     };
     match (decoded.value, decoded.problem) {
-        (_, Some(problem)) => list(problem),
+        (Value::List(_) | Value::Nil, Some(problem)) => list(problem),
         (value @ Value::List(_), None) => Ok(value),
         (Value::Nil, None) => Ok(Value::list(Vec::new())),
-        (value, None) => list(Kind::of(&value).mismatch("[]interface {}")),
+        (value, _) => list(Kind::of(&value).mismatch("[]interface {}")),
     }
 }
 
 /// A map with nothing but an error.
 pub(super) fn error_map(error: &str) -> Value {
     Value::map([("Error".into(), error.into())].into_iter().collect())
-}
-
-/// A value from JSON, for other formats that go through it.
-pub(super) fn read(text: &[u8]) -> Result<Value, String> {
-    let decoded = decode(text)?;
-    decoded.problem.map_or(Ok(decoded.value), Err)
 }

@@ -170,12 +170,11 @@ enum Replacement {
 fn replace(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile, kind: Replacement) -> Answer {
     let regex = compile(ctx, &args.str(0))?;
     let (text, replacement) = (args.bytes(1), args.bytes(2));
-    let groups = text
-        .len()
-        .saturating_mul(replacement.iter().filter(|byte| **byte == b'$').count());
-    let each = replacement.len().saturating_add(groups);
-    let matches = text.len() + 1;
-    if each.saturating_mul(matches) > ctx.limits.value_size {
+    let references = replacement.split(|byte| *byte == b'$').count() - 1;
+    let each = references
+        .saturating_mul(text.len())
+        .saturating_add(replacement.len());
+    if each.saturating_mul(text.len() + 1) > ctx.limits.value_size {
         // The bound is a rough one; the matches themselves decide.
         let matches = regex.find_iter(text).count();
         check_size(ctx, matches.saturating_mul(each).saturating_add(text.len()))?;

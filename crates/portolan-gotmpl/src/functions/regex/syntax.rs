@@ -96,19 +96,18 @@ impl<'p> Translator<'p> {
                 self.repeat(1, 1)?;
                 repeated = Some(start);
             }
-            b'{' => match repetition(start) {
-                Some((length, times)) => {
+            b'{' => {
+                if let Some((length, times)) = repetition(start) {
                     let times = times
                         .ok_or(())
                         .or_else(|()| fail(BAD_REPEAT, &start[..length]))?;
                     self.repeat(length, times)?;
                     repeated = Some(start);
-                }
-                None => {
+                } else {
                     self.rest = &start[1..];
                     self.literal('{');
                 }
-            },
+            }
             b'^' | b'$' | b'.' => {
                 self.copy(1);
                 self.atom(1);
@@ -483,12 +482,11 @@ fn octal<'p>(text: &'p str, rest: &'p str) -> Result<(char, &'p str), SyntaxErro
 }
 
 fn hexadecimal<'p>(text: &'p str, rest: &'p str) -> Result<(char, &'p str), SyntaxError> {
-    let (digits, after) = match rest.strip_prefix('{') {
-        Some(braced) => braced.split_once('}').unwrap_or((braced, "")),
-        None => {
-            let end = rest.char_indices().nth(2).map_or(rest.len(), |(at, _)| at);
-            rest.split_at(end)
-        }
+    let (digits, after) = if let Some(braced) = rest.strip_prefix('{') {
+        braced.split_once('}').unwrap_or((braced, ""))
+    } else {
+        let end = rest.char_indices().nth(2).map_or(rest.len(), |(at, _)| at);
+        rest.split_at(end)
     };
     let enough = rest.starts_with('{') || digits.len() == 2;
     let closed = !rest.starts_with('{') || rest.contains('}');

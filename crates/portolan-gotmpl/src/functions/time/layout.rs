@@ -76,13 +76,17 @@ pub(super) fn next_piece(layout: &str) -> Piece<'_> {
     }
 }
 
-const fn offset(z_for_utc: bool, colons: bool, minutes: bool, seconds: bool) -> Element {
-    Element::Offset(Offset {
-        z_for_utc,
+/// The element that an offset's spelling stands for.
+const fn offset(spelling: &str) -> (&str, Element) {
+    let bytes = spelling.as_bytes();
+    let colons = bytes.len() > 3 && bytes[3] == b':';
+    let element = Element::Offset(Offset {
+        z_for_utc: bytes[0] == b'Z',
         colons,
-        minutes,
-        seconds,
-    })
+        minutes: bytes.len() > 3,
+        seconds: bytes.len() > 6,
+    });
+    (spelling, element)
 }
 
 /// Every fixed spelling; longer ones stand before their beginnings.
@@ -108,16 +112,16 @@ const SPELLINGS: &[(&str, Element)] = &[
     ("5", Element::Second),
     ("PM", Element::UpperMeridiem),
     ("pm", Element::LowerMeridiem),
-    ("-070000", offset(false, false, true, true)),
-    ("-07:00:00", offset(false, true, true, true)),
-    ("-0700", offset(false, false, true, false)),
-    ("-07:00", offset(false, true, true, false)),
-    ("-07", offset(false, false, false, false)),
-    ("Z070000", offset(true, false, true, true)),
-    ("Z07:00:00", offset(true, true, true, true)),
-    ("Z0700", offset(true, false, true, false)),
-    ("Z07:00", offset(true, true, true, false)),
-    ("Z07", offset(true, false, false, false)),
+    offset("-070000"),
+    offset("-07:00:00"),
+    offset("-0700"),
+    offset("-07:00"),
+    offset("-07"),
+    offset("Z070000"),
+    offset("Z07:00:00"),
+    offset("Z0700"),
+    offset("Z07:00"),
+    offset("Z07"),
 ];
 
 /// The element that a layout begins with, and the length of its spelling.

@@ -465,7 +465,7 @@ impl Decoder<'_> {
     fn scalar(&mut self) -> Step<Value> {
         let rest = self.rest();
         let end = rest
-            .find(|c: char| matches!(c, ',' | ']' | '}' | '#' | '\n' | '\r' | '\t' | '='))
+            .find([',', ']', '}', '#', '\n', '\r', '\t', '='])
             .unwrap_or(rest.len());
         let word = rest[..end].trim_end_matches(' ').to_owned();
         // A date and a time may have a space between them, nothing else may.

@@ -1,4 +1,4 @@
-//! TOML as BurntSushi's library writes and reads it.
+//! TOML as Helm's library for it (`BurntSushi/toml`) writes and reads it.
 
 mod decode;
 mod encode;
