@@ -14,6 +14,8 @@ pub struct Error {
     pub message: String,
     /// The line that Go's message names, when it names one; often one less than the true line.
     go_line: u32,
+    /// sigs.k8s.io/yaml says it itself, without naming the library.
+    bare: bool,
 }
 
 /// A result while reading; the error is boxed, since results are moved a lot and errors are rare.
@@ -69,7 +71,14 @@ impl Error {
             at,
             message: message.into(),
             go_line: 0,
+            bare: false,
         }
+    }
+
+    /// The same as a message of sigs.k8s.io/yaml, not of the library below it.
+    pub(crate) fn without_prefix(mut self) -> Self {
+        self.bare = true;
+        self
     }
 
     /// The same with the line that Go's message names.
@@ -81,6 +90,7 @@ impl Error {
     /// The message as Go's library prints it: `yaml: line 3: …`, the line left out where Go leaves it out.
     pub fn go_message(&self) -> String {
         match self.go_line {
+            _ if self.bare => self.message.clone(),
             0 => format!("yaml: {}", self.message),
             line => format!("yaml: line {line}: {}", self.message),
         }

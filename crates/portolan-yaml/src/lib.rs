@@ -34,6 +34,7 @@ mod compose;
 mod cursor;
 mod documents;
 mod event;
+mod go_syntax;
 mod map_builder;
 mod parser;
 mod reader;

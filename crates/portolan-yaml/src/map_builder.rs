@@ -10,6 +10,7 @@ use std::collections::HashMap;
 
 use crate::Dialect;
 use crate::error::Error;
+use crate::go_syntax;
 use crate::node::{Entry, Key, Map, Node, Position, Scalar, Style, Tag, Value};
 use crate::number::{self, Number};
 use crate::text::Text;
@@ -37,6 +38,8 @@ enum Waiting {
     Merge(Position),
     /// A quoted `<<`, which kyaml removes together with its value.
     Nothing,
+    /// A key that JSON cannot have, as Go shows it with its type.
+    Unsupported(String, Position),
 }
 
 impl MapBuilder {
@@ -75,6 +78,7 @@ impl MapBuilder {
             Some(Waiting::Key(key)) => self.set(stack, key, node)?,
             Some(Waiting::Merge(at)) => self.take_merge(stack, node, alias, at)?,
             Some(Waiting::Nothing) => {}
+            Some(Waiting::Unsupported(key, at)) => return Err(unsupported_key(&key, &node, at)),
         }
         Ok(())
     }
@@ -97,11 +101,12 @@ impl MapBuilder {
     fn key(&self, node: Node) -> Result<Waiting, Error> {
         let at = node.at;
         let Value::Scalar(scalar) = node.value else {
-            return Err(Error::new(at, "invalid map key: a list or a map"));
+            let message = format!("invalid map key: {}", go_syntax::show(&node));
+            return Err(Error::new(at, message));
         };
         match self.dialect {
             Dialect::Helm if scalar.tag == Tag::Merge => Ok(Waiting::Merge(at)),
-            Dialect::Helm => Ok(Waiting::Key(helm_key(scalar, at)?)),
+            Dialect::Helm => Ok(helm_key(scalar, at)),
             Dialect::Kustomize => kustomize_key(scalar, at),
         }
     }
@@ -237,9 +242,9 @@ fn not_mergeable(at: Position) -> Error {
 }
 
 /// The text sigs.k8s.io/yaml makes of a key.
-fn helm_key(scalar: Scalar, at: Position) -> Result<Key, Error> {
+fn helm_key(scalar: Scalar, at: Position) -> Waiting {
     let text = match scalar.tag {
-        Tag::Null => return Err(unsupported_key("null", at)),
+        Tag::Null => return Waiting::Unsupported("%!s(<nil>), key: <nil>".to_owned(), at),
         Tag::Bool if scalar.as_bool() == Some(true) => Text::from_static("true"),
         Tag::Bool => Text::from_static("false"),
         Tag::Int | Tag::Float => match number::of(&scalar) {
@@ -249,7 +254,10 @@ fn helm_key(scalar: Scalar, at: Position) -> Result<Key, Error> {
                 number::write_key(&mut text, value);
                 text.into()
             }
-            _ => return Err(unsupported_key("uint64", at)),
+            Some(Number::Uint(value)) => {
+                return Waiting::Unsupported(format!("uint64, key: {value:#x}"), at);
+            }
+            None => scalar.text,
         },
         _ => scalar.text,
     };
@@ -258,11 +266,17 @@ fn helm_key(scalar: Scalar, at: Position) -> Result<Key, Error> {
         tag: Tag::Str,
         style: scalar.style,
     };
-    Ok(Key { scalar, at })
+    Waiting::Key(Key { scalar, at })
 }
 
-fn unsupported_key(kind: &str, at: Position) -> Error {
-    Error::new(at, format!("unsupported map key of type: {kind}"))
+fn unsupported_key(key: &str, value: &Node, at: Position) -> Error {
+    let value = if value.is_null() {
+        "<nil>".to_owned()
+    } else {
+        go_syntax::show(value)
+    };
+    let message = format!("unsupported map key of type: {key}, value: {value}");
+    Error::new(at, message).without_prefix()
 }
 
 fn kustomize_key(mut scalar: Scalar, at: Position) -> Result<Waiting, Error> {

@@ -256,6 +256,6 @@ fn refusals_use_the_words_of_go() {
             tally.compare("v3node_error", id, expected, message.as_deref());
         }
     }
-    tally.require("read2json_error", 0.90);
-    tally.require("v3node_error", 0.90);
+    tally.require("read2json_error", 0.99);
+    tally.require("v3node_error", 0.99);
 }
