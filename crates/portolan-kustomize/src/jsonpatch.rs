@@ -1,9 +1,10 @@
 //! JSON patches (RFC 6902) with the liberties of the Go library kustomize uses: `replace` makes a missing key, indices
 //! may be negative.
 
-use portolan_yaml::{Node, Tag, Value};
+use portolan_yaml::{Node, Position, Scalar, Style, Tag, Value};
 
 use crate::error::{Error, Result};
+use crate::field::plain_tag;
 
 /// A patch: its operations in order.
 #[derive(Debug, Clone)]
@@ -241,6 +242,49 @@ fn same_json(a: &Node, b: &Node) -> bool {
         }
         _ => a == b,
     }
+}
+
+/// kustomize prints a patched object as JSON and reads it again: numbers become 64-bit floats, and texts lose their
+/// quotes unless they need them.
+pub(crate) fn reread(node: &mut Node) {
+    match &mut node.value {
+        Value::Scalar(scalar) => {
+            reread_scalar(scalar);
+            node.at = Position::default();
+        }
+        Value::List(list) => list.items_mut().iter_mut().for_each(reread),
+        Value::Map(map) => {
+            map.entries_mut()
+                .iter_mut()
+                .for_each(|entry| reread(&mut entry.value));
+        }
+    }
+}
+
+fn reread_scalar(scalar: &mut Scalar) {
+    match scalar.tag {
+        Tag::Int if scalar.text.len() > 15 => {
+            if let Ok(number) = scalar.text.parse::<f64>() {
+                scalar.text = number.to_string().into();
+            }
+        }
+        Tag::Str => {
+            scalar.style = match scalar.text.as_str() {
+                text if text.contains('\n') => Style::Literal,
+                text if plain_tag(text) != Tag::Str || is_old_boolean(text) => Style::Double,
+                _ => Style::Plain,
+            };
+        }
+        _ => scalar.style = Style::Plain,
+    }
+}
+
+/// What YAML 1.1 took for a boolean; the printer quotes it still.
+fn is_old_boolean(text: &str) -> bool {
+    matches!(
+        text.to_ascii_lowercase().as_str(),
+        "y" | "yes" | "on" | "n" | "no" | "off"
+    )
 }
 
 #[cfg(test)]

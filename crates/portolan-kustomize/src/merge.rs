@@ -8,7 +8,7 @@ mod list;
 use portolan_yaml::{Node, Tag, Value};
 
 use crate::error::{Error, Result};
-use crate::field::{adopt_style, present_text, wrong_shape};
+use crate::field::{UNTYPED, adopt_style, present_text, wrong_shape};
 use crate::schema::{Place, Schema};
 
 /// Where new items of a merged list go.
@@ -90,7 +90,10 @@ impl Walker<'_> {
             }
             Some(Value::Scalar(_)) => {
                 check_shape(dest, patch, "ScalarNode", |node| node.as_scalar().is_some())?;
-                Ok(replace(patch))
+                Ok(match (dest, patch) {
+                    (Some(dest), None) => settle_scalar(dest),
+                    _ => replace(patch),
+                })
             }
         }
     }
@@ -234,6 +237,17 @@ fn replace(patch: Option<&Node>) -> Merged {
             node: node.clone(),
             is_dest: false,
         },
+    }
+}
+
+/// A scalar without a type is quoted when a merge passes by, and is a string from then on.
+fn settle_scalar(dest: &Node) -> Merged {
+    match &dest.value {
+        Value::Scalar(scalar) if dest.at == UNTYPED && scalar.tag != Tag::Str => Merged::New {
+            node: Node::string(scalar.text.clone()),
+            is_dest: true,
+        },
+        _ => Merged::Same,
     }
 }
 

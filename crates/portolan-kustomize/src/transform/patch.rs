@@ -1,11 +1,11 @@
 //! `patches` and its older forms: strategic merges and JSON patches, by identity or by selector.
 
-use portolan_yaml::{Node, Text};
+use portolan_yaml::{Node, Text, from_json, to_json};
 
 use crate::decode::{Fields, Strictness};
 use crate::error::{During, Error, Result};
 use crate::field::{metadata_pairs, plain, set_field, set_metadata_map};
-use crate::jsonpatch::JsonPatch;
+use crate::jsonpatch::{JsonPatch, reread};
 use crate::kustomization::read_selector;
 use crate::merge::{Direction, merge};
 use crate::read::{parse_config, read_resources};
@@ -77,12 +77,19 @@ impl LoadedPatch {
     }
 }
 
-/// Reads a JSON patch; `None` when there is nothing in it.
+/// Reads a JSON patch; `None` when there is nothing in it. What begins with a bracket must be JSON.
 pub(crate) fn read_json_patch(bytes: &[u8], origin: &Origin) -> Result<Option<JsonPatch>> {
-    if bytes.is_empty() {
-        return Err(Error::refused("empty json patch operations"));
-    }
-    JsonPatch::read(&parse_config(bytes, origin.file.as_str())?)
+    let refused = |problem: String| Error::field(format!("JSON patch `{}`", origin.file), problem);
+    let json = match bytes.first() {
+        None => return Err(refused("it is empty".to_owned())),
+        Some(b'[') => String::from_utf8_lossy(bytes).into_owned(),
+        Some(_) => {
+            let node = parse_config(bytes, origin.file.as_str())?;
+            to_json(&node).map_err(|error| refused(error.to_string()))?
+        }
+    };
+    let document = from_json(&json).map_err(|error| refused(error.to_string()))?;
+    JsonPatch::read(&document)
 }
 
 /// Applies one entry of `patches`.
@@ -294,6 +301,7 @@ fn apply_json(set: &mut ResourceSet, position: usize, patch: &JsonPatch) -> Resu
             resource.id()
         )));
     }
+    reread(&mut node);
     resource.node = node;
     resource.absorb_history()?;
     resource.history = history;
