@@ -10,7 +10,7 @@ use crate::error::{Error, Fallible};
 use crate::event::{EventKind, Properties};
 use crate::limits::{MAX_DEPTH, MAX_EXPANDED_NODES};
 use crate::map_builder::MapBuilder;
-use crate::node::{Entry, List, Node, Style, Tag, Value};
+use crate::node::{Entry, List, Node, Scalar, Style, Tag, Value};
 use crate::parser::Parser;
 use crate::resolve;
 use crate::token::Mark;
@@ -188,9 +188,10 @@ impl<'s> Composer<'s> {
         if scalar.tag == Tag::Merge && self.dialect == Dialect::Helm && !self.awaits_key() {
             scalar.tag = Tag::Str;
         }
-        let in_flow = self.open.last().is_some_and(|open| open.flow);
-        if in_flow && tag.is_none() && scalar.tag == Tag::Null && scalar.text.is_empty() {
-            scalar.style = Style::Absent;
+        let untagged = matches!(tag, None | Some("!"));
+        let flow = self.dialect == Dialect::Kustomize && self.in_flow();
+        if flow && untagged && is_quoted_in_flow(&scalar) {
+            scalar.style = Style::Flow;
         }
         let node = Node {
             value: Value::Scalar(scalar),
@@ -205,6 +206,10 @@ impl<'s> Composer<'s> {
             });
         }
         Ok(node)
+    }
+
+    fn in_flow(&self) -> bool {
+        self.open.last().is_some_and(|open| open.flow)
     }
 
     fn awaits_key(&self) -> bool {
@@ -337,6 +342,16 @@ impl From<Box<Error>> for Failure {
     fn from(error: Box<Error>) -> Self {
         Self::Syntax(error)
     }
+}
+
+/// Whether kustomize's first printing puts quotes around a plain scalar inside `{…}` or `[…]`.
+fn is_quoted_in_flow(scalar: &Scalar) -> bool {
+    scalar.style == Style::Plain
+        && match scalar.tag {
+            Tag::Null => scalar.text.is_empty(),
+            Tag::Timestamp => scalar.text.contains(':'),
+            _ => false,
+        }
 }
 
 /// The parser never sends such an event; a message costs nothing.

@@ -200,7 +200,7 @@ impl MapBuilder {
             for entry in map {
                 let mut entry = entry.clone();
                 if !self.flow {
-                    keep_null(&mut entry.value);
+                    unquote(&mut entry.value);
                 }
                 match self.find(stack, &entry.key.scalar.text) {
                     None => self.push(stack, entry.key, entry.value),
@@ -213,10 +213,10 @@ impl MapBuilder {
     }
 }
 
-/// An absent value that moves out of `{…}` is printed as null.
-fn keep_null(value: &mut Node) {
+/// A value that moves out of `{…}` gets no quotes.
+fn unquote(value: &mut Node) {
     if let Value::Scalar(scalar) = &mut value.value
-        && scalar.style == Style::Absent
+        && scalar.style == Style::Flow
     {
         scalar.style = Style::Plain;
     }

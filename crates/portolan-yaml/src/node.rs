@@ -55,8 +55,9 @@ pub enum Style {
     Literal,
     /// `>`
     Folded,
-    /// Not written at all, inside `{…}` or `[…]`: a null that kustomize prints as `''`, which makes it an empty text.
-    Absent,
+    /// Without quotes inside `{…}` or `[…]`, where kustomize puts some: an absent value, a time of day. That makes a
+    /// text of them.
+    Flow,
 }
 
 /// A text with what it means and how it was written.

@@ -102,7 +102,7 @@ impl Lines {
                     Style::Single => "single",
                     Style::Literal => "literal",
                     Style::Folded => "folded",
-                    Style::Plain | Style::Absent => "",
+                    Style::Plain | Style::Flow => "",
                 };
                 self.start(event.at, "scalar");
                 let default = resolve::short_name(scalar.tag);

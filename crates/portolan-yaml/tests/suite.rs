@@ -88,25 +88,30 @@ fn base64(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// The suite's cases, or those of the file that `YAML_SUITE` names, for answers freshly made by `bench/go-yaml`.
-fn cases() -> Option<Vec<Value>> {
+/// Our own cases, of which all must be equal, and the shared corpus, of which a share must be.
+///
+/// `YAML_SUITE` names a file to try instead of the shared one, with answers freshly made by `bench/go-yaml`.
+fn suites(share: f64) -> Vec<(Vec<Value>, f64)> {
+    let own = serde_json::from_str(include_str!("cases/go.json")).expect("our cases are JSON");
+    let mut suites = vec![(own, 1.0)];
     let path = std::env::var("YAML_SUITE").unwrap_or_else(|_| SUITE.to_owned());
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        eprintln!("the shared corpus is not there: {path}");
-        return None;
-    };
-    Some(serde_json::from_str(&text).expect("the suite is JSON"))
+    match std::fs::read_to_string(&path) {
+        Ok(text) => suites.push((serde_json::from_str(&text).expect("a suite is JSON"), share)),
+        Err(_) => eprintln!("the shared corpus is not there: {path}"),
+    }
+    suites
 }
 
 #[test]
 fn helm_reads_and_prints_as_go_does() {
-    let Some(cases) = cases() else { return };
-    let mut tally = Tally::default();
-    for case in &cases {
-        helm_case(&mut tally, case);
-    }
-    for field in ["read2json", "write2", "pretty2", "tojson2", "strict2_error"] {
-        tally.require(field, 0.998);
+    for (cases, share) in suites(0.998) {
+        let mut tally = Tally::default();
+        for case in &cases {
+            helm_case(&mut tally, case);
+        }
+        for field in ["read2json", "write2", "pretty2", "tojson2", "strict2_error"] {
+            tally.require(field, share);
+        }
     }
 }
 
@@ -169,12 +174,13 @@ fn helm_case(tally: &mut Tally, case: &Value) {
 
 #[test]
 fn kustomize_reads_and_prints_as_go_does() {
-    let Some(cases) = cases() else { return };
-    let mut tally = Tally::default();
-    for case in &cases {
-        kustomize_case(&mut tally, case);
+    for (cases, share) in suites(0.998) {
+        let mut tally = Tally::default();
+        for case in &cases {
+            kustomize_case(&mut tally, case);
+        }
+        tally.require("asyaml3", share);
     }
-    tally.require("asyaml3", 0.998);
 }
 
 fn kustomize_case(tally: &mut Tally, case: &Value) {
@@ -213,49 +219,53 @@ fn print_all(nodes: &[Node]) -> Result<String, String> {
 
 #[test]
 fn nodes_have_the_places_tags_and_styles_of_go() {
-    let Some(cases) = cases() else { return };
-    let mut tally = Tally::default();
-    for case in &cases {
-        let id = text(case, "id").expect("a case has an id");
-        let (expected, error) = (text(case, "v3node"), text(case, "v3node_error"));
-        if expected.is_none() && error.is_none() {
-            continue;
+    for (cases, share) in suites(0.99) {
+        let mut tally = Tally::default();
+        for case in &cases {
+            outline_case(&mut tally, case);
         }
-        let found = outline(&input(case));
-        let same =
-            found.lines == expected.unwrap_or_default() && found.error.is_some() == error.is_some();
-        tally.note("v3node", id, same, || {
-            format!(
-                "input {:?}\nexpected {}{error:?}\n     got {}{:?}",
-                String::from_utf8_lossy(&input(case)),
-                expected.unwrap_or_default(),
-                found.lines,
-                found.error
-            )
-        });
+        tally.require("v3node", share);
     }
-    tally.require("v3node", 0.99);
+}
+
+fn outline_case(tally: &mut Tally, case: &Value) {
+    let id = text(case, "id").expect("a case has an id");
+    let (expected, error) = (text(case, "v3node"), text(case, "v3node_error"));
+    if expected.is_none() && error.is_none() {
+        return;
+    }
+    let expected = expected.unwrap_or_default();
+    let found = outline(&input(case));
+    let same = found.lines == expected && found.error.is_some() == error.is_some();
+    tally.note("v3node", id, same, || {
+        format!("expected {expected}{error:?}\n     got {found:?}")
+    });
 }
 
 /// Not only the refusal but also the words and the line, which templates show (`fromYaml`).
 #[test]
 fn refusals_use_the_words_of_go() {
-    let Some(cases) = cases() else { return };
-    let mut tally = Tally::default();
-    for case in &cases {
-        let id = text(case, "id").expect("a case has an id");
-        if let Some(expected) = text(case, "read2json_error") {
-            let message = match parse_one_bytes(&input(case), Dialect::Helm) {
-                Err(errors) => Some(errors.first().go_message()),
-                Ok(node) => to_json(&node).err().map(|error| error.to_string()),
-            };
-            tally.compare("read2json_error", id, expected, message.as_deref());
+    for (cases, share) in suites(0.99) {
+        let mut tally = Tally::default();
+        for case in &cases {
+            words_case(&mut tally, case);
         }
-        if let Some(expected) = text(case, "v3node_error") {
-            let message = outline(&input(case)).error.map(|error| error.go_message());
-            tally.compare("v3node_error", id, expected, message.as_deref());
-        }
+        tally.require("read2json_error", share);
+        tally.require("v3node_error", share);
     }
-    tally.require("read2json_error", 0.99);
-    tally.require("v3node_error", 0.99);
+}
+
+fn words_case(tally: &mut Tally, case: &Value) {
+    let id = text(case, "id").expect("a case has an id");
+    if let Some(expected) = text(case, "read2json_error") {
+        let message = match parse_one_bytes(&input(case), Dialect::Helm) {
+            Err(errors) => Some(errors.first().go_message()),
+            Ok(node) => to_json(&node).err().map(|error| error.to_string()),
+        };
+        tally.compare("read2json_error", id, expected, message.as_deref());
+    }
+    if let Some(expected) = text(case, "v3node_error") {
+        let message = outline(&input(case)).error.map(|error| error.go_message());
+        tally.compare("v3node_error", id, expected, message.as_deref());
+    }
 }

@@ -40,7 +40,7 @@ impl Emitter<'_> {
             Style::Double => self.write_double(text, fold),
             Style::Literal => self.write_literal(text),
             Style::Folded => self.write_folded(text),
-            Style::Plain | Style::Absent => self.write_plain(text, fold),
+            Style::Plain | Style::Flow => self.write_plain(text, fold),
         }
         self.indent = outer;
     }

@@ -144,7 +144,7 @@ fn kustomize_scalar(emitter: &mut Emitter<'_>, scalar: &Scalar) -> Result<(), Wr
     let wrong = || json::wrong_tag(scalar);
     let fits = || resolve::plain(Dialect::Kustomize, &scalar.text) == scalar.tag;
     match scalar.tag {
-        Tag::Null if scalar.style == Style::Absent => emitter.string(""),
+        Tag::Null | Tag::Timestamp if scalar.style == Style::Flow => emitter.string(&scalar.text),
         Tag::Null if fits() => emitter.null(),
         Tag::Bool if fits() => emitter.bool(scalar.as_bool() == Some(true)),
         Tag::Null | Tag::Bool => return Err(wrong()),
