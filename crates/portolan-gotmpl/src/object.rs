@@ -133,6 +133,11 @@ impl Signature {
 }
 
 impl dyn Object {
+    /// Whether it is a named list or map.
+    pub(crate) fn is_collection(&self) -> bool {
+        matches!(self.kind(), Kind::Slice | Kind::Map)
+    }
+
     /// For downcasts.
     pub fn as_any(&self) -> &dyn Any {
         self

@@ -103,7 +103,7 @@ fn equal_others(left: &Value, right: &Value) -> Result<bool, FuncError> {
     let (a, b) = (left.kind(), right.kind());
     if a != b {
         let (a, b) = (left.type_name(), right.type_name());
-        let (left, right) = (crate::fmt::display(left), crate::fmt::display(right));
+        let (left, right) = (reflect_text(left), crate::fmt::display(right));
         return Err(FuncError::new(format!(
             "non-comparable types {left}: {a}, {b}: {right}"
         )));

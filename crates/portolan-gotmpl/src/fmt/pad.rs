@@ -8,11 +8,31 @@ pub(super) struct Flags {
     pub(super) minus: bool,
     pub(super) plus: bool,
     pub(super) sharp: bool,
+    /// `%#v`: as the value would be written in Go.
+    pub(super) go_syntax: bool,
     pub(super) space: bool,
     pub(super) zero: bool,
 }
 
 impl Flags {
+    /// `%#v` and `%+v` have a meaning of their own; the plain flags are then not meant.
+    pub(super) fn for_verb(self, letter: char) -> Self {
+        if letter != 'v' {
+            return self;
+        }
+        Self {
+            go_syntax: self.sharp,
+            sharp: false,
+            plus: false,
+            ..self
+        }
+    }
+
+    /// Whether nothing was asked for.
+    pub(super) fn is_plain(self) -> bool {
+        self.width.is_none() && self.precision.is_none() && !self.plus && !self.space
+    }
+
     /// Appends a text, padded with spaces (or zeros) to the width in characters.
     pub(super) fn pad(&self, out: &mut String, text: &str) {
         let missing = self

@@ -83,9 +83,7 @@ impl Printer<'_> {
             self.complain(letter, "(BADINDEX)");
         } else if let Some(arg) = self.args.get(self.next) {
             self.next += 1;
-            // `%+v` would name the fields of structs; a plus sign is not meant.
-            let plus = flags.plus && letter != 'v';
-            Verb::new(letter, Flags { plus, ..flags }).write_operand(&mut self.out, arg);
+            Verb::new(letter, flags.for_verb(letter)).write_operand(&mut self.out, arg);
         } else {
             self.complain(letter, "(MISSING)");
         }

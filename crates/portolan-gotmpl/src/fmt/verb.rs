@@ -27,11 +27,6 @@ impl Verb {
         Self { letter, flags }
     }
 
-    /// `%#v`: as the value would be written in Go.
-    fn go_syntax(self) -> bool {
-        self.letter == 'v' && self.flags.sharp
-    }
-
     /// Appends an operand of a directive.
     pub(super) fn write_operand(self, out: &mut String, value: &Value) {
         match (self.letter, value) {
@@ -50,8 +45,8 @@ impl Verb {
             return;
         }
         match value {
-            Value::Nil if self.go_syntax() => out.push_str("interface {}(nil)"),
-            Value::Nil => self.flags.pad_spaces(out, "<nil>"),
+            Value::Nil if self.flags.go_syntax => out.push_str("interface {}(nil)"),
+            Value::Nil => out.push_str("<nil>"),
             Value::Bool(flag) => self.write_bool(out, *flag, value),
             Value::Int(_, number) => {
                 self.write_integer(out, number.unsigned_abs(), *number < 0, value);
@@ -64,6 +59,10 @@ impl Verb {
             Value::Bytes(bytes) => self.write_bytes(out, bytes, value),
             Value::List(list) => self.write_list(out, list, depth),
             Value::Map(map) => self.write_map(out, map, depth),
+            Value::Object(object) if self.letter != 'v' && object.is_collection() => {
+                let data = object.data().unwrap_or_default();
+                self.write(out, &data, depth + 1);
+            }
             Value::Object(object) => {
                 let mut text = String::new();
                 object.print(&mut text);
@@ -80,14 +79,7 @@ impl Verb {
         } else {
             out.push_str(&value.type_name());
             out.push('=');
-            Self::new(
-                'v',
-                Flags {
-                    sharp: false,
-                    ..self.flags
-                },
-            )
-            .write(out, value, 0);
+            Self::new('v', self.flags).write(out, value, 0);
         }
         out.push(')');
     }
@@ -104,8 +96,8 @@ impl Verb {
     fn write_integer(self, out: &mut String, magnitude: u64, negative: bool, value: &Value) {
         let unsigned = matches!(value, Value::Uint(..));
         let text = match self.letter {
-            'v' if self.flags.sharp && unsigned => format!("{magnitude:#x}"),
-            'v' if !self.flags.plus && self.flags.width.is_none() && !self.flags.space => {
+            'v' if self.flags.go_syntax && unsigned => format!("{magnitude:#x}"),
+            'v' if self.flags.is_plain() => {
                 let _ = if negative {
                     write!(out, "-{magnitude}")
                 } else {
@@ -192,8 +184,9 @@ impl Verb {
         };
         let width = self.flags.precision.unwrap_or(4).max(4);
         let mut text = format!("U+{code:0width$X}");
-        if self.flags.sharp {
-            let _ = write!(text, " '{}'", rune(magnitude, negative));
+        let character = rune(magnitude, negative);
+        if self.flags.sharp && super::is_print(character) {
+            let _ = write!(text, " '{character}'");
         }
         self.flags.pad_spaces(out, &text);
     }
@@ -218,6 +211,13 @@ impl Verb {
         };
         let precision = self.flags.precision.or(default);
         let mut text = format_float(number, format, precision, kind);
+        if self.flags.sharp && number.is_finite() && format != FloatFormat::Binary {
+            let significant = match format {
+                FloatFormat::General => Some(self.flags.precision.unwrap_or(6)),
+                _ => None,
+            };
+            text = with_point(&text, significant);
+        }
         if matches!(self.letter, 'E' | 'G' | 'X') && number.is_finite() {
             text.make_ascii_uppercase();
         }
@@ -261,7 +261,7 @@ impl Verb {
 
     fn write_string(self, out: &mut String, bytes: &[u8], value: &Value) {
         match self.letter {
-            'v' if self.flags.sharp => self.write_quoted(out, bytes),
+            'v' if self.flags.go_syntax => self.write_quoted(out, bytes),
             'v' | 's' => self
                 .flags
                 .pad(out, self.flags.cut(&String::from_utf8_lossy(bytes))),
@@ -280,9 +280,8 @@ impl Verb {
             cut.as_bytes()
         };
         let raw = self.flags.sharp
-            && self.letter == 'q'
-            && !text.contains(['`', '\n'])
-            && text.chars().all(super::is_print);
+            && std::str::from_utf8(bytes).is_ok()
+            && text.chars().all(fits_backquotes);
         let quoted = if raw {
             format!("`{cut}`")
         } else {
@@ -320,7 +319,7 @@ impl Verb {
 
     fn write_bytes(self, out: &mut String, bytes: &[u8], value: &Value) {
         match self.letter {
-            'v' if self.flags.sharp => {
+            'v' if self.flags.go_syntax => {
                 let items: Vec<String> = bytes.iter().map(|byte| format!("{byte:#x}")).collect();
                 let _ = write!(out, "[]byte{{{}}}", items.join(", "));
             }
@@ -339,7 +338,7 @@ impl Verb {
     }
 
     fn write_list(self, out: &mut String, list: &List, depth: usize) {
-        let (open, separator, close) = if self.go_syntax() {
+        let (open, separator, close) = if self.flags.go_syntax {
             out.push_str(list.element().list_name());
             ('{', ", ", '}')
         } else {
@@ -356,7 +355,7 @@ impl Verb {
     }
 
     fn write_map(self, out: &mut String, map: &Map, depth: usize) {
-        let (open, separator, close) = if self.go_syntax() {
+        let (open, separator, close) = if self.flags.go_syntax {
             out.push_str(map.map_type().name());
             ("{", ", ", '}')
         } else {
@@ -373,6 +372,33 @@ impl Verb {
         }
         out.push(close);
     }
+}
+
+/// Whether a character can stand between back quotes: no line ends or other controls but the tab.
+fn fits_backquotes(character: char) -> bool {
+    match character {
+        '\t' => true,
+        '`' | '\u{7f}' | '\u{feff}' => false,
+        _ => character >= ' ',
+    }
+}
+
+/// A float under the flag `#`: always with a point, and `%g` keeps its zeros.
+fn with_point(text: &str, significant: Option<usize>) -> String {
+    let end = text.find(['e', 'E', 'p', 'P']).unwrap_or(text.len());
+    let (mantissa, exponent) = text.split_at(end);
+    let mut out = mantissa.to_owned();
+    if !out.contains('.') {
+        out.push('.');
+    }
+    if let Some(wanted) = significant {
+        let digits = mantissa.trim_start_matches(['-', '+', ' ', '0', '.']);
+        let counted = digits.bytes().filter(u8::is_ascii_digit).count();
+        // A zero before the point counts only in zero itself.
+        let counted = if digits.is_empty() { 1 } else { counted };
+        out.extend(std::iter::repeat_n('0', wanted.saturating_sub(counted)));
+    }
+    out + exponent
 }
 
 /// The character of a code, U+FFFD where there is none.

@@ -218,10 +218,15 @@ impl Compiler {
             }
             self.command(command, piped);
         }
-        let boxed = pipeline.commands.last().is_some_and(|command| {
-            let first = command.operands.first().map(|node| &node.operand);
-            !matches!(first, Some(Operand::Function(_) | Operand::Pipeline(_)))
-        });
+        let last = pipeline
+            .commands
+            .last()
+            .and_then(|command| command.operands.first());
+        let boxed = match last.map(|node| &node.operand) {
+            Some(Operand::Function(function)) => is_short_circuit(function),
+            Some(Operand::Pipeline(_)) | None => false,
+            Some(_) => true,
+        };
         if boxed {
             self.emit(Op::Unbox, pipeline.span);
         }
@@ -387,11 +392,11 @@ impl Compiler {
         if let Err(message) = function.signature.check_count(function.name, count, piped) {
             return self.fail(message, name);
         }
-        if matches!(function.special, Some(Special::And | Special::Or)) {
-            return self.short_circuit(function, args, piped);
-        }
         if args.is_empty() {
             self.emit(Op::At, name);
+        }
+        if is_short_circuit(function) {
+            return self.short_circuit(function, args, piped);
         }
         if function.special == Some(Special::Call) {
             let text = args
@@ -537,6 +542,11 @@ enum Receiver<'a, 's> {
     Dot,
     Variable(Variable<'s>),
     Node(&'a Node<'s>),
+}
+
+/// Whether a function is `and` or `or`, which return one of their operands as it is.
+fn is_short_circuit(function: &Function) -> bool {
+    matches!(function.special, Some(Special::And | Special::Or))
 }
 
 fn push<T>(pool: &mut Vec<T>, item: T) -> u32 {

@@ -265,7 +265,8 @@ impl<'s> Lexer<'s> {
             ),
             '`' => self.raw_quoted(),
             '$' => self.field_or_variable(TokenKind::Variable),
-            '.' if !self.peek().is_some_and(|c| c.is_ascii_digit()) => {
+            // A point that ends the text is read as a number, and is a bad one.
+            '.' if self.peek().is_some_and(|c| !c.is_ascii_digit()) => {
                 self.field_or_variable(TokenKind::Field)
             }
             '.' | '+' | '-' | '0'..='9' => self.number(character),
