@@ -86,9 +86,7 @@ impl Verb {
 
     fn write_bool(self, out: &mut String, flag: bool, value: &Value) {
         match self.letter {
-            't' | 'v' => self
-                .flags
-                .pad_spaces(out, if flag { "true" } else { "false" }),
+            't' | 'v' => self.flags.pad(out, if flag { "true" } else { "false" }),
             _ => self.bad(out, value),
         }
     }
