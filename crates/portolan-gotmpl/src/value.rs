@@ -121,6 +121,7 @@ pub enum MapType {
 pub struct List {
     element: ElementType,
     items: Vec<Value>,
+    nil: bool,
 }
 
 /// The entries of a map in key order, shared by all who hold it.
@@ -184,7 +185,20 @@ impl Value {
 
     /// A slice of some element type.
     pub fn typed_list(element: ElementType, items: Vec<Self>) -> Self {
-        Self::List(Rc::new(List { element, items }))
+        Self::List(Rc::new(List {
+            element,
+            items,
+            nil: false,
+        }))
+    }
+
+    /// A slice of some element type that was never made: empty, but `null` in JSON.
+    pub fn nil_list(element: ElementType) -> Self {
+        Self::List(Rc::new(List {
+            element,
+            items: Vec::new(),
+            nil: true,
+        }))
     }
 
     /// A `map[string]interface {}`.
@@ -396,6 +410,11 @@ impl List {
     /// What the elements are declared as.
     pub fn element(&self) -> ElementType {
         self.element
+    }
+
+    /// Whether it was never made; such a list is empty.
+    pub fn is_nil(&self) -> bool {
+        self.nil
     }
 }
 

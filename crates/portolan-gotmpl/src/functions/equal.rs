@@ -51,6 +51,7 @@ fn lists_equal(left: &Rc<List>, right: &Rc<List>, depth: usize) -> bool {
             .all(|(l, r)| equal(l, r, depth + 1))
     };
     left.element() == right.element()
+        && left.is_nil() == right.is_nil()
         && left.len() == right.len()
         && (Rc::ptr_eq(left, right) || items_equal())
 }

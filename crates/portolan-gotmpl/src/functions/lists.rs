@@ -54,13 +54,18 @@ pub(super) fn last(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 
 pub(super) fn rest(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let items = items(args.get(0), "Cannot find rest on type")?;
-    Ok(Value::list(items.get(1..).unwrap_or_default().to_vec()))
+    Ok(match items.split_first() {
+        Some((_, rest)) => Value::list(rest.to_vec()),
+        None => Value::nil_list(ElementType::Any),
+    })
 }
 
 pub(super) fn initial(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let items = items(args.get(0), "Cannot find initial on type")?;
-    let kept = items.len().saturating_sub(1);
-    Ok(Value::list(items[..kept].to_vec()))
+    Ok(match items.split_last() {
+        Some((_, initial)) => Value::list(initial.to_vec()),
+        None => Value::nil_list(ElementType::Any),
+    })
 }
 
 pub(super) fn append(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
@@ -85,7 +90,10 @@ pub(super) fn concat(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
         check_size(ctx, joined.len() + items.len())?;
         joined.extend_from_slice(&items);
     }
-    Ok(Value::list(joined))
+    Ok(match joined.is_empty() {
+        true => Value::nil_list(ElementType::Any),
+        false => Value::list(joined),
+    })
 }
 
 /// A part of a list, of the list's own type.
@@ -113,7 +121,9 @@ pub(super) fn chunk(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let size = args.int(0);
     let items = items(args.get(1), "Cannot chunk type")?;
     let count = int_of_float(((items.len() as f64 - 1.0) / size as f64).floor() + 1.0);
-    if count < 0 {
+    // A negative size works for a single item only, and not for every size.
+    let negative = size < 0 && (count > 1 || (count == 1 && size == -1));
+    if count < 0 || negative {
         return Err(FuncError::new("runtime error: makeslice: len out of range"));
     }
     check_size(ctx, count as usize)?;

@@ -69,6 +69,7 @@ fn emit(emitter: &mut Emitter<'_>, value: &Value, style: Style, depth: usize) ->
             }
             emitter.end();
         }
+        Value::List(list) if list.is_nil() && style == Style::ThroughJson => emitter.null(),
         Value::List(list) => {
             emitter.begin_list();
             for item in list.iter() {

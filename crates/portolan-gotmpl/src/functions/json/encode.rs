@@ -46,7 +46,8 @@ impl Encoder {
             Value::Float(kind, value) => self.out.push_str(&number(*value, *kind)?),
             Value::Complex(..) => return Err("json: unsupported type: complex128".to_owned()),
             Value::Str(text) => self.string(text),
-            Value::RawStr(bytes) => self.string(&String::from_utf8_lossy(bytes)),
+            Value::RawStr(bytes) => self.raw_string(bytes),
+            Value::List(list) if list.is_nil() => self.out.push_str("null"),
             Value::Bytes(bytes) => self.string(&base64_encode(bytes)),
             Value::List(list) => self.nested(value, '[', ']', list.iter(), |encoder, item| {
                 encoder.value(item)
@@ -125,6 +126,23 @@ impl Encoder {
 
     fn string(&mut self, text: &str) {
         self.out.push('"');
+        self.characters(text);
+        self.out.push('"');
+    }
+
+    /// A string in which every byte that is not UTF-8 becomes an escape.
+    fn raw_string(&mut self, bytes: &[u8]) {
+        self.out.push('"');
+        for chunk in bytes.utf8_chunks() {
+            self.characters(chunk.valid());
+            for _ in chunk.invalid() {
+                self.code(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        self.out.push('"');
+    }
+
+    fn characters(&mut self, text: &str) {
         for character in text.chars() {
             match character {
                 '"' => self.out.push_str("\\\""),
@@ -139,7 +157,6 @@ impl Encoder {
                 _ => self.out.push(character),
             }
         }
-        self.out.push('"');
     }
 
     fn code(&mut self, character: char) {

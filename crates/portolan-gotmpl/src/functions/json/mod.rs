@@ -4,7 +4,7 @@ mod decode;
 mod encode;
 
 use crate::function::{Args, Ctx, FuncError};
-use crate::value::Value;
+use crate::value::{ElementType, Value};
 
 pub(super) use decode::Kind;
 use decode::decode;
@@ -84,7 +84,7 @@ pub(super) fn from_json_array(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     match (decoded.value, decoded.problem) {
         (Value::List(_) | Value::Nil, Some(problem)) => list(problem),
         (value @ Value::List(_), None) => Ok(value),
-        (Value::Nil, None) => Ok(Value::list(Vec::new())),
+        (Value::Nil, None) => Ok(Value::nil_list(ElementType::Any)),
         (value, _) => list(Kind::of(&value).mismatch("[]interface {}")),
     }
 }

@@ -102,9 +102,13 @@ fn find_all(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile) -> Answer {
     Ok(strings(found.map(|found| found.as_bytes())))
 }
 
-/// A `[]string`.
+/// A `[]string`, which Go does not make at all when it would be empty.
 fn strings<'t>(parts: impl Iterator<Item = &'t [u8]>) -> Value {
-    Value::typed_list(ElementType::Str, parts.map(Value::str_from_bytes).collect())
+    let parts: Vec<Value> = parts.map(Value::str_from_bytes).collect();
+    if parts.is_empty() {
+        return Value::nil_list(ElementType::Str);
+    }
+    Value::typed_list(ElementType::Str, parts)
 }
 
 pub(super) fn regex_split(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use crate::fmt::quote;
+use super::quote;
 
 /// A duration in nanoseconds from text; the error is Go's.
 pub(crate) fn parse_duration(text: &str) -> Result<i64, String> {
-    let shown = || quote(text.as_bytes(), false);
+    let shown = || quote(text);
     let invalid = || format!("time: invalid duration {}", shown());
     let (negative, mut rest) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
@@ -30,7 +30,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<i64, String> {
             return Err(format!("time: missing unit in duration {}", shown()));
         }
         let scale = scale_of(unit).ok_or_else(|| {
-            let unit = quote(unit.as_bytes(), false);
+            let unit = quote(unit);
             format!("time: unknown unit {unit} in duration {}", shown())
         })?;
         total += number.nanoseconds(scale).ok_or_else(invalid)?;

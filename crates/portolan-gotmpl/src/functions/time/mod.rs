@@ -32,6 +32,19 @@ pub(super) struct Time {
     pub(super) zone: Zone,
 }
 
+/// A text in the quotes of Go's time package, which escapes every byte that is not ASCII.
+fn quote(text: &str) -> String {
+    let mut out = String::from("\"");
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
+            b' '..0x80 => out.push(char::from(byte)),
+            _ => out += &format!("\\x{byte:02x}"),
+        }
+    }
+    out + "\""
+}
+
 impl Time {
     /// The first moment of year one, Go's zero value.
     pub(super) const ZERO: Self = Self {

@@ -1,10 +1,8 @@
 //! Times from text, by a layout.
 
-use crate::fmt::quote;
-
 use super::calendar::{MONTHS, WEEKDAYS, day_of, days_in};
 use super::layout::{Element, Offset, Piece, next_piece};
-use super::{SECOND, Time, Zone};
+use super::{SECOND, Time, Zone, quote};
 
 /// Reads a time; what the layout does not name is that of the first moment of year zero, in UTC.
 pub(super) fn parse(layout: &str, text: &str) -> Result<Time, String> {
@@ -13,8 +11,7 @@ pub(super) fn parse(layout: &str, text: &str) -> Result<Time, String> {
     loop {
         let piece = next_piece(rest_of_layout);
         let cannot = |value: &str, element: &str| {
-            let [text, layout, value, element] =
-                [text, layout, value, element].map(|part| quote(part.as_bytes(), false));
+            let [text, layout, value, element] = [text, layout, value, element].map(quote);
             format!("parsing time {text} as {layout}: cannot parse {value} as {element}")
         };
         rest = skip(rest, piece.prefix).map_err(|at| cannot(at, piece.prefix))?;
@@ -22,11 +19,8 @@ pub(super) fn parse(layout: &str, text: &str) -> Result<Time, String> {
             if rest.is_empty() {
                 return fields.time().map_err(|problem| out_of_range(text, problem));
             }
-            let rest = quote(rest.as_bytes(), false);
-            return Err(format!(
-                "parsing time {}: extra text: {rest}",
-                quote(text.as_bytes(), false)
-            ));
+            let rest = quote(rest);
+            return Err(format!("parsing time {}: extra text: {rest}", quote(text)));
         };
         rest = match fields.take(element, rest, &piece) {
             Ok(rest) => rest,
@@ -38,10 +32,7 @@ pub(super) fn parse(layout: &str, text: &str) -> Result<Time, String> {
 }
 
 fn out_of_range(text: &str, part: &str) -> String {
-    format!(
-        "parsing time {}: {part} out of range",
-        quote(text.as_bytes(), false)
-    )
+    format!("parsing time {}: {part} out of range", quote(text))
 }
 
 /// Why an element could not be read.

@@ -128,6 +128,14 @@ impl Decoder<'_> {
     }
 
     fn document(&mut self) -> Step {
+        let forbidden = |c: char| c.is_ascii_control() && !matches!(c, '\t' | '\n' | '\r');
+        if let Some(at) = self.text.find(forbidden) {
+            let code = self.text.as_bytes()[at];
+            self.at = at;
+            return fail(format!(
+                "TOML files cannot contain control characters: '0x{code:02x}'"
+            ));
+        }
         loop {
             self.skip_lines();
             match self.peek() {
@@ -478,6 +486,10 @@ impl Decoder<'_> {
             Some((first, _)) => first.to_owned(),
             None => word,
         };
+        if word.is_empty() {
+            let found = rest.chars().next().map(rune).unwrap_or_default();
+            return fail(format!("expected value but found {found} instead"));
+        }
         self.at += word.len();
         match scalar(&word) {
             Ok(value) => Ok(value),
