@@ -90,10 +90,10 @@ pub(super) fn concat(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
         check_size(ctx, joined.len() + items.len())?;
         joined.extend_from_slice(&items);
     }
-    Ok(match joined.is_empty() {
-        true => Value::nil_list(ElementType::Any),
-        false => Value::list(joined),
-    })
+    if joined.is_empty() {
+        return Ok(Value::nil_list(ElementType::Any));
+    }
+    Ok(Value::list(joined))
 }
 
 /// A part of a list, of the list's own type.
@@ -121,8 +121,11 @@ pub(super) fn chunk(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let size = args.int(0);
     let items = items(args.get(1), "Cannot chunk type")?;
     let count = int_of_float(((items.len() as f64 - 1.0) / size as f64).floor() + 1.0);
-    // A negative size works for a single item only, and not for every size.
-    let negative = size < 0 && (count > 1 || (count == 1 && size == -1));
+    // A negative size makes no chunks, or one of a single item, or fails.
+    let remainder = (items.len() as u64)
+        .checked_rem(size.unsigned_abs())
+        .unwrap_or(0);
+    let negative = size < 0 && (count > 1 || (count == 1 && remainder == 0));
     if count < 0 || negative {
         return Err(FuncError::new("runtime error: makeslice: len out of range"));
     }
@@ -130,6 +133,7 @@ pub(super) fn chunk(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let length = usize::try_from(size).unwrap_or(items.len()).max(1);
     let chunks = items
         .chunks(length)
+        .take(count as usize)
         .map(|chunk| Value::list(chunk.to_vec()));
     Ok(Value::typed_list(ElementType::AnyList, chunks.collect()))
 }

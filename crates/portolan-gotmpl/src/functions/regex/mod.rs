@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use regex::bytes::{NoExpand, Regex, RegexBuilder};
+use regex::bytes::{Match, Regex, RegexBuilder};
 
 use crate::fmt::quote;
 use crate::function::{Args, Ctx, FuncError};
@@ -98,8 +98,23 @@ pub(super) fn must_regex_find_all(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 fn find_all(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile) -> Answer {
     let regex = compile(ctx, &args.str(0))?;
     let limit = usize::try_from(args.int(2)).unwrap_or(usize::MAX);
-    let found = regex.find_iter(args.bytes(1)).take(limit);
+    let found = matches(&regex, args.bytes(1)).take(limit);
     Ok(strings(found.map(|found| found.as_bytes())))
+}
+
+/// All matches from left to right.
+fn matches<'t>(regex: &Regex, text: &'t [u8]) -> impl Iterator<Item = Match<'t>> {
+    regex
+        .find_iter(text)
+        .filter(move |found| is_whole(text, found))
+}
+
+/// Whether a match is not one of nothing inside a character, which Go does not look for.
+fn is_whole(text: &[u8], found: &Match<'_>) -> bool {
+    let inside = text
+        .get(found.start())
+        .is_some_and(|byte| byte & 0xc0 == 0x80);
+    !(found.is_empty() && inside)
 }
 
 /// A `[]string`, which Go does not make at all when it would be empty.
@@ -132,7 +147,7 @@ fn split(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile) -> Answer {
     let separators = usize::try_from(limit).map_or(usize::MAX, |limit| limit - 1);
     let mut parts: Vec<&[u8]> = Vec::new();
     let (mut begin, mut end) = (0, 0);
-    for found in regex.find_iter(text) {
+    for found in matches(&regex, text) {
         if parts.len() == separators {
             break;
         }
@@ -180,13 +195,23 @@ fn replace(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile, kind: Replacement) -
         .saturating_add(replacement.len());
     if each.saturating_mul(text.len() + 1) > ctx.limits.value_size {
         // The bound is a rough one; the matches themselves decide.
-        let matches = regex.find_iter(text).count();
+        let matches = matches(&regex, text).count();
         check_size(ctx, matches.saturating_mul(each).saturating_add(text.len()))?;
     }
-    let replaced = match kind {
-        Replacement::Template => regex.replace_all(text, replacement),
-        Replacement::Literal => regex.replace_all(text, NoExpand(replacement)),
-    };
+    let mut replaced = Vec::with_capacity(text.len());
+    let mut copied = 0;
+    for groups in regex.captures_iter(text) {
+        let Some(found) = groups.get(0).filter(|found| is_whole(text, found)) else {
+            continue;
+        };
+        replaced.extend_from_slice(&text[copied..found.start()]);
+        match kind {
+            Replacement::Template => groups.expand(replacement, &mut replaced),
+            Replacement::Literal => replaced.extend_from_slice(replacement),
+        }
+        copied = found.end();
+    }
+    replaced.extend_from_slice(&text[copied..]);
     Ok(Value::str_from_bytes(&replaced))
 }
 

@@ -16,6 +16,8 @@ mod object;
 mod parse;
 mod zone;
 
+use std::fmt::Write;
+
 pub(super) use duration::{parse_duration, print_duration};
 pub(super) use object::Named;
 pub(super) use zone::Zone;
@@ -39,7 +41,9 @@ fn quote(text: &str) -> String {
         match byte {
             b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
             b' '..0x80 => out.push(char::from(byte)),
-            _ => out += &format!("\\x{byte:02x}"),
+            _ => {
+                let _ = write!(out, "\\x{byte:02x}");
+            }
         }
     }
     out + "\""

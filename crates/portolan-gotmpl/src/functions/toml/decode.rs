@@ -359,13 +359,12 @@ impl Decoder<'_> {
                 let part = rest[..end].to_owned();
                 if part.is_empty() {
                     return match self.peek() {
-                        Some('=') => fail("unexpected '='"),
+                        Some('=') | None => fail("unexpected '='"),
                         Some('.') => fail("unexpected '.'"),
                         Some(other) => fail(format!(
                             "expected '.' or '=', but got {} instead",
                             rune(other)
                         )),
-                        None => Err(Problem::End("unexpected EOF".to_owned())),
                     };
                 }
                 self.at += end;
