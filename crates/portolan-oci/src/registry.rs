@@ -34,6 +34,8 @@ pub enum Transport {
     Auto,
     /// Plain HTTP, as `insecure: true` and `--plain-http` ask for.
     Plain,
+    /// TLS, even for this machine.
+    Tls,
 }
 
 /// A client for any number of registries that share logins and transport.
@@ -168,7 +170,7 @@ impl Registry {
         let scheme = match self.options.transport {
             Transport::Plain => "http",
             Transport::Auto if is_this_machine(repository.host()) => "http",
-            Transport::Auto => "https",
+            Transport::Auto | Transport::Tls => "https",
         };
         let host = repository.api_host();
         let name = repository.name();
