@@ -136,6 +136,11 @@ impl Mirror {
         })
     }
 
+    /// The remote's address, without user name and password.
+    pub fn url(&self) -> String {
+        shown(&self.url)
+    }
+
     /// The mirror as a repository, if something was fetched before.
     pub fn repository(&self) -> Result<Repository, GitError> {
         Repository::open(&self.directory)

@@ -1,0 +1,288 @@
+//! Charts from HTTP repositories and OCI registries.
+//!
+//! ```text
+//!   https://host/charts ──▶ index.yaml ──▶ version ──▶ .tgz (digest checked against the index)
+//!   oci://host/charts   ──▶ tags ────────▶ version ──▶ manifest ──▶ chart layer
+//! ```
+
+use std::io::Read as _;
+use std::sync::Arc;
+
+use flate2::read::MultiGzDecoder;
+use portolan_helm::{IndexEntry, RepoIndex};
+use portolan_http::{HttpError, Request, Url};
+use portolan_oci::{Digest, Repository};
+
+use crate::archive::GZIP_MAGIC;
+use crate::error::Naming as _;
+use crate::oci::tag_version;
+use crate::sources::{Wish, pinned_digest, without_login};
+use crate::version_choice::is_exact;
+use crate::{Access, OciRef, Pin, PinKind, SourceError, Sources};
+
+/// The layer of a chart in a registry, and what Helm called it before 3.7.
+const CHART_LAYERS: [&str; 2] = [
+    "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
+    "application/tar+gzip",
+];
+
+/// A chart by name and version range.
+#[derive(Debug, Clone, Default)]
+pub struct ChartRequest {
+    /// The repository's address: `https://…` or `oci://…`.
+    pub repository: String,
+    /// The chart's name.
+    pub name: String,
+    /// A version or range; empty means the newest that is no pre-release.
+    pub version: String,
+    /// How to reach the repository.
+    pub access: Access,
+}
+
+/// A chart's archive.
+#[derive(Debug, Clone)]
+pub struct ChartArchive {
+    /// The chosen version.
+    pub version: String,
+    /// Where it came from.
+    pub url: String,
+    /// The archive's digest.
+    pub digest: Digest,
+    /// The archive: a gzip-compressed tar.
+    pub content: Vec<u8>,
+}
+
+impl ChartRequest {
+    fn wish(&self) -> Wish {
+        let repository = without_login(&self.repository);
+        let repository = repository.trim_end_matches('/');
+        let (name, version) = (&self.name, &self.version);
+        Wish {
+            key: format!("chart {repository} {name} {version}")
+                .trim_end()
+                .to_owned(),
+            what: match version.as_str() {
+                "" => format!("chart `{name}` of `{repository}`"),
+                _ => format!("chart `{name}` `{version}` of `{repository}`"),
+            },
+            is_fixed: is_exact(version),
+        }
+    }
+}
+
+impl Sources {
+    /// Brings a chart.
+    pub async fn chart(&self, request: &ChartRequest) -> Result<ChartArchive, SourceError> {
+        let wish = request.wish();
+        let _turn = self.turn(&wish.key).await;
+        if request.repository.starts_with("oci://") {
+            self.oci_chart(request, &wish).await
+        } else {
+            self.http_chart(request, &wish).await
+        }
+    }
+
+    async fn http_chart(
+        &self,
+        request: &ChartRequest,
+        wish: &Wish,
+    ) -> Result<ChartArchive, SourceError> {
+        let pin = self.pin(wish, self.find_http_chart(request, wish)).await?;
+        let digest = pinned_digest(&pin, &wish.what)?;
+        let fetch = async {
+            let actual = self.download_chart(request, &pin.url, &wish.what).await?;
+            if actual == digest {
+                return Ok(());
+            }
+            Err(SourceError::Changed {
+                what: wish.what.clone(),
+                pinned: digest.to_string(),
+                actual: actual.to_string(),
+            })
+        };
+        let content = self.content(&digest, &wish.what, fetch).await?;
+        Ok(ChartArchive {
+            version: pin.version,
+            url: pin.url,
+            digest,
+            content,
+        })
+    }
+
+    /// Chooses a version by the index; the archive is fetched when the index does not name its digest.
+    async fn find_http_chart(
+        &self,
+        request: &ChartRequest,
+        wish: &Wish,
+    ) -> Result<Pin, SourceError> {
+        let index = self.index(request).await?;
+        let found = index.find(&request.name, &request.version);
+        let entry = found.map_err(|source| SourceError::Index {
+            what: wish.what.clone(),
+            source,
+        })?;
+        let url = archive_url(entry, request, &wish.what)?;
+        let announced = announced_digest(entry);
+        let digest = match announced {
+            Some(digest) if self.cache().contains(&digest) => digest,
+            _ => self.download_chart(request, &url, &wish.what).await?,
+        };
+        match announced_digest(entry) {
+            Some(announced) if announced != digest => Err(SourceError::WrongDigest {
+                what: wish.what.clone(),
+                announced: announced.to_string(),
+                actual: digest.to_string(),
+            }),
+            _ => Ok(Pin {
+                kind: PinKind::Chart,
+                url: without_login(&url),
+                version: entry.version.clone(),
+                digest: digest.to_string(),
+            }),
+        }
+    }
+
+    async fn download_chart(
+        &self,
+        request: &ChartRequest,
+        url: &str,
+        what: &str,
+    ) -> Result<Digest, SourceError> {
+        let client = self.client(&request.access, what)?;
+        let mut get = Request::parse(url).of(what)?;
+        if let Some(credentials) = &request.access.credentials
+            && (request.access.pass_credentials || same_host(url, &request.repository))
+        {
+            get = get.basic(credentials);
+        }
+        self.download(&client, &get, self.limits().chart_bytes, what)
+            .await
+    }
+
+    /// The repository's index, fetched once in a run.
+    async fn index(&self, request: &ChartRequest) -> Result<Arc<RepoIndex>, SourceError> {
+        let cell = self.index_cell(&request.repository);
+        let index = cell.get_or_try_init(|| self.fetch_index(request)).await?;
+        Ok(Arc::clone(index))
+    }
+
+    async fn fetch_index(&self, request: &ChartRequest) -> Result<Arc<RepoIndex>, SourceError> {
+        let shown = without_login(&request.repository);
+        let what = format!("the index of the chart repository `{shown}`");
+        let client = self.client(&request.access, &what)?;
+        let url = index_url(&request.repository).of(&what)?;
+        let mut get = Request::get(url).header("accept-encoding", "gzip");
+        if let Some(credentials) = &request.access.credentials {
+            get = get.basic(credentials);
+        }
+        let limit = self.limits().index_bytes;
+        let response = client.fetch(&get).await.of(&what)?;
+        let body = response.bytes(limit).await.of(&what)?;
+        let text = inflated(body, limit, &what)?;
+        let index = RepoIndex::parse(&text);
+        let index = index.map_err(|source| SourceError::Index { what, source })?;
+        Ok(Arc::new(index))
+    }
+
+    async fn oci_chart(
+        &self,
+        request: &ChartRequest,
+        wish: &Wish,
+    ) -> Result<ChartArchive, SourceError> {
+        let base = request.repository.parse::<Repository>().of(&wish.what)?;
+        let repository = base.join(&request.name).of(&wish.what)?;
+        let find = async {
+            let wanted = if is_exact(&request.version) {
+                OciRef::Tag(request.version.replace('+', "_"))
+            } else {
+                OciRef::Semver {
+                    range: request.version.clone(),
+                    filter: None,
+                }
+            };
+            let chosen = self
+                .choose_tag(&repository, &wanted, &request.access, &wish.what)
+                .await?;
+            self.pin_artifact(&repository, chosen, &request.access, &wish.what)
+                .await
+        };
+        let pin = self.pin(wish, find).await?;
+        let layer = self
+            .pinned_layer(
+                &pin,
+                &repository,
+                &CHART_LAYERS,
+                &request.access,
+                &wish.what,
+            )
+            .await?;
+        Ok(ChartArchive {
+            version: tag_version(&pin.version),
+            url: pin.url,
+            digest: layer.digest,
+            content: layer.content,
+        })
+    }
+}
+
+/// The address of `index.yaml` below the repository's, its query kept.
+fn index_url(repository: &str) -> Result<Url, HttpError> {
+    let bad = || HttpError::BadUrl {
+        url: without_login(repository),
+    };
+    let mut url = Url::parse(repository).map_err(|_| bad())?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(bad());
+    }
+    let path = format!("{}/index.yaml", url.path().trim_end_matches('/'));
+    url.set_path(&path);
+    Ok(url)
+}
+
+fn archive_url(
+    entry: &IndexEntry,
+    request: &ChartRequest,
+    what: &str,
+) -> Result<String, SourceError> {
+    entry
+        .url(&request.repository)
+        .ok_or_else(|| HttpError::BadUrl { url: String::new() })
+        .of(what)
+}
+
+/// The digest in the index, which is bare hexadecimal; other forms are not checked.
+fn announced_digest(entry: &IndexEntry) -> Option<Digest> {
+    let text = entry.digest.to_ascii_lowercase();
+    let bare = text.strip_prefix("sha256:").unwrap_or(&text);
+    format!("sha256:{bare}").parse().ok()
+}
+
+fn same_host(one: &str, two: &str) -> bool {
+    match (Url::parse(one), Url::parse(two)) {
+        (Ok(one), Ok(two)) => one.origin() == two.origin(),
+        _ => false,
+    }
+}
+
+/// Undoes the compression that the index was sent with.
+fn inflated(body: Vec<u8>, limit: u64, what: &str) -> Result<Vec<u8>, SourceError> {
+    if !body.starts_with(&GZIP_MAGIC) {
+        return Ok(body);
+    }
+    let mut text = Vec::new();
+    let read = MultiGzDecoder::new(body.as_slice())
+        .take(limit + 1)
+        .read_to_end(&mut text);
+    match read {
+        Ok(size) if size as u64 > limit => Err(SourceError::TooLarge {
+            what: what.to_owned(),
+            size: size as u64,
+            limit,
+        }),
+        Ok(_) => Ok(text),
+        Err(error) => Err(SourceError::Index {
+            what: what.to_owned(),
+            source: portolan_helm::IndexError::Unreadable(error.to_string()),
+        }),
+    }
+}

@@ -1,0 +1,204 @@
+//! Why something remote could not be had.
+
+use camino::Utf8PathBuf;
+use portolan_git::GitError;
+use portolan_helm::IndexError;
+use portolan_http::HttpError;
+use portolan_oci::{OciError, ReferenceError};
+
+use crate::ArchiveError;
+
+/// A source that could not be had; `what` names it as the repository does.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The network is off limits and the cache does not have it.
+    #[error("{what} is not in the cache, and offline nothing is fetched")]
+    Offline {
+        /// The source.
+        what: String,
+    },
+    /// Only pinned sources are wanted.
+    #[error("{what} is not pinned in the lock file")]
+    NotPinned {
+        /// The source.
+        what: String,
+    },
+    /// The remote now has something else under the same address.
+    #[error("{what} has changed: `{pinned}` is pinned, but `{actual}` is there now")]
+    Changed {
+        /// The source.
+        what: String,
+        /// The digest in the lock file.
+        pinned: String,
+        /// The digest of what came.
+        actual: String,
+    },
+    /// The content does not have the digest that the repository's index names.
+    #[error("{what} has the digest `{actual}`, but the repository's index says `{announced}`")]
+    WrongDigest {
+        /// The source.
+        what: String,
+        /// The digest in the index.
+        announced: String,
+        /// The digest of what came.
+        actual: String,
+    },
+    /// The chart repository's index offers no such chart.
+    #[error("cannot find {what}")]
+    Index {
+        /// The source.
+        what: String,
+        /// What the index says.
+        #[source]
+        source: IndexError,
+    },
+    /// No tag or version lies in the range.
+    #[error("{what}: no version in the range `{range}`")]
+    NoVersion {
+        /// The source.
+        what: String,
+        /// The range asked for.
+        range: String,
+    },
+    /// The range or filter cannot be read.
+    #[error("{what}: `{range}` is not a version range: {reason}")]
+    BadRange {
+        /// The source.
+        what: String,
+        /// The range or filter as written.
+        range: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The artifact is not of the wanted kind.
+    #[error("{what} has no layer of type `{media_type}`")]
+    NoLayer {
+        /// The source.
+        what: String,
+        /// The wanted type.
+        media_type: String,
+    },
+    /// The source is larger than allowed.
+    #[error("{what} has {size} bytes, more than the {limit} allowed")]
+    TooLarge {
+        /// The source.
+        what: String,
+        /// Its announced size.
+        size: u64,
+        /// The bound.
+        limit: u64,
+    },
+    /// The address is not one of a registry.
+    #[error("cannot read the address of {what}")]
+    Reference {
+        /// The source.
+        what: String,
+        /// What is wrong.
+        #[source]
+        source: ReferenceError,
+    },
+    /// The archive cannot be unpacked.
+    #[error("cannot unpack {what}")]
+    Archive {
+        /// The source.
+        what: String,
+        /// What is wrong.
+        #[source]
+        source: ArchiveError,
+    },
+    /// The bucket's answer cannot be understood.
+    #[error("cannot list {what}: {reason}")]
+    Bucket {
+        /// The source.
+        what: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A web server did not give it.
+    #[error("cannot fetch {what}")]
+    Http {
+        /// The source.
+        what: String,
+        /// What happened.
+        #[source]
+        source: HttpError,
+    },
+    /// A registry did not give it.
+    #[error("cannot pull {what}")]
+    Oci {
+        /// The source.
+        what: String,
+        /// What happened.
+        #[source]
+        source: Box<OciError>,
+    },
+    /// A git remote did not give it.
+    #[error("cannot fetch {what}")]
+    Git {
+        /// The source.
+        what: String,
+        /// What happened.
+        #[source]
+        source: Box<GitError>,
+    },
+    /// The cache cannot be written or read.
+    #[error("cannot use the cache at `{path}`")]
+    Cache {
+        /// The file or directory.
+        path: Utf8PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Names the source in errors of the crates below.
+pub(crate) trait Naming<T> {
+    /// Says which source failed.
+    fn of(self, what: &str) -> Result<T, SourceError>;
+}
+
+impl<T> Naming<T> for Result<T, HttpError> {
+    fn of(self, what: &str) -> Result<T, SourceError> {
+        self.map_err(|source| SourceError::Http {
+            what: what.to_owned(),
+            source,
+        })
+    }
+}
+
+impl<T> Naming<T> for Result<T, OciError> {
+    fn of(self, what: &str) -> Result<T, SourceError> {
+        self.map_err(|source| SourceError::Oci {
+            what: what.to_owned(),
+            source: Box::new(source),
+        })
+    }
+}
+
+impl<T> Naming<T> for Result<T, GitError> {
+    fn of(self, what: &str) -> Result<T, SourceError> {
+        self.map_err(|source| SourceError::Git {
+            what: what.to_owned(),
+            source: Box::new(source),
+        })
+    }
+}
+
+impl<T> Naming<T> for Result<T, ReferenceError> {
+    fn of(self, what: &str) -> Result<T, SourceError> {
+        self.map_err(|source| SourceError::Reference {
+            what: what.to_owned(),
+            source,
+        })
+    }
+}
+
+impl<T> Naming<T> for Result<T, ArchiveError> {
+    fn of(self, what: &str) -> Result<T, SourceError> {
+        self.map_err(|source| SourceError::Archive {
+            what: what.to_owned(),
+            source,
+        })
+    }
+}

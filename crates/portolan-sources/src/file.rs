@@ -1,0 +1,91 @@
+//! Single files from web servers: kustomize's remote resources, archives.
+
+use portolan_http::Request;
+use portolan_oci::Digest;
+
+use crate::error::Naming as _;
+use crate::sources::{Wish, pinned_digest, without_login};
+use crate::{Access, Pin, PinKind, SourceError, Sources};
+
+/// A file by its address.
+#[derive(Debug, Clone, Default)]
+pub struct FileRequest {
+    /// The address: `https://…`.
+    pub url: String,
+    /// The digest it must have, when it is known.
+    pub digest: Option<Digest>,
+    /// How to reach it.
+    pub access: Access,
+}
+
+/// A file's content.
+#[derive(Debug, Clone)]
+pub struct FetchedFile {
+    /// Its digest.
+    pub digest: Digest,
+    /// Its bytes.
+    pub content: Vec<u8>,
+}
+
+impl FileRequest {
+    fn wish(&self) -> Wish {
+        let url = without_login(&self.url);
+        Wish {
+            key: format!("file {url}"),
+            what: format!("file `{url}`"),
+            is_fixed: self.digest.is_some(),
+        }
+    }
+}
+
+impl Sources {
+    /// Brings a file.
+    pub async fn http_file(&self, request: &FileRequest) -> Result<FetchedFile, SourceError> {
+        let wish = request.wish();
+        let _turn = self.turn(&wish.key).await;
+        let find = async {
+            let digest = self.download_file(request, &wish.what).await?;
+            Ok(Pin {
+                kind: PinKind::File,
+                url: without_login(&request.url),
+                version: String::new(),
+                digest: digest.to_string(),
+            })
+        };
+        let pin = self.pin(&wish, find).await?;
+        let pinned = pinned_digest(&pin, &wish.what)?;
+        let digest = request.digest.clone().unwrap_or_else(|| pinned.clone());
+        let fetch = async {
+            let actual = self.download_file(request, &wish.what).await?;
+            check(&digest, &actual, &wish.what)
+        };
+        check(&digest, &pinned, &wish.what)?;
+        let content = self.content(&digest, &wish.what, fetch).await?;
+        Ok(FetchedFile { digest, content })
+    }
+
+    async fn download_file(
+        &self,
+        request: &FileRequest,
+        what: &str,
+    ) -> Result<Digest, SourceError> {
+        let client = self.client(&request.access, what)?;
+        let mut get = Request::parse(&request.url).of(what)?;
+        if let Some(credentials) = &request.access.credentials {
+            get = get.basic(credentials);
+        }
+        self.download(&client, &get, self.limits().file_bytes, what)
+            .await
+    }
+}
+
+fn check(expected: &Digest, actual: &Digest, what: &str) -> Result<(), SourceError> {
+    if expected == actual {
+        return Ok(());
+    }
+    Err(SourceError::Changed {
+        what: what.to_owned(),
+        pinned: expected.to_string(),
+        actual: actual.to_string(),
+    })
+}

@@ -1,0 +1,44 @@
+//! Everything remote that a repository or a chart names, brought onto this machine once and pinned.
+//!
+//! ```text
+//!   ChartRequest ┐                ┌─▶ HTTP repository (index.yaml, .tgz)
+//!   OciRequest   │   Sources      ├─▶ OCI registry
+//!   GitRequest   ├──▶ pin? ──no──▶┤─▶ git remote
+//!   FileRequest  ┘     │yes       └─▶ web server
+//!                   Lock ◀────── Pin ◀────┤
+//!                   Cache ◀───── bytes ◀──┘
+//! ```
+//!
+//! A request is resolved to a [`Pin`] (kind, address, version, digest), and a pin to content in the [`Cache`], which is
+//! named by its digest and checked whenever it is read. What is pinned and cached needs no network; offline, anything
+//! else is refused by name. A cache may be shared by any number of processes and threads.
+//!
+//! This crate knows nothing of Flux objects or of rendering. It reads no environment: logins and the place of the
+//! cache are given in [`Options`].
+
+#![warn(missing_docs)]
+
+mod archive;
+mod cache;
+mod chart;
+mod error;
+mod file;
+mod git;
+mod limits;
+mod lock;
+mod oci;
+mod options;
+mod sources;
+mod version_choice;
+
+pub use archive::{ArchiveError, unpack};
+pub use cache::Cache;
+pub use chart::{ChartArchive, ChartRequest};
+pub use error::SourceError;
+pub use file::{FetchedFile, FileRequest};
+pub use git::{GitRef, GitRequest, GitTree};
+pub use limits::Limits;
+pub use lock::{Lock, LockError, Pin, PinKind};
+pub use oci::{OciArtifact, OciRef, OciRequest};
+pub use options::{Access, Options, Pinning};
+pub use sources::Sources;

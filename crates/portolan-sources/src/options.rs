@@ -1,0 +1,52 @@
+//! How sources are reached: once for all, and for each source on its own.
+
+use std::sync::Arc;
+
+use portolan_http::{Credentials, HttpOptions, Tls};
+use portolan_oci::DockerConfig;
+
+use crate::Limits;
+
+/// What holds for every source.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Refuses every network access.
+    pub offline: bool,
+    /// What pins are worth.
+    pub pinning: Pinning,
+    /// Time limits, redirects, concurrency, proxy; its TLS settings hold for sources without their own.
+    pub http: HttpOptions,
+    /// Logins of registries, as the binary found them (`$DOCKER_CONFIG/config.json` or `~/.docker/config.json`).
+    pub docker_config: Arc<DockerConfig>,
+    /// Bounds on what is fetched.
+    pub limits: Limits,
+    /// Whether git sources may be `file://` addresses.
+    pub allow_local_git: bool,
+}
+
+/// What a pin is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pinning {
+    /// What is pinned is used; what is not is resolved.
+    #[default]
+    Prefer,
+    /// Everything is resolved afresh.
+    Update,
+    /// What is not pinned is an error.
+    Require,
+}
+
+/// What holds for one source, as its Secrets and fields say.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// User name and password.
+    pub credentials: Option<Credentials>,
+    /// Sends the credentials to other hosts that a chart repository names, too.
+    pub pass_credentials: bool,
+    /// Whom to trust for this source.
+    pub tls: Option<Tls>,
+    /// Speaks plain HTTP with a registry (`insecure: true`).
+    pub plain_http: bool,
+    /// Logins of registries for this source (a Secret of type `kubernetes.io/dockerconfigjson`).
+    pub docker_config: Option<Arc<DockerConfig>>,
+}
