@@ -152,6 +152,11 @@ impl Package {
         assemble(files, 0)
     }
 
+    /// The files of a chart directory, less what its `.helmignore` names: what its archive would hold.
+    pub fn directory_files(vfs: &dyn Vfs, path: &Utf8Path) -> Result<Vec<ChartFile>, LoadError> {
+        directory::read(vfs, path)
+    }
+
     /// The chart's name.
     pub fn name(&self) -> &str {
         &self.metadata.name

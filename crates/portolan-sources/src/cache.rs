@@ -241,9 +241,10 @@ mod tests {
     #[test]
     fn many_threads_put_the_same_content_at_once() {
         let (_directory, cache) = cache();
+        let content = vec![7; 100_000];
         std::thread::scope(|scope| {
             for _ in 0..16 {
-                scope.spawn(|| cache.put(&[7; 100_000]).unwrap());
+                scope.spawn(|| cache.put(&content).unwrap());
             }
         });
         assert_eq!(files(&cache), 1);

@@ -106,11 +106,21 @@ pub enum SourceError {
         #[source]
         source: ArchiveError,
     },
-    /// The bucket's answer cannot be understood.
+    /// The bucket's list cannot be understood.
     #[error("cannot list {what}: {reason}")]
     Bucket {
         /// The source.
         what: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A chart's dependency cannot be brought.
+    #[error("cannot bring the dependency `{name}` from `{repository}`: {reason}")]
+    Dependency {
+        /// The dependency's name.
+        name: String,
+        /// Its repository as written.
+        repository: String,
         /// What is wrong.
         reason: String,
     },

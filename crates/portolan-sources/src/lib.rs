@@ -4,7 +4,8 @@
 //!   ChartRequest ┐                ┌─▶ HTTP repository (index.yaml, .tgz)
 //!   OciRequest   │   Sources      ├─▶ OCI registry
 //!   GitRequest   ├──▶ pin? ──no──▶┤─▶ git remote
-//!   FileRequest  ┘     │yes       └─▶ web server
+//!   FileRequest  │     │yes       └─▶ web server, bucket
+//!   BucketRequest┘     ▼                  │
 //!                   Lock ◀────── Pin ◀────┤
 //!                   Cache ◀───── bytes ◀──┘
 //! ```
@@ -19,8 +20,10 @@
 #![warn(missing_docs)]
 
 mod archive;
+mod bucket;
 mod cache;
 mod chart;
+mod dependencies;
 mod error;
 mod file;
 mod git;
@@ -29,11 +32,14 @@ mod lock;
 mod oci;
 mod options;
 mod sources;
+mod time;
 mod version_choice;
 
 pub use archive::{ArchiveError, unpack};
+pub use bucket::{BucketFiles, BucketRequest};
 pub use cache::Cache;
 pub use chart::{ChartArchive, ChartRequest};
+pub use dependencies::{VendoredChart, lock_text};
 pub use error::SourceError;
 pub use file::{FetchedFile, FileRequest};
 pub use git::{GitRef, GitRequest, GitTree};

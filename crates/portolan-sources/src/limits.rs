@@ -9,7 +9,7 @@ pub struct Limits {
     pub index_bytes: u64,
     /// The largest chart archive: Helm refuses charts above 100 MiB unpacked.
     pub chart_bytes: u64,
-    /// The largest layer of an artifact, and the largest object list or object of a bucket.
+    /// The largest layer of an artifact, and the most of all objects of a bucket together.
     pub artifact_bytes: u64,
     /// The largest single file.
     pub file_bytes: u64,

@@ -21,9 +21,13 @@ fn repository(request: &Request) -> Reply {
              \x20 - {name: web, version: 1.2.0, urls: [/elsewhere/web-1.2.0.tgz]}\n\
              \x20 - {name: web, version: 2.0.0-rc.1, urls: [web-2.0.0-rc.1.tgz]}\n",
         )),
-        path if path.ends_with(".tgz") => Reply::ok(path.to_owned()),
+        path if is_archive(path) => Reply::ok(path.to_owned()),
         _ => Reply::status(404),
     }
+}
+
+fn is_archive(path: &str) -> bool {
+    path.rsplit('.').next() == Some("tgz")
 }
 
 fn request(server: &HttpServer, version: &str) -> ChartRequest {
@@ -173,7 +177,7 @@ async fn credentials_do_not_follow_a_redirect_to_another_host() {
 #[tokio::test]
 async fn a_download_that_breaks_off_leaves_no_entry() {
     let server = HttpServer::start(|request| match repository(request) {
-        reply if request.path().ends_with(".tgz") => {
+        reply if is_archive(request.path()) => {
             Reply::ok(vec![b'x'; 100_000]).cut_after(reply.body.len())
         }
         reply => reply,

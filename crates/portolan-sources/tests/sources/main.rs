@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+mod bucket;
+mod dependencies;
 mod desk;
 mod files;
 mod git;

@@ -12,9 +12,9 @@ use crate::desk::{Desk, options};
 fn changing() -> (HttpServer, Arc<AtomicBool>) {
     let changed = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&changed);
-    let server = HttpServer::start(move |_| match seen.load(Ordering::SeqCst) {
-        false => Reply::ok("old"),
-        true => Reply::ok("new"),
+    let server = HttpServer::start(move |_| {
+        let is_changed = seen.load(Ordering::SeqCst);
+        Reply::ok(if is_changed { "new" } else { "old" })
     });
     (server, changed)
 }
