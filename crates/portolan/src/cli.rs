@@ -29,7 +29,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Completions(CompletionsArgs),
-    Helm(HelmArgs),
+    Helm(Box<HelmArgs>),
     Man(ManArgs),
     Version(VersionArgs),
     Yaml(YamlArgs),

@@ -12,6 +12,7 @@ mod diagnostic;
 mod error;
 mod exit;
 mod input;
+mod places;
 mod printer;
 mod session;
 

@@ -1,7 +1,10 @@
 //! `portolan helm`: charts rendered and checked without Helm.
 
+mod access_options;
 mod chart_options;
+mod dependency;
 mod lint;
+mod pull;
 mod template;
 
 use super::CommandResult;
@@ -16,13 +19,17 @@ pub(crate) struct HelmArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum HelmCommand {
+    Dependency(dependency::DependencyArgs),
     Lint(lint::LintArgs),
+    Pull(pull::PullArgs),
     Template(template::TemplateArgs),
 }
 
 pub(crate) fn helm(args: &HelmArgs, printer: &Printer) -> CommandResult {
     match &args.command {
+        HelmCommand::Dependency(args) => dependency::dependency(args, printer),
         HelmCommand::Lint(args) => lint::lint(args, printer),
+        HelmCommand::Pull(args) => pull::pull(args, printer),
         HelmCommand::Template(args) => template::template(args, printer),
     }
 }

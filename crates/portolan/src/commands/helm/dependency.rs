@@ -1,0 +1,111 @@
+//! `portolan helm dependency build`: fills a chart's `charts/` directory.
+
+use std::time::SystemTime;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_helm::Package;
+use portolan_helm::lock::build_plan;
+use portolan_sources::{VendoredChart, lock_text};
+use portolan_vfs::Disk;
+
+use super::access_options::{AccessOptions, wait};
+use super::pull::write_file;
+use crate::commands::CommandResult;
+use crate::error::CommandError;
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+
+/// Work with the charts that a chart depends on
+#[derive(Debug, clap::Args)]
+pub(crate) struct DependencyArgs {
+    #[command(subcommand)]
+    command: DependencyCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum DependencyCommand {
+    Build(BuildArgs),
+}
+
+/// Fetch what Chart.lock names into `charts/`
+///
+/// Without a lock the ranges of Chart.yaml are resolved and the lock is written. Other versions of the same charts in
+/// `charts/` are removed once all are fetched.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portolan helm dependency build ./charts/web")]
+struct BuildArgs {
+    /// The chart's directory
+    #[arg(default_value = ".")]
+    chart: Utf8PathBuf,
+
+    #[command(flatten)]
+    access: AccessOptions,
+}
+
+pub(crate) fn dependency(args: &DependencyArgs, printer: &Printer) -> CommandResult {
+    match &args.command {
+        DependencyCommand::Build(args) => build(args, printer),
+    }
+}
+
+fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
+    // Dependencies at `file://` may lie beside the chart, so its directory cannot be the root.
+    let directory = args.chart.canonicalize_utf8()?;
+    let disk = Disk::machine();
+    let package = Package::load(&disk, &directory).map_err(CommandError::user)?;
+    let wanted = build_plan(&package).map_err(CommandError::user)?;
+    let sources = args.access.sources()?;
+    let access = args.access.access()?;
+    let brought = sources.dependencies(&disk, &directory, &wanted, &access);
+    let brought = wait(brought)?.map_err(CommandError::user)?;
+    for chart in &brought {
+        let path = args.chart.join("charts").join(chart.file_name());
+        write_file(&path, &chart.content).map_err(CommandError::user)?;
+        printer.data(format!("{path}\n"))?;
+    }
+    remove_others(&args.chart.join("charts"), &brought)?;
+    if package.lock.is_none() && !wanted.is_empty() {
+        write_lock(&args.chart, &package, &brought)?;
+    }
+    Ok(ExitStatus::Clean)
+}
+
+/// Removes archives of the same charts in other versions.
+fn remove_others(charts: &Utf8Path, brought: &[VendoredChart]) -> Result<(), CommandError> {
+    let Ok(entries) = charts.read_dir_utf8() else {
+        return Ok(());
+    };
+    for entry in entries {
+        let path = entry?.path().to_owned();
+        let is_current = brought
+            .iter()
+            .any(|chart| path.file_name() == Some(chart.file_name().as_str()));
+        if is_current || path.extension() != Some("tgz") {
+            continue;
+        }
+        // What cannot be read is not ours to remove.
+        let Ok(package) = Package::from_archive(&std::fs::read(&path)?) else {
+            continue;
+        };
+        if brought.iter().any(|chart| chart.name == package.name()) {
+            std::fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_lock(
+    chart: &Utf8Path,
+    package: &Package,
+    brought: &[VendoredChart],
+) -> Result<(), CommandError> {
+    let listed = package.metadata.dependencies.as_deref().unwrap_or_default();
+    let name = match package.metadata.api_version.as_str() {
+        "v1" => "requirements.lock",
+        _ => "Chart.lock",
+    };
+    let text = lock_text(listed, brought, SystemTime::now());
+    write_file(&chart.join(name), text.as_bytes()).map_err(CommandError::user)
+}

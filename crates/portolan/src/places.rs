@@ -1,0 +1,32 @@
+//! Where the user's things lie: the one place that reads the environment for it.
+
+use std::env::var_os;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// The directory of everything fetched: `$PORTOLAN_CACHE`, or `portolan` in the user's cache directory.
+pub(crate) fn cache_directory() -> Utf8PathBuf {
+    if let Some(named) = variable("PORTOLAN_CACHE") {
+        return named;
+    }
+    let caches = variable("XDG_CACHE_HOME").or_else(|| Some(home()?.join(".cache")));
+    // Without a home there is nothing to keep for later.
+    let caches = caches.unwrap_or_else(|| "/tmp".into());
+    caches.join("portolan")
+}
+
+/// Docker's file of logins: `$DOCKER_CONFIG/config.json`, or the one in the user's home.
+pub(crate) fn docker_config() -> Option<Utf8PathBuf> {
+    let directory = variable("DOCKER_CONFIG").or_else(|| Some(home()?.join(".docker")));
+    Some(directory?.join("config.json"))
+}
+
+fn home() -> Option<Utf8PathBuf> {
+    variable("HOME")
+}
+
+/// A path in a variable; an empty one counts as unset.
+fn variable(name: &str) -> Option<Utf8PathBuf> {
+    let value = var_os(name)?.into_string().ok()?;
+    (!value.is_empty()).then(|| Utf8Path::new(&value).to_owned())
+}
