@@ -252,8 +252,12 @@ impl<'s> Scanner<'s> {
         self.cursor.skip_blanks();
         if self.cursor.byte().is_ascii_alphanumeric() {
             let start = self.cursor.mark();
-            let token = self.scan_plain(start)?;
-            self.queue.push_back(token);
+            let before = self.cursor.clone();
+            match self.scan_plain(start) {
+                Ok(token) => self.queue.push_back(token),
+                // Its turn comes after the tokens before it, which may be wrong already.
+                Err(_) => self.cursor = before,
+            }
         }
         Ok(())
     }

@@ -11,7 +11,10 @@ fuzz_target!(|bytes: &[u8]| {
     };
     for node in &nodes {
         let _ = (to_json(node), write_v3_pretty(node));
-        if let Ok(printed) = write_v2(node) {
+        // Go prints a key `<<` without quotes, which makes a merge of it when it is read again.
+        if let Ok(printed) = write_v2(node)
+            && !printed.contains("<<")
+        {
             let read = parse_one(printed.as_str(), Dialect::Helm).expect("reads its own text");
             assert_eq!(write_v2(&read).expect("prints again"), printed);
         }

@@ -14,6 +14,10 @@ fuzz_target!(|bytes: &[u8]| {
         let Ok(printed) = write_kustomize(node) else {
             continue;
         };
+        // Go prints a key `<<` without quotes, which makes a merge of it when it is read again.
+        if printed.contains("<<") {
+            continue;
+        }
         // The printed text is for Helm's half of the world: it is read with the old rules.
         let read = parse_one(printed.as_str(), Dialect::Helm).expect("reads its own text");
         assert_eq!(write_kustomize(&read).expect("prints again"), printed);
