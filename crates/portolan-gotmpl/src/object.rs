@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use crate::function::{Args, Ctx, FuncError, Param};
 use crate::value::Value;
+use portolan_yaml::Text;
 
 /// Go's kinds of values, as `reflect` names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,11 @@ pub trait Object: Any {
 
     /// The plain data behind a named slice, map or struct: what `range`, `len`, `index` and `toYaml` see.
     fn data(&self) -> Option<Value> {
+        None
+    }
+
+    /// The fields of a struct as JSON has them, in the order they are declared in.
+    fn json_fields(&self) -> Option<Vec<(Text, Value)>> {
         None
     }
 }

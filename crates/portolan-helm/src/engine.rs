@@ -30,7 +30,7 @@ use crate::profile::Profile;
 use crate::render::TemplateInput;
 pub use host::Lookup;
 use host::RenderHost;
-use scope::{scopes, template_value};
+use scope::{named_values, scopes, template_value};
 
 /// The templates of a plan, parsed.
 pub(crate) struct Templates {
@@ -128,7 +128,7 @@ impl Templates {
                 continue;
             };
             context.insert("Template", template_value(&file.path, &file.base_path));
-            let text = executor.execute(&file.path, Value::Map(Rc::clone(context)))?;
+            let text = executor.execute(&file.path, named_values(context))?;
             rendered.push((file.path.clone(), Arc::from(clean_output(text))));
         }
         Ok(rendered)

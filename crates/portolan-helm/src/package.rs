@@ -25,6 +25,7 @@ use portolan_vfs::{Vfs, VfsError};
 pub use archive::{ArchiveError, MAX_CHART_BYTES, MAX_CHART_FILE_BYTES, MAX_CHART_FILES};
 pub use metadata::{Dependency, ImportValues, Lock, Maintainer, Metadata};
 
+use crate::profile::Profile;
 use crate::values::Tree;
 use crate::values::schema::Schema;
 use decode::read_yaml;
@@ -48,8 +49,10 @@ pub struct Package {
     pub metadata: Metadata,
     /// `Chart.lock` or `requirements.lock`.
     pub lock: Option<Lock>,
-    /// `values.yaml`: a table.
+    /// `values.yaml`: a table, of its first document.
     pub values: Tree,
+    /// All documents of `values.yaml`, where there are several: what Helm 4 takes.
+    pub merged_values: Option<Tree>,
     /// `values.schema.json`.
     pub schema: Option<Arc<[u8]>>,
     /// Everything below `templates/`.
@@ -162,6 +165,14 @@ impl Package {
         &self.metadata.name
     }
 
+    /// The chart's defaults as that Helm reads them.
+    pub fn defaults(&self, profile: Profile) -> &Tree {
+        match (profile, &self.merged_values) {
+            (Profile::Helm4, Some(merged)) => merged,
+            _ => &self.values,
+        }
+    }
+
     /// The chart's schema, `None` where it has none, an error where it cannot be read.
     pub(crate) fn schema(&self) -> Option<&Result<Schema, String>> {
         let bytes = self.schema.as_deref()?;
@@ -190,6 +201,7 @@ fn assemble(files: Vec<ChartFile>, depth: usize) -> Result<Package, LoadError> {
         metadata: read_metadata(&files)?,
         lock: None,
         values: Tree::empty_table(),
+        merged_values: None,
         schema: None,
         templates: Vec::new(),
         files: Vec::new(),
@@ -294,7 +306,10 @@ impl Package {
         match file.name.as_str() {
             "Chart.yaml" => {}
             "Chart.lock" => self.lock = Some(read_lock("Chart.lock", &file.content)?),
-            "values.yaml" => self.values = read_values(&file.content)?,
+            "values.yaml" => {
+                self.values = read_values(&file.content)?;
+                self.merged_values = read_documents(&file.content);
+            }
             "values.schema.json" => self.schema = Some(file.content),
             "requirements.yaml" => {
                 if !is_v1 {
@@ -328,6 +343,12 @@ fn read_lock(file: &'static str, content: &[u8]) -> Result<Lock, LoadError> {
     read_yaml(content)
         .and_then(|node| Lock::read(&node))
         .map_err(|reason| LoadError::Yaml { file, reason })
+}
+
+/// The documents of a values file that has several, when they can be read.
+fn read_documents(content: &[u8]) -> Option<Tree> {
+    let has_several = content.windows(4).any(|window| window == b"\n---");
+    has_several.then(|| Tree::read_documents(content).ok())?
 }
 
 fn read_values(content: &[u8]) -> Result<Tree, LoadError> {

@@ -80,6 +80,12 @@ impl Object for Files {
         Kind::Map
     }
 
+    /// A file that is not there is an empty one.
+    fn field(&self, name: &str) -> Option<Value> {
+        let content = self.files.get(name).map(|content| &**content);
+        Some(Value::bytes(content.unwrap_or_default()))
+    }
+
     fn method(&self, name: &str) -> Option<Signature> {
         match name {
             "Get" | "GetBytes" | "Glob" | "Lines" => Some(ONE_TEXT),

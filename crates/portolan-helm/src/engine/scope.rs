@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use portolan_gotmpl::{
-    Args, Ctx, ElementType, FuncError, Kind, Map, MapType, Object, Param, Signature, Value,
+    Args, Ctx, ElementType, FuncError, Kind, Map, MapType, Object, Param, Signature, Text, Value,
 };
 
 use super::files::Files;
@@ -72,8 +72,8 @@ impl Shared {
     }
 }
 
-/// A table under the name of Helm's type for values.
-fn named_values(table: &Rc<Map>) -> Value {
+/// A table under the name of Helm's type for values, which also is the type of a template's dot.
+pub(crate) fn named_values(table: &Rc<Map>) -> Value {
     Value::Map(Rc::new(Map::named(VALUES_TYPE, Rc::clone(table))))
 }
 
@@ -102,13 +102,13 @@ pub(crate) fn template_value(name: &str, base_path: &str) -> Value {
 // === Structs ===
 
 /// A Go struct as templates see it: fields in declaration order, each with its JSON name.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Struct {
     type_name: &'static str,
     fields: Vec<Field>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Field {
     name: &'static str,
     json: &'static str,
@@ -160,8 +160,17 @@ impl Object for Struct {
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        let field = self.fields.iter().find(|field| field.name == name)?;
-        Some(field.value.clone())
+        if let Some(field) = self.fields.iter().find(|field| field.name == name) {
+            return Some(field.value.clone());
+        }
+        // The chart's metadata are a struct inside the struct.
+        let is_embedded = name == "Metadata" && self.type_name == CHART_TYPE;
+        is_embedded.then(|| {
+            let mut metadata = self.clone();
+            metadata.type_name = "chart.Metadata";
+            metadata.fields.pop();
+            Value::object(metadata)
+        })
     }
 
     fn print(&self, out: &mut String) {
@@ -180,12 +189,16 @@ impl Object for Struct {
     }
 
     fn data(&self) -> Option<Value> {
+        Some(Value::map(self.json_fields()?.into_iter().collect()))
+    }
+
+    fn json_fields(&self) -> Option<Vec<(Text, Value)>> {
         let shown = self
             .fields
             .iter()
             .filter(|field| !field.omit_empty || field.value.truth())
             .map(|field| (field.json.into(), field.value.clone()));
-        Some(Value::map(shown.collect()))
+        Some(shown.collect())
     }
 }
 

@@ -9,12 +9,16 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use portolan_gotmpl::fmt::sprintf;
 use portolan_gotmpl::{Map, MapType, Value};
 
 use crate::dependency::Plan;
 use crate::profile::Profile;
 use crate::values::Tree;
 use crate::values::tree::thaw_table;
+
+/// The longest value shown in an error.
+const MAX_SHOWN: usize = 10_000;
 
 /// What happens to nulls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +80,7 @@ impl Coalescer<'_> {
                 Some(other) => {
                     return Err(TypeMismatch {
                         name: name.to_owned(),
-                        found: printed_as_bool(&other),
+                        found: sprintf("%t", &[other], MAX_SHOWN).unwrap_or_default(),
                     });
                 }
             };
@@ -234,21 +238,5 @@ fn joined(prefix: &str, key: &str) -> String {
         key.to_owned()
     } else {
         format!("{prefix}.{key}")
-    }
-}
-
-/// What Go's `%t` makes of a value that is no bool.
-fn printed_as_bool(value: &Value) -> String {
-    match value {
-        Value::Nil => "%!t(<nil>)".to_owned(),
-        Value::Bool(value) => value.to_string(),
-        Value::Str(text) => format!("%!t(string={text})"),
-        Value::Int(_, number) => format!("%!t(int64={number})"),
-        Value::Float(_, number) => format!("%!t(float64={number})"),
-        Value::List(items) => {
-            let items: Vec<_> = items.iter().map(printed_as_bool).collect();
-            format!("[{}]", items.join(" "))
-        }
-        other => format!("%!t({})", other.type_name()),
     }
 }

@@ -40,7 +40,6 @@ pub enum OverridesError {
         /// The flag.
         flag: &'static str,
         /// What is wrong with it.
-        #[source]
         reason: SetError,
     },
 }

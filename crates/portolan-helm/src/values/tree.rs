@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portolan_gotmpl::Value;
-use portolan_yaml::{Node, Tag, Text, Value as Shape};
+use portolan_yaml::{Dialect, Node, Tag, Text, Value as Shape};
 
 use crate::package::decode::{json_kind, read_yaml};
 
@@ -69,11 +69,23 @@ impl Tree {
         match &node.value {
             Shape::Map(_) => Ok(Self::from_node(&node)),
             _ if node.is_null() => Ok(Self::empty_table()),
-            _ => Err(format!(
-                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-                json_kind(&node)
-            )),
+            _ => Err(no_table(&node)),
         }
+    }
+
+    /// Reads all documents of a text as tables, later ones over earlier ones: how Helm 4 reads a values file.
+    pub fn read_documents(text: &[u8]) -> Result<Self, String> {
+        let documents = portolan_yaml::parse_bytes(text, Dialect::Helm)
+            .map_err(|errors| errors.first().go_message())?;
+        let mut merged = Self::empty_table();
+        for document in &documents {
+            match &document.value {
+                Shape::Map(_) => merged = merged.overlay(&Self::from_node(document)),
+                _ if document.is_null() => {}
+                _ => return Err(no_table(document)),
+            }
+        }
+        Ok(merged)
     }
 
     /// The table, when it is one.
@@ -154,6 +166,13 @@ impl Tree {
             Self::Table(_) => "map[string]interface {}",
         }
     }
+}
+
+fn no_table(node: &Node) -> String {
+    format!(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+        json_kind(node)
+    )
 }
 
 pub(crate) fn thaw_table(table: &Table) -> BTreeMap<Text, Value> {

@@ -7,6 +7,7 @@ use crate::functions::encoding::base64_encode;
 use crate::functions::semver::SemverObject;
 use crate::functions::time::Time;
 use crate::value::{FloatKind, MAX_DEPTH, Value};
+use portolan_yaml::Text;
 
 /// How JSON is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,21 +53,12 @@ impl Encoder {
             Value::List(list) => self.nested(value, '[', ']', list.iter(), |encoder, item| {
                 encoder.value(item)
             })?,
-            Value::Map(map) => {
-                let entries = map.snapshot();
-                self.nested(value, '{', '}', entries.iter(), |encoder, (key, value)| {
-                    encoder.string(key);
-                    encoder.out.push_str(if encoder.layout == Layout::Pretty {
-                        ": "
-                    } else {
-                        ":"
-                    });
-                    encoder.value(value)
-                })?;
-            }
+            Value::Map(map) => self.entries(value, &map.snapshot())?,
             Value::Object(object) => {
                 if let Some(text) = text_of(value) {
                     self.string(&text);
+                } else if let Some(fields) = object.json_fields() {
+                    self.entries(value, &fields)?;
                 } else {
                     match object.data() {
                         Some(data) => self.value(&data)?,
@@ -76,6 +68,18 @@ impl Encoder {
             }
         }
         Ok(())
+    }
+
+    fn entries(&mut self, value: &Value, entries: &[(Text, Value)]) -> Result<(), String> {
+        self.nested(value, '{', '}', entries.iter(), |encoder, (key, value)| {
+            encoder.string(key);
+            encoder.out.push_str(if encoder.layout == Layout::Pretty {
+                ": "
+            } else {
+                ":"
+            });
+            encoder.value(value)
+        })
     }
 
     fn display(&mut self, number: &dyn std::fmt::Display) {
