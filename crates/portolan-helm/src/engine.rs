@@ -26,6 +26,7 @@ use portolan_gotmpl::{
 };
 
 use crate::dependency::Plan;
+use crate::parallel;
 use crate::profile::Profile;
 use crate::render::TemplateInput;
 pub use host::Lookup;
@@ -90,12 +91,15 @@ impl Templates {
             (depth(b), b).cmp(&(depth(a), a))
         });
         let parser = TextParser::new(function_table(), Limits::default().parse_depth);
+        let bytes = ordered.iter().map(|(_, source)| source.content.len()).sum();
+        let parsed = parallel::map(&ordered, bytes, |(path, source)| {
+            parser.parse(path, &String::from_utf8_lossy(source.content))
+        });
         let mut set = TemplateSet::default();
         let mut files = Vec::new();
-        for (path, source) in ordered {
-            let text = String::from_utf8_lossy(source.content);
-            set.add(&parser.parse(&path, &text)?);
-            let name = path.rsplit('/').next().unwrap_or(&path);
+        for ((path, source), parsed) in ordered.iter().zip(parsed) {
+            set.add(&parsed?);
+            let name = path.rsplit('/').next().unwrap_or(path);
             if !name.starts_with('_') {
                 files.push(TemplateFile {
                     path: Text::from(path.as_str()),

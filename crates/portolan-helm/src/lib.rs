@@ -22,6 +22,7 @@ pub mod lock;
 mod manifest;
 mod output;
 mod package;
+mod parallel;
 mod profile;
 mod release;
 mod render;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use portolan_yaml::Text;
 
 use crate::package::decode::{Fields, read_yaml_text};
+use crate::parallel;
 
 /// A document of a template's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,12 +117,21 @@ pub(crate) fn sort(
     files: &[(Text, Arc<str>)],
     warnings: &mut Vec<String>,
 ) -> Result<Sorted, ManifestError> {
-    let mut sorted = Sorted::default();
+    let mut documents = Vec::new();
     for (source, content) in files {
         for document in split(content) {
-            let text = slice_of(content, document);
-            sorted.take(source, text, warnings)?;
+            documents.push((source, slice_of(content, document)));
         }
+    }
+    let bytes = documents.iter().map(|(_, text)| text.len()).sum();
+    let heads = parallel::map(&documents, bytes, |(_, text)| Head::read(text));
+    let mut sorted = Sorted::default();
+    for ((source, text), head) in documents.into_iter().zip(heads) {
+        let head = head.map_err(|reason| ManifestError {
+            source_path: source.to_string(),
+            reason,
+        })?;
+        sorted.take(source, text, head, warnings);
     }
     sorted.manifests.sort_by(|a, b| by_kind(&a.kind, &b.kind));
     sorted
@@ -131,16 +141,7 @@ pub(crate) fn sort(
 }
 
 impl Sorted {
-    fn take(
-        &mut self,
-        source: &Text,
-        text: Text,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), ManifestError> {
-        let head = Head::read(&text).map_err(|reason| ManifestError {
-            source_path: source.to_string(),
-            reason,
-        })?;
+    fn take(&mut self, source: &Text, text: Text, head: Head, warnings: &mut Vec<String>) {
         let manifest = Manifest {
             source: source.clone(),
             text,
@@ -154,12 +155,12 @@ impl Sorted {
         };
         let Some(events) = annotation("helm.sh/hook") else {
             self.manifests.push(manifest);
-            return Ok(());
+            return;
         };
         let known: Option<Vec<_>> = events.split(',').map(HookEvent::parse).collect();
         let Some(known) = known else {
             warnings.push(format!("info: skipping unknown hook: {events:?}"));
-            return Ok(());
+            return;
         };
         let weight = annotation("helm.sh/hook-weight").map(str::parse);
         let policies = annotation("helm.sh/hook-delete-policy");
@@ -171,7 +172,6 @@ impl Sorted {
                 .map(|text| text.split(',').map(|p| p.trim().to_lowercase()).collect())
                 .unwrap_or_default(),
         });
-        Ok(())
     }
 }
 

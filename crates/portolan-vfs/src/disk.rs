@@ -1,7 +1,9 @@
 //! A directory of the machine as a file system of its own.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -12,6 +14,9 @@ use crate::{DirEntry, FileKind, MAX_FILE_BYTES, Vfs, VfsError, clean};
 pub struct Disk {
     /// The real, canonical path that `/` stands for.
     root: Utf8PathBuf,
+    /// Directories below the root that were found to be no links and not to lie behind any: a file in one of them that
+    /// is no link itself lies where its path says, and following every part of the path again would tell nothing new.
+    plain: Arc<Mutex<HashSet<Utf8PathBuf>>>,
 }
 
 impl Disk {
@@ -23,12 +28,19 @@ impl Disk {
         if !canonical.is_dir() {
             return Err(VfsError::NotDirectory(root.to_owned()));
         }
-        Ok(Self { root: canonical })
+        Ok(Self::at(canonical))
     }
 
     /// The whole machine, for commands whose arguments are ordinary paths.
     pub fn machine() -> Self {
-        Self { root: "/".into() }
+        Self::at("/".into())
+    }
+
+    fn at(root: Utf8PathBuf) -> Self {
+        Self {
+            root,
+            plain: Arc::default(),
+        }
     }
 
     /// The directory that `/` stands for.
@@ -39,6 +51,9 @@ impl Disk {
     /// The real path of an existing file or directory, checked to lie below the root.
     fn real(&self, path: &Utf8Path) -> Result<Utf8PathBuf, VfsError> {
         let joined = self.join(path);
+        if self.is_plain(&joined) {
+            return Ok(joined);
+        }
         let real = joined
             .canonicalize_utf8()
             .map_err(|source| io_error(path, source))?;
@@ -47,6 +62,15 @@ impl Disk {
         } else {
             Err(VfsError::BadLink(path.to_owned()))
         }
+    }
+
+    /// Whether something is there that is no link and lies in a directory known to be plain.
+    fn is_plain(&self, joined: &Utf8Path) -> bool {
+        let in_plain = joined.parent().is_some_and(|parent| {
+            let plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
+            plain.contains(parent)
+        });
+        in_plain && fs::symlink_metadata(joined).is_ok_and(|metadata| !metadata.is_symlink())
     }
 
     fn join(&self, path: &Utf8Path) -> Utf8PathBuf {
@@ -73,6 +97,10 @@ impl Vfs for Disk {
         let real = self.real(directory)?;
         if !real.is_dir() {
             return Err(VfsError::NotDirectory(directory.to_owned()));
+        }
+        if real == self.join(directory) {
+            let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
+            plain.insert(real.clone());
         }
         let mut entries = Vec::new();
         for entry in fs::read_dir(&real).map_err(|source| io_error(directory, source))? {

@@ -80,8 +80,17 @@ impl Rule {
         } else {
             path.rsplit('/').next().unwrap_or(path)
         };
-        wildcard::matches(&self.pattern, name).unwrap_or(false)
+        // Nearly every rule is a plain name or `*.ending`: no need to walk those letter by letter.
+        match self.pattern.strip_prefix('*') {
+            _ if is_plain(&self.pattern) => self.pattern == name,
+            Some(ending) if is_plain(ending) && !name.contains('/') => name.ends_with(ending),
+            _ => wildcard::matches(&self.pattern, name).unwrap_or(false),
+        }
     }
+}
+
+fn is_plain(pattern: &str) -> bool {
+    !pattern.contains(['*', '?', '[', '\\'])
 }
 
 #[cfg(test)]
