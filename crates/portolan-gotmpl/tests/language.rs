@@ -144,3 +144,28 @@ fn errors_have_gos_words_and_places() {
         "error: template: t:1:3: executing \"t\" at <index .l (len .s)>: error calling index: index out of range: 4",
     );
 }
+
+/// What the template suite does not reach, as Go 1.23.7 answers it.
+#[test]
+fn printf_flags_reach_every_verb() {
+    check("{{ printf \"%#x\" 1.5 }}", "0x1.8000p+00");
+    check("{{ printf \"%#o\" 1.0 }}", "%!o(float64=1.00000)");
+    check("{{ printf \"%.2f\" 1 }}", "%!f(int=01)");
+    check("{{ printf \"%#q\" \"a\\tb\" }}", "`a\tb`");
+    check("{{ printf \"%#U\" 31 }}", "U+001F");
+    check("{{ printf \"%010d\" true }}", "%!d(bool=000000true)");
+    check(
+        "{{ printf \"%+v %#v\" 7 .l }}",
+        "7 []interface {}{1, \"x\", interface {}(nil)}",
+    );
+    check("{{ printf \"%[2]*[1]d|\" 7 3 }}", "  7|");
+}
+
+#[test]
+fn and_and_or_forget_the_declared_type_of_their_operands() {
+    check("{{ (or .n).x }}", "<no value>");
+    check(
+        "{{ (or .s).x }}",
+        "error: template: t:1:7: executing \"t\" at <.s>: can't evaluate field x in type string",
+    );
+}

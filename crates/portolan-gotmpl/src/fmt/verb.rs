@@ -210,8 +210,11 @@ impl Verb {
         let precision = self.flags.precision.or(default);
         let mut text = format_float(number, format, precision, kind);
         if self.flags.sharp && number.is_finite() && format != FloatFormat::Binary {
+            let wanted = self.flags.precision.unwrap_or(6);
             let significant = match format {
-                FloatFormat::General => Some(self.flags.precision.unwrap_or(6)),
+                FloatFormat::General => Some(wanted),
+                // Go counts the `x` of the prefix as a digit.
+                FloatFormat::Hexadecimal => Some(wanted.saturating_sub(1)),
                 _ => None,
             };
             text = with_point(&text, significant);
@@ -383,15 +386,22 @@ fn fits_backquotes(character: char) -> bool {
 
 /// A float under the flag `#`: always with a point, and `%g` keeps its zeros.
 fn with_point(text: &str, significant: Option<usize>) -> String {
-    let end = text.find(['e', 'E', 'p', 'P']).unwrap_or(text.len());
+    let unsigned = text.trim_start_matches(['-', '+', ' ']);
+    let is_hex = unsigned.starts_with("0x");
+    let end = text
+        .find(if is_hex { 'p' } else { 'e' })
+        .unwrap_or(text.len());
     let (mantissa, exponent) = text.split_at(end);
     let mut out = mantissa.to_owned();
     if !out.contains('.') {
         out.push('.');
     }
     if let Some(wanted) = significant {
-        let digits = mantissa.trim_start_matches(['-', '+', ' ', '0', '.']);
-        let counted = digits.bytes().filter(u8::is_ascii_digit).count();
+        let digits = mantissa
+            .trim_start_matches(['-', '+', ' '])
+            .trim_start_matches("0x");
+        let digits = digits.trim_start_matches(['0', '.']);
+        let counted = digits.bytes().filter(u8::is_ascii_hexdigit).count();
         // A zero before the point counts only in zero itself.
         let counted = if digits.is_empty() { 1 } else { counted };
         out.extend(std::iter::repeat_n('0', wanted.saturating_sub(counted)));
