@@ -10,6 +10,7 @@ use crate::{binary, timestamp};
 const LONG_PREFIX: &str = "tag:yaml.org,2002:";
 
 /// The type of a plain scalar without a tag.
+#[inline]
 pub(crate) fn plain(dialect: Dialect, text: &str) -> Tag {
     let Some(first) = text.as_bytes().first() else {
         return Tag::Null;
@@ -63,6 +64,7 @@ fn numeric(text: &str) -> Tag {
 }
 
 /// The scalar that v2 makes of a text: dates are text, `!!binary` is decoded, unknown tags are dropped.
+#[inline]
 pub(crate) fn helm(text: Text, style: Style, tag: Option<&str>) -> Result<Scalar, String> {
     let tag = match tag {
         None | Some("!") if text == "<<" && (style == Style::Plain || tag.is_some()) => Tag::Merge,

@@ -105,6 +105,7 @@ impl<'s> Scanner<'s> {
     }
 
     /// The next token, to look at.
+    #[inline]
     pub(crate) fn peek(&mut self) -> Fallible<&Token> {
         if !self.ready {
             self.fetch_more()?;
@@ -115,6 +116,7 @@ impl<'s> Scanner<'s> {
     }
 
     /// Takes the token that `peek` showed.
+    #[inline]
     pub(crate) fn take(&mut self) -> Fallible<Token> {
         self.peek()?;
         self.ready = false;
@@ -125,6 +127,7 @@ impl<'s> Scanner<'s> {
     }
 
     /// Drops the token that `peek` showed.
+    #[inline]
     pub(crate) fn skip(&mut self) {
         self.ready = false;
         self.parsed += 1;

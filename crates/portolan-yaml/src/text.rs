@@ -39,6 +39,43 @@ impl Text {
         }))
     }
 
+    /// A part of a source whose ends the scanner found, which are on character boundaries.
+    #[inline]
+    pub(crate) fn scanned(source: &Arc<str>, start: u32, end: u32) -> Self {
+        debug_assert!(source.get(start as usize..end as usize).is_some());
+        Self(Repr::Slice {
+            source: Arc::clone(source),
+            start,
+            end,
+        })
+    }
+
+    /// The length in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Repr::Static(text) => text.len(),
+            Repr::Slice { start, end, .. } => (end - start) as usize,
+        }
+    }
+
+    /// Whether it is empty.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The text's bytes, which need no look at character boundaries.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Static(text) => text.as_bytes(),
+            Repr::Slice { source, start, end } => {
+                &source.as_bytes()[*start as usize..*end as usize]
+            }
+        }
+    }
+
     /// The text as a shared one of its own; copies only what is a part of something larger.
     pub fn into_shared(self) -> Arc<str> {
         match self.0 {
@@ -50,6 +87,7 @@ impl Text {
     }
 
     /// The text itself.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match &self.0 {
             Repr::Static(text) => text,
@@ -113,22 +151,25 @@ impl From<Arc<str>> for Text {
 }
 
 impl PartialEq for Text {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
+        self.len() == other.len() && self.as_bytes() == other.as_bytes()
     }
 }
 
 impl Eq for Text {}
 
 impl PartialEq<str> for Text {
+    #[inline]
     fn eq(&self, other: &str) -> bool {
-        self.as_str() == other
+        self.len() == other.len() && self.as_bytes() == other.as_bytes()
     }
 }
 
 impl PartialEq<&str> for Text {
+    #[inline]
     fn eq(&self, other: &&str) -> bool {
-        self.as_str() == *other
+        self == *other
     }
 }
 

@@ -75,9 +75,7 @@ impl Content {
     /// The content, as a part of the source where it is one.
     pub(crate) fn into_text(self, source: &Arc<str>) -> Text {
         match self {
-            Self::Slice(start, end) => {
-                Text::slice(source, start as usize, end as usize).unwrap_or_default()
-            }
+            Self::Slice(start, end) => Text::scanned(source, start, end),
             Self::Owned(text) => Text::from(*text),
         }
     }
