@@ -50,6 +50,30 @@ impl Capabilities {
         })
     }
 
+    /// What a real cluster of that version answers: every group version it serves by default, and every kind as
+    /// `group/version/Kind`. Helm knows these only when it talks to a cluster.
+    pub fn of_cluster(version: &str) -> Result<Self, BadKubeVersion> {
+        let kube_version = KubeVersion::parse(version)?;
+        let number = |text: &str| text.parse().map_err(|_| BadKubeVersion(version.to_owned()));
+        let release = portolan_object::KubeVersion {
+            major: number(&kube_version.major)?,
+            minor: number(&kube_version.minor)?,
+        };
+        let mut capabilities = Self {
+            kube_version,
+            api_versions: Vec::new(),
+        };
+        for served in portolan_object::served(release).filter(|kind| kind.on_by_default) {
+            let group_version = match served.group {
+                "" => served.version.to_owned(),
+                group => format!("{group}/{}", served.version),
+            };
+            let kind = format!("{group_version}/{}", served.kind);
+            capabilities.add_api_versions([group_version, kind]);
+        }
+        Ok(capabilities)
+    }
+
     /// Adds group versions or kinds that are served as well, each once.
     pub fn add_api_versions<T: Into<String>>(&mut self, versions: impl IntoIterator<Item = T>) {
         for version in versions {
@@ -143,6 +167,14 @@ mod tests {
         assert_eq!(version.version, "v1.29.0");
         assert_eq!((&*version.major, &*version.minor), ("1", "29"));
         assert!(KubeVersion::parse("new").is_err());
+    }
+
+    #[test]
+    fn a_cluster_serves_kinds_as_well() {
+        let cluster = Capabilities::of_cluster("1.31").unwrap();
+        let serves = |version: &str| cluster.api_versions.iter().any(|v| v == version);
+        assert!(serves("apps/v1/Deployment") && serves("v1/Pod") && serves("batch/v1"));
+        assert!(!serves("batch/v1beta1"));
     }
 
     #[test]

@@ -357,3 +357,107 @@ fn read_values(content: &[u8]) -> Result<Tree, LoadError> {
         reason,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str, text: &str) -> ChartFile {
+        ChartFile::new(name.to_owned(), text.as_bytes().to_vec())
+    }
+
+    const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.0.0\n";
+
+    #[test]
+    fn files_go_where_they_belong() {
+        let package = Package::from_files(vec![
+            file("Chart.yaml", CHART),
+            file("values.yaml", "a: 1"),
+            file("templates/a.yaml", ""),
+            file("crds/c.yaml", ""),
+            file("charts/db/Chart.yaml", "name: db\nversion: 0.1.0"),
+            file("charts/_skipped/Chart.yaml", "{"),
+            file("charts/README.md", ""),
+        ]);
+        let error = package.unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "error unpacking subchart README.md in web: Chart.yaml file is missing"
+        );
+    }
+
+    #[test]
+    fn a_v1_chart_has_its_dependencies_in_a_file_of_their_own() {
+        let package = Package::from_files(vec![
+            file("Chart.yaml", "name: old\nversion: 1.0.0"),
+            file(
+                "requirements.yaml",
+                "dependencies: [{name: db, version: 1.x.x}]",
+            ),
+        ])
+        .unwrap();
+        assert_eq!(package.metadata.api_version, "v1");
+        assert_eq!(package.missing_dependencies(), ["db"]);
+        assert_eq!(package.files[0].name, "requirements.yaml");
+    }
+
+    #[test]
+    fn numbers_become_texts_as_in_go() {
+        let text = "name: web\nversion: 1.0.0\nappVersion: 1.10\nkubeVersion: 1";
+        let package = Package::from_files(vec![file("Chart.yaml", text)]).unwrap();
+        assert_eq!(package.metadata.app_version, "1.1");
+        assert_eq!(package.metadata.kube_version, "1");
+    }
+
+    #[test]
+    fn broken_metadata_are_refused_in_helms_words() {
+        let refusal = |text: &str| {
+            Package::from_files(vec![file("Chart.yaml", text)])
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            refusal("version: 1.0.0"),
+            "validation: chart.metadata.name is required"
+        );
+        assert_eq!(
+            refusal("name: a/../b\nversion: 1.0.0"),
+            "validation: chart.metadata.name \"a/../b\" is invalid"
+        );
+        assert_eq!(
+            refusal("name: a\nversion: x"),
+            "validation: chart.metadata.version \"x\" is invalid"
+        );
+        assert!(
+            refusal("name: [a]").contains(
+                "cannot unmarshal array into Go struct field Metadata.name of type string"
+            )
+        );
+    }
+
+    #[test]
+    fn charts_that_nest_too_deep_are_refused() {
+        let deep = "charts/a/".repeat(MAX_SUBCHART_DEPTH + 2);
+        let mut files = vec![file("Chart.yaml", CHART)];
+        let mut prefix = String::new();
+        for part in deep.split_inclusive("a/") {
+            prefix.push_str(part);
+            files.push(file(&format!("{prefix}Chart.yaml"), CHART));
+        }
+        let error = Package::from_files(files).unwrap_err().to_string();
+        assert!(error.contains("lies too deep"), "{error}");
+    }
+
+    #[test]
+    fn alias_bombs_in_values_are_refused() {
+        let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..12 {
+            let below = level - 1;
+            let items = vec![format!("*a{below}"); 9].join(", ");
+            text.push_str(&format!("a{level}: &a{level} [{items}]\n"));
+        }
+        let loaded =
+            Package::from_files(vec![file("Chart.yaml", CHART), file("values.yaml", &text)]);
+        assert!(loaded.unwrap_err().to_string().contains("values.yaml"));
+    }
+}
