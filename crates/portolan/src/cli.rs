@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    completions::CompletionsArgs, helm::HelmArgs, man::ManArgs, version::VersionArgs,
-    yaml::YamlArgs,
+    build::BuildArgs, completions::CompletionsArgs, helm::HelmArgs, man::ManArgs,
+    version::VersionArgs, yaml::YamlArgs,
 };
 use crate::printer::OutputOptions;
 
@@ -28,6 +28,7 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Build(BuildArgs),
     Completions(CompletionsArgs),
     Helm(Box<HelmArgs>),
     Man(ManArgs),

@@ -14,6 +14,7 @@ mod exit;
 mod input;
 mod places;
 mod printer;
+mod repository;
 mod session;
 
 use std::process::ExitCode;

@@ -96,6 +96,13 @@ impl Printer {
         }
     }
 
+    /// Says something worth knowing that is no fault.
+    pub(crate) fn note(&self, message: &str) {
+        if !self.options.quiet {
+            self.say(&format!("{}: {message}", self.paint(HINT, "note")));
+        }
+    }
+
     /// Draws a message about a place in a file.
     pub(crate) fn diagnostic(&self, diagnostic: &Diagnostic<'_>) {
         self.say(&diagnostic.render(self.styled));

@@ -1,5 +1,7 @@
 //! Runs the built binary as a user would and keeps what it answered.
 
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
 use std::fmt;
 use std::io::Write;
 use std::process::{Child, Command, Output, Stdio};
@@ -16,7 +18,6 @@ pub(crate) struct Answer {
 }
 
 /// How long a test waits for a state before it gives up.
-#[allow(dead_code, reason = "not every test file waits")]
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Runs `portolan` with these arguments and no input.
@@ -41,8 +42,22 @@ pub(crate) fn portolan_with_input(args: &[&str], input: &str) -> Answer {
     Answer::of(&child.wait_with_output().expect("it was started"))
 }
 
+/// Runs `portolan` in a directory.
+pub(crate) fn portolan_in(directory: &str, args: &[&str]) -> Answer {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+    command
+        .args(args)
+        .current_dir(directory)
+        .env_remove("NO_COLOR")
+        .stdin(Stdio::null());
+    Answer::of(
+        &command
+            .output()
+            .expect("the binary was built with this test"),
+    )
+}
+
 /// Waits for a state; fails the test when it does not come.
-#[allow(dead_code, reason = "not every test file waits")]
 pub(crate) fn wait_until(state: impl Fn() -> bool) {
     let began = Instant::now();
     while !state() {
@@ -62,7 +77,6 @@ impl Answer {
 }
 
 /// Waits for a process that was started by the test.
-#[allow(dead_code, reason = "not every test file waits")]
 pub(crate) fn wait_for(child: Child) -> Answer {
     Answer::of(&child.wait_with_output().expect("it was started"))
 }

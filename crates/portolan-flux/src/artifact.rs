@@ -1,0 +1,247 @@
+//! The files of a source as Flux packs them: what the source's ignore rules leave, without symbolic links.
+//!
+//! ```text
+//! tree ──(built-in excludes, .sourceignore files, spec.ignore)──▶ Artifact ──▶ kustomize, charts
+//! ```
+
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use portolan_vfs::{DirEntry, FileKind, Vfs, VfsError, clean};
+
+/// Never part of an artifact.
+const VERSION_CONTROL: &[&str] = &[".git/", ".gitignore", ".gitmodules", ".gitattributes"];
+
+/// Left out only while neither the source nor a `.sourceignore` file has a rule of its own.
+const DEFAULTS: &[&str] = &[
+    "*.jpg",
+    "*.jpeg",
+    "*.gif",
+    "*.png",
+    "*.wmv",
+    "*.flv",
+    "*.tar.gz",
+    "*.zip",
+    ".github/",
+    ".circleci/",
+    ".travis.yml",
+    ".gitlab-ci.yml",
+    "appveyor.yml",
+    ".drone.yml",
+    "cloudbuild.yaml",
+    "codeship-services.yml",
+    "codeship-steps.yml",
+    "**/.goreleaser.yml",
+    "**/.sops.yaml",
+    "**/.flux.yaml",
+];
+
+/// The file that holds a directory's ignore rules.
+const IGNORE_FILE: &str = ".sourceignore";
+
+/// How deep directories are searched for ignore files.
+const MAX_DEPTH: usize = 128;
+
+/// A source's tree with its ignore rules applied.
+#[derive(Clone)]
+pub struct Artifact {
+    files: Arc<dyn Vfs>,
+    /// Rules by directory, parents first: among rules that match, the last one decides.
+    rules: Vec<(Utf8PathBuf, Gitignore)>,
+}
+
+/// Why a tree cannot be packed.
+#[derive(Debug, thiserror::Error)]
+pub enum ArtifactError {
+    /// A directory or an ignore file cannot be read.
+    #[error("cannot read the source's tree")]
+    Read(#[from] VfsError),
+    /// Directories are nested too deep.
+    #[error("directories are nested deeper than {MAX_DEPTH} at `{0}`")]
+    TooDeep(Utf8PathBuf),
+}
+
+impl Artifact {
+    /// Packs a tree; `ignore` is the source's own `spec.ignore`.
+    pub fn pack(files: Arc<dyn Vfs>, ignore: Option<&str>) -> Result<Self, ArtifactError> {
+        let mut found = Vec::new();
+        collect_ignore_files(files.as_ref(), Utf8Path::new("/"), 0, &mut found)?;
+        let own = ignore.unwrap_or_default();
+        let custom = found.iter().any(|(_, text)| has_rules(text)) || has_rules(own);
+        let mut rules = vec![rules_of("/".into(), VERSION_CONTROL.iter().copied())];
+        if !custom {
+            rules.push(rules_of("/".into(), DEFAULTS.iter().copied()));
+        }
+        rules.extend(
+            found
+                .iter()
+                .map(|(dir, text)| rules_of(dir.clone(), text.lines())),
+        );
+        rules.push(rules_of("/".into(), own.lines()));
+        Ok(Self { files, rules })
+    }
+
+    /// Whether the rules leave a path out.
+    fn is_ignored(&self, path: &Utf8Path, is_directory: bool) -> bool {
+        for (directory, rules) in self.rules.iter().rev() {
+            if rules.is_empty() || !path.starts_with(directory) || path == directory {
+                continue;
+            }
+            match rules.matched_path_or_any_parents(path.as_std_path(), is_directory) {
+                Match::Ignore(_) => return true,
+                Match::Whitelist(_) => return false,
+                Match::None => {}
+            }
+        }
+        false
+    }
+
+    /// Whether the path, links aside, exists and is packed.
+    fn check(&self, path: &Utf8Path) -> Result<Utf8PathBuf, VfsError> {
+        let path = clean(path);
+        let is_directory = self.files.is_directory(&path);
+        let is_link = self.files.canonicalize(&path)? != path;
+        if is_link || self.is_ignored(&path, is_directory) {
+            return Err(VfsError::NotFound(path));
+        }
+        Ok(path)
+    }
+}
+
+impl Vfs for Artifact {
+    fn read(&self, path: &Utf8Path) -> Result<Vec<u8>, VfsError> {
+        self.files.read(&self.check(path)?)
+    }
+
+    fn list(&self, directory: &Utf8Path) -> Result<Vec<DirEntry>, VfsError> {
+        let directory = self.check(directory)?;
+        let mut entries = self.files.list(&directory)?;
+        entries.retain(|entry| {
+            !entry.is_symlink && !self.is_ignored(&directory.join(&entry.name), entry.is_directory)
+        });
+        Ok(entries)
+    }
+
+    fn kind(&self, path: &Utf8Path) -> Result<Option<FileKind>, VfsError> {
+        match self.check(path) {
+            Ok(path) => self.files.kind(&path),
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn canonicalize(&self, path: &Utf8Path) -> Result<Utf8PathBuf, VfsError> {
+        self.check(path)
+    }
+}
+
+fn collect_ignore_files(
+    files: &dyn Vfs,
+    directory: &Utf8Path,
+    depth: usize,
+    found: &mut Vec<(Utf8PathBuf, String)>,
+) -> Result<(), ArtifactError> {
+    if depth > MAX_DEPTH {
+        return Err(ArtifactError::TooDeep(directory.to_owned()));
+    }
+    let entries = files.list(directory)?;
+    if entries
+        .iter()
+        .any(|entry| entry.name == IGNORE_FILE && !entry.is_directory)
+    {
+        let text = files.read(&directory.join(IGNORE_FILE))?;
+        found.push((
+            directory.to_owned(),
+            String::from_utf8_lossy(&text).into_owned(),
+        ));
+    }
+    let below = |entry: &&DirEntry| entry.is_directory && !entry.is_symlink && entry.name != ".git";
+    for entry in entries.iter().filter(below) {
+        collect_ignore_files(files, &directory.join(&entry.name), depth + 1, found)?;
+    }
+    Ok(())
+}
+
+/// Whether a text holds a rule besides comments and blank lines.
+fn has_rules(text: &str) -> bool {
+    text.lines()
+        .map(str::trim)
+        .any(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// Builds the rules of one directory; a pattern that is none matches nothing, as in git.
+fn rules_of<'a>(
+    directory: Utf8PathBuf,
+    lines: impl Iterator<Item = &'a str>,
+) -> (Utf8PathBuf, Gitignore) {
+    let mut builder = GitignoreBuilder::new(&directory);
+    for line in lines {
+        let _ = builder.add_line(None, line);
+    }
+    let rules = builder.build().unwrap_or_else(|_| Gitignore::empty());
+    (directory, rules)
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_vfs::Memory;
+
+    use super::*;
+
+    fn names(files: &[(&str, &str)], ignore: Option<&str>) -> Vec<String> {
+        let memory: Memory = files.iter().copied().collect();
+        let artifact = Artifact::pack(Arc::new(memory), ignore).unwrap();
+        let mut names = Vec::new();
+        let mut queue = vec![Utf8PathBuf::from("/")];
+        while let Some(directory) = queue.pop() {
+            for entry in artifact.list(&directory).unwrap() {
+                let path = directory.join(&entry.name);
+                if entry.is_directory {
+                    queue.push(path);
+                } else {
+                    names.push(path.into_string());
+                }
+            }
+        }
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn built_in_excludes_hold_without_rules_of_ones_own() {
+        let files = [
+            ("/a.yaml", ""),
+            ("/logo.png", ""),
+            ("/.github/x.yaml", ""),
+            ("/b/.sops.yaml", ""),
+        ];
+        assert_eq!(names(&files, None), ["/a.yaml"]);
+    }
+
+    #[test]
+    fn any_rule_of_ones_own_lifts_the_built_in_excludes_but_for_version_control() {
+        let files = [
+            ("/a.yaml", ""),
+            ("/logo.png", ""),
+            ("/.gitignore", ""),
+            ("/c.txt", ""),
+        ];
+        assert_eq!(names(&files, Some("*.txt")), ["/a.yaml", "/logo.png"]);
+    }
+
+    #[test]
+    fn a_sourceignore_file_counts_for_its_directory_only() {
+        let files = [
+            ("/x/.sourceignore", "*.yaml\n!keep.yaml\n"),
+            ("/x/a.yaml", ""),
+            ("/x/keep.yaml", ""),
+            ("/y/a.yaml", ""),
+        ];
+        assert_eq!(
+            names(&files, None),
+            ["/x/.sourceignore", "/x/keep.yaml", "/y/a.yaml"]
+        );
+    }
+}

@@ -1,0 +1,250 @@
+//! Where a release's chart lies, and how it is loaded.
+//!
+//! ```text
+//! HelmRelease ──▶ spec.chart or chartRef ──▶ source object ──▶ Location ──▶ Chart
+//! ```
+
+use camino::Utf8Path;
+use portolan_helm::values::Tree;
+use portolan_helm::{Chart, LoadError, Package};
+use portolan_vfs::{Vfs, VfsError, resolve};
+use portolan_yaml::Text;
+
+use crate::api::{
+    Chart as ChartField, ChartSpec, HelmRelease, HelmRepositoryType, OciRef, Source, SourceRef,
+    SourceSpec,
+};
+use crate::index::Index;
+
+/// The API group of Flux's sources.
+const SOURCE_GROUP: &str = "source.toolkit.fluxcd.io";
+
+/// Where a chart lies.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Location {
+    /// In a directory of a source's tree.
+    Tree {
+        /// The source.
+        source: SourceRef,
+        /// The directory, as written.
+        path: Text,
+        /// Files that stand for the chart's `values.yaml`.
+        values_files: Vec<Text>,
+        /// Whether those that do not exist are passed over.
+        ignore_missing_values_files: bool,
+    },
+    /// In a repository with an index.
+    Repository {
+        /// The repository's address.
+        url: Text,
+        /// The chart's name.
+        name: Text,
+        /// Which versions will do.
+        version: Text,
+    },
+    /// In a registry.
+    Registry {
+        /// `oci://…`, the chart's name included.
+        url: Text,
+        /// Which one.
+        reference: OciReference,
+        /// Whether Flux appends the digest to the version.
+        tracks_digest: bool,
+    },
+}
+
+/// Which artifact of a registry is meant.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OciReference {
+    /// By content.
+    Digest(Text),
+    /// The newest version in a range; tags are filtered by the expression first.
+    Range {
+        /// The range; empty for any.
+        range: Text,
+        /// The expression.
+        filter: Option<Text>,
+    },
+    /// A tag.
+    Tag(Text),
+}
+
+/// Why a chart is not to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ChartError {
+    /// Nothing in the repository declares the source.
+    #[error("{0} does not exist in the repository")]
+    NoSource(SourceRef),
+    /// A source of this kind has no charts.
+    #[error("{0} cannot hold a chart")]
+    WrongKind(SourceRef),
+    /// The source is declared, but its content is not at hand.
+    #[error("the content of {0} is not at hand")]
+    Unavailable(SourceRef),
+    /// The chart lies elsewhere and nothing may be fetched.
+    #[error("chart `{0}` is not in the cache")]
+    NotCached(String),
+    /// What is there is no chart.
+    #[error("cannot load chart `{path}`")]
+    Load {
+        /// Where it lies.
+        path: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<LoadError>,
+    },
+    /// A values file of the chart cannot be used.
+    #[error("cannot read values file `{path}`: {reason}")]
+    ValuesFile {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Fetching failed.
+    #[error("cannot fetch chart `{chart}`")]
+    Fetch {
+        /// Which chart.
+        chart: String,
+        /// Why not.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Brings charts that do not lie in the repository.
+pub trait ChartStore: Send + Sync {
+    /// The chart at a location outside of the repository.
+    fn chart(&self, location: &Location) -> Result<Chart, ChartError>;
+}
+
+/// Finds where a release's chart lies.
+pub(crate) fn locate(release: &HelmRelease, index: &Index) -> Result<Location, ChartError> {
+    match &release.chart {
+        ChartField::Spec(spec) => locate_spec(spec, index),
+        ChartField::Reference(reference) => match source(reference, index)?.spec {
+            SourceSpec::HelmChart(spec) => locate_spec(&spec, index),
+            SourceSpec::Oci { url, reference, .. } => Ok(Location::Registry {
+                url,
+                reference: OciReference::from(reference),
+                tracks_digest: true,
+            }),
+            SourceSpec::ExternalArtifact => Err(ChartError::Unavailable(reference.clone())),
+            _ => Err(ChartError::WrongKind(reference.clone())),
+        },
+    }
+}
+
+fn locate_spec(spec: &ChartSpec, index: &Index) -> Result<Location, ChartError> {
+    if matches!(spec.source.kind.as_str(), "GitRepository" | "Bucket") {
+        return Ok(Location::Tree {
+            source: spec.source.clone(),
+            path: spec.chart.clone(),
+            values_files: spec.values_files.clone(),
+            ignore_missing_values_files: spec.ignore_missing_values_files,
+        });
+    }
+    let SourceSpec::HelmRepository { url, kind, .. } = source(&spec.source, index)?.spec else {
+        return Err(ChartError::WrongKind(spec.source.clone()));
+    };
+    Ok(match kind {
+        HelmRepositoryType::Default => Location::Repository {
+            url,
+            name: spec.chart.clone(),
+            version: spec.version.clone(),
+        },
+        HelmRepositoryType::Oci => Location::Registry {
+            url: format!("{}/{}", url.trim_end_matches('/'), spec.chart).into(),
+            reference: OciReference::Range {
+                range: spec.version.clone(),
+                filter: None,
+            },
+            tracks_digest: false,
+        },
+    })
+}
+
+/// The source object that a reference names; of several, the first emitter's.
+fn source(reference: &SourceRef, index: &Index) -> Result<Source, ChartError> {
+    let named = index
+        .of_kind(SOURCE_GROUP, &reference.kind)
+        .find(|(_, object)| {
+            object.name() == reference.id.name.as_str()
+                && object.namespace() == reference.id.namespace.as_str()
+        });
+    let read = named.and_then(|(_, object)| Source::read(object.node()));
+    read.and_then(Result::ok)
+        .ok_or_else(|| ChartError::NoSource(reference.clone()))
+}
+
+/// Loads a chart from a directory of a tree, with the values files that stand for its own.
+pub(crate) fn load_from_tree(
+    files: &dyn Vfs,
+    path: &str,
+    values_files: &[Text],
+    ignore_missing: bool,
+) -> Result<Chart, ChartError> {
+    let directory = resolve(Utf8Path::new("/"), path.trim_start_matches('/'));
+    let mut package = Package::load(files, &directory).map_err(|source| ChartError::Load {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })?;
+    if !values_files.is_empty() {
+        package.values = merged_values(files, values_files, ignore_missing)?;
+    }
+    Ok(Chart::new(package))
+}
+
+/// Values files are named from the root of the source.
+fn merged_values(
+    files: &dyn Vfs,
+    names: &[Text],
+    ignore_missing: bool,
+) -> Result<Tree, ChartError> {
+    let mut values = Tree::empty_table();
+    for name in names {
+        let failed = |reason: String| ChartError::ValuesFile {
+            path: name.to_string(),
+            reason,
+        };
+        let path = resolve(Utf8Path::new("/"), name.trim_start_matches('/'));
+        match files.read(&path) {
+            Ok(text) => values = values.overlay(&Tree::read_table(&text).map_err(failed)?),
+            Err(VfsError::NotFound(_)) if ignore_missing => {}
+            Err(error) => return Err(failed(error.to_string())),
+        }
+    }
+    Ok(values)
+}
+
+impl From<OciRef> for OciReference {
+    fn from(reference: OciRef) -> Self {
+        match reference {
+            OciRef {
+                digest: Some(digest),
+                ..
+            } => Self::Digest(digest),
+            OciRef {
+                semver: Some(range),
+                semver_filter: filter,
+                ..
+            } => Self::Range { range, filter },
+            OciRef { tag: Some(tag), .. } => Self::Tag(tag),
+            _ => Self::Tag(Text::from_static("latest")),
+        }
+    }
+}
+
+impl std::fmt::Display for Location {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tree { source, path, .. } => write!(f, "{path} of {source}"),
+            Self::Repository { url, name, version } => write!(f, "{name} {version} of {url}"),
+            Self::Registry { url, reference, .. } => match reference {
+                OciReference::Digest(digest) => write!(f, "{url}@{digest}"),
+                OciReference::Range { range, .. } => write!(f, "{url} {range}"),
+                OciReference::Tag(tag) => write!(f, "{url}:{tag}"),
+            },
+        }
+    }
+}

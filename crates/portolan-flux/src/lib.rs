@@ -1,0 +1,49 @@
+//! A Flux repository, rendered as Flux would.
+//!
+//! ```text
+//! files ──▶ Repo ──▶ Cluster ──walk──▶ Kustomizations ──▶ HelmReleases ──▶ objects, each with its origin
+//! ```
+//!
+//! The front door is [`Repo::open`]; [`cluster_unit`] is the engine unit that renders a cluster and adds the units it
+//! needs: one per Kustomization, chart and release. What a unit gives depends on its inputs only, never on the order in
+//! which units happen to run.
+//!
+//! This crate knows Flux's rules. How charts and overlays are rendered is the business of the format crates, and how
+//! remote ones are brought here is that of whoever implements [`ChartStore`] and kustomize's `Fetch`.
+
+#![warn(missing_docs)]
+
+pub mod api;
+mod artifact;
+mod build;
+mod chart;
+mod cluster;
+mod discover;
+mod generate;
+mod index;
+mod metadata;
+mod problem;
+mod profile;
+mod release;
+mod release_name;
+mod render;
+mod repo;
+mod values;
+mod variables;
+mod walk;
+
+pub use artifact::{Artifact, ArtifactError};
+pub use build::{BuildError, Built, set_owner_labels as set_kustomization_labels};
+pub use chart::{ChartError, ChartStore, Location, OciReference};
+pub use cluster::Cluster;
+pub use discover::{DiscoverError, Root, repository_root};
+pub use index::{Emitter, Index};
+pub use problem::{Problem, Severity, problems};
+pub use profile::{BadFluxVersion, Profile};
+pub use release::{ReleaseError, set_owner_labels as set_release_labels};
+pub use release_name::{release_name, release_namespace};
+pub use render::{Depth, RenderedRelease, Rendering, cluster_unit};
+pub use repo::{DEFAULT_KUBE_VERSION, OpenError, Repo, RepoOptions};
+pub use values::{Composed, ValuesError};
+pub use variables::{SubstitutionError, UnsetVariable};
+pub use walk::{Walk, Walked};

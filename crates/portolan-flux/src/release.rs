@@ -1,0 +1,225 @@
+//! One HelmRelease, from chart and values to objects, in Flux's order.
+//!
+//! ```text
+//! chart + values ──template──▶ CRDs, manifests, hooks ──▶ post-renderers ──▶ common metadata ──▶ objects
+//! ```
+
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use portolan_helm::values::Tree;
+use portolan_helm::{Capabilities, Chart, Rendered, TemplateInput};
+use portolan_kustomize::{LoadRestrictor, Options, Reorder};
+use portolan_object::{Act, Object, Origin, Place, Step, expand_lists};
+use portolan_vfs::Memory;
+use portolan_yaml::{Dialect, List, Map, Node, Position, Text, Value};
+
+use crate::api::{CrdsPolicy, HelmRelease, NamespacedName, PostRenderer};
+use crate::metadata::set_metadata;
+use crate::profile::Profile;
+use crate::release_name::{release_name, release_namespace};
+
+/// The labels that say which HelmRelease an object belongs to.
+const OWNER_NAME: &str = "helm.toolkit.fluxcd.io/name";
+const OWNER_NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
+
+/// The file that post-renderers find the rendered objects in.
+const RENDERED_FILE: &str = "helm-output.yaml";
+
+/// Why a HelmRelease gives no objects.
+#[derive(Debug, thiserror::Error)]
+pub enum ReleaseError {
+    /// Helm refuses.
+    #[error("cannot render chart `{chart}` {version}")]
+    Template {
+        /// The chart's name.
+        chart: String,
+        /// The chart's version.
+        version: String,
+        /// What Helm says.
+        #[source]
+        source: Box<portolan_helm::Error>,
+    },
+    /// A document is not YAML.
+    #[error("`{file}` of the chart did not give YAML: {reason}")]
+    NotYaml {
+        /// The template.
+        file: Text,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A post-renderer cannot be applied.
+    #[error("post-renderer {number} failed")]
+    PostRenderer {
+        /// Which one, from 1.
+        number: usize,
+        /// What kustomize says.
+        #[source]
+        source: Box<portolan_kustomize::Error>,
+    },
+}
+
+/// Renders a release.
+pub(crate) fn render(
+    release: &HelmRelease,
+    chart: &Chart,
+    values: Tree,
+    capabilities: &Arc<Capabilities>,
+    profile: Profile,
+) -> Result<Vec<Object>, ReleaseError> {
+    let metadata = &chart.package().metadata;
+    let rendered = portolan_helm::template(chart, &input(release, values, capabilities, profile))
+        .map_err(|source| ReleaseError::Template {
+        chart: metadata.name.clone(),
+        version: metadata.version.clone(),
+        source: Box::new(source),
+    })?;
+    let mut objects = parse(
+        release,
+        &rendered,
+        &format!("chart {} {}", metadata.name, metadata.version),
+    )?;
+    for (index, renderer) in release.post_renderers.iter().enumerate() {
+        objects = post_render(&objects, renderer).map_err(|source| ReleaseError::PostRenderer {
+            number: index + 1,
+            source: Box::new(source),
+        })?;
+    }
+    for object in &mut objects {
+        set_metadata(object, "labels", &release.common_metadata.labels);
+        set_metadata(object, "annotations", &release.common_metadata.annotations);
+    }
+    Ok(objects)
+}
+
+/// Puts the labels on an object by which Flux knows whose it is; they win over common labels.
+pub fn set_owner_labels(object: &mut Object, owner: &NamespacedName) {
+    let labels = [
+        (Text::from_static(OWNER_NAME), owner.name.clone()),
+        (Text::from_static(OWNER_NAMESPACE), owner.namespace.clone()),
+    ];
+    set_metadata(object, "labels", &labels);
+}
+
+fn input(
+    release: &HelmRelease,
+    values: Tree,
+    capabilities: &Arc<Capabilities>,
+    profile: Profile,
+) -> TemplateInput {
+    let name = release_name(release).to_string();
+    let namespace = release_namespace(release).to_string();
+    TemplateInput {
+        values,
+        capabilities: Arc::clone(capabilities),
+        profile: if profile.helm4 {
+            portolan_helm::Profile::Helm4
+        } else {
+            portolan_helm::Profile::Helm3
+        },
+        skip_schema_validation: release.disable_schema_validation,
+        ..TemplateInput::new(portolan_helm::Release::new(name, namespace))
+    }
+}
+
+/// Objects of `crds/` first, then manifests, then hooks; tests are no part of a release.
+fn parse(
+    release: &HelmRelease,
+    rendered: &Rendered,
+    chart: &str,
+) -> Result<Vec<Object>, ReleaseError> {
+    let mut texts: Vec<(Text, Text)> = Vec::new();
+    if release.crds == CrdsPolicy::Apply {
+        texts.extend(rendered.crds.iter().map(|crd| {
+            (
+                Text::from(crd.path.as_str()),
+                Text::from(String::from_utf8_lossy(&crd.content).as_ref()),
+            )
+        }));
+    }
+    texts.extend(
+        rendered
+            .manifests
+            .iter()
+            .map(|manifest| (manifest.source.clone(), manifest.text.clone())),
+    );
+    if !release.disable_hooks {
+        let hooks = rendered.hooks.iter().filter(|hook| !hook.is_test());
+        texts.extend(hooks.map(|hook| (hook.manifest.source.clone(), hook.manifest.text.clone())));
+    }
+    let mut objects = Vec::new();
+    for (file, text) in texts {
+        let documents = portolan_yaml::parse(text, Dialect::Kustomize).map_err(|errors| {
+            ReleaseError::NotYaml {
+                file: file.clone(),
+                reason: errors.to_string(),
+            }
+        })?;
+        let step = Step::new(Act::Template, chart).at(Place::new(file, Position::default()));
+        let origin = Origin::default().then(step).then(built_by(&release.id));
+        let nodes = documents.into_iter().flat_map(expand_lists);
+        objects.extend(nodes.filter_map(|node| Object::new(node, origin.clone()).ok()));
+    }
+    Ok(objects)
+}
+
+fn built_by(id: &NamespacedName) -> Step {
+    Step::new(Act::Build, format!("HelmRelease {id}"))
+}
+
+/// Runs the objects through kustomize with the renderer's patches and images.
+fn post_render(
+    objects: &[Object],
+    renderer: &PostRenderer,
+) -> Result<Vec<Object>, portolan_kustomize::Error> {
+    let origins: Vec<Origin> = objects.iter().map(|object| object.origin.clone()).collect();
+    let mut text = String::new();
+    for object in objects {
+        text.push_str("---\n");
+        text.push_str(&portolan_yaml::write_kustomize(object.node()).unwrap_or_default());
+    }
+    let mut files = Memory::new();
+    files.insert(format!("/{RENDERED_FILE}"), text);
+    let file = kustomization(renderer);
+    let options = Options {
+        load_restrictor: LoadRestrictor::RootOnly,
+        reorder: Reorder::None,
+        charts: None,
+        fetch: None,
+        kustomization: Some(&file),
+    };
+    let resources = portolan_kustomize::build(Utf8Path::new("/"), &files, &options)?;
+    let origin = |index: usize| origins.get(index).cloned().unwrap_or_default();
+    let patched = Step::new(Act::Patch, "postRenderers");
+    Ok(resources
+        .into_resources()
+        .into_iter()
+        .enumerate()
+        .filter_map(|(index, resource)| {
+            Object::new(resource.node, origin(index).then(patched.clone())).ok()
+        })
+        .collect())
+}
+
+fn kustomization(renderer: &PostRenderer) -> Node {
+    let mut file = Map::new();
+    file.insert(
+        "apiVersion",
+        Node::string("kustomize.config.k8s.io/v1beta1"),
+    );
+    file.insert("kind", Node::string("Kustomization"));
+    let resources = List::from_items(vec![Node::string(RENDERED_FILE)]);
+    file.insert("resources", Node::new(Value::List(resources)));
+    let fields = [
+        ("patches", &renderer.patches),
+        ("patchesStrategicMerge", &renderer.patches_strategic_merge),
+        ("patchesJson6902", &renderer.patches_json6902),
+        ("images", &renderer.images),
+    ];
+    for (field, value) in fields {
+        if let Some(value) = value {
+            file.insert(field, value.clone());
+        }
+    }
+    Node::new(Value::Map(file))
+}

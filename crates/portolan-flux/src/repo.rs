@@ -1,0 +1,154 @@
+//! The front door: a repository opened, its clusters found, ready to be rendered.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_helm::{BadKubeVersion, Capabilities};
+use portolan_kustomize::Fetch;
+use portolan_object::{KubeVersion, served};
+use portolan_vfs::Vfs;
+use portolan_yaml::Text;
+
+use crate::api::SourceRef;
+use crate::artifact::{Artifact, ArtifactError};
+use crate::chart::ChartStore;
+use crate::cluster::Cluster;
+use crate::discover::{self, DiscoverError, Root};
+use crate::profile::Profile;
+
+/// The Kubernetes that is assumed when nobody says which.
+pub const DEFAULT_KUBE_VERSION: &str = "1.34.0";
+
+/// What a caller can choose about a repository.
+#[derive(Default)]
+pub struct RepoOptions {
+    /// The directory that a cluster is bootstrapped from; all clusters are searched for without it.
+    pub path: Option<Utf8PathBuf>,
+    /// Which Flux to reproduce.
+    pub profile: Profile,
+    /// Which Kubernetes to assume.
+    pub kube_version: Option<String>,
+    /// Trees that stand for sources, by the source's name.
+    pub sources: Vec<(Text, Arc<dyn Vfs>)>,
+    /// Brings remote bases.
+    pub fetch: Option<Arc<dyn Fetch>>,
+    /// Brings charts from elsewhere.
+    pub charts: Option<Arc<dyn ChartStore>>,
+}
+
+/// A Flux repository with its clusters.
+pub struct Repo {
+    clusters: Vec<Arc<Cluster>>,
+}
+
+/// Why a repository cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is no cluster in it.
+    #[error(transparent)]
+    Discover(#[from] DiscoverError),
+    /// Its files cannot be packed.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+    /// The Kubernetes version is none.
+    #[error("`{}` is no Kubernetes version", .0.0)]
+    KubeVersion(BadKubeVersion),
+}
+
+impl Repo {
+    /// Opens a repository and finds where its clusters start.
+    pub fn open(files: &Arc<dyn Vfs>, options: &RepoOptions) -> Result<Self, OpenError> {
+        let roots = match &options.path {
+            Some(path) => vec![discover::root_at(files.as_ref(), path)?],
+            None => discover::roots(files.as_ref())?,
+        };
+        let capabilities = capabilities(options)?;
+        let clusters = roots
+            .into_iter()
+            .map(|root| open_cluster(files, root, options, &capabilities));
+        Ok(Self {
+            clusters: clusters.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The clusters, by the directory they start from.
+    pub fn clusters(&self) -> &[Arc<Cluster>] {
+        &self.clusters
+    }
+}
+
+fn open_cluster(
+    files: &Arc<dyn Vfs>,
+    root: Root,
+    options: &RepoOptions,
+    capabilities: &Capabilities,
+) -> Result<Arc<Cluster>, OpenError> {
+    let ignore = discover::declared_ignore(files.as_ref(), &root);
+    let mut sources = HashMap::new();
+    let own = Artifact::pack(Arc::clone(files), ignore.as_deref())?;
+    sources.insert(root.kustomization.source.clone(), Arc::new(own));
+    for (name, tree) in &options.sources {
+        let artifact = Arc::new(Artifact::pack(Arc::clone(tree), None)?);
+        for kind in [
+            "GitRepository",
+            "OCIRepository",
+            "Bucket",
+            "ExternalArtifact",
+        ] {
+            sources.insert(named_source(kind, name, &root), Arc::clone(&artifact));
+        }
+    }
+    Ok(Arc::new(Cluster {
+        name: name_of(&root.kustomization.path),
+        root: root.kustomization,
+        sources,
+        fetch: options.fetch.clone(),
+        charts: options.charts.clone(),
+        profile: options.profile,
+        capabilities: capabilities.clone(),
+    }))
+}
+
+/// A source the user mapped: `namespace/name`, or a name in the namespace of the root's own source.
+fn named_source(kind: &'static str, name: &str, root: &Root) -> SourceRef {
+    let mut id = root.kustomization.source.id.clone();
+    match name.split_once('/') {
+        Some((namespace, name)) => (id.namespace, id.name) = (namespace.into(), name.into()),
+        None => id.name = name.into(),
+    }
+    SourceRef {
+        kind: Text::from_static(kind),
+        id,
+    }
+}
+
+/// A cluster is called like its directory.
+fn name_of(path: &str) -> Text {
+    let name = Utf8Path::new(path)
+        .file_name()
+        .filter(|name| !matches!(*name, "." | "flux" | "cluster"));
+    let parent = Utf8Path::new(path).parent().and_then(Utf8Path::file_name);
+    Text::from(name.or(parent).unwrap_or("cluster"))
+}
+
+/// What the chosen Kubernetes serves, group versions and kinds.
+fn capabilities(options: &RepoOptions) -> Result<Capabilities, OpenError> {
+    let version = options
+        .kube_version
+        .as_deref()
+        .unwrap_or(DEFAULT_KUBE_VERSION);
+    let mut capabilities = Capabilities::for_version(version).map_err(OpenError::KubeVersion)?;
+    let release: KubeVersion = version
+        .parse()
+        .map_err(|_| OpenError::KubeVersion(BadKubeVersion(version.to_owned())))?;
+    capabilities.add_api_versions(
+        served(release)
+            .filter(|kind| kind.on_by_default)
+            .map(|kind| {
+                let slash = if kind.group.is_empty() { "" } else { "/" };
+                format!("{}{slash}{}/{}", kind.group, kind.version, kind.kind)
+            }),
+    );
+    Ok(capabilities)
+}

@@ -1,0 +1,168 @@
+//! The variables of a Kustomization: collected from other objects and from its own spec, then put into objects' text.
+//!
+//! ```text
+//! substituteFrom (in order, later wins) ─┐
+//! substitute (wins over all) ────────────┴─▶ Variables ──▶ text of one object ──▶ object
+//! ```
+
+use std::collections::BTreeMap;
+
+use portolan_envsubst as envsubst;
+use portolan_yaml::{Dialect, Node, Text};
+
+use crate::api::{DataKind, PostBuild, SubstituteReference, SubstituteStrategy};
+
+/// The label or annotation that keeps an object as it is.
+const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
+
+/// Variable names and values, newlines taken out.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Variables {
+    values: BTreeMap<Text, String>,
+    always: bool,
+    strict: bool,
+}
+
+/// The keys and texts of a ConfigMap or Secret.
+pub(crate) type Data = BTreeMap<Text, Vec<u8>>;
+
+/// A variable that nobody sets, where Flux demands that somebody does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnsetVariable {
+    /// What Flux says.
+    pub message: String,
+    /// The line of the object's text that holds the expression.
+    pub line: String,
+}
+
+/// Why an object's text could not be completed.
+#[derive(Debug, thiserror::Error)]
+pub enum SubstitutionError {
+    /// A variable cannot be called that.
+    #[error("`{0}` is no name for a variable: letters, digits and `_`, no digit first")]
+    Name(Text),
+    /// The text could not be completed.
+    #[error("{message}")]
+    Expression {
+        /// What Flux says.
+        message: String,
+        /// The line of the object's text that holds the expression.
+        line: String,
+    },
+    /// What came out is not YAML any more.
+    #[error("after substitution the text is not YAML: {0}")]
+    Yaml(String),
+}
+
+impl Variables {
+    /// Collects the variables; `data` finds an object's content. The second part names what is missing and not optional.
+    pub(crate) fn collect(
+        post_build: &PostBuild,
+        strict: bool,
+        mut data: impl FnMut(DataKind, &str) -> Option<Data>,
+    ) -> (Self, Vec<SubstituteReference>) {
+        let mut variables = Self {
+            values: BTreeMap::new(),
+            always: post_build.strategy == SubstituteStrategy::Always,
+            strict,
+        };
+        let mut missing = Vec::new();
+        for reference in &post_build.from {
+            match data(reference.kind, &reference.name) {
+                Some(data) => variables.extend(data),
+                None if reference.optional => {}
+                None => missing.push(reference.clone()),
+            }
+        }
+        for (name, value) in &post_build.substitute {
+            variables.values.insert(name.clone(), one_line(value));
+        }
+        (variables, missing)
+    }
+
+    fn extend(&mut self, data: Data) {
+        for (name, value) in data {
+            self.values
+                .insert(name, one_line(&String::from_utf8_lossy(&value)));
+        }
+    }
+
+    /// Whether an object is to be completed at all: nothing happens without a single variable unless asked for.
+    pub(crate) fn applies_to(&self, object: &Node) -> bool {
+        (self.always || !self.values.is_empty()) && !opted_out(object)
+    }
+
+    /// Completes an object through its text, as Flux does: values are read again, so `${X}` may become a number.
+    ///
+    /// A variable that nobody sets is empty. Where Flux is strict about that, the error it gives comes along.
+    pub(crate) fn substitute(
+        &self,
+        object: &Node,
+    ) -> Result<(Node, Option<UnsetVariable>), SubstitutionError> {
+        if let Some(name) = self.values.keys().find(|name| !is_name(name)) {
+            return Err(SubstitutionError::Name(name.clone()));
+        }
+        let text = portolan_yaml::write_kustomize(object)
+            .map_err(|error| SubstitutionError::Yaml(error.to_string()))?;
+        if !text.contains('$') {
+            return Ok((object.clone(), None));
+        }
+        let (completed, unset) = self.complete(&text)?;
+        let node = portolan_yaml::parse_one(completed, Dialect::Helm)
+            .map_err(|error| SubstitutionError::Yaml(error.to_string()))?;
+        Ok((node, unset))
+    }
+
+    fn complete(&self, text: &str) -> Result<(String, Option<UnsetVariable>), SubstitutionError> {
+        let lookup = |name: &str| self.values.get(name).map(String::as_str);
+        let located = |error: &envsubst::Error| (line_at(text, error.offset), error.to_string());
+        let unset = match self
+            .strict
+            .then(|| envsubst::substitute(text, true, lookup))
+        {
+            Some(Ok(completed)) => return Ok((completed, None)),
+            Some(Err(error)) => Some(located(&error)),
+            None => None,
+        };
+        let completed = envsubst::substitute(text, false, lookup).map_err(|error| {
+            let (line, message) = located(&error);
+            SubstitutionError::Expression { message, line }
+        })?;
+        Ok((
+            completed,
+            unset.map(|(line, message)| UnsetVariable { message, line }),
+        ))
+    }
+}
+
+/// Whether an object asks to be left alone by label or annotation.
+pub(crate) fn opted_out(object: &Node) -> bool {
+    ["labels", "annotations"].iter().any(|field| {
+        let value = object.at_path(&["metadata", field, OPT_OUT]);
+        value.and_then(Node::as_str) == Some("disabled")
+    })
+}
+
+fn one_line(value: &str) -> String {
+    value.replace('\n', "")
+}
+
+fn is_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    let letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+    bytes.next().is_some_and(letter) && bytes.all(|byte| letter(byte) || byte.is_ascii_digit())
+}
+
+fn line_at(text: &str, offset: usize) -> String {
+    let offset = (0..=offset.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0);
+    let start = text[..offset].rfind('\n').map_or(0, |at| at + 1);
+    text[start..]
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}

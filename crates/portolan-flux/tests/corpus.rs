@@ -1,0 +1,256 @@
+//! Real repositories: every object, every failure and all values as Flux's own libraries give them.
+//!
+//! The expectations were made by the Go libraries of Flux 2.9; they lie beside the checkout, not in it.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "what a test sets up must work, and a skip must be seen"
+)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use portolan_engine::{Journal, JournalOptions, Limits, Report, Run};
+use portolan_flux::{
+    Depth, Rendering, Repo, RepoOptions, cluster_unit, problems, release_name, release_namespace,
+};
+use portolan_helm::values::Tree;
+use portolan_object::canonical_json;
+use portolan_vfs::{Disk, Vfs};
+use portolan_yaml::{Dialect, parse_one};
+use serde_json::Value;
+
+/// The repository, the directory its cluster starts from, and the expectations.
+const CLUSTERS: [(&str, &str, &str); 4] = [
+    (
+        "buroa+k8s-gitops",
+        "/kubernetes/flux/cluster",
+        "buroa+k8s-gitops/cluster",
+    ),
+    (
+        "onedr0p+home-ops",
+        "/kubernetes/flux/cluster",
+        "onedr0p+home-ops/cluster",
+    ),
+    (
+        "truxnell+home-cluster",
+        "/kubernetes/hegira/flux",
+        "truxnell+home-cluster/hegira",
+    ),
+    (
+        "truxnell+home-cluster",
+        "/kubernetes/helios/flux",
+        "truxnell+home-cluster/helios",
+    ),
+];
+
+fn corpus() -> Option<PathBuf> {
+    let corpus = Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/corpus"
+    ));
+    if corpus.join("flux-expected").is_dir() {
+        return Some(corpus.to_owned());
+    }
+    eprintln!("SKIPPED: no corpus of Flux repositories beside the checkout");
+    None
+}
+
+fn render(repository: &Path, root: &str) -> (Arc<Rendering>, Report) {
+    let disk = Disk::open(Utf8Path::from_path(repository).unwrap()).unwrap();
+    let files: Arc<dyn Vfs> = Arc::new(disk);
+    let options = RepoOptions {
+        path: Some(root.into()),
+        ..Default::default()
+    };
+    let repo = Repo::open(&files, &options).unwrap();
+    let cluster = Arc::clone(&repo.clusters()[0]);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let run = Run::new(
+            Limits::default(),
+            Journal::in_memory(JournalOptions::default()),
+        );
+        run.add("cluster", &[], cluster_unit(cluster, Depth::Releases));
+        let report = run.finish().await;
+        (
+            report.output::<Rendering>(&"cluster".into()).unwrap(),
+            report,
+        )
+    })
+}
+
+/// Each Kustomization's objects in order, as JSON.
+fn expected_objects(directory: &Path) -> BTreeMap<String, Vec<String>> {
+    let text = fs::read_to_string(directory.join("objects.yaml")).unwrap();
+    let mut objects = BTreeMap::<String, Vec<String>>::new();
+    for document in text.split("---\n# Kustomization ").skip(1) {
+        let (id, yaml) = document.split_once('\n').unwrap();
+        let node = parse_one(yaml, Dialect::Kustomize).unwrap();
+        objects
+            .entry(id.to_owned())
+            .or_default()
+            .push(canonical_json(&node).unwrap());
+    }
+    objects
+}
+
+fn index(directory: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(directory.join("index.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn every_object_of_real_repositories_is_as_flux_builds_it() {
+    let Some(corpus) = corpus() else { return };
+    for (repository, root, expected) in CLUSTERS {
+        let (rendering, _) = render(&corpus.join("flux").join(repository), root);
+        let expected = expected_objects(&corpus.join("flux-expected").join(expected));
+        let mut built = BTreeMap::new();
+        for (id, walked) in &rendering.walk.kustomizations {
+            let objects = walked.built.iter().flat_map(|built| built.objects.iter());
+            let objects: Vec<_> = objects
+                .map(|object| canonical_json(object.node()).unwrap())
+                .collect();
+            if !objects.is_empty() {
+                built.insert(id.to_string(), objects);
+            }
+        }
+        assert_eq!(
+            built.keys().collect::<Vec<_>>(),
+            expected.keys().collect::<Vec<_>>(),
+            "{root}"
+        );
+        for (id, objects) in &expected {
+            for (ours, theirs) in built[id].iter().zip(objects) {
+                let at = ours
+                    .bytes()
+                    .zip(theirs.bytes())
+                    .take_while(|(a, b)| a == b)
+                    .count();
+                let around = |text: &str| {
+                    text.get(at.saturating_sub(60)..(at + 60).min(text.len()))
+                        .unwrap_or_default()
+                        .to_owned()
+                };
+                assert!(
+                    ours == theirs,
+                    "{root} {id}:\n  ours   {}\n  theirs {}",
+                    around(ours),
+                    around(theirs)
+                );
+            }
+            assert_eq!(built[id].len(), objects.len(), "{root} {id}");
+        }
+    }
+}
+
+#[test]
+fn the_same_kustomizations_fail_and_name_the_same_missing_data() {
+    let Some(corpus) = corpus() else { return };
+    for (repository, root, expected) in CLUSTERS {
+        let (rendering, report) = render(&corpus.join("flux").join(repository), root);
+        let index = index(&corpus.join("flux-expected").join(expected));
+        let problems = problems(&rendering, &report);
+        for entry in index["kustomizations"].as_array().unwrap() {
+            let id = entry["id"].as_str().unwrap();
+            let told = problems
+                .iter()
+                .any(|problem| problem.kind == "Kustomization" && problem.id.to_string() == id);
+            assert_eq!(told, entry["status"] != "ok", "{root} {id}");
+            let (_, walked) = rendering
+                .walk
+                .kustomizations
+                .iter()
+                .find(|(other, _)| other.to_string() == id)
+                .unwrap();
+            let missing: Vec<_> = walked
+                .missing
+                .iter()
+                .map(|reference| {
+                    let namespace = id.split('/').next().unwrap_or_default();
+                    Value::from(format!(
+                        "{} {namespace}/{}",
+                        reference.kind.as_str(),
+                        reference.name
+                    ))
+                })
+                .collect();
+            assert_eq!(
+                Value::from(missing),
+                entry
+                    .get("missing")
+                    .cloned()
+                    .unwrap_or(Value::Array(vec![])),
+                "{id}"
+            );
+        }
+    }
+}
+
+#[test]
+fn values_and_names_of_every_release_are_as_flux_composes_them() {
+    let Some(corpus) = corpus() else { return };
+    for (repository, root, expected) in CLUSTERS {
+        let (rendering, _) = render(&corpus.join("flux").join(repository), root);
+        let index = index(&corpus.join("flux-expected").join(expected));
+        for entry in index["helmreleases"].as_array().unwrap() {
+            let id = entry["id"].as_str().unwrap();
+            let found = rendering
+                .releases
+                .iter()
+                .find(|(other, _)| other.to_string() == id);
+            let (_, release) = found.unwrap_or_else(|| panic!("{root} {id}"));
+            let spec = release.spec.as_ref().unwrap();
+            assert_eq!(release_name(spec).as_str(), entry["releaseName"], "{id}");
+            assert_eq!(
+                release_namespace(spec).as_str(),
+                entry["releaseNamespace"],
+                "{id}"
+            );
+            let wanted = entry
+                .get("values")
+                .cloned()
+                .unwrap_or_else(|| serde_json::json!({}));
+            assert_eq!(
+                json(&release.composed.values),
+                floats(wanted),
+                "{root} {id}"
+            );
+        }
+    }
+}
+
+fn json(tree: &Tree) -> Value {
+    match tree {
+        Tree::Null => Value::Null,
+        Tree::Bool(value) => Value::from(*value),
+        Tree::Int(value) => Value::from(*value as f64),
+        Tree::Float(value) => Value::from(*value),
+        Tree::Text(text) => Value::from(text.as_str()),
+        Tree::List(items) => items.iter().map(json).collect(),
+        Tree::Table(table) => table
+            .iter()
+            .map(|(key, value)| (key.to_string(), json(value)))
+            .collect(),
+    }
+}
+
+/// Helm holds every number as a float.
+fn floats(value: Value) -> Value {
+    match value {
+        Value::Number(number) => Value::from(number.as_f64()),
+        Value::Array(items) => items.into_iter().map(floats).collect(),
+        Value::Object(map) => map
+            .into_iter()
+            .map(|(key, value)| (key, floats(value)))
+            .collect(),
+        other => other,
+    }
+}

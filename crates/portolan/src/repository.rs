@@ -1,0 +1,246 @@
+//! The arguments that every command on a Flux repository takes, and how it is opened, rendered and judged.
+
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_engine::{Key, Report};
+use portolan_flux::{
+    Cluster, Depth, DiscoverError, OpenError, Problem, Profile, Rendering, Repo, RepoOptions,
+    Severity, cluster_unit, problems, repository_root,
+};
+use portolan_vfs::{Disk, Vfs};
+use portolan_yaml::Text;
+
+use crate::diagnostic::{Diagnostic, Place};
+use crate::error::CommandError;
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+use crate::session;
+
+/// Which repository, which cluster, which versions.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RepositoryArgs {
+    /// The directory that the cluster is bootstrapped from
+    ///
+    /// It holds the root Kustomization, or is what `flux bootstrap --path` or a FluxInstance names. Without it the
+    /// repository is searched, and all of its clusters are rendered.
+    #[arg(long, value_name = "DIR")]
+    path: Option<Utf8PathBuf>,
+
+    /// The repository's top directory
+    ///
+    /// Found from --path or the current directory when it is not given.
+    #[arg(long, value_name = "DIR")]
+    repo: Option<Utf8PathBuf>,
+
+    /// Files that stand for a source that is not this repository; may be repeated
+    #[arg(long = "source", value_name = "[NAMESPACE/]NAME=DIR")]
+    sources: Vec<String>,
+
+    /// The Flux whose behaviour counts
+    #[arg(long, value_name = "VERSION")]
+    flux_version: Option<String>,
+
+    /// The Kubernetes that charts are told of
+    #[arg(long, value_name = "VERSION")]
+    kube_version: Option<String>,
+
+    /// What a ConfigMap or Secret that is missing means, when nothing in the repository makes it
+    #[arg(long, value_name = "WHAT", default_value = "strict")]
+    missing: Missing,
+}
+
+/// What missing data means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Missing {
+    /// It is an error
+    Strict,
+    /// It is worth a note
+    Note,
+}
+
+/// A repository rendered.
+pub(crate) struct Rendered {
+    /// Its clusters with what became of them.
+    pub(crate) clusters: Vec<(Arc<Cluster>, Arc<Rendering>)>,
+    /// What became of every unit.
+    pub(crate) report: Report,
+    files: Arc<dyn Vfs>,
+    missing: Missing,
+}
+
+impl RepositoryArgs {
+    /// Opens the repository and renders its clusters.
+    pub(crate) fn render(&self, depth: Depth, printer: &Printer) -> Result<Rendered, CommandError> {
+        let (files, repo) = self.open()?;
+        let key = |cluster: &Cluster| Key::from(format!("Cluster/{}", cluster.root.path));
+        let report = session::run(printer, |run| {
+            for cluster in repo.clusters() {
+                run.add(key(cluster), &[], cluster_unit(Arc::clone(cluster), depth));
+            }
+        })?;
+        let mut clusters = Vec::new();
+        for cluster in repo.clusters() {
+            let rendering = report.output::<Rendering>(&key(cluster));
+            let rendering = rendering.ok_or_else(|| CommandError::usage(format!("{report}")))?;
+            clusters.push((Arc::clone(cluster), rendering));
+        }
+        Ok(Rendered {
+            clusters,
+            report,
+            files,
+            missing: self.missing,
+        })
+    }
+
+    fn open(&self) -> Result<(Arc<dyn Vfs>, Repo), CommandError> {
+        let here = current_directory()?;
+        let path = self.path.as_ref().map(|path| here.join(path));
+        let top = match &self.repo {
+            Some(repo) => here.join(repo),
+            None => repository_root(
+                &Disk::machine(),
+                path.as_deref().unwrap_or(&here),
+                path.is_some(),
+            ),
+        };
+        let disk = Disk::open(&top).map_err(CommandError::user)?;
+        let root = match &path {
+            Some(path) => Some(inside(&disk, path)?),
+            None => None,
+        };
+        let options = RepoOptions {
+            path: root,
+            profile: self.profile()?,
+            kube_version: self.kube_version.clone(),
+            sources: self.mapped_sources()?,
+            fetch: None,
+            charts: None,
+        };
+        let files: Arc<dyn Vfs> = Arc::new(disk);
+        let repo = Repo::open(&files, &options).map_err(|error| open_error(error, &top))?;
+        Ok((files, repo))
+    }
+
+    fn profile(&self) -> Result<Profile, CommandError> {
+        let version = self.flux_version.as_deref();
+        version
+            .map_or(Ok(Profile::NEWEST), Profile::for_version)
+            .map_err(CommandError::user)
+    }
+
+    fn mapped_sources(&self) -> Result<Vec<(Text, Arc<dyn Vfs>)>, CommandError> {
+        let mut sources: Vec<(Text, Arc<dyn Vfs>)> = Vec::new();
+        for mapping in &self.sources {
+            let (name, directory) = mapping.split_once('=').ok_or_else(|| {
+                CommandError::usage(format!("`{mapping}` is not of the form NAME=DIR"))
+            })?;
+            let disk = Disk::open(Utf8Path::new(directory)).map_err(CommandError::user)?;
+            sources.push((Text::from(name), Arc::new(disk)));
+        }
+        Ok(sources)
+    }
+}
+
+impl Rendered {
+    /// Tells every problem; the status says whether there was one.
+    pub(crate) fn tell_problems(&self, printer: &Printer) -> ExitStatus {
+        let mut status = ExitStatus::Clean;
+        for (_, rendering) in &self.clusters {
+            for problem in problems(rendering, &self.report) {
+                if self.is_error(&problem) {
+                    status = ExitStatus::Findings;
+                    self.tell(&problem, printer);
+                } else {
+                    printer.note(&format!(
+                        "{} {}: {}",
+                        problem.kind,
+                        problem.id,
+                        problem.messages.join(": ")
+                    ));
+                }
+            }
+        }
+        status
+    }
+
+    fn is_error(&self, problem: &Problem) -> bool {
+        problem.severity == Severity::Error
+            && !(self.missing == Missing::Note && problem.messages[0].starts_with("missing "))
+    }
+
+    fn tell(&self, problem: &Problem, printer: &Printer) {
+        let message = format!(
+            "{} {}: {}",
+            problem.kind,
+            problem.id,
+            problem.messages.join(": ")
+        );
+        let Some(place) = &problem.place else {
+            printer.diagnostic(&Diagnostic {
+                message,
+                place: None,
+                hints: problem.hints.clone(),
+            });
+            return;
+        };
+        let bytes = self
+            .files
+            .read(Utf8Path::new(place.file.as_str()))
+            .unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let place = Place {
+            file: place.file.trim_start_matches('/'),
+            text: &text,
+            line: place.at.line as usize,
+            column: place.at.column as usize,
+        };
+        printer.diagnostic(&Diagnostic {
+            message,
+            place: Some(place),
+            hints: problem.hints.clone(),
+        });
+    }
+}
+
+fn current_directory() -> Result<Utf8PathBuf, CommandError> {
+    let here = std::env::current_dir()?;
+    Utf8PathBuf::from_path_buf(here).map_err(|path| {
+        CommandError::usage(format!(
+            "the current directory `{}` is not UTF-8",
+            path.display()
+        ))
+    })
+}
+
+/// The path as the repository sees it.
+fn inside(disk: &Disk, path: &Utf8Path) -> Result<Utf8PathBuf, CommandError> {
+    let real = path.canonicalize_utf8().map_err(|error| {
+        CommandError::user(anyhow::Error::new(error).context(format!("cannot open `{path}`")))
+    })?;
+    let inside = real.strip_prefix(disk.root()).map_err(|_| {
+        CommandError::usage(format!(
+            "`{path}` does not lie in the repository `{}`",
+            disk.root()
+        ))
+    })?;
+    Ok(Utf8Path::new("/").join(inside))
+}
+
+fn open_error(error: OpenError, top: &Utf8Path) -> CommandError {
+    let hint = match &error {
+        OpenError::Discover(DiscoverError::NoRoot { candidates }) if candidates.is_empty() => {
+            format!("`{top}` holds no Flux Kustomization; name the repository with --repo")
+        }
+        OpenError::Discover(DiscoverError::NoRoot { candidates }) => {
+            let named: Vec<_> = candidates
+                .iter()
+                .take(5)
+                .map(|path| format!("--path .{path}"))
+                .collect();
+            format!("name the cluster's directory: {}", named.join(", "))
+        }
+        _ => return CommandError::user(error),
+    };
+    CommandError::user(error).hint(hint)
+}
