@@ -13,6 +13,7 @@ use crate::map_builder::MapBuilder;
 use crate::node::{Entry, List, Node, Scalar, Style, Tag, Value};
 use crate::parser::Parser;
 use crate::resolve;
+use crate::text::Text;
 use crate::token::Mark;
 
 /// Makes the documents of one stream.
@@ -139,6 +140,19 @@ impl<'s> Composer<'s> {
                         false,
                     )
                 }
+                EventKind::Entry {
+                    key,
+                    content,
+                    style,
+                    value_at,
+                } => {
+                    let key = Text::scanned(self.parser.source(), key.0, key.1);
+                    let text = content.into_text(self.parser.source());
+                    let value = self.scalar(text, style, None, value_at);
+                    let value = value.map_err(Failure::Meaning)?;
+                    self.add_entry(key, at, value).map_err(Failure::Meaning)?;
+                    continue;
+                }
                 EventKind::Alias(name) => {
                     let target = self.alias(&name, at)?;
                     (target.node, target.height, true)
@@ -171,7 +185,7 @@ impl<'s> Composer<'s> {
 
     fn scalar(
         &mut self,
-        text: crate::Text,
+        text: Text,
         style: Style,
         properties: Option<Box<Properties>>,
         at: Mark,
@@ -273,6 +287,17 @@ impl<'s> Composer<'s> {
             Content::Map(builder) => builder.add(&mut self.entries, node, alias)?,
         }
         Ok(())
+    }
+
+    /// Puts a key and its value into the innermost map.
+    fn add_entry(&mut self, key: Text, at: Mark, value: Node) -> Result<(), Error> {
+        self.decoded += 1;
+        match self.open.last_mut().map(|open| &mut open.content) {
+            Some(Content::Map(builder)) => {
+                builder.add_entry(&mut self.entries, key, at.position(), value)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Finishes the innermost collection.

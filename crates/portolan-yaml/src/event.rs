@@ -18,10 +18,24 @@ pub(crate) enum EventKind {
     DocumentStart,
     DocumentEnd,
     Alias(Box<str>),
-    Scalar { content: Content, style: Style },
-    ListStart { flow: bool },
+    Scalar {
+        content: Content,
+        style: Style,
+    },
+    /// A key that is a part of the source and its scalar value, neither with properties.
+    Entry {
+        key: (u32, u32),
+        content: Content,
+        style: Style,
+        value_at: Mark,
+    },
+    ListStart {
+        flow: bool,
+    },
     ListEnd,
-    MapStart { flow: bool },
+    MapStart {
+        flow: bool,
+    },
     MapEnd,
 }
 

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::go_syntax;
 use crate::node::{Entry, Key, Map, Node, Position, Scalar, Style, Tag, Value};
 use crate::number::{self, Number};
+use crate::resolve;
 use crate::text::Text;
 
 /// From this many keys on, a table finds equal ones.
@@ -86,6 +87,33 @@ impl MapBuilder {
     /// Whether the next node is a key.
     pub(crate) fn awaits_key(&self) -> bool {
         self.waiting.is_none()
+    }
+
+    /// Adds a plain key and its value at once.
+    pub(crate) fn add_entry(
+        &mut self,
+        stack: &mut Vec<Entry>,
+        key: Text,
+        at: Position,
+        value: Node,
+    ) -> Result<(), Error> {
+        let scalar = Scalar {
+            tag: resolve::plain(self.dialect, &key),
+            text: key,
+            style: Style::Plain,
+        };
+        let waiting = match self.dialect {
+            _ if scalar.tag == Tag::Str => Waiting::Key(Key { scalar, at }),
+            Dialect::Helm => helm_key(scalar, at),
+            Dialect::Kustomize => kustomize_key(scalar, at)?,
+        };
+        match waiting {
+            Waiting::Key(key) => self.set(stack, key, value),
+            other => {
+                self.waiting = Some(other);
+                self.add(stack, value, false)
+            }
+        }
     }
 
     /// The finished map.

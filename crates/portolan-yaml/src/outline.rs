@@ -19,7 +19,7 @@ use crate::parser::Parser;
 use crate::reader::Source;
 use crate::resolve;
 use crate::scanner::Scanner;
-use crate::token::Mark;
+use crate::token::{Content, Mark};
 
 /// The nodes of a text's documents, up to its first error.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +108,21 @@ impl Lines {
                 let default = resolve::short_name(scalar.tag);
                 self.properties(default, style, properties, anchors);
                 self.value(&scalar.text);
+            }
+            EventKind::Entry {
+                key,
+                content,
+                style,
+                value_at,
+            } => {
+                for (content, style, at) in [
+                    (Content::Slice(key.0, key.1), Style::Plain, event.at),
+                    (content, style, value_at),
+                ] {
+                    let scalar = EventKind::Scalar { content, style };
+                    self.event(Event::plain(scalar, at), source, anchors)?;
+                }
+                return Ok(());
             }
             EventKind::Alias(name) => {
                 if !anchors.contains(&name) {

@@ -413,7 +413,11 @@ impl<'s> Parser<'s> {
             return Ok(Event::plain(EventKind::ListEnd, start));
         }
         match self.advance()?.kind {
-            TokenKind::BlockEntry | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => {
+            TokenKind::BlockEntry
+            | TokenKind::Key
+            | TokenKind::EntryKey(..)
+            | TokenKind::Value
+            | TokenKind::BlockEnd => {
                 self.state = State::IndentlessSequenceEntry;
                 Ok(empty_scalar(end))
             }
@@ -429,7 +433,10 @@ impl<'s> Parser<'s> {
         let (start, end) = (token.start, token.end);
         match token.kind {
             TokenKind::Key => match self.advance()?.kind {
-                TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => {
+                TokenKind::Key
+                | TokenKind::EntryKey(..)
+                | TokenKind::Value
+                | TokenKind::BlockEnd => {
                     self.state = State::BlockMappingValue;
                     Ok(empty_scalar(end))
                 }
@@ -439,12 +446,32 @@ impl<'s> Parser<'s> {
                     self.node(Allowed::BlockOrIndentless)
                 }
             },
+            TokenKind::EntryKey(key, key_end) => {
+                self.scanner.skip();
+                self.state = State::BlockMappingKey;
+                self.entry((key, key_end), start)
+            }
             TokenKind::BlockEnd => self.leave(EventKind::MapEnd),
             _ => {
                 let context = self.marks.pop();
                 self.fail(context, start, "did not find expected key")
             }
         }
+    }
+
+    /// The key whose token was just passed and the scalar after it.
+    fn entry(&mut self, key: (u32, u32), at: Mark) -> Fallible<Event> {
+        let token = self.scanner.take()?;
+        let TokenKind::Scalar(content, style) = token.kind else {
+            return self.fail(None, token.start, "did not find expected node content");
+        };
+        let kind = EventKind::Entry {
+            key,
+            content,
+            style,
+            value_at: token.start,
+        };
+        Ok(Event::plain(kind, at))
     }
 
     fn block_mapping_value(&mut self) -> Fallible<Event> {
@@ -455,7 +482,7 @@ impl<'s> Parser<'s> {
             return Ok(empty_scalar(start));
         }
         match self.advance()?.kind {
-            TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => {
+            TokenKind::Key | TokenKind::EntryKey(..) | TokenKind::Value | TokenKind::BlockEnd => {
                 self.state = State::BlockMappingKey;
                 Ok(empty_scalar(end))
             }

@@ -37,6 +37,8 @@ pub(crate) struct Scanner<'s> {
     bad: Option<&'s Error>,
     dialect: Dialect,
     queue: VecDeque<Token>,
+    /// How many more tokens the queue's would be if none stood for three.
+    merged: usize,
     /// How many tokens were taken out of the queue.
     parsed: usize,
     ready: bool,
@@ -83,6 +85,7 @@ impl<'s> Scanner<'s> {
             bad: source.bad.as_ref().filter(|_| end == source.end),
             dialect,
             queue: VecDeque::new(),
+            merged: 0,
             parsed: 0,
             ready: false,
             indent: -1,
@@ -131,7 +134,13 @@ impl<'s> Scanner<'s> {
     pub(crate) fn skip(&mut self) {
         self.ready = false;
         self.parsed += 1;
-        self.queue.pop_front();
+        if let Some(Token {
+            kind: TokenKind::EntryKey(..),
+            ..
+        }) = self.queue.pop_front()
+        {
+            self.merged -= 2;
+        }
     }
 
     /// An error with the two places Go derives its line from.
@@ -174,7 +183,7 @@ impl<'s> Scanner<'s> {
             Dialect::Helm => 0,
             Dialect::Kustomize => 2,
         };
-        while self.queue.len() <= lookahead || self.first_may_be_key()? {
+        while self.queue.len() + self.merged <= lookahead || self.first_may_be_key()? {
             self.fetch_next()?;
         }
         Ok(())
@@ -245,24 +254,36 @@ impl<'s> Scanner<'s> {
     fn fetch_short_entry(&mut self, start: Mark, length: usize) -> Fallible<()> {
         self.remove_key()?;
         self.roll_indent(start.column, None, TokenKind::BlockMappingStart, start)?;
-        self.push(TokenKind::Key, start, start);
-        let from = self.cursor.pos;
-        let key = Content::Slice(from as u32, (from + length) as u32);
-        self.push(TokenKind::Scalar(key, Style::Plain), start, start);
-        self.cursor.pos += length;
         self.key_allowed = false;
-        self.push_indicator(TokenKind::Value, 1);
+        let key = self.cursor.pos as u32;
+        let key_end = key + length as u32;
+        let after_key = self.cursor.clone();
+        self.cursor.pos += length + 1;
         self.cursor.skip_blanks();
-        if self.cursor.byte().is_ascii_alphanumeric() {
-            let start = self.cursor.mark();
-            let before = self.cursor.clone();
-            match self.scan_plain(start) {
-                Ok(token) => self.queue.push_back(token),
-                // Its turn comes after the tokens before it, which may be wrong already.
-                Err(_) => self.cursor = before,
-            }
+        if let Some(value) = self.scan_short_value() {
+            self.push(TokenKind::EntryKey(key, key_end), start, start);
+            self.merged += 2;
+            self.queue.push_back(value);
+            return Ok(());
         }
+        // Another kind of value, or a wrong one: its turn comes after the tokens before it.
+        self.cursor = after_key;
+        self.push(TokenKind::Key, start, start);
+        let content = Content::Slice(key, key_end);
+        self.push(TokenKind::Scalar(content, Style::Plain), start, start);
+        self.cursor.pos += length;
+        self.push_indicator(TokenKind::Value, 1);
         Ok(())
+    }
+
+    /// A plain or quoted value; `None` when it is neither, or wrong.
+    fn scan_short_value(&mut self) -> Option<Token> {
+        let start = self.cursor.mark();
+        match self.cursor.byte() {
+            first if first.is_ascii_alphanumeric() => self.scan_plain(start).ok(),
+            quote @ (b'"' | b'\'') => self.scan_quoted(quote, start).ok(),
+            _ => None,
+        }
     }
 
     fn no_token(&mut self) -> Fallible<()> {

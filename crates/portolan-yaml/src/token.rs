@@ -25,7 +25,10 @@ pub(crate) enum Content {
 #[derive(Debug, Clone)]
 pub(crate) enum TokenKind {
     StreamEnd,
-    VersionDirective { major: u8, minor: u8 },
+    VersionDirective {
+        major: u8,
+        minor: u8,
+    },
     TagDirective(Box<TagParts>),
     DocumentStart,
     DocumentEnd,
@@ -40,6 +43,8 @@ pub(crate) enum TokenKind {
     FlowEntry,
     Key,
     Value,
+    /// Three tokens in one: KEY, a plain scalar from start to end, and VALUE; a scalar follows.
+    EntryKey(u32, u32),
     Alias(Box<str>),
     Anchor(Box<str>),
     Tag(Box<TagParts>),
