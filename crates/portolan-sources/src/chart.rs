@@ -75,10 +75,32 @@ impl Sources {
     pub async fn chart(&self, request: &ChartRequest) -> Result<ChartArchive, SourceError> {
         let wish = request.wish();
         let _turn = self.turn(&wish.key).await;
-        if request.repository.starts_with("oci://") {
-            self.oci_chart(request, &wish).await
+        let chart = if request.repository.starts_with("oci://") {
+            self.oci_chart(request, &wish).await?
         } else {
-            self.http_chart(request, &wish).await
+            self.http_chart(request, &wish).await?
+        };
+        self.remember_exact(request, &chart, &wish)?;
+        Ok(chart)
+    }
+
+    /// Remembers the chosen version under its own name: whoever locks a range asks for that next.
+    fn remember_exact(
+        &self,
+        request: &ChartRequest,
+        chart: &ChartArchive,
+        wish: &Wish,
+    ) -> Result<(), SourceError> {
+        let exact = ChartRequest {
+            version: chart.version.clone(),
+            ..request.clone()
+        };
+        let exact = exact.wish();
+        match self.pins().get(&wish.key) {
+            Some(pin) if self.cache().remembered(&exact.key).as_ref() != Some(pin) => {
+                self.cache().remember(&exact.key, pin)
+            }
+            _ => Ok(()),
         }
     }
 

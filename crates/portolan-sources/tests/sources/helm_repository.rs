@@ -87,6 +87,19 @@ async fn the_index_is_fetched_once_in_a_run_and_a_chart_once_for_all() {
 }
 
 #[tokio::test]
+async fn a_version_that_a_range_chose_is_known_by_its_own_name_too() {
+    let server = HttpServer::start(repository);
+    let desk = Desk::new();
+    desk.open().chart(&request(&server, "^1")).await.unwrap();
+    let exact = desk
+        .offline()
+        .chart(&request(&server, "1.2.0"))
+        .await
+        .unwrap();
+    assert_eq!(exact.version, "1.2.0");
+}
+
+#[tokio::test]
 async fn a_compressed_index_is_read() {
     let server = HttpServer::start(|request| match request.path() {
         "/charts/index.yaml" => {

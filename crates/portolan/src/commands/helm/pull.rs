@@ -17,11 +17,14 @@ use crate::printer::Printer;
 ///
 /// The chart is kept in the cache as well, so that fetching it again needs no network.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    disable_version_flag = true,
+    after_help = "\
 Examples:
   portolan helm pull podinfo --repo https://stefanprodan.github.io/podinfo --version ^6
   portolan helm pull oci://ghcr.io/stefanprodan/charts/podinfo --untar
-  portolan helm pull https://example.com/charts/web-1.0.0.tgz -d charts")]
+  portolan helm pull https://example.com/charts/web-1.0.0.tgz -d charts"
+)]
 pub(crate) struct PullArgs {
     /// The chart: a name with `--repo`, an `oci://` address or the address of an archive
     chart: String,
