@@ -125,8 +125,9 @@ pub(crate) fn set_field(node: &mut Node, name: &str, mut value: Node) -> Result<
         map.remove(name);
         return Ok(());
     }
-    if let Some(old) = map.get(name) {
-        adopt_style(&mut value, old);
+    match map.get(name) {
+        Some(old) => adopt_style(&mut value, old),
+        None => check_new_key(name)?,
     }
     map.insert(name, value);
     Ok(())
@@ -184,27 +185,22 @@ pub(crate) fn set_metadata_map(
     let mut strings = Node::map();
     if let Some(strings) = strings.as_map_mut() {
         for (key, value) in pairs {
-            strings.insert(unquoted_key(key), Node::string(value));
+            check_new_key(&key)?;
+            strings.insert(key, Node::string(value));
         }
     }
     map.insert(name, strings);
     Ok(())
 }
 
-/// kyaml writes new keys without quotes, so that `true` becomes a boolean key, which the build then refuses.
-fn unquoted_key(text: Text) -> portolan_yaml::Key {
-    let tag = match plain_tag(&text) {
-        Tag::Timestamp => Tag::Str,
-        tag => tag,
-    };
-    portolan_yaml::Key {
-        scalar: Scalar {
-            text,
-            tag,
-            style: Style::Plain,
-        },
-        at: Position::default(),
+/// kyaml writes new keys without quotes, so that `true` becomes a boolean key, which nothing can print.
+fn check_new_key(key: &str) -> Result<()> {
+    if key.is_empty() || plain_tag(key) != Tag::Str {
+        return Err(Error::refused(format!(
+            "unsupported type: map[interface {{}}]interface {{}}: key `{key}` is not a string without quotes"
+        )));
     }
+    Ok(())
 }
 
 /// The pairs of `metadata.labels` or `metadata.annotations`, every value as text.

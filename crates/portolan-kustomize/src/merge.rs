@@ -5,7 +5,7 @@
 
 mod list;
 
-use portolan_yaml::{Node, Tag, Value};
+use portolan_yaml::{Key, Node, Tag, Value};
 
 use crate::error::{Error, Result};
 use crate::field::{UNTYPED, adopt_style, present_text, wrong_shape};
@@ -180,7 +180,7 @@ impl Walker<'_> {
             let theirs = patch.and_then(|patch| patch.get(name));
             let at = place.and_then(|place| self.schema.field(place, name));
             let merged = self.walk(Some(&entry.value), theirs, at.as_ref())?;
-            apply(&mut result, dest, name, merged);
+            apply(&mut result, dest, &entry.key, merged);
         }
         for entry in patch.and_then(Node::as_map).into_iter().flatten() {
             let name = entry.key.as_str();
@@ -196,7 +196,7 @@ impl Walker<'_> {
                 },
                 other => other,
             };
-            apply(&mut result, dest, name, merged);
+            apply(&mut result, dest, &entry.key, merged);
         }
         Ok(match result {
             None if is_dest => Merged::Same,
@@ -210,7 +210,8 @@ impl Walker<'_> {
 }
 
 /// Writes a field's new value into the result, which is a copy of the old map from the first change on.
-fn apply(result: &mut Option<Node>, dest: &Node, name: &str, merged: Merged) {
+fn apply(result: &mut Option<Node>, dest: &Node, key: &Key, merged: Merged) {
+    let name = key.as_str();
     let value = match merged {
         Merged::Same => return,
         Merged::Gone => None,
@@ -225,7 +226,7 @@ fn apply(result: &mut Option<Node>, dest: &Node, name: &str, merged: Merged) {
     if let Some(old) = map.get(name) {
         adopt_style(&mut value, old);
     }
-    map.insert(name, value);
+    map.insert(key.clone(), value);
 }
 
 /// Scalars and lists without a key: the patch's value, if it has one.

@@ -273,7 +273,8 @@ impl Resource {
             !map.is_empty()
                 && map.iter().all(|entry| {
                     let key = entry.key.as_str();
-                    entry.value.as_str().is_some()
+                    !key.is_empty()
+                        && entry.value.as_str().is_some()
                         && !BUILD_ANNOTATIONS.contains(&key)
                         && !drop.contains(&key)
                         && crate::field::plain_tag(key) == portolan_yaml::Tag::Str
