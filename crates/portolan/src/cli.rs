@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    build::BuildArgs, completions::CompletionsArgs, helm::HelmArgs, man::ManArgs,
-    version::VersionArgs, yaml::YamlArgs,
+    build::BuildArgs, completions::CompletionsArgs, helm::HelmArgs, kustomize::KustomizeArgs,
+    man::ManArgs, version::VersionArgs, yaml::YamlArgs,
 };
 use crate::printer::OutputOptions;
 
@@ -31,6 +31,7 @@ pub(crate) enum Command {
     Build(BuildArgs),
     Completions(CompletionsArgs),
     Helm(Box<HelmArgs>),
+    Kustomize(KustomizeArgs),
     Man(ManArgs),
     Version(VersionArgs),
     Yaml(YamlArgs),

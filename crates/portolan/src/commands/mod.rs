@@ -3,6 +3,7 @@
 pub(crate) mod build;
 pub(crate) mod completions;
 pub(crate) mod helm;
+pub(crate) mod kustomize;
 pub(crate) mod man;
 pub(crate) mod version;
 pub(crate) mod yaml;
@@ -21,6 +22,7 @@ pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
         Command::Build(args) => build::build(&args, printer),
         Command::Completions(args) => completions::completions(&args, printer),
         Command::Helm(args) => helm::helm(&args, printer),
+        Command::Kustomize(args) => kustomize::kustomize(&args, printer),
         Command::Man(args) => man::man(&args, printer),
         Command::Version(args) => version::version(&args, printer),
         Command::Yaml(args) => yaml::yaml(&args, printer),

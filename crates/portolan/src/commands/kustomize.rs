@@ -1,0 +1,26 @@
+//! `portolan kustomize`: overlays built without kustomize.
+
+mod build;
+mod charts;
+mod remote;
+
+use super::CommandResult;
+use crate::printer::Printer;
+
+/// Build kustomize overlays
+#[derive(Debug, clap::Args)]
+pub(crate) struct KustomizeArgs {
+    #[command(subcommand)]
+    command: KustomizeCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum KustomizeCommand {
+    Build(build::BuildArgs),
+}
+
+pub(crate) fn kustomize(args: &KustomizeArgs, printer: &Printer) -> CommandResult {
+    match &args.command {
+        KustomizeCommand::Build(args) => build::build(args, printer),
+    }
+}

@@ -1,0 +1,134 @@
+//! `portolan kustomize build`: what `kustomize build` prints.
+
+use anyhow::Context;
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_kustomize::{LoadRestrictor, Options, Reorder, Resource, ResourceSet, to_yaml};
+use portolan_vfs::Disk;
+
+use super::charts::LocalCharts;
+use super::remote::Remote;
+use crate::commands::CommandResult;
+use crate::error::CommandError;
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+
+/// Build an overlay and print its objects
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portolan kustomize build ./overlays/prod
+  portolan kustomize build . --load-restrictor LoadRestrictionsNone
+  portolan kustomize build ./overlays/prod -o objects.yaml")]
+pub(crate) struct BuildArgs {
+    /// The directory with the kustomization file
+    #[arg(value_name = "DIR", default_value = ".")]
+    directory: Utf8PathBuf,
+
+    /// Which files a kustomization may read
+    #[arg(long, value_enum, default_value_t = Restrictor::RootOnly)]
+    load_restrictor: Restrictor,
+
+    /// The order of the objects, unless the kustomization sets one
+    #[arg(long, value_enum, default_value_t = Order::Legacy)]
+    reorder: Order,
+
+    /// Render the charts of `helmCharts`
+    #[arg(long)]
+    enable_helm: bool,
+
+    /// Accepted for kustomize's sake: charts are rendered without a helm program
+    #[arg(long, value_name = "PROGRAM")]
+    helm_command: Option<String>,
+
+    /// Accepted for kustomize's sake: no functions are run
+    #[arg(long)]
+    as_current_user: bool,
+
+    /// Write to a file, or one file per object to a directory that exists
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<Utf8PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Restrictor {
+    /// Only files in or below its directory
+    #[value(name = "LoadRestrictionsRootOnly")]
+    RootOnly,
+    /// All files
+    #[value(name = "LoadRestrictionsNone")]
+    None,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Order {
+    /// By kind
+    Legacy,
+    /// As accumulated
+    None,
+}
+
+pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
+    if args.helm_command.is_some() {
+        printer.warning("--helm-command is not used: charts are rendered without a helm program");
+    }
+    let root = absolute(&args.directory).map_err(CommandError::user)?;
+    let charts = LocalCharts;
+    let remote = Remote::default();
+    let options = Options {
+        load_restrictor: match args.load_restrictor {
+            Restrictor::RootOnly => LoadRestrictor::RootOnly,
+            Restrictor::None => LoadRestrictor::None,
+        },
+        reorder: match args.reorder {
+            Order::Legacy => Reorder::Legacy,
+            Order::None => Reorder::None,
+        },
+        charts: args.enable_helm.then_some(&charts),
+        fetch: Some(&remote),
+        kustomization: None,
+    };
+    let set = portolan_kustomize::build(&root, &Disk::machine(), &options);
+    let set = set.map_err(CommandError::user)?;
+    match &args.output {
+        None => printer.data(to_yaml(&set).map_err(CommandError::user)?)?,
+        Some(path) => write(path, &set).map_err(CommandError::user)?,
+    }
+    // The process ends now: freeing thousands of values one by one would only take time.
+    std::mem::forget(set);
+    Ok(ExitStatus::Clean)
+}
+
+fn absolute(directory: &Utf8Path) -> anyhow::Result<Utf8PathBuf> {
+    let current = std::env::current_dir().context("cannot find the current directory")?;
+    let current = Utf8PathBuf::try_from(current)?;
+    Ok(current.join(directory))
+}
+
+/// A directory gets one file per object, anything else everything.
+fn write(path: &Utf8Path, set: &ResourceSet) -> anyhow::Result<()> {
+    if !path.is_dir() {
+        return std::fs::write(path, to_yaml(set)?)
+            .with_context(|| format!("cannot write `{path}`"));
+    }
+    for resource in set {
+        let file = path.join(file_name(resource));
+        let text = portolan_yaml::write_kustomize(&resource.node)?;
+        std::fs::write(&file, text).with_context(|| format!("cannot write `{file}`"))?;
+    }
+    Ok(())
+}
+
+/// `group_version_kind_name.yaml`, in lower case, as kustomize calls it; a namespace comes first.
+fn file_name(resource: &Resource) -> String {
+    let gvk = resource.gvk();
+    let parts = [gvk.group.as_str(), gvk.version.as_str(), gvk.kind.as_str()];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let name = resource.name().replace(['/', ':'], "-");
+    let namespace = resource.namespace();
+    let prefix = if namespace.is_empty() {
+        String::new()
+    } else {
+        format!("{namespace}_")
+    };
+    format!("{prefix}{}_{name}.yaml", parts.join("_")).to_lowercase()
+}
