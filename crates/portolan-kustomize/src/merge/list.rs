@@ -65,7 +65,7 @@ impl Walker<'_> {
                 continue;
             }
             let values = key_values(item, &merging.keys);
-            if values.iter().any(|value| value.is_empty()) || !seen.insert(values) {
+            if values.iter().any(portolan_yaml::Text::is_empty) || !seen.insert(values) {
                 return Ok(false);
             }
             if !matches!(

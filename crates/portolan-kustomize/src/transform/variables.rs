@@ -113,7 +113,6 @@ impl VariableSet {
 
 fn mark_source(variable: &NameVariable, set: &mut ResourceSet, schema: &Schema) -> Result<()> {
     let object = &variable.object;
-    let is_cluster_scoped = schema.is_cluster_scoped(&object.gvk.api_version(), &object.gvk.kind);
     let is_exact = !object.namespace.is_empty();
     let wanted = object.clone().comparable(false);
     let is_match = |id: &ResourceId| {
@@ -121,7 +120,6 @@ fn mark_source(variable: &NameVariable, set: &mut ResourceSet, schema: &Schema) 
             && id.name == wanted.name
             && (!is_exact || id.namespace == wanted.namespace)
     };
-    let _ = is_cluster_scoped;
     let found: Vec<usize> = set
         .iter()
         .enumerate()

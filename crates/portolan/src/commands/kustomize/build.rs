@@ -73,7 +73,7 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
     }
     let root = absolute(&args.directory).map_err(CommandError::user)?;
     let charts = LocalCharts;
-    let remote = Remote::default();
+    let remote = Remote;
     let options = Options {
         load_restrictor: match args.load_restrictor {
             Restrictor::RootOnly => LoadRestrictor::RootOnly,

@@ -40,7 +40,7 @@ impl ChartRenderer for LocalCharts {
             "" => Capabilities::default(),
             version => Capabilities::for_version(version).map_err(|error| error.to_string())?,
         };
-        capabilities.add_api_versions(args.api_versions.iter().map(|version| version.as_str()));
+        capabilities.add_api_versions(args.api_versions.iter().map(portolan_yaml::Text::as_str));
         let input = TemplateInput {
             values: merged_values(chart)?,
             capabilities: Arc::new(capabilities),

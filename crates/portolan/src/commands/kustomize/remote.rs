@@ -12,7 +12,7 @@ use portolan_vfs::Vfs;
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Fetches into a directory that lives as long as the build.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Remote;
 
 impl Fetch for Remote {
