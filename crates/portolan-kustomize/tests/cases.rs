@@ -4,6 +4,11 @@
 //! is what kustomize 5.8.1 prints for it; `refused.txt` stands where it refuses, with its words. `flags.txt` holds
 //! flags of the build. `make-expected.sh` writes these files anew with a real kustomize.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails, and says why"
+)]
+
 use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};

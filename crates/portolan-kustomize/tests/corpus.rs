@@ -1,5 +1,12 @@
 //! Real overlays of public projects give the same bytes as `kubectl kustomize`, also when built side by side.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test that cannot go on fails, and says why"
+)]
+
 use std::path::Path;
 use std::thread;
 

@@ -1,5 +1,10 @@
 //! What must end in an error, quickly and with the path that did it, whatever the input.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails, and says why"
+)]
+
 use std::error::Error as _;
 use std::time::{Duration, Instant};
 
@@ -100,7 +105,7 @@ fn an_alias_bomb_is_refused() {
     );
     for level in 1..12 {
         let references = vec![format!("*a{}", level - 1); 10].join(", ");
-        bomb.push_str(&format!("a{level}: &a{level} [{references}]\n"));
+        bomb.extend([format!("a{level}: &a{level} [{references}]\n")]);
     }
     let message = refuse(
         &[(KUSTOMIZATION, "resources: [a.yaml]"), ("/a/a.yaml", &bomb)],

@@ -1,5 +1,10 @@
 //! kustomize's own tests as data: the same bytes where it builds, a refusal where it refuses.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails, and says why"
+)]
+
 use camino::Utf8Path;
 use portolan_kustomize::{LoadRestrictor, Options, build, to_yaml};
 use portolan_vfs::{Memory, clean};
