@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     build::BuildArgs, completions::CompletionsArgs, helm::HelmArgs, kustomize::KustomizeArgs,
-    man::ManArgs, version::VersionArgs, yaml::YamlArgs,
+    man::ManArgs, template::TemplateArgs, version::VersionArgs, yaml::YamlArgs,
 };
 use crate::printer::OutputOptions;
 
@@ -33,6 +33,7 @@ pub(crate) enum Command {
     Helm(Box<HelmArgs>),
     Kustomize(KustomizeArgs),
     Man(ManArgs),
+    Template(TemplateArgs),
     Version(VersionArgs),
     Yaml(YamlArgs),
 }

@@ -6,6 +6,7 @@
 //!
 //! There is no logic here: a command parses arguments, calls one function of a library crate and prints.
 
+mod chance;
 mod cli;
 mod commands;
 mod diagnostic;

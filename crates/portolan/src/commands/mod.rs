@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod helm;
 pub(crate) mod kustomize;
 pub(crate) mod man;
+pub(crate) mod template;
 pub(crate) mod version;
 pub(crate) mod yaml;
 
@@ -24,6 +25,7 @@ pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
         Command::Helm(args) => helm::helm(&args, printer),
         Command::Kustomize(args) => kustomize::kustomize(&args, printer),
         Command::Man(args) => man::man(&args, printer),
+        Command::Template(args) => template::template(&args, printer),
         Command::Version(args) => version::version(&args, printer),
         Command::Yaml(args) => yaml::yaml(&args, printer),
     }
