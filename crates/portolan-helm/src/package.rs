@@ -454,7 +454,7 @@ mod tests {
         for level in 1..12 {
             let below = level - 1;
             let items = vec![format!("*a{below}"); 9].join(", ");
-            text.push_str(&format!("a{level}: &a{level} [{items}]\n"));
+            text = format!("{text}a{level}: &a{level} [{items}]\n");
         }
         let loaded =
             Package::from_files(vec![file("Chart.yaml", CHART), file("values.yaml", &text)]);

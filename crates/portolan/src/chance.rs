@@ -22,7 +22,7 @@ pub(crate) struct CommandHost {
 
 impl CommandHost {
     /// A host whose chance follows from the seed, unless it is to be real.
-    pub(crate) fn new(seed: &str, chance: &Chance) -> Self {
+    pub(crate) fn new(seed: &str, chance: Chance) -> Self {
         let live = chance.live_random;
         let seeded = if live {
             Seeded::new(&entropy(), now())

@@ -59,6 +59,9 @@ enum Missing {
     Note,
 }
 
+/// Trees that stand for sources, by the source's name.
+type MappedSources = Vec<(Text, Arc<dyn Vfs>)>;
+
 /// A repository rendered.
 pub(crate) struct Rendered {
     /// Its clusters with what became of them.
@@ -129,8 +132,8 @@ impl RepositoryArgs {
             .map_err(CommandError::user)
     }
 
-    fn mapped_sources(&self) -> Result<Vec<(Text, Arc<dyn Vfs>)>, CommandError> {
-        let mut sources: Vec<(Text, Arc<dyn Vfs>)> = Vec::new();
+    fn mapped_sources(&self) -> Result<MappedSources, CommandError> {
+        let mut sources = MappedSources::new();
         for mapping in &self.sources {
             let (name, directory) = mapping.split_once('=').ok_or_else(|| {
                 CommandError::usage(format!("`{mapping}` is not of the form NAME=DIR"))

@@ -29,11 +29,11 @@ fn an_error_is_drawn_at_its_place_in_the_words_of_go() {
     insta::assert_snapshot!(portolan_with_input(&["template", "-"], "a\n{{ .Values.x.y }}\n"), @r#"
     exit 1
     --- stderr
-    error: template: <stdin>:2:11: executing "<stdin>" at <.Values.x.y>: nil pointer evaluating interface {}.y
-      ╭▸ <stdin>:2:12
+    error: template: <stdin>:2:10: executing "<stdin>" at <.Values.x.y>: nil pointer evaluating interface {}.y
+      ╭▸ <stdin>:2:11
       │
     2 │ {{ .Values.x.y }}
-      ╰╴           ━
+      ╰╴          ━
     "#);
 }
 

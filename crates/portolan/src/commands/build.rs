@@ -95,9 +95,9 @@ fn collect(args: &BuildArgs, rendered: &Rendered) -> Vec<Batch> {
                 if args.selection.owner(&args.names, id) {
                     let mut objects = args.selection.objects(&built.objects);
                     if !args.no_owner_labels {
-                        objects
-                            .iter_mut()
-                            .for_each(|object| set_kustomization_labels(object, id));
+                        for object in &mut objects {
+                            set_kustomization_labels(object, id);
+                        }
                     }
                     batches.push(Batch {
                         owner: format!("Kustomization {id}"),
@@ -113,9 +113,9 @@ fn collect(args: &BuildArgs, rendered: &Rendered) -> Vec<Batch> {
             if args.selection.owner(&args.names, id) {
                 let mut objects = args.selection.objects(objects);
                 if !args.no_owner_labels {
-                    objects
-                        .iter_mut()
-                        .for_each(|object| set_release_labels(object, id));
+                    for object in &mut objects {
+                        set_release_labels(object, id);
+                    }
                 }
                 batches.push(Batch {
                     owner: format!("HelmRelease {id}"),

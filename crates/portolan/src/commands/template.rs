@@ -128,7 +128,7 @@ fn execute(args: &TemplateArgs, input: &Input, dot: Value) -> Result<String, Ref
         missing_key: args.missing_key.into(),
         ..Options::default()
     };
-    let mut host = CommandHost::new(&input.name, &args.chance);
+    let mut host = CommandHost::new(&input.name, args.chance);
     let mut executor = Executor::new(&set, &parser, options, &limits, &mut host);
     let output = executor.execute(&input.name, dot).map_err(|error| {
         let own = error
@@ -189,7 +189,7 @@ impl Refusal {
 impl From<MissingKeyName> for MissingKey {
     fn from(name: MissingKeyName) -> Self {
         match name {
-            MissingKeyName::Default => Self::Default,
+            MissingKeyName::Default => Self::Invalid,
             MissingKeyName::Zero => Self::Zero,
             MissingKeyName::Error => Self::Error,
         }
