@@ -149,11 +149,9 @@ fn parse(
     }
     let mut objects = Vec::new();
     for (file, text) in texts {
-        let documents = portolan_yaml::parse(text, Dialect::Kustomize).map_err(|errors| {
-            ReleaseError::NotYaml {
-                file: file.clone(),
-                reason: errors.to_string(),
-            }
+        let documents = read(&text).map_err(|reason| ReleaseError::NotYaml {
+            file: file.clone(),
+            reason,
         })?;
         let step = Step::new(Act::Template, chart).at(Place::new(file, Position::default()));
         let origin = Origin::default().then(step).then(built_by(&release.id));
@@ -161,6 +159,13 @@ fn parse(
         objects.extend(nodes.filter_map(|node| Object::new(node, origin.clone()).ok()));
     }
     Ok(objects)
+}
+
+/// Reads a template's output as kustomize would, or as Helm does where that refuses: charts repeat keys, the last wins.
+fn read(text: &Text) -> Result<Vec<Node>, String> {
+    portolan_yaml::parse(text.clone(), Dialect::Kustomize)
+        .or_else(|_| portolan_yaml::parse(text.clone(), Dialect::Helm))
+        .map_err(|errors| errors.to_string())
 }
 
 fn built_by(id: &NamespacedName) -> Step {

@@ -191,3 +191,27 @@ fn repository(files: &[(&str, &str)]) -> tempfile::TempDir {
     }
     dir
 }
+
+/// Helm takes the last of two equal keys; charts in the wild rely on it.
+#[test]
+fn a_chart_that_repeats_a_key_is_still_built() {
+    let release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: r, namespace: d}\nspec: {interval: 1h, chart: {spec: {chart: ./chart, sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}}}}\n";
+    let dir = repository(&[
+        ("cluster/release.yaml", release),
+        (
+            "chart/Chart.yaml",
+            "apiVersion: v2\nname: c\nversion: 0.1.0\n",
+        ),
+        (
+            "chart/templates/cm.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: first\n  a: last\n",
+        ),
+    ]);
+    let path = dir.path().to_str().unwrap();
+    let answer = portolan_in(path, &["build", "hr", "--path", "cluster", "--repo", "."]);
+    assert_eq!(answer.code, 0, "{answer}");
+    assert!(
+        answer.stdout.contains("a: last") && !answer.stdout.contains("first"),
+        "{answer}"
+    );
+}
