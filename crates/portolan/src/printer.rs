@@ -14,7 +14,7 @@ use crate::exit::ExitStatus;
 /// How much is said, and whether in colour.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct OutputOptions {
-    /// Say more: once for what is done, twice for why
+    /// Say what became of each piece of work
     #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
     pub(crate) verbose: u8,
 
@@ -40,6 +40,8 @@ pub(crate) enum ProgressStyle {
     Line,
     /// Lines of text, in a log.
     Plain,
+    /// A line for each unit.
+    Each,
 }
 
 /// Owns stdout and stderr.
@@ -72,6 +74,8 @@ impl Printer {
     pub(crate) fn progress_style(&self) -> ProgressStyle {
         if self.options.quiet {
             ProgressStyle::None
+        } else if self.options.verbose > 0 {
+            ProgressStyle::Each
         } else if self.stderr.is_terminal() {
             ProgressStyle::Line
         } else {

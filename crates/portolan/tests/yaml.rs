@@ -80,6 +80,14 @@ fn events_tell_of_every_file_in_order() {
     }
 }
 
+#[test]
+fn verbose_tells_what_became_of_each_file() {
+    let answer = portolan_with_input(&["yaml", "check", "-v", "-"], "a: 1\n");
+    assert!(answer.stderr.starts_with("done - in "), "{answer}");
+    let quiet = portolan_with_input(&["yaml", "check", "-q", "-"], "a: 1\n");
+    assert_eq!(quiet.stderr, "");
+}
+
 /// The files are pipes that nobody writes to, one more than can be read at a time.
 #[test]
 fn ctrl_c_ends_the_run_with_130_and_says_what_was_left() {

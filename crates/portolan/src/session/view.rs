@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle as BarStyle};
-use portolan_engine::{Key, Phase, Progress, ReadError, Reader, State, UnitState};
+use portolan_engine::{Event, Key, Phase, Progress, ReadError, Reader, Record, State, UnitState};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::printer::ProgressStyle;
@@ -28,8 +28,41 @@ pub(super) async fn follow(reader: Reader, style: ProgressStyle) {
     match style {
         ProgressStyle::None => {}
         ProgressStyle::Line => Follower::new(reader, Line::new()).follow(REDRAW).await,
+        ProgressStyle::Each => follow_each(reader).await,
         ProgressStyle::Plain => Follower::new(reader, Plain).follow(LOG_EVERY).await,
     }
+}
+
+/// Tells what became of each unit and what it had to say, a line each.
+#[expect(
+    clippy::print_stderr,
+    reason = "the printer chose this view for its stderr"
+)]
+async fn follow_each(mut reader: Reader) {
+    loop {
+        match reader.next().await {
+            Ok(Some(batch)) => {
+                for line in batch.iter().filter_map(tell) {
+                    eprintln!("{line}");
+                }
+            }
+            Err(ReadError::Forgotten { oldest, .. }) => reader.seek(oldest - 1),
+            Ok(None) | Err(_) => return,
+        }
+    }
+}
+
+fn tell(record: &Record) -> Option<String> {
+    let key = &record.key;
+    Some(match &record.event {
+        Event::Done { took_us } => format!("done {key} in {:.1} ms", *took_us as f64 / 1000.0),
+        Event::Failed { error, .. } => format!("failed {key}: {error}"),
+        Event::Skipped { because, .. } => format!("skipped {key} because of {because}"),
+        Event::Cancelled { .. } => format!("cancelled {key}"),
+        Event::Retrying { error, .. } => format!("trying {key} again: {error}"),
+        Event::Log { line } => format!("{key}: {line}"),
+        _ => return None,
+    })
 }
 
 /// Something that can show where a run stands.
@@ -147,8 +180,6 @@ fn describe(key: &Key, unit: &UnitState) -> String {
 
 #[cfg(test)]
 mod tests {
-    use portolan_engine::Record;
-
     use super::*;
 
     #[test]
