@@ -33,6 +33,8 @@ pub struct TemplateInput {
     pub subchart_notes: bool,
     /// The time templates see, in nanoseconds since 1970.
     pub now: i128,
+    /// What chance follows from in place of the release's name; keys are then of the kinds that sprig makes.
+    pub live_seed: Option<String>,
     /// What `lookup` finds; nothing without one, as in `helm template`.
     pub lookup: Option<Arc<dyn Lookup>>,
 }
@@ -48,6 +50,7 @@ impl TemplateInput {
             skip_schema_validation: false,
             subchart_notes: false,
             now: 0,
+            live_seed: None,
             lookup: None,
         }
     }

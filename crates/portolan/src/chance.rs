@@ -14,6 +14,18 @@ pub(crate) struct Chance {
     live_random: bool,
 }
 
+impl Chance {
+    /// The time that templates see, in nanoseconds since 1970; it stands still unless chance is real.
+    pub(crate) fn now(self) -> i128 {
+        if self.live_random { now() } else { 0 }
+    }
+
+    /// A seed nobody can guess, when chance is real.
+    pub(crate) fn live_seed(self) -> Option<String> {
+        self.live_random.then(entropy)
+    }
+}
+
 /// What templates see of the outside world when the command line executes them.
 pub(crate) struct CommandHost {
     seeded: Seeded,
@@ -24,11 +36,8 @@ impl CommandHost {
     /// A host whose chance follows from the seed, unless it is to be real.
     pub(crate) fn new(seed: &str, chance: Chance) -> Self {
         let live = chance.live_random;
-        let seeded = if live {
-            Seeded::new(&entropy(), now())
-        } else {
-            Seeded::new(seed, 0)
-        };
+        let seed = chance.live_seed().unwrap_or_else(|| seed.to_owned());
+        let seeded = Seeded::new(&seed, chance.now());
         Self { seeded, live }
     }
 }

@@ -63,3 +63,25 @@ fn a_loop_without_end_is_stopped() {
 fn a_file_that_is_missing_is_exit_2() {
     assert_eq!(portolan(&["template", "missing.tmpl"]).code, 2);
 }
+
+#[test]
+fn a_chart_renders_the_same_twice_unless_chance_is_real() {
+    let dir = tempfile::tempdir().unwrap();
+    let chart = dir.path().to_str().unwrap();
+    fs::create_dir(dir.path().join("templates")).unwrap();
+    fs::write(
+        dir.path().join("Chart.yaml"),
+        "apiVersion: v2\nname: c\nversion: 0.1.0\n",
+    )
+    .unwrap();
+    fs::write(
+        dir.path().join("templates/a.yaml"),
+        "a: {{ randAlphaNum 24 }} {{ now | unixEpoch }}\n",
+    )
+    .unwrap();
+    let render =
+        |flags: &[&str]| portolan(&[&["helm", "template", "r", chart], flags].concat()).stdout;
+    assert_eq!(render(&[]), render(&[]));
+    assert!(render(&[]).contains("a: "));
+    assert_ne!(render(&["--live-random"]), render(&["--live-random"]));
+}

@@ -18,15 +18,18 @@ pub trait Lookup: Send + Sync {
 /// The host of one render.
 pub(crate) struct RenderHost {
     seeded: Seeded,
+    is_live: bool,
     lookup: Option<Arc<dyn Lookup>>,
 }
 
 impl RenderHost {
     pub(crate) fn new(input: &TemplateInput) -> Self {
         let release = &input.release;
-        let seed = format!("{}/{}", release.namespace, release.name);
+        let named = || format!("{}/{}", release.namespace, release.name);
+        let seed = input.live_seed.clone().unwrap_or_else(named);
         Self {
             seeded: Seeded::new(&seed, input.now),
+            is_live: input.live_seed.is_some(),
             lookup: input.lookup.clone(),
         }
     }
@@ -39,6 +42,10 @@ impl Host for RenderHost {
 
     fn fill_random(&mut self, buffer: &mut [u8]) {
         self.seeded.fill_random(buffer);
+    }
+
+    fn quick_keys(&self) -> bool {
+        !self.is_live
     }
 
     fn lookup(&mut self, query: &LookupQuery<'_>) -> Result<Value, String> {

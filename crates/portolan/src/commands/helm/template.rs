@@ -8,6 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use portolan_helm::{OutputOptions, Profile, Release, Rendered, TemplateInput, template as render};
 
 use super::chart_options::{ChartOptions, load_chart};
+use crate::chance::Chance;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
@@ -79,6 +80,9 @@ pub(crate) struct TemplateArgs {
     /// Reproduce this Helm
     #[arg(long, value_enum, default_value_t = HelmVersion::V3)]
     helm: HelmVersion,
+
+    #[command(flatten)]
+    chance: Chance,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -113,7 +117,8 @@ pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult 
             HelmVersion::V4 => Profile::Helm4,
         },
         skip_schema_validation: args.options.skip_schema_validation,
-        now: now(),
+        now: args.chance.now(),
+        live_seed: args.chance.live_seed(),
         ..TemplateInput::new(release)
     };
     let rendered = render(&chart, &input).map_err(CommandError::user)?;
