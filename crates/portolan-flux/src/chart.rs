@@ -15,6 +15,7 @@ use crate::api::{
     SourceSpec,
 };
 use crate::index::Index;
+use crate::outside::{ChartArchive, OutsideError};
 
 /// The API group of Flux's sources.
 const SOURCE_GROUP: &str = "source.toolkit.fluxcd.io";
@@ -108,14 +109,8 @@ pub enum ChartError {
         chart: String,
         /// Why not.
         #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: OutsideError,
     },
-}
-
-/// Brings charts that do not lie in the repository.
-pub trait ChartStore: Send + Sync {
-    /// The chart at a location outside of the repository.
-    fn chart(&self, location: &Location) -> Result<Chart, ChartError>;
 }
 
 /// Finds where a release's chart lies.
@@ -193,6 +188,34 @@ pub(crate) fn load_from_tree(
         package.values = merged_values(files, values_files, ignore_missing)?;
     }
     Ok(Chart::new(package))
+}
+
+/// Loads a chart that was brought from a repository or registry.
+pub(crate) fn load_archive(
+    archive: &ChartArchive,
+    location: &Location,
+) -> Result<Chart, ChartError> {
+    let mut package =
+        Package::from_archive(&archive.content).map_err(|source| ChartError::Load {
+            path: location.to_string(),
+            source: Box::new(source),
+        })?;
+    if let Location::Registry {
+        tracks_digest: true,
+        ..
+    } = location
+    {
+        package.metadata.version = tracked_version(&package.metadata.version, &archive.digest);
+    }
+    Ok(Chart::new(package))
+}
+
+/// A version with the beginning of the artifact's digest as build metadata, by which Flux notices changed content.
+fn tracked_version(version: &str, digest: &str) -> String {
+    let hex = digest.rsplit(':').next().unwrap_or(digest);
+    let short = hex.get(..12).unwrap_or(hex);
+    let core = version.split('+').next().unwrap_or(version);
+    format!("{core}+{short}")
 }
 
 /// Values files are named from the root of the source.

@@ -10,7 +10,8 @@ use portolan_yaml::Text;
 
 use crate::api::{Kustomization, NamespacedName, SourceRef, SubstituteReference};
 use crate::artifact::Artifact;
-use crate::chart::{self, ChartError, ChartStore, Location};
+use crate::chart::{self, ChartError, Location};
+use crate::outside::{Access, Decrypt, SourceStore};
 use crate::profile::Profile;
 use crate::variables::{Data, Variables};
 
@@ -24,8 +25,10 @@ pub struct Cluster {
     pub sources: HashMap<SourceRef, Arc<Artifact>>,
     /// Brings remote bases; without it they are refused.
     pub fetch: Option<Arc<dyn Fetch>>,
-    /// Brings charts from elsewhere; without it only charts in the repository can be rendered.
-    pub charts: Option<Arc<dyn ChartStore>>,
+    /// Brings trees and charts from elsewhere; without it only what the repository holds can be rendered.
+    pub outside: Option<Arc<dyn SourceStore>>,
+    /// Opens encrypted objects and files; without it they stay as they are.
+    pub decrypt: Option<Arc<dyn Decrypt>>,
     /// Which Flux to reproduce.
     pub profile: Profile,
     /// What the cluster's Kubernetes serves, custom kinds left out.
@@ -54,7 +57,7 @@ impl Cluster {
     }
 
     /// Loads a chart from wherever it lies.
-    pub(crate) fn load_chart(&self, location: &Location) -> Result<Chart, ChartError> {
+    pub(crate) async fn load_chart(&self, location: &Location) -> Result<Chart, ChartError> {
         let Location::Tree {
             source,
             path,
@@ -63,10 +66,15 @@ impl Cluster {
         } = location
         else {
             let store = self
-                .charts
+                .outside
                 .as_ref()
                 .ok_or_else(|| ChartError::NotCached(location.to_string()))?;
-            return store.chart(location);
+            let archive = store.chart(location, &Access::default()).await;
+            let archive = archive.map_err(|source| ChartError::Fetch {
+                chart: location.to_string(),
+                source,
+            })?;
+            return chart::load_archive(&archive, location);
         };
         let tree = self
             .sources

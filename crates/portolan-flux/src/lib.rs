@@ -9,7 +9,8 @@
 //! which units happen to run.
 //!
 //! This crate knows Flux's rules. How charts and overlays are rendered is the business of the format crates, and how
-//! remote ones are brought here is that of whoever implements [`ChartStore`] and kustomize's `Fetch`.
+//! remote ones are brought here is that of whoever implements [`SourceStore`] and kustomize's `Fetch`; encrypted ones
+//! are opened by a [`Decrypt`].
 
 #![warn(missing_docs)]
 
@@ -22,6 +23,7 @@ mod discover;
 mod generate;
 mod index;
 mod metadata;
+mod outside;
 mod problem;
 mod profile;
 mod release;
@@ -34,10 +36,11 @@ mod walk;
 
 pub use artifact::{Artifact, ArtifactError};
 pub use build::{BuildError, Built, set_owner_labels as set_kustomization_labels};
-pub use chart::{ChartError, ChartStore, Location, OciReference};
+pub use chart::{ChartError, Location, OciReference};
 pub use cluster::Cluster;
 pub use discover::{DiscoverError, Root, repository_root};
 pub use index::{Emitter, Index};
+pub use outside::{Access, ChartArchive, Decrypt, OutsideError, SourceStore};
 pub use problem::{Problem, Severity, problems};
 pub use profile::{BadFluxVersion, Profile};
 pub use release::{ReleaseError, set_owner_labels as set_release_labels};

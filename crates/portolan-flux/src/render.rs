@@ -138,7 +138,7 @@ async fn load_charts(
         cx.add(
             cluster.chart_key(location),
             &[],
-            Unit::cpu(move |_| Ok(cluster.load_chart(&wanted)?)),
+            Unit::io(move |_| async move { Ok(cluster.load_chart(&wanted).await?) }),
         );
     }
     let mut charts = HashMap::new();

@@ -12,9 +12,9 @@ use portolan_yaml::Text;
 
 use crate::api::SourceRef;
 use crate::artifact::{Artifact, ArtifactError};
-use crate::chart::ChartStore;
 use crate::cluster::Cluster;
 use crate::discover::{self, DiscoverError, Root};
+use crate::outside::{Decrypt, SourceStore};
 use crate::profile::Profile;
 
 /// The Kubernetes that is assumed when nobody says which.
@@ -33,8 +33,10 @@ pub struct RepoOptions {
     pub sources: Vec<(Text, Arc<dyn Vfs>)>,
     /// Brings remote bases.
     pub fetch: Option<Arc<dyn Fetch>>,
-    /// Brings charts from elsewhere.
-    pub charts: Option<Arc<dyn ChartStore>>,
+    /// Brings trees and charts from elsewhere.
+    pub outside: Option<Arc<dyn SourceStore>>,
+    /// Opens encrypted objects and files.
+    pub decrypt: Option<Arc<dyn Decrypt>>,
 }
 
 /// A Flux repository with its clusters.
@@ -104,7 +106,8 @@ fn open_cluster(
         root: root.kustomization,
         sources,
         fetch: options.fetch.clone(),
-        charts: options.charts.clone(),
+        outside: options.outside.clone(),
+        decrypt: options.decrypt.clone(),
         profile: options.profile,
         capabilities: capabilities.clone(),
     }))

@@ -117,8 +117,7 @@ impl RepositoryArgs {
             profile: self.profile()?,
             kube_version: self.kube_version.clone(),
             sources: self.mapped_sources()?,
-            fetch: None,
-            charts: None,
+            ..RepoOptions::default()
         };
         let files: Arc<dyn Vfs> = Arc::new(disk);
         let repo = Repo::open(&files, &options).map_err(|error| open_error(error, &top))?;

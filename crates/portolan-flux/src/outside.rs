@@ -1,0 +1,87 @@
+//! What the repository itself does not hold, and the traits by which others bring it: the trees of remote sources,
+//! charts, and the keys of encrypted files.
+//!
+//! ```text
+//! Source ──▶ SourceStore::tree ──▶ files ──▶ Artifact ──▶ Kustomizations, charts in trees
+//! Location ─▶ SourceStore::chart ─▶ archive ─▶ Chart, loaded once per digest
+//! encrypted ─▶ Decrypt ──▶ plain
+//! ```
+//!
+//! This crate never opens a connection. Without a [`SourceStore`] whatever is remote is a problem that says so; without
+//! a [`Decrypt`] what is encrypted stays so.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use futures_util::future::BoxFuture;
+use portolan_helm::Package;
+use portolan_object::Digest;
+use portolan_vfs::Vfs;
+use portolan_yaml::{Node, Text};
+
+use crate::api::{Decryption, Source};
+use crate::chart::Location;
+
+/// Why something from outside is not to be had; it names the thing and the reason.
+pub type OutsideError = Box<dyn Error + Send + Sync>;
+
+/// How a source is reached.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// The content of the Secret that the source names, if the repository holds it.
+    pub secret: Option<Arc<BTreeMap<Text, Vec<u8>>>>,
+    /// Whether plain HTTP will do.
+    pub insecure: bool,
+}
+
+/// A chart's archive, as it was brought.
+#[derive(Debug, Clone)]
+pub struct ChartArchive {
+    /// A gzip-compressed tar.
+    pub content: Arc<[u8]>,
+    /// The digest of the artifact that holds it, as in `sha256:…`; Flux puts it into the version of some charts.
+    pub digest: Text,
+}
+
+/// Brings sources and charts that are not in the repository.
+///
+/// The same question may be asked many times and from many units at once; whoever answers keeps what it brought.
+pub trait SourceStore: Send + Sync {
+    /// The files of a GitRepository, OCIRepository, Bucket or ExternalArtifact, before its ignore rules.
+    fn tree<'a>(
+        &'a self,
+        source: &'a Source,
+        access: &'a Access,
+    ) -> BoxFuture<'a, Result<Arc<dyn Vfs>, OutsideError>>;
+
+    /// A chart of a repository or registry: any [`Location`] but one in a tree.
+    fn chart<'a>(
+        &'a self,
+        location: &'a Location,
+        access: &'a Access,
+    ) -> BoxFuture<'a, Result<ChartArchive, OutsideError>>;
+
+    /// Puts the charts that a chart in a tree depends on, and that are not vendored, into its package.
+    fn vendor(&self, chart: Package) -> BoxFuture<'_, Result<Package, OutsideError>> {
+        Box::pin(async move { Ok(chart) })
+    }
+}
+
+/// Opens what is encrypted. `None` means that it is not.
+pub trait Decrypt: Send + Sync {
+    /// An object of a build, before variables are put in.
+    fn object(&self, object: &Node, how: &Decryption) -> Result<Option<Node>, OutsideError>;
+
+    /// A file that a generator or a patch of kustomize reads.
+    fn file(
+        &self,
+        path: &Utf8Path,
+        content: &[u8],
+        how: &Decryption,
+    ) -> Result<Option<Vec<u8>>, OutsideError>;
+
+    /// Tells two sets of keys apart without telling them.
+    fn fingerprint(&self) -> Digest;
+}
