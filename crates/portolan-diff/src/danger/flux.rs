@@ -1,0 +1,104 @@
+//! What Flux does when its own objects go, or stop.
+
+use portolan_yaml::Node;
+
+use super::world::{Fate, defined_owner};
+use super::{Finder, Level, Rule, World};
+use crate::path::Path;
+use crate::side::{Owner, OwnerKind};
+
+pub(super) const PRUNE: Rule = Rule {
+    id: "prune",
+    level: Level::Warning,
+    explanation: "a Kustomization that goes deletes the objects it applied",
+};
+
+pub(super) const UNINSTALL: Rule = Rule {
+    id: "uninstall",
+    level: Level::Warning,
+    explanation: "a HelmRelease that goes is uninstalled with everything its chart made",
+};
+
+pub(super) const ORPHANED: Rule = Rule {
+    id: "orphaned",
+    level: Level::Note,
+    explanation: "an object that is no longer declared stays in the cluster, and nobody keeps it up to date",
+};
+
+pub(super) const SUSPENDED: Rule = Rule {
+    id: "suspended",
+    level: Level::Note,
+    explanation: "Flux does not act on an object that is suspended",
+};
+
+pub(super) fn lint(finder: &mut Finder<'_, '_>, world: &World<'_>) {
+    lint_removed(finder, world);
+    lint_suspended(finder);
+}
+
+fn lint_removed(finder: &mut Finder<'_, '_>, world: &World<'_>) {
+    let Some(old) = finder.removed() else {
+        return;
+    };
+    let fate = world.fate(old.object, old.owner);
+    if let Some(owner) = defined_owner(old.object, old.owner) {
+        lint_owner(finder, world, &owner, &fate);
+    } else if let Fate::Stays(reason) = fate {
+        finder.report(ORPHANED, format!("it stays in the cluster: {reason}"));
+    }
+}
+
+/// A Kustomization or HelmRelease that is no longer declared.
+fn lint_owner(finder: &mut Finder<'_, '_>, world: &World<'_>, owner: &Owner, fate: &Fate) {
+    let objects = world.old.batch(owner);
+    if let Fate::Stays(reason) = fate {
+        finder.report(
+            ORPHANED,
+            format!(
+                "it stays in the cluster with its {} objects: {reason}",
+                objects.len()
+            ),
+        );
+        return;
+    }
+    let deleted = objects
+        .iter()
+        .filter(|object| world.fate(object, owner) == Fate::Deleted)
+        .count();
+    let (rule, verb) = match owner.kind {
+        OwnerKind::Kustomization => (PRUNE, "prune"),
+        OwnerKind::Release => (UNINSTALL, "uninstalling"),
+    };
+    if deleted > 0 {
+        let plural = if deleted == 1 { "" } else { "s" };
+        finder.report(rule, format!("{verb} deletes {deleted} object{plural}"));
+    }
+    if deleted < objects.len() {
+        let left = objects.len() - deleted;
+        let plural = if left == 1 { "" } else { "s" };
+        finder.report(
+            ORPHANED,
+            format!("{left} object{plural} stay in the cluster, and nobody keeps them up to date"),
+        );
+    }
+}
+
+fn lint_suspended(finder: &mut Finder<'_, '_>) {
+    let Some(new) = finder.after() else { return };
+    let is_flux = new.object.gvk().group.ends_with("fluxcd.io");
+    let path = Path::of_keys("spec.suspend");
+    let changed = finder.subject.fields.iter().any(|field| field.path == path);
+    let suspended = new
+        .object
+        .node()
+        .at_path(&["spec", "suspend"])
+        .and_then(Node::as_bool);
+    if is_flux && changed && suspended == Some(true) {
+        finder
+            .report(
+                SUSPENDED,
+                "Flux no longer acts on it: changes to what it declares do not reach the cluster",
+            )
+            .at(&path);
+    }
+}

@@ -1,0 +1,246 @@
+//! Whether there is still somebody to answer: selectors, replicas, and configuration that nobody reads again.
+
+use portolan_object::Object;
+use portolan_yaml::{Map, Node};
+
+use super::world::{Surroundings, Workload};
+use super::{Finder, Level, Rule, World, text};
+use crate::path::Path;
+use crate::side::Owner;
+
+pub(super) const SELECTOR: Rule = Rule {
+    id: "selector-changed",
+    level: Level::Warning,
+    explanation: "another selector means other pods: traffic, budgets and policies move to them at once",
+};
+
+pub(super) const NO_PODS: Rule = Rule {
+    id: "no-pods",
+    level: Level::Error,
+    explanation: "a Service whose selector matches no pod of the repository any more has nobody to send traffic to",
+};
+
+pub(super) const ZERO: Rule = Rule {
+    id: "scaled-to-zero",
+    level: Level::Warning,
+    explanation: "a workload with no replicas does nothing",
+};
+
+pub(super) const STALE: Rule = Rule {
+    id: "stale-config",
+    level: Level::Note,
+    explanation: "pods read environment variables when they start, so a changed ConfigMap or Secret reaches them with the next restart only",
+};
+
+pub(super) fn lint(finder: &mut Finder<'_, '_>, world: &World<'_>) {
+    lint_selector(finder);
+    lint_pods(finder, world);
+    lint_replicas(finder);
+    lint_config(finder, world);
+}
+
+/// Kinds whose selector may be changed, and with it whom they concern.
+const SELECTING: [(&str, &str, &str); 4] = [
+    ("", "Service", "spec.selector"),
+    ("monitoring.coreos.com", "ServiceMonitor", "spec.selector"),
+    ("networking.k8s.io", "NetworkPolicy", "spec.podSelector"),
+    ("policy", "PodDisruptionBudget", "spec.selector"),
+];
+
+fn lint_selector(finder: &mut Finder<'_, '_>) {
+    let Some((_, new)) = finder.both() else {
+        return;
+    };
+    let kinds = SELECTING.iter();
+    for (_, kind, dotted) in kinds.filter(|(group, kind, _)| new.object.gvk().is(group, kind)) {
+        let changed = finder
+            .subject
+            .fields
+            .iter()
+            .any(|field| field.path.is_under(dotted));
+        if changed {
+            finder
+                .report(SELECTOR, format!("the {kind} selects other pods"))
+                .at(&Path::of_keys(dotted));
+        }
+    }
+}
+
+/// Services that selected pods of the repository and select none any more.
+fn lint_pods(finder: &mut Finder<'_, '_>, world: &World<'_>) {
+    let Some((old, new)) = finder.both() else {
+        return;
+    };
+    if !new.object.gvk().is("", "Service") {
+        return lint_labels(finder, world);
+    }
+    if selects(old.object, old.owner, &world.old) == Some(true)
+        && selects(new.object, new.owner, &world.new) == Some(false)
+    {
+        finder
+            .report(
+                NO_PODS,
+                "its selector matches the pods of no workload any more",
+            )
+            .at(&Path::of_keys("spec.selector"));
+    }
+}
+
+/// A workload whose pods lose the labels that a Service goes by. The Service itself does not change then.
+fn lint_labels(finder: &mut Finder<'_, '_>, world: &World<'_>) {
+    let labels_changed = finder
+        .subject
+        .fields
+        .iter()
+        .any(|field| field.path.is_under("spec.template.metadata"));
+    if !labels_changed {
+        return;
+    }
+    let Some((_, new)) = finder.both() else {
+        return;
+    };
+    let services = world.new.objects().filter(|(service, owner)| {
+        service.gvk().is("", "Service")
+            && service.namespace() == new.object.namespace()
+            && owner.cluster == new.owner.cluster
+    });
+    let lost: Vec<String> = services
+        .filter(|(service, owner)| {
+            selects(service, owner, &world.old) == Some(true)
+                && selects(service, owner, &world.new) == Some(false)
+        })
+        .map(|(service, _)| service.id().short().to_string())
+        .collect();
+    for service in lost {
+        finder.report(
+            NO_PODS,
+            format!("{service} selects none of its pods any more"),
+        );
+    }
+}
+
+/// Whether a Service selects the pods of any workload; nothing when it has no selector.
+fn selects(service: &Object, owner: &Owner, side: &Surroundings<'_>) -> Option<bool> {
+    let selector = service.node().at_path(&["spec", "selector"])?.as_map()?;
+    if selector.is_empty() {
+        return None;
+    }
+    let found = side.workloads().iter().any(|workload| {
+        workload.owner.cluster == owner.cluster
+            && workload.object.namespace() == service.namespace()
+            && workload
+                .pods
+                .iter()
+                .any(|pod| has_labels(pod.node, selector))
+    });
+    Some(found)
+}
+
+fn has_labels(pod: &Node, selector: &Map) -> bool {
+    selector.iter().all(|entry| {
+        let label = text(pod, &["metadata", "labels", entry.key.as_str()]);
+        label.is_some() && label == entry.value.as_str()
+    })
+}
+
+fn lint_replicas(finder: &mut Finder<'_, '_>) {
+    let Some((old, new)) = finder.both() else {
+        return;
+    };
+    let replicas = |object: &Object| {
+        object
+            .node()
+            .at_path(&["spec", "replicas"])
+            .map_or(Some(1), Node::as_i64)
+    };
+    let path = Path::of_keys("spec.replicas");
+    let runs_pods = super::super::restart::template_path(new.object.gvk()).is_some();
+    if runs_pods && replicas(old.object) != Some(0) && replicas(new.object) == Some(0) {
+        let before = replicas(old.object).unwrap_or(1);
+        finder
+            .report(ZERO, format!("from {before} replicas to none"))
+            .at(&path);
+    }
+}
+
+/// A ConfigMap or Secret that keeps its name while pods took its values as environment variables.
+fn lint_config(finder: &mut Finder<'_, '_>, world: &World<'_>) {
+    let Some((old, new)) = finder.both() else {
+        return;
+    };
+    let gvk = new.object.gvk();
+    let (reference, from) = match &*gvk.kind {
+        "ConfigMap" if gvk.group.is_empty() => ("configMapRef", "configMapKeyRef"),
+        "Secret" if gvk.group.is_empty() => ("secretRef", "secretKeyRef"),
+        _ => return,
+    };
+    let data = ["data", "stringData", "binaryData"];
+    let changes = finder
+        .subject
+        .fields
+        .iter()
+        .any(|field| data.iter().any(|key| field.path.is_under(key)));
+    if !changes || old.object.name() != new.object.name() {
+        return;
+    }
+    let reads = |workload: &&Workload<'_>| {
+        workload.owner.cluster == new.owner.cluster
+            && workload.object.namespace() == new.object.namespace()
+            && !is_reloaded(workload.object)
+            && !template_changes(workload, world)
+            && workload
+                .pods
+                .iter()
+                .any(|pod| reads_environment(pod.node, new.object.name(), reference, from))
+    };
+    let readers: Vec<String> = world
+        .new
+        .workloads()
+        .iter()
+        .filter(reads)
+        .map(|workload| workload.object.id().short().to_string())
+        .collect();
+    if !readers.is_empty() {
+        finder
+            .report(STALE, format!("{} took the old values at start and keeps them until restarted", readers.join(", ")))
+            .hint("have kustomize generate it with a hash in its name, or put a checksum of it into the pod template");
+    }
+}
+
+/// Whether a controller restarts the workload when its configuration changes.
+fn is_reloaded(object: &Object) -> bool {
+    let mut annotations = object.annotations();
+    annotations
+        .any(|(key, _)| key.contains("reloader.stakater.com") || key.contains("configmap.reloader"))
+}
+
+/// Whether the pods are replaced anyway.
+fn template_changes(workload: &Workload<'_>, world: &World<'_>) -> bool {
+    let before = world.old.workloads().iter().find(|other| {
+        other.owner.cluster == workload.owner.cluster
+            && other.object.id().same_object(workload.object.id())
+    });
+    before.is_none_or(|before| {
+        let nodes = |workload: &Workload<'_>| -> Vec<Node> {
+            workload.pods.iter().map(|pod| pod.node.clone()).collect()
+        };
+        nodes(before) != nodes(workload)
+    })
+}
+
+fn reads_environment(pod: &Node, name: &str, reference: &str, from: &str) -> bool {
+    let lists = ["containers", "initContainers"];
+    let containers = lists
+        .into_iter()
+        .filter_map(|list| pod.at_path(&["spec", list])?.as_list())
+        .flatten();
+    let named = |node: &Node, path: &[&str]| text(node, path) == Some(name);
+    let items = |container: &Node, list: &str, path: &[&str]| {
+        let items = container.get(list).and_then(Node::as_list);
+        items.into_iter().flatten().any(|item| named(item, path))
+    };
+    containers.into_iter().any(|container| {
+        items(container, "envFrom", &[reference, "name"])
+            || items(container, "env", &["valueFrom", from, "name"])
+    })
+}

@@ -1,0 +1,43 @@
+//! What differs between two sets of rendered objects, and what that would do to a cluster.
+//!
+//! ```text
+//! old objects ─┐
+//!              ├─ pair ─▶ compare fields ─▶ lint ─▶ hide secrets ─▶ Report ─▶ text, JSON, Markdown, HTML, annotations
+//! new objects ─┘
+//! ```
+//!
+//! The front door is [`diff`]; the functions of [`render`] print its [`Report`]. A report holds nothing secret: values
+//! of Secrets are taken out while it is made, so that no way of printing can show them.
+//!
+//! This crate knows Kubernetes' objects and what Flux does with them. It does not know where the objects come from.
+
+#![warn(missing_docs)]
+
+mod path;
+mod side;
+
+mod field;
+mod list_key;
+mod sequence;
+
+mod pairing;
+mod strip;
+
+mod danger;
+mod image;
+mod restart;
+
+mod mask;
+mod report;
+
+pub mod render;
+
+pub use danger::{Danger, Level, RULES, Rule};
+pub use field::{Difference, Field, Shown, compare};
+pub use image::ImageChange;
+pub use mask::HIDDEN;
+pub use path::{Path, Segment};
+pub use report::{Change, ChangeKind, Counts, Options, Report, diff};
+pub use restart::Restart;
+pub use side::{Batch, Owner, OwnerKind};
+pub use strip::{COMMON_ATTRIBUTES, StripAttributes};

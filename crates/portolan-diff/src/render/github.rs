@@ -1,0 +1,80 @@
+//! Annotations in the log of a GitHub workflow: `::warning file=…,line=…,title=…::message`.
+
+use super::words;
+use crate::danger::Level;
+use crate::report::Report;
+
+/// The headline, every danger at its file, and every changed object.
+///
+/// `prefix` is the way from the git repository's top to that of the Flux repository, where they differ.
+pub fn github(report: &Report, prefix: &str) -> String {
+    let mut out = command(
+        "notice",
+        &[("title", "portolan diff")],
+        &words::headline(report),
+    );
+    for danger in &report.dangers {
+        let level = match danger.level {
+            Level::Error => "error",
+            Level::Warning => "warning",
+            Level::Note => "notice",
+        };
+        let title = format!("{}: {}", words::object(&danger.object), danger.id);
+        let message = match &danger.hint {
+            Some(hint) => format!("{}\nhint: {hint}", danger.message),
+            None => danger.message.clone(),
+        };
+        let place = danger.place.as_ref();
+        out.push_str(&at(level, place, prefix, &title, &message));
+    }
+    for change in &report.changes {
+        let message = words::fate(report, change);
+        out.push_str(&at(
+            "notice",
+            change.place.as_ref(),
+            prefix,
+            &words::title(change),
+            &message,
+        ));
+    }
+    out
+}
+
+fn at(
+    level: &str,
+    place: Option<&portolan_object::Place>,
+    prefix: &str,
+    title: &str,
+    message: &str,
+) -> String {
+    let Some(place) = place else {
+        return command(level, &[("title", title)], message);
+    };
+    let file = format!("{prefix}{}", place.file.trim_start_matches('/'));
+    let line = place.at.line.max(1).to_string();
+    command(
+        level,
+        &[("file", &file), ("line", &line), ("title", title)],
+        message,
+    )
+}
+
+fn command(level: &str, properties: &[(&str, &str)], message: &str) -> String {
+    let properties: Vec<String> = properties
+        .iter()
+        .map(|(key, value)| {
+            format!(
+                "{key}={}",
+                escape(value).replace(':', "%3A").replace(',', "%2C")
+            )
+        })
+        .collect();
+    format!("::{level} {}::{}\n", properties.join(","), escape(message))
+}
+
+/// As GitHub wants it; nothing that is left can start another command.
+fn escape(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}

@@ -1,0 +1,154 @@
+//! The report as a page of its own: no script, nothing loaded, light and dark.
+
+use std::fmt::Write as _;
+
+use super::line::{Line, clean, lines};
+use super::words;
+use crate::danger::Danger;
+use crate::field::{Difference, Field};
+use crate::report::{Change, Report};
+
+const STYLE: &str = include_str!("page.css");
+
+/// Objects with more lines than this are folded at first.
+const OPEN_LINES: usize = 60;
+
+/// The report as an HTML document with this title.
+pub fn html(report: &Report, title: &str) -> String {
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n<p>{headline}</p>\n</header>\n<main>\n",
+        title = escape(&clean(title)),
+        headline = escape(&words::headline(report)),
+    );
+    add_dangers(report, &mut out);
+    add_images(report, &mut out);
+    for change in &report.changes {
+        add_change(report, change, &mut out);
+    }
+    out.push_str("</main>\n</body>\n</html>\n");
+    out
+}
+
+fn add_dangers(report: &Report, out: &mut String) {
+    if report.dangers.is_empty() {
+        return;
+    }
+    out.push_str("<section>\n<h2>Dangers</h2>\n<ul class=\"dangers\">\n");
+    for danger in &report.dangers {
+        let _ = writeln!(
+            out,
+            "<li class=\"{}\"><b>{}</b> {}</li>",
+            danger.level.as_str(),
+            escape(&words::object(&danger.object)),
+            danger_text(danger)
+        );
+    }
+    out.push_str("</ul>\n</section>\n");
+}
+
+fn danger_text(danger: &Danger) -> String {
+    let mut text = format!(
+        "{} <code>{}</code>",
+        escape(&clean(&danger.message)),
+        danger.id
+    );
+    if let Some(hint) = &danger.hint {
+        let _ = write!(text, "<br><small>hint: {}</small>", escape(hint));
+    }
+    text
+}
+
+fn add_images(report: &Report, out: &mut String) {
+    if report.images.is_empty() {
+        return;
+    }
+    out.push_str("<section>\n<h2>Images</h2>\n<table>\n<tr><th>image</th><th>used by</th></tr>\n");
+    for image in &report.images {
+        let _ = writeln!(
+            out,
+            "<tr><td title=\"{}\">{}</td><td>{}</td></tr>",
+            escape(&clean(&image.name)),
+            escape(&words::image(image)),
+            escape(&words::users(image))
+        );
+    }
+    out.push_str("</table>\n</section>\n");
+}
+
+fn add_change(report: &Report, change: &Change, out: &mut String) {
+    let fields: Vec<(&Field, Vec<Line>)> =
+        change.news().map(|field| (field, lines(field))).collect();
+    let count: usize = fields.iter().map(|(_, lines)| lines.len()).sum();
+    let open = if count <= OPEN_LINES { " open" } else { "" };
+    let kind = change.kind.as_str();
+    let _ = writeln!(
+        out,
+        "<details class=\"{kind}\"{open}>\n<summary><span class=\"name\">{}</span> <span class=\"fate\">{}</span></summary>",
+        escape(&words::title(change)),
+        escape(&words::fate(report, change)),
+    );
+    for danger in report.dangers_of(change) {
+        let _ = writeln!(
+            out,
+            "<p class=\"{}\">{}</p>",
+            danger.level.as_str(),
+            danger_text(danger)
+        );
+    }
+    for (field, lines) in fields {
+        add_field(field, &lines, out);
+    }
+    if let Some(followed) = words::followed(change) {
+        let _ = writeln!(out, "<p class=\"place\">follows: {}</p>", escape(&followed));
+    }
+    if let Some(place) = words::place(change) {
+        let _ = writeln!(out, "<p class=\"place\">because {}</p>", escape(&place));
+    }
+    out.push_str("</details>\n");
+}
+
+fn add_field(field: &Field, lines: &[Line], out: &mut String) {
+    if !field.path.is_root() {
+        let word = match field.difference {
+            Difference::Reordered(..) => " (order)",
+            _ if lines.is_empty() => " (values hidden)",
+            _ => "",
+        };
+        let _ = writeln!(
+            out,
+            "<p class=\"path\">{}{word}</p>",
+            escape(&clean(&field.path.to_string()))
+        );
+    }
+    if lines.is_empty() {
+        return;
+    }
+    out.push_str("<pre>");
+    for line in lines {
+        match line {
+            Line::Old(text) => {
+                let _ = write!(out, "<del>{}</del>", escape(text));
+            }
+            Line::New(text) => {
+                let _ = write!(out, "<ins>{}</ins>", escape(text));
+            }
+            Line::Same(text) => {
+                let _ = write!(out, "<span>{}</span>", escape(text));
+            }
+            Line::Gap(count) => {
+                let _ = write!(out, "<i>… {}</i>", words::plural(*count, "line"));
+            }
+        }
+    }
+    out.push_str("</pre>\n");
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}

@@ -1,0 +1,176 @@
+//! The report for programs. The names of its keys are a promise.
+
+use portolan_object::ObjectId;
+use portolan_yaml::{Node, Text, to_json};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::danger::Danger;
+use crate::field::{Difference, Field, Shown};
+use crate::image::ImageChange;
+use crate::report::{Change, Report};
+
+#[derive(Serialize)]
+struct ReportWire {
+    changes: Vec<ChangeWire>,
+    images: Vec<ImageWire>,
+    dangers: Vec<DangerWire>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChangeWire {
+    api_version: String,
+    kind: String,
+    namespace: String,
+    name: String,
+    change: &'static str,
+    owner: String,
+    fields: Vec<FieldWire>,
+}
+
+#[derive(Serialize)]
+struct FieldWire {
+    path: String,
+    change: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<Value>,
+    /// The values are secret.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    hidden: bool,
+    /// The change replaces pods.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    restarts: bool,
+    /// The generated object whose new name this field took over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    follows: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ImageWire {
+    image: String,
+    from: Option<String>,
+    to: Option<String>,
+    objects: Vec<ObjectWire>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ObjectWire {
+    api_version: String,
+    kind: String,
+    namespace: String,
+    name: String,
+}
+
+#[derive(Serialize)]
+struct DangerWire {
+    id: &'static str,
+    level: &'static str,
+    #[serde(flatten)]
+    object: ObjectWire,
+    owner: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+}
+
+/// The report as a JSON document, indented.
+pub fn json(report: &Report) -> String {
+    let wire = ReportWire {
+        changes: report.changes.iter().map(change).collect(),
+        images: report.images.iter().map(image).collect(),
+        dangers: report.dangers.iter().map(danger).collect(),
+    };
+    let text = serde_json::to_string_pretty(&wire);
+    text.expect("a tree of texts can be written") + "\n"
+}
+
+fn change(change: &Change) -> ChangeWire {
+    let object = object(&change.id);
+    ChangeWire {
+        api_version: object.api_version,
+        kind: object.kind,
+        namespace: object.namespace,
+        name: object.name,
+        change: change.kind.as_str(),
+        owner: change.owner.to_string(),
+        fields: change.fields.iter().map(field).collect(),
+    }
+}
+
+fn field(field: &Field) -> FieldWire {
+    let (word, from, to) = match &field.difference {
+        Difference::Added(new) => ("added", None, value(new)),
+        Difference::Removed(old) => ("removed", value(old), None),
+        Difference::Changed(old, new) => ("changed", value(old), value(new)),
+        Difference::Reordered(old, new) => ("reordered", Some(names(old)), Some(names(new))),
+    };
+    FieldWire {
+        path: field.path.to_string(),
+        change: word,
+        hidden: from.is_none() && to.is_none(),
+        from,
+        to,
+        restarts: field.restarts,
+        follows: field.follows.as_ref().map(ToString::to_string),
+    }
+}
+
+fn value(shown: &Shown) -> Option<Value> {
+    shown.node().map(tree)
+}
+
+/// A tree as JSON; one that JSON cannot say, such as an infinite number, as text.
+fn tree(node: &Node) -> Value {
+    let text = to_json(node).ok();
+    let value = text.and_then(|text| serde_json::from_str(&text).ok());
+    value.unwrap_or_else(|| Value::String("(cannot be written as JSON)".to_owned()))
+}
+
+fn names(keys: &[Text]) -> Value {
+    keys.iter()
+        .map(|key| Value::String(key.to_string()))
+        .collect()
+}
+
+fn object(id: &ObjectId) -> ObjectWire {
+    ObjectWire {
+        api_version: id.gvk.api_version(),
+        kind: id.gvk.kind.to_string(),
+        namespace: id.namespace.to_string(),
+        name: id.name.to_string(),
+    }
+}
+
+fn image(image: &ImageChange) -> ImageWire {
+    ImageWire {
+        image: image.name.to_string(),
+        from: image.from.as_ref().map(ToString::to_string),
+        to: image.to.as_ref().map(ToString::to_string),
+        objects: image.objects.iter().map(object).collect(),
+    }
+}
+
+fn danger(danger: &Danger) -> DangerWire {
+    let place = danger.place.as_ref();
+    DangerWire {
+        id: danger.id,
+        level: danger.level.as_str(),
+        object: object(&danger.object),
+        owner: danger.owner.to_string(),
+        path: danger.path.as_ref().map(ToString::to_string),
+        message: danger.message.clone(),
+        hint: danger.hint.clone(),
+        file: place.map(|place| place.file.trim_start_matches('/').to_owned()),
+        line: place.map(|place| place.at.line).filter(|line| *line > 0),
+    }
+}

@@ -1,0 +1,237 @@
+//! The report for a terminal: one block per object, values below one another or side by side.
+
+use std::fmt::Write as _;
+
+use super::line::{Line, lines};
+use super::paint::{Colour, Ink};
+use super::words;
+use crate::danger::{Danger, Level};
+use crate::field::{Difference, Field};
+use crate::report::{Change, ChangeKind, Report};
+
+/// Where the word for what becomes of an object stands.
+const FATE_COLUMN: usize = 62;
+
+/// How many lines of an added object are shown, unless all are asked for.
+const ADDED_LINES: usize = 25;
+
+/// How a report is shown on a terminal.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TerminalOptions {
+    /// Whether in colour.
+    pub colour: Colour,
+    /// The terminal's width in characters; used side by side.
+    pub width: usize,
+    /// Whether added and removed objects are shown with all of their content.
+    pub full: bool,
+}
+
+/// The report with old values above new ones.
+pub fn unified(report: &Report, options: &TerminalOptions) -> String {
+    print(report, options, &mut |field, out| {
+        for line in shown_lines(field, options.full) {
+            out.push(unified_line(&line, options.colour));
+        }
+    })
+}
+
+/// The report with old values left of new ones; for terminals of 100 characters and more.
+pub fn side_by_side(report: &Report, options: &TerminalOptions) -> String {
+    // Two columns, with four characters before, between and after them.
+    let column = (options.width.max(40) - 6) / 2;
+    print(report, options, &mut |field, out| {
+        for (old, new) in rows(shown_lines(field, options.full)) {
+            let left = fit(&old.unwrap_or_default(), column);
+            let right = fit(&new.unwrap_or_default(), column);
+            let left = options.colour.paint(Ink::Removed, &left);
+            let right = options.colour.paint(Ink::Added, right.trim_end());
+            out.push(format!("  {left} │ {right}").trim_end().to_owned());
+        }
+    })
+}
+
+/// The changed images, a line each.
+pub fn image_lines(report: &Report, options: &TerminalOptions) -> String {
+    let mut text = String::new();
+    for image in &report.images {
+        let name = options.colour.paint(Ink::Name, &words::image(image));
+        let _ = writeln!(text, "{name} ({})", words::users(image));
+    }
+    text
+}
+
+type PrintField<'a> = &'a mut dyn FnMut(&Field, &mut Vec<String>);
+
+fn print(report: &Report, options: &TerminalOptions, print_field: PrintField<'_>) -> String {
+    let colour = options.colour;
+    let mut out = vec![colour.paint(Ink::Strong, &words::headline(report))];
+    for change in &report.changes {
+        print_change(report, change, options, print_field, &mut out);
+    }
+    let elsewhere = report.restarts.iter().filter(|restart| {
+        let is_it = |change: &&Change| change.id == restart.id && change.owner == restart.owner;
+        !report.changes.iter().any(|change| is_it(&change))
+    });
+    for restart in elsewhere {
+        out.push(String::new());
+        let name = colour.paint(Ink::Name, &words::object(&restart.id));
+        out.push(format!("{name} {}", words::rolls(restart)));
+    }
+    print_images(report, colour, &mut out);
+    out.join("\n") + "\n"
+}
+
+fn print_change(
+    report: &Report,
+    change: &Change,
+    options: &TerminalOptions,
+    print_field: PrintField<'_>,
+    out: &mut Vec<String>,
+) {
+    let colour = options.colour;
+    // Objects without content below them stand without gaps between them.
+    let has_body = change.kind == ChangeKind::Changed || options.full;
+    out.push(String::new());
+    out.push(heading(report, change, colour));
+    for danger in report.dangers_of(change) {
+        print_danger(danger, colour, out);
+    }
+    for field in change.news() {
+        if !field.path.is_root() {
+            let word = match &field.difference {
+                Difference::Reordered(..) => " (order)",
+                _ if super::line::lines(field).is_empty() => " (hidden)",
+                _ => "",
+            };
+            out.push(format!(
+                "  {}{word}",
+                super::line::clean(&field.path.to_string())
+            ));
+        }
+        if change.kind != ChangeKind::Removed || has_body {
+            print_field(field, out);
+        }
+    }
+    if let Some(followed) = words::followed(change) {
+        out.push(colour.paint(Ink::Faint, &format!("  follows: {followed}")));
+    }
+    if let Some(place) = words::place(change) {
+        out.push(colour.paint(Ink::Faint, &format!("  because {place}")));
+    }
+}
+
+fn heading(report: &Report, change: &Change, colour: Colour) -> String {
+    let title = words::title(change);
+    let padding = FATE_COLUMN.saturating_sub(title.chars().count()).max(2);
+    let ink = match change.kind {
+        ChangeKind::Added => Ink::Added,
+        ChangeKind::Removed => Ink::Removed,
+        ChangeKind::Changed => Ink::Warning,
+    };
+    let fate = colour.paint(ink, &words::fate(report, change));
+    format!(
+        "{}{}{fate}",
+        colour.paint(Ink::Name, &title),
+        " ".repeat(padding)
+    )
+}
+
+fn print_danger(danger: &Danger, colour: Colour, out: &mut Vec<String>) {
+    if words::is_told_in_fate(danger) {
+        return;
+    }
+    let (ink, word) = match danger.level {
+        Level::Error => (Ink::Error, "▲ danger"),
+        Level::Warning => (Ink::Warning, "▲ warning"),
+        Level::Note => (Ink::Faint, "· note"),
+    };
+    let message = super::line::clean(&danger.message);
+    out.push(format!(
+        "  {}: {message} [{}]",
+        colour.paint(ink, word),
+        danger.id
+    ));
+    if let Some(hint) = &danger.hint {
+        out.push(format!("    hint: {hint}"));
+    }
+}
+
+fn print_images(report: &Report, colour: Colour, out: &mut Vec<String>) {
+    if report.images.is_empty() {
+        return;
+    }
+    out.push(String::new());
+    for (place, image) in report.images.iter().enumerate() {
+        let label = if place == 0 { "images" } else { "      " };
+        let name = colour.paint(Ink::Name, &words::image(image));
+        out.push(format!("{label}  {name} ({})", words::users(image)));
+    }
+}
+
+/// The lines of a field; a whole object is cut unless all is asked for.
+fn shown_lines(field: &Field, full: bool) -> Vec<Line> {
+    let mut lines = lines(field);
+    if field.path.is_root() && !full && lines.len() > ADDED_LINES {
+        let more = lines.len() - ADDED_LINES;
+        lines.truncate(ADDED_LINES);
+        lines.push(Line::Gap(more));
+    }
+    lines
+}
+
+fn unified_line(line: &Line, colour: Colour) -> String {
+    match line {
+        Line::Old(text) => colour.paint(Ink::Removed, &format!("-   {text}")),
+        Line::New(text) => colour.paint(Ink::Added, &format!("+   {text}")),
+        Line::Same(text) => format!("    {text}"),
+        Line::Gap(count) => colour.paint(
+            Ink::Faint,
+            &format!("    … {}", words::plural(*count, "line")),
+        ),
+    }
+}
+
+/// Old and new lines beside each other; runs of old lines stand beside the new lines that follow them.
+fn rows(lines: Vec<Line>) -> Vec<(Option<String>, Option<String>)> {
+    let mut rows: Vec<(Option<String>, Option<String>)> = Vec::new();
+    let mut open = 0;
+    for line in lines {
+        match line {
+            Line::Old(text) => rows.push((Some(text), None)),
+            Line::New(text) => {
+                open = open.max(
+                    rows.iter()
+                        .rposition(|(old, _)| old.is_none())
+                        .map_or(0, |at| at + 1),
+                );
+                match rows.get_mut(open) {
+                    Some((Some(_), right @ None)) => *right = Some(text),
+                    _ => rows.push((None, Some(text))),
+                }
+                open += 1;
+            }
+            Line::Same(text) => {
+                rows.push((Some(text.clone()), Some(text)));
+                open = rows.len();
+            }
+            Line::Gap(count) => {
+                let text = format!("… {}", words::plural(count, "line"));
+                rows.push((Some(text.clone()), Some(text)));
+                open = rows.len();
+            }
+        }
+    }
+    rows
+}
+
+/// A text in a column: cut or filled.
+fn fit(text: &str, width: usize) -> String {
+    let text = text.replace('\t', "    ");
+    let length = text.chars().count();
+    if length <= width {
+        return text + &" ".repeat(width - length);
+    }
+    let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}

@@ -1,0 +1,187 @@
+//! The words that every format shares: counts, titles, what becomes of an object.
+
+use portolan_object::{ImageRef, ObjectId};
+
+use super::line::clean;
+use crate::danger::Danger;
+use crate::image::ImageChange;
+use crate::pairing::stable_name;
+use crate::report::{Change, ChangeKind, Report};
+use crate::restart::Restart;
+use crate::side::OwnerKind;
+
+/// `3 objects change, 1 added, 1 removed · 2 images · 1 restart · 1 danger`
+pub(super) fn headline(report: &Report) -> String {
+    let counts = report.counts();
+    if report.is_empty() {
+        return "no differences".to_owned();
+    }
+    let mut objects = Vec::new();
+    if counts.changed > 0 {
+        let s = if counts.changed == 1 {
+            "object changes"
+        } else {
+            "objects change"
+        };
+        objects.push(format!("{} {s}", counts.changed));
+    }
+    if counts.added > 0 {
+        objects.push(format!("{} added", counts.added));
+    }
+    if counts.removed > 0 {
+        objects.push(format!("{} removed", counts.removed));
+    }
+    let mut parts = Vec::new();
+    if !objects.is_empty() {
+        parts.push(objects.join(", "));
+    }
+    for (count, word) in [
+        (counts.images, "image"),
+        (counts.restarts, "restart"),
+        (counts.dangers, "danger"),
+    ] {
+        if count > 0 {
+            parts.push(plural(count, word));
+        }
+    }
+    parts.join(" · ")
+}
+
+/// `1 image`, `2 images`
+pub(super) fn plural(count: usize, word: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {word}{s}")
+}
+
+/// `Deployment apps/podinfo`; a generated object goes without its hash, and odd API versions are named.
+pub(super) fn object(id: &ObjectId) -> String {
+    let name = stable_name(&id.name);
+    if id.namespace.is_empty() {
+        clean(&format!("{} {name}", id.gvk.kind))
+    } else {
+        clean(&format!("{} {}/{name}", id.gvk.kind, id.namespace))
+    }
+}
+
+/// `production: HelmRelease apps/podinfo → Deployment apps/podinfo`
+pub(super) fn title(change: &Change) -> String {
+    let mut title = String::new();
+    if !change.owner.cluster.is_empty() {
+        title = format!("{}: ", change.owner.cluster);
+    }
+    if change.owner.kind == OwnerKind::Release {
+        title = format!("{title}{} → ", change.owner.title());
+    }
+    clean(&format!("{title}{}", object(&change.id)))
+}
+
+/// `changed, rolls 3 pods`, `removed: prune deletes 14 objects`, `changed (values hidden)`
+pub(super) fn fate(report: &Report, change: &Change) -> String {
+    let mut fate = change.kind.as_str().to_owned();
+    if change.kind == ChangeKind::Added {
+        let api_version = change.id.gvk.api_version();
+        fate = format!("added ({api_version})");
+    }
+    if let Some(restart) = report.restart(change) {
+        fate = format!("{fate}, {}", rolls(restart));
+    }
+    let effect = report
+        .dangers_of(change)
+        .find(|danger| matches!(danger.id, "prune" | "uninstall"));
+    if let Some(danger) = effect {
+        fate = format!("{fate}: {}", danger.message);
+    }
+    if change.hides_values() {
+        fate.push_str(" (values hidden)");
+    }
+    fate
+}
+
+/// `rolls 3 pods`
+pub(super) fn rolls(restart: &Restart) -> String {
+    match restart.pods {
+        Some(1) => "rolls 1 pod".to_owned(),
+        Some(pods) => format!("rolls {pods} pods"),
+        None => "rolls its pods".to_owned(),
+    }
+}
+
+/// Why pods are replaced although nothing in the workload is news.
+pub(super) fn followed(change: &Change) -> Option<String> {
+    let mut titles: Vec<&str> = change
+        .fields
+        .iter()
+        .filter_map(|field| field.follows.as_deref())
+        .collect();
+    titles.sort_unstable();
+    titles.dedup();
+    let verb = if titles.len() == 1 {
+        "changed"
+    } else {
+        "have changed"
+    };
+    (!titles.is_empty()).then(|| clean(&format!("{} {verb}", titles.join(", "))))
+}
+
+/// Whether a danger is told in the line that says what becomes of the object.
+pub(super) fn is_told_in_fate(danger: &Danger) -> bool {
+    matches!(danger.id, "prune" | "uninstall")
+}
+
+/// `podinfo 6.5.0 → 6.6.1`, `redis:7.4 added`
+pub(super) fn image(change: &ImageChange) -> String {
+    let short = change.name.rsplit('/').next().unwrap_or_default();
+    let version = |reference: &str| match reference.parse::<ImageRef>() {
+        Ok(image) => match (image.tag(), image.digest()) {
+            (Some(tag), _) => tag.to_owned(),
+            (None, Some(digest)) => digest.chars().take(19).collect(),
+            (None, None) => "latest".to_owned(),
+        },
+        Err(_) => reference.to_owned(),
+    };
+    let text = match (&change.from, &change.to) {
+        (Some(from), Some(to)) if version(from) == version(to) => {
+            // The tag stayed and the digest moved.
+            let digest = |text: &str| {
+                text.split_once('@')
+                    .map_or("none", |(_, digest)| digest)
+                    .chars()
+                    .take(19)
+                    .collect::<String>()
+            };
+            format!(
+                "{short} {}@{} → {}",
+                version(from),
+                digest(from),
+                digest(to)
+            )
+        }
+        (Some(from), Some(to)) => format!("{short} {} → {}", version(from), version(to)),
+        (None, Some(to)) => format!("{short} {} added", version(to)),
+        (Some(from), None) => format!("{short} {} removed", version(from)),
+        (None, None) => short.to_owned(),
+    };
+    clean(&text)
+}
+
+/// `apps/podinfo`, and how many more.
+pub(super) fn users(change: &ImageChange) -> String {
+    let name = |id: &ObjectId| {
+        if id.namespace.is_empty() {
+            id.name.to_string()
+        } else {
+            format!("{}/{}", id.namespace, id.name)
+        }
+    };
+    let mut names: Vec<String> = change.objects.iter().take(3).map(name).collect();
+    if change.objects.len() > names.len() {
+        names.push(format!("{} more", change.objects.len() - names.len()));
+    }
+    clean(&names.join(", "))
+}
+
+/// The file and line of an object, as people open it.
+pub(super) fn place(change: &Change) -> Option<String> {
+    let place = change.place.as_ref()?.to_string();
+    Some(clean(place.trim_start_matches('/')))
+}

@@ -1,0 +1,65 @@
+//! Labels and annotations that change with every release of a chart and mean nothing.
+
+use portolan_yaml::Text;
+
+use crate::path::{Path, Segment};
+
+/// The labels and annotations that charts usually change without a meaning.
+pub const COMMON_ATTRIBUTES: &[&str] = &[
+    "app.kubernetes.io/version",
+    "chart",
+    "checksum/config",
+    "helm.sh/chart",
+];
+
+/// Labels and annotations whose changes are left out, wherever in an object they stand.
+#[derive(Debug, Clone, Default)]
+pub struct StripAttributes(Vec<Text>);
+
+impl StripAttributes {
+    /// Leaves out these keys; the word `common` stands for [`COMMON_ATTRIBUTES`].
+    pub fn new<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
+        let expand = |key: &'a str| match key.trim() {
+            "common" => COMMON_ATTRIBUTES.to_vec(),
+            key => vec![key],
+        };
+        Self(keys.into_iter().flat_map(expand).map(Text::from).collect())
+    }
+
+    /// Whether a path is that of a label or annotation to be left out.
+    pub(crate) fn covers(&self, path: &Path) -> bool {
+        let steps = path.segments().windows(3);
+        steps.into_iter().any(|steps| match steps {
+            [Segment::Key(metadata), Segment::Key(map), Segment::Key(key)] => {
+                metadata == "metadata"
+                    && (map == "labels" || map == "annotations")
+                    && self.0.contains(key)
+            }
+            _ => false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_and_annotations_are_covered_and_nothing_else() {
+        let strip = StripAttributes::new(["common", "note"]);
+        let path = |keys: &[&str]| {
+            let keys = keys.iter().map(|key| Segment::Key(Text::from(*key)));
+            keys.fold(Path::root(), |path, key| path.then(key))
+        };
+        assert!(strip.covers(&path(&["metadata", "labels", "helm.sh/chart"])));
+        assert!(strip.covers(&path(&[
+            "spec",
+            "template",
+            "metadata",
+            "annotations",
+            "note"
+        ])));
+        assert!(!strip.covers(&path(&["spec", "selector", "matchLabels", "chart"])));
+        assert!(!strip.covers(&path(&["metadata", "labels"])));
+    }
+}
