@@ -3,8 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    build::BuildArgs, completions::CompletionsArgs, helm::HelmArgs, kustomize::KustomizeArgs,
-    man::ManArgs, template::TemplateArgs, version::VersionArgs, yaml::YamlArgs,
+    build::BuildArgs, completions::CompletionsArgs, get::GetArgs, helm::HelmArgs,
+    kustomize::KustomizeArgs, man::ManArgs, template::TemplateArgs, version::VersionArgs,
+    yaml::YamlArgs,
 };
 use crate::printer::OutputOptions;
 
@@ -30,6 +31,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Build(BuildArgs),
     Completions(CompletionsArgs),
+    Get(GetArgs),
     Helm(Box<HelmArgs>),
     Kustomize(KustomizeArgs),
     Man(ManArgs),

@@ -7,16 +7,25 @@
 //! There is no logic here: a command parses arguments, calls one function of a library crate and prints.
 
 mod chance;
+mod chart;
 mod cli;
 mod commands;
 mod diagnostic;
 mod error;
 mod exit;
+mod graph;
 mod input;
+mod inventory;
+mod listing;
 mod places;
 mod printer;
 mod repository;
+mod secret;
+mod selection;
 mod session;
+mod status;
+mod suggestion;
+mod table;
 
 use std::process::ExitCode;
 

@@ -10,6 +10,7 @@ use clap::ColorChoice;
 use crate::diagnostic::Diagnostic;
 use crate::error::{CommandError, ErrorKind};
 use crate::exit::ExitStatus;
+use crate::table::Canvas;
 
 /// How much is said, and whether in colour.
 #[derive(Debug, Clone, clap::Args)]
@@ -51,6 +52,8 @@ pub(crate) struct Printer {
     options: OutputOptions,
     /// Whether stderr shows colour; decided once.
     styled: bool,
+    /// What data for people is drawn on.
+    canvas: Canvas,
 }
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -62,12 +65,22 @@ impl Printer {
     pub(crate) fn new(options: OutputOptions) -> Self {
         let (stdout, stderr) = (io::stdout(), io::stderr());
         let styled = shows_colour(options.color, stderr.is_terminal());
+        let canvas = Canvas {
+            width: stdout.is_terminal().then(terminal_width).flatten(),
+            styled: shows_colour(options.color, stdout.is_terminal()),
+        };
         Self {
             stdout,
             stderr,
             options,
             styled,
+            canvas,
         }
+    }
+
+    /// What stdout can show.
+    pub(crate) fn canvas(&self) -> Canvas {
+        self.canvas
     }
 
     /// How a run is to be shown.
@@ -76,7 +89,7 @@ impl Printer {
             ProgressStyle::None
         } else if self.options.verbose > 0 {
             ProgressStyle::Each
-        } else if self.stderr.is_terminal() {
+        } else if self.stderr.is_terminal() && !is_plain_terminal() {
             ProgressStyle::Line
         } else {
             ProgressStyle::Plain
@@ -104,6 +117,13 @@ impl Printer {
     pub(crate) fn note(&self, message: &str) {
         if !self.options.quiet {
             self.say(&format!("{}: {message}", self.paint(HINT, "note")));
+        }
+    }
+
+    /// Says something that is neither data nor a fault.
+    pub(crate) fn say_unless_quiet(&self, message: &str) {
+        if !self.options.quiet {
+            self.say(message);
         }
     }
 
@@ -159,8 +179,20 @@ fn shows_colour(choice: ColorChoice, terminal: bool) -> bool {
     match choice {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
-        ColorChoice::Auto => {
-            terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-        }
+        ColorChoice::Auto => terminal && !is_set("NO_COLOR") && !is_plain_terminal(),
     }
+}
+
+/// Whether the terminal cannot move its cursor, or nobody sits at it.
+fn is_plain_terminal() -> bool {
+    is_set("CI") || std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
+}
+
+fn terminal_width() -> Option<usize> {
+    let (width, _) = terminal_size::terminal_size()?;
+    Some(usize::from(width.0)).filter(|width| *width > 0)
 }

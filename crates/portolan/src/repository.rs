@@ -16,6 +16,7 @@ use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
 use crate::session;
+use crate::status::Statuses;
 
 /// Which repository, which cluster, which versions.
 #[derive(Debug, clap::Args)]
@@ -145,6 +146,13 @@ impl RepositoryArgs {
 }
 
 impl Rendered {
+    /// How the Kustomizations and releases of a cluster fared.
+    pub(crate) fn statuses(&self, rendering: &Rendering) -> Statuses {
+        Statuses::of(problems(rendering, &self.report), |problem| {
+            self.is_error(problem)
+        })
+    }
+
     /// Tells every problem; the status says whether there was one.
     pub(crate) fn tell_problems(&self, printer: &Printer) -> ExitStatus {
         let mut status = ExitStatus::Clean;

@@ -2,11 +2,8 @@
 
 mod portolan;
 
-use std::fs;
-
 use portolan::portolan_in;
-
-const HARBOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/harbor");
+use portolan::repository::{HARBOR, kustomization, repository};
 
 #[test]
 fn both_clusters_of_the_example_are_found_and_built() {
@@ -104,7 +101,7 @@ fn a_name_that_is_not_there_suggests_the_nearest() {
     exit 2
     --- stderr
     error: no Kustomization named `ap`
-    hint: there is `apps` in flux-system, and 3 in all
+    hint: there is `apps` in flux-system; `portolan get ks` lists all 3
     ");
 }
 
@@ -173,23 +170,6 @@ fn a_repository_without_a_cluster_says_how_to_name_one() {
     );
     assert_eq!(answer.code, 2);
     assert!(answer.stderr.contains("no cluster found"), "{answer}");
-}
-
-fn kustomization(name: &str, path: &str) -> String {
-    format!(
-        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: flux-system}}\nspec: {{path: {path}, prune: true, sourceRef: {{kind: GitRepository, name: flux-system}}}}\n"
-    )
-}
-
-fn repository(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().expect("a directory can be made");
-    for (name, text) in files {
-        let path = dir.path().join(name);
-        fs::create_dir_all(path.parent().expect("a file lies in a directory"))
-            .expect("it can be made");
-        fs::write(path, text).expect("it can be written");
-    }
-    dir
 }
 
 /// Helm takes the last of two equal keys; charts in the wild rely on it.

@@ -1,15 +1,17 @@
 //! `portolan build`: the objects a Flux repository declares, as YAML.
 
-mod selection;
+mod filter;
 mod write;
 
 use portolan_flux::{Depth, set_kustomization_labels, set_release_labels};
 use portolan_object::Object;
 
 use super::CommandResult;
+use crate::error::CommandError;
 use crate::printer::Printer;
 use crate::repository::{Rendered, RepositoryArgs};
-use selection::Selection;
+use crate::suggestion::not_found;
+use filter::ObjectFilter;
 use write::WriteArgs;
 
 /// Print the objects that a Flux repository declares
@@ -37,7 +39,7 @@ pub(crate) struct BuildArgs {
     repository: RepositoryArgs,
 
     #[command(flatten)]
-    selection: Selection,
+    filter: ObjectFilter,
 
     #[command(flatten)]
     write: WriteArgs,
@@ -76,14 +78,22 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
     let rendered = args.repository.render(depth, printer)?;
     let batches = collect(args, &rendered);
     if batches.is_empty() && !args.names.is_empty() {
-        return Err(selection::not_found(
-            &args.names,
-            args.what == What::Hr,
-            &rendered,
-        ));
+        return Err(unknown(args, &rendered));
     }
     write::write(&batches, &args.write, printer)?;
     Ok(rendered.tell_problems(printer))
+}
+
+/// The error for names that nothing has.
+fn unknown(args: &BuildArgs, rendered: &Rendered) -> CommandError {
+    let clusters = || rendered.clusters.iter().map(|(_, rendering)| rendering);
+    if args.what == What::Hr {
+        let known = clusters().flat_map(|rendering| rendering.releases.keys());
+        not_found("HelmRelease", &args.names, known, "portolan get hr")
+    } else {
+        let known = clusters().flat_map(|rendering| rendering.walk.kustomizations.keys());
+        not_found("Kustomization", &args.names, known, "portolan get ks")
+    }
 }
 
 fn collect(args: &BuildArgs, rendered: &Rendered) -> Vec<Batch> {
@@ -92,8 +102,8 @@ fn collect(args: &BuildArgs, rendered: &Rendered) -> Vec<Batch> {
         if args.what != What::Hr {
             for (id, walked) in &rendering.walk.kustomizations {
                 let Some(built) = &walked.built else { continue };
-                if args.selection.owner(&args.names, id) {
-                    let mut objects = args.selection.objects(&built.objects);
+                if args.filter.selection.has_name(&args.names, id) {
+                    let mut objects = args.filter.objects(&built.objects);
                     if !args.no_owner_labels {
                         for object in &mut objects {
                             set_kustomization_labels(object, id);
@@ -110,8 +120,8 @@ fn collect(args: &BuildArgs, rendered: &Rendered) -> Vec<Batch> {
             let Some(objects) = &release.objects else {
                 continue;
             };
-            if args.selection.owner(&args.names, id) {
-                let mut objects = args.selection.objects(objects);
+            if args.filter.selection.has_name(&args.names, id) {
+                let mut objects = args.filter.objects(objects);
                 if !args.no_owner_labels {
                     for object in &mut objects {
                         set_release_labels(object, id);

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod repository;
+
 use std::fmt;
 use std::io::Write;
 use std::process::{Child, Command, Output, Stdio};

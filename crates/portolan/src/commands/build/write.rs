@@ -6,18 +6,17 @@ use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_object::Object;
-use portolan_yaml::{Node, Value};
 
 use super::Batch;
 use crate::error::CommandError;
 use crate::printer::Printer;
+use crate::secret::SecretArgs;
 
 /// How objects are written.
 #[derive(Debug, clap::Args)]
 pub(super) struct WriteArgs {
-    /// Show the values of Secrets
-    #[arg(long)]
-    show_secrets: bool,
+    #[command(flatten)]
+    secrets: SecretArgs,
 
     /// Say before each object what it belongs to and where it comes from
     #[arg(long)]
@@ -27,10 +26,6 @@ pub(super) struct WriteArgs {
     #[arg(long, value_name = "DIR")]
     output_dir: Option<Utf8PathBuf>,
 }
-
-/// What stands for a hidden value; in `data` it is base64 of the same word.
-const HIDDEN: &str = "hidden";
-const HIDDEN_BASE64: &str = "aGlkZGVu";
 
 pub(super) fn write(
     batches: &[Batch],
@@ -62,32 +57,8 @@ fn push_document(text: &mut String, batch: &Batch, object: &Object, yaml: &str, 
 }
 
 fn print(object: &Object, args: &WriteArgs) -> Result<String, CommandError> {
-    let hide = object.kind() == "Secret" && object.gvk().group.is_empty() && !args.show_secrets;
-    let printed = if hide {
-        portolan_yaml::write_kustomize(&hidden(object.node()))
-    } else {
-        portolan_yaml::write_kustomize(object.node())
-    };
-    printed.map_err(|error| CommandError::usage(format!("cannot print {}: {error}", object.id())))
-}
-
-/// The Secret with its values hidden; its keys stay.
-fn hidden(secret: &Node) -> Node {
-    let mut secret = secret.clone();
-    for (field, stand_in) in [("data", HIDDEN_BASE64), ("stringData", HIDDEN)] {
-        if let Some(Value::Map(map)) = secret.get_mut(field).map(|node| &mut node.value) {
-            for entry in map.entries_mut() {
-                entry.value = Node::string(stand_in);
-            }
-        }
-    }
-    if let Some(metadata) = secret.get_mut("metadata").and_then(Node::as_map_mut)
-        && let Some(annotations) = metadata.get_mut("annotations").and_then(Node::as_map_mut)
-    {
-        // It repeats the whole object.
-        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-    }
-    secret
+    portolan_yaml::write_kustomize(&args.secrets.shown(object))
+        .map_err(|error| CommandError::usage(format!("cannot print {}: {error}", object.id())))
 }
 
 /// `apps/Deployment-web.yaml` below the owner's directory; a second one of that name gets a number.

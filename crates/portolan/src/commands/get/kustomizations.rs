@@ -1,0 +1,135 @@
+//! `get ks`: the Kustomizations of every cluster.
+
+use portolan_flux::Walked;
+use portolan_flux::api::{Dependency, NamespacedName};
+use portolan_object::Object;
+use portolan_yaml::Node;
+
+use super::{Question, truth};
+use crate::chart::source_name;
+use crate::error::CommandError;
+use crate::listing::{Column, Entry, Listing, record, texts};
+use crate::status::Statuses;
+use crate::suggestion::not_found;
+use crate::table::{Cell, Tone};
+
+pub(super) fn list(question: &Question<'_>) -> Listing {
+    let mut listing = Listing::new(question.columns(
+        true,
+        &[
+            Column::Always("NAME"),
+            Column::Always("PATH"),
+            Column::Always("SOURCE"),
+            Column::Always("SUSPENDED"),
+            Column::Always("READY"),
+            Column::Always("STATUS"),
+            Column::Wide("DEPENDS ON"),
+            Column::Wide("PRUNE"),
+            Column::Wide("DECLARED IN"),
+        ],
+    ));
+    for (cluster, rendering) in &question.rendered.clusters {
+        let statuses = question.rendered.statuses(rendering);
+        for (id, walked) in &rendering.walk.kustomizations {
+            if question.selection.has_name(question.names, id)
+                && question.selection.has_labels(walked.definition.as_ref())
+            {
+                listing.push(entry(question, &cluster.name, id, walked, &statuses));
+            }
+        }
+    }
+    listing
+}
+
+pub(super) fn unknown(question: &Question<'_>) -> CommandError {
+    let clusters = question.rendered.clusters.iter();
+    let known = clusters.flat_map(|(_, rendering)| rendering.walk.kustomizations.keys());
+    not_found("Kustomization", question.names, known, "portolan get ks")
+}
+
+fn entry(
+    question: &Question<'_>,
+    cluster: &str,
+    id: &NamespacedName,
+    walked: &Walked,
+    statuses: &Statuses,
+) -> Entry {
+    let spec = walked.spec.as_ref().ok();
+    let health = statuses.health("Kustomization", id);
+    let count = walked.built.as_ref().map_or(0, |built| built.objects.len());
+    let status = statuses
+        .message("Kustomization", id)
+        .map_or_else(|| counted(count, "object"), str::to_owned);
+    let path = spec.map_or("", |spec| spec.path.as_str());
+    let source = spec.map(|spec| source_name(&spec.source, &id.namespace));
+    let source = source.unwrap_or_default();
+    let suspended = spec.is_some_and(|spec| spec.suspend);
+    let prune = spec.is_some_and(|spec| spec.prune);
+    let needs = spec.map_or_else(Vec::new, |spec| needs(&spec.depends_on, &id.namespace));
+    let file = declared_in(walked.definition.as_ref());
+    let cells = vec![
+        Cell::name(id.name.as_str()),
+        path.into(),
+        source.clone().into(),
+        suspension(suspended),
+        health.cell(),
+        status.clone().into(),
+        needs.join(", ").into(),
+        truth(prune),
+        file.clone().into(),
+    ];
+    let record = record([
+        ("cluster", Node::string(cluster)),
+        ("namespace", Node::string(id.namespace.clone())),
+        ("name", Node::string(id.name.clone())),
+        ("path", Node::string(path)),
+        ("source", Node::string(source)),
+        ("suspended", Node::bool(suspended)),
+        ("prune", Node::bool(prune)),
+        ("ready", Node::bool(health.is_ready())),
+        ("status", Node::string(status)),
+        ("objects", Node::int(count as i64)),
+        ("dependsOn", texts(needs)),
+        ("declaredIn", Node::string(file)),
+    ]);
+    Entry {
+        cells: question.cells(cluster, Some(&id.namespace), cells),
+        record,
+        name: format!("kustomization.kustomize.toolkit.fluxcd.io/{}", id.name),
+    }
+}
+
+/// The names of what must be ready first, with the namespace when it is another.
+pub(super) fn needs(dependencies: &[Dependency], namespace: &str) -> Vec<String> {
+    let name = |dependency: &Dependency| {
+        if dependency.id.namespace == namespace {
+            dependency.id.name.to_string()
+        } else {
+            dependency.id.to_string()
+        }
+    };
+    dependencies.iter().map(name).collect()
+}
+
+/// The file and line of an object, as the user can open it.
+pub(super) fn declared_in(object: Option<&Object>) -> String {
+    let place = object.and_then(|object| object.origin.place());
+    place.map_or_else(String::new, |place| {
+        place.to_string().trim_start_matches('/').to_owned()
+    })
+}
+
+/// A cell that stands out when something is suspended.
+pub(super) fn suspension(suspended: bool) -> Cell {
+    if suspended {
+        Cell::new("True", Tone::Warning)
+    } else {
+        truth(false)
+    }
+}
+
+/// `1 object`, `12 objects`
+pub(super) fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}

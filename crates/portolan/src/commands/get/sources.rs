@@ -1,0 +1,133 @@
+//! `get sources`: where the files and charts of every cluster come from, and who uses them.
+
+use portolan_flux::Cluster;
+use portolan_flux::api::{GitRef, OciRef, Source, SourceRef, SourceSpec};
+use portolan_yaml::Node;
+
+use super::kustomizations::declared_in;
+use super::{Question, some_of};
+use crate::error::CommandError;
+use crate::inventory::{SOURCE_GROUP, UsedSource, used_sources};
+use crate::listing::{Column, Entry, Listing, record, texts};
+use crate::suggestion::not_found;
+use crate::table::Cell;
+
+pub(super) fn list(question: &Question<'_>) -> Listing {
+    let mut listing = Listing::new(question.columns(
+        true,
+        &[
+            Column::Always("KIND"),
+            Column::Always("NAME"),
+            Column::Always("URL"),
+            Column::Always("REVISION"),
+            Column::Always("USED BY"),
+            Column::Wide("DECLARED IN"),
+        ],
+    ));
+    for (cluster, rendering) in &question.rendered.clusters {
+        for (source, used) in used_sources(rendering) {
+            if question.selection.has_name(question.names, &source.id)
+                && question.selection.has_labels(used.object)
+            {
+                listing.push(entry(question, cluster, &source, &used));
+            }
+        }
+    }
+    listing
+}
+
+pub(super) fn unknown(question: &Question<'_>) -> CommandError {
+    let clusters = question.rendered.clusters.iter();
+    let sources = clusters.flat_map(|(_, rendering)| used_sources(rendering).into_keys());
+    let known: Vec<_> = sources.map(|source| source.id).collect();
+    not_found("source", question.names, &known, "portolan get sources")
+}
+
+fn entry(
+    question: &Question<'_>,
+    cluster: &Cluster,
+    source: &SourceRef,
+    used: &UsedSource<'_>,
+) -> Entry {
+    let read = used.object.and_then(|object| Source::read(object.node()));
+    let (url, revision) = match read {
+        Some(Ok(source)) => address(&source.spec),
+        _ => (String::new(), String::new()),
+    };
+    let is_own = *source == cluster.root.source;
+    let shown = match (is_own, url.is_empty()) {
+        (true, true) => "this repository".to_owned(),
+        (true, false) => format!("{url} (this repository)"),
+        (false, _) => url.clone(),
+    };
+    let file = declared_in(used.object);
+    let cells = vec![
+        source.kind.as_str().into(),
+        Cell::name(source.id.name.as_str()),
+        shown.into(),
+        revision.clone().into(),
+        some_of(&used.users).into(),
+        file.clone().into(),
+    ];
+    let record = record([
+        ("cluster", Node::string(cluster.name.clone())),
+        ("namespace", Node::string(source.id.namespace.clone())),
+        ("kind", Node::string(source.kind.clone())),
+        ("name", Node::string(source.id.name.clone())),
+        ("url", Node::string(url)),
+        ("revision", Node::string(revision)),
+        ("thisRepository", Node::bool(is_own)),
+        ("usedBy", texts(&used.users)),
+        ("declaredIn", Node::string(file)),
+    ]);
+    Entry {
+        cells: question.cells(&cluster.name, Some(&source.id.namespace), cells),
+        record,
+        name: format!(
+            "{}.{SOURCE_GROUP}/{}",
+            source.kind.to_lowercase(),
+            source.id.name
+        ),
+    }
+}
+
+/// Where a source lies, and which revision of it is taken.
+fn address(spec: &SourceSpec) -> (String, String) {
+    match spec {
+        SourceSpec::Git { url, reference } => (url.to_string(), git_revision(reference)),
+        SourceSpec::Oci { url, reference, .. } => (url.to_string(), oci_revision(reference)),
+        SourceSpec::HelmRepository { url, .. } => (url.to_string(), String::new()),
+        SourceSpec::HelmChart(chart) => (
+            format!("{} of {}", chart.chart, chart.source),
+            chart.version.to_string(),
+        ),
+        SourceSpec::Bucket { endpoint, name } => (format!("{endpoint}/{name}"), String::new()),
+        SourceSpec::ExternalArtifact => (String::new(), String::new()),
+    }
+}
+
+fn git_revision(reference: &GitRef) -> String {
+    let GitRef {
+        commit,
+        name,
+        semver,
+        tag,
+        branch,
+    } = reference;
+    let first = [commit, name, semver, tag, branch]
+        .into_iter()
+        .flatten()
+        .next();
+    first.map_or_else(|| "master".to_owned(), ToString::to_string)
+}
+
+fn oci_revision(reference: &OciRef) -> String {
+    let OciRef {
+        digest,
+        semver,
+        tag,
+        semver_filter: _,
+    } = reference;
+    let first = [digest, semver, tag].into_iter().flatten().next();
+    first.map_or_else(|| "latest".to_owned(), ToString::to_string)
+}

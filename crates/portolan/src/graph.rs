@@ -1,0 +1,194 @@
+//! How the things of a repository hang together: what emits what, what must be ready first, what comes from where.
+//!
+//! ```text
+//! Rendered ──▶ Graph (nodes in tree order, edges) ──▶ tree, dot, mermaid, svg
+//! ```
+//!
+//! A node's parent is the first that emits it on the way down from its cluster's root, so the parents form trees
+//! whatever the repository says.
+
+mod dot;
+mod gather;
+mod mermaid;
+mod svg;
+mod tree;
+
+pub(crate) use tree::tree;
+
+use portolan_flux::api::NamespacedName;
+use portolan_object::Object;
+
+use crate::repository::Rendered;
+use crate::selection::{Selection, is_named};
+use crate::status::Health;
+
+/// As what a graph is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Drawing {
+    /// For Graphviz
+    Dot,
+    /// For Markdown pages
+    Mermaid,
+    /// A picture
+    Svg,
+}
+
+/// How much a graph shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Kustomizations.
+    Kustomizations,
+    /// And releases.
+    Releases,
+    /// And all other objects.
+    Objects,
+    /// Kustomizations and releases with their sources.
+    Sources,
+}
+
+/// What a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Kustomization,
+    Release,
+    Source,
+    Object,
+}
+
+/// One thing.
+#[derive(Debug)]
+struct Node<'a> {
+    kind: Kind,
+    cluster: usize,
+    id: NamespacedName,
+    /// The definition, where there is one.
+    object: Option<&'a Object>,
+    /// Who emits it.
+    parent: Option<usize>,
+    /// `Deployment apps/web`, `HelmRelease apps/web`; a Kustomization's name alone.
+    title: String,
+    /// A path, a chart.
+    detail: String,
+    /// The names of what must be ready first.
+    needs: Vec<String>,
+    /// What it holds, or what is wrong with it.
+    content: String,
+    health: Health,
+    suspended: bool,
+}
+
+/// A line between two nodes that is not the one from a parent.
+#[derive(Debug, Clone, Copy)]
+struct Edge {
+    from: usize,
+    to: usize,
+    relation: Relation,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    /// `from` waits until `to` is ready.
+    Needs,
+    /// `from` takes its files from `to`.
+    Reads,
+}
+
+/// Everything of the clusters that is asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Graph<'a> {
+    /// The names of the clusters.
+    clusters: Vec<String>,
+    /// Parents before children.
+    nodes: Vec<Node<'a>>,
+    edges: Vec<Edge>,
+}
+
+impl<'a> Graph<'a> {
+    /// The graph of a repository; with names, a namespace or labels, of what they name and everything below.
+    pub(crate) fn of(
+        rendered: &'a Rendered,
+        extent: Extent,
+        names: &[String],
+        selection: &Selection,
+    ) -> Self {
+        let graph = gather::gather(rendered, extent);
+        graph.keep(|node| {
+            selection.has_namespace(&node.id.namespace)
+                && selection.has_labels(node.object)
+                && (names.is_empty() || is_named(names, &node.id))
+        })
+    }
+
+    /// Whether nothing is in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Draws it.
+    pub(crate) fn draw(&self, drawing: Drawing) -> String {
+        match drawing {
+            Drawing::Dot => dot::draw(self),
+            Drawing::Mermaid => mermaid::draw(self),
+            Drawing::Svg => svg::draw(self),
+        }
+    }
+
+    /// The nodes that are wanted and all below them.
+    fn keep(self, is_wanted: impl Fn(&Node<'_>) -> bool) -> Self {
+        let mut places: Vec<Option<usize>> = Vec::with_capacity(self.nodes.len());
+        let mut nodes: Vec<Node<'a>> = Vec::new();
+        for mut node in self.nodes {
+            let parent = node.parent.and_then(|parent| places[parent]);
+            let kept = parent.is_some() || is_wanted(&node);
+            places.push(kept.then_some(nodes.len()));
+            if kept {
+                node.parent = parent;
+                nodes.push(node);
+            }
+        }
+        let edges = self.edges.into_iter().filter_map(|edge| {
+            Some(Edge {
+                from: places[edge.from]?,
+                to: places[edge.to]?,
+                ..edge
+            })
+        });
+        Self {
+            clusters: self.clusters,
+            edges: edges.collect(),
+            nodes,
+        }
+    }
+
+    /// The nodes that no other emits, of one cluster.
+    fn roots(&self, cluster: usize) -> impl Iterator<Item = usize> {
+        let is_root = move |node: &Node<'_>| node.parent.is_none() && node.cluster == cluster;
+        let nodes = self.nodes.iter().enumerate();
+        nodes
+            .filter(move |(_, node)| is_root(node))
+            .map(|(at, _)| at)
+    }
+
+    /// What each node emits, in order.
+    fn children(&self) -> Vec<Vec<usize>> {
+        let mut children = vec![Vec::new(); self.nodes.len()];
+        for (at, node) in self.nodes.iter().enumerate() {
+            if let Some(parent) = node.parent {
+                children[parent].push(at);
+            }
+        }
+        children
+    }
+}
+
+impl Kind {
+    /// Its name for people.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Kustomization => "Kustomization",
+            Self::Release => "HelmRelease",
+            Self::Source => "Source",
+            Self::Object => "Object",
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! How Kustomizations and releases fared, as one word and one sentence each.
+
+use std::collections::HashMap;
+
+use portolan_flux::api::NamespacedName;
+use portolan_flux::{Problem, Severity};
+
+use crate::table::{Cell, Tone};
+
+/// How one of them fared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Health {
+    /// It was built.
+    Ready,
+    /// It was built; something outside of the repository has to happen before Flux can.
+    Noted,
+    /// Flux would refuse it.
+    Failed,
+}
+
+/// What is wrong with the things of one cluster, by kind and name.
+#[derive(Debug, Default)]
+pub(crate) struct Statuses(HashMap<(&'static str, NamespacedName), (Health, String)>);
+
+impl Statuses {
+    /// Sums up problems: of several, the gravest counts, and of those the first.
+    pub(crate) fn of(problems: Vec<Problem>, is_error: impl Fn(&Problem) -> bool) -> Self {
+        let mut statuses = HashMap::new();
+        for problem in problems {
+            let health = match problem.severity {
+                Severity::Error if is_error(&problem) => Health::Failed,
+                _ => Health::Noted,
+            };
+            let message = problem.messages.join(": ");
+            let entry = statuses
+                .entry((problem.kind, problem.id))
+                .or_insert((Health::Ready, String::new()));
+            if health > entry.0 {
+                *entry = (health, message);
+            }
+        }
+        Self(statuses)
+    }
+
+    /// How a thing fared.
+    pub(crate) fn health(&self, kind: &'static str, id: &NamespacedName) -> Health {
+        self.0
+            .get(&(kind, id.clone()))
+            .map_or(Health::Ready, |(health, _)| *health)
+    }
+
+    /// What is wrong with a thing, if anything is.
+    pub(crate) fn message(&self, kind: &'static str, id: &NamespacedName) -> Option<&str> {
+        let (_, message) = self.0.get(&(kind, id.clone()))?;
+        Some(message)
+    }
+}
+
+impl Health {
+    /// Whether Flux would take it.
+    pub(crate) fn is_ready(self) -> bool {
+        self != Self::Failed
+    }
+
+    /// How it looks.
+    pub(crate) fn tone(self) -> Tone {
+        match self {
+            Self::Ready => Tone::Good,
+            Self::Noted => Tone::Warning,
+            Self::Failed => Tone::Bad,
+        }
+    }
+
+    /// The sign before its name in a tree.
+    pub(crate) fn mark(self) -> &'static str {
+        match self {
+            Self::Ready => "✓ ",
+            Self::Noted => "▲ ",
+            Self::Failed => "✗ ",
+        }
+    }
+
+    /// The cell of a READY column.
+    pub(crate) fn cell(self) -> Cell {
+        let text = if self.is_ready() { "True" } else { "False" };
+        Cell::new(text, self.tone())
+    }
+}
