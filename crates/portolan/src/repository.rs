@@ -25,7 +25,7 @@ pub(crate) struct RepositoryArgs {
     ///
     /// It holds the root Kustomization, or is what `flux bootstrap --path` or a FluxInstance names. Without it the
     /// repository is searched, and all of its clusters are rendered.
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     path: Option<Utf8PathBuf>,
 
     /// The repository's top directory
@@ -35,7 +35,12 @@ pub(crate) struct RepositoryArgs {
     repo: Option<Utf8PathBuf>,
 
     /// Files that stand for a source that is not this repository; may be repeated
-    #[arg(long = "source", value_name = "[NAMESPACE/]NAME=DIR")]
+    #[arg(
+        long = "source",
+        alias = "sources",
+        value_name = "[NAMESPACE/]NAME=DIR",
+        value_delimiter = ','
+    )]
     sources: Vec<String>,
 
     /// The Flux whose behaviour counts

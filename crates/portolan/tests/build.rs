@@ -195,3 +195,224 @@ fn a_chart_that_repeats_a_key_is_still_built() {
         "{answer}"
     );
 }
+
+/// Runs `portolan build` on the example's staging cluster.
+fn staging(args: &[&str]) -> portolan::Answer {
+    let mut all = vec!["build"];
+    all.extend(args);
+    all.extend(["--path", "clusters/staging"]);
+    portolan_in(HARBOR, &all)
+}
+
+/// The kinds of the printed objects, in order.
+fn kinds(answer: &portolan::Answer) -> Vec<&str> {
+    let lines = answer.stdout.lines();
+    lines
+        .filter_map(|line| line.strip_prefix("kind: "))
+        .collect()
+}
+
+#[test]
+fn one_of_several_names_that_is_not_there_is_named() {
+    insta::assert_snapshot!(staging(&["all", "apps", "becon"]), @r"
+    exit 2
+    --- stderr
+    error: no Kustomization or HelmRelease named `becon`
+    hint: there is `beacon` in beacon; `portolan get hr --tree` lists all 4
+    ");
+}
+
+#[test]
+fn kinds_are_chosen_and_left_out() {
+    let only = staging(&["ks", "apps", "--only-kinds", "deployment,Service"]);
+    assert_eq!(kinds(&only), ["Deployment", "Service"], "{only}");
+    let without = staging(&["ks", "apps", "--skip-kinds", "Deployment,Service,Ingress"]);
+    assert_eq!(kinds(&without), ["ConfigMap", "HelmRelease", "ConfigMap"]);
+}
+
+#[test]
+fn definitions_and_secrets_are_left_out_on_request() {
+    let dir = repository(&[
+        (
+            "cluster/crd.yaml",
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: w.example.com}\n",
+        ),
+        (
+            "cluster/secret.yaml",
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: d}\n",
+        ),
+        (
+            "cluster/cm.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: d}\n",
+        ),
+    ]);
+    let run = |flags: &[&str]| {
+        let base = ["build", "--path", "cluster", "--repo", "."];
+        portolan_in(dir.path().to_str().unwrap(), &[&base[..], flags].concat())
+    };
+    let all = ["ConfigMap", "CustomResourceDefinition", "Secret"];
+    assert_eq!(kinds(&run(&[])), all);
+    assert_eq!(
+        kinds(&run(&["--skip-crds=false", "--skip-secrets=false"])),
+        all
+    );
+    assert_eq!(kinds(&run(&["--skip-crds"])), ["ConfigMap", "Secret"]);
+    assert_eq!(
+        kinds(&run(&["--skip-secrets"])),
+        ["ConfigMap", "CustomResourceDefinition"]
+    );
+    assert_eq!(kinds(&run(&["--only-crds"])), ["CustomResourceDefinition"]);
+}
+
+#[test]
+fn owner_labels_are_left_out_on_request() {
+    let labels = "kustomize.toolkit.fluxcd.io/name: infrastructure";
+    assert!(staging(&["ks", "infrastructure"]).stdout.contains(labels));
+    let without = staging(&["ks", "infrastructure", "--no-owner-labels"]);
+    assert!(!without.stdout.contains("toolkit.fluxcd.io"), "{without}");
+}
+
+#[test]
+fn provenance_says_whose_an_object_is_and_where_it_comes_from() {
+    let answer = staging(&["ks", "apps", "--provenance", "--only-kinds", "Service"]);
+    let comments: Vec<_> = answer.stdout.lines().take(3).collect();
+    assert_eq!(comments[0], "---");
+    assert_eq!(comments[1], "# Kustomization flux-system/apps");
+    assert!(
+        comments[2].contains("apps/base/quay/service.yaml:1"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn objects_are_printed_as_a_json_list() {
+    let answer = staging(&["ks", "infrastructure", "-o", "json", "--no-owner-labels"]);
+    assert!(
+        answer.stdout.starts_with("[\n{\"apiVersion\":\"v1\","),
+        "{answer}"
+    );
+    assert!(answer.stdout.ends_with("}\n]\n"), "{answer}");
+    assert_eq!(staging(&["-n", "nowhere", "-o", "json"]).stdout, "[]\n");
+}
+
+#[test]
+fn each_object_gets_a_file_below_its_cluster_and_owner() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("out");
+    let answer = portolan_in(
+        HARBOR,
+        &["build", "hr", "--output-dir", target.to_str().unwrap()],
+    );
+    assert_eq!((answer.code, answer.stdout.as_str()), (0, ""), "{answer}");
+    let mut files: Vec<String> = walk(&target);
+    files.sort();
+    insta::assert_snapshot!(files.join("\n"), @r"
+    production/HelmRelease/beacon/beacon/_cluster/ConfigMap-beacon-light.yaml
+    production/HelmRelease/beacon/beacon/_cluster/Deployment-beacon.yaml
+    production/HelmRelease/beacon/beacon/_cluster/Ingress-beacon.yaml
+    production/HelmRelease/beacon/beacon/_cluster/Service-beacon.yaml
+    staging/HelmRelease/beacon/beacon/_cluster/ConfigMap-beacon-light.yaml
+    staging/HelmRelease/beacon/beacon/_cluster/Deployment-beacon.yaml
+    staging/HelmRelease/beacon/beacon/_cluster/Ingress-beacon.yaml
+    staging/HelmRelease/beacon/beacon/_cluster/Service-beacon.yaml
+    ");
+}
+
+#[test]
+fn the_same_bytes_come_out_every_time() {
+    let first = portolan_in(HARBOR, &["build", "all"]);
+    for _ in 0..3 {
+        assert_eq!(portolan_in(HARBOR, &["build", "all"]).stdout, first.stdout);
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let name = file.path().to_str().unwrap();
+    portolan_in(HARBOR, &["build", "all", "--output-file", name]);
+    assert_eq!(std::fs::read_to_string(name).unwrap(), first.stdout);
+}
+
+#[test]
+fn a_directory_stands_for_a_source_that_is_elsewhere() {
+    let other = repository(&[(
+        "deploy/cm.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-elsewhere, namespace: d}\n",
+    )]);
+    let spec = kustomization("theirs", "./deploy").replace("name: flux-system}}", "name: theirs}}");
+    let dir = repository(&[("cluster/theirs.yaml", &spec)]);
+    let base = ["build", "ks", "theirs", "--path", "cluster", "--repo", "."];
+    let mapping = format!("theirs={}", other.path().display());
+    let answer = portolan_in(
+        dir.path().to_str().unwrap(),
+        &[&base[..], &["--source", &mapping]].concat(),
+    );
+    assert_eq!(answer.code, 0, "{answer}");
+    assert!(answer.stdout.contains("name: from-elsewhere"), "{answer}");
+}
+
+#[test]
+fn missing_data_is_an_error_or_a_note_as_one_likes() {
+    let spec = kustomization("apps", "./apps").replace(
+        "prune: true",
+        "prune: true, postBuild: {substituteFrom: [{kind: ConfigMap, name: settings}]}",
+    );
+    let dir = repository(&[
+        ("cluster/apps.yaml", &spec),
+        (
+            "apps/cm.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: d}\ndata: {a: \"${A:=b}\"}\n",
+        ),
+    ]);
+    let run = |missing: &str| {
+        portolan_in(
+            dir.path().to_str().unwrap(),
+            &[
+                "build",
+                "--path",
+                "cluster",
+                "--repo",
+                ".",
+                "--missing",
+                missing,
+            ],
+        )
+    };
+    let strict = run("strict");
+    assert_eq!(strict.code, 1);
+    assert!(strict.stderr.contains("error: "), "{strict}");
+    assert!(
+        strict
+            .stderr
+            .contains("missing ConfigMap flux-system/settings"),
+        "{strict}"
+    );
+    let note = run("note");
+    assert_eq!(note.code, 0);
+    assert!(note.stderr.starts_with("note: "), "{note}");
+    assert_eq!(strict.stdout, note.stdout);
+}
+
+#[test]
+fn versions_that_are_none_are_refused() {
+    for flag in ["--flux-version", "--kube-version"] {
+        let answer = staging(&["all", flag, "newest"]);
+        assert_eq!(answer.code, 2, "{answer}");
+        assert!(answer.stderr.contains("`newest`"), "{answer}");
+    }
+}
+
+/// Every file below a directory.
+fn walk(directory: &std::path::Path) -> Vec<String> {
+    let mut files = Vec::new();
+    let mut queue = vec![directory.to_owned()];
+    while let Some(next) = queue.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                queue.push(path);
+            } else {
+                let inside = path.strip_prefix(directory).unwrap();
+                files.push(inside.to_str().unwrap().to_owned());
+            }
+        }
+    }
+    files
+}

@@ -25,13 +25,15 @@ Examples:
   portolan build all
   portolan build ks apps --path clusters/production
   portolan build hr podinfo -n apps | kubectl diff -f -
-  portolan build all --skip-secrets --output-dir rendered")]
+  portolan build all --only-kinds Deployment,StatefulSet -l app.kubernetes.io/part-of=shop
+  portolan build all --skip-secrets --output-dir rendered
+  portolan build ks apps --provenance --source shared=../shared-manifests")]
 pub(crate) struct BuildArgs {
     /// What to build: Kustomizations (ks), HelmReleases (hr), or all
     #[arg(value_name = "WHAT", default_value = "all")]
     what: What,
 
-    /// Names of Kustomizations or HelmReleases; all when none is given
+    /// Names of Kustomizations or HelmReleases, as in NAME or NAMESPACE/NAME; all when none is given
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
@@ -47,6 +49,14 @@ pub(crate) struct BuildArgs {
     /// Leave out the labels by which Flux's controllers know their objects
     #[arg(long)]
     no_owner_labels: bool,
+
+    /// Releases are always rendered; others want to be told
+    #[arg(long, hide = true)]
+    enable_helm: bool,
+
+    /// Values of Secrets are always hidden; others want to be told
+    #[arg(long, hide = true, conflicts_with = "show_secrets")]
+    wipe_secrets: bool,
 }
 
 /// What to build.
@@ -64,6 +74,8 @@ enum What {
 
 /// The objects of one Kustomization or HelmRelease.
 struct Batch {
+    /// The cluster's name, when there are several.
+    cluster: Option<String>,
     /// `Kustomization flux-system/apps`
     owner: String,
     objects: Vec<Object>,
@@ -76,42 +88,71 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
         Depth::Releases
     };
     let rendered = args.repository.render(depth, printer)?;
-    let batches = collect(args, &rendered);
-    if batches.is_empty() && !args.names.is_empty() {
-        return Err(unknown(args, &rendered));
+    let missing = args.missing(&rendered);
+    if !missing.is_empty() {
+        return Err(unknown(args.what, &missing, &rendered));
     }
-    write::write(&batches, &args.write, printer)?;
+    write::write(&collect(args, &rendered), &args.write, printer)?;
     Ok(rendered.tell_problems(printer))
 }
 
+impl BuildArgs {
+    /// The names that are asked for and that nothing has.
+    fn missing(&self, rendered: &Rendered) -> Vec<String> {
+        let is_there = |name: &&String| {
+            let name = std::slice::from_ref(*name);
+            let selection = &self.filter.selection;
+            rendered.clusters.iter().any(|(_, rendering)| {
+                let mut kustomizations = rendering.walk.kustomizations.keys();
+                let mut releases = rendering.releases.keys();
+                (self.what != What::Hr && kustomizations.any(|id| selection.has_name(name, id)))
+                    || (self.what != What::Ks && releases.any(|id| selection.has_name(name, id)))
+            })
+        };
+        let names = self.names.iter();
+        names.filter(|name| !is_there(name)).cloned().collect()
+    }
+}
+
 /// The error for names that nothing has.
-fn unknown(args: &BuildArgs, rendered: &Rendered) -> CommandError {
+fn unknown(what: What, names: &[String], rendered: &Rendered) -> CommandError {
     let clusters = || rendered.clusters.iter().map(|(_, rendering)| rendering);
-    if args.what == What::Hr {
-        let known = clusters().flat_map(|rendering| rendering.releases.keys());
-        not_found("HelmRelease", &args.names, known, "portolan get hr")
-    } else {
-        let known = clusters().flat_map(|rendering| rendering.walk.kustomizations.keys());
-        not_found("Kustomization", &args.names, known, "portolan get ks")
+    let kustomizations = clusters().flat_map(|rendering| rendering.walk.kustomizations.keys());
+    let releases = clusters().flat_map(|rendering| rendering.releases.keys());
+    match what {
+        What::Ks => not_found("Kustomization", names, kustomizations, "portolan get ks"),
+        What::Hr => not_found("HelmRelease", names, releases, "portolan get hr"),
+        What::All => not_found(
+            "Kustomization or HelmRelease",
+            names,
+            kustomizations.chain(releases),
+            "portolan get hr --tree",
+        ),
     }
 }
 
 fn collect(args: &BuildArgs, rendered: &Rendered) -> Vec<Batch> {
     let mut batches = Vec::new();
-    for (_, rendering) in &rendered.clusters {
+    for (cluster, rendering) in &rendered.clusters {
+        let several = rendered.clusters.len() > 1;
+        let cluster = several.then(|| cluster.name.to_string());
+        let mut push = |owner: String, objects: &[Object], label: &dyn Fn(&mut Object)| {
+            let mut objects = args.filter.objects(objects);
+            if !args.no_owner_labels {
+                objects.iter_mut().for_each(label);
+            }
+            batches.push(Batch {
+                cluster: cluster.clone(),
+                owner,
+                objects,
+            });
+        };
         if args.what != What::Hr {
             for (id, walked) in &rendering.walk.kustomizations {
                 let Some(built) = &walked.built else { continue };
                 if args.filter.selection.has_name(&args.names, id) {
-                    let mut objects = args.filter.objects(&built.objects);
-                    if !args.no_owner_labels {
-                        for object in &mut objects {
-                            set_kustomization_labels(object, id);
-                        }
-                    }
-                    batches.push(Batch {
-                        owner: format!("Kustomization {id}"),
-                        objects,
+                    push(format!("Kustomization {id}"), &built.objects, &|object| {
+                        set_kustomization_labels(object, id);
                     });
                 }
             }
@@ -121,15 +162,8 @@ fn collect(args: &BuildArgs, rendered: &Rendered) -> Vec<Batch> {
                 continue;
             };
             if args.filter.selection.has_name(&args.names, id) {
-                let mut objects = args.filter.objects(objects);
-                if !args.no_owner_labels {
-                    for object in &mut objects {
-                        set_release_labels(object, id);
-                    }
-                }
-                batches.push(Batch {
-                    owner: format!("HelmRelease {id}"),
-                    objects,
+                push(format!("HelmRelease {id}"), objects, &|object| {
+                    set_release_labels(object, id);
                 });
             }
         }

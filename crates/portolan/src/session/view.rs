@@ -3,6 +3,7 @@
 //! A terminal gets one line: how much is done and what is being worked on. Elsewhere there is a plain
 //! line every few seconds, so that logs stay short. A quick run shows nothing.
 
+use std::io::Write;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle as BarStyle};
@@ -34,16 +35,12 @@ pub(super) async fn follow(reader: Reader, style: ProgressStyle) {
 }
 
 /// Tells what became of each unit and what it had to say, a line each.
-#[expect(
-    clippy::print_stderr,
-    reason = "the printer chose this view for its stderr"
-)]
 async fn follow_each(mut reader: Reader) {
     loop {
         match reader.next().await {
             Ok(Some(batch)) => {
                 for line in batch.iter().filter_map(tell) {
-                    eprintln!("{line}");
+                    say(&line);
                 }
             }
             Err(ReadError::Forgotten { oldest, .. }) => reader.seek(oldest - 1),
@@ -136,15 +133,16 @@ impl Surface for Line {
 struct Plain;
 
 impl Surface for Plain {
-    #[expect(
-        clippy::print_stderr,
-        reason = "the printer chose this surface for its stderr"
-    )]
     fn draw(&self, state: &State, running_for: Duration) {
-        eprintln!("{}", summary(state, running_for));
+        say(&summary(state, running_for));
     }
 
     fn clear(&self) {}
+}
+
+/// Writes a line to stderr; when nobody reads it any more, the run still goes on.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
 /// `31/78  apps/grafana · apps/redis pulling (4/6) · 0.4 s`

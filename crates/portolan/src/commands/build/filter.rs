@@ -4,7 +4,12 @@ use portolan_object::Object;
 
 use crate::selection::Selection;
 
+/// The kind that defines kinds.
+const CRD: &str = "CustomResourceDefinition";
+
 /// Filters on objects.
+///
+/// `--skip-crds=false` is for those who come from tools that skip them by default.
 #[derive(Debug, clap::Args)]
 pub(super) struct ObjectFilter {
     #[command(flatten)]
@@ -19,11 +24,15 @@ pub(super) struct ObjectFilter {
     skip_kinds: Vec<String>,
 
     /// No CustomResourceDefinitions
-    #[arg(long)]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_possible_values = true)]
     skip_crds: bool,
 
+    /// Only CustomResourceDefinitions
+    #[arg(long, conflicts_with = "only_kinds")]
+    only_crds: bool,
+
     /// No Secrets
-    #[arg(long)]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_possible_values = true)]
     skip_secrets: bool,
 }
 
@@ -42,7 +51,8 @@ impl ObjectFilter {
         let named = |kinds: &[String]| kinds.iter().any(|other| other.eq_ignore_ascii_case(kind));
         (self.only_kinds.is_empty() || named(&self.only_kinds))
             && !named(&self.skip_kinds)
-            && !(self.skip_crds && kind == "CustomResourceDefinition")
+            && (!self.only_crds || kind == CRD)
+            && !(self.skip_crds && !self.only_crds && kind == CRD)
             && !(self.skip_secrets && kind == "Secret")
             && self.selection.has_labels(Some(object))
     }

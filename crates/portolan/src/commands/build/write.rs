@@ -1,7 +1,6 @@
 //! Objects as YAML: one stream, or one file each; the values of Secrets hidden.
 
 use std::collections::HashSet;
-use std::fmt::Write;
 use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -22,9 +21,28 @@ pub(super) struct WriteArgs {
     #[arg(long)]
     provenance: bool,
 
+    /// In which form
+    #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
+    output: Form,
+
+    /// Write to a file instead of standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "output_dir")]
+    output_file: Option<Utf8PathBuf>,
+
     /// Write one file per object to a directory instead of standard output
+    ///
+    /// The files lie below the name of their owner, and below their cluster's when there are several.
     #[arg(long, value_name = "DIR")]
     output_dir: Option<Utf8PathBuf>,
+}
+
+/// In which form objects are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    /// Documents
+    Yaml,
+    /// A list
+    Json,
 }
 
 pub(super) fn write(
@@ -32,17 +50,63 @@ pub(super) fn write(
     args: &WriteArgs,
     printer: &Printer,
 ) -> Result<(), CommandError> {
-    let mut taken = HashSet::new();
+    if let Some(directory) = &args.output_dir {
+        return write_files(batches, args, directory);
+    }
+    if let Some(file) = &args.output_file {
+        let mut text = String::new();
+        each_text(batches, args, |part| {
+            text.push_str(part);
+            Ok(())
+        })?;
+        return write_file(file, &text);
+    }
+    each_text(batches, args, |part| printer.data(part))
+}
+
+/// Gives the text of all objects piece by piece, so that it is never in memory as a whole.
+fn each_text(
+    batches: &[Batch],
+    args: &WriteArgs,
+    mut give: impl FnMut(&str) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let mut separator = "[\n";
     for batch in batches {
         let mut text = String::new();
         for object in &batch.objects {
-            let yaml = print(object, args)?;
-            match &args.output_dir {
-                None => push_document(&mut text, batch, object, &yaml, args),
-                Some(dir) => write_file(&dir.join(file_name(batch, object, &mut taken)), &yaml)?,
+            if args.output == Form::Yaml {
+                push_document(&mut text, batch, object, &print(object, args)?, args);
+            } else {
+                text.push_str(separator);
+                text.push_str(&print(object, args)?);
+                separator = ",\n";
             }
         }
-        printer.data(text)?;
+        give(&text)?;
+    }
+    match (args.output, separator) {
+        (Form::Yaml, _) => Ok(()),
+        (Form::Json, "[\n") => give("[]\n"),
+        (Form::Json, _) => give("\n]\n"),
+    }
+}
+
+/// Writes a file for each object.
+fn write_files(
+    batches: &[Batch],
+    args: &WriteArgs,
+    directory: &Utf8Path,
+) -> Result<(), CommandError> {
+    let mut taken = HashSet::new();
+    for batch in batches {
+        for object in &batch.objects {
+            let name = file_name(batch, object, args.output, &mut taken);
+            let mut text = print(object, args)?;
+            if args.provenance && args.output == Form::Yaml {
+                text.insert_str(0, &provenance(batch, object));
+            }
+            write_file(&directory.join(name), &text)?;
+        }
     }
     Ok(())
 }
@@ -50,30 +114,53 @@ pub(super) fn write(
 fn push_document(text: &mut String, batch: &Batch, object: &Object, yaml: &str, args: &WriteArgs) {
     text.push_str("---\n");
     if args.provenance {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "# {}\n# {}", batch.owner, object.origin);
+        text.push_str(&provenance(batch, object));
     }
     text.push_str(yaml);
 }
 
-fn print(object: &Object, args: &WriteArgs) -> Result<String, CommandError> {
-    portolan_yaml::write_kustomize(&args.secrets.shown(object))
-        .map_err(|error| CommandError::usage(format!("cannot print {}: {error}", object.id())))
+/// What an object belongs to and where it comes from, as comments.
+fn provenance(batch: &Batch, object: &Object) -> String {
+    let cluster = batch.cluster.as_ref();
+    let cluster = cluster.map_or_else(String::new, |name| format!(" of {name}"));
+    let origin = object.origin.to_string().replace(['\n', '\r'], " ");
+    format!("# {}{cluster}\n# {origin}\n", batch.owner)
 }
 
-/// `apps/Deployment-web.yaml` below the owner's directory; a second one of that name gets a number.
-fn file_name(batch: &Batch, object: &Object, taken: &mut HashSet<Utf8PathBuf>) -> Utf8PathBuf {
+fn print(object: &Object, args: &WriteArgs) -> Result<String, CommandError> {
+    let shown = args.secrets.shown(object);
+    let printed = match args.output {
+        Form::Yaml => portolan_yaml::write_kustomize(&shown),
+        Form::Json => portolan_yaml::to_json(&shown),
+    };
+    printed.map_err(|error| CommandError::usage(format!("cannot print {}: {error}", object.id())))
+}
+
+/// `Kustomization/flux-system/apps/shop/Deployment-web.yaml`; a second one of that name gets a number.
+fn file_name(
+    batch: &Batch,
+    object: &Object,
+    form: Form,
+    taken: &mut HashSet<Utf8PathBuf>,
+) -> Utf8PathBuf {
     let namespace = if object.namespace().is_empty() {
         "_cluster"
     } else {
         object.namespace()
     };
-    let safe = |text: &str| text.replace(['/', ':'], "_");
-    let directory = Utf8Path::new(&batch.owner.replace(' ', "/")).join(namespace);
-    let stem = format!("{}-{}", object.kind(), safe(object.name()));
-    let names =
-        std::iter::once(format!("{stem}.yaml")).chain((2..).map(|n| format!("{stem}-{n}.yaml")));
-    let mut paths = names.map(|name| directory.join(name));
+    let safe = |text: &str| text.replace(['/', ':', '\\'], "_");
+    let directory = Utf8PathBuf::from(batch.cluster.as_deref().map(safe).unwrap_or_default())
+        .join(batch.owner.replace(' ', "/"))
+        .join(safe(namespace));
+    let stem = format!("{}-{}", safe(object.kind()), safe(object.name()));
+    let extension = match form {
+        Form::Yaml => "yaml",
+        Form::Json => "json",
+    };
+    let numbers = (2..).map(|number| format!("{stem}-{number}.{extension}"));
+    let mut paths = std::iter::once(format!("{stem}.{extension}"))
+        .chain(numbers)
+        .map(|name| directory.join(name));
     paths
         .find(|path| taken.insert(path.clone()))
         .unwrap_or(directory)
@@ -87,7 +174,7 @@ fn write_file(path: &Utf8Path, text: &str) -> Result<(), CommandError> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(failed)?;
     }
-    let temporary = path.with_extension("yaml.part");
+    let temporary = Utf8PathBuf::from(format!("{path}.part"));
     fs::write(&temporary, text)
         .and_then(|()| fs::rename(&temporary, path))
         .map_err(failed)
