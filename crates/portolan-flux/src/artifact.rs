@@ -4,12 +4,16 @@
 //! tree ──(built-in excludes, .sourceignore files, spec.ignore)──▶ Artifact ──▶ kustomize, charts
 //! ```
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use portolan_vfs::{DirEntry, FileKind, Vfs, VfsError, clean};
+
+use crate::session::Session;
+use crate::trace::Answers;
 
 /// Never part of an artifact.
 const VERSION_CONTROL: &[&str] = &[".git/", ".gitignore", ".gitmodules", ".gitattributes"];
@@ -44,12 +48,16 @@ const IGNORE_FILE: &str = ".sourceignore";
 /// How deep directories are searched for ignore files.
 const MAX_DEPTH: usize = 128;
 
-/// A source's tree with its ignore rules applied.
-#[derive(Clone)]
+/// A source's tree with its ignore rules applied; it does not change while it is used.
 pub struct Artifact {
     files: Arc<dyn Vfs>,
     /// Rules by directory, parents first: among rules that match, the last one decides.
     rules: Vec<(Utf8PathBuf, Gitignore)>,
+    /// Tells trees of one session apart.
+    number: u64,
+    /// What paths were found to lead to: following links and trying rules costs more than remembering.
+    kinds: Mutex<HashMap<Utf8PathBuf, Option<FileKind>>>,
+    answers: Answers,
 }
 
 /// Why a tree cannot be packed.
@@ -65,7 +73,11 @@ pub enum ArtifactError {
 
 impl Artifact {
     /// Packs a tree; `ignore` is the source's own `spec.ignore`.
-    pub fn pack(files: Arc<dyn Vfs>, ignore: Option<&str>) -> Result<Self, ArtifactError> {
+    pub fn pack(
+        files: Arc<dyn Vfs>,
+        ignore: Option<&str>,
+        session: &Session,
+    ) -> Result<Self, ArtifactError> {
         let mut found = Vec::new();
         collect_ignore_files(files.as_ref(), Utf8Path::new("/"), 0, &mut found)?;
         let own = ignore.unwrap_or_default();
@@ -80,7 +92,23 @@ impl Artifact {
                 .map(|(dir, text)| rules_of(dir.clone(), text.lines())),
         );
         rules.push(rules_of("/".into(), own.lines()));
-        Ok(Self { files, rules })
+        Ok(Self {
+            files,
+            rules,
+            number: session.number_tree(),
+            kinds: Mutex::default(),
+            answers: Answers::default(),
+        })
+    }
+
+    /// Tells trees of one session apart.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// What was asked of this tree before.
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.answers
     }
 
     /// Whether the rules leave a path out.
@@ -98,15 +126,31 @@ impl Artifact {
         false
     }
 
-    /// Whether the path, links aside, exists and is packed.
+    /// What a cleaned path leads to, if it exists, is packed and is no link.
+    fn packed(&self, path: &Utf8Path) -> Result<Option<FileKind>, VfsError> {
+        if let Some(known) = self.kinds().get(path) {
+            return Ok(*known);
+        }
+        let found = match self.files.canonicalize(path) {
+            Ok(real) if real == path => self.files.kind(path)?,
+            Ok(_) | Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => None,
+            Err(error) => return Err(error),
+        };
+        let kind = found.filter(|kind| !self.is_ignored(path, *kind == FileKind::Directory));
+        self.kinds().insert(path.to_owned(), kind);
+        Ok(kind)
+    }
+
+    fn kinds(&self) -> MutexGuard<'_, HashMap<Utf8PathBuf, Option<FileKind>>> {
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn check(&self, path: &Utf8Path) -> Result<Utf8PathBuf, VfsError> {
         let path = clean(path);
-        let is_directory = self.files.is_directory(&path);
-        let is_link = self.files.canonicalize(&path)? != path;
-        if is_link || self.is_ignored(&path, is_directory) {
-            return Err(VfsError::NotFound(path));
+        match self.packed(&path)? {
+            Some(_) => Ok(path),
+            None => Err(VfsError::NotFound(path)),
         }
-        Ok(path)
     }
 }
 
@@ -125,11 +169,7 @@ impl Vfs for Artifact {
     }
 
     fn kind(&self, path: &Utf8Path) -> Result<Option<FileKind>, VfsError> {
-        match self.check(path) {
-            Ok(path) => self.files.kind(&path),
-            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.packed(&clean(path))
     }
 
     fn canonicalize(&self, path: &Utf8Path) -> Result<Utf8PathBuf, VfsError> {
@@ -192,7 +232,7 @@ mod tests {
 
     fn names(files: &[(&str, &str)], ignore: Option<&str>) -> Vec<String> {
         let memory: Memory = files.iter().copied().collect();
-        let artifact = Artifact::pack(Arc::new(memory), ignore).unwrap();
+        let artifact = Artifact::pack(Arc::new(memory), ignore, &Session::default()).unwrap();
         let mut names = Vec::new();
         let mut queue = vec![Utf8PathBuf::from("/")];
         while let Some(directory) = queue.pop() {

@@ -8,19 +8,30 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_engine::{Key, Unit};
 use portolan_kustomize::{Fetch, LoadRestrictor, Options, Reorder, Resource};
-use portolan_object::{Act, Object, Origin, Place, Step, expand_lists};
-use portolan_vfs::Vfs;
+use portolan_object::{Act, Digest, Object, Origin, Place, Step, expand_lists};
+use portolan_vfs::{DirEntry, FileKind, Vfs, VfsError};
 use portolan_yaml::{Dialect, Node, Style, Text, Value};
 
-use crate::api::{Kustomization, NamespacedName};
+use crate::api::{Decryption, Kustomization, NamespacedName};
+use crate::cluster::{Cluster, Files, unit_key};
+use crate::culprit;
+use crate::fingerprint::Fingerprint;
 use crate::generate::{self, GenerateError};
 use crate::metadata::set_metadata;
-use crate::variables::{SubstitutionError, UnsetVariable, Variables, opted_out};
+use crate::outside::{Decrypt, OutsideError};
+use crate::session::KeptBuild;
+use crate::trace::Traced;
+use crate::variables::{SubstitutionError, UnsetVariable, Variables, is_disabled, opted_out};
 
 /// The labels that say which Kustomization an object belongs to.
 const OWNER_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
 const OWNER_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
+
+/// The label or annotation that keeps an object encrypted.
+const DECRYPT_OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/decrypt";
 
 /// Why a Kustomization gives no objects.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +41,13 @@ pub enum BuildError {
     Generate(#[from] GenerateError),
     /// kustomize refuses.
     #[error("kustomize build failed")]
-    Kustomize(#[source] Box<portolan_kustomize::Error>),
+    Kustomize {
+        /// Where the cause is written.
+        place: Option<Place>,
+        /// What it says.
+        #[source]
+        source: Box<portolan_kustomize::Error>,
+    },
     /// A variable cannot be put into an object.
     #[error("variable substitution failed for {object}")]
     Substitution {
@@ -41,6 +58,17 @@ pub enum BuildError {
         /// Why not.
         #[source]
         source: SubstitutionError,
+    },
+    /// An encrypted object cannot be opened.
+    #[error("cannot decrypt {object}")]
+    Decrypt {
+        /// Which object.
+        object: String,
+        /// Where it was written.
+        place: Option<Place>,
+        /// Why not.
+        #[source]
+        source: OutsideError,
     },
     /// Two objects have the same name after variables were put in.
     #[error("after substitution two objects are called {0}")]
@@ -58,12 +86,122 @@ pub struct Built {
     pub substitutes: bool,
 }
 
+/// Everything that decides what a Kustomization gives.
+pub(crate) struct BuildInputs {
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) spec: Arc<Kustomization>,
+    pub(crate) variables: Option<Variables>,
+    pub(crate) files: Files,
+}
+
+impl BuildError {
+    /// Where the cause is written, where that is known.
+    pub fn place(&self) -> Option<Place> {
+        match self {
+            Self::Generate(GenerateError::Decode { path, at, .. }) => {
+                Some(Place::new(path.as_str(), *at))
+            }
+            Self::Kustomize { place, .. }
+            | Self::Substitution { place, .. }
+            | Self::Decrypt { place, .. } => place.clone(),
+            Self::Generate(_) | Self::Duplicate(_) => None,
+        }
+    }
+}
+
+impl BuildInputs {
+    /// The key of the unit for these inputs in these files.
+    pub(crate) fn unit_key(&self) -> Key {
+        let mut key = Fingerprint::of("Kustomization in files");
+        key.digest(&self.digest());
+        self.files.fingerprint(&mut key);
+        unit_key("Kustomization", &self.spec.id, &key.finish())
+    }
+
+    /// The digest of everything but the files.
+    fn digest(&self) -> Digest {
+        let mut key = Fingerprint::of("Kustomization");
+        fingerprint(&self.spec, &mut key);
+        key.flag(self.variables.is_some());
+        if let Some(variables) = &self.variables {
+            variables.fingerprint(&mut key);
+        }
+        if let (Some(_), Some(decrypt)) = (&self.spec.decryption, &self.cluster.decrypt) {
+            key.digest(&decrypt.fingerprint());
+        }
+        key.finish()
+    }
+
+    /// A unit that finds the result, or makes it.
+    pub(crate) fn into_unit(self) -> Unit {
+        Unit::io(move |cx| async move {
+            let artifact = self.files.wait(&cx).await?;
+            let session = Arc::clone(&self.cluster.session);
+            let slot = session.builds.get(self.digest(), session.generation());
+            let mut kept = slot.lock_owned().await;
+            let made = cx.compute(move || {
+                let found = kept.iter().find_map(|kept| kept.for_tree(&artifact));
+                if let Some(built) = found {
+                    session.count(|tally| &tally.kustomizations, false);
+                    return Ok(Arc::clone(built));
+                }
+                session.count(|tally| &tally.kustomizations, true);
+                let traced = Traced::new(&artifact);
+                let built = Arc::new(self.build(&traced)?);
+                kept.push(KeptBuild::new(&artifact, traced.into_trace(), &built));
+                Ok::<_, BuildError>(built)
+            });
+            Ok(made.await?)
+        })
+    }
+
+    fn build(&self, files: &dyn Vfs) -> Result<Built, BuildError> {
+        let fetch = self.cluster.fetch.as_deref();
+        let decryption = self.spec.decryption.as_ref();
+        let Some((decrypt, how)) = self.cluster.decrypt.as_deref().zip(decryption) else {
+            return build(files, &self.spec, self.variables.as_ref(), fetch, None);
+        };
+        let opened = OpenedFiles {
+            files,
+            decrypt,
+            how,
+        };
+        let keys = Some((decrypt, how));
+        build(&opened, &self.spec, self.variables.as_ref(), fetch, keys)
+    }
+}
+
+/// Adds what of a Kustomization decides its build.
+fn fingerprint(spec: &Kustomization, key: &mut Fingerprint) {
+    key.text(&spec.id.namespace);
+    key.text(&spec.id.name);
+    key.text(&spec.path);
+    for text in [&spec.target_namespace, &spec.name_prefix, &spec.name_suffix] {
+        key.optional(text.as_ref());
+    }
+    key.texts(&spec.components);
+    key.flag(spec.ignore_missing_components);
+    let nodes = [
+        &spec.patches,
+        &spec.patches_strategic_merge,
+        &spec.patches_json6902,
+        &spec.images,
+        &spec.build_metadata,
+    ];
+    for node in nodes {
+        key.node(node.as_ref());
+    }
+    key.metadata(&spec.common_metadata);
+    key.text(&format!("{:?}", spec.decryption));
+}
+
 /// Builds the objects of a Kustomization; `variables` are put in when it has a `postBuild`.
-pub(crate) fn build(
+fn build(
     files: &dyn Vfs,
     spec: &Kustomization,
     variables: Option<&Variables>,
     fetch: Option<&dyn Fetch>,
+    keys: Option<(&dyn Decrypt, &Decryption)>,
 ) -> Result<Built, BuildError> {
     let directory = generate::directory(spec);
     let file = generate::kustomization_file(files, &directory, spec)?;
@@ -74,15 +212,27 @@ pub(crate) fn build(
         fetch,
         kustomization: Some(&file),
     };
-    let resources = portolan_kustomize::build(&directory, files, &options)
-        .map_err(|error| BuildError::Kustomize(Box::new(error)))?;
+    let resources = portolan_kustomize::build(&directory, files, &options).map_err(|error| {
+        BuildError::Kustomize {
+            place: culprit::of_build(&error, files, &directory),
+            source: Box::new(error),
+        }
+    })?;
     let mut objects = Vec::new();
     let mut resources = resources.into_resources();
     for resource in &mut resources {
         settle(&mut resource.node);
     }
-    let substitutes = resources.iter().any(|resource| !opted_out(&resource.node));
-    let (completed, unset) = substitute(resources, variables)?;
+    let mut read = Vec::with_capacity(resources.len());
+    for resource in resources {
+        let origin = origin_of(&resource);
+        read.push(match keys {
+            Some((decrypt, how)) => open(resource.node, origin, decrypt, how)?,
+            None => (resource.node, origin),
+        });
+    }
+    let substitutes = read.iter().any(|(node, _)| !opted_out(node));
+    let (completed, unset) = substitute(read, variables, files)?;
     for (node, origin) in completed {
         objects.extend(
             expand_lists(node)
@@ -94,11 +244,68 @@ pub(crate) fn build(
         set_metadata(object, "labels", &spec.common_metadata.labels);
         set_metadata(object, "annotations", &spec.common_metadata.annotations);
     }
+    objects.shrink_to_fit();
     Ok(Built {
         objects: Arc::new(objects),
         unset,
         substitutes,
     })
+}
+
+/// Opens an object that is encrypted and does not ask to be left alone.
+fn open(
+    node: Node,
+    origin: Origin,
+    decrypt: &dyn Decrypt,
+    how: &Decryption,
+) -> Result<(Node, Origin), BuildError> {
+    if is_disabled(&node, DECRYPT_OPT_OUT) {
+        return Ok((node, origin));
+    }
+    let opened = decrypt
+        .object(&node, how)
+        .map_err(|source| BuildError::Decrypt {
+            object: Identity::of(&node).to_string(),
+            place: origin.place().cloned(),
+            source,
+        })?;
+    Ok(match opened {
+        Some(plain) => (plain, origin.then(Step::new(Act::Decrypt, "decryption"))),
+        None => (node, origin),
+    })
+}
+
+/// Files that generators and patches read, opened on the way.
+struct OpenedFiles<'a> {
+    files: &'a dyn Vfs,
+    decrypt: &'a dyn Decrypt,
+    how: &'a Decryption,
+}
+
+impl Vfs for OpenedFiles<'_> {
+    fn read(&self, path: &Utf8Path) -> Result<Vec<u8>, VfsError> {
+        let content = self.files.read(path)?;
+        match self.decrypt.file(path, &content, self.how) {
+            Ok(Some(plain)) => Ok(plain),
+            Ok(None) => Ok(content),
+            Err(source) => Err(VfsError::Io {
+                path: path.to_owned(),
+                source: std::io::Error::other(source),
+            }),
+        }
+    }
+
+    fn list(&self, directory: &Utf8Path) -> Result<Vec<DirEntry>, VfsError> {
+        self.files.list(directory)
+    }
+
+    fn kind(&self, path: &Utf8Path) -> Result<Option<FileKind>, VfsError> {
+        self.files.kind(path)
+    }
+
+    fn canonicalize(&self, path: &Utf8Path) -> Result<Utf8PathBuf, VfsError> {
+        self.files.canonicalize(path)
+    }
 }
 
 /// Puts the labels on an object by which Flux knows whose it is.
@@ -136,36 +343,37 @@ type Completed = (Vec<(Node, Origin)>, Vec<(Place, UnsetVariable)>);
 
 /// Puts variables into the resources that want them, keeping their order.
 fn substitute(
-    resources: Vec<Resource>,
+    read: Vec<(Node, Origin)>,
     variables: Option<&Variables>,
+    files: &dyn Vfs,
 ) -> Result<Completed, BuildError> {
+    let Some(variables) = variables else {
+        return Ok((read, Vec::new()));
+    };
     let mut ids: HashMap<Identity, usize> = HashMap::new();
-    for resource in &resources {
-        *ids.entry(Identity::of(&resource.node)).or_default() += 1;
+    for (node, _) in &read {
+        *ids.entry(Identity::of(node)).or_default() += 1;
     }
-    let mut done = Vec::with_capacity(resources.len());
+    let mut done = Vec::with_capacity(read.len());
     let mut unset = Vec::new();
-    for resource in resources {
-        let origin = origin_of(&resource);
-        let Some(variables) = variables.filter(|variables| variables.applies_to(&resource.node))
-        else {
-            done.push((resource.node, origin));
+    for (node, origin) in read {
+        if !variables.applies_to(&node) {
+            done.push((node, origin));
             continue;
-        };
-        let before = Identity::of(&resource.node);
+        }
+        let before = Identity::of(&node);
         let (node, unset_here) =
             variables
-                .substitute(&resource.node)
+                .substitute(&node)
                 .map_err(|source| BuildError::Substitution {
                     object: before.to_string(),
-                    place: origin.place().cloned(),
+                    place: expression_place(&origin, files, source.line()),
                     source,
                 })?;
-        let place = origin
-            .place()
-            .cloned()
-            .unwrap_or_else(|| Place::line("", 0));
-        unset.extend(unset_here.map(|variable| (place, variable)));
+        unset.extend(unset_here.map(|variable| {
+            let place = expression_place(&origin, files, &variable.line);
+            (place.unwrap_or_else(|| Place::line("", 0)), variable)
+        }));
         let after = Identity::of(&node);
         if after != before {
             ids.entry(before).and_modify(|count| *count -= 1);
@@ -178,6 +386,11 @@ fn substitute(
         done.push((node, origin.then(Step::new(Act::Substitute, "postBuild"))));
     }
     Ok((done, unset))
+}
+
+fn expression_place(origin: &Origin, files: &dyn Vfs, line: &str) -> Option<Place> {
+    let object = origin.place()?;
+    Some(culprit::of_expression(files, object, line))
 }
 
 /// What makes two resources the same to kustomize: an empty namespace is `default`.

@@ -6,7 +6,8 @@
 
 use camino::Utf8Path;
 use portolan_helm::values::Tree;
-use portolan_helm::{Chart, LoadError, Package};
+use portolan_helm::{ChartFile, LoadError, Package};
+use portolan_object::Digest;
 use portolan_vfs::{Vfs, VfsError, resolve};
 use portolan_yaml::Text;
 
@@ -14,11 +15,12 @@ use crate::api::{
     Chart as ChartField, ChartSpec, HelmRelease, HelmRepositoryType, OciRef, Source, SourceRef,
     SourceSpec,
 };
+use crate::fingerprint::Fingerprint;
 use crate::index::Index;
 use crate::outside::{ChartArchive, OutsideError};
 
-/// The API group of Flux's sources.
-const SOURCE_GROUP: &str = "source.toolkit.fluxcd.io";
+/// The name under which a chart that is an archive in a tree is read.
+const ARCHIVE: &str = "chart.tgz";
 
 /// Where a chart lies.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,6 +132,20 @@ pub(crate) fn locate(release: &HelmRelease, index: &Index) -> Result<Location, C
     }
 }
 
+/// The source object that a release's chart comes from: the one that says how it is reached.
+pub(crate) fn source_of(release: &HelmRelease, index: &Index) -> Result<Source, ChartError> {
+    match &release.chart {
+        ChartField::Spec(spec) => source(&spec.source, index),
+        ChartField::Reference(reference) => {
+            let named = source(reference, index)?;
+            match &named.spec {
+                SourceSpec::HelmChart(spec) => source(&spec.source, index),
+                _ => Ok(named),
+            }
+        }
+    }
+}
+
 fn locate_spec(spec: &ChartSpec, index: &Index) -> Result<Location, ChartError> {
     if matches!(spec.source.kind.as_str(), "GitRepository" | "Bucket") {
         return Ok(Location::Tree {
@@ -159,55 +175,67 @@ fn locate_spec(spec: &ChartSpec, index: &Index) -> Result<Location, ChartError> 
     })
 }
 
-/// The source object that a reference names; of several, the first emitter's.
+/// The source that a reference names.
 fn source(reference: &SourceRef, index: &Index) -> Result<Source, ChartError> {
-    let named = index
-        .of_kind(SOURCE_GROUP, &reference.kind)
-        .find(|(_, object)| {
-            object.name() == reference.id.name.as_str()
-                && object.namespace() == reference.id.namespace.as_str()
-        });
-    let read = named.and_then(|(_, object)| Source::read(object.node()));
-    read.and_then(Result::ok)
+    index
+        .source(reference)
         .ok_or_else(|| ChartError::NoSource(reference.clone()))
 }
 
-/// Loads a chart from a directory of a tree, with the values files that stand for its own.
-pub(crate) fn load_from_tree(
+/// The files of a chart that lies in a tree, and their digest.
+pub(crate) fn read_from_tree(
     files: &dyn Vfs,
     path: &str,
-    values_files: &[Text],
-    ignore_missing: bool,
-) -> Result<Chart, ChartError> {
-    let directory = resolve(Utf8Path::new("/"), path.trim_start_matches('/'));
-    let mut package = Package::load(files, &directory).map_err(|source| ChartError::Load {
+) -> Result<(Vec<ChartFile>, Digest), ChartError> {
+    let failed = |source| ChartError::Load {
         path: path.to_owned(),
         source: Box::new(source),
-    })?;
-    if !values_files.is_empty() {
-        package.values = merged_values(files, values_files, ignore_missing)?;
+    };
+    let directory = resolve(Utf8Path::new("/"), path.trim_start_matches('/'));
+    let read = if files.is_directory(&directory) {
+        Package::directory_files(files, &directory).map_err(failed)?
+    } else {
+        let content = files.read(&directory);
+        let content = content.map_err(|error| failed(LoadError::File(error)))?;
+        vec![ChartFile {
+            name: ARCHIVE.to_owned(),
+            content: content.into(),
+        }]
+    };
+    let mut digest = Fingerprint::of("chart");
+    for file in &read {
+        digest.text(&file.name);
+        digest.bytes(&file.content);
     }
-    Ok(Chart::new(package))
+    Ok((read, digest.finish()))
 }
 
-/// Loads a chart that was brought from a repository or registry.
-pub(crate) fn load_archive(
+/// Assembles a chart from its files.
+pub(crate) fn assemble(files: Vec<ChartFile>, path: &str) -> Result<Package, ChartError> {
+    let package = match files.as_slice() {
+        [archive] if archive.name == ARCHIVE => Package::from_archive(&archive.content),
+        _ => Package::from_files(files),
+    };
+    package.map_err(|source| ChartError::Load {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })
+}
+
+/// Assembles a chart that was brought from a repository or registry.
+pub(crate) fn assemble_archive(
     archive: &ChartArchive,
     location: &Location,
-) -> Result<Chart, ChartError> {
+) -> Result<Package, ChartError> {
     let mut package =
         Package::from_archive(&archive.content).map_err(|source| ChartError::Load {
             path: location.to_string(),
             source: Box::new(source),
         })?;
-    if let Location::Registry {
-        tracks_digest: true,
-        ..
-    } = location
-    {
+    if location.tracks_digest() {
         package.metadata.version = tracked_version(&package.metadata.version, &archive.digest);
     }
-    Ok(Chart::new(package))
+    Ok(package)
 }
 
 /// A version with the beginning of the artifact's digest as build metadata, by which Flux notices changed content.
@@ -219,7 +247,7 @@ fn tracked_version(version: &str, digest: &str) -> String {
 }
 
 /// Values files are named from the root of the source.
-fn merged_values(
+pub(crate) fn merged_values(
     files: &dyn Vfs,
     names: &[Text],
     ignore_missing: bool,
@@ -238,6 +266,19 @@ fn merged_values(
         }
     }
     Ok(values)
+}
+
+impl Location {
+    /// Whether Flux appends the artifact's digest to the chart's version.
+    pub(crate) fn tracks_digest(&self) -> bool {
+        matches!(
+            self,
+            Self::Registry {
+                tracks_digest: true,
+                ..
+            }
+        )
+    }
 }
 
 impl From<OciRef> for OciReference {

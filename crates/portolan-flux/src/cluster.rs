@@ -1,27 +1,31 @@
-//! A cluster of a repository: where it starts, and which sources its Kustomizations may name.
+//! A cluster of a repository: where it starts, and where its Kustomizations and releases find their files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use portolan_engine::Key;
-use portolan_helm::{Capabilities, Chart};
+use portolan_engine::{Context, Failure, Key, Unit};
+use portolan_helm::{Capabilities, Package};
 use portolan_kustomize::Fetch;
+use portolan_object::Digest;
 use portolan_yaml::Text;
 
-use crate::api::{Kustomization, NamespacedName, SourceRef, SubstituteReference};
+use crate::api::{Kustomization, NamespacedName, Source, SourceRef, SourceSpec};
 use crate::artifact::Artifact;
 use crate::chart::{self, ChartError, Location};
+use crate::fingerprint::Fingerprint;
+use crate::index::Index;
+use crate::loaded_chart::LoadedChart;
 use crate::outside::{Access, Decrypt, SourceStore};
 use crate::profile::Profile;
-use crate::variables::{Data, Variables};
+use crate::session::Session;
 
 /// Everything a cluster's render depends on.
 pub struct Cluster {
-    /// Its name, for keys and messages.
+    /// Its name, for messages.
     pub name: Text,
     /// The Kustomization everything starts from.
     pub root: Kustomization,
-    /// The trees that can be had.
+    /// The trees that are at hand: the repository itself, and those that the user mapped.
     pub sources: HashMap<SourceRef, Arc<Artifact>>,
     /// Brings remote bases; without it they are refused.
     pub fetch: Option<Arc<dyn Fetch>>,
@@ -32,79 +36,222 @@ pub struct Cluster {
     /// Which Flux to reproduce.
     pub profile: Profile,
     /// What the cluster's Kubernetes serves, custom kinds left out.
-    pub capabilities: Capabilities,
+    pub capabilities: Arc<Capabilities>,
+    /// Where results are kept and found.
+    pub session: Arc<Session>,
+}
+
+/// Where the files of a source are.
+#[derive(Clone)]
+pub(crate) enum Files {
+    /// At hand.
+    Here(Arc<Artifact>),
+    /// A unit brings them.
+    Remote(Key),
+}
+
+impl Files {
+    /// Waits for the files if they are on their way.
+    pub(crate) async fn wait(&self, cx: &Context) -> Result<Arc<Artifact>, Failure> {
+        match self {
+            Self::Here(artifact) => Ok(Arc::clone(artifact)),
+            Self::Remote(key) => Ok(cx.output::<Artifact>(key).await?),
+        }
+    }
+
+    /// Tells files apart before they are there.
+    pub(crate) fn fingerprint(&self, key: &mut Fingerprint) {
+        match self {
+            Self::Here(artifact) => key.number(artifact.number()),
+            Self::Remote(unit) => key.text(unit.as_str()),
+        }
+    }
 }
 
 impl Cluster {
-    /// The key of the unit that builds a Kustomization for the nth time.
-    pub(crate) fn unit_key(&self, id: &NamespacedName, attempt: u32) -> Key {
-        let again = if attempt > 1 {
-            format!(" ({attempt})")
-        } else {
-            String::new()
-        };
-        Key::from(format!("{}/Kustomization/{id}{again}", self.name))
-    }
-
-    /// The key of the unit that renders a release.
-    pub(crate) fn release_key(&self, id: &NamespacedName) -> Key {
-        Key::from(format!("{}/HelmRelease/{id}", self.name))
-    }
-
-    /// The key of the unit that loads a chart.
-    pub(crate) fn chart_key(&self, location: &Location) -> Key {
-        Key::from(format!("{}/Chart/{location}", self.name))
-    }
-
-    /// Loads a chart from wherever it lies.
-    pub(crate) async fn load_chart(&self, location: &Location) -> Result<Chart, ChartError> {
-        let Location::Tree {
-            source,
-            path,
-            values_files,
-            ignore_missing_values_files,
-        } = location
-        else {
-            let store = self
-                .outside
-                .as_ref()
-                .ok_or_else(|| ChartError::NotCached(location.to_string()))?;
-            let archive = store.chart(location, &Access::default()).await;
-            let archive = archive.map_err(|source| ChartError::Fetch {
-                chart: location.to_string(),
+    /// Where the files of a source are; `None` when the repository does not say, or nobody may bring them.
+    pub(crate) fn files(&self, cx: &Context, source: &SourceRef, index: &Index) -> Option<Files> {
+        if let Some(artifact) = self.sources.get(source) {
+            return Some(Files::Here(Arc::clone(artifact)));
+        }
+        let declared = index.source(source)?;
+        if self.is_this_repository(&declared, index) {
+            return self.own().map(|own| Files::Here(Arc::clone(own)));
+        }
+        let outside = Arc::clone(self.outside.as_ref()?);
+        let access = access(&declared, index);
+        let key = unit_key(
+            &declared.id.kind,
+            &declared.id.id,
+            &source_digest(&declared),
+        );
+        let session = Arc::clone(&self.session);
+        let unit = Unit::io(move |_| async move {
+            let tree = outside.tree(&declared, &access).await;
+            let tree = tree.map_err(|source| SourceError {
+                id: declared.id.clone(),
                 source,
             })?;
-            return chart::load_archive(&archive, location);
-        };
-        let tree = self
-            .sources
-            .get(source)
-            .ok_or_else(|| ChartError::Unavailable(source.clone()))?;
-        chart::load_from_tree(
-            tree.as_ref(),
-            path,
-            values_files,
-            *ignore_missing_values_files,
-        )
+            Ok(Artifact::pack(tree, declared.ignore.as_deref(), &session)?)
+        });
+        cx.add(key.clone(), &[], unit);
+        Some(Files::Remote(key))
     }
 
-    /// The variables of a Kustomization from its data in order, and the references that are missing.
-    pub(crate) fn variables(
-        &self,
-        spec: &Kustomization,
-        inputs: &[Option<Arc<Data>>],
-    ) -> (Option<Variables>, Vec<SubstituteReference>) {
-        let Some(post_build) = &spec.post_build else {
-            return (None, Vec::new());
-        };
-        let strict = self.profile.strict_substitution;
-        let mut inputs = inputs.iter();
-        let (variables, missing) = Variables::collect(post_build, strict, |_, _| {
-            inputs
-                .next()
-                .and_then(Option::as_ref)
-                .map(|data| Data::clone(data))
-        });
-        (Some(variables), missing)
+    /// The repository's own tree.
+    pub(crate) fn own(&self) -> Option<&Arc<Artifact>> {
+        self.sources.get(&self.root.source)
     }
+
+    /// Whether another GitRepository object means the repository that is rendered: same address, same reference.
+    fn is_this_repository(&self, declared: &Source, index: &Index) -> bool {
+        let git = |source: &Source| match &source.spec {
+            SourceSpec::Git { url, reference } => Some((address(url), reference.clone())),
+            _ => None,
+        };
+        let own = index.source(&self.root.source);
+        let own = own.as_ref().and_then(git);
+        own.is_some() && own == git(declared)
+    }
+
+    /// Loads a chart from wherever it lies, or finds it loaded.
+    pub(crate) async fn load_chart(
+        &self,
+        cx: &Context,
+        location: &Location,
+        files: Option<Files>,
+        access: &Access,
+    ) -> Result<Arc<LoadedChart>, Failure> {
+        if let Location::Tree { source, .. } = location {
+            let files = files.ok_or_else(|| ChartError::Unavailable(source.clone()))?;
+            let artifact = files.wait(cx).await?;
+            return self.load_tree_chart(cx, location, artifact).await;
+        }
+        let outside = self
+            .outside
+            .as_ref()
+            .ok_or_else(|| ChartError::NotCached(location.to_string()))?;
+        let archive = outside.chart(location, access).await;
+        let archive = archive.map_err(|source| ChartError::Fetch {
+            chart: location.to_string(),
+            source,
+        })?;
+        let mut digest = Fingerprint::of("archive");
+        digest.text(&archive.digest);
+        digest.flag(location.tracks_digest());
+        digest.bytes(&archive.content);
+        let location = location.clone();
+        let assemble = move || chart::assemble_archive(&archive, &location);
+        self.keep_chart(cx, digest.finish(), assemble).await
+    }
+
+    async fn load_tree_chart(
+        &self,
+        cx: &Context,
+        location: &Location,
+        artifact: Arc<Artifact>,
+    ) -> Result<Arc<LoadedChart>, Failure> {
+        let Location::Tree {
+            path,
+            values_files,
+            ignore_missing_values_files: ignore_missing,
+            ..
+        } = location.clone()
+        else {
+            return Err(ChartError::NotCached(location.to_string()).into());
+        };
+        let (written, name) = (path.clone(), path);
+        let read = cx.compute(move || {
+            let (files, digest) = chart::read_from_tree(artifact.as_ref(), &written)?;
+            if values_files.is_empty() {
+                return Ok((files, digest, None));
+            }
+            let values = chart::merged_values(artifact.as_ref(), &values_files, ignore_missing)?;
+            let mut with_values = Fingerprint::of("chart with values files");
+            with_values.digest(&digest);
+            with_values.tree(&values);
+            Ok::<_, ChartError>((files, with_values.finish(), Some(values)))
+        });
+        let (files, digest, values) = read.await?;
+        let assemble = move || {
+            let mut package = chart::assemble(files, &name)?;
+            if let Some(values) = values {
+                package.values = values;
+            }
+            Ok(package)
+        };
+        self.keep_chart(cx, digest, assemble).await
+    }
+
+    /// The chart with this digest: found, or assembled now.
+    async fn keep_chart(
+        &self,
+        cx: &Context,
+        digest: Digest,
+        assemble: impl FnOnce() -> Result<Package, ChartError> + Send + 'static,
+    ) -> Result<Arc<LoadedChart>, Failure> {
+        let slot = self.session.charts.get(digest, self.session.generation());
+        let mut kept = slot.lock().await;
+        self.session.count(|tally| &tally.charts, kept.is_none());
+        if let Some(chart) = kept.as_ref() {
+            return Ok(Arc::clone(chart));
+        }
+        let mut package = cx.compute(assemble).await?;
+        if let Some(outside) = &self.outside
+            && !package.missing_dependencies().is_empty()
+        {
+            let chart = package.metadata.name.clone();
+            let vendored = outside.vendor(package).await;
+            package = vendored.map_err(|source| ChartError::Fetch { chart, source })?;
+        }
+        let chart = cx
+            .compute(move || Arc::new(LoadedChart::new(package, digest)))
+            .await;
+        *kept = Some(Arc::clone(&chart));
+        Ok(chart)
+    }
+}
+
+/// Why the files of a source are not to be had.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot fetch {id}")]
+struct SourceError {
+    id: SourceRef,
+    #[source]
+    source: crate::outside::OutsideError,
+}
+
+/// The key of a unit: what it is for, and enough of its inputs' digest to tell it from others for the same object.
+pub(crate) fn unit_key(kind: &str, id: &NamespacedName, inputs: &Digest) -> Key {
+    let digest = inputs.to_string();
+    let short = digest.get(..12).unwrap_or(&digest);
+    Key::from(format!("{kind}/{id}#{short}"))
+}
+
+/// How a source is reached, with the Secret that it names if the repository holds it.
+pub(crate) fn access(source: &Source, index: &Index) -> Access {
+    let name = source.secret.clone().map(|name| NamespacedName {
+        namespace: source.id.id.namespace.clone(),
+        name,
+    });
+    let secret = name.and_then(|name| index.data(&(crate::api::DataKind::Secret, name)).cloned());
+    Access {
+        secret,
+        insecure: source.insecure,
+    }
+}
+
+fn source_digest(source: &Source) -> Digest {
+    let mut key = Fingerprint::of("source");
+    key.text(&format!("{:?}", source.spec));
+    key.optional(source.ignore.as_ref());
+    key.finish()
+}
+
+/// A repository's address without what does not tell repositories apart.
+fn address(url: &str) -> String {
+    let url = url.trim_end_matches('/').trim_end_matches(".git");
+    let (_, rest) = url.split_once("://").unwrap_or(("", url));
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    rest.replacen(':', "/", 1).to_lowercase()
 }

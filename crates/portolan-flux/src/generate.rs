@@ -6,12 +6,13 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_vfs::{Vfs, VfsError, relative, resolve};
-use portolan_yaml::{Dialect, List, Map, Node, Text, Value};
+use portolan_yaml::{Dialect, List, Map, Node, Position, Text, Value};
 
 use crate::api::Kustomization;
 
 /// The names of a kustomization file; the first that exists is taken.
-const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+pub(crate) const FILE_NAMES: [&str; 3] =
+    ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// How deep a directory without a kustomization file is searched for manifests.
 const MAX_DEPTH: usize = 128;
@@ -48,6 +49,8 @@ pub enum GenerateError {
     Decode {
         /// The file.
         path: Utf8PathBuf,
+        /// Where in it.
+        at: Position,
         /// What is wrong with it.
         reason: String,
     },
@@ -84,7 +87,7 @@ pub(crate) fn kustomization_file(
     Ok(Node::new(Value::Map(file)))
 }
 
-fn existing(files: &dyn Vfs, directory: &Utf8Path) -> Option<Utf8PathBuf> {
+pub(crate) fn existing(files: &dyn Vfs, directory: &Utf8Path) -> Option<Utf8PathBuf> {
     FILE_NAMES
         .iter()
         .map(|name| directory.join(name))
@@ -92,13 +95,14 @@ fn existing(files: &dyn Vfs, directory: &Utf8Path) -> Option<Utf8PathBuf> {
 }
 
 fn read_file(files: &dyn Vfs, path: &Utf8Path) -> Result<Map, GenerateError> {
-    let decode = |reason: String| GenerateError::Decode {
+    let decode = |at, reason: String| GenerateError::Decode {
         path: path.to_owned(),
+        at,
         reason,
     };
     let bytes = read(files, path)?;
     let node = portolan_yaml::parse_bytes(&bytes, Dialect::Helm)
-        .map_err(|error| decode(error.to_string()))?;
+        .map_err(|errors| decode(errors.first().at, errors.to_string()))?;
     let mut map = match node.into_iter().next() {
         Some(Node {
             value: Value::Map(map),
@@ -106,7 +110,9 @@ fn read_file(files: &dyn Vfs, path: &Utf8Path) -> Result<Map, GenerateError> {
         }) => map,
         None => Map::new(),
         Some(node) if node.is_null() => Map::new(),
-        Some(_) => return Err(decode("a kustomization file is a map".to_owned())),
+        Some(node) => {
+            return Err(decode(node.at, "a kustomization file is a map".to_owned()));
+        }
     };
     let no_resources = map
         .get("resources")
@@ -169,19 +175,20 @@ fn scan(
     Ok(())
 }
 
-fn is_manifest(path: &Utf8Path) -> bool {
+pub(crate) fn is_manifest(path: &Utf8Path) -> bool {
     matches!(path.extension(), Some("yaml" | "yml"))
 }
 
 /// Every document must be an object, or the whole build fails naming the file.
 fn check_objects(files: &dyn Vfs, path: &Utf8Path) -> Result<(), GenerateError> {
-    let decode = |reason: String| GenerateError::Decode {
+    let decode = |at, reason: String| GenerateError::Decode {
         path: path.to_owned(),
+        at,
         reason,
     };
     let bytes = read(files, path)?;
     let documents = portolan_yaml::parse_bytes(&bytes, Dialect::Kustomize)
-        .map_err(|error| decode(error.to_string()))?;
+        .map_err(|errors| decode(errors.first().at, errors.to_string()))?;
     for document in documents.iter().filter(|document| !document.is_null()) {
         let kind = document
             .get("kind")
@@ -192,10 +199,11 @@ fn check_objects(files: &dyn Vfs, path: &Utf8Path) -> Result<(), GenerateError> 
             .and_then(Node::as_str)
             .unwrap_or_default();
         if kind.is_empty() {
-            return Err(decode("missing kind in object".to_owned()));
+            return Err(decode(document.at, "missing kind in object".to_owned()));
         }
         if name.is_empty() && !kind.ends_with("List") {
-            return Err(decode("missing metadata.name in object".to_owned()));
+            let reason = "missing metadata.name in object".to_owned();
+            return Err(decode(document.at, reason));
         }
     }
     Ok(())

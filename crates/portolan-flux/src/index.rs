@@ -3,7 +3,8 @@
 //! The same object may come from several emitters; the one whose name sorts first answers, so that the answer does not
 //! depend on which of them was built first.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -11,8 +12,11 @@ use base64::engine::general_purpose::STANDARD;
 use portolan_object::Object;
 use portolan_yaml::{Node, Text};
 
-use crate::api::{DataKind, NamespacedName};
+use crate::api::{DataKind, NamespacedName, Source, SourceRef};
 use crate::variables::Data;
+
+/// The API group of Flux's sources.
+const SOURCE_GROUP: &str = "source.toolkit.fluxcd.io";
 
 /// Who emitted an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,6 +25,38 @@ pub enum Emitter {
     Kustomization(NamespacedName),
     /// A HelmRelease.
     Release(NamespacedName),
+    /// A ResourceSet.
+    ResourceSet(NamespacedName),
+    /// A FluxInstance.
+    Instance(NamespacedName),
+}
+
+impl Emitter {
+    /// The emitter's kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Kustomization(_) => "Kustomization",
+            Self::Release(_) => "HelmRelease",
+            Self::ResourceSet(_) => "ResourceSet",
+            Self::Instance(_) => "FluxInstance",
+        }
+    }
+
+    /// The emitter's name.
+    pub fn id(&self) -> &NamespacedName {
+        match self {
+            Self::Kustomization(id)
+            | Self::Release(id)
+            | Self::ResourceSet(id)
+            | Self::Instance(id) => id,
+        }
+    }
+}
+
+impl fmt::Display for Emitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind(), self.id())
+    }
 }
 
 /// Which data object is meant.
@@ -30,28 +66,50 @@ pub(crate) type DataId = (DataKind, NamespacedName);
 #[derive(Debug, Default)]
 pub struct Index {
     emitted: BTreeMap<Emitter, Arc<Vec<Object>>>,
+    kinds: HashMap<Kind, BTreeSet<Spot>>,
+    names: HashMap<(Kind, NamespacedName), BTreeSet<Spot>>,
     data: HashMap<DataId, BTreeMap<Emitter, Arc<Data>>>,
 }
+
+/// A group and kind.
+type Kind = (Text, Text);
+
+/// Where an object stands: its emitter and its place among what that emits.
+type Spot = (Emitter, usize);
 
 impl Index {
     /// Takes in what an emitter gives, in place of what it gave before.
     pub fn replace(&mut self, emitter: &Emitter, objects: &Arc<Vec<Object>>) {
-        if self
-            .emitted
-            .insert(emitter.clone(), Arc::clone(objects))
-            .is_some()
-        {
-            for by_emitter in self.data.values_mut() {
-                by_emitter.remove(emitter);
+        if let Some(before) = self.emitted.insert(emitter.clone(), Arc::clone(objects)) {
+            self.remove(emitter, &before);
+        }
+        for (at, object) in objects.iter().enumerate() {
+            let (kind, name) = (kind_of(object), name_of(object));
+            let spot = (emitter.clone(), at);
+            self.kinds
+                .entry(kind.clone())
+                .or_default()
+                .insert(spot.clone());
+            self.names.entry((kind, name)).or_default().insert(spot);
+            if let Some((id, data)) = data_of(object) {
+                let by_emitter = self.data.entry(id).or_default();
+                by_emitter.entry(emitter.clone()).or_insert(data);
             }
         }
-        for object in objects.iter() {
-            if let Some((id, data)) = data_of(object) {
-                self.data
-                    .entry(id)
-                    .or_default()
-                    .entry(emitter.clone())
-                    .or_insert(data);
+    }
+
+    fn remove(&mut self, emitter: &Emitter, objects: &[Object]) {
+        for (at, object) in objects.iter().enumerate() {
+            let (kind, name) = (kind_of(object), name_of(object));
+            let spot = (emitter.clone(), at);
+            if let Some(spots) = self.kinds.get_mut(&kind) {
+                spots.remove(&spot);
+            }
+            if let Some(spots) = self.names.get_mut(&(kind, name)) {
+                spots.remove(&spot);
+            }
+            if let Some(by_emitter) = data_id(object).and_then(|id| self.data.get_mut(&id)) {
+                by_emitter.remove(emitter);
             }
         }
     }
@@ -61,34 +119,67 @@ impl Index {
         self.data.get(id)?.values().next()
     }
 
+    /// The source that a reference names; of several objects with this name, the first emitter's.
+    pub fn source(&self, reference: &SourceRef) -> Option<Source> {
+        let (_, object) = self.named(SOURCE_GROUP, &reference.kind, &reference.id)?;
+        Source::read(object.node())?.ok()
+    }
+
+    /// An object by name; of several, the first emitter's.
+    pub fn named(
+        &self,
+        group: &str,
+        kind: &str,
+        id: &NamespacedName,
+    ) -> Option<(&Emitter, &Object)> {
+        let kind = (Text::from(group), Text::from(kind));
+        self.at(self.names.get(&(kind, id.clone()))?.first()?)
+    }
+
     /// Every object, by emitter.
     pub fn emitted(&self) -> impl Iterator<Item = (&Emitter, &Arc<Vec<Object>>)> {
         self.emitted.iter()
     }
 
     /// Every object of a group and kind with who emitted it, emitters in order.
-    pub fn of_kind<'a>(
-        &'a self,
-        group: &'a str,
-        kind: &'a str,
-    ) -> impl Iterator<Item = (&'a Emitter, &'a Object)> {
-        self.emitted.iter().flat_map(move |(emitter, objects)| {
-            let of_kind = move |object: &&Object| object.gvk().is(group, kind);
-            objects
-                .iter()
-                .filter(of_kind)
-                .map(move |object| (emitter, object))
-        })
+    pub fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = (&Emitter, &Object)> {
+        let spots = self.kinds.get(&(Text::from(group), Text::from(kind)));
+        spots.into_iter().flatten().filter_map(|spot| self.at(spot))
+    }
+
+    fn at(&self, (emitter, at): &Spot) -> Option<(&Emitter, &Object)> {
+        let (emitter, objects) = self.emitted.get_key_value(emitter)?;
+        Some((emitter, objects.get(*at)?))
     }
 }
 
-/// The content of an object, if it is a ConfigMap or Secret.
-fn data_of(object: &Object) -> Option<(DataId, Arc<Data>)> {
+fn kind_of(object: &Object) -> Kind {
+    let gvk = object.gvk();
+    (gvk.group.clone(), gvk.kind.clone())
+}
+
+pub(crate) fn name_of(object: &Object) -> NamespacedName {
+    let id = object.id();
+    NamespacedName {
+        namespace: id.namespace.clone(),
+        name: id.name.clone(),
+    }
+}
+
+/// Which data an object holds, if it is a ConfigMap or Secret.
+pub(crate) fn data_id(object: &Object) -> Option<DataId> {
     let kind = match object.kind() {
         "ConfigMap" if object.gvk().group.is_empty() => DataKind::ConfigMap,
         "Secret" if object.gvk().group.is_empty() => DataKind::Secret,
         _ => return None,
     };
+    Some((kind, name_of(object)))
+}
+
+/// The content of an object, if it is a ConfigMap or Secret.
+fn data_of(object: &Object) -> Option<(DataId, Arc<Data>)> {
+    let id = data_id(object)?;
+    let kind = id.0;
     let mut data = Data::new();
     for entry in object
         .node()
@@ -123,8 +214,7 @@ fn data_of(object: &Object) -> Option<(DataId, Arc<Data>)> {
             }
         }
     }
-    let name = NamespacedName::new(object.namespace().to_owned(), object.name().to_owned());
-    Some(((kind, name), Arc::new(data)))
+    Some((id, Arc::new(data)))
 }
 
 /// Base64 decoded; text that is none, such as an encrypted value, stays as it is.

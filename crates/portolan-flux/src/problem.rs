@@ -1,14 +1,20 @@
-//! What is wrong with a rendered cluster, one entry per object, root causes with what they caused.
+//! What is wrong with a rendered cluster: one entry per mistake, with its place and what to do.
 
 use std::error::Error;
 
-use portolan_engine::{Outcome, Report};
+use portolan_engine::{Failure, Key, Outcome, Report};
 use portolan_object::{Object, Place};
-use portolan_yaml::Node;
+use portolan_yaml::{Node, Position};
 
-use crate::api::{DataKind, FieldError, NamespacedName};
+use crate::api::{
+    Chart, DataKind, Dependency, FieldError, HelmRelease, Kustomization, NamespacedName,
+};
 use crate::build::BuildError;
-use crate::index::Index;
+use crate::chart::ChartError;
+use crate::dependencies;
+use crate::expansion::Expansion;
+use crate::generate::GenerateError;
+use crate::index::{Emitter, Index};
 use crate::render::{RenderedRelease, Rendering};
 use crate::walk::Walked;
 
@@ -17,7 +23,7 @@ use crate::walk::Walked;
 pub enum Severity {
     /// Flux would refuse.
     Error,
-    /// Flux would go on once something outside of the repository has happened.
+    /// Flux would go on once something outside of the repository has happened, or it is merely good to know.
     Note,
 }
 
@@ -36,141 +42,315 @@ pub struct Problem {
     pub place: Option<Place>,
     /// What to do.
     pub hints: Vec<String>,
+    /// Whether it is a ConfigMap or Secret that nothing in the repository emits.
+    pub is_missing_data: bool,
 }
 
 /// Everything that is wrong, by kind and name.
 pub fn problems(rendering: &Rendering, report: &Report) -> Vec<Problem> {
+    let walk = &rendering.walk;
     let mut problems = Vec::new();
-    for (id, walked) in &rendering.walk.kustomizations {
-        kustomization_problems(id, walked, &rendering.walk.index, report, &mut problems);
+    for (id, walked) in &walk.kustomizations {
+        let definition = walked.definition.as_ref();
+        let mut about = About::new("Kustomization", id, definition, &mut problems);
+        about.kustomization(walked, &walk.index, report);
+    }
+    for (emitter, expansion) in &walk.expansions {
+        let definition = Some(&expansion.definition);
+        let mut about = About::new(emitter.kind(), emitter.id(), definition, &mut problems);
+        about.expansion(emitter, expansion, report);
     }
     for (id, release) in &rendering.releases {
-        release_problems(id, release, &rendering.walk.index, report, &mut problems);
+        let definition = Some(&release.definition);
+        let mut about = About::new("HelmRelease", id, definition, &mut problems);
+        about.release(release, &walk.index, report);
+    }
+    if walk.is_complete {
+        about_dependencies(rendering, &mut problems);
     }
     problems
 }
 
-fn kustomization_problems(
-    id: &NamespacedName,
-    walked: &Walked,
-    index: &Index,
-    report: &Report,
+/// Dependencies decide order and never content; they are only looked at.
+fn about_dependencies(rendering: &Rendering, problems: &mut Vec<Problem>) {
+    let kustomizations = rendering.walk.kustomizations.iter();
+    let kustomizations: Vec<_> = kustomizations
+        .filter_map(|(id, walked)| {
+            let spec = walked.spec.as_ref().ok()?;
+            Some((id, walked.definition.as_ref(), spec.depends_on.as_slice()))
+        })
+        .collect();
+    dependency_problems("Kustomization", &kustomizations, problems);
+    let releases = rendering.releases.iter();
+    let releases: Vec<_> = releases
+        .filter_map(|(id, release)| {
+            let spec = release.spec.as_ref().ok()?;
+            Some((id, Some(&release.definition), spec.depends_on.as_slice()))
+        })
+        .collect();
+    dependency_problems("HelmRelease", &releases, problems);
+}
+
+fn dependency_problems(
+    kind: &'static str,
+    objects: &[(&NamespacedName, Option<&Object>, &[Dependency])],
     problems: &mut Vec<Problem>,
 ) {
-    let declared = walked
-        .definition
-        .as_ref()
-        .and_then(|object| object.origin.place().cloned());
-    let mut add = |severity, messages: Vec<String>, place: Option<Place>, hints| {
-        let place = place.or_else(|| declared.clone());
-        problems.push(Problem {
-            severity,
-            kind: "Kustomization",
-            id: id.clone(),
-            messages,
-            place,
-            hints,
-        });
-    };
-    if let Err(errors) = &walked.spec {
-        for error in errors {
-            add(
-                Severity::Error,
-                vec![error.to_string()],
-                field_place(walked.definition.as_ref(), error),
-                vec![],
-            );
+    for finding in dependencies::check(objects.iter().map(|(id, _, on)| (*id, *on))) {
+        let definition = objects.iter().find(|(id, ..)| *id == finding.of);
+        let definition = definition.and_then(|(_, definition, _)| *definition);
+        let mut about = About::new(kind, finding.of, definition, problems);
+        let place = about.place(finding.at);
+        match finding.circle {
+            Some(circle) => {
+                let circle: Vec<_> = circle.iter().map(ToString::to_string).collect();
+                let message = format!("dependencies in a circle: {}", circle.join(", "));
+                let hint = "Flux waits for each of them forever: take one out of `dependsOn`";
+                about.error(vec![message], place, vec![hint.to_owned()]);
+            }
+            None => {
+                let message = format!("depends on {kind} {}, which does not exist", finding.on);
+                let hint = "Flux waits for it forever: mend the name or take it out of `dependsOn`";
+                about.error(vec![message], place, vec![hint.to_owned()]);
+            }
         }
     }
-    if let Some(source) = &walked.unavailable {
-        let hint = format!("`--source {}=DIR` gives its files", source.id);
-        add(
-            Severity::Error,
-            vec![format!("{source} is not this repository")],
-            None,
-            vec![hint],
+}
+
+/// The problems of one object being told.
+struct About<'a> {
+    kind: &'static str,
+    id: &'a NamespacedName,
+    definition: Option<&'a Object>,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl<'a> About<'a> {
+    fn new(
+        kind: &'static str,
+        id: &'a NamespacedName,
+        definition: Option<&'a Object>,
+        problems: &'a mut Vec<Problem>,
+    ) -> Self {
+        Self {
+            kind,
+            id,
+            definition,
+            problems,
+        }
+    }
+
+    fn kustomization(&mut self, walked: &Walked, index: &Index, report: &Report) {
+        let spec = match &walked.spec {
+            Ok(spec) => spec,
+            Err(errors) => return self.fields(errors),
+        };
+        self.suspended(spec.suspend);
+        if let Some(source) = &walked.unavailable {
+            let (message, fetch) = match index.source(source) {
+                Some(_) => (
+                    format!("the files of {source} are not at hand"),
+                    "`portolan fetch` brings them, ",
+                ),
+                None => (format!("{source} does not exist in the repository"), ""),
+            };
+            let hint = format!("{fetch}`--source {}=DIR` gives its files", source.id);
+            let place = self.field(&["spec", "sourceRef", "name"]);
+            self.error(vec![message], place, vec![hint]);
+        }
+        for reference in &walked.missing {
+            let place = self.entry(&["spec", "postBuild", "substituteFrom"], &reference.name);
+            self.missing(reference.kind, &reference.name, place, index);
+        }
+        if let Some(failure) = walked.unit.as_ref().and_then(|key| failure(report, key)) {
+            self.build(failure, spec);
+        }
+        let unset = walked.built.iter().flat_map(|built| &built.unset);
+        for (place, variable) in unset.filter(|_| walked.missing.is_empty()) {
+            let messages = vec![variable.message.clone(), format!("in `{}`", variable.line)];
+            let hint = "give it a default (`${NAME:=value}`), or set it in `postBuild`".to_owned();
+            self.error(messages, Some(place.clone()), vec![hint]);
+        }
+    }
+
+    fn build(&mut self, failure: &Failure, spec: &Kustomization) {
+        let error = failure.error().downcast_ref::<BuildError>();
+        let (place, hint) = match error {
+            Some(BuildError::Generate(GenerateError::NoPath(_))) => (
+                self.field(&["spec", "path"]),
+                Some(format!("paths begin at the top of {}", spec.source)),
+            ),
+            Some(BuildError::Substitution { .. }) => (
+                error.and_then(BuildError::place),
+                Some("`$${` keeps `${` as it is; the annotation `kustomize.toolkit.fluxcd.io/substitute: disabled` keeps the whole object".to_owned()),
+            ),
+            _ => (error.and_then(BuildError::place), None),
+        };
+        self.error(chain(failure.error()), place, hint.into_iter().collect());
+    }
+
+    fn expansion(&mut self, emitter: &Emitter, expansion: &Expansion, report: &Report) {
+        self.fields(&expansion.errors);
+        for name in &expansion.missing {
+            let place = self.entry(&["spec", "inputsFrom"], name);
+            let namespace = &emitter.id().namespace;
+            let message = format!(
+                "ResourceSetInputProvider {namespace}/{name} does not exist in the repository"
+            );
+            self.error(vec![message], place, vec![]);
+        }
+        for provider in &expansion.outside {
+            let message = format!(
+                "ResourceSetInputProvider {provider} asks a service: its inputs are not known here"
+            );
+            let hint =
+                "`status.exportedInputs` of the provider is used when it is there".to_owned();
+            self.note(vec![message], vec![hint]);
+        }
+        if let Some(failure) = expansion.unit.as_ref().and_then(|key| failure(report, key)) {
+            self.error(chain(failure.error()), None, vec![]);
+        }
+    }
+
+    fn release(&mut self, release: &RenderedRelease, index: &Index, report: &Report) {
+        let spec = match &release.spec {
+            Ok(spec) => spec,
+            Err(errors) => return self.fields(errors),
+        };
+        self.suspended(spec.suspend);
+        for reference in &release.composed.missing {
+            let place = self.entry(&["spec", "valuesFrom"], &reference.name);
+            self.missing(reference.kind, &reference.name, place, index);
+        }
+        for error in &release.composed.errors {
+            let place = self.entry(&["spec", "valuesFrom"], error.name());
+            self.error(vec![error.to_string()], place, vec![]);
+        }
+        if let Some(error) = &release.chart_error {
+            self.chart(error, chain(error), spec);
+        }
+        if let Some(failure) = release.unit.as_ref().and_then(|key| failure(report, key)) {
+            let messages = chain(failure.error());
+            match failure.error().downcast_ref::<ChartError>() {
+                Some(error) => self.chart(error, messages, spec),
+                None => self.error(messages, None, vec![]),
+            }
+        }
+    }
+
+    fn chart(&mut self, error: &ChartError, messages: Vec<String>, spec: &HelmRelease) {
+        let is_source = matches!(
+            error,
+            ChartError::NoSource(_) | ChartError::WrongKind(_) | ChartError::Unavailable(_)
         );
-    }
-    for reference in &walked.missing {
-        let (severity, message, hints) =
-            missing(reference.kind, &id.namespace, &reference.name, index);
-        add(severity, vec![message], None, hints);
-    }
-    if let Some(Outcome::Failed(failure)) =
-        walked.unit.as_ref().and_then(|key| outcome(report, key))
-    {
-        let place = match failure.error().downcast_ref::<BuildError>() {
-            Some(BuildError::Substitution { place, .. }) => place.clone(),
+        let place = match (&spec.chart, is_source) {
+            (Chart::Reference(_), _) => self.field(&["spec", "chartRef", "name"]),
+            (Chart::Spec(_), true) => self.field(&["spec", "chart", "spec", "sourceRef", "name"]),
+            (Chart::Spec(_), false) => self.field(&["spec", "chart", "spec", "chart"]),
+        };
+        let hint = match error {
+            ChartError::NotCached(_) => Some("`portolan fetch` brings it".to_owned()),
+            ChartError::Unavailable(source) => {
+                Some(format!("`--source {}=DIR` gives its files", source.id))
+            }
             _ => None,
         };
-        add(Severity::Error, chain(failure.error()), place, vec![]);
+        self.error(messages, place, hint.into_iter().collect());
     }
-    let unset = walked.built.iter().flat_map(|built| &built.unset);
-    for (place, variable) in unset.filter(|_| walked.missing.is_empty()) {
-        let messages = vec![variable.message.clone(), format!("in `{}`", variable.line)];
-        let hint = "give it a default (`${NAME:=value}`), or set it in `postBuild`".to_owned();
-        add(Severity::Error, messages, Some(place.clone()), vec![hint]);
-    }
-}
 
-fn release_problems(
-    id: &NamespacedName,
-    release: &RenderedRelease,
-    index: &Index,
-    report: &Report,
-    problems: &mut Vec<Problem>,
-) {
-    let declared = release.definition.origin.place().cloned();
-    let mut add = |severity, messages: Vec<String>, place: Option<Place>, hints| {
-        let place = place.or_else(|| declared.clone());
-        problems.push(Problem {
-            severity,
-            kind: "HelmRelease",
-            id: id.clone(),
-            messages,
-            place,
-            hints,
-        });
-    };
-    if let Err(errors) = &release.spec {
+    fn fields(&mut self, errors: &[FieldError]) {
         for error in errors {
-            add(
-                Severity::Error,
-                vec![error.to_string()],
-                field_place(Some(&release.definition), error),
+            let place = self.place(error.at);
+            self.error(vec![error.to_string()], place, vec![]);
+        }
+    }
+
+    fn suspended(&mut self, is_suspended: bool) {
+        if is_suspended {
+            self.note(
+                vec!["suspended: Flux does not apply changes".to_owned()],
                 vec![],
             );
         }
     }
-    for reference in &release.composed.missing {
-        let (severity, message, hints) =
-            missing(reference.kind, &id.namespace, &reference.name, index);
-        add(severity, vec![message], None, hints);
-    }
-    for error in &release.composed.errors {
-        add(Severity::Error, vec![error.to_string()], None, vec![]);
-    }
-    if let Some(error) = &release.chart_error {
-        add(Severity::Error, chain(error), None, vec![]);
-    }
-    match release.unit.as_ref().and_then(|key| outcome(report, key)) {
-        Some(Outcome::Failed(failure)) => {
-            add(Severity::Error, chain(failure.error()), None, vec![]);
+
+    /// Data that nothing emits: a note when something in the repository makes it in the cluster.
+    fn missing(&mut self, kind: DataKind, name: &str, place: Option<Place>, index: &Index) {
+        let namespace = &self.id.namespace;
+        let message = format!("missing {} {namespace}/{name}", kind.as_str());
+        match producer(namespace, name, index) {
+            Some(producer) => {
+                self.note(
+                    vec![format!("{message}: {producer} makes it in the cluster")],
+                    vec![],
+                );
+            }
+            None => {
+                let hint = "mark the reference `optional: true` if it may be missing".to_owned();
+                self.error(vec![message], place, vec![hint]);
+            }
         }
-        Some(Outcome::Skipped { because }) => {
-            let root = outcome(report, because);
-            let messages = match root {
-                Some(Outcome::Failed(failure)) => chain(failure.error()),
-                _ => vec![format!("`{because}` failed")],
-            };
-            add(Severity::Error, messages, None, vec![]);
+        if let Some(told) = self.problems.last_mut() {
+            told.is_missing_data = true;
         }
-        _ => {}
+    }
+
+    fn error(&mut self, messages: Vec<String>, place: Option<Place>, hints: Vec<String>) {
+        self.add(Severity::Error, messages, place, hints);
+    }
+
+    fn note(&mut self, messages: Vec<String>, hints: Vec<String>) {
+        self.add(Severity::Note, messages, None, hints);
+    }
+
+    fn add(
+        &mut self,
+        severity: Severity,
+        messages: Vec<String>,
+        place: Option<Place>,
+        hints: Vec<String>,
+    ) {
+        let declared = self.definition.and_then(|object| object.origin.place());
+        self.problems.push(Problem {
+            severity,
+            kind: self.kind,
+            id: self.id.clone(),
+            messages,
+            place: place.or_else(|| declared.cloned()),
+            hints,
+            is_missing_data: false,
+        });
+    }
+
+    /// The place of a field of the object.
+    fn field(&self, path: &[&str]) -> Option<Place> {
+        self.place(self.definition?.node().at_path(path)?.at)
+    }
+
+    /// The place of the item with this name in a list of the object.
+    fn entry(&self, path: &[&str], name: &str) -> Option<Place> {
+        let list = self.definition?.node().at_path(path)?.as_list()?;
+        let named = |item: &&Node| item.get("name").and_then(Node::as_str) == Some(name);
+        self.place(list.iter().find(named)?.at)
+    }
+
+    /// A place in the object's file. What a patch brought stands elsewhere, and so above the object if anywhere.
+    fn place(&self, at: Position) -> Option<Place> {
+        let begins = self.definition?.origin.place()?;
+        (at.line >= begins.at.line && at.line > 0).then(|| Place::new(begins.file.clone(), at))
     }
 }
 
-fn outcome<'a>(report: &'a Report, key: &portolan_engine::Key) -> Option<&'a Outcome> {
-    report.get(key).map(|unit| &unit.outcome)
+/// Why a unit was not done: its own failure, or that of the unit because of which it was skipped.
+fn failure<'a>(report: &'a Report, key: &Key) -> Option<&'a Failure> {
+    match &report.get(key)?.outcome {
+        Outcome::Failed(failure) => Some(failure),
+        Outcome::Skipped { because } => match &report.get(because)?.outcome {
+            Outcome::Failed(failure) => Some(failure),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// An error and its causes, one sentence each.
@@ -184,40 +364,18 @@ fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
     messages
 }
 
-/// A field's own line, in the file of the object that has it.
-fn field_place(object: Option<&Object>, error: &FieldError) -> Option<Place> {
-    let file = object?.origin.place()?.file.clone();
-    (error.at.line > 0).then(|| Place::new(file, error.at))
-}
-
-/// What to say of data that nothing emits: a note when something in the repository makes it in the cluster.
-fn missing(
-    kind: DataKind,
-    namespace: &str,
-    name: &str,
-    index: &Index,
-) -> (Severity, String, Vec<String>) {
-    let message = format!("missing {} {namespace}/{name}", kind.as_str());
-    match producer(namespace, name, index) {
-        Some(producer) => (
-            Severity::Note,
-            format!("{message}: {producer} makes it in the cluster"),
-            vec![],
-        ),
-        None => {
-            let hint = "mark the reference `optional: true` if it may be missing".to_owned();
-            (Severity::Error, message, vec![hint])
-        }
-    }
-}
-
 /// An object that makes a Secret or ConfigMap of this name in the cluster.
 fn producer(namespace: &str, name: &str, index: &Index) -> Option<String> {
-    const PRODUCERS: [(&str, &str, &[&str]); 5] = [
+    const PRODUCERS: [(&str, &str, &[&str]); 8] = [
         (
             "external-secrets.io",
             "ExternalSecret",
             &["spec", "target", "name"],
+        ),
+        (
+            "external-secrets.io",
+            "ClusterExternalSecret",
+            &["spec", "externalSecretName"],
         ),
         (
             "bitnami.com",
@@ -227,6 +385,12 @@ fn producer(namespace: &str, name: &str, index: &Index) -> Option<String> {
         ("cert-manager.io", "Certificate", &["spec", "secretName"]),
         ("objectbucket.io", "ObjectBucketClaim", &[]),
         ("onepassword.com", "OnePasswordItem", &[]),
+        ("secrets.infisical.com", "InfisicalSecret", &[]),
+        (
+            "secrets.hashicorp.com",
+            "VaultStaticSecret",
+            &["spec", "destination", "name"],
+        ),
     ];
     PRODUCERS.into_iter().find_map(|(group, kind, path)| {
         let makes = |object: &Object| {
@@ -235,7 +399,8 @@ fn producer(namespace: &str, name: &str, index: &Index) -> Option<String> {
                 .at_path(path)
                 .and_then(Node::as_str)
                 .unwrap_or(object.name());
-            object.namespace() == namespace && target == name
+            let is_here = object.namespace() == namespace || object.namespace().is_empty();
+            is_here && target == name
         };
         let found = index
             .of_kind(group, kind)

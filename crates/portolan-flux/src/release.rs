@@ -10,11 +10,13 @@ use camino::Utf8Path;
 use portolan_helm::values::Tree;
 use portolan_helm::{Capabilities, Chart, Rendered, TemplateInput};
 use portolan_kustomize::{LoadRestrictor, Options, Reorder};
-use portolan_object::{Act, Object, Origin, Place, Step, expand_lists};
+use portolan_object::{Act, Digest, Object, Origin, Place, Step, expand_lists};
 use portolan_vfs::Memory;
 use portolan_yaml::{Dialect, List, Map, Node, Position, Text, Value};
 
 use crate::api::{CrdsPolicy, HelmRelease, NamespacedName, PostRenderer};
+use crate::fingerprint::Fingerprint;
+use crate::loaded_chart::LoadedChart;
 use crate::metadata::set_metadata;
 use crate::profile::Profile;
 use crate::release_name::{release_name, release_namespace};
@@ -57,6 +59,46 @@ pub enum ReleaseError {
         #[source]
         source: Box<portolan_kustomize::Error>,
     },
+}
+
+/// The digest of everything that decides what a release gives.
+pub(crate) fn fingerprint(
+    release: &HelmRelease,
+    chart: &LoadedChart,
+    values: &Tree,
+    capabilities: &Capabilities,
+    profile: Profile,
+) -> Digest {
+    let mut key = Fingerprint::of("HelmRelease");
+    key.digest(&chart.digest());
+    chart.fingerprint_capabilities(capabilities, &mut key);
+    key.flag(profile.helm4);
+    key.tree(values);
+    fingerprint_spec(release, &mut key);
+    key.finish()
+}
+
+/// Adds what of a release's own fields decides its render, besides chart and values.
+pub(crate) fn fingerprint_spec(release: &HelmRelease, key: &mut Fingerprint) {
+    key.text(&release.id.namespace);
+    key.text(&release.id.name);
+    key.text(&release_name(release));
+    key.text(&release_namespace(release));
+    key.flag(release.crds == CrdsPolicy::Apply);
+    key.flag(release.disable_hooks);
+    key.flag(release.disable_schema_validation);
+    for renderer in &release.post_renderers {
+        let nodes = [
+            &renderer.patches,
+            &renderer.patches_strategic_merge,
+            &renderer.patches_json6902,
+            &renderer.images,
+        ];
+        for node in nodes {
+            key.node(node.as_ref());
+        }
+    }
+    key.metadata(&release.common_metadata);
 }
 
 /// Renders a release.

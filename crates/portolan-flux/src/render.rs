@@ -1,37 +1,37 @@
-//! A whole cluster: its Kustomizations, then the releases they emit.
+//! A whole cluster: its Kustomizations, and the releases they emit.
 //!
 //! ```text
-//! walk ──▶ HelmReleases ──▶ charts (each loaded once) ──▶ capabilities ──▶ releases, all at once
+//! walk ──▶ HelmReleases ──▶ charts (each loaded once) ──▶ releases ──▶ objects
+//!   ▲                                                        │
+//!   └──────────── Flux's objects, data and kinds that charts print ◀┘
 //! ```
+//!
+//! A chart that asks which kinds the cluster serves is rendered after all others, when it is known which kinds the
+//! repository defines.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use portolan_engine::{Context, Failure, Key, Unit, WaitError};
-use portolan_helm::values::Tree;
-use portolan_helm::{Capabilities, Chart, ChartFile, Package};
-use portolan_object::{Object, Origin, defined_kinds};
-use portolan_yaml::{Dialect, Text};
+use portolan_helm::Capabilities;
+use portolan_object::{Digest, Object};
 
 use crate::api::{FieldError, HelmRelease, NamespacedName};
 use crate::chart::{self, ChartError, Location};
 use crate::cluster::Cluster;
-use crate::index::{Emitter, Index};
+use crate::demand::{Demand, Wanted};
+use crate::index::{DataId, Emitter, data_id, name_of};
+use crate::loaded_chart::{LoadedChart, add_defined};
 use crate::release;
-use crate::values::{Composed, compose};
-use crate::walk::{self, Walk};
+use crate::release_unit::{self, Known, ReleaseInputs, Rendered};
+use crate::values::Composed;
+use crate::walk::{Walk, Walker, data_ids};
 
 /// The API group of HelmReleases.
-const RELEASE_GROUP: &str = "helm.toolkit.fluxcd.io";
+pub(crate) const RELEASE_GROUP: &str = "helm.toolkit.fluxcd.io";
 
-/// How far a cluster is rendered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
-    /// Kustomizations only.
-    Kustomizations,
-    /// Releases too.
-    Releases,
-}
+/// How often releases are looked at again because charts printed Flux's own objects; real repositories need one.
+const MAX_ROUNDS: usize = 8;
 
 /// A HelmRelease and what became of it.
 #[derive(Debug)]
@@ -48,6 +48,12 @@ pub struct RenderedRelease {
     pub location: Option<Location>,
     /// Why its chart is not to be had.
     pub chart_error: Option<ChartError>,
+    /// The unit that loaded its chart.
+    pub chart_unit: Option<Key>,
+    /// Its chart.
+    pub chart: Option<Arc<LoadedChart>>,
+    /// The digest of everything it is made of: releases with equal digests give equal objects.
+    pub digest: Option<Digest>,
     /// The unit that rendered it, if any did.
     pub unit: Option<Key>,
     /// What it gave.
@@ -63,194 +69,323 @@ pub struct Rendering {
     pub releases: BTreeMap<NamespacedName, RenderedRelease>,
 }
 
-/// Renders a cluster; one unit does the walking and adds all others.
-pub fn cluster_unit(cluster: Arc<Cluster>, depth: Depth) -> Unit {
-    Unit::io(move |cx| async move { render(&cx, &cluster, depth).await })
-}
-
-async fn render(cx: &Context, cluster: &Arc<Cluster>, depth: Depth) -> Result<Rendering, Failure> {
-    let walk = walk::walk(cx, cluster).await?;
-    let mut rendering = Rendering {
-        walk,
-        releases: BTreeMap::new(),
-    };
-    if depth == Depth::Releases {
-        rendering.releases = declared_releases(&rendering.walk.index);
-        let charts = load_charts(cx, cluster, &mut rendering.releases).await?;
-        let capabilities = Arc::new(capabilities(cluster, &rendering.walk.index, &charts));
-        render_releases(cx, cluster, &capabilities, &mut rendering.releases).await?;
-    }
-    Ok(rendering)
-}
-
-/// Every HelmRelease that was emitted; of several with one name, the first emitter's.
-fn declared_releases(index: &Index) -> BTreeMap<NamespacedName, RenderedRelease> {
-    let mut releases = BTreeMap::new();
-    for (emitter, object) in index.of_kind(RELEASE_GROUP, "HelmRelease") {
-        let id = NamespacedName::new(object.namespace().to_owned(), object.name().to_owned());
-        releases
-            .entry(id)
-            .or_insert_with(|| declared_release(object, emitter, index));
-    }
-    releases
-}
-
-fn declared_release(object: &Object, emitter: &Emitter, index: &Index) -> RenderedRelease {
-    let spec = HelmRelease::read(object.node()).map(Arc::new);
-    let composed = spec.as_ref().map(|spec| {
-        compose(spec, |kind, name| {
-            let name = NamespacedName {
-                namespace: spec.id.namespace.clone(),
-                name: Text::from(name),
-            };
-            index.data(&(kind, name)).map(|data| data.as_ref().clone())
-        })
-    });
-    let (location, chart_error) = match spec.as_ref().ok().map(|spec| chart::locate(spec, index)) {
-        Some(Ok(location)) => (Some(location), None),
-        Some(Err(error)) => (None, Some(error)),
-        None => (None, None),
-    };
-    RenderedRelease {
-        definition: object.clone(),
-        emitter: emitter.clone(),
-        composed: composed.unwrap_or_default(),
-        spec,
-        location,
-        chart_error,
-        unit: None,
-        objects: None,
-    }
-}
-
-/// Loads every chart once; a release whose chart fails to load is told why.
-async fn load_charts(
-    cx: &Context,
-    cluster: &Arc<Cluster>,
-    releases: &mut BTreeMap<NamespacedName, RenderedRelease>,
-) -> Result<HashMap<Location, Arc<Chart>>, WaitError> {
-    let locations: BTreeSet<Location> = releases
-        .values()
-        .filter_map(|release| release.location.clone())
-        .collect();
-    for location in &locations {
-        let (cluster, wanted) = (Arc::clone(cluster), location.clone());
-        cx.add(
-            cluster.chart_key(location),
-            &[],
-            Unit::io(move |_| async move { Ok(cluster.load_chart(&wanted).await?) }),
-        );
-    }
-    let mut charts = HashMap::new();
-    for location in locations {
-        match cx.output::<Chart>(&cluster.chart_key(&location)).await {
-            Ok(chart) => {
-                charts.insert(location, chart);
-            }
-            Err(cancelled @ WaitError::Cancelled { .. }) => return Err(cancelled),
-            // The chart's unit says why; releases that need it are skipped because of it.
-            Err(_) => {}
-        }
-    }
-    Ok(charts)
-}
-
-/// What the cluster serves: its Kubernetes, and every custom kind that the repository brings.
-fn capabilities(
-    cluster: &Cluster,
-    index: &Index,
-    charts: &HashMap<Location, Arc<Chart>>,
-) -> Capabilities {
-    let mut capabilities = cluster.capabilities.clone();
-    let mut served = BTreeSet::new();
-    for (_, object) in index.of_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
-        add_served(&mut served, object);
-    }
-    for chart in charts.values() {
-        for file in crd_files(chart.package()) {
-            let documents =
-                portolan_yaml::parse_bytes(&file.content, Dialect::Kustomize).unwrap_or_default();
-            for object in documents
-                .into_iter()
-                .filter_map(|node| Object::new(node, Origin::default()).ok())
-            {
-                add_served(&mut served, &object);
-            }
-        }
-    }
-    capabilities.add_api_versions(served);
-    capabilities
-}
-
-/// The files of a chart's `crds/` directory and of those of its subcharts.
-fn crd_files(package: &Package) -> Vec<&ChartFile> {
-    let mut files: Vec<_> = package
-        .files
-        .iter()
-        .filter(|file| file.name.starts_with("crds/"))
-        .collect();
-    files.extend(
-        package
-            .subcharts
-            .iter()
-            .flat_map(|subchart| crd_files(subchart)),
-    );
-    files
-}
-
-fn add_served(served: &mut BTreeSet<String>, definition: &Object) {
-    for kind in defined_kinds(definition.node()) {
-        let api_version = kind.gvk.api_version();
-        served.insert(format!("{api_version}/{}", kind.gvk.kind));
-        served.insert(api_version);
-    }
-}
-
-async fn render_releases(
-    cx: &Context,
-    cluster: &Arc<Cluster>,
-    capabilities: &Arc<Capabilities>,
-    releases: &mut BTreeMap<NamespacedName, RenderedRelease>,
-) -> Result<(), WaitError> {
-    for (id, release) in releases.iter_mut() {
-        let (Ok(spec), Some(location)) = (&release.spec, &release.location) else {
-            continue;
-        };
-        let key = cluster.release_key(id);
-        let chart_key = cluster.chart_key(location);
-        let values = release.composed.values.clone();
-        let unit = release_unit(cluster, spec, chart_key.clone(), values, capabilities);
-        cx.add(key.clone(), &[chart_key], unit);
-        release.unit = Some(key);
-    }
-    for release in releases.values_mut() {
-        let Some(key) = &release.unit else { continue };
-        match cx.output::<Vec<Object>>(key).await {
-            Ok(objects) => release.objects = Some(objects),
-            Err(cancelled @ WaitError::Cancelled { .. }) => return Err(cancelled),
-            Err(_) => {}
-        }
-    }
-    Ok(())
-}
-
-fn release_unit(
-    cluster: &Arc<Cluster>,
-    spec: &Arc<HelmRelease>,
-    chart_key: Key,
-    values: Tree,
-    capabilities: &Arc<Capabilities>,
-) -> Unit {
-    let (profile, spec, capabilities) =
-        (cluster.profile, Arc::clone(spec), Arc::clone(capabilities));
-    Unit::cpu(move |cx| {
-        let chart = cx.need::<Chart>(&chart_key)?;
-        Ok(release::render(
-            &spec,
-            &chart,
-            values,
-            &capabilities,
-            profile,
-        )?)
+/// Renders what is asked for of a cluster; one unit does the walking and adds all others.
+pub fn cluster_unit(cluster: Arc<Cluster>, demand: impl Into<Demand>) -> Unit {
+    let demand = demand.into();
+    Unit::io(move |cx| async move {
+        let mut renderer = Renderer::new(&cx, &cluster, &demand);
+        renderer.walker.begins_releases = demand.releases == Wanted::All;
+        renderer.settle(&Choice::Wanted).await?;
+        Ok(renderer.into_rendering())
     })
+}
+
+/// Which releases are rendered, of those whose chart is loaded.
+pub(crate) enum Choice<'a> {
+    /// Those that are asked for.
+    Wanted,
+    /// Only those whose objects may change what else is rendered.
+    Followed,
+    /// Those, and whichever has another digest than here.
+    Unlike(&'a BTreeMap<NamespacedName, Digest>),
+}
+
+/// A cluster being rendered.
+pub(crate) struct Renderer<'a> {
+    cx: &'a Context,
+    cluster: &'a Arc<Cluster>,
+    demand: &'a Demand,
+    walker: Walker<'a>,
+    releases: BTreeMap<NamespacedName, RenderedRelease>,
+    /// Whether some chart asks for kinds that only the whole repository tells.
+    asks_for_kinds: bool,
+}
+
+impl<'a> Renderer<'a> {
+    pub(crate) fn new(cx: &'a Context, cluster: &'a Arc<Cluster>, demand: &'a Demand) -> Self {
+        Self {
+            cx,
+            cluster,
+            demand,
+            walker: Walker::new(cx, cluster, demand),
+            releases: BTreeMap::new(),
+            asks_for_kinds: false,
+        }
+    }
+
+    pub(crate) fn into_rendering(self) -> Rendering {
+        let mut releases = self.releases;
+        releases.retain(|id, _| self.demand.releases.includes(id));
+        Rendering {
+            walk: self.walker.walk,
+            releases,
+        }
+    }
+
+    /// The digests of all releases.
+    pub(crate) fn digests(&self) -> BTreeMap<NamespacedName, Digest> {
+        let known = self.releases.iter();
+        known
+            .filter_map(|(id, release)| Some((id.clone(), release.digest?)))
+            .collect()
+    }
+
+    /// Builds and renders until nothing that was rendered changes anything else.
+    pub(crate) async fn settle(&mut self, choice: &Choice<'_>) -> Result<(), Failure> {
+        for _ in 0..MAX_ROUNDS {
+            self.walker.run().await?;
+            if self.demand.releases == Wanted::None {
+                return Ok(());
+            }
+            self.declare();
+            self.load_charts().await?;
+            if self.asks_for_kinds && !self.walker.walk.is_complete {
+                self.walker.want_everything();
+                continue;
+            }
+            let mut is_news = self.render(choice, None).await?;
+            if self.asks_for_kinds {
+                let capabilities = Arc::new(self.capabilities());
+                is_news |= self.render(choice, Some(&capabilities)).await?;
+            }
+            if !is_news {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in every HelmRelease that was emitted; of several with one name, the first emitter's counts.
+    fn declare(&mut self) {
+        let index = &self.walker.walk.index;
+        for (emitter, object) in index.of_kind(RELEASE_GROUP, "HelmRelease") {
+            let id = name_of(object);
+            let is_first = index
+                .named(RELEASE_GROUP, "HelmRelease", &id)
+                .is_some_and(|(_, first)| std::ptr::eq(first, object));
+            let is_needed = self.asks_for_kinds || self.demand.releases.includes(&id);
+            if is_first && is_needed {
+                let before = self.releases.remove(&id);
+                let release = self.declared(object, emitter, before);
+                self.releases.insert(id, release);
+            }
+        }
+    }
+
+    fn declared(
+        &self,
+        object: &Object,
+        emitter: &Emitter,
+        before: Option<RenderedRelease>,
+    ) -> RenderedRelease {
+        let index = &self.walker.walk.index;
+        let spec = HelmRelease::read(object.node()).map(Arc::new);
+        let composed = spec
+            .as_ref()
+            .map(|spec| release_unit::composed(spec, index))
+            .unwrap_or_default();
+        let located = spec.as_ref().ok().map(|spec| chart::locate(spec, index));
+        let (location, chart_error) = match located {
+            Some(Ok(location)) => (Some(location), None),
+            Some(Err(error)) => (None, Some(error)),
+            None => (None, None),
+        };
+        let (chart, objects, unit) =
+            before.map_or((None, None, None), |was| (was.chart, was.objects, was.unit));
+        RenderedRelease {
+            definition: object.clone(),
+            emitter: emitter.clone(),
+            composed,
+            spec,
+            location,
+            chart_error,
+            chart_unit: None,
+            chart,
+            digest: None,
+            unit,
+            objects,
+        }
+    }
+
+    /// Loads every chart once; the chart's unit tells why it fails to load.
+    async fn load_charts(&mut self) -> Result<(), WaitError> {
+        let index = &self.walker.walk.index;
+        for release in self.releases.values_mut() {
+            if let (Ok(spec), Some(location)) = (&release.spec, &release.location) {
+                let key = release_unit::add_chart(self.cx, self.cluster, index, spec, location);
+                release.chart_unit = Some(key);
+            }
+        }
+        for release in self.releases.values_mut() {
+            let Some(key) = &release.chart_unit else {
+                continue;
+            };
+            release.chart = available(self.cx.output::<Arc<LoadedChart>>(key).await)?
+                .map(|chart| Arc::clone(chart.as_ref()));
+            if let Some(chart) = &release.chart {
+                self.asks_for_kinds |= !chart.is_content_with(&self.cluster.capabilities);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the cluster serves: its Kubernetes, and every custom kind that the repository brings.
+    fn capabilities(&self) -> Capabilities {
+        let mut served = BTreeSet::new();
+        let index = &self.walker.walk.index;
+        for (_, object) in index.of_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
+            add_defined(&mut served, object);
+        }
+        for chart in self
+            .releases
+            .values()
+            .filter_map(|release| release.chart.as_ref())
+        {
+            served.extend(chart.crds().iter().cloned());
+        }
+        let mut capabilities = Capabilities::clone(&self.cluster.capabilities);
+        capabilities.add_api_versions(served);
+        capabilities
+    }
+
+    /// Renders the chosen releases that are content with the kinds of Kubernetes itself; or, when all kinds are known,
+    /// the others. Says whether what they gave may change something else.
+    async fn render(
+        &mut self,
+        choice: &Choice<'_>,
+        all_kinds: Option<&Arc<Capabilities>>,
+    ) -> Result<bool, WaitError> {
+        let base = &self.cluster.capabilities;
+        let capabilities = all_kinds.unwrap_or(base);
+        let mut begun = Vec::new();
+        for (id, release) in &mut self.releases {
+            let (Ok(spec), Some(chart), Some(chart_unit)) =
+                (&release.spec, &release.chart, &release.chart_unit)
+            else {
+                // A release without a chart is skipped because of its chart's unit.
+                release.unit.clone_from(&release.chart_unit);
+                continue;
+            };
+            if chart.is_content_with(base) != all_kinds.is_none() {
+                continue;
+            }
+            let values = &release.composed.values;
+            let profile = self.cluster.profile;
+            let digest = release::fingerprint(spec, chart, values, capabilities, profile);
+            release.digest = Some(digest);
+            let is_wanted = self.demand.releases.includes(id);
+            if !choice.includes(id, digest, release, is_wanted) {
+                continue;
+            }
+            let inputs = ReleaseInputs {
+                cluster: Arc::clone(self.cluster),
+                spec: Arc::clone(spec),
+                values: values.clone(),
+                chart: chart_unit.clone(),
+            };
+            let known = match all_kinds {
+                Some(all) => Known::All(Arc::clone(all)),
+                None => Known::Base,
+            };
+            let unit = inputs.add(self.cx, known);
+            release.unit = Some(unit.clone());
+            begun.push((id.clone(), unit));
+        }
+        let mut is_news = false;
+        let awaited = self.awaited_data();
+        for (id, unit) in begun {
+            let objects = available(self.cx.output::<Rendered>(&unit).await)?;
+            let objects = objects.and_then(|objects| Option::clone(&objects));
+            is_news |= self.take(&id, objects, &awaited);
+        }
+        Ok(is_news)
+    }
+
+    /// Takes in what a release gave; says whether it is new and may change something else.
+    fn take(
+        &mut self,
+        id: &NamespacedName,
+        objects: Option<Arc<Vec<Object>>>,
+        awaited: &BTreeSet<DataId>,
+    ) -> bool {
+        let Some(release) = self.releases.get_mut(id) else {
+            return false;
+        };
+        let is_same = match (&release.objects, &objects) {
+            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+            (None, None) => true,
+            _ => false,
+        };
+        release.objects = objects;
+        if is_same {
+            return false;
+        }
+        let objects = release.objects.clone().unwrap_or_default();
+        let asks_for_kinds = self.asks_for_kinds;
+        let matters = |object: &Object| {
+            object.gvk().group.ends_with("fluxcd.io")
+                || data_id(object).is_some_and(|id| awaited.contains(&id))
+                || (asks_for_kinds && object.kind() == "CustomResourceDefinition")
+        };
+        let is_news = objects.iter().any(matters);
+        self.walker.emitted(&Emitter::Release(id.clone()), &objects);
+        is_news
+    }
+
+    /// The data that something wants and that nothing emits so far.
+    fn awaited_data(&self) -> BTreeSet<DataId> {
+        let walk = &self.walker.walk;
+        let kustomizations = walk.kustomizations.values();
+        let specs = kustomizations.filter_map(|walked| walked.spec.as_ref().ok());
+        let variables = specs.flat_map(|spec| data_ids(spec).collect::<Vec<_>>());
+        let releases = self.releases.iter().flat_map(|(id, release)| {
+            let missing = release.composed.missing.iter();
+            missing.map(|reference| {
+                let name = NamespacedName {
+                    namespace: id.namespace.clone(),
+                    name: reference.name.clone(),
+                };
+                (reference.kind, name)
+            })
+        });
+        variables
+            .chain(releases)
+            .filter(|id| walk.index.data(id).is_none())
+            .collect()
+    }
+}
+
+impl Choice<'_> {
+    fn includes(
+        &self,
+        id: &NamespacedName,
+        digest: Digest,
+        release: &RenderedRelease,
+        is_wanted: bool,
+    ) -> bool {
+        let matters = release.chart.as_ref().is_some_and(|chart| {
+            chart.may_define_kinds()
+                || chart.may_emit_flux()
+                || release_unit::mentions_flux(&release.composed.values)
+        });
+        match self {
+            Self::Wanted => is_wanted || matters,
+            Self::Followed => matters,
+            Self::Unlike(others) => matters || others.get(id) != Some(&digest),
+        }
+    }
+}
+
+/// Whether an object is a HelmRelease.
+pub(crate) fn is_release(object: &Object) -> bool {
+    object.gvk().is(RELEASE_GROUP, "HelmRelease")
+}
+
+/// An output, `None` when its unit failed: the unit's own outcome says why.
+fn available<T>(output: Result<Arc<T>, WaitError>) -> Result<Option<Arc<T>>, WaitError> {
+    match output {
+        Ok(output) => Ok(Some(output)),
+        Err(cancelled @ WaitError::Cancelled { .. }) => Err(cancelled),
+        Err(_) => Ok(None),
+    }
 }

@@ -16,6 +16,7 @@ use crate::cluster::Cluster;
 use crate::discover::{self, DiscoverError, Root};
 use crate::outside::{Decrypt, SourceStore};
 use crate::profile::Profile;
+use crate::session::Session;
 
 /// The Kubernetes that is assumed when nobody says which.
 pub const DEFAULT_KUBE_VERSION: &str = "1.34.0";
@@ -37,6 +38,8 @@ pub struct RepoOptions {
     pub outside: Option<Arc<dyn SourceStore>>,
     /// Opens encrypted objects and files.
     pub decrypt: Option<Arc<dyn Decrypt>>,
+    /// Where results are kept for other renders; a new one when not given.
+    pub session: Option<Arc<Session>>,
 }
 
 /// A Flux repository with its clusters.
@@ -65,10 +68,15 @@ impl Repo {
             Some(path) => vec![discover::root_at(files.as_ref(), path)?],
             None => discover::roots(files.as_ref())?,
         };
-        let capabilities = capabilities(options)?;
+        let capabilities = Arc::new(capabilities(options)?);
+        let session = options.session.clone().unwrap_or_default();
+        let mut packed = Packed {
+            session: &session,
+            artifacts: HashMap::new(),
+        };
         let clusters = roots
             .into_iter()
-            .map(|root| open_cluster(files, root, options, &capabilities));
+            .map(|root| open_cluster(files, root, options, &capabilities, &mut packed));
         Ok(Self {
             clusters: clusters.collect::<Result<_, _>>()?,
         })
@@ -80,18 +88,41 @@ impl Repo {
     }
 }
 
+/// The repository packed with different ignore rules: clusters with the same rules share a tree.
+struct Packed<'a> {
+    session: &'a Arc<Session>,
+    artifacts: HashMap<Option<String>, Arc<Artifact>>,
+}
+
+impl Packed<'_> {
+    fn pack(
+        &mut self,
+        files: &Arc<dyn Vfs>,
+        ignore: Option<String>,
+    ) -> Result<Arc<Artifact>, ArtifactError> {
+        if let Some(packed) = self.artifacts.get(&ignore) {
+            return Ok(Arc::clone(packed));
+        }
+        let artifact = Artifact::pack(Arc::clone(files), ignore.as_deref(), self.session)?;
+        let artifact = Arc::new(artifact);
+        self.artifacts.insert(ignore, Arc::clone(&artifact));
+        Ok(artifact)
+    }
+}
+
 fn open_cluster(
     files: &Arc<dyn Vfs>,
     root: Root,
     options: &RepoOptions,
-    capabilities: &Capabilities,
+    capabilities: &Arc<Capabilities>,
+    packed: &mut Packed<'_>,
 ) -> Result<Arc<Cluster>, OpenError> {
     let ignore = discover::declared_ignore(files.as_ref(), &root);
     let mut sources = HashMap::new();
-    let own = Artifact::pack(Arc::clone(files), ignore.as_deref())?;
-    sources.insert(root.kustomization.source.clone(), Arc::new(own));
+    let own = packed.pack(files, ignore)?;
+    sources.insert(root.kustomization.source.clone(), own);
     for (name, tree) in &options.sources {
-        let artifact = Arc::new(Artifact::pack(Arc::clone(tree), None)?);
+        let artifact = Arc::new(Artifact::pack(Arc::clone(tree), None, packed.session)?);
         for kind in [
             "GitRepository",
             "OCIRepository",
@@ -109,7 +140,8 @@ fn open_cluster(
         outside: options.outside.clone(),
         decrypt: options.decrypt.clone(),
         profile: options.profile,
-        capabilities: capabilities.clone(),
+        capabilities: Arc::clone(capabilities),
+        session: Arc::clone(packed.session),
     }))
 }
 

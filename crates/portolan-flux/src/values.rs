@@ -50,6 +50,17 @@ pub enum ValuesError {
     },
 }
 
+impl ValuesError {
+    /// The object that is to blame.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::MissingKey { name, .. }
+            | Self::NotValues { name, .. }
+            | Self::TargetPath { name, .. } => name,
+        }
+    }
+}
+
 /// What was composed, and what was not to be had.
 #[derive(Debug, Default)]
 pub struct Composed {

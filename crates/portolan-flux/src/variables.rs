@@ -8,9 +8,10 @@
 use std::collections::BTreeMap;
 
 use portolan_envsubst as envsubst;
-use portolan_yaml::{Dialect, Node, Text};
+use portolan_yaml::{Dialect, Node, Text, Value};
 
 use crate::api::{DataKind, PostBuild, SubstituteReference, SubstituteStrategy};
+use crate::fingerprint::Fingerprint;
 
 /// The label or annotation that keeps an object as it is.
 const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
@@ -42,7 +43,7 @@ pub enum SubstitutionError {
     #[error("`{0}` is no name for a variable: letters, digits and `_`, no digit first")]
     Name(Text),
     /// The text could not be completed.
-    #[error("{message}")]
+    #[error("{message}: in `{line}`")]
     Expression {
         /// What Flux says.
         message: String,
@@ -52,6 +53,16 @@ pub enum SubstitutionError {
     /// What came out is not YAML any more.
     #[error("after substitution the text is not YAML: {0}")]
     Yaml(String),
+}
+
+impl SubstitutionError {
+    /// The line of the object's text that holds the expression; empty when it is not about one.
+    pub(crate) fn line(&self) -> &str {
+        match self {
+            Self::Expression { line, .. } => line,
+            Self::Name(_) | Self::Yaml(_) => "",
+        }
+    }
 }
 
 impl Variables {
@@ -78,6 +89,17 @@ impl Variables {
             variables.values.insert(name.clone(), one_line(value));
         }
         (variables, missing)
+    }
+
+    /// Adds everything that decides what is put in.
+    pub(crate) fn fingerprint(&self, key: &mut Fingerprint) {
+        key.flag(self.always);
+        key.flag(self.strict);
+        key.number(self.values.len() as u64);
+        for (name, value) in &self.values {
+            key.text(name);
+            key.text(value);
+        }
     }
 
     fn extend(&mut self, data: Data) {
@@ -108,8 +130,9 @@ impl Variables {
             return Ok((object.clone(), None));
         }
         let (completed, unset) = self.complete(&text)?;
-        let node = portolan_yaml::parse_one(completed, Dialect::Helm)
+        let mut node = portolan_yaml::parse_one(completed, Dialect::Helm)
             .map_err(|error| SubstitutionError::Yaml(error.to_string()))?;
+        keep_positions(object, &mut node);
         Ok((node, unset))
     }
 
@@ -135,10 +158,35 @@ impl Variables {
     }
 }
 
-/// Whether an object asks to be left alone by label or annotation.
+/// Gives a tree that was printed and read again the places of the tree it was printed from.
+fn keep_positions(before: &Node, after: &mut Node) {
+    after.at = before.at;
+    match (&before.value, &mut after.value) {
+        (Value::Map(before), Value::Map(after)) => {
+            for entry in after.entries_mut() {
+                if let Some(value) = before.get(entry.key.as_str()) {
+                    keep_positions(value, &mut entry.value);
+                }
+            }
+        }
+        (Value::List(before), Value::List(after)) => {
+            for (before, after) in before.iter().zip(after.items_mut()) {
+                keep_positions(before, after);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether an object asks for no substitution.
 pub(crate) fn opted_out(object: &Node) -> bool {
+    is_disabled(object, OPT_OUT)
+}
+
+/// Whether an object has a label or annotation `KEY: disabled`.
+pub(crate) fn is_disabled(object: &Node, key: &str) -> bool {
     ["labels", "annotations"].iter().any(|field| {
-        let value = object.at_path(&["metadata", field, OPT_OUT]);
+        let value = object.at_path(&["metadata", field, key]);
         value.and_then(Node::as_str) == Some("disabled")
     })
 }

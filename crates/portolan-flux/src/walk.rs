@@ -1,4 +1,4 @@
-//! Finds and builds every Kustomization of a cluster: those that the root emits, those that they emit, and so on.
+//! Finds and builds the Kustomizations of a cluster: those that the root emits, those that they emit, and so on.
 //!
 //! A Kustomization is built as soon as the objects its variables come from are there. When nothing can go on, what still
 //! waits is built without them and says what it misses. What was built on content that has changed since is built
@@ -7,6 +7,9 @@
 //! ```text
 //! root ──build──▶ objects ──▶ Index ──▶ more Kustomizations ──build──▶ …
 //! ```
+//!
+//! When only some objects are asked for, Kustomizations that are found stay unbuilt until [pursuit](crate::pursuit) wants
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,28 +17,37 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use portolan_engine::{Context, Failure, Key, Unit, WaitError};
+use portolan_engine::{Context, Failure, Key, WaitError};
 use portolan_object::Object;
 
 use crate::api::{FieldError, Kustomization, NamespacedName, SourceRef, SubstituteReference};
-use crate::build::{self, Built};
+use crate::build::{BuildInputs, Built};
 use crate::cluster::Cluster;
-use crate::index::{DataId, Emitter, Index};
+use crate::demand::Demand;
+use crate::expansion::Expansion;
+use crate::index::{DataId, Emitter, Index, name_of};
+use crate::pursuit::Pursuit;
+use crate::release_unit;
 use crate::variables::{Data, Variables};
 
 /// How often a Kustomization is built anew because its inputs changed; real repositories need one.
 const MAX_REBUILDS: u32 = 8;
+
+/// The API group of Flux's Kustomizations.
+pub(crate) const KUSTOMIZATION_GROUP: &str = "kustomize.toolkit.fluxcd.io";
 
 /// A Kustomization and what became of it.
 #[derive(Debug, Clone)]
 pub struct Walked {
     /// The object that defines it; the root may have none.
     pub definition: Option<Object>,
+    /// Who emitted that object.
+    pub emitter: Option<Emitter>,
     /// What it says, or what is wrong with what it says.
     pub spec: Result<Arc<Kustomization>, Vec<FieldError>>,
     /// The unit that built it, if any did.
     pub unit: Option<Key>,
-    /// What it gave; nothing when its unit failed.
+    /// What it gave; nothing when its unit failed, or when nobody asked for it.
     pub built: Option<Arc<Built>>,
     /// Data that its variables should come from and that nothing emits.
     pub missing: Vec<SubstituteReference>,
@@ -48,114 +60,164 @@ pub struct Walked {
 pub struct Walk {
     /// By name.
     pub kustomizations: BTreeMap<NamespacedName, Walked>,
-    /// What they emitted.
+    /// ResourceSets and FluxInstances, by what they are as emitters.
+    pub expansions: BTreeMap<Emitter, Expansion>,
+    /// What all of them emitted.
     pub index: Index,
-}
-
-/// Walks a cluster from its root.
-pub(crate) async fn walk(cx: &Context, cluster: &Arc<Cluster>) -> Result<Walk, Failure> {
-    let mut walker = Walker {
-        cx,
-        cluster,
-        walk: Walk::default(),
-        states: BTreeMap::new(),
-        running: FuturesUnordered::new(),
-    };
-    walker.found(
-        cluster.root.id.clone(),
-        None,
-        Ok(Arc::new(cluster.root.clone())),
-    );
-    walker.run().await?;
-    Ok(walker.walk)
+    /// Whether every Kustomization was built, not only those that were asked for.
+    pub is_complete: bool,
 }
 
 /// A Kustomization whose unit ended, and what it gave.
-type Ended = (NamespacedName, Result<Arc<Built>, WaitError>);
+type Ended = (NamespacedName, Result<Arc<Arc<Built>>, WaitError>);
 
-struct Walker<'a> {
-    cx: &'a Context,
-    cluster: &'a Arc<Cluster>,
-    walk: Walk,
-    states: BTreeMap<NamespacedName, State>,
+/// A walk that goes on.
+pub(crate) struct Walker<'a> {
+    pub(crate) cx: &'a Context,
+    pub(crate) cluster: &'a Arc<Cluster>,
+    pub(crate) demand: &'a Demand,
+    pub(crate) walk: Walk,
+    pub(crate) states: BTreeMap<NamespacedName, State>,
     running: FuturesUnordered<BoxFuture<'a, Ended>>,
+    pursuit: Option<Pursuit>,
+    /// Whether releases are rendered as soon as they are emitted.
+    pub(crate) begins_releases: bool,
 }
 
 /// Where one Kustomization stands.
-struct State {
-    spec: Arc<Kustomization>,
-    phase: Phase,
+pub(crate) struct State {
+    pub(crate) spec: Arc<Kustomization>,
+    pub(crate) phase: Phase,
     attempts: u32,
     /// The data that the last attempt was given.
     inputs: Vec<Option<Arc<Data>>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Known, but nobody asked for it.
+    Found,
     Waiting,
     Running,
     Ended,
 }
 
-impl Walker<'_> {
-    async fn run(&mut self) -> Result<(), Failure> {
+impl<'a> Walker<'a> {
+    /// Stands at a cluster's root.
+    pub(crate) fn new(cx: &'a Context, cluster: &'a Arc<Cluster>, demand: &'a Demand) -> Self {
+        let is_complete = demand.is_everything();
+        let mut walker = Self {
+            cx,
+            cluster,
+            demand,
+            walk: Walk {
+                is_complete,
+                ..Walk::default()
+            },
+            states: BTreeMap::new(),
+            running: FuturesUnordered::new(),
+            pursuit: (!is_complete).then(Pursuit::default),
+            begins_releases: false,
+        };
+        let root = Arc::new(cluster.root.clone());
+        walker.found(root.id.clone(), None, Ok(Arc::clone(&root)));
+        walker.want(&root.id);
+        walker
+    }
+
+    /// Walks until there is nothing left to build.
+    pub(crate) async fn run(&mut self) -> Result<(), Failure> {
         loop {
             self.start(|inputs| inputs.iter().all(Option::is_some));
             if let Some((id, built)) = self.running.next().await {
                 self.ended(&id, built)?;
-            } else if self.start(|_| true) == 0 && self.call_back_outdated() == 0 {
+            } else if self.expand().await? == 0
+                && self.pursue() == 0
+                && self.start(|_| true) == 0
+                && self.call_back_outdated() == 0
+            {
                 return Ok(());
             }
         }
+    }
+
+    /// Has every Kustomization built from now on.
+    pub(crate) fn want_everything(&mut self) {
+        self.pursuit = None;
+        self.walk.is_complete = true;
+        for state in self.states.values_mut() {
+            if state.phase == Phase::Found {
+                state.phase = Phase::Waiting;
+            }
+        }
+    }
+
+    /// Has a Kustomization built; says whether that is news.
+    pub(crate) fn want(&mut self, id: &NamespacedName) -> bool {
+        match self.states.get_mut(id) {
+            Some(state) if state.phase == Phase::Found => {
+                state.phase = Phase::Waiting;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes in what a unit other than a Kustomization emits.
+    pub(crate) fn emitted(&mut self, emitter: &Emitter, objects: &Arc<Vec<Object>>) {
+        self.walk.index.replace(emitter, objects);
+        for object in objects.iter().filter(|object| is_kustomization(object)) {
+            self.found_object(object);
+        }
+        if self.begins_releases {
+            release_unit::begin_early(self.cx, self.cluster, &self.walk.index, objects);
+        }
+    }
+
+    fn pursue(&mut self) -> usize {
+        let Some(mut pursuit) = self.pursuit.take() else {
+            return 0;
+        };
+        let count = pursuit.go_on(self);
+        self.pursuit = Some(pursuit);
+        count
     }
 
     /// Takes in a definition; one that is new, or says something else than before, is to be built.
     fn found(
         &mut self,
         id: NamespacedName,
-        definition: Option<Object>,
+        definition: Option<(Object, Emitter)>,
         spec: Result<Arc<Kustomization>, Vec<FieldError>>,
     ) {
-        let walked = self
-            .walk
-            .kustomizations
-            .entry(id.clone())
-            .or_insert_with(|| Walked {
-                definition: None,
-                spec: spec.clone(),
-                unit: None,
-                built: None,
-                missing: Vec::new(),
-                unavailable: None,
-            });
-        walked.definition = definition.or(walked.definition.take());
+        let walked = self.walk.kustomizations.entry(id.clone());
+        let walked = walked.or_insert_with(|| Walked::new(spec.clone()));
+        if let Some((definition, emitter)) = definition {
+            walked.definition = Some(definition);
+            walked.emitter = Some(emitter);
+        }
         walked.spec.clone_from(&spec);
         let Ok(spec) = spec else { return };
-        if !self.cluster.sources.contains_key(&spec.source) {
-            walked.unavailable = Some(spec.source.clone());
-            return;
-        }
-        match self.states.get_mut(&id) {
-            Some(state) if *state.spec == *spec => {}
-            Some(state) => {
-                state.spec = spec;
-                if state.phase == Phase::Ended && state.attempts <= MAX_REBUILDS {
-                    state.phase = Phase::Waiting;
-                }
-            }
-            None => {
-                let state = State {
-                    spec,
-                    phase: Phase::Waiting,
-                    attempts: 0,
-                    inputs: Vec::new(),
-                };
-                self.states.insert(id, state);
+        let phase = if self.walk.is_complete {
+            Phase::Waiting
+        } else {
+            Phase::Found
+        };
+        let state = self.states.entry(id).or_insert_with(|| State {
+            spec: Arc::clone(&spec),
+            phase,
+            attempts: 0,
+            inputs: Vec::new(),
+        });
+        if *state.spec != *spec {
+            state.spec = spec;
+            if state.phase == Phase::Ended && state.attempts <= MAX_REBUILDS {
+                state.phase = Phase::Waiting;
             }
         }
     }
 
-    /// Starts those that wait and whose inputs the condition accepts; says how many.
+    /// Starts those that wait, whose source is known and whose inputs the condition accepts; says how many.
     fn start(&mut self, condition: impl Fn(&[Option<Arc<Data>>]) -> bool) -> usize {
         let waiting = self
             .states
@@ -165,46 +227,58 @@ impl Walker<'_> {
             .map(|(id, state)| (id.clone(), inputs(&self.walk.index, &state.spec)))
             .filter(|(_, inputs)| condition(inputs))
             .collect();
-        let count = ready.len();
-        for (id, inputs) in ready {
-            self.start_one(id, &inputs);
-        }
-        count
+        ready
+            .into_iter()
+            .filter(|(id, inputs)| self.start_one(id, inputs))
+            .count()
     }
 
-    fn start_one(&mut self, id: NamespacedName, inputs: &[Option<Arc<Data>>]) {
+    fn start_one(&mut self, id: &NamespacedName, inputs: &[Option<Arc<Data>>]) -> bool {
         let (Some(state), Some(walked)) = (
-            self.states.get_mut(&id),
-            self.walk.kustomizations.get_mut(&id),
+            self.states.get_mut(id),
+            self.walk.kustomizations.get_mut(id),
         ) else {
-            return;
+            return false;
+        };
+        let source = &state.spec.source;
+        let Some(files) = self.cluster.files(self.cx, source, &self.walk.index) else {
+            walked.unavailable = Some(source.clone());
+            return false;
         };
         state.phase = Phase::Running;
         state.attempts += 1;
         state.inputs = inputs.to_vec();
-        let (variables, missing) = self.cluster.variables(&state.spec, inputs);
-        let key = self.cluster.unit_key(&id, state.attempts);
-        let unit = build_unit(Arc::clone(self.cluster), Arc::clone(&state.spec), variables);
-        self.cx.add(key.clone(), &[], unit);
+        let strict = self.cluster.profile.strict_substitution;
+        let (variables, missing) = variables(&state.spec, strict, inputs);
+        let build = BuildInputs {
+            cluster: Arc::clone(self.cluster),
+            spec: Arc::clone(&state.spec),
+            variables,
+            files,
+        };
+        let key = build.unit_key();
+        self.cx.add(key.clone(), &[], build.into_unit());
         walked.unit = Some(key.clone());
         walked.missing = missing;
-        let cx = self.cx.clone();
+        walked.unavailable = None;
+        let (cx, id) = (self.cx.clone(), id.clone());
         self.running.push(Box::pin(async move {
-            let built = cx.output::<Built>(&key).await;
+            let built = cx.output::<Arc<Built>>(&key).await;
             (id, built)
         }));
+        true
     }
 
     fn ended(
         &mut self,
         id: &NamespacedName,
-        built: Result<Arc<Built>, WaitError>,
+        built: Result<Arc<Arc<Built>>, WaitError>,
     ) -> Result<(), WaitError> {
         if let Some(state) = self.states.get_mut(id) {
             state.phase = Phase::Ended;
         }
         let built = match built {
-            Ok(built) => Some(built),
+            Ok(built) => Some(Arc::clone(built.as_ref())),
             Err(cancelled @ WaitError::Cancelled { .. }) => return Err(cancelled),
             // The unit's own outcome says why.
             Err(_) => None,
@@ -213,40 +287,39 @@ impl Walker<'_> {
             .as_ref()
             .map(|built| Arc::clone(&built.objects))
             .unwrap_or_default();
-        self.walk
-            .index
-            .replace(&Emitter::Kustomization(id.clone()), &objects);
         if let Some(walked) = self.walk.kustomizations.get_mut(id) {
             if built.as_ref().is_none_or(|built| !built.substitutes) {
                 walked.missing.clear();
             }
             walked.built = built;
         }
-        for object in objects.iter().filter(|object| is_kustomization(object)) {
-            self.found_object(object);
-        }
+        self.emitted(&Emitter::Kustomization(id.clone()), &objects);
         Ok(())
     }
 
     /// An emitted definition counts, not the file it came from. Of several, the first emitter's counts.
     fn found_object(&mut self, object: &Object) {
-        let id = NamespacedName::new(object.namespace().to_owned(), object.name().to_owned());
+        let id = name_of(object);
         let first = self
             .walk
             .index
-            .of_kind(KUSTOMIZATION_GROUP, "Kustomization")
-            .find(|(_, other)| {
-                other.namespace() == object.namespace() && other.name() == object.name()
-            });
-        let definition = first.map_or(object, |(_, first)| first).clone();
-        let spec = Kustomization::read(definition.node()).map(Arc::new);
+            .named(KUSTOMIZATION_GROUP, "Kustomization", &id);
+        let Some((emitter, definition)) = first else {
+            return;
+        };
+        let definition = (definition.clone(), emitter.clone());
+        let spec = Kustomization::read(definition.0.node()).map(Arc::new);
         self.found(id, Some(definition), spec);
     }
 
     /// Has those built again that were given other data than is there now; says how many.
     fn call_back_outdated(&mut self) -> usize {
         let mut count = 0;
-        for state in self.states.values_mut() {
+        let ended = self
+            .states
+            .values_mut()
+            .filter(|state| state.phase == Phase::Ended);
+        for state in ended {
             let now = inputs(&self.walk.index, &state.spec);
             if state.inputs != now && state.attempts <= MAX_REBUILDS {
                 state.phase = Phase::Waiting;
@@ -257,8 +330,19 @@ impl Walker<'_> {
     }
 }
 
-/// The API group of Flux's Kustomizations.
-const KUSTOMIZATION_GROUP: &str = "kustomize.toolkit.fluxcd.io";
+impl Walked {
+    fn new(spec: Result<Arc<Kustomization>, Vec<FieldError>>) -> Self {
+        Self {
+            definition: None,
+            emitter: None,
+            spec,
+            unit: None,
+            built: None,
+            missing: Vec::new(),
+            unavailable: None,
+        }
+    }
+}
 
 fn is_kustomization(object: &Object) -> bool {
     object.gvk().is(KUSTOMIZATION_GROUP, "Kustomization")
@@ -266,41 +350,39 @@ fn is_kustomization(object: &Object) -> bool {
 
 /// What is there of the data that a Kustomization's variables come from, in order.
 fn inputs(index: &Index, spec: &Kustomization) -> Vec<Option<Arc<Data>>> {
+    data_ids(spec).map(|id| index.data(&id).cloned()).collect()
+}
+
+/// The data that a Kustomization's variables come from, in order.
+pub(crate) fn data_ids(spec: &Kustomization) -> impl Iterator<Item = DataId> {
     let references = spec
         .post_build
         .iter()
         .flat_map(|post_build| &post_build.from);
-    references
-        .map(|reference| index.data(&data_id(spec, reference)).cloned())
-        .collect()
-}
-
-fn data_id(spec: &Kustomization, reference: &SubstituteReference) -> DataId {
-    let name = NamespacedName {
-        namespace: spec.id.namespace.clone(),
-        name: reference.name.clone(),
-    };
-    (reference.kind, name)
-}
-
-fn build_unit(
-    cluster: Arc<Cluster>,
-    spec: Arc<Kustomization>,
-    variables: Option<Variables>,
-) -> Unit {
-    Unit::cpu(move |_| {
-        let Some(artifact) = cluster.sources.get(&spec.source) else {
-            return Err(Failure::message(format!(
-                "{} is not to be had",
-                spec.source
-            )));
+    references.map(|reference| {
+        let name = NamespacedName {
+            namespace: spec.id.namespace.clone(),
+            name: reference.name.clone(),
         };
-        let fetch = cluster.fetch.as_deref();
-        Ok(build::build(
-            artifact.as_ref(),
-            &spec,
-            variables.as_ref(),
-            fetch,
-        )?)
+        (reference.kind, name)
     })
+}
+
+/// The variables of a Kustomization from its data in order, and the references that are missing.
+fn variables(
+    spec: &Kustomization,
+    strict: bool,
+    inputs: &[Option<Arc<Data>>],
+) -> (Option<Variables>, Vec<SubstituteReference>) {
+    let Some(post_build) = &spec.post_build else {
+        return (None, Vec::new());
+    };
+    let mut inputs = inputs.iter();
+    let (variables, missing) = Variables::collect(post_build, strict, |_, _| {
+        inputs
+            .next()
+            .and_then(Option::as_ref)
+            .map(|data| Data::clone(data))
+    });
+    (Some(variables), missing)
 }

@@ -2,6 +2,8 @@
 
 use portolan_yaml::{Map, Node, Position, Tag, Text, Value};
 
+use super::NamespacedName;
+
 /// A field that does not hold what its kind demands.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{path}` must be {wanted}")]
@@ -16,6 +18,27 @@ pub struct FieldError {
 
 /// The errors found so far in one object.
 pub(super) type Errors = Vec<FieldError>;
+
+/// Reads an object's name and spec; all that is wrong when something is.
+pub(super) fn read_object<T>(
+    object: &Node,
+    read: impl FnOnce(NamespacedName, &Fields<'_>, &mut Errors) -> T,
+) -> Result<T, Vec<FieldError>> {
+    let mut errors = Errors::new();
+    let root = Fields::of(object);
+    let metadata = root.map("metadata", &mut errors);
+    let id = NamespacedName {
+        namespace: metadata.text("namespace", &mut errors).unwrap_or_default(),
+        name: metadata.required("name", &mut errors),
+    };
+    let spec = root.map("spec", &mut errors);
+    let read = read(id, &spec, &mut errors);
+    if errors.is_empty() {
+        Ok(read)
+    } else {
+        Err(errors)
+    }
+}
 
 /// A map being read, with the path that leads to it.
 #[derive(Clone)]
@@ -33,6 +56,11 @@ impl<'a> Fields<'a> {
             path: String::new(),
             at: object.at,
         }
+    }
+
+    /// Where the map begins.
+    pub(super) fn at(&self) -> Position {
+        self.at
     }
 
     /// Whether the map is there at all.

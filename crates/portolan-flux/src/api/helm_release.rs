@@ -2,7 +2,7 @@
 
 use portolan_yaml::{Node, Text};
 
-use super::fields::{Errors, Fields};
+use super::fields::{Errors, Fields, read_object};
 use super::kustomization::{Dependency, non_empty};
 use super::{DataKind, FieldError, NamespacedName, SourceRef};
 
@@ -117,40 +117,25 @@ pub struct CommonMetadata {
 impl HelmRelease {
     /// Reads an object of this kind; all that is wrong with it when something is.
     pub fn read(object: &Node) -> Result<Self, Vec<FieldError>> {
-        let mut errors = Errors::new();
-        let release = Self::read_collecting(object, &mut errors);
-        if errors.is_empty() {
-            Ok(release)
-        } else {
-            Err(errors)
-        }
-    }
-
-    fn read_collecting(object: &Node, errors: &mut Errors) -> Self {
-        let root = Fields::of(object);
-        let metadata = root.map("metadata", errors);
-        let id = NamespacedName {
-            namespace: metadata.text("namespace", errors).unwrap_or_default(),
-            name: metadata.required("name", errors),
-        };
-        let spec = root.map("spec", errors);
-        let install = spec.map("install", errors);
-        Self {
-            chart: Chart::read(&spec, &id, errors),
-            suspend: spec.bool("suspend", errors),
-            depends_on: Dependency::read_all(&spec, &id.namespace, errors),
-            release_name: non_empty(spec.text("releaseName", errors)),
-            target_namespace: non_empty(spec.text("targetNamespace", errors)),
-            storage_namespace: non_empty(spec.text("storageNamespace", errors)),
-            values_from: ValuesReference::read_all(&spec, errors),
-            values: spec.node("values").cloned(),
-            crds: CrdsPolicy::read(&install, errors),
-            disable_hooks: install.bool("disableHooks", errors),
-            disable_schema_validation: install.bool("disableSchemaValidation", errors),
-            post_renderers: PostRenderer::read_all(&spec, errors),
-            common_metadata: CommonMetadata::read(&spec, errors),
-            id,
-        }
+        read_object(object, |id, spec, errors| {
+            let install = spec.map("install", errors);
+            Self {
+                chart: Chart::read(spec, &id, errors),
+                suspend: spec.bool("suspend", errors),
+                depends_on: Dependency::read_all(spec, &id.namespace, errors),
+                release_name: non_empty(spec.text("releaseName", errors)),
+                target_namespace: non_empty(spec.text("targetNamespace", errors)),
+                storage_namespace: non_empty(spec.text("storageNamespace", errors)),
+                values_from: ValuesReference::read_all(spec, errors),
+                values: spec.node("values").cloned(),
+                crds: CrdsPolicy::read(&install, errors),
+                disable_hooks: install.bool("disableHooks", errors),
+                disable_schema_validation: install.bool("disableSchemaValidation", errors),
+                post_renderers: PostRenderer::read_all(spec, errors),
+                common_metadata: CommonMetadata::read(spec, errors),
+                id,
+            }
+        })
     }
 }
 

@@ -1,8 +1,8 @@
 //! `Kustomization` of `kustomize.toolkit.fluxcd.io`: a directory of a source, and what is done to it.
 
-use portolan_yaml::{Node, Text};
+use portolan_yaml::{Node, Position, Text};
 
-use super::fields::{Errors, Fields};
+use super::fields::{Errors, Fields, read_object};
 use super::helm_release::CommonMetadata;
 use super::{DataKind, FieldError, NamespacedName, SourceRef};
 
@@ -56,6 +56,8 @@ pub struct Dependency {
     pub id: NamespacedName,
     /// The CEL expression that says when it is ready.
     pub ready_expression: Option<Text>,
+    /// Where it is named.
+    pub at: Position,
 }
 
 /// Variables to put in after the build.
@@ -102,30 +104,12 @@ pub struct Decryption {
 impl Kustomization {
     /// Reads an object of this kind; all that is wrong with it when something is.
     pub fn read(object: &Node) -> Result<Self, Vec<FieldError>> {
-        let mut errors = Errors::new();
-        let kustomization = Self::read_collecting(object, &mut errors);
-        if errors.is_empty() {
-            Ok(kustomization)
-        } else {
-            Err(errors)
-        }
-    }
-
-    fn read_collecting(object: &Node, errors: &mut Errors) -> Self {
-        let root = Fields::of(object);
-        let metadata = root.map("metadata", errors);
-        let id = NamespacedName {
-            namespace: metadata.text("namespace", errors).unwrap_or_default(),
-            name: metadata.required("name", errors),
-        };
-        let spec = root.map("spec", errors);
-        let source = spec.map("sourceRef", errors);
-        Self {
+        read_object(object, |id, spec, errors| Self {
             path: spec.text("path", errors).unwrap_or_default(),
-            source: SourceRef::read(&source, &id.namespace, errors),
+            source: SourceRef::read(&spec.map("sourceRef", errors), &id.namespace, errors),
             suspend: spec.bool("suspend", errors),
             prune: spec.bool("prune", errors),
-            depends_on: Dependency::read_all(&spec, &id.namespace, errors),
+            depends_on: Dependency::read_all(spec, &id.namespace, errors),
             target_namespace: non_empty(spec.text("targetNamespace", errors)),
             name_prefix: non_empty(spec.text("namePrefix", errors)),
             name_suffix: non_empty(spec.text("nameSuffix", errors)),
@@ -136,11 +120,11 @@ impl Kustomization {
             patches_json6902: spec.node("patchesJson6902").cloned(),
             images: spec.node("images").cloned(),
             build_metadata: spec.node("buildMetadata").cloned(),
-            post_build: PostBuild::read(&spec, errors),
-            common_metadata: CommonMetadata::read(&spec, errors),
-            decryption: Decryption::read(&spec, errors),
+            post_build: PostBuild::read(spec, errors),
+            common_metadata: CommonMetadata::read(spec, errors),
+            decryption: Decryption::read(spec, errors),
             id,
-        }
+        })
     }
 }
 
@@ -155,6 +139,7 @@ impl Dependency {
                     name: entry.required("name", errors),
                 },
                 ready_expression: entry.text("readyExpr", errors),
+                at: entry.at(),
             });
         }
         dependencies

@@ -6,6 +6,7 @@
 mod fields;
 mod helm_release;
 mod kustomization;
+mod resource_set;
 mod source;
 
 pub use fields::FieldError;
@@ -14,6 +15,9 @@ pub use helm_release::{
 };
 pub use kustomization::{
     Decryption, Dependency, Kustomization, PostBuild, SubstituteReference, SubstituteStrategy,
+};
+pub use resource_set::{
+    FluxInstance, InputProvider, InputStrategy, InputsFrom, ResourceSet, Sync, Template,
 };
 pub use source::{GitRef, HelmRepositoryType, OciRef, Source, SourceSpec};
 

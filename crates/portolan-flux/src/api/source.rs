@@ -14,6 +14,10 @@ pub struct Source {
     pub id: SourceRef,
     /// Patterns of files that are left out, in gitignore's syntax.
     pub ignore: Option<Text>,
+    /// The Secret with credentials.
+    pub secret: Option<Text>,
+    /// Whether plain HTTP will do.
+    pub insecure: bool,
     /// What it is.
     pub spec: SourceSpec,
 }
@@ -38,8 +42,6 @@ pub enum SourceSpec {
         layer_media_type: Option<Text>,
         /// Whether the layer is kept as an archive instead of being unpacked.
         keep_archive: bool,
-        /// Whether plain HTTP will do.
-        insecure: bool,
     },
     /// An index of charts.
     HelmRepository {
@@ -47,10 +49,6 @@ pub enum SourceSpec {
         url: Text,
         /// HTTP index or registry.
         kind: HelmRepositoryType,
-        /// The Secret with credentials.
-        secret: Option<Text>,
-        /// Whether plain HTTP will do.
-        insecure: bool,
     },
     /// A chart of another source.
     HelmChart(ChartSpec),
@@ -118,10 +116,13 @@ impl Source {
         };
         let fields = root.map("spec", &mut errors);
         let spec = SourceSpec::read(&kind, &fields, &id, &mut errors)?;
-        let ignore = fields.text("ignore", &mut errors);
         let source = Self {
             id: SourceRef { kind, id },
-            ignore,
+            ignore: fields.text("ignore", &mut errors),
+            secret: fields
+                .map("secretRef", &mut errors)
+                .text("name", &mut errors),
+            insecure: fields.bool("insecure", &mut errors),
             spec,
         };
         Some(if errors.is_empty() {
@@ -163,7 +164,6 @@ impl SourceSpec {
             reference: OciRef::read(&spec.map("ref", errors), errors),
             layer_media_type: non_empty(layer.text("mediaType", errors)),
             keep_archive: layer.text("operation", errors).as_deref() == Some("copy"),
-            insecure: spec.bool("insecure", errors),
         }
     }
 
@@ -173,13 +173,7 @@ impl SourceSpec {
             Some("oci") => HelmRepositoryType::Oci,
             _ => HelmRepositoryType::Default,
         };
-        let secret = spec.map("secretRef", errors).text("name", errors);
-        Self::HelmRepository {
-            url,
-            kind,
-            secret,
-            insecure: spec.bool("insecure", errors),
-        }
+        Self::HelmRepository { url, kind }
     }
 }
 

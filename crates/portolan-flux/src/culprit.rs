@@ -1,0 +1,85 @@
+//! The line that a failed build is to blame on: the errors of kustomize and of variables know what is wrong, the files
+//! tell where it is written.
+
+use std::error::Error as _;
+
+use camino::Utf8Path;
+use portolan_kustomize::Error;
+use portolan_object::Place;
+use portolan_vfs::{Vfs, VfsError};
+
+use crate::generate;
+use crate::hints::Reach;
+
+/// Where the cause of a failed build is written, as far as that can be told.
+pub(crate) fn of_build(error: &Error, files: &dyn Vfs, directory: &Utf8Path) -> Option<Place> {
+    let mut named = None;
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        match error {
+            Error::Yaml { file, source } => {
+                return Some(Place::new(file.as_str(), source.first().at));
+            }
+            Error::File(
+                VfsError::NotFound(path)
+                | VfsError::IsDirectory(path)
+                | VfsError::NotDirectory(path),
+            )
+            | Error::MissingKustomization(path) => named = path.file_name().map(str::to_owned),
+            Error::Fetch { url, .. } => named = Some(url.clone()),
+            Error::NeitherFileNorDirectory { path, .. } => named = Some(path.clone()),
+            _ => {}
+        }
+        cause = error.source().and_then(as_build_error);
+    }
+    let named = named.and_then(|name| mention(files, directory, &name));
+    named.or_else(|| {
+        let file = generate::existing(files, directory)?;
+        Some(Place::line(file.as_str(), 1))
+    })
+}
+
+/// A cause is kept in a box, which is an error of its own kind.
+fn as_build_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a Error> {
+    let boxed = cause.downcast_ref::<Box<Error>>().map(Box::as_ref);
+    boxed.or_else(|| cause.downcast_ref())
+}
+
+/// The line of a kustomization file that names something.
+fn mention(files: &dyn Vfs, directory: &Utf8Path, name: &str) -> Option<Place> {
+    let reach = Reach::of(files, directory);
+    let kustomizations = reach.kustomization_files();
+    kustomizations
+        .filter_map(|path| {
+            let text = files.read(path).ok()?;
+            let text = String::from_utf8_lossy(&text);
+            let at = text.lines().position(|line| line.contains(name))?;
+            Some(Place::line(path.as_str(), line_number(at)))
+        })
+        .next()
+}
+
+/// The line of an expression such as `${NAME}`, searched for in the file from where its object begins.
+pub(crate) fn of_expression(files: &dyn Vfs, object: &Place, line: &str) -> Place {
+    let Some(start) = line.find("${") else {
+        return object.clone();
+    };
+    let expression = line.get(start..).unwrap_or_default();
+    let end = expression.find('}').map_or(expression.len(), |at| at + 1);
+    let expression = expression.get(..end).unwrap_or(expression);
+    let text = files.read(Utf8Path::new(object.file.as_str()));
+    let text = text.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines = text.lines().enumerate();
+    let found = lines
+        .skip(object.at.line.saturating_sub(1) as usize)
+        .find(|(_, line)| line.contains(expression));
+    found.map_or_else(
+        || object.clone(),
+        |(at, _)| Place::line(object.file.clone(), line_number(at)),
+    )
+}
+
+fn line_number(index: usize) -> u32 {
+    u32::try_from(index + 1).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,166 @@
+//! The units of a release: one that loads its chart, and one that renders it.
+//!
+//! They are begun as soon as a release is emitted and everything it is made of is there, while Kustomizations are still
+//! being built. What is not right in the end – other values, another chart – has another key and is done again.
+
+use std::sync::Arc;
+
+use portolan_engine::{Context, Key, Unit};
+use portolan_helm::Capabilities;
+use portolan_helm::values::Tree;
+use portolan_object::Object;
+use portolan_yaml::Text;
+
+use crate::api::{HelmRelease, NamespacedName};
+use crate::chart::{self, ChartError, Location};
+use crate::cluster::{Cluster, access, unit_key};
+use crate::fingerprint::Fingerprint;
+use crate::index::Index;
+use crate::loaded_chart::LoadedChart;
+use crate::outside::Access;
+use crate::release;
+use crate::render::is_release;
+use crate::values::{Composed, compose};
+
+/// What a release's unit gives: nothing when it must wait until all kinds of the cluster are known.
+pub(crate) type Rendered = Option<Arc<Vec<Object>>>;
+
+/// Everything that decides what a release gives, but for the cluster's kinds.
+pub(crate) struct ReleaseInputs {
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) spec: Arc<HelmRelease>,
+    pub(crate) values: Tree,
+    /// The unit that loads the chart.
+    pub(crate) chart: Key,
+}
+
+/// What a chart may know of the cluster's kinds.
+pub(crate) enum Known {
+    /// Those of Kubernetes itself; a chart that asks for others is not rendered.
+    Base,
+    /// All.
+    All(Arc<Capabilities>),
+}
+
+/// Begins loading and rendering releases among objects, as far as all they are made of is there.
+pub(crate) fn begin_early(cx: &Context, cluster: &Arc<Cluster>, index: &Index, objects: &[Object]) {
+    for object in objects.iter().filter(|object| is_release(object)) {
+        let Ok(spec) = HelmRelease::read(object.node()) else {
+            continue;
+        };
+        let Ok(location) = chart::locate(&spec, index) else {
+            continue;
+        };
+        let composed = composed(&spec, index);
+        let chart = add_chart(cx, cluster, index, &spec, &location);
+        if composed.missing.is_empty() && composed.errors.is_empty() {
+            let inputs = ReleaseInputs {
+                cluster: Arc::clone(cluster),
+                spec: Arc::new(spec),
+                values: composed.values,
+                chart,
+            };
+            inputs.add(cx, Known::Base);
+        }
+    }
+}
+
+/// The values of a release from what was emitted so far.
+pub(crate) fn composed(spec: &HelmRelease, index: &Index) -> Composed {
+    compose(spec, |kind, name| {
+        let name = NamespacedName {
+            namespace: spec.id.namespace.clone(),
+            name: Text::from(name),
+        };
+        index.data(&(kind, name)).map(|data| data.as_ref().clone())
+    })
+}
+
+/// Adds the unit that loads a release's chart, once for all releases that use it.
+pub(crate) fn add_chart(
+    cx: &Context,
+    cluster: &Arc<Cluster>,
+    index: &Index,
+    release: &HelmRelease,
+    location: &Location,
+) -> Key {
+    let mut inputs = Fingerprint::of("Chart");
+    inputs.text(&format!("{location:?}"));
+    let files = match location {
+        Location::Tree { source, .. } => cluster.files(cx, source, index),
+        _ => None,
+    };
+    if let Some(files) = &files {
+        files.fingerprint(&mut inputs);
+    }
+    let access = chart::source_of(release, index).map_or_else(
+        |_: ChartError| Access::default(),
+        |source| access(&source, index),
+    );
+    let short: String = inputs.finish().to_string().chars().take(12).collect();
+    let key = Key::from(format!("Chart/{location}#{short}"));
+    let (cluster, location) = (Arc::clone(cluster), location.clone());
+    let unit =
+        Unit::io(move |cx| async move { cluster.load_chart(&cx, &location, files, &access).await });
+    cx.add(key.clone(), &[], unit);
+    key
+}
+
+impl ReleaseInputs {
+    /// Adds the unit that renders the release; the same inputs give the same unit.
+    pub(crate) fn add(self, cx: &Context, known: Known) -> Key {
+        let mut inputs = Fingerprint::of("HelmRelease inputs");
+        release::fingerprint_spec(&self.spec, &mut inputs);
+        inputs.tree(&self.values);
+        inputs.text(self.chart.as_str());
+        if let Known::All(capabilities) = &known {
+            capabilities
+                .api_versions
+                .iter()
+                .for_each(|version| inputs.text(version));
+        }
+        let key = unit_key("HelmRelease", &self.spec.id, &inputs.finish());
+        cx.add(key.clone(), &[], self.into_unit(known));
+        key
+    }
+
+    /// A unit that finds the result, or makes it.
+    fn into_unit(self, known: Known) -> Unit {
+        Unit::io(move |cx| async move {
+            let chart = cx.output::<Arc<LoadedChart>>(&self.chart).await?;
+            let capabilities = match known {
+                Known::All(capabilities) => capabilities,
+                Known::Base if chart.is_content_with(&self.cluster.capabilities) => {
+                    Arc::clone(&self.cluster.capabilities)
+                }
+                Known::Base => return Ok(Rendered::None),
+            };
+            let session = &self.cluster.session;
+            let profile = self.cluster.profile;
+            let key =
+                release::fingerprint(&self.spec, &chart, &self.values, &capabilities, profile);
+            let slot = session.releases.get(key, session.generation());
+            let mut kept = slot.lock().await;
+            session.count(|tally| &tally.releases, kept.is_none());
+            if let Some(objects) = kept.as_ref() {
+                return Ok(Some(Arc::clone(objects)));
+            }
+            let Self { spec, values, .. } = self;
+            let render =
+                move || release::render(&spec, chart.chart(), values, &capabilities, profile);
+            let objects = Arc::new(cx.compute(render).await?);
+            *kept = Some(Arc::clone(&objects));
+            Ok(Some(objects))
+        })
+    }
+}
+
+/// Whether values hold an object of Flux, for charts that print what they are given.
+pub(crate) fn mentions_flux(values: &Tree) -> bool {
+    match values {
+        Tree::Text(text) => text.contains("toolkit.fluxcd.io"),
+        Tree::List(items) => items.iter().any(mentions_flux),
+        Tree::Table(table) => table.values().any(mentions_flux),
+        _ => false,
+    }
+}

@@ -1,0 +1,9 @@
+//! Small repositories in memory: what is built, what is shared, what is made by templates, and what is said of mistakes.
+
+#![expect(clippy::unwrap_used, reason = "what a test sets up must work")]
+
+mod bad;
+mod demand;
+mod flux;
+mod operator;
+mod sharing;
