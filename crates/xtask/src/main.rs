@@ -5,8 +5,10 @@
 
 mod extract;
 mod fieldspec_table;
+mod flux_definitions;
 mod generator;
 mod go_module;
+mod kubernetes_types;
 mod protobuf;
 mod schema_table;
 mod served;
@@ -38,6 +40,16 @@ const GENERATORS: &[Generator] = &[
         name: "kustomize-fieldspecs",
         output: "crates/portolan-kustomize/src/config/table.rs",
         generate: fieldspec_table::generate,
+    },
+    Generator {
+        name: "kubernetes-types",
+        output: "crates/portolan-schema/data/kubernetes.txt",
+        generate: kubernetes_types::generate,
+    },
+    Generator {
+        name: "flux-definitions",
+        output: "crates/portolan-schema/data/flux.jsonl",
+        generate: flux_definitions::generate,
     },
 ];
 

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::go_module;
 
-/// The newest module version of each minor release, oldest first.
-const RELEASES: &[(u32, &str)] = &[
+/// The newest module version of each minor release, oldest first; other tables read the same documents.
+pub(crate) const RELEASES: &[(u32, &str)] = &[
     (29, "v1.29.6"),
     (30, "v1.30.14"),
     (31, "v1.31.14"),
@@ -141,7 +141,7 @@ fn print(minors: &BTreeMap<Served, Vec<u32>>) -> String {
 }
 
 /// The stretches of consecutive releases.
-fn runs(minors: &[u32]) -> Vec<(u32, u32)> {
+pub(crate) fn runs(minors: &[u32]) -> Vec<(u32, u32)> {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &minor in minors {
         match runs.last_mut() {

@@ -1,0 +1,56 @@
+//! Finds what is wrong with the objects of a cluster before the cluster does.
+//!
+//! ```text
+//! objects with their owners ──▶ schema ┐
+//!                           ──▶ owner  ├─▶ findings ──settings──▶ what counts
+//!                           ──▶ reference ┘        └─ each with the line that caused it
+//! ```
+//!
+//! The front door is [`check`]. Every finding names a [`Rule`] with a stable id, a level and a page of help; a rule can
+//! be switched off for an object by an annotation or in `portolan.yaml` ([`Settings`]).
+//!
+//! This crate knows objects and nothing of what rendered them; it prints no value of an object.
+
+#![warn(missing_docs)]
+
+mod finding;
+mod rule;
+
+mod locate;
+mod owner;
+mod reference;
+mod schema;
+
+mod settings;
+
+use portolan_object::Object;
+use portolan_schema::Catalogue;
+use portolan_vfs::Vfs;
+
+pub use finding::{Finding, Subject};
+pub use rule::{Level, RULES, Rule, rule};
+pub use settings::{IGNORE_ANNOTATION, Settings, SettingsError};
+
+/// Everything wrong with the objects of one cluster, in their order; what the settings switch off is left out.
+///
+/// `files` is the tree the objects were rendered from; lines are looked up there.
+pub fn check(
+    subjects: &[Subject<'_>],
+    catalogue: &Catalogue,
+    settings: &Settings,
+    files: &dyn Vfs,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, subject) in subjects.iter().enumerate() {
+        schema::check(subject, index, catalogue, files, &mut findings);
+    }
+    owner::check(subjects, &mut findings);
+    reference::check(subjects, files, &mut findings);
+    findings.retain(|finding| settings.wants(finding, object_of(subjects, finding)));
+    findings.sort_by_key(|finding| finding.subject);
+    findings
+}
+
+fn object_of<'a>(subjects: &[Subject<'a>], finding: &Finding) -> Option<&'a Object> {
+    subjects.get(finding.subject).map(|subject| subject.object)
+}

@@ -1,0 +1,32 @@
+//! Objects that more than one owner brings.
+
+use std::collections::HashMap;
+
+use portolan_object::ObjectId;
+
+use crate::finding::{Finding, Subject};
+use crate::rule::rule;
+
+pub(crate) fn check(subjects: &[Subject<'_>], findings: &mut Vec<Finding>) {
+    let mut first: HashMap<(&str, &str, &str, &str), usize> = HashMap::new();
+    for (index, subject) in subjects.iter().enumerate() {
+        let earlier = *first.entry(identity(&subject.id)).or_insert(index);
+        let Some(other) = subjects
+            .get(earlier)
+            .filter(|other| other.owner != subject.owner)
+        else {
+            continue;
+        };
+        findings.extend(rule("owner/duplicate").map(|rule| Finding {
+            rule,
+            subject: index,
+            message: format!("{} brings it too", other.owner),
+            place: subject.object.origin.place().cloned(),
+        }));
+    }
+}
+
+/// What makes two objects the same to a cluster; the version does not.
+fn identity(id: &ObjectId) -> (&str, &str, &str, &str) {
+    (&id.gvk.group, &id.gvk.kind, &id.namespace, &id.name)
+}

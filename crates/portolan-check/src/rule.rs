@@ -1,0 +1,110 @@
+//! The rules that findings name, with what to say when somebody asks about one.
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// It may be meant so.
+    Warning,
+    /// The cluster or Flux would refuse it, or do something nobody can mean.
+    Error,
+}
+
+/// One kind of finding.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Its stable name: a group and a word.
+    pub id: &'static str,
+    /// How much it matters.
+    pub level: Level,
+    /// What it finds, in a line.
+    pub summary: &'static str,
+    /// Why it matters and what to do.
+    pub help: &'static str,
+}
+
+/// The rule of an id; an unknown id has none.
+pub fn rule(id: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.id == id)
+}
+
+/// Every rule, by id.
+pub const RULES: &[Rule] = &[
+    Rule {
+        id: "build/failed",
+        level: Level::Error,
+        summary: "a Kustomization or HelmRelease does not build",
+        help: "Flux would stop at this object and keep what it applied before. The message is the one Flux or Helm \
+               would give, with the file that caused it; everything that only fails because of it is not listed.",
+    },
+    Rule {
+        id: "owner/duplicate",
+        level: Level::Error,
+        summary: "two Kustomizations or HelmReleases bring the same object",
+        help: "Both controllers apply the object in turn, each undoing the other's fields, and pruning one deletes it \
+               for both. Keep it in one place, or give the objects different names.",
+    },
+    Rule {
+        id: "reference/missing",
+        level: Level::Warning,
+        summary: "an object refers to another that the repository does not bring",
+        help: "A pod that names a missing ConfigMap, Secret, claim or service account does not start; an autoscaler \
+               without its target and an ingress without its service do nothing. It may exist in the cluster already: \
+               then mark the reference `optional`, or switch the rule off for this object.",
+    },
+    Rule {
+        id: "schema/invalid-value",
+        level: Level::Error,
+        summary: "a value is not one that its type allows",
+        help: "The definition limits the value by an enumeration, a pattern, a range or a count; the API server refuses \
+               anything else.",
+    },
+    Rule {
+        id: "schema/missing-field",
+        level: Level::Error,
+        summary: "a required field is missing",
+        help: "The API server refuses the object. A null counts as missing.",
+    },
+    Rule {
+        id: "schema/not-served",
+        level: Level::Error,
+        summary: "the chosen Kubernetes does not serve this kind in this version",
+        help: "The version was removed, or does not exist yet. `portolan audit` names the replacement; --kube-version \
+               chooses another release.",
+    },
+    Rule {
+        id: "schema/rule",
+        level: Level::Error,
+        summary: "a validation rule of the definition is broken",
+        help: "The CustomResourceDefinition states the rule in `x-kubernetes-validations`; the API server evaluates it \
+               after filling in defaults, and refuses the object.",
+    },
+    Rule {
+        id: "schema/unknown-field",
+        level: Level::Error,
+        summary: "the type has no field of this name",
+        help: "Flux applies by server-side apply, which refuses fields that the type does not declare. Usually the name \
+               is mistyped, indented wrongly, or belongs to another release.",
+    },
+    Rule {
+        id: "schema/wrong-type",
+        level: Level::Error,
+        summary: "a value is of the wrong type",
+        help: "The API server cannot read the object. A frequent cause is a label, an annotation or an environment \
+               variable that YAML reads as a number or a boolean: put it in quotes.",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_sorted_and_found_by_id() {
+        assert!(RULES.is_sorted_by_key(|rule| rule.id));
+        assert_eq!(
+            rule("schema/rule").map(|rule| rule.level),
+            Some(Level::Error)
+        );
+        assert_eq!(rule("schema/nothing"), None);
+    }
+}

@@ -1,0 +1,205 @@
+//! Every type an object can be checked against: Kubernetes' own of one release, Flux's, and those the repository
+//! defines itself.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use portolan_object::{Gvk, KubeVersion, Object};
+use portolan_yaml::{Node, Value};
+
+use crate::flux;
+use crate::kubernetes::Kubernetes;
+use crate::path::Trail;
+use crate::rules::Rules;
+use crate::schema::{Schema, Shape};
+use crate::structural;
+use crate::validate::Walk;
+use crate::violation::Violation;
+
+/// The types known, to check objects against from many threads.
+///
+/// ```
+/// use portolan_object::{KubeVersion, Object, Origin};
+/// use portolan_schema::{Catalogue, Verdict};
+/// use portolan_yaml::{Dialect, parse_one};
+///
+/// let catalogue = Catalogue::of(KubeVersion::new(1, 36));
+/// let node = parse_one("{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {port: 80}}", Dialect::Helm)?;
+/// let Verdict::Checked(violations) = catalogue.check(&Object::new(node, Origin::default())?) else {
+///     panic!("every release has services");
+/// };
+/// assert_eq!(violations[0].to_string(), "spec.port: unknown field `port`, did you mean `ports`?");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Catalogue {
+    kubernetes: Kubernetes,
+    defined: HashMap<Gvk, Defined>,
+}
+
+/// What came of checking an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Its type is known; these are its faults.
+    Checked(Vec<Violation>),
+    /// Its group is Kubernetes' own, but the release does not serve the kind.
+    NotServed,
+    /// Nothing describes its kind.
+    Unknown,
+}
+
+/// One version of a definition; its schema is read when the first object needs it.
+#[derive(Debug)]
+struct Defined {
+    node: Node,
+    /// Old definitions keep what they do not know.
+    keeps_unknown: bool,
+    read: OnceLock<Read>,
+}
+
+#[derive(Debug)]
+struct Read {
+    schema: Schema,
+    rules: Option<Rules>,
+}
+
+impl Catalogue {
+    /// The types of a Kubernetes release, or of the nearest known one, and Flux's.
+    pub fn of(version: KubeVersion) -> Self {
+        let mut catalogue = Self {
+            kubernetes: Kubernetes::of(version),
+            defined: HashMap::new(),
+        };
+        for definition in flux::definitions() {
+            catalogue.define(&definition);
+        }
+        catalogue
+    }
+
+    /// The release whose types are used.
+    pub fn release(&self) -> KubeVersion {
+        self.kubernetes.release
+    }
+
+    /// Adds the kinds of a `CustomResourceDefinition`; anything else adds nothing.
+    pub fn define(&mut self, definition: &Node) {
+        let is_definition =
+            definition.get("kind").and_then(Node::as_str) == Some("CustomResourceDefinition");
+        let Some(spec) = definition.get("spec").filter(|_| is_definition) else {
+            return;
+        };
+        let text = |path: &[&str]| spec.at_path(path).and_then(Node::as_str);
+        let (Some(group), Some(kind)) = (text(&["group"]), text(&["names", "kind"])) else {
+            return;
+        };
+        for (version, schema) in versions(spec) {
+            let defined = Defined {
+                node: schema.clone(),
+                keeps_unknown: keeps_unknown(definition, spec),
+                read: OnceLock::new(),
+            };
+            self.defined.insert(Gvk::new(group, version, kind), defined);
+        }
+    }
+
+    /// Checks one object.
+    pub fn check(&self, object: &Object) -> Verdict {
+        let (gvk, node) = (object.gvk(), object.node());
+        if let Some(defined) = self.defined.get(gvk) {
+            return Verdict::Checked(self.check_defined(defined, node));
+        }
+        let api_version = gvk.api_version();
+        match self.kubernetes.kind(&api_version, &gvk.kind) {
+            Some(record) => {
+                let mut walk = Walk::new(&self.kubernetes);
+                if let Value::Map(map) = &node.value {
+                    walk.record(record, map, node.at, Trail::Root);
+                }
+                Verdict::Checked(without_status(walk.finish()))
+            }
+            None if Kubernetes::owns(&gvk.group) => Verdict::NotServed,
+            None => Verdict::Unknown,
+        }
+    }
+
+    fn check_defined(&self, defined: &Defined, node: &Node) -> Vec<Violation> {
+        let read = defined.read();
+        let mut walk = Walk::new(&self.kubernetes);
+        let root = Trail::Root;
+        let metadata = Trail::Key(&root, "metadata");
+        if let Some(value) = node.get("metadata") {
+            walk.value(&self.kubernetes.metadata(), value, metadata);
+        }
+        walk.value(&read.schema, node, root);
+        let mut violations = without_status(walk.finish());
+        // Rules may take a well-formed object for granted.
+        if violations.is_empty() {
+            violations = read
+                .rules
+                .as_ref()
+                .map(|rules| rules.broken_by(node))
+                .unwrap_or_default();
+        }
+        violations
+    }
+}
+
+impl Defined {
+    fn read(&self) -> &Read {
+        self.read.get_or_init(|| {
+            let mut schema = structural::read(&self.node);
+            if let Shape::Record(record) = &mut schema.shape {
+                // The three fields of every object are checked by themselves and need not be named.
+                record.fields.retain(|field| !is_common(&field.name));
+                record.required.retain(|field| !is_common(field));
+                record.fields.extend(structural::common_fields());
+                record.fields.sort_by(|a, b| a.name.cmp(&b.name));
+                record.open |= self.keeps_unknown;
+            }
+            Read {
+                schema,
+                rules: Rules::read(&self.node),
+            }
+        })
+    }
+}
+
+fn is_common(field: &str) -> bool {
+    matches!(field, "apiVersion" | "kind" | "metadata")
+}
+
+/// The server ignores the status that a manifest brings along.
+fn without_status(mut violations: Vec<Violation>) -> Vec<Violation> {
+    let in_status = |violation: &Violation| {
+        let first = violation.path.segments.first();
+        matches!(first, Some(crate::path::Segment::Key(key)) if key == "status")
+    };
+    violations.retain(|violation| !in_status(violation));
+    violations
+}
+
+/// Name and schema of each version that a definition serves; one without a schema allows everything.
+fn versions(spec: &Node) -> Vec<(&str, &Node)> {
+    let shared = spec.at_path(&["validation", "openAPIV3Schema"]);
+    let Some(list) = spec.get("versions").and_then(Node::as_list) else {
+        let version = spec.get("version").and_then(Node::as_str);
+        return version.zip(shared).into_iter().collect();
+    };
+    let served = list
+        .iter()
+        .filter(|version| version.get("served").and_then(Node::as_bool) != Some(false));
+    served
+        .filter_map(|version| {
+            let name = version.get("name")?.as_str()?;
+            let schema = version.at_path(&["schema", "openAPIV3Schema"]).or(shared)?;
+            Some((name, schema))
+        })
+        .collect()
+}
+
+fn keeps_unknown(definition: &Node, spec: &Node) -> bool {
+    let said = spec.get("preserveUnknownFields").and_then(Node::as_bool);
+    let old =
+        definition.get("apiVersion").and_then(Node::as_str) == Some("apiextensions.k8s.io/v1beta1");
+    said.unwrap_or(old)
+}

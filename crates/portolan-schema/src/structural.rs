@@ -1,0 +1,188 @@
+//! Reads the `openAPIV3Schema` of a custom definition.
+//!
+//! The schema is *structural*: fields and types are said once, outside of `allOf`, `anyOf`, `oneOf` and `not`; inside
+//! them stand only further checks. So those are read with every unknown field allowed.
+
+use std::borrow::Cow;
+
+use portolan_yaml::{List, Map, Node};
+
+use crate::check::{Bound, Check, Format};
+use crate::schema::{Field, Record, Scalar, Schema, Shape, Unique};
+
+/// Where a schema stands, which decides what it says about fields it does not name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// On the main line: unknown fields are refused.
+    Structure,
+    /// Inside a combination: they are of no interest.
+    Condition,
+}
+
+/// The schema that a definition's node describes; reads what it understands and takes the rest as allowed.
+pub(crate) fn read(node: &Node) -> Schema {
+    schema(node, Place::Structure)
+}
+
+fn schema(node: &Node, place: Place) -> Schema {
+    Schema {
+        shape: shape(node, place),
+        checks: checks(node),
+        has_default: node
+            .get("default")
+            .is_some_and(|default| !default.is_null()),
+    }
+}
+
+fn shape(node: &Node, place: Place) -> Shape {
+    if flag(node, "x-kubernetes-int-or-string") {
+        return Shape::Scalar(Scalar::IntOrString);
+    }
+    match text(node, "type") {
+        Some("string") => Shape::Scalar(string(node)),
+        Some("boolean") => Shape::Scalar(Scalar::Bool),
+        Some("integer") => Shape::Scalar(match text(node, "format") {
+            Some("int32") => Scalar::Int32,
+            _ => Scalar::Int64,
+        }),
+        Some("number") => Shape::Scalar(Scalar::Number),
+        Some("array") => list(node, place),
+        Some("object") => object(node, place),
+        // A condition names no types: what it says of fields and items tells what it is about.
+        _ if node.get("properties").is_some() || node.get("required").is_some() => {
+            object(node, place)
+        }
+        _ if node.get("items").is_some() => list(node, place),
+        _ => Shape::Any,
+    }
+}
+
+fn string(node: &Node) -> Scalar {
+    match text(node, "format") {
+        Some("byte") => Scalar::Bytes,
+        Some("date-time") => Scalar::Time,
+        _ => Scalar::String,
+    }
+}
+
+fn list(node: &Node, place: Place) -> Shape {
+    let item = node
+        .get("items")
+        .map_or(Schema::of(Shape::Any), |item| schema(item, place));
+    let unique = match text(node, "x-kubernetes-list-type") {
+        Some("set") => Unique::Values,
+        Some("map") => Unique::Keys(texts(node, "x-kubernetes-list-map-keys")),
+        _ => Unique::No,
+    };
+    Shape::List {
+        item: Box::new(item),
+        unique,
+    }
+}
+
+fn object(node: &Node, place: Place) -> Shape {
+    let properties = node.get("properties").and_then(Node::as_map);
+    let free = node.get("additionalProperties");
+    if let (None, Some(values)) = (properties, free.filter(|values| values.as_map().is_some())) {
+        return Shape::Map(Box::new(schema(values, place)));
+    }
+    let open = place == Place::Condition
+        || flag(node, "x-kubernetes-preserve-unknown-fields")
+        || properties.is_none()
+        || free.is_some_and(|free| free.as_bool() != Some(false));
+    let mut record = fields(node, properties, place);
+    record.open = open;
+    Shape::Record(record)
+}
+
+fn fields(node: &Node, properties: Option<&Map>, place: Place) -> Record {
+    let required = texts(node, "required");
+    let mut fields: Vec<Field> = properties
+        .into_iter()
+        .flat_map(Map::iter)
+        .map(|entry| Field {
+            name: Cow::Owned(entry.key.as_str().to_owned()),
+            required: required.iter().any(|name| name == entry.key.as_str()),
+            schema: schema(&entry.value, place),
+        })
+        .collect();
+    if flag(node, "x-kubernetes-embedded-resource") {
+        fields.extend(common_fields());
+    }
+    let mut record = Record::new(fields);
+    record
+        .fields
+        .dedup_by(|later, first| later.name == first.name);
+    record.required = required
+        .into_iter()
+        .filter(|name| record.field(name).is_none())
+        .collect();
+    record
+}
+
+/// The fields that every object has.
+pub(crate) fn common_fields() -> [Field; 3] {
+    ["apiVersion", "kind", "metadata"].map(|name| Field {
+        name: Cow::Borrowed(name),
+        required: false,
+        schema: Schema::of(Shape::Any),
+    })
+}
+
+fn checks(node: &Node) -> Vec<Check> {
+    let Some(map) = node.as_map() else {
+        return Vec::new();
+    };
+    map.iter()
+        .filter_map(|entry| check(node, entry.key.as_str(), &entry.value))
+        .collect()
+}
+
+fn check(node: &Node, keyword: &str, value: &Node) -> Option<Check> {
+    let size = || value.as_i64().and_then(|size| usize::try_from(size).ok());
+    let bound = |exclusive| {
+        Some(Bound {
+            limit: value.as_f64()?,
+            exclusive: flag(node, exclusive),
+        })
+    };
+    Some(match keyword {
+        "enum" => Check::Enum(value.as_list()?.iter().cloned().collect()),
+        "pattern" => Check::pattern(value.as_str()?)?,
+        "format" => Check::Format(Format::named(value.as_str()?)?),
+        "minLength" => Check::MinLength(size()?),
+        "maxLength" => Check::MaxLength(size()?),
+        "minItems" => Check::MinItems(size()?),
+        "maxItems" => Check::MaxItems(size()?),
+        "minProperties" => Check::MinProperties(size()?),
+        "maxProperties" => Check::MaxProperties(size()?),
+        "minimum" => Check::Minimum(bound("exclusiveMinimum")?),
+        "maximum" => Check::Maximum(bound("exclusiveMaximum")?),
+        "multipleOf" => Check::MultipleOf(value.as_f64().filter(|factor| *factor > 0.0)?),
+        "allOf" => Check::AllOf(conditions(value.as_list()?)),
+        "anyOf" => Check::AnyOf(conditions(value.as_list()?)),
+        "oneOf" => Check::OneOf(conditions(value.as_list()?)),
+        "not" => Check::Not(Box::new(schema(value, Place::Condition))),
+        _ => return None,
+    })
+}
+
+fn conditions(list: &List) -> Vec<Schema> {
+    list.iter()
+        .map(|node| schema(node, Place::Condition))
+        .collect()
+}
+
+fn text<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+    node.get(key)?.as_str()
+}
+
+fn texts(node: &Node, key: &str) -> Vec<String> {
+    let list = node.get(key).and_then(Node::as_list);
+    let items = list.into_iter().flat_map(List::iter);
+    items.filter_map(Node::as_str).map(str::to_owned).collect()
+}
+
+fn flag(node: &Node, key: &str) -> bool {
+    node.get(key).and_then(Node::as_bool) == Some(true)
+}

@@ -1,0 +1,95 @@
+//! What is wrong with a value, and where.
+//!
+//! No message repeats the value itself: it may come out of a Secret.
+
+use std::fmt;
+
+use portolan_yaml::Position;
+
+use crate::path::FieldPath;
+
+/// One thing an API server would refuse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The value, or for a missing field what lacks it.
+    pub path: FieldPath,
+    /// Where that value was read, if it was read.
+    pub at: Position,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+/// The ways to be wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// The type has no field of this name.
+    UnknownField {
+        /// The name as written.
+        field: String,
+        /// A field that looks much like it.
+        similar: Option<String>,
+    },
+    /// A field that must be there is not.
+    MissingField {
+        /// Its name.
+        field: String,
+    },
+    /// The value is of another type.
+    WrongType {
+        /// What belongs there.
+        expected: &'static str,
+        /// What stands there.
+        found: &'static str,
+    },
+    /// The value has the right type but is not allowed.
+    Invalid {
+        /// What it must be, as in `must be one of "A", "B"`.
+        must: String,
+    },
+    /// A validation rule of the definition is broken.
+    Rule {
+        /// The rule's own words, or its expression when it has none.
+        message: String,
+    },
+}
+
+impl Problem {
+    /// A stable name for switching it off and looking it up.
+    pub fn id(&self) -> &'static str {
+        match self {
+            Self::UnknownField { .. } => "schema/unknown-field",
+            Self::MissingField { .. } => "schema/missing-field",
+            Self::WrongType { .. } => "schema/wrong-type",
+            Self::Invalid { .. } => "schema/invalid-value",
+            Self::Rule { .. } => "schema/rule",
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownField { field, similar } => {
+                write!(f, "unknown field `{field}`")?;
+                match similar {
+                    Some(similar) => write!(f, ", did you mean `{similar}`?"),
+                    None => Ok(()),
+                }
+            }
+            Self::MissingField { field } => write!(f, "required field `{field}` is missing"),
+            Self::WrongType { expected, found } => write!(f, "expected {expected}, found {found}"),
+            Self::Invalid { must } => write!(f, "{must}"),
+            Self::Rule { message } => write!(f, "breaks a rule of its definition: {message}"),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.segments.is_empty() {
+            write!(f, "{}", self.problem)
+        } else {
+            write!(f, "{}: {}", self.path, self.problem)
+        }
+    }
+}
