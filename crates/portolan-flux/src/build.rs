@@ -22,7 +22,7 @@ use crate::fingerprint::Fingerprint;
 use crate::generate::{self, GenerateError};
 use crate::metadata::set_metadata;
 use crate::outside::{Decrypt, OutsideError};
-use crate::session::KeptBuild;
+use crate::session::{KeptBuild, Made};
 use crate::trace::Traced;
 use crate::variables::{SubstitutionError, UnsetVariable, Variables, is_disabled, opted_out};
 
@@ -151,7 +151,7 @@ impl BuildInputs {
                 kept.push(KeptBuild::new(&artifact, traced.into_trace(), &built));
                 Ok::<_, BuildError>(built)
             });
-            Ok(made.await?)
+            Ok(Made(made.await?))
         })
     }
 

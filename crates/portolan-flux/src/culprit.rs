@@ -48,15 +48,13 @@ fn as_build_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'
 /// The line of a kustomization file that names something.
 fn mention(files: &dyn Vfs, directory: &Utf8Path, name: &str) -> Option<Place> {
     let reach = Reach::of(files, directory);
-    let kustomizations = reach.kustomization_files();
-    kustomizations
-        .filter_map(|path| {
-            let text = files.read(path).ok()?;
-            let text = String::from_utf8_lossy(&text);
-            let at = text.lines().position(|line| line.contains(name))?;
-            Some(Place::line(path.as_str(), line_number(at)))
-        })
-        .next()
+    let mut kustomizations = reach.kustomization_files();
+    kustomizations.find_map(|path| {
+        let text = files.read(path).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let at = text.lines().position(|line| line.contains(name))?;
+        Some(Place::line(path.as_str(), line_number(at)))
+    })
 }
 
 /// The line of an expression such as `${NAME}`, searched for in the file from where its object begins.

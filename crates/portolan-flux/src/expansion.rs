@@ -1,4 +1,4 @@
-//! ResourceSets and FluxInstances on a walk: they are no Kustomizations, but what they make is followed like what those
+//! `ResourceSet`s and `FluxInstance`s on a walk: they are no Kustomizations, but what they make is followed like what those
 //! emit.
 
 use std::sync::Arc;

@@ -41,7 +41,7 @@ impl Hints {
             files: Vec::new(),
         };
         for_each_manifest(files, Utf8Path::new("/"), 0, &mut |path| {
-            hints.add(files, path)
+            hints.add(files, path);
         });
         hints
     }

@@ -83,7 +83,7 @@ pub(crate) fn fingerprint_spec(release: &HelmRelease, key: &mut Fingerprint) {
     key.text(&release.id.namespace);
     key.text(&release.id.name);
     key.text(&release_name(release));
-    key.text(&release_namespace(release));
+    key.text(release_namespace(release));
     key.flag(release.crds == CrdsPolicy::Apply);
     key.flag(release.disable_hooks);
     key.flag(release.disable_schema_validation);

@@ -20,6 +20,7 @@ use crate::loaded_chart::LoadedChart;
 use crate::outside::Access;
 use crate::release;
 use crate::render::is_release;
+use crate::session::Made;
 use crate::values::{Composed, compose};
 
 /// What a release's unit gives: nothing when it must wait until all kinds of the cluster are known.
@@ -100,8 +101,10 @@ pub(crate) fn add_chart(
     let short: String = inputs.finish().to_string().chars().take(12).collect();
     let key = Key::from(format!("Chart/{location}#{short}"));
     let (cluster, location) = (Arc::clone(cluster), location.clone());
-    let unit =
-        Unit::io(move |cx| async move { cluster.load_chart(&cx, &location, files, &access).await });
+    let unit = Unit::io(move |cx| async move {
+        let chart = cluster.load_chart(&cx, &location, files, &access).await;
+        chart.map(Made)
+    });
     cx.add(key.clone(), &[], unit);
     key
 }
@@ -127,7 +130,8 @@ impl ReleaseInputs {
     /// A unit that finds the result, or makes it.
     fn into_unit(self, known: Known) -> Unit {
         Unit::io(move |cx| async move {
-            let chart = cx.output::<Arc<LoadedChart>>(&self.chart).await?;
+            let chart = cx.output::<Made<LoadedChart>>(&self.chart).await?;
+            let chart = Arc::clone(&chart.0);
             let capabilities = match known {
                 Known::All(capabilities) => capabilities,
                 Known::Base if chart.is_content_with(&self.cluster.capabilities) => {

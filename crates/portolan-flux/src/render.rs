@@ -24,6 +24,7 @@ use crate::index::{DataId, Emitter, data_id, name_of};
 use crate::loaded_chart::{LoadedChart, add_defined};
 use crate::release;
 use crate::release_unit::{self, Known, ReleaseInputs, Rendered};
+use crate::session::Made;
 use crate::values::Composed;
 use crate::walk::{Walk, Walker, data_ids};
 
@@ -220,8 +221,8 @@ impl<'a> Renderer<'a> {
             let Some(key) = &release.chart_unit else {
                 continue;
             };
-            release.chart = available(self.cx.output::<Arc<LoadedChart>>(key).await)?
-                .map(|chart| Arc::clone(chart.as_ref()));
+            release.chart = available(self.cx.output::<Made<LoadedChart>>(key).await)?
+                .map(|chart| Arc::clone(&chart.0));
             if let Some(chart) = &release.chart {
                 self.asks_for_kinds |= !chart.is_content_with(&self.cluster.capabilities);
             }

@@ -26,8 +26,8 @@ pub const DEFAULT_KUBE_VERSION: &str = "1.34.0";
 pub struct RepoOptions {
     /// The directory that a cluster is bootstrapped from; all clusters are searched for without it.
     pub path: Option<Utf8PathBuf>,
-    /// Which Flux to reproduce.
-    pub profile: Profile,
+    /// Which Flux to reproduce; the one that the repository installs when not given, else the newest.
+    pub profile: Option<Profile>,
     /// Which Kubernetes to assume.
     pub kube_version: Option<String>,
     /// Trees that stand for sources, by the source's name.
@@ -118,6 +118,10 @@ fn open_cluster(
     packed: &mut Packed<'_>,
 ) -> Result<Arc<Cluster>, OpenError> {
     let ignore = discover::declared_ignore(files.as_ref(), &root);
+    let version = discover::installed_version(files.as_ref(), &root);
+    let installed = version
+        .and_then(|version| Profile::for_version(&version).ok())
+        .unwrap_or_default();
     let mut sources = HashMap::new();
     let own = packed.pack(files, ignore)?;
     sources.insert(root.kustomization.source.clone(), own);
@@ -139,7 +143,7 @@ fn open_cluster(
         fetch: options.fetch.clone(),
         outside: options.outside.clone(),
         decrypt: options.decrypt.clone(),
-        profile: options.profile,
+        profile: options.profile.unwrap_or(installed),
         capabilities: Arc::clone(capabilities),
         session: Arc::clone(packed.session),
     }))

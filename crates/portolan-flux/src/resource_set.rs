@@ -26,7 +26,7 @@ use crate::index::Index;
 use crate::metadata::set_metadata;
 use crate::variables::is_disabled;
 
-/// The API group of ResourceSets, input providers and FluxInstances.
+/// The API group of `ResourceSet`s, input providers and `FluxInstance`s.
 pub(crate) const OPERATOR_GROUP: &str = "fluxcd.controlplane.io";
 
 /// The annotation that keeps an object out.
@@ -70,7 +70,7 @@ pub(crate) struct Inputs {
     /// Providers whose inputs only a running operator knows.
     pub(crate) outside: Vec<NamespacedName>,
     /// Whether the set has inputs at all; without any its templates are completed once.
-    has_inputs: bool,
+    is_given: bool,
 }
 
 /// Puts the labels on an object by which the operator knows whose it is.
@@ -85,7 +85,7 @@ pub fn set_owner_labels(object: &mut Object, owner: &NamespacedName) {
 /// Finds the inputs of a set among what was emitted.
 pub(crate) fn inputs(set: &ResourceSet, index: &Index) -> Result<Inputs, ResourceSetError> {
     let mut found = Inputs {
-        has_inputs: !set.inputs.is_empty() || !set.inputs_from.is_empty(),
+        is_given: !set.inputs.is_empty() || !set.inputs_from.is_empty(),
         ..Inputs::default()
     };
     let own = provider_node("ResourceSet", &set.id);
@@ -146,7 +146,7 @@ impl Inputs {
 
     /// Adds everything that is put in.
     pub(crate) fn fingerprint(&self, key: &mut Fingerprint) {
-        key.flag(self.has_inputs);
+        key.flag(self.is_given);
         for set in &self.sets {
             key.node(Some(set));
         }
@@ -246,7 +246,7 @@ pub(crate) fn expand(
     written: &Origin,
 ) -> Result<Vec<Object>, ResourceSetError> {
     let without = [Node::map()];
-    let sets = if inputs.has_inputs {
+    let sets = if inputs.is_given {
         &inputs.sets
     } else {
         without.as_slice()

@@ -36,6 +36,9 @@ pub struct Session {
     trees: AtomicU64,
 }
 
+/// What a unit gives that the session keeps as well.
+pub(crate) struct Made<T>(pub(crate) Arc<T>);
+
 /// A Kustomization's result, and the files it holds for.
 pub(crate) struct KeptBuild {
     tree: u64,

@@ -28,6 +28,7 @@ use crate::expansion::Expansion;
 use crate::index::{DataId, Emitter, Index, name_of};
 use crate::pursuit::Pursuit;
 use crate::release_unit;
+use crate::session::Made;
 use crate::variables::{Data, Variables};
 
 /// How often a Kustomization is built anew because its inputs changed; real repositories need one.
@@ -60,7 +61,7 @@ pub struct Walked {
 pub struct Walk {
     /// By name.
     pub kustomizations: BTreeMap<NamespacedName, Walked>,
-    /// ResourceSets and FluxInstances, by what they are as emitters.
+    /// `ResourceSet`s and `FluxInstance`s, by what they are as emitters.
     pub expansions: BTreeMap<Emitter, Expansion>,
     /// What all of them emitted.
     pub index: Index,
@@ -69,7 +70,7 @@ pub struct Walk {
 }
 
 /// A Kustomization whose unit ended, and what it gave.
-type Ended = (NamespacedName, Result<Arc<Arc<Built>>, WaitError>);
+type Ended = (NamespacedName, Result<Arc<Made<Built>>, WaitError>);
 
 /// A walk that goes on.
 pub(crate) struct Walker<'a> {
@@ -263,7 +264,7 @@ impl<'a> Walker<'a> {
         walked.unavailable = None;
         let (cx, id) = (self.cx.clone(), id.clone());
         self.running.push(Box::pin(async move {
-            let built = cx.output::<Arc<Built>>(&key).await;
+            let built = cx.output::<Made<Built>>(&key).await;
             (id, built)
         }));
         true
@@ -272,13 +273,13 @@ impl<'a> Walker<'a> {
     fn ended(
         &mut self,
         id: &NamespacedName,
-        built: Result<Arc<Arc<Built>>, WaitError>,
+        built: Result<Arc<Made<Built>>, WaitError>,
     ) -> Result<(), WaitError> {
         if let Some(state) = self.states.get_mut(id) {
             state.phase = Phase::Ended;
         }
         let built = match built {
-            Ok(built) => Some(Arc::clone(built.as_ref())),
+            Ok(built) => Some(Arc::clone(&built.0)),
             Err(cancelled @ WaitError::Cancelled { .. }) => return Err(cancelled),
             // The unit's own outcome says why.
             Err(_) => None,

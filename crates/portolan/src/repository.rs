@@ -5,7 +5,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_engine::{Key, Report};
 use portolan_flux::{
-    Cluster, Depth, DiscoverError, OpenError, Problem, Profile, Rendering, Repo, RepoOptions,
+    Cluster, Demand, DiscoverError, OpenError, Problem, Profile, Rendering, Repo, RepoOptions,
     Severity, cluster_unit, problems, repository_root,
 };
 use portolan_vfs::{Disk, Vfs};
@@ -80,12 +80,18 @@ pub(crate) struct Rendered {
 
 impl RepositoryArgs {
     /// Opens the repository and renders its clusters.
-    pub(crate) fn render(&self, depth: Depth, printer: &Printer) -> Result<Rendered, CommandError> {
+    pub(crate) fn render(
+        &self,
+        demand: impl Into<Demand>,
+        printer: &Printer,
+    ) -> Result<Rendered, CommandError> {
+        let demand = demand.into();
         let (files, repo) = self.open()?;
         let key = |cluster: &Cluster| Key::from(format!("Cluster/{}", cluster.root.path));
         let report = session::run(printer, |run| {
             for cluster in repo.clusters() {
-                run.add(key(cluster), &[], cluster_unit(Arc::clone(cluster), depth));
+                let unit = cluster_unit(Arc::clone(cluster), demand.clone());
+                run.add(key(cluster), &[], unit);
             }
         })?;
         let mut clusters = Vec::new();
@@ -130,10 +136,12 @@ impl RepositoryArgs {
         Ok((files, repo))
     }
 
-    fn profile(&self) -> Result<Profile, CommandError> {
+    /// The Flux that is asked for; without, the repository says.
+    fn profile(&self) -> Result<Option<Profile>, CommandError> {
         let version = self.flux_version.as_deref();
         version
-            .map_or(Ok(Profile::NEWEST), Profile::for_version)
+            .map(Profile::for_version)
+            .transpose()
             .map_err(CommandError::user)
     }
 
@@ -181,7 +189,7 @@ impl Rendered {
 
     fn is_error(&self, problem: &Problem) -> bool {
         problem.severity == Severity::Error
-            && !(self.missing == Missing::Note && problem.messages[0].starts_with("missing "))
+            && !(self.missing == Missing::Note && problem.is_missing_data)
     }
 
     fn tell(&self, problem: &Problem, printer: &Printer) {

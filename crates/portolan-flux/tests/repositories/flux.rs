@@ -18,7 +18,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Everything that is wrong: kind, name, messages, file:line, hints.
+    /// Everything that is wrong: kind, name, messages, place, hints.
     pub(crate) fn problems(&self) -> Vec<Problem> {
         problems(&self.rendering, &self.report)
     }

@@ -1,4 +1,4 @@
-//! ResourceSets and FluxInstances, and charts that print objects of Flux: what they make is followed.
+//! `ResourceSet`s and `FluxInstance`s, and charts that print objects of Flux: what they make is followed.
 
 use portolan_flux::Depth;
 

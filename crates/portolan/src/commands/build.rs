@@ -3,7 +3,9 @@
 mod filter;
 mod write;
 
-use portolan_flux::{Depth, set_kustomization_labels, set_release_labels};
+use portolan_flux::{
+    Demand, Emitter, Wanted, set_kustomization_labels, set_release_labels, set_resource_set_labels,
+};
 use portolan_object::Object;
 
 use super::CommandResult;
@@ -82,12 +84,7 @@ struct Batch {
 }
 
 pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
-    let depth = if args.what == What::Ks {
-        Depth::Kustomizations
-    } else {
-        Depth::Releases
-    };
-    let rendered = args.repository.render(depth, printer)?;
+    let rendered = args.repository.render(args.demand(), printer)?;
     let missing = args.missing(&rendered);
     if !missing.is_empty() {
         return Err(unknown(args.what, &missing, &rendered));
@@ -97,6 +94,28 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
 }
 
 impl BuildArgs {
+    /// What must be rendered: what is named and what that is made of, or everything of the kind.
+    fn demand(&self) -> Demand {
+        let named = match self.names.as_slice() {
+            [] => Wanted::All,
+            names => Wanted::Named(names.iter().map(|name| name.as_str().into()).collect()),
+        };
+        match self.what {
+            What::Ks => Demand {
+                kustomizations: named,
+                releases: Wanted::None,
+            },
+            What::Hr => Demand {
+                kustomizations: Wanted::None,
+                releases: named,
+            },
+            What::All => Demand {
+                kustomizations: named.clone(),
+                releases: named,
+            },
+        }
+    }
+
     /// The names that are asked for and that nothing has.
     fn missing(&self, rendered: &Rendered) -> Vec<String> {
         let is_there = |name: &&String| {
@@ -155,6 +174,16 @@ fn collect(args: &BuildArgs, rendered: &Rendered) -> Vec<Batch> {
                         set_kustomization_labels(object, id);
                     });
                 }
+            }
+        }
+        for (emitter, expansion) in &rendering.walk.expansions {
+            let (Emitter::ResourceSet(id), Some(objects)) = (emitter, &expansion.objects) else {
+                continue;
+            };
+            if args.what == What::All && args.filter.selection.has_name(&args.names, id) {
+                push(emitter.to_string(), objects, &|object| {
+                    set_resource_set_labels(object, id);
+                });
             }
         }
         for (id, release) in &rendering.releases {

@@ -255,6 +255,11 @@ impl<'a> Gatherer<'_, 'a> {
         match emitter {
             Emitter::Kustomization(id) => self.kustomizations.get(id).copied(),
             Emitter::Release(id) => self.releases.get(id).copied(),
+            // What a ResourceSet or FluxInstance makes hangs under whoever emitted that.
+            Emitter::ResourceSet(_) | Emitter::Instance(_) => {
+                let expansion = self.rendering.walk.expansions.get(emitter)?;
+                self.emitter(&expansion.emitter)
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! `get hr`: the HelmReleases of every cluster.
 
 use portolan_flux::api::NamespacedName;
-use portolan_flux::{Emitter, RenderedRelease, release_name, release_namespace};
+use portolan_flux::{RenderedRelease, release_name, release_namespace};
 use portolan_yaml::Node;
 
 use super::Question;
@@ -67,7 +67,7 @@ fn entry(
     let needs = spec.map_or_else(Vec::new, |spec| needs(&spec.depends_on, &id.namespace));
     let name = spec.map_or_else(String::new, |spec| release_name(spec).to_string());
     let target = spec.map_or_else(String::new, |spec| release_namespace(spec).to_string());
-    let (Emitter::Kustomization(emitter) | Emitter::Release(emitter)) = &release.emitter;
+    let emitter = release.emitter.id();
     let file = declared_in(Some(&release.definition));
     let cells = vec![
         Cell::name(id.name.as_str()),
