@@ -17,6 +17,7 @@ mod graph;
 mod input;
 mod inventory;
 mod listing;
+mod log;
 mod places;
 mod printer;
 mod repository;
@@ -40,7 +41,14 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(usage) => return usage_exit(&usage),
     };
+    let log = log::start(cli.output.log_format);
     let printer = Printer::new(cli.output);
+    if let Err(text) = log {
+        let variable = log::VARIABLE;
+        printer.warning(&format!(
+            "{variable}: `{text}` is no filter; write `debug` or `info,hyper=warn`"
+        ));
+    }
     let status = commands::run(cli.command, &printer).unwrap_or_else(|error| printer.error(&error));
     printer.finish(status).into()
 }

@@ -10,6 +10,7 @@ use clap::ColorChoice;
 use crate::diagnostic::Diagnostic;
 use crate::error::{CommandError, ErrorKind};
 use crate::exit::ExitStatus;
+use crate::log::LogFormat;
 use crate::table::Canvas;
 
 /// How much is said, and whether in colour.
@@ -30,6 +31,10 @@ pub(crate) struct OutputOptions {
     /// Write what happens as JSON lines to a file; `-` is standard output
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) events: Option<Utf8PathBuf>,
+
+    /// How log lines look; `PORTOLAN_LOG=debug` turns them on
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
 }
 
 /// How a run is shown while it goes on.

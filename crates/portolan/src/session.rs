@@ -2,17 +2,20 @@
 //!
 //! ```text
 //! units ──▶ Run ──▶ Journal ──┬─▶ view (one line on a terminal, plain lines elsewhere)
-//!                             └─▶ --events FILE
+//!                             ├─▶ --events FILE
+//!                             └─▶ log
 //! ```
 
 mod events;
 mod interrupt;
+mod log;
 mod view;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use portolan_engine::{CancellationToken, Journal, JournalOptions, Limits, Report, Run};
 use tokio::runtime::Runtime;
+use tracing::info;
 
 use crate::error::CommandError;
 use crate::printer::Printer;
@@ -30,18 +33,27 @@ pub(crate) fn run(printer: &Printer, plan: impl FnOnce(&Run)) -> Result<Report, 
     let report = runtime.block_on(async {
         let view = tokio::spawn(view::follow(journal.after(0), printer.progress_style()));
         let events = tokio::spawn(events::follow(journal.after(0), sink));
+        let log = tokio::spawn(log::follow(journal.after(0)));
         let interrupt = tokio::spawn(interrupt::watch(token.clone()));
         plan(&run);
         let report = run.finish().await;
         journal.close();
         interrupt.abort();
         // A view that panicked has nothing left to show; the report is what counts.
-        let _ = view.await;
+        let _ = tokio::join!(view, log);
         let written = events.await.unwrap_or(Ok(()));
         written.map(|()| report)
     })?;
     // Threads that still compute for a cancelled unit must not hold up the end.
     runtime.shutdown_background();
+    let counts = report.counts();
+    info!(
+        done = counts.done,
+        failed = counts.failed,
+        skipped = counts.skipped,
+        cancelled = counts.cancelled,
+        "run ended"
+    );
     if token.is_cancelled() {
         Err(CommandError::interrupted(&report))
     } else {

@@ -82,3 +82,38 @@ fn output_is_plain_when_piped_and_coloured_on_request() {
             .contains('\u{1b}')
     );
 }
+
+#[test]
+fn logs_are_off_unless_asked_for_and_json_lines_on_request() {
+    let run = |log: &str, format: &str| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_portolan"))
+            .args([
+                "build",
+                "ks",
+                "apps",
+                "--path",
+                "clusters/staging",
+                "--log-format",
+                format,
+            ])
+            .current_dir(portolan::repository::HARBOR)
+            .env("PORTOLAN_LOG", log)
+            .output()
+            .unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(run("", "text"), "");
+    let text = run("debug", "text");
+    assert!(
+        text.contains("debug portolan::session::log: unit done unit="),
+        "{text}"
+    );
+    let json = run("portolan=info", "json");
+    let line = json.lines().last().unwrap();
+    assert!(line.starts_with("{\"at\":"), "{json}");
+    assert!(
+        line.contains("\"level\":\"info\",\"message\":\"run ended\""),
+        "{json}"
+    );
+    assert!(run("loud", "text").starts_with("warning: PORTOLAN_LOG: `loud` is no filter"));
+}

@@ -1,0 +1,30 @@
+//! The journal in the log: what became of each unit.
+
+use portolan_engine::{Event, ReadError, Reader, Record};
+use tracing::{debug, warn};
+
+/// Logs every end until the journal is closed.
+pub(super) async fn follow(mut reader: Reader) {
+    if !tracing::enabled!(tracing::Level::WARN) {
+        return;
+    }
+    loop {
+        match reader.next().await {
+            Ok(Some(batch)) => batch.iter().for_each(log),
+            Err(ReadError::Forgotten { oldest, .. }) => reader.seek(oldest - 1),
+            Ok(None) | Err(_) => return,
+        }
+    }
+}
+
+fn log(record: &Record) {
+    let unit = &record.key;
+    match &record.event {
+        Event::Done { took_us } => debug!(%unit, took_us, "unit done"),
+        Event::Failed { error, .. } => warn!(%unit, %error, "unit failed"),
+        Event::Skipped { because, .. } => warn!(%unit, %because, "unit skipped"),
+        Event::Cancelled { .. } => warn!(%unit, "unit cancelled"),
+        Event::Retrying { error, .. } => warn!(%unit, %error, "unit tried again"),
+        _ => {}
+    }
+}
