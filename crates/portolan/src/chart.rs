@@ -3,7 +3,6 @@
 use camino::Utf8Path;
 use portolan_flux::api::{Chart, SourceRef};
 use portolan_flux::{Location, OciReference, RenderedRelease};
-use portolan_object::Act;
 
 /// Which chart a release is rendered from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +38,10 @@ impl ChartInfo {
         let namespace = release.definition.namespace();
         Self {
             name: if name.is_empty() { written } else { name },
-            version: rendered_version(release).unwrap_or(asked),
+            version: release
+                .chart
+                .as_ref()
+                .map_or(asked, |chart| chart.version().to_owned()),
             source: source.map_or_else(String::new, |source| source_name(source, namespace)),
             url,
         }
@@ -56,17 +58,6 @@ fn asked_for(reference: &OciReference) -> String {
         OciReference::Digest(text) | OciReference::Tag(text) => text.to_string(),
         OciReference::Range { range, .. } => range.to_string(),
     }
-}
-
-/// The version of the chart that the release's objects came from, by their origin.
-fn rendered_version(release: &RenderedRelease) -> Option<String> {
-    let objects = release.objects.as_deref()?;
-    let mut steps = objects.first()?.origin.newest_first();
-    let template = steps.find(|step| step.act == Act::Template)?;
-    template
-        .by
-        .rsplit_once(' ')
-        .map(|(_, version)| version.to_owned())
 }
 
 /// `GitRepository/flux-system`, with the namespace when it is another.

@@ -50,6 +50,8 @@ pub(crate) enum Extent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Kustomization,
+    /// A ResourceSet or FluxInstance.
+    Expansion,
     Release,
     Source,
     Object,
@@ -186,6 +188,7 @@ impl Kind {
     fn as_str(self) -> &'static str {
         match self {
             Self::Kustomization => "Kustomization",
+            Self::Expansion => "ResourceSet",
             Self::Release => "HelmRelease",
             Self::Source => "Source",
             Self::Object => "Object",

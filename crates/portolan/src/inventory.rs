@@ -5,17 +5,21 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use portolan_flux::api::{Chart, ChartSpec, NamespacedName, SourceRef};
-use portolan_flux::{Cluster, Rendering, release_namespace};
+use portolan_flux::{Cluster, Emitter, Rendering, release_namespace};
 use portolan_object::{Gvk, Object, ObjectId, Scope, defined_kinds, scope};
 use portolan_yaml::Text;
 
 use crate::repository::Rendered;
 
-/// The Kustomization or HelmRelease that an object belongs to.
+/// What an object belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner<'a> {
     /// A Kustomization.
     Kustomization(&'a NamespacedName),
+    /// A ResourceSet.
+    ResourceSet(&'a NamespacedName),
+    /// A FluxInstance.
+    Instance(&'a NamespacedName),
     /// A HelmRelease.
     Release(&'a NamespacedName),
 }
@@ -55,7 +59,7 @@ pub(crate) struct UsedSource<'a> {
     pub(crate) users: Vec<String>,
 }
 
-/// Every object of every cluster: Kustomizations by name, then releases by name, each in the order Flux applies it.
+/// Every object of every cluster: of Kustomizations, then of ResourceSets, then of releases, each by name and in the order Flux applies it.
 pub(crate) fn objects(rendered: &Rendered) -> Vec<Placed<'_>> {
     let clusters = rendered.clusters.iter();
     clusters
@@ -70,6 +74,16 @@ fn objects_of<'a>(cluster: &'a Cluster, rendering: &'a Rendering) -> Vec<Placed<
             placed.push(Placed {
                 cluster,
                 owner: Owner::Kustomization(id),
+                object,
+                id: object.id().clone(),
+            });
+        }
+    }
+    for (emitter, expansion) in &rendering.walk.expansions {
+        for object in expansion.objects.iter().flat_map(|objects| objects.iter()) {
+            placed.push(Placed {
+                cluster,
+                owner: Owner::from(emitter),
                 object,
                 id: object.id().clone(),
             });
@@ -155,11 +169,24 @@ pub(crate) fn used_sources(rendering: &Rendering) -> BTreeMap<SourceRef, UsedSou
     sources
 }
 
+impl<'a> From<&'a Emitter> for Owner<'a> {
+    fn from(emitter: &'a Emitter) -> Self {
+        match emitter {
+            Emitter::Kustomization(id) => Self::Kustomization(id),
+            Emitter::ResourceSet(id) => Self::ResourceSet(id),
+            Emitter::Instance(id) => Self::Instance(id),
+            Emitter::Release(id) => Self::Release(id),
+        }
+    }
+}
+
 /// `ks/flux-system/apps`, `hr/apps/podinfo`: as people type it.
 impl fmt::Display for Owner<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kustomization(id) => write!(f, "ks/{id}"),
+            Self::ResourceSet(id) => write!(f, "rset/{id}"),
+            Self::Instance(id) => write!(f, "fluxinstance/{id}"),
             Self::Release(id) => write!(f, "hr/{id}"),
         }
     }

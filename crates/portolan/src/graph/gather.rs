@@ -23,6 +23,7 @@ pub(super) fn gather(rendered: &Rendered, extent: Extent) -> Graph<'_> {
             statuses: rendered.statuses(rendering),
             extent,
             kustomizations: HashMap::new(),
+            expansions: HashMap::new(),
             releases: HashMap::new(),
         };
         gatherer.gather(cluster);
@@ -37,15 +38,19 @@ struct Gatherer<'g, 'a> {
     statuses: Statuses,
     extent: Extent,
     kustomizations: HashMap<&'a NamespacedName, usize>,
+    expansions: HashMap<&'a Emitter, usize>,
     releases: HashMap<&'a NamespacedName, usize>,
 }
 
 impl<'a> Gatherer<'_, 'a> {
     fn gather(&mut self, cluster: &Cluster) {
-        self.add_kustomizations_from(&cluster.root.id, None);
+        self.add_emitters_from(&Emitter::Kustomization(cluster.root.id.clone()));
         // Whatever no way from the root leads to still belongs to the picture.
         for id in self.rendering.walk.kustomizations.keys() {
-            self.add_kustomizations_from(id, None);
+            self.add_emitters_from(&Emitter::Kustomization(id.clone()));
+        }
+        for emitter in self.rendering.walk.expansions.keys() {
+            self.add_emitters_from(emitter);
         }
         if self.extent != Extent::Kustomizations {
             self.add_releases();
@@ -59,25 +64,54 @@ impl<'a> Gatherer<'_, 'a> {
         self.add_needs();
     }
 
-    /// Adds a Kustomization and those it emits, breadth first, so that the shortest way to each counts.
-    fn add_kustomizations_from(&mut self, id: &NamespacedName, parent: Option<usize>) {
-        let mut queue = VecDeque::from([(id.clone(), parent)]);
-        while let Some((id, parent)) = queue.pop_front() {
-            if self.kustomizations.contains_key(&id) {
+    /// Adds a Kustomization or ResourceSet and those it emits, breadth first, so that the shortest way to each counts.
+    fn add_emitters_from(&mut self, first: &Emitter) {
+        let mut queue = VecDeque::from([(first.clone(), None)]);
+        while let Some((emitter, parent)) = queue.pop_front() {
+            if self.emitter(&emitter).is_some() {
                 continue;
             }
-            let Some((at, emitted)) = self.add_kustomization(&id, parent) else {
-                continue;
+            let added = match &emitter {
+                Emitter::Kustomization(id) => self.add_kustomization(id, parent),
+                _ => self.add_expansion(&emitter, parent),
             };
-            queue.extend(emitted.into_iter().map(|id| (id, Some(at))));
+            let Some((at, objects)) = added else { continue };
+            let emitted = objects.iter().filter_map(emitter_of);
+            queue.extend(emitted.map(|emitter| (emitter, Some(at))));
         }
+    }
+
+    fn add_expansion(
+        &mut self,
+        emitter: &Emitter,
+        parent: Option<usize>,
+    ) -> Option<(usize, &'a [Object])> {
+        let (emitter, expansion) = self.rendering.walk.expansions.get_key_value(emitter)?;
+        let objects: &[Object] = expansion.objects.as_ref().map_or(&[], |objects| objects);
+        let (kind, id) = (emitter.kind(), emitter.id());
+        let node = Node {
+            kind: Kind::Expansion,
+            cluster: self.cluster,
+            title: self.title(&format!("{kind} "), id, parent),
+            object: Some(&expansion.definition),
+            parent,
+            detail: String::new(),
+            needs: Vec::new(),
+            content: self.content(kind, id, objects),
+            health: self.statuses.health(kind, id),
+            suspended: false,
+            id: id.clone(),
+        };
+        let at = self.push(node);
+        self.expansions.insert(emitter, at);
+        Some((at, objects))
     }
 
     fn add_kustomization(
         &mut self,
         id: &NamespacedName,
         parent: Option<usize>,
-    ) -> Option<(usize, Vec<NamespacedName>)> {
+    ) -> Option<(usize, &'a [Object])> {
         let (id, walked) = self.rendering.walk.kustomizations.get_key_value(id)?;
         let spec = walked.spec.as_ref().ok();
         let objects: &[Object] = walked.built.as_ref().map_or(&[], |built| &built.objects);
@@ -99,8 +133,7 @@ impl<'a> Gatherer<'_, 'a> {
         };
         let at = self.push(node);
         self.kustomizations.insert(id, at);
-        let emitted = objects.iter().filter(|object| is_kustomization(object));
-        Some((at, emitted.map(name_of).collect()))
+        Some((at, objects))
     }
 
     fn add_releases(&mut self) {
@@ -132,13 +165,20 @@ impl<'a> Gatherer<'_, 'a> {
         }
     }
 
-    /// Everything that is not a node yet: what Kustomizations emit, then what releases do.
+    /// Everything that is not a node yet: what Kustomizations and ResourceSets emit, then what releases do.
     fn add_objects(&mut self) {
+        let is_plain = |object: &&Object| emitter_of(object).is_none() && !is_release(object);
         for (id, walked) in &self.rendering.walk.kustomizations {
             let objects = walked.built.iter().flat_map(|built| built.objects.iter());
-            let plain = objects.filter(|object| !is_kustomization(object) && !is_release(object));
             let parent = self.kustomizations.get(id).copied();
-            for object in plain {
+            for object in objects.filter(is_plain) {
+                self.add_object(object, parent);
+            }
+        }
+        for (emitter, expansion) in &self.rendering.walk.expansions {
+            let objects = expansion.objects.iter().flat_map(|objects| objects.iter());
+            let parent = self.expansions.get(emitter).copied();
+            for object in objects.filter(is_plain) {
                 self.add_object(object, parent);
             }
         }
@@ -255,11 +295,7 @@ impl<'a> Gatherer<'_, 'a> {
         match emitter {
             Emitter::Kustomization(id) => self.kustomizations.get(id).copied(),
             Emitter::Release(id) => self.releases.get(id).copied(),
-            // What a ResourceSet or FluxInstance makes hangs under whoever emitted that.
-            Emitter::ResourceSet(_) | Emitter::Instance(_) => {
-                let expansion = self.rendering.walk.expansions.get(emitter)?;
-                self.emitter(&expansion.emitter)
-            }
+            Emitter::ResourceSet(_) | Emitter::Instance(_) => self.expansions.get(emitter).copied(),
         }
     }
 
@@ -306,6 +342,21 @@ fn shown_path(path: &str) -> String {
 
 fn name_of(object: &Object) -> NamespacedName {
     NamespacedName::new(object.namespace().to_owned(), object.name().to_owned())
+}
+
+/// The object as something that emits others.
+fn emitter_of(object: &Object) -> Option<Emitter> {
+    const OPERATOR: &str = "fluxcd.controlplane.io";
+    let id = name_of(object);
+    if is_kustomization(object) {
+        Some(Emitter::Kustomization(id))
+    } else if object.gvk().is(OPERATOR, "ResourceSet") {
+        Some(Emitter::ResourceSet(id))
+    } else if object.gvk().is(OPERATOR, "FluxInstance") {
+        Some(Emitter::Instance(id))
+    } else {
+        None
+    }
 }
 
 fn is_kustomization(object: &Object) -> bool {

@@ -41,7 +41,7 @@ pub(super) fn draw(graph: &Graph<'_>) -> String {
 
 fn shape(at: usize, kind: Kind, label: &str) -> String {
     match kind {
-        Kind::Kustomization => format!("n{at}[{label}]"),
+        Kind::Kustomization | Kind::Expansion => format!("n{at}[{label}]"),
         Kind::Release => format!("n{at}([{label}])"),
         Kind::Source => format!("n{at}[({label})]"),
         Kind::Object => format!("n{at}>{label}]"),

@@ -8,6 +8,7 @@ use super::Question;
 use super::kustomizations::{counted, declared_in, needs, suspension};
 use crate::chart::ChartInfo;
 use crate::error::CommandError;
+use crate::inventory::Owner;
 use crate::listing::{Column, Entry, Listing, record, texts};
 use crate::status::Statuses;
 use crate::suggestion::not_found;
@@ -25,7 +26,7 @@ pub(super) fn list(question: &Question<'_>) -> Listing {
             Column::Always("READY"),
             Column::Always("STATUS"),
             Column::Wide("RELEASE"),
-            Column::Wide("KUSTOMIZATION"),
+            Column::Wide("EMITTED BY"),
             Column::Wide("DEPENDS ON"),
             Column::Wide("DECLARED IN"),
         ],
@@ -67,7 +68,7 @@ fn entry(
     let needs = spec.map_or_else(Vec::new, |spec| needs(&spec.depends_on, &id.namespace));
     let name = spec.map_or_else(String::new, |spec| release_name(spec).to_string());
     let target = spec.map_or_else(String::new, |spec| release_namespace(spec).to_string());
-    let emitter = release.emitter.id();
+    let emitter = Owner::from(&release.emitter).to_string();
     let file = declared_in(Some(&release.definition));
     let cells = vec![
         Cell::name(id.name.as_str()),
@@ -78,7 +79,7 @@ fn entry(
         health.cell(),
         status.clone().into(),
         format!("{target}/{name}").into(),
-        emitter.to_string().into(),
+        emitter.clone().into(),
         needs.join(", ").into(),
         file.clone().into(),
     ];
@@ -95,7 +96,7 @@ fn entry(
         ("ready", Node::bool(health.is_ready())),
         ("status", Node::string(status)),
         ("objects", Node::int(count as i64)),
-        ("kustomization", Node::string(emitter.to_string())),
+        ("emittedBy", Node::string(emitter)),
         ("dependsOn", texts(needs)),
         ("declaredIn", Node::string(file)),
     ]);
