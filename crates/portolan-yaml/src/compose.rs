@@ -10,7 +10,7 @@ use crate::error::{Error, Fallible};
 use crate::event::{EventKind, Properties};
 use crate::limits::{MAX_DEPTH, MAX_EXPANDED_NODES};
 use crate::map_builder::MapBuilder;
-use crate::node::{Entry, List, Node, Scalar, Style, Tag, Value};
+use crate::node::{Entry, List, Map, Node, Scalar, Style, Tag, Value};
 use crate::parser::Parser;
 use crate::resolve;
 use crate::text::Text;
@@ -37,6 +37,8 @@ pub(crate) struct Composer<'s> {
     /// How many nodes Go would decode, aliases written out; and how many of them come from aliases.
     decoded: u64,
     from_aliases: u64,
+    /// Collections that lie deeper than this are looked through and left empty.
+    kept_depth: usize,
 }
 
 /// Why a document is refused: its text cannot be read, or what it says makes no sense.
@@ -63,6 +65,14 @@ struct Open {
     content: Content,
 }
 
+/// What the next node of a collection is that is only looked through.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    List,
+    Key,
+    Value,
+}
+
 enum Content {
     /// Where the items begin on their stack.
     List(usize),
@@ -83,7 +93,14 @@ impl<'s> Composer<'s> {
             idle: Vec::new(),
             decoded: 0,
             from_aliases: 0,
+            kept_depth: MAX_DEPTH,
         }
+    }
+
+    /// Keeps only so many levels of collections. What would need the rest, such as an alias, is then an error.
+    pub(crate) fn keep(mut self, depth: usize) -> Self {
+        self.kept_depth = depth;
+        self
     }
 
     /// Where reading stands, and the line there.
@@ -157,6 +174,14 @@ impl<'s> Composer<'s> {
                     let target = self.alias(&name, at)?;
                     (target.node, target.height, true)
                 }
+                EventKind::ListStart { .. } if self.open.len() >= self.kept_depth => {
+                    self.look_through(vec![Inside::List], properties.is_some(), at)?;
+                    (empty(Value::List(List::new()), at), 1, false)
+                }
+                EventKind::MapStart { .. } if self.open.len() >= self.kept_depth => {
+                    self.look_through(vec![Inside::Key], properties.is_some(), at)?;
+                    (empty(Value::Map(Map::new()), at), 1, false)
+                }
                 EventKind::ListStart { flow } => {
                     self.begin(at, flow, properties, Content::List(self.items.len()))
                         .map_err(Failure::Meaning)?;
@@ -181,6 +206,61 @@ impl<'s> Composer<'s> {
             }
             self.add(node, height, alias).map_err(Failure::Meaning)?;
         }
+    }
+
+    /// Reads a collection to its end and keeps nothing of it.
+    fn look_through(
+        &mut self,
+        mut inside: Vec<Inside>,
+        has_properties: bool,
+        at: Mark,
+    ) -> Result<(), Failure> {
+        if has_properties {
+            return Err(needs_the_rest(at));
+        }
+        while let Some(place) = inside.last_mut() {
+            let event = self.parser.next()?;
+            let is_key = *place == Inside::Key;
+            if event.properties.is_some() {
+                return Err(needs_the_rest(event.at));
+            }
+            let opened = match event.kind {
+                EventKind::Entry { key, .. } => {
+                    let key = &self.parser.source()[key.0 as usize..key.1 as usize];
+                    if key == "<<" || resolve::plain(self.dialect, key) != Tag::Str {
+                        return Err(needs_the_rest(event.at));
+                    }
+                    continue;
+                }
+                // A key that is not written together with its value is rare.
+                EventKind::Scalar { style, content } if is_key => {
+                    let text = content.into_text(self.parser.source());
+                    let scalar = resolve::helm(text, style, None);
+                    if scalar.is_ok_and(|scalar| scalar.tag != Tag::Str) {
+                        return Err(needs_the_rest(event.at));
+                    }
+                    None
+                }
+                EventKind::Scalar { .. } => None,
+                EventKind::ListStart { .. } if !is_key => Some(Inside::List),
+                EventKind::MapStart { .. } if !is_key => Some(Inside::Key),
+                EventKind::ListEnd | EventKind::MapEnd => {
+                    inside.pop();
+                    continue;
+                }
+                _ => return Err(needs_the_rest(event.at)),
+            };
+            *place = match *place {
+                Inside::Key => Inside::Value,
+                Inside::Value => Inside::Key,
+                Inside::List => Inside::List,
+            };
+            inside.extend(opened);
+            if self.open.len() + inside.len() > MAX_DEPTH {
+                return Err(needs_the_rest(event.at));
+            }
+        }
+        Ok(())
     }
 
     fn scalar(
@@ -377,6 +457,20 @@ fn is_quoted_in_flow(scalar: &Scalar) -> bool {
             Tag::Timestamp => scalar.text.contains(':'),
             _ => false,
         }
+}
+
+fn empty(value: Value, at: Mark) -> Node {
+    Node {
+        value,
+        at: at.position(),
+    }
+}
+
+fn needs_the_rest(at: Mark) -> Failure {
+    Failure::Syntax(Box::new(Error::new(
+        at.position(),
+        "needs the whole document",
+    )))
 }
 
 /// The parser never sends such an event; a message costs nothing.

@@ -59,6 +59,17 @@ pub fn parse_one_strict(text: impl Into<Text>, dialect: Dialect) -> Result<Node,
     )?)
 }
 
+/// Reads the first document, but keeps only so many levels of collections; deeper ones are checked and left empty.
+///
+/// None where there is a mistake, or where what is left out might matter to the rest (anchors, tags, odd keys): then
+/// [`parse_one`] says more. It is made for looking at the head of a large document in the Helm dialect.
+pub fn parse_head(text: &Text, depth: usize) -> Option<Node> {
+    let source = Source::from_part(text)?;
+    let mut composer = composer(&source, whole(&source), Dialect::Helm, false).keep(depth);
+    let first = composer.next_document().ok()?;
+    Some(first.unwrap_or_else(Node::null))
+}
+
 fn shared(text: Text) -> Arc<str> {
     text.into_shared()
 }

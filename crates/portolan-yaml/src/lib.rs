@@ -51,7 +51,9 @@ pub mod json;
 pub mod order;
 mod outline;
 
-pub use documents::{Dialect, parse, parse_bytes, parse_one, parse_one_bytes, parse_one_strict};
+pub use documents::{
+    Dialect, parse, parse_bytes, parse_head, parse_one, parse_one_bytes, parse_one_strict,
+};
 pub use emit::{Emitter, write_kustomize, write_v2, write_v3_pretty};
 pub use error::{Error, Errors, WriteError};
 pub use json::{from_json, to_json};

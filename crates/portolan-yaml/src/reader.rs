@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::limits::MAX_INPUT_BYTES;
 use crate::node::Position;
+use crate::text::Text;
 
 /// How much Go reads at once.
 const BLOCK: usize = 512;
@@ -45,6 +46,20 @@ impl Source {
             text,
             end,
             bad,
+        })
+    }
+
+    /// Takes a part of a shared text where it is; none when not all of it is allowed.
+    pub(crate) fn from_part(part: &Text) -> Option<Self> {
+        let (text, start, end) = part.place()?;
+        let is_fine = part.len() <= MAX_INPUT_BYTES
+            && !part.starts_with('\u{feff}')
+            && forbidden(part.as_bytes()).is_none();
+        is_fine.then(|| Self {
+            text,
+            start,
+            end,
+            bad: None,
         })
     }
 

@@ -50,6 +50,16 @@ impl Text {
         })
     }
 
+    /// The shared text it is a part of, and its two ends there.
+    pub(crate) fn place(&self) -> Option<(Arc<str>, usize, usize)> {
+        match &self.0 {
+            Repr::Static(_) => None,
+            Repr::Slice { source, start, end } => {
+                Some((Arc::clone(source), *start as usize, *end as usize))
+            }
+        }
+    }
+
     /// The length in bytes.
     #[inline]
     pub fn len(&self) -> usize {
