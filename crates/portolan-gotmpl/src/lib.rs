@@ -37,4 +37,6 @@ pub use object::{Kind, Object, Signature};
 pub use options::{MissingKey, Options};
 pub use portolan_yaml::Text;
 pub use set::{ParsedText, TemplateSet, TextParser};
-pub use value::{ElementType, FloatKind, IntKind, List, MAX_DEPTH, Map, MapType, UintKind, Value};
+pub use value::{
+    ElementType, FloatKind, Frozen, IntKind, List, MAX_DEPTH, Map, MapType, UintKind, Value,
+};

@@ -19,6 +19,7 @@ pub(crate) struct Source {
 }
 
 /// One template, ready to run.
+#[derive(Clone)]
 pub(crate) struct Program {
     pub(crate) name: Text,
     pub(crate) source: Arc<Source>,
@@ -27,9 +28,12 @@ pub(crate) struct Program {
     pub(crate) spans: Vec<Span>,
     pub(crate) constants: Vec<Constant>,
     pub(crate) literals: Vec<Literal>,
-    pub(crate) functions: Vec<Function>,
+    pub(crate) functions: Vec<&'static Function>,
     pub(crate) params: Vec<Param>,
-    pub(crate) paths: Vec<Box<[Text]>>,
+    /// The fields of all paths, one path after the other.
+    pub(crate) fields: Vec<Text>,
+    /// For each path the part of `fields` that it is.
+    pub(crate) paths: Vec<(u32, u32)>,
     pub(crate) names: Vec<Text>,
     pub(crate) messages: Vec<String>,
     pub(crate) targets: Vec<Targets>,
@@ -152,7 +156,7 @@ pub(crate) enum Constant {
 /// A constant that takes the type its use asks for, with its text.
 #[derive(Debug, Clone)]
 pub(crate) struct Literal {
-    pub(crate) text: String,
+    pub(crate) text: Text,
     pub(crate) kind: LiteralKind,
 }
 
@@ -160,16 +164,17 @@ pub(crate) struct Literal {
 pub(crate) enum LiteralKind {
     Bool(bool),
     Number(crate::parse::Number),
-    Str(Arc<[u8]>),
+    /// A string; always one of the two string constants.
+    Str(Constant),
 }
 
 // === impl Program ===
 
 impl Program {
     pub(crate) fn path(&self, index: u32) -> &[Text] {
-        self.paths
-            .get(index as usize)
-            .map(|path| &**path)
+        let (start, end) = self.paths.get(index as usize).copied().unwrap_or_default();
+        self.fields
+            .get(start as usize..end as usize)
             .unwrap_or_default()
     }
 
@@ -191,6 +196,18 @@ impl Program {
 // === impl Source ===
 
 impl Source {
+    /// A part of the text as a value that shares it; `part` is borrowed from the text.
+    pub(crate) fn share(&self, part: &str) -> Text {
+        let start = part.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
+        Text::slice(&self.text, start, start.wrapping_add(part.len()))
+            .unwrap_or_else(|| Text::from(part))
+    }
+
+    /// The text of a span as it is.
+    pub(crate) fn part(&self, span: Span) -> Text {
+        Text::slice(&self.text, span.start(), span.end()).unwrap_or_default()
+    }
+
     /// Line and column of an offset; Go counts the column in bytes from 0.
     pub(crate) fn position(&self, offset: usize) -> (usize, usize) {
         let before = self.text.get(..offset).unwrap_or(&self.text);
@@ -289,7 +306,7 @@ impl Literal {
             (Param::Any | Param::Value, _) => self.ideal(),
             (Param::Bool, LiteralKind::Bool(value)) => Ok(Constant::Bool(*value)),
             (Param::Bool, _) => expected("bool"),
-            (Param::Str, LiteralKind::Str(bytes)) => Ok(Constant::string(bytes)),
+            (Param::Str, LiteralKind::Str(constant)) => Ok(constant.clone()),
             (Param::Str, _) => expected("string"),
             (Param::Int | Param::Int64, LiteralKind::Number(number)) if number.int.is_some() => {
                 let kind = if param == Param::Int {
@@ -320,7 +337,7 @@ impl Literal {
     pub(crate) fn ideal(&self) -> Result<Constant, String> {
         let number = match &self.kind {
             LiteralKind::Bool(value) => return Ok(Constant::Bool(*value)),
-            LiteralKind::Str(bytes) => return Ok(Constant::string(bytes)),
+            LiteralKind::Str(constant) => return Ok(constant.clone()),
             LiteralKind::Number(number) => number,
         };
         if let Some((re, im)) = number.complex {

@@ -80,7 +80,7 @@ impl TextParser {
 
     /// Whether a text has no action at all: it is its own output.
     pub(crate) fn is_plain(&self, text: &str) -> bool {
-        !text.contains(&self.delims.left)
+        self.delims.find_left(text).is_none()
     }
 }
 
@@ -90,6 +90,26 @@ impl ParsedText {
     /// The names of the templates that the text defines, its own included.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.programs.iter().map(|program| program.name.as_str())
+    }
+
+    /// The text itself, without what it defines, as if it stood in a file of another name.
+    #[must_use]
+    pub fn renamed(&self, name: &str) -> Self {
+        let renamed = self.main().map(|main| {
+            let source = Source {
+                name: name.to_owned(),
+                text: Arc::clone(&main.source.text),
+                delims: main.source.delims.clone(),
+            };
+            Arc::new(Program {
+                name: name.into(),
+                source: Arc::new(source),
+                ..Program::clone(main)
+            })
+        });
+        Self {
+            programs: renamed.into_iter().collect(),
+        }
     }
 
     pub(crate) fn main(&self) -> Option<&Arc<Program>> {

@@ -3,8 +3,9 @@
 //! Cloning a value never copies what it holds. Maps are shared and mutable: a `set` through one reference is seen
 //! through all of them. Lists cannot change once made, as no template function changes a Go slice in place.
 
+use std::any::Any;
 use std::borrow::Cow;
-use std::cell::{Ref, RefCell, RefMut};
+use std::cell::{OnceCell, Ref, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
@@ -132,8 +133,19 @@ pub struct Map {
 
 enum Entries {
     Own(RefCell<BTreeMap<Text, Value>>),
+    /// Data that nobody has looked at yet, and its copy from then on.
+    Frozen {
+        source: Rc<dyn Frozen>,
+        thawed: OnceCell<RefCell<BTreeMap<Text, Value>>>,
+    },
     /// Those of a plain map that this one gives another type: a change to one is a change to both.
     Shared(Rc<Map>),
+}
+
+/// Immutable data that many renders share: a map made of it copies a level only when a template looks at it.
+pub trait Frozen: Any {
+    /// A fresh copy of the entries; tables below them may stay frozen.
+    fn thaw(&self) -> BTreeMap<Text, Value>;
 }
 
 // === impl Value ===
@@ -464,8 +476,30 @@ impl Map {
     /// The plain map inside a named one.
     pub fn plain(&self) -> Option<Rc<Self>> {
         match &self.entries {
-            Entries::Own(_) => None,
+            Entries::Own(_) | Entries::Frozen { .. } => None,
             Entries::Shared(plain) => Some(Rc::clone(plain)),
+        }
+    }
+
+    /// A `map[string]interface {}` of data that is copied when it is first looked at.
+    pub fn frozen(source: Rc<dyn Frozen>) -> Self {
+        Self {
+            map_type: MapType::Any,
+            entries: Entries::Frozen {
+                source,
+                thawed: OnceCell::new(),
+            },
+        }
+    }
+
+    /// The data it was made of, when nobody has looked at it since.
+    pub fn untouched<T: Frozen>(&self) -> Option<&T> {
+        match &self.entries {
+            Entries::Frozen { source, thawed } if thawed.get().is_none() => {
+                let source: &dyn Any = &**source;
+                source.downcast_ref()
+            }
+            _ => None,
         }
     }
 
@@ -474,6 +508,9 @@ impl Map {
         loop {
             match &map.entries {
                 Entries::Own(cell) => return cell,
+                Entries::Frozen { source, thawed } => {
+                    return thawed.get_or_init(|| RefCell::new(source.thaw()));
+                }
                 Entries::Shared(plain) => map = plain,
             }
         }
@@ -535,6 +572,10 @@ impl Map {
     fn take_values(&mut self) -> Vec<Value> {
         match &mut self.entries {
             Entries::Own(cell) => std::mem::take(cell.get_mut()).into_values().collect(),
+            Entries::Frozen { thawed, .. } => thawed
+                .take()
+                .map(|cell| cell.into_inner().into_values().collect())
+                .unwrap_or_default(),
             Entries::Shared(_) => Vec::new(),
         }
     }

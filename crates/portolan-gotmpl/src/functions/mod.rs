@@ -46,21 +46,26 @@ mod size;
 mod strconv;
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::function::Function;
 
 /// Functions by name; later tables override earlier ones, as Helm's override sprig's and sprig's override Go's.
 #[derive(Clone, Default)]
 pub struct FunctionTable {
-    functions: HashMap<&'static str, Function>,
+    functions: HashMap<&'static str, &'static Function, BuildHasherDefault<NameHasher>>,
 }
+
+/// FNV-1a: names are short, and nobody outside chooses which ones are in the table.
+#[derive(Clone)]
+struct NameHasher(u64);
 
 impl FunctionTable {
     /// Adds functions, in place of those of the same name.
     #[must_use]
-    pub fn with(mut self, functions: &[Function]) -> Self {
+    pub fn with(mut self, functions: &'static [Function]) -> Self {
         self.functions
-            .extend(functions.iter().map(|function| (function.name, *function)));
+            .extend(functions.iter().map(|function| (function.name, function)));
         self
     }
 
@@ -74,8 +79,26 @@ impl FunctionTable {
     }
 
     /// The function of a name.
-    pub fn get(&self, name: &str) -> Option<&Function> {
-        self.functions.get(name)
+    pub fn get(&self, name: &str) -> Option<&'static Function> {
+        self.functions.get(name).copied()
+    }
+}
+
+impl Default for NameHasher {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for NameHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

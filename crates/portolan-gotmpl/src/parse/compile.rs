@@ -4,6 +4,7 @@
 //! here: the number of arguments, the types of constants, the slots of variables. What is wrong becomes an
 //! instruction that fails, because Go complains only about what it reaches.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use portolan_yaml::Text;
@@ -24,6 +25,7 @@ pub(crate) fn compile(definition: &Definition<'_>, source: &Arc<Source>) -> Prog
             literals: Vec::new(),
             functions: Vec::new(),
             params: Vec::new(),
+            fields: Vec::new(),
             paths: Vec::new(),
             names: Vec::new(),
             messages: Vec::new(),
@@ -345,18 +347,33 @@ impl Compiler {
         let kind = match &node.operand {
             Operand::Bool(value) => LiteralKind::Bool(*value),
             Operand::Number(number) => LiteralKind::Number(*number),
-            Operand::String(bytes) => LiteralKind::Str(bytes[..].into()),
+            Operand::String(bytes) => LiteralKind::Str(self.string(bytes)),
             _ => return None,
         };
         Some(Literal {
-            text: self.render(node.span),
+            text: self.program.source.part(node.span),
             kind,
         })
     }
 
+    /// A string constant; one without escapes is a part of the source.
+    fn string(&self, bytes: &Cow<'_, [u8]>) -> Constant {
+        match bytes {
+            Cow::Borrowed(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Constant::Str(self.program.source.share(text)),
+                Err(_) => Constant::string(bytes),
+            },
+            Cow::Owned(bytes) => Constant::string(bytes),
+        }
+    }
+
     fn path(&mut self, fields: &[&str]) -> u32 {
-        let path = fields.iter().map(|field| Text::from(*field)).collect();
-        push(&mut self.program.paths, path)
+        let program = &mut self.program;
+        let start = program.fields.len() as u32;
+        let shared = fields.iter().map(|field| program.source.share(field));
+        program.fields.extend(shared);
+        let end = program.fields.len() as u32;
+        push(&mut program.paths, (start, end))
     }
 
     fn variable(&mut self, variable: Variable<'_>, fields: &[&str], span: Span) {
@@ -382,7 +399,7 @@ impl Compiler {
 
     fn call(
         &mut self,
-        function: &Function,
+        function: &'static Function,
         name: Span,
         command: Span,
         args: &[Node<'_>],
@@ -420,7 +437,7 @@ impl Compiler {
             );
         }
         let extra = usize::from(function.special == Some(Special::Call));
-        let function = push(&mut self.program.functions, *function);
+        let function = push(&mut self.program.functions, function);
         let args = (args.len() + extra) as u32;
         self.emit(
             Op::Call {
@@ -490,7 +507,8 @@ impl Compiler {
                 }
             }
         }
-        let name = push(&mut self.program.names, Text::from(*last));
+        let name = self.program.source.share(last);
+        let name = push(&mut self.program.names, name);
         let count = args.len() as u32;
         self.emit(
             Op::Method {

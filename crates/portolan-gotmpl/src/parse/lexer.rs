@@ -54,10 +54,8 @@ pub(crate) enum Keyword {
 pub(crate) struct Token<'s> {
     pub(crate) kind: TokenKind,
     pub(crate) text: &'s str,
-    /// Byte offset in the text.
+    /// Byte offset in the text; its line is counted only for errors.
     pub(crate) start: usize,
-    /// Line of the start, from 1.
-    pub(crate) line: usize,
 }
 
 /// What encloses actions.
@@ -74,8 +72,6 @@ pub(crate) struct Lexer<'s> {
     delims: &'s Delimiters,
     position: usize,
     start: usize,
-    line: usize,
-    start_line: usize,
     paren_depth: usize,
     inside_action: bool,
     /// The words of the last error token.
@@ -84,7 +80,6 @@ pub(crate) struct Lexer<'s> {
 
 const LEFT_COMMENT: &str = "/*";
 const RIGHT_COMMENT: &str = "*/";
-const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 
 impl Default for Delimiters {
     fn default() -> Self {
@@ -95,6 +90,15 @@ impl Default for Delimiters {
     }
 }
 
+impl Delimiters {
+    /// Where the next opening delimiter stands. Its first byte is rare in text, so looking for that is quickest.
+    pub(crate) fn find_left(&self, text: &str) -> Option<usize> {
+        let left = self.left.as_bytes();
+        let bytes = text.as_bytes();
+        memchr::memchr_iter(*left.first()?, bytes).find(|at| bytes[*at..].starts_with(left))
+    }
+}
+
 impl<'s> Lexer<'s> {
     pub(crate) fn new(input: &'s str, delims: &'s Delimiters) -> Self {
         Self {
@@ -102,8 +106,6 @@ impl<'s> Lexer<'s> {
             delims,
             position: 0,
             start: 0,
-            line: 1,
-            start_line: 1,
             paren_depth: 0,
             inside_action: false,
             message: String::new(),
@@ -136,12 +138,18 @@ impl<'s> Lexer<'s> {
         self.input.get(start..end).unwrap_or_default()
     }
 
+    /// The line of an offset, from 1.
+    pub(crate) fn line(&self, offset: usize) -> usize {
+        let before = self.input.as_bytes().get(..offset);
+        1 + memchr::memchr_iter(b'\n', before.unwrap_or_default()).count()
+    }
+
     /// Text, a left delimiter, or the end; comments are skipped.
     fn text_token(&mut self) -> Token<'s> {
         loop {
             let rest = &self.input[self.position..];
-            let Some(offset) = rest.find(&self.delims.left) else {
-                self.move_to(self.input.len());
+            let Some(offset) = self.delims.find_left(rest) else {
+                self.position = self.input.len();
                 return if self.position > self.start {
                     self.emit(TokenKind::Text)
                 } else {
@@ -150,16 +158,14 @@ impl<'s> Lexer<'s> {
             };
             let delim = self.position + offset;
             if offset > 0 {
-                let after = &self.input[delim + self.delims.left.len()..];
-                let text = &rest[..offset];
-                let kept = if has_left_trim(after) {
-                    text.trim_end_matches(SPACES).len()
+                let kept = if has_left_trim(&self.bytes()[delim + self.delims.left.len()..]) {
+                    offset - trailing_spaces(&rest.as_bytes()[..offset])
                 } else {
-                    text.len()
+                    offset
                 };
-                self.move_to(self.position + kept);
+                self.position += kept;
                 let token = self.emit(TokenKind::Text);
-                self.move_to(delim);
+                self.position = delim;
                 self.ignore();
                 if !token.text.is_empty() {
                     return token;
@@ -175,15 +181,15 @@ impl<'s> Lexer<'s> {
     fn left_delim(&mut self) -> Option<Token<'s>> {
         self.position += self.delims.left.len();
         let after_marker =
-            self.position + usize::from(has_left_trim(&self.input[self.position..])) * 2;
-        if self.input[after_marker..].starts_with(LEFT_COMMENT) {
-            self.move_to(after_marker);
+            self.position + usize::from(has_left_trim(&self.bytes()[self.position..])) * 2;
+        if self.bytes()[after_marker..].starts_with(LEFT_COMMENT.as_bytes()) {
+            self.position = after_marker;
             self.ignore();
             return self.comment();
         }
         let token = self.emit(TokenKind::LeftDelim);
         self.inside_action = true;
-        self.move_to(after_marker);
+        self.position = after_marker;
         self.ignore();
         self.paren_depth = 0;
         Some(token)
@@ -194,12 +200,12 @@ impl<'s> Lexer<'s> {
         let Some(length) = self.input[body..].find(RIGHT_COMMENT) else {
             return Some(self.error("unclosed comment"));
         };
-        // The line of an error here is that of the comment's start, as nothing was emitted since.
+        // An error here is told at the comment's start, as nothing was emitted since.
         let end = body + length + RIGHT_COMMENT.len();
         let Some(trim) = self.right_delim_at(end) else {
             return Some(self.error("comment ends before closing delimiter"));
         };
-        self.move_to(end);
+        self.position = end;
         self.skip_right_delim(trim);
         self.ignore();
         None
@@ -207,34 +213,31 @@ impl<'s> Lexer<'s> {
 
     /// Whether a right delimiter stands at an offset, and if so whether it trims.
     fn right_delim_at(&self, offset: usize) -> Option<bool> {
-        let rest = &self.input[offset..];
-        if has_right_trim(rest) && rest[2..].starts_with(&self.delims.right) {
+        let rest = &self.bytes()[offset..];
+        let right = self.delims.right.as_bytes();
+        if has_right_trim(rest) && rest[2..].starts_with(right) {
             return Some(true);
         }
-        rest.starts_with(&self.delims.right).then_some(false)
+        rest.starts_with(right).then_some(false)
     }
 
     fn skip_right_delim(&mut self, trim: bool) {
-        let mut end = self.position + self.delims.right.len();
+        self.position += self.delims.right.len();
         if trim {
-            end += 2;
-            let rest = &self.input[end..];
-            end += rest.len() - rest.trim_start_matches(SPACES).len();
+            self.position += 2;
+            self.position += leading_spaces(&self.bytes()[self.position..]);
         }
-        self.move_to(end);
     }
 
     fn right_delim(&mut self, trim: bool) -> Token<'s> {
         if trim {
-            self.move_to(self.position + 2);
+            self.position += 2;
             self.ignore();
         }
-        self.move_to(self.position + self.delims.right.len());
+        self.position += self.delims.right.len();
         let token = self.emit(TokenKind::RightDelim);
         if trim {
-            let rest = &self.input[self.position..];
-            let spaces = rest.len() - rest.trim_start_matches(SPACES).len();
-            self.move_to(self.position + spaces);
+            self.position += leading_spaces(&self.bytes()[self.position..]);
             self.ignore();
         }
         self.inside_action = false;
@@ -248,57 +251,75 @@ impl<'s> Lexer<'s> {
             }
             return self.right_delim(trim);
         }
-        let Some(character) = self.advance() else {
+        let Some(&byte) = self.bytes().get(self.position) else {
             return self.error("unclosed action");
         };
-        match character {
-            ' ' | '\t' | '\r' | '\n' => self.space(),
-            '=' => self.emit(TokenKind::Assign),
-            ':' if self.eat('=') => self.emit(TokenKind::Declare),
-            ':' => self.error("expected :="),
-            '|' => self.emit(TokenKind::Pipe),
-            '"' => self.quoted('"', TokenKind::String, "unterminated quoted string"),
-            '\'' => self.quoted(
-                '\'',
+        if !byte.is_ascii() {
+            return self.wide_token();
+        }
+        self.position += 1;
+        match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => self.space(),
+            b'=' => self.emit(TokenKind::Assign),
+            b':' if self.eat(b'=') => self.emit(TokenKind::Declare),
+            b':' => self.error("expected :="),
+            b'|' => self.emit(TokenKind::Pipe),
+            b'"' => self.quoted(b'"', TokenKind::String, "unterminated quoted string"),
+            b'\'' => self.quoted(
+                b'\'',
                 TokenKind::CharConstant,
                 "unterminated character constant",
             ),
-            '`' => self.raw_quoted(),
-            '$' => self.field_or_variable(TokenKind::Variable),
+            b'`' => self.raw_quoted(),
+            b'$' => self.field_or_variable(TokenKind::Variable),
             // A point that ends the text is read as a number, and is a bad one.
-            '.' if self.peek().is_some_and(|c| !c.is_ascii_digit()) => {
+            b'.' if self.peek_byte().is_some_and(|b| !b.is_ascii_digit()) => {
                 self.field_or_variable(TokenKind::Field)
             }
-            '.' | '+' | '-' | '0'..='9' => self.number(character),
-            '(' => {
+            b'.' | b'+' | b'-' | b'0'..=b'9' => self.number(),
+            b'(' => {
                 self.paren_depth += 1;
                 self.emit(TokenKind::LeftParen)
             }
-            ')' if self.paren_depth == 0 => self.error("unexpected right paren"),
-            ')' => {
+            b')' if self.paren_depth == 0 => self.error("unexpected right paren"),
+            b')' => {
                 self.paren_depth -= 1;
                 self.emit(TokenKind::RightParen)
             }
-            _ if is_alphanumeric(character) => self.word(),
-            ',' => self.emit(TokenKind::Comma),
-            ' '..='~' => self.emit(TokenKind::Char),
-            _ => {
-                let message = format!("unrecognized character in action: {}", unicode(character));
-                self.error(&message)
-            }
+            b'_' | b'a'..=b'z' | b'A'..=b'Z' => self.word(),
+            b',' => self.emit(TokenKind::Comma),
+            b' '..=b'~' => self.emit(TokenKind::Char),
+            _ => self.unrecognized(char::from(byte)),
         }
+    }
+
+    /// A token that begins beyond ASCII: a word, or a mistake.
+    fn wide_token(&mut self) -> Token<'s> {
+        match self.peek() {
+            Some(character) if is_alphanumeric(character) => {
+                self.position += character.len_utf8();
+                self.word()
+            }
+            Some(character) => {
+                self.position += character.len_utf8();
+                self.unrecognized(character)
+            }
+            None => self.error("unclosed action"),
+        }
+    }
+
+    fn unrecognized(&mut self, character: char) -> Token<'s> {
+        let message = format!("unrecognized character in action: {}", unicode(character));
+        self.error(&message)
     }
 
     /// A run of spaces; the last of them may belong to a trimming right delimiter.
     fn space(&mut self) -> Token<'s> {
-        let mut count = 1;
-        while self.peek().is_some_and(|c| SPACES.contains(&c)) {
-            self.advance();
-            count += 1;
-        }
+        let more = leading_spaces(&self.bytes()[self.position..]);
+        self.position += more;
         if self.right_delim_at(self.position - 1) == Some(true) {
-            self.retreat();
-            if count == 1 {
+            self.position -= 1;
+            if more == 0 {
                 return self.right_delim(true);
             }
         }
@@ -334,8 +355,19 @@ impl<'s> Lexer<'s> {
     }
 
     fn alphanumerics(&mut self) {
-        while self.peek().is_some_and(is_alphanumeric) {
-            self.advance();
+        while let Some(byte) = self.peek_byte() {
+            if byte.is_ascii_alphanumeric() || byte == b'_' {
+                self.position += 1;
+            } else if byte.is_ascii() {
+                return;
+            } else {
+                match self.peek() {
+                    Some(character) if is_alphanumeric(character) => {
+                        self.position += character.len_utf8();
+                    }
+                    _ => return,
+                }
+            }
         }
     }
 
@@ -350,40 +382,42 @@ impl<'s> Lexer<'s> {
 
     fn at_terminator(&self) -> bool {
         matches!(
-            self.peek(),
-            None | Some(' ' | '\t' | '\r' | '\n' | '.' | ',' | '|' | ':' | ')' | '(')
-        ) || self.input[self.position..].starts_with(&self.delims.right)
+            self.peek_byte(),
+            None | Some(b' ' | b'\t' | b'\r' | b'\n' | b'.' | b',' | b'|' | b':' | b')' | b'(')
+        ) || self.bytes()[self.position..].starts_with(self.delims.right.as_bytes())
     }
 
-    fn quoted(&mut self, quote: char, kind: TokenKind, unterminated: &str) -> Token<'s> {
-        loop {
-            match self.advance() {
-                Some('\\') if !matches!(self.peek(), None | Some('\n')) => {
-                    self.advance();
+    fn quoted(&mut self, quote: u8, kind: TokenKind, unterminated: &str) -> Token<'s> {
+        while let Some(byte) = self.peek_byte() {
+            self.position += 1;
+            match byte {
+                b'\\' if !matches!(self.peek_byte(), None | Some(b'\n')) => {
+                    self.position += self.peek().map_or(0, char::len_utf8);
                 }
-                None | Some('\n' | '\\') => return self.error(unterminated),
-                Some(character) if character == quote => return self.emit(kind),
-                Some(_) => {}
+                b'\n' | b'\\' => break,
+                _ if byte == quote => return self.emit(kind),
+                _ => {}
             }
         }
+        self.error(unterminated)
     }
 
     fn raw_quoted(&mut self) -> Token<'s> {
-        loop {
-            match self.advance() {
-                None => return self.error("unterminated raw quoted string"),
-                Some('`') => return self.emit(TokenKind::RawString),
-                Some(_) => {}
+        match memchr::memchr(b'`', &self.bytes()[self.position..]) {
+            Some(length) => {
+                self.position += length + 1;
+                self.emit(TokenKind::RawString)
             }
+            None => self.error("unterminated raw quoted string"),
         }
     }
 
-    fn number(&mut self, first: char) -> Token<'s> {
-        self.position -= first.len_utf8();
+    fn number(&mut self) -> Token<'s> {
+        self.position = self.start;
         if !self.scan_number() {
             return self.bad_number();
         }
-        if !matches!(self.peek(), Some('+' | '-')) {
+        if !matches!(self.peek_byte(), Some(b'+' | b'-')) {
             return self.emit(TokenKind::Number);
         }
         if !self.scan_number() || !self.input[..self.position].ends_with('i') {
@@ -402,84 +436,70 @@ impl<'s> Lexer<'s> {
     }
 
     fn scan_number(&mut self) -> bool {
-        self.eat_any("+-");
-        let mut digits = "0123456789_";
-        if self.eat('0') {
-            if self.eat_any("xX") {
-                digits = "0123456789abcdefABCDEF_";
-            } else if self.eat_any("oO") {
-                digits = "01234567_";
-            } else if self.eat_any("bB") {
-                digits = "01_";
+        self.eat_any(b"+-");
+        let mut digits: &[u8] = b"0123456789_";
+        if self.eat(b'0') {
+            if self.eat_any(b"xX") {
+                digits = b"0123456789abcdefABCDEF_";
+            } else if self.eat_any(b"oO") {
+                digits = b"01234567_";
+            } else if self.eat_any(b"bB") {
+                digits = b"01_";
             }
         }
         self.eat_run(digits);
-        if self.eat('.') {
+        if self.eat(b'.') {
             self.eat_run(digits);
         }
-        let exponent = match digits.len() {
-            11 => "eE",
-            23 => "pP",
-            _ => "",
+        let exponent: &[u8] = match digits.len() {
+            11 => b"eE",
+            23 => b"pP",
+            _ => b"",
         };
         if self.eat_any(exponent) {
-            self.eat_any("+-");
-            self.eat_run("0123456789_");
+            self.eat_any(b"+-");
+            self.eat_run(b"0123456789_");
         }
-        self.eat('i');
-        let ends = !self.peek().is_some_and(is_alphanumeric);
-        if !ends {
-            self.advance();
+        self.eat(b'i');
+        match self.peek() {
+            Some(character) if is_alphanumeric(character) => {
+                self.position += character.len_utf8();
+                false
+            }
+            _ => true,
         }
-        ends
+    }
+
+    fn bytes(&self) -> &'s [u8] {
+        self.input.as_bytes()
+    }
+
+    fn peek_byte(&self) -> Option<u8> {
+        self.bytes().get(self.position).copied()
     }
 
     fn peek(&self) -> Option<char> {
         self.input[self.position..].chars().next()
     }
 
-    fn advance(&mut self) -> Option<char> {
-        let character = self.peek()?;
-        self.position += character.len_utf8();
-        self.line += usize::from(character == '\n');
-        Some(character)
-    }
-
-    /// Steps back over the space before a trim marker.
-    fn retreat(&mut self) {
-        self.position -= 1;
-        self.line -= usize::from(self.input.as_bytes()[self.position] == b'\n');
-    }
-
-    fn eat(&mut self, expected: char) -> bool {
-        let found = self.peek() == Some(expected);
-        if found {
-            self.advance();
-        }
+    fn eat(&mut self, expected: u8) -> bool {
+        let found = self.peek_byte() == Some(expected);
+        self.position += usize::from(found);
         found
     }
 
-    fn eat_any(&mut self, set: &str) -> bool {
-        let found = self.peek().is_some_and(|character| set.contains(character));
-        if found {
-            self.advance();
-        }
+    fn eat_any(&mut self, set: &[u8]) -> bool {
+        let found = self.peek_byte().is_some_and(|byte| set.contains(&byte));
+        self.position += usize::from(found);
         found
     }
 
-    fn eat_run(&mut self, set: &str) {
+    fn eat_run(&mut self, set: &[u8]) {
         while self.eat_any(set) {}
-    }
-
-    /// Moves forward to an offset, counting lines.
-    fn move_to(&mut self, offset: usize) {
-        self.line += self.input[self.position..offset].matches('\n').count();
-        self.position = offset;
     }
 
     fn ignore(&mut self) {
         self.start = self.position;
-        self.start_line = self.line;
     }
 
     fn emit(&mut self, kind: TokenKind) -> Token<'s> {
@@ -487,7 +507,6 @@ impl<'s> Lexer<'s> {
             kind,
             text: &self.input[self.start..self.position],
             start: self.start,
-            line: self.start_line,
         };
         self.ignore();
         token
@@ -499,7 +518,6 @@ impl<'s> Lexer<'s> {
             kind: TokenKind::Error,
             text: "",
             start: self.start,
-            line: self.start_line,
         };
         self.position = self.input.len();
         self.start = self.position;
@@ -524,12 +542,25 @@ fn keyword(word: &str) -> Option<Keyword> {
     })
 }
 
-fn has_left_trim(text: &str) -> bool {
-    matches!(text.as_bytes(), [b'-', b' ' | b'\t' | b'\r' | b'\n', ..])
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-fn has_right_trim(text: &str) -> bool {
-    matches!(text.as_bytes(), [b' ' | b'\t' | b'\r' | b'\n', b'-', ..])
+fn leading_spaces(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| is_space(**byte)).count()
+}
+
+fn trailing_spaces(bytes: &[u8]) -> usize {
+    let spaces = bytes.iter().rev().take_while(|byte| is_space(**byte));
+    spaces.count()
+}
+
+fn has_left_trim(bytes: &[u8]) -> bool {
+    matches!(bytes, [b'-', space, ..] if is_space(*space))
+}
+
+fn has_right_trim(bytes: &[u8]) -> bool {
+    matches!(bytes, [space, b'-', ..] if is_space(*space))
 }
 
 /// Letters, decimal digits and the underscore, of any script.

@@ -3,6 +3,8 @@
 //! Functions and variables are resolved here, so that executing a program looks up no names but those of fields and
 //! templates.
 
+use std::borrow::Cow;
+
 use super::lexer::{Delimiters, Keyword, Lexer, Token, TokenKind};
 use super::number::Number;
 use super::tree::{Branches, Command, Definition, Node, Operand, Pipeline, Statement, Variable};
@@ -34,8 +36,8 @@ pub(crate) fn parse<'s>(
         max_depth,
         depth: 0,
         pending: Vec::new(),
-        last_line: 1,
-        action_line: None,
+        last: 0,
+        action: None,
         range_depth: 0,
         scope: Scope::default(),
         definitions: Vec::new(),
@@ -55,9 +57,10 @@ struct Parser<'s> {
     depth: usize,
     /// Tokens put back, the next one last.
     pending: Vec<Token<'s>>,
-    /// Line of the newest token: where Go reports a mistake.
-    last_line: usize,
-    action_line: Option<usize>,
+    /// Where the newest token stands: the line that Go reports a mistake at.
+    last: usize,
+    /// Where the action began that is being read.
+    action: Option<usize>,
     range_depth: usize,
     scope: Scope<'s>,
     definitions: Vec<Definition<'s>>,
@@ -167,7 +170,7 @@ impl<'s> Parser<'s> {
             return token;
         }
         let token = self.lexer.next();
-        self.last_line = token.line;
+        self.last = token.start;
         token
     }
 
@@ -195,7 +198,7 @@ impl<'s> Parser<'s> {
     fn fail<T>(&self, message: impl Into<String>) -> Parsed<T> {
         Err(ParseError {
             name: self.name.to_owned(),
-            line: self.last_line,
+            line: self.lexer.line(self.last),
             message: message.into(),
         })
     }
@@ -205,8 +208,9 @@ impl<'s> Parser<'s> {
             return self.fail(format!("unexpected {} in {context}", describe(token)));
         }
         let message = &self.lexer.message;
-        match self.action_line {
-            Some(line) if line != token.line => {
+        let action_line = self.action.map(|start| self.lexer.line(start));
+        match action_line {
+            Some(line) if line != self.lexer.line(token.start) => {
                 let action = if message.ends_with(" action") {
                     ""
                 } else {
@@ -268,7 +272,7 @@ impl<'s> Parser<'s> {
 
     fn definition(&mut self) -> Parsed<()> {
         const CONTEXT: &str = "define clause";
-        let line = self.last_line;
+        let last = self.last;
         let token = self.next_non_space();
         let name = self.template_name(token, CONTEXT)?;
         self.expect(TokenKind::RightDelim, CONTEXT)?;
@@ -279,7 +283,7 @@ impl<'s> Parser<'s> {
                 Ending::Else => parser.fail(format!("unexpected {} in {CONTEXT}", ending.text())),
             }
         })?;
-        self.last_line = line;
+        self.last = last;
         Ok(())
     }
 
@@ -290,12 +294,12 @@ impl<'s> Parser<'s> {
         parse: impl FnOnce(&mut Self) -> Parsed<Vec<Statement<'s>>>,
     ) -> Parsed<()> {
         let outer_scope = std::mem::take(&mut self.scope);
-        let outer_action = self.action_line.take();
+        let outer_action = self.action.take();
         let outer_range = std::mem::take(&mut self.range_depth);
         let body = parse(self)?;
         self.define(name, body)?;
         self.scope = outer_scope;
-        self.action_line = outer_action;
+        self.action = outer_action;
         self.range_depth = outer_range;
         Ok(())
     }
@@ -340,9 +344,9 @@ impl<'s> Parser<'s> {
         match token.kind {
             TokenKind::Text => Ok(Ok(Statement::Text(token.text, token.start))),
             TokenKind::LeftDelim => {
-                self.action_line = Some(token.line);
+                self.action = Some(token.start);
                 let statement = self.action()?;
-                self.action_line = None;
+                self.action = None;
                 Ok(statement)
             }
             _ => self.unexpected(token, "input"),
@@ -464,19 +468,19 @@ impl<'s> Parser<'s> {
         let token = self.next_non_space();
         let name = self.template_name(token, CONTEXT)?;
         let pipeline = self.pipeline(Context(CONTEXT), TokenKind::RightDelim)?;
-        let line = self.last_line;
+        let last = self.last;
         let own_name = name.clone();
         self.nested(|parser| {
             parser.own_template(own_name, |parser| {
                 let (body, ending) = parser.statements()?;
                 if matches!(ending, Ending::Else) {
-                    parser.last_line = line;
+                    parser.last = last;
                     return parser.fail(format!("unexpected {} in {CONTEXT}", ending.text()));
                 }
                 Ok(body)
             })
         })?;
-        self.last_line = line;
+        self.last = last;
         let span = Span::new(pipeline.span.start(), pipeline.span.end(), token.start);
         Ok(Statement::Template {
             name,
@@ -725,7 +729,7 @@ impl<'s> Parser<'s> {
 
     fn function(&self, token: Token<'s>) -> Parsed<Operand<'s>> {
         if let Some(function) = self.functions.get(token.text) {
-            return Ok(Operand::Function(*function));
+            return Ok(Operand::Function(function));
         }
         let name = quote(token.text.as_bytes(), false);
         self.fail(format!("function {name} not defined"))
@@ -739,7 +743,7 @@ impl<'s> Parser<'s> {
         self.fail(format!("undefined variable {name}"))
     }
 
-    fn unquote(&self, token: Token<'s>) -> Parsed<Vec<u8>> {
+    fn unquote(&self, token: Token<'s>) -> Parsed<Cow<'s, [u8]>> {
         unquote(token.text).map_or_else(|| self.fail("invalid syntax"), Ok)
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Names and texts borrow from the source. Every node that an error can name keeps its [`Span`].
 
+use std::borrow::Cow;
+
 use super::number::Number;
 use crate::function::Function;
 use crate::program::Span;
@@ -68,10 +70,10 @@ pub(crate) enum Operand<'s> {
     Nil,
     Bool(bool),
     Number(Number),
-    String(Vec<u8>),
+    String(Cow<'s, [u8]>),
     Field(Vec<&'s str>),
     Variable(Variable<'s>, Vec<&'s str>),
-    Function(Function),
+    Function(&'static Function),
     Pipeline(Box<Pipeline<'s>>),
     Chain(Box<Node<'s>>, Vec<&'s str>),
 }

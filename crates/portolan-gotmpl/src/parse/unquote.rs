@@ -1,10 +1,21 @@
 //! Go's quoted strings and character constants, read as `strconv.Unquote` reads them.
 
+use std::borrow::Cow;
+
 /// The bytes of a quoted or raw string, quotes included in the text; none when it is malformed.
-pub(crate) fn unquote(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn unquote(text: &str) -> Option<Cow<'_, [u8]>> {
     let inner = text.get(1..text.len().checked_sub(1)?)?;
     if text.starts_with('`') {
-        return Some(inner.bytes().filter(|&byte| byte != b'\r').collect());
+        let plain = memchr::memchr(b'\r', inner.as_bytes()).is_none();
+        let kept = inner.bytes().filter(|&byte| byte != b'\r');
+        return Some(if plain {
+            inner.as_bytes().into()
+        } else {
+            kept.collect()
+        });
+    }
+    if memchr::memchr2(b'\\', b'"', inner.as_bytes()).is_none() {
+        return Some(inner.as_bytes().into());
     }
     let mut out = Vec::with_capacity(inner.len());
     let mut rest = inner;
@@ -18,7 +29,7 @@ pub(crate) fn unquote(text: &str) -> Option<Vec<u8>> {
         }
         rest = tail;
     }
-    Some(out)
+    Some(out.into())
 }
 
 /// The character of a constant such as `'a'`; the error is the part of the wording that Go varies.
