@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     #[expect(clippy::print_stdout, reason = "an example prints its answer")]
     {
         println!(
-            "| helm: {count} value sets on one parsed {name} | {parsed:.2?} each | loaded afresh {fresh:.2?} each | {ratio:.1}× | |"
+            "| helm: {count} value sets on one parsed {name} | {parsed:.2?} each | loaded afresh {fresh:.2?} each | {ratio:.1}× | ≥ 5× |"
         );
     }
     Ok(())

@@ -11,6 +11,7 @@ use portolan_vfs::Vfs;
 
 use crate::dependency::{Plan, Selection};
 use crate::engine::Templates;
+use crate::head::Heads;
 use crate::package::{LoadError, Package};
 use crate::profile::Profile;
 use crate::render::Error;
@@ -24,6 +25,7 @@ const MAX_PREPARED: usize = 64;
 pub struct Chart {
     package: Arc<Package>,
     prepared: Mutex<HashMap<(Selection, Profile), Arc<Prepared>>>,
+    pub(crate) heads: Heads,
 }
 
 /// A selection of subcharts with everything that does not depend on the values.
@@ -40,6 +42,7 @@ impl Chart {
         Self {
             package: Arc::new(package),
             prepared: Mutex::default(),
+            heads: Heads::default(),
         }
     }
 

@@ -14,7 +14,7 @@ mod glob;
 mod host;
 mod scope;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -91,14 +91,27 @@ impl Templates {
             (depth(b), b).cmp(&(depth(a), a))
         });
         let parser = TextParser::new(function_table(), Limits::default().parse_depth);
-        let bytes = ordered.iter().map(|(_, source)| source.content.len()).sum();
-        let parsed = parallel::map(&ordered, bytes, |(path, source)| {
-            parser.parse(path, &String::from_utf8_lossy(source.content))
+        let parse = |path: &str, source: &Source<'_>| match std::str::from_utf8(source.content) {
+            Ok(text) => parser.parse(path, text),
+            Err(_) => parser.parse(path, &String::from_utf8_lossy(source.content)),
+        };
+        let twins = twins(&ordered);
+        let work: Vec<_> = ordered.iter().zip(&twins).collect();
+        let bytes = work.iter().filter(|(_, twin)| twin.is_none());
+        let bytes = bytes.map(|((_, source), _)| source.content.len()).sum();
+        let parsed = parallel::map(&work, bytes, |((path, source), twin)| {
+            twin.is_none().then(|| parse(path, source))
         });
         let mut set = TemplateSet::default();
         let mut files = Vec::new();
-        for ((path, source), parsed) in ordered.iter().zip(parsed) {
-            set.add(&parsed?);
+        for (index, (path, source)) in ordered.iter().enumerate() {
+            let at = twins[index].unwrap_or(index);
+            match &parsed[at] {
+                Some(Ok(text)) if at == index => set.add(text),
+                Some(Ok(text)) => set.add(&text.renamed(path)),
+                // The first file that is wrong is told of, under its own name.
+                _ => set.add(&parse(path, source)?),
+            }
             let name = path.rsplit('/').next().unwrap_or(path);
             if !name.starts_with('_') {
                 files.push(TemplateFile {
@@ -152,6 +165,24 @@ struct Source<'p> {
     content: &'p [u8],
     chart: &'p str,
     scope: usize,
+}
+
+/// For each file the one after it that has the same text and so replaces everything it defines.
+///
+/// Many charts below one chart bring copies of the same library; reading one of them is enough.
+fn twins(ordered: &[(String, Source<'_>)]) -> Vec<Option<usize>> {
+    let mut last: HashMap<(&str, usize), usize> = HashMap::new();
+    let mut twins = vec![None; ordered.len()];
+    for (index, (path, source)) in ordered.iter().enumerate().rev() {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if !name.starts_with('_') {
+            continue;
+        }
+        let twin = *last.entry((name, source.content.len())).or_insert(index);
+        let is_equal = |twin: usize| ordered[twin].1.content == source.content;
+        twins[index] = Some(twin).filter(|twin| *twin != index && is_equal(*twin));
+    }
+    twins
 }
 
 /// Finds the templates of a chart and those below it; scopes are counted parents first.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use portolan_yaml::Text;
 
-use crate::package::decode::{Fields, read_yaml_text};
+use crate::head::{Head, Heads};
 use crate::parallel;
 
 /// A document of a template's output.
@@ -115,6 +115,7 @@ const INSTALL_ORDER: &[&str] = &[
 /// Takes rendered files apart; `files` must be sorted by path.
 pub(crate) fn sort(
     files: &[(Text, Arc<str>)],
+    heads: &Heads,
     warnings: &mut Vec<String>,
 ) -> Result<Sorted, ManifestError> {
     let mut documents = Vec::new();
@@ -124,7 +125,7 @@ pub(crate) fn sort(
         }
     }
     let bytes = documents.iter().map(|(_, text)| text.len()).sum();
-    let heads = parallel::map(&documents, bytes, |(_, text)| Head::read(text));
+    let heads = parallel::map(&documents, bytes, |(_, text)| heads.read(text));
     let mut sorted = Sorted::default();
     for ((source, text), head) in documents.into_iter().zip(heads) {
         let head = head.map_err(|reason| ManifestError {
@@ -172,32 +173,6 @@ impl Sorted {
                 .map(|text| text.split(',').map(|p| p.trim().to_lowercase()).collect())
                 .unwrap_or_default(),
         });
-    }
-}
-
-/// What Helm reads of an object.
-#[derive(Default)]
-struct Head {
-    api_version: String,
-    kind: String,
-    name: String,
-    annotations: Vec<(String, String)>,
-}
-
-impl Head {
-    fn read(text: &Text) -> Result<Self, String> {
-        let node = read_yaml_text(text.clone())?;
-        let fields = Fields::of(&node, "releaseutil.SimpleHead")?;
-        let mut head = Self {
-            api_version: fields.text("apiVersion")?,
-            kind: fields.text("kind")?,
-            ..Self::default()
-        };
-        if let Some(metadata) = fields.structure("metadata", "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }")? {
-            head.name = metadata.text("name")?;
-            head.annotations = metadata.text_map("annotations")?;
-        }
-        Ok(head)
     }
 }
 
@@ -320,7 +295,7 @@ mod tests {
             .iter()
             .map(|(name, text)| (Text::from(*name), Arc::from(*text)))
             .collect();
-        sort(&files, &mut Vec::new()).unwrap()
+        sort(&files, &Heads::default(), &mut Vec::new()).unwrap()
     }
 
     #[test]
@@ -364,7 +339,7 @@ mod tests {
     #[test]
     fn a_document_that_is_not_yaml_is_an_error_with_its_template() {
         let files = [(Text::from("web/templates/a.yaml"), Arc::from("a: b: c"))];
-        let error = sort(&files, &mut Vec::new()).unwrap_err();
+        let error = sort(&files, &Heads::default(), &mut Vec::new()).unwrap_err();
         assert_eq!(error.source_path, "web/templates/a.yaml");
     }
 }

@@ -136,7 +136,7 @@ pub fn template(chart: &Chart, input: &TemplateInput) -> Result<Rendered, Error>
     let mut files = prepared.templates.render(plan, &values, input)?;
     files.sort_by(|a, b| a.0.cmp(&b.0));
     let notes = take_notes(&mut files, plan, input.subchart_notes);
-    let sorted = sort(&files, &mut warnings)?;
+    let sorted = sort(&files, &chart.heads, &mut warnings)?;
     let mut crds = Vec::new();
     collect_crds(plan, &mut crds);
     Ok(Rendered {

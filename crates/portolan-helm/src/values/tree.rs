@@ -1,9 +1,10 @@
 //! The immutable form of values: what YAML and `--set` make, shared by every render of a chart.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use portolan_gotmpl::Value;
+use portolan_gotmpl::{Frozen, Map, Value};
 use portolan_yaml::{Dialect, Node, Tag, Text, Value as Shape};
 
 use crate::package::decode::{json_kind, read_yaml};
@@ -102,7 +103,7 @@ impl Tree {
             .try_fold(self, |tree, key| tree.as_table()?.get(*key))
     }
 
-    /// A fresh, mutable copy for a render.
+    /// A fresh, mutable copy for a render; a table is copied when it is first looked at.
     pub fn thaw(&self) -> Value {
         match self {
             Self::Null => Value::Nil,
@@ -111,7 +112,9 @@ impl Tree {
             Self::Float(value) => Value::float(*value),
             Self::Text(text) => Value::Str(text.clone()),
             Self::List(items) => Value::list(items.iter().map(Self::thaw).collect()),
-            Self::Table(table) => Value::map(thaw_table(table)),
+            Self::Table(table) => Value::Map(Rc::new(Map::frozen(Rc::new(FrozenTable(
+                Arc::clone(table),
+            ))))),
         }
     }
 
@@ -124,6 +127,9 @@ impl Tree {
             Value::Str(text) => Self::Text(text.clone()),
             Value::List(items) => Self::List(Arc::new(items.iter().map(Self::freeze).collect())),
             Value::Map(map) => {
+                if let Some(FrozenTable(table)) = map.untouched() {
+                    return Self::Table(Arc::clone(table));
+                }
                 let entries = map.borrow();
                 let entries = entries
                     .iter()
@@ -173,6 +179,15 @@ fn no_table(node: &Node) -> String {
         "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
         json_kind(node)
     )
+}
+
+/// A table that renders share until one of them looks at it.
+struct FrozenTable(Arc<Table>);
+
+impl Frozen for FrozenTable {
+    fn thaw(&self) -> BTreeMap<Text, Value> {
+        thaw_table(&self.0)
+    }
 }
 
 pub(crate) fn thaw_table(table: &Table) -> BTreeMap<Text, Value> {
