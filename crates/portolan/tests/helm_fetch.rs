@@ -162,3 +162,55 @@ fn dependencies_are_built_and_locked_and_old_ones_removed() {
         "the lock that was written is current: {again}"
     );
 }
+
+#[test]
+fn a_chart_of_a_repository_is_rendered_without_being_kept() {
+    let server = repository();
+    let url = server.url();
+    let template = [
+        "helm",
+        "template",
+        "r",
+        "db",
+        "--repo",
+        &url,
+        "--version",
+        "^1",
+    ];
+    let answer = Desk::new().run(&template);
+    assert_eq!(answer.code, 0, "{answer}");
+    let missing = [
+        "helm",
+        "template",
+        "r",
+        "db",
+        "--repo",
+        &url,
+        "--version",
+        "^9",
+    ];
+    let answer = Desk::new().run(&missing);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("db"), "{answer}");
+}
+
+#[test]
+fn missing_dependencies_are_brought_when_asked_for() {
+    let server = repository();
+    let desk = Desk::new();
+    let chart_yaml = format!(
+        "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n- {{name: db, version: ^2, repository: '{}'}}\n",
+        server.url()
+    );
+    desk.write("web/Chart.yaml", &chart_yaml);
+    let web = desk.path("web");
+    let answer = desk.run(&["helm", "template", "r", web.as_str()]);
+    assert_eq!(answer.code, 2);
+    assert!(
+        answer.stderr.contains("missing in charts/ directory: db"),
+        "{answer}"
+    );
+    let answer = desk.run(&["helm", "template", "r", web.as_str(), "--dependency-update"]);
+    assert_eq!(answer.code, 0, "{answer}");
+    assert!(web.join("charts/db-2.3.4.tgz").exists());
+}

@@ -3,6 +3,7 @@
 mod access_options;
 mod chart_options;
 mod dependency;
+mod install_options;
 mod lint;
 mod pull;
 mod template;

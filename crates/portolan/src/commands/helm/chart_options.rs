@@ -61,11 +61,19 @@ pub(crate) struct ChartOptions {
     pub(crate) skip_schema_validation: bool,
 }
 
-/// Opens a chart directory or archive. Links that lead out of a directory are refused.
+/// Opens a chart directory or archive.
+///
+/// Charts of one repository share parts by symbolic links, so a link may lead to anywhere in the Git work tree that the
+/// chart lies in; without one, only to places in the chart itself.
 pub(crate) fn load_chart(path: &Utf8Path) -> Result<Chart, CommandError> {
     let loaded = if path.is_dir() {
-        let disk = Disk::open(path).map_err(CommandError::user)?;
-        Package::load(&disk, "/".into())
+        let directory = path.canonicalize_utf8()?;
+        let mut above = directory.ancestors();
+        let root = above.find(|place| place.join(".git").exists());
+        let root = root.unwrap_or(&directory);
+        let inside = directory.strip_prefix(root).unwrap_or("".into());
+        let disk = Disk::open(root).map_err(CommandError::user)?;
+        Package::load(&disk, &Utf8Path::new("/").join(inside))
     } else {
         let bytes = std::fs::read(path)
             .with_context(|| format!("cannot read chart `{path}`"))

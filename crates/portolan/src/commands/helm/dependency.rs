@@ -51,25 +51,37 @@ pub(crate) fn dependency(args: &DependencyArgs, printer: &Printer) -> CommandRes
 }
 
 fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
+    for path in bring(&args.chart, &args.access)? {
+        printer.data(format!("{path}\n"))?;
+    }
+    Ok(ExitStatus::Clean)
+}
+
+/// Fills a chart's `charts/` directory and tells what was put there.
+pub(super) fn bring(
+    chart: &Utf8Path,
+    access_options: &AccessOptions,
+) -> Result<Vec<Utf8PathBuf>, CommandError> {
     // Dependencies at `file://` may lie beside the chart, so its directory cannot be the root.
-    let directory = args.chart.canonicalize_utf8()?;
+    let directory = chart.canonicalize_utf8()?;
     let disk = Disk::machine();
     let package = Package::load(&disk, &directory).map_err(CommandError::user)?;
     let wanted = build_plan(&package).map_err(CommandError::user)?;
-    let sources = args.access.sources()?;
-    let access = args.access.access()?;
+    let sources = access_options.sources()?;
+    let access = access_options.access()?;
     let brought = sources.dependencies(&disk, &directory, &wanted, &access);
     let brought = wait(brought)?.map_err(CommandError::user)?;
-    for chart in &brought {
-        let path = args.chart.join("charts").join(chart.file_name());
-        write_file(&path, &chart.content).map_err(CommandError::user)?;
-        printer.data(format!("{path}\n"))?;
+    let mut written = Vec::new();
+    for brought in &brought {
+        let path = chart.join("charts").join(brought.file_name());
+        write_file(&path, &brought.content).map_err(CommandError::user)?;
+        written.push(path);
     }
-    remove_others(&args.chart.join("charts"), &brought)?;
+    remove_others(&chart.join("charts"), &brought)?;
     if package.lock.is_none() && !wanted.is_empty() {
-        write_lock(&args.chart, &package, &brought)?;
+        write_lock(chart, &package, &brought)?;
     }
-    Ok(ExitStatus::Clean)
+    Ok(written)
 }
 
 /// Removes archives of the same charts in other versions.

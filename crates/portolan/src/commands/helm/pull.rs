@@ -54,16 +54,28 @@ pub(crate) struct PullArgs {
     access: AccessOptions,
 }
 
+/// A chart that lies elsewhere, in Helm's words.
+pub(super) struct Address<'a> {
+    pub(super) chart: &'a str,
+    pub(super) repo: Option<&'a str>,
+    pub(super) version: &'a str,
+}
+
 /// An archive with the name it gets.
-struct Pulled {
+pub(super) struct Pulled {
     file_name: String,
-    content: Vec<u8>,
+    pub(super) content: Vec<u8>,
 }
 
 pub(crate) fn pull(args: &PullArgs, printer: &Printer) -> CommandResult {
     let sources = args.access.sources()?;
     let access = args.access.access()?;
-    let pulled = wait(fetch(args, &sources, access))??;
+    let address = Address {
+        chart: &args.chart,
+        repo: args.repo.as_deref(),
+        version: &args.version,
+    };
+    let pulled = wait(fetch(&address, &sources, access))??;
     let path = if args.untar {
         untar(&pulled.content, &args.destination)?
     } else {
@@ -75,15 +87,20 @@ pub(crate) fn pull(args: &PullArgs, printer: &Printer) -> CommandResult {
     Ok(ExitStatus::Clean)
 }
 
-async fn fetch(args: &PullArgs, sources: &Sources, access: Access) -> Result<Pulled, CommandError> {
-    if args.repo.is_none() && args.chart.starts_with("http") {
-        return fetch_archive(&args.chart, sources, access).await;
+/// Fetches a chart from a repository, a registry or an address.
+pub(super) async fn fetch(
+    address: &Address<'_>,
+    sources: &Sources,
+    access: Access,
+) -> Result<Pulled, CommandError> {
+    if address.repo.is_none() && address.chart.starts_with("http") {
+        return fetch_archive(address.chart, sources, access).await;
     }
-    let (repository, name) = named(args)?;
+    let (repository, name) = named(address)?;
     let request = ChartRequest {
         repository,
         name,
-        version: args.version.clone(),
+        version: address.version.to_owned(),
         access,
     };
     let chart = sources.chart(&request).await.map_err(CommandError::user)?;
@@ -113,16 +130,16 @@ async fn fetch_archive(
 }
 
 /// The repository and the chart's name in it.
-fn named(args: &PullArgs) -> Result<(String, String), CommandError> {
-    if let Some(repository) = &args.repo {
-        return Ok((repository.clone(), args.chart.clone()));
+fn named(address: &Address<'_>) -> Result<(String, String), CommandError> {
+    if let Some(repository) = address.repo {
+        return Ok((repository.to_owned(), address.chart.to_owned()));
     }
-    let address = args.chart.strip_prefix("oci://");
-    match address.and_then(|address| address.rsplit_once('/')) {
+    let path = address.chart.strip_prefix("oci://");
+    match path.and_then(|path| path.rsplit_once('/')) {
         Some((repository, name)) => Ok((format!("oci://{repository}"), name.to_owned())),
         None => Err(CommandError::usage(format!(
             "`{}` does not say where the chart is",
-            args.chart
+            address.chart
         ))
         .hint("give the repository's address with --repo, or an oci:// address")),
     }

@@ -2,12 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_helm::{OutputOptions, Profile, Release, Rendered, TemplateInput, template as render};
+use portolan_helm::{
+    Chart, Lookup, OutputOptions, Package, Profile, Release, Rendered, Snapshot, TemplateInput,
+    template as render,
+};
+use portolan_vfs::Disk;
 
+use super::access_options::{AccessOptions, wait};
 use super::chart_options::{ChartOptions, load_chart};
+use super::dependency::bring;
+use super::install_options::InstallOptions;
+use super::pull::{Address, fetch};
 use crate::chance::Chance;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
@@ -16,13 +25,19 @@ use crate::printer::Printer;
 
 /// Render a chart and print its manifests
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    disable_version_flag = true,
+    after_help = "\
 Examples:
   portolan helm template web ./charts/web
   portolan helm template web web-1.2.3.tgz -n apps -f values.yaml --set replicas=3
-  portolan helm template web ./charts/web --show-only templates/deployment.yaml")]
+  portolan helm template web ./charts/web --show-only templates/deployment.yaml
+  portolan helm template web oci://ghcr.io/stefanprodan/charts/podinfo --version ^6
+  portolan helm template web ./charts/web --lookup-dir cluster-export"
+)]
 pub(crate) struct TemplateArgs {
-    /// The release's name and the chart: a directory or an archive; the name may be left out
+    /// The release's name and the chart: a directory, an archive, an address, or a name with `--repo`; the release's
+    /// name may be left out
     #[arg(required = true, num_args = 1..=2, value_name = "NAME] [CHART")]
     name_and_chart: Vec<String>,
 
@@ -81,6 +96,33 @@ pub(crate) struct TemplateArgs {
     #[arg(long, value_enum, default_value_t = HelmVersion::V3)]
     helm: HelmVersion,
 
+    /// Fetch the charts it depends on into `charts/` when some are missing
+    #[arg(long)]
+    dependency_update: bool,
+
+    /// Answer `lookup` from the objects in the YAML and JSON files of this directory
+    #[arg(long, value_name = "DIRECTORY")]
+    lookup_dir: Option<Utf8PathBuf>,
+
+    /// The repository that the chart is in
+    #[arg(long, value_name = "URL")]
+    repo: Option<String>,
+
+    /// A version or range of versions of a chart that is fetched; the newest when it is not given
+    #[arg(
+        long,
+        value_name = "RANGE",
+        default_value = "",
+        hide_default_value = true
+    )]
+    version: String,
+
+    #[command(flatten)]
+    access: AccessOptions,
+
+    #[command(flatten)]
+    install: InstallOptions,
+
     #[command(flatten)]
     chance: Chance,
 }
@@ -102,8 +144,9 @@ pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult 
         )
         .hint("leave it out, or pass --validate=false"));
     }
+    args.install.check()?;
     let (name, path) = args.name_and_chart()?;
-    let chart = load_chart(&path)?;
+    let chart = args.chart(&path)?;
     if chart.package().metadata.deprecated {
         printer.warning("this chart is deprecated");
     }
@@ -119,6 +162,7 @@ pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult 
         skip_schema_validation: args.options.skip_schema_validation,
         now: args.chance.now(),
         live_seed: args.chance.live_seed(),
+        lookup: args.lookup()?,
         ..TemplateInput::new(release)
     };
     let rendered = render(&chart, &input).map_err(CommandError::user)?;
@@ -140,6 +184,44 @@ pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult 
 }
 
 impl TemplateArgs {
+    /// The chart, fetched when it lies elsewhere.
+    fn chart(&self, path: &Utf8Path) -> Result<Chart, CommandError> {
+        let is_remote = ["oci://", "http://", "https://"]
+            .iter()
+            .any(|scheme| path.as_str().starts_with(scheme));
+        if self.repo.is_some() || is_remote {
+            return self.fetched(path.as_str());
+        }
+        let chart = load_chart(path)?;
+        if !self.dependency_update || chart.package().missing_dependencies().is_empty() {
+            return Ok(chart);
+        }
+        bring(path, &self.access)?;
+        load_chart(path)
+    }
+
+    fn fetched(&self, chart: &str) -> Result<Chart, CommandError> {
+        let address = Address {
+            chart,
+            repo: self.repo.as_deref(),
+            version: self.install.version(&self.version),
+        };
+        let sources = self.access.sources()?;
+        let access = self.access.access()?;
+        let pulled = wait(fetch(&address, &sources, access))??;
+        let package = Package::from_archive(&pulled.content).map_err(CommandError::user)?;
+        Ok(Chart::new(package))
+    }
+
+    fn lookup(&self) -> Result<Option<Arc<dyn Lookup>>, CommandError> {
+        let Some(directory) = &self.lookup_dir else {
+            return Ok(None);
+        };
+        let disk = Disk::open(directory).map_err(CommandError::user)?;
+        let snapshot = Snapshot::load(&disk, "/".into()).map_err(CommandError::user)?;
+        Ok(Some(Arc::new(snapshot)))
+    }
+
     fn name_and_chart(&self) -> Result<(String, Utf8PathBuf), CommandError> {
         match self.name_and_chart.as_slice() {
             [name, chart] => {
