@@ -8,8 +8,6 @@ helm="${HELM:-$(command -v helm)}"
 cargo build --profile dist -p portolan >&2
 cargo build --profile dist -p portolan-helm --example many >&2
 python3 bench/helm_cases.py "$corpus" "$helm" "$(realpath target/dist/portolan)" "${LIMIT:-120}"
-for chart in "charts/prometheus-community+helm-charts/kube-prometheus-stack" "charts/bjw-s-labs+helm-charts/app-template"; do
-  if [ -d "$corpus/$chart" ]; then
-    target/dist/examples/many "$corpus/$chart" 1000
-  fi
+for chart in bjw-s-labs+helm-charts/app-template bitnami+charts/superset argoproj+argo-helm/argo-rollouts prometheus-community+helm-charts/prometheus; do
+  target/dist/examples/many "$corpus/charts/$chart" 1000
 done

@@ -40,9 +40,9 @@ median = statistics.median(ratios)
 ours = statistics.median(r[1] for r in rows)
 theirs = statistics.median(r[2] for r in rows)
 print(f'| helm template, median of {len(rows)} cases | {ours * 1000:.1f} ms | helm {theirs * 1000:.1f} ms | {median:.1f}× | ≥ 10× |')
-slowest = sorted(rows, key=lambda r: -r[2])[:5]
+slowest = sorted(rows, key=lambda r: -r[2])[:10]
 for ratio, our_time, their_time, our_memory, their_memory, name in slowest:
-    print(f'| helm template, {name[:60]} | {our_time * 1000:.1f} ms | helm {their_time * 1000:.1f} ms | {ratio:.1f}× | ≥ 10× |')
+    print(f'| helm template, {name[:60]}, among the slowest | {our_time * 1000:.1f} ms | helm {their_time * 1000:.1f} ms | {ratio:.1f}× | ≥ 10× |')
 ratio, our_time, their_time, *_, name = rows[0]
 print(f'| helm template, worst ratio: {name[:50]} | {our_time * 1000:.1f} ms | helm {their_time * 1000:.1f} ms | {ratio:.1f}× | |')
 memory = [r[3] / r[4] for r in rows]
