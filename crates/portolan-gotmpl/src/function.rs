@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use crate::fmt::raw;
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::object::Signature;
@@ -232,11 +233,11 @@ impl<'a> Args<'a> {
         self.0.get(from..).unwrap_or_default()
     }
 
-    /// A string. One that is not UTF-8 has U+FFFD in place of the bad bytes: see [`Args::bytes`].
+    /// A string. One that is not UTF-8 has marks in place of the bad bytes, which become bytes again in the result.
     pub fn str(self, index: usize) -> Cow<'a, str> {
         match self.get(index) {
             Value::Str(text) => Cow::Borrowed(text.as_str()),
-            Value::RawStr(bytes) => String::from_utf8_lossy(bytes),
+            Value::RawStr(bytes) => raw::mark(bytes),
             _ => Cow::Borrowed(""),
         }
     }

@@ -59,8 +59,11 @@ pub trait Object: Any {
         Err(FuncError::new(format!("no method {name}")))
     }
 
-    /// What `%v` and a bare action print.
-    fn print(&self, out: &mut String);
+    /// What a bare action prints. A struct prints its fields, also under `%v`.
+    fn print(&self, out: &mut String) {
+        let fields = self.fields().unwrap_or_default();
+        crate::fmt::write_struct(out, &self.type_name(), &fields);
+    }
 
     /// Whether `if` takes it; Go takes every struct.
     fn truth(&self) -> bool {
@@ -69,12 +72,19 @@ pub trait Object: Any {
 
     /// The plain data behind a named slice, map or struct: what `range`, `len`, `index` and `toYaml` see.
     fn data(&self) -> Option<Value> {
+        let fields = self.json_fields()?;
+        Some(Value::map(fields.into_iter().collect()))
+    }
+
+    /// The exported fields of a struct under their Go names, in the order they are declared in.
+    fn fields(&self) -> Option<Vec<(&'static str, Value)>> {
         None
     }
 
-    /// The fields of a struct as JSON has them, in the order they are declared in.
+    /// The fields as JSON has them, which knows other names and leaves fields out.
     fn json_fields(&self) -> Option<Vec<(Text, Value)>> {
-        None
+        let fields = self.fields()?.into_iter();
+        Some(fields.map(|(name, value)| (name.into(), value)).collect())
     }
 }
 

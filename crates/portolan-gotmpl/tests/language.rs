@@ -169,3 +169,18 @@ fn and_and_or_forget_the_declared_type_of_their_operands() {
         "error: template: t:1:7: executing \"t\" at <.s>: can't evaluate field x in type string",
     );
 }
+
+/// Strings are bytes: what was cut inside a character is whole again when the rest is added.
+#[test]
+fn bytes_that_are_no_characters_stay_as_they_are() {
+    check(
+        r#"{{ $half := slice "é" 0 1 }}{{ printf "%q %d" $half (len $half) }}"#,
+        r#""\xc3" 1"#,
+    );
+    check(
+        r#"{{ $both := print (slice "é" 0 1) (slice "é" 1 2) }}{{ $both }} {{ len $both }}"#,
+        "é 2",
+    );
+    check(r#"{{ html (slice "é" 0 1) | len }}"#, "1");
+    check(r#"{{ slice "é" 0 1 }}"#, "\u{fffd}");
+}

@@ -196,6 +196,21 @@ impl<'o> Emitter<'o> {
         }
     }
 
+    /// Prints a time in the form of RFC 3339.
+    pub fn timestamp(&mut self, text: &str) {
+        self.before_value();
+        self.word(|out| out.push_str(text));
+    }
+
+    /// Prints bytes, given in base 64.
+    pub fn binary(&mut self, base64: &str) {
+        self.before_value();
+        self.word(|out| {
+            out.push_str("!!binary ");
+            out.push_str(base64);
+        });
+    }
+
     /// Prints a boolean.
     pub fn bool(&mut self, value: bool) {
         self.before_value();

@@ -124,7 +124,8 @@ fn equal_others(left: &Value, right: &Value) -> Result<bool, FuncError> {
 
 /// What `%s` prints for a `reflect.Value` that holds a list or map.
 fn reflect_text(value: &Value) -> String {
-    crate::fmt::sprintf("%s", std::slice::from_ref(value), usize::MAX).unwrap_or_default()
+    let text = crate::fmt::sprintf("%s", std::slice::from_ref(value), usize::MAX);
+    crate::fmt::display(&text.unwrap_or_default())
 }
 
 fn less(left: &Value, right: &Value) -> Result<bool, FuncError> {

@@ -5,12 +5,12 @@
 use std::fmt::Write;
 
 use super::Answer;
-use crate::fmt::{is_print, sprint};
+use crate::fmt::{display, is_print, raw, sprint};
 use crate::function::{Args, Ctx};
 use crate::value::Value;
 
 /// The arguments as one text; what is missing prints as in an action.
-fn joined(args: Args<'_>) -> String {
+fn joined(args: Args<'_>) -> Value {
     let printable: Vec<Value> = args
         .all()
         .iter()
@@ -26,7 +26,8 @@ fn joined(args: Args<'_>) -> String {
 }
 
 pub(super) fn html(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let text = joined(args);
+    let joined = joined(args);
+    let text = raw::mark(joined.as_bytes().unwrap_or_default());
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -39,11 +40,11 @@ pub(super) fn html(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
             other => out.push(other),
         }
     }
-    Ok(Value::str(out))
+    Ok(raw::value(out))
 }
 
 pub(super) fn js(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let text = joined(args);
+    let text = display(&joined(args));
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         let code = u32::from(character);
@@ -65,8 +66,8 @@ pub(super) fn js(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 
 pub(super) fn urlquery(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let text = joined(args);
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
+    let mut out = String::new();
+    for &byte in text.as_bytes().unwrap_or_default() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
                 out.push(byte.into());

@@ -58,9 +58,10 @@ fn element(item: &Value, key: &Value) -> Answer {
                 key.type_name()
             ))),
         },
+        // Go looks behind pointers first.
         _ => Err(FuncError::new(format!(
             "can't index item of type {}",
-            item.type_name()
+            item.type_name().trim_start_matches('*')
         ))),
     }
 }

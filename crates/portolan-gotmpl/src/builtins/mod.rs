@@ -4,7 +4,7 @@ mod compare;
 mod escape;
 mod index;
 
-use crate::fmt::{sprint, sprintf, sprintln};
+use crate::fmt::{raw, sprint, sprintf, sprintln};
 use crate::function::{Args, Ctx, FuncError, Function, Param, Special};
 use crate::object::Signature;
 use crate::value::Value;
@@ -33,12 +33,10 @@ pub(crate) const BUILTINS: &[Function] = &[
         special: Some(Special::Len),
         ..Function::new("len", &[Param::Value], index::len)
     },
-    Function::variadic("print", &[], Param::Any, |_, args| {
-        Ok(Value::str(sprint(args.all())))
-    }),
+    Function::variadic("print", &[], Param::Any, |_, args| Ok(sprint(args.all()))),
     Function::variadic("printf", &[Param::Str], Param::Any, printf),
     Function::variadic("println", &[], Param::Any, |_, args| {
-        Ok(Value::str(sprintln(args.all())))
+        Ok(sprintln(args.all()))
     }),
     Function::variadic("eq", &[Param::Value], Param::Value, compare::eq),
     Function::new("ne", &[Param::Value, Param::Value], compare::ne),
@@ -49,8 +47,8 @@ pub(crate) const BUILTINS: &[Function] = &[
 ];
 
 fn printf(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let text = sprintf(&args.str(0), args.rest(1), ctx.limits.value_size);
-    text.map(Value::str).map_err(FuncError::new)
+    let format = raw::mark(args.bytes(0));
+    sprintf(&format, args.rest(1), ctx.limits.value_size).map_err(FuncError::new)
 }
 
 /// The first argument is the text of what is called; no function is a value here.

@@ -5,7 +5,7 @@ use portolan_yaml::Text;
 use super::frame::FrameKind;
 use super::member::failed_call;
 use super::{Executor, Failure};
-use crate::fmt::quote;
+use crate::fmt::{quote, raw};
 use crate::function::{Args, FuncError, Function, Special};
 use crate::set::ParsedText;
 use crate::value::Value;
@@ -56,8 +56,15 @@ impl Executor<'_> {
             _ => {}
         }
         let arguments = Args::new(&self.machine.stack[base..]);
-        let value = (function.call)(&mut self.ctx, arguments)
+        let is_raw = arguments
+            .all()
+            .iter()
+            .any(|value| matches!(value, Value::RawStr(_)));
+        let mut value = (function.call)(&mut self.ctx, arguments)
             .map_err(|error| failed_call(function.name, error))?;
+        if is_raw {
+            value = raw::restore(value);
+        }
         self.charge(&value)?;
         self.finish(base, value);
         Ok(Called::Done)
@@ -158,7 +165,12 @@ impl Executor<'_> {
         };
         let text = Text::from(machine.out.get(start..).unwrap_or_default());
         machine.out.truncate(start);
-        let value = Value::Str(if strip { without_no_value(text) } else { text });
+        let text = if strip { without_no_value(text) } else { text };
+        let value = if machine.is_marked {
+            raw::value(text.as_str().to_owned())
+        } else {
+            Value::Str(text)
+        };
         self.charge(&value)?;
         self.machine.stack.push(value);
         self.machine.boxed = false;

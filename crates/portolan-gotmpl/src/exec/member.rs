@@ -4,7 +4,7 @@ use portolan_yaml::Text;
 
 use super::check::check;
 use super::{Executor, Failure, Slot};
-use crate::fmt::quote;
+use crate::fmt::{quote, raw};
 use crate::function::{Args, Ctx, FuncError, Param};
 use crate::object::{Kind, Signature};
 use crate::options::{MissingKey, Options};
@@ -145,7 +145,7 @@ fn call_method(
 /// `error calling NAME: ` and what the function said.
 pub(super) fn failed_call(name: &str, error: FuncError) -> Failure {
     let prefix = format!("error calling {name}: ");
-    let message = error.message.into_owned();
+    let message = raw::lossy(error.message.into_owned());
     if error.authored {
         Failure::Authored { prefix, message }
     } else {

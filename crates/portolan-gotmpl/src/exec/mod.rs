@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use portolan_yaml::Text;
 
 use crate::error::ExecError;
+use crate::fmt::raw;
 use crate::function::Ctx;
 use crate::host::Host;
 use crate::limits::Limits;
@@ -59,6 +60,8 @@ struct Machine {
     /// What `tpl` defined, seen from here.
     scope: Option<std::rc::Rc<Scope>>,
     out: String,
+    /// Whether bytes that are not UTF-8 stand in the output, as [`raw`] has them.
+    is_marked: bool,
     steps: u64,
     produced: usize,
 }
@@ -116,7 +119,14 @@ impl<'e> Executor<'e> {
         self.included.clear();
         self.machine.start(program, dot);
         match self.run() {
-            Ok(()) => Ok(std::mem::take(&mut self.machine.out)),
+            Ok(()) => {
+                let out = std::mem::take(&mut self.machine.out);
+                Ok(if self.machine.is_marked {
+                    raw::lossy(out)
+                } else {
+                    out
+                })
+            }
             Err(failure) => Err(Box::new(self.machine.error(failure))),
         }
     }

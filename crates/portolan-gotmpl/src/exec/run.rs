@@ -7,6 +7,7 @@ use super::check::check;
 use super::frame::FrameKind;
 use super::member::follow;
 use super::{Executor, Failure, Machine, Slot};
+use crate::fmt::raw;
 use crate::program::{Constant, Op, Program};
 use crate::value::Value;
 
@@ -261,7 +262,13 @@ impl Executor<'_> {
         match self.machine.stack.pop() {
             Some(Value::Str(text)) => self.machine.out.push_str(&text),
             None | Some(Value::Nil) => self.machine.out.push_str(NO_VALUE),
-            Some(value) => crate::fmt::write_value(&mut self.machine.out, &value),
+            Some(Value::Object(object)) => object.print(&mut self.machine.out),
+            Some(value) => {
+                let start = self.machine.out.len();
+                crate::fmt::write_value(&mut self.machine.out, &value);
+                let written = self.machine.out.get(start..).unwrap_or_default();
+                self.machine.is_marked |= raw::is_marked(written);
+            }
         }
     }
 

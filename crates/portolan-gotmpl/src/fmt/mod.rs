@@ -4,6 +4,7 @@ mod float;
 mod pad;
 mod printf;
 mod quote;
+pub(crate) mod raw;
 mod verb;
 
 use crate::value::Value;
@@ -11,6 +12,7 @@ use crate::value::Value;
 pub use float::{FloatFormat, format_float};
 pub use printf::sprintf;
 pub use quote::{is_print, quote, quote_rune};
+pub(crate) use verb::write_struct;
 pub use verb::write_value;
 
 /// What `fmt.Sprint` gives for one value: its default format.
@@ -20,11 +22,11 @@ pub fn display(value: &Value) -> String {
     }
     let mut out = String::new();
     write_value(&mut out, value);
-    out
+    raw::lossy(out)
 }
 
 /// What `fmt.Sprint` gives: a space between operands when neither is a string.
-pub fn sprint(values: &[Value]) -> String {
+pub fn sprint(values: &[Value]) -> Value {
     let mut out = String::new();
     let mut previous_was_string = true;
     for (index, value) in values.iter().enumerate() {
@@ -35,11 +37,11 @@ pub fn sprint(values: &[Value]) -> String {
         write_value(&mut out, value);
         previous_was_string = is_string;
     }
-    out
+    raw::value(out)
 }
 
 /// What `fmt.Sprintln` gives: a space between all operands and a line end.
-pub fn sprintln(values: &[Value]) -> String {
+pub fn sprintln(values: &[Value]) -> Value {
     let mut out = String::new();
     for (index, value) in values.iter().enumerate() {
         if index > 0 {
@@ -48,5 +50,5 @@ pub fn sprintln(values: &[Value]) -> String {
         write_value(&mut out, value);
     }
     out.push('\n');
-    out
+    raw::value(out)
 }

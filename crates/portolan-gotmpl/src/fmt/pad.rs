@@ -10,6 +10,8 @@ pub(super) struct Flags {
     pub(super) sharp: bool,
     /// `%#v`: as the value would be written in Go.
     pub(super) go_syntax: bool,
+    /// `%+v`: the fields of structs with their names.
+    pub(super) field_names: bool,
     pub(super) space: bool,
     pub(super) zero: bool,
 }
@@ -22,6 +24,7 @@ impl Flags {
         }
         Self {
             go_syntax: self.sharp,
+            field_names: self.plus || self.sharp,
             sharp: false,
             plus: false,
             ..self

@@ -10,7 +10,7 @@ const MAX_NUMBER: usize = 1_000_000;
 /// What `fmt.Sprintf` gives; mistakes in the format show in the text, as in Go.
 ///
 /// The text may grow to about `limit` bytes: a short format can ask for any number of blanks.
-pub fn sprintf(format: &str, args: &[Value], limit: usize) -> Result<String, String> {
+pub fn sprintf(format: &str, args: &[Value], limit: usize) -> Result<Value, String> {
     let mut printer = Printer {
         format,
         args,
@@ -20,7 +20,7 @@ pub fn sprintf(format: &str, args: &[Value], limit: usize) -> Result<String, Str
         out: String::new(),
     };
     printer.run(limit)?;
-    Ok(printer.out)
+    Ok(super::raw::value(printer.out))
 }
 
 struct Printer<'a> {

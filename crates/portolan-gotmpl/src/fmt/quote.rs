@@ -40,6 +40,10 @@ pub fn quote_rune(character: char, ascii_only: bool) -> String {
 }
 
 fn escape(out: &mut String, character: char, quote: char, ascii_only: bool) {
+    if let Some(byte) = super::raw::byte(character) {
+        let _ = write!(out, "\\x{byte:02x}");
+        return;
+    }
     match character {
         '\\' => out.push_str("\\\\"),
         _ if character == quote => {

@@ -5,14 +5,20 @@ use std::fmt::Write;
 use super::float::{FloatFormat, format_float};
 use super::pad::Flags;
 use super::quote::{quote, quote_rune};
+use super::raw::mark;
 use crate::value::{FloatKind, List, MAX_DEPTH, Map, Value};
 
-/// Appends a value in its default format, `%v`.
+/// Appends a value in its default format, `%v`; bytes that are not UTF-8 as [`super::raw`] has it.
 pub fn write_value(out: &mut String, value: &Value) {
     match value {
         Value::Str(text) => out.push_str(text),
         _ => Verb::new('v', Flags::default()).write(out, value, 0),
     }
+}
+
+/// Appends a struct by its fields, as `%v` prints it.
+pub(crate) fn write_struct(out: &mut String, type_name: &str, fields: &[(&str, Value)]) {
+    Verb::new('v', Flags::default()).write_struct(out, type_name, fields, 0);
 }
 
 /// A verb with its flags.
@@ -59,16 +65,48 @@ impl Verb {
             Value::Bytes(bytes) => self.write_bytes(out, bytes, value),
             Value::List(list) => self.write_list(out, list, depth),
             Value::Map(map) => self.write_map(out, map, depth),
-            Value::Object(object) if self.letter != 'v' && object.is_collection() => {
+            Value::Object(object) if object.is_collection() => {
                 let data = object.data().unwrap_or_default();
                 self.write(out, &data, depth + 1);
             }
-            Value::Object(object) => {
-                let mut text = String::new();
-                object.print(&mut text);
-                self.write_string(out, text.as_bytes(), value);
-            }
+            Value::Object(object) => match object.fields() {
+                Some(fields) => self.write_struct(out, &object.type_name(), &fields, depth),
+                None => {
+                    let mut text = String::new();
+                    object.print(&mut text);
+                    self.write_string(out, text.as_bytes(), value);
+                }
+            },
         }
+    }
+
+    /// A struct, or a pointer to one; the verb goes to its fields.
+    fn write_struct(
+        self,
+        out: &mut String,
+        type_name: &str,
+        fields: &[(&str, Value)],
+        depth: usize,
+    ) {
+        let struct_name = type_name.strip_prefix('*');
+        if struct_name.is_some() {
+            out.push('&');
+        }
+        if self.flags.go_syntax {
+            out.push_str(struct_name.unwrap_or(type_name));
+        }
+        out.push('{');
+        for (index, (name, value)) in fields.iter().enumerate() {
+            if index > 0 {
+                out.push_str(if self.flags.go_syntax { ", " } else { " " });
+            }
+            if self.flags.field_names {
+                out.push_str(name);
+                out.push(':');
+            }
+            self.write(out, value, depth + 1);
+        }
+        out.push('}');
     }
 
     /// `%!d(string=text)`: the verb does not suit the value.
@@ -263,9 +301,7 @@ impl Verb {
     fn write_string(self, out: &mut String, bytes: &[u8], value: &Value) {
         match self.letter {
             'v' if self.flags.go_syntax => self.write_quoted(out, bytes),
-            'v' | 's' => self
-                .flags
-                .pad(out, self.flags.cut(&String::from_utf8_lossy(bytes))),
+            'v' | 's' => self.flags.pad(out, self.flags.cut(&mark(bytes))),
             'x' | 'X' => self.write_hex(out, bytes),
             'q' => self.write_quoted(out, bytes),
             _ => self.bad(out, value),

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use portolan_yaml::{Dialect, Emitter, order, parse_one};
+use portolan_yaml::{Dialect, Emitter, order, parse_one, parse_one_bytes};
 
+use crate::fmt::raw;
 use crate::function::{Args, Ctx, FuncError};
 use crate::functions::encoding::base64_encode;
 use crate::functions::json::{self, Kind, error_map};
+use crate::functions::time::Time;
+use crate::object::Object;
 use crate::value::{MAX_DEPTH, Value};
 
 type Answer = Result<Value, FuncError>;
@@ -60,7 +63,8 @@ fn emit(emitter: &mut Emitter<'_>, value: &Value, style: Style, depth: usize) ->
         Value::Float(_, value) => emitter.float(*value),
         Value::Complex(..) => return None,
         Value::Str(text) => emitter.string(text),
-        Value::RawStr(bytes) => emitter.string(&String::from_utf8_lossy(bytes)),
+        Value::RawStr(bytes) if style == Style::Direct => emitter.binary(&base64_encode(bytes)),
+        Value::RawStr(bytes) => emitter.string(&raw::lossy(raw::mark(bytes).into_owned())),
         Value::Bytes(bytes) if style == Style::ThroughJson => emitter.string(&base64_encode(bytes)),
         Value::Bytes(bytes) => {
             emitter.begin_list();
@@ -90,6 +94,9 @@ fn emit(emitter: &mut Emitter<'_>, value: &Value, style: Style, depth: usize) ->
             }
             emitter.end();
         }
+        Value::Object(object) if style == Style::Direct => {
+            emit_object(emitter, value, object.as_ref(), depth)?;
+        }
         Value::Object(object) => match json::text_of(value) {
             Some(text) => emitter.string(&text),
             None => emit(
@@ -103,9 +110,37 @@ fn emit(emitter: &mut Emitter<'_>, value: &Value, style: Style, depth: usize) ->
     Some(())
 }
 
+/// An object by yaml.v3's own rules: it knows times and durations, and all fields of a struct by their names in small
+/// letters.
+fn emit_object(
+    emitter: &mut Emitter<'_>,
+    value: &Value,
+    object: &dyn Object,
+    depth: usize,
+) -> Option<()> {
+    if value.downcast::<Time>().is_some() {
+        emitter.timestamp(&json::text_of(value)?);
+    } else if let Some(text) = json::text_of(value) {
+        emitter.string(&text);
+    } else if object.type_name() == "time.Duration" {
+        emitter.string(&crate::fmt::display(value));
+    } else if let Some(fields) = object.fields() {
+        emitter.begin_map();
+        for (name, field) in &fields {
+            emitter.key(&name.to_lowercase());
+            emit(emitter, field, Style::Direct, depth + 1)?;
+        }
+        emitter.end();
+    } else {
+        let data = object.data().unwrap_or_default();
+        emit(emitter, &data, Style::Direct, depth + 1)?;
+    }
+    Some(())
+}
+
 /// A map from YAML; an error stands in it under `Error`.
 pub(super) fn from_yaml(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    Ok(match read(&args.str(0)) {
+    Ok(match read(args) {
         Ok(value @ Value::Map(_)) => value,
         Ok(Value::Nil) => Value::map(BTreeMap::new()),
         Ok(other) => error_map(&mismatch(&other, "map[string]interface {}")),
@@ -115,7 +150,7 @@ pub(super) fn from_yaml(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 
 /// A list from YAML; an error is its only item.
 pub(super) fn from_yaml_array(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    Ok(match read(&args.str(0)) {
+    Ok(match read(args) {
         Ok(value @ Value::List(_)) => value,
         Ok(Value::Nil) => Value::list(Vec::new()),
         Ok(other) => Value::list(vec![mismatch(&other, "[]interface {}").into()]),
@@ -129,9 +164,12 @@ fn mismatch(value: &Value, wanted: &str) -> String {
 }
 
 /// The first document of a text, in which every number is a float.
-fn read(text: &str) -> Result<Value, String> {
+fn read(args: Args<'_>) -> Result<Value, String> {
     let fail = |message: String| format!("error converting YAML to JSON: {message}");
-    let node =
-        parse_one(text, Dialect::Helm).map_err(|errors| fail(errors.first().go_message()))?;
+    let node = match args.get(0) {
+        Value::Str(text) => parse_one(text.clone(), Dialect::Helm),
+        _ => parse_one_bytes(args.bytes(0), Dialect::Helm),
+    };
+    let node = node.map_err(|errors| fail(errors.first().go_message()))?;
     Value::from_node(&node).map_err(|error| fail(error.to_string()))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use portolan_gotmpl::{Args, Ctx, FuncError, Kind, Object, Param, Signature, Value};
+use portolan_gotmpl::{Args, Ctx, FuncError, Kind, MapType, Object, Param, Signature, Value};
 
 use super::function_table;
 use super::glob::Glob;
@@ -128,7 +128,7 @@ impl Object for Files {
             .files
             .iter()
             .map(|(name, content)| (name.as_str().into(), Value::bytes(content)));
-        Some(Value::map(entries.collect()))
+        Some(Value::typed_map(MapType::Bytes, entries.collect()))
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -144,6 +143,14 @@ impl Struct {
         });
         self
     }
+
+    /// The struct inside the struct that a chart is: all fields but `IsRoot`.
+    fn metadata(&self) -> Self {
+        let mut metadata = self.clone();
+        metadata.type_name = "chart.Metadata";
+        metadata.fields.pop();
+        metadata
+    }
 }
 
 impl Object for Struct {
@@ -165,31 +172,24 @@ impl Object for Struct {
         }
         // The chart's metadata are a struct inside the struct.
         let is_embedded = name == "Metadata" && self.type_name == CHART_TYPE;
-        is_embedded.then(|| {
-            let mut metadata = self.clone();
-            metadata.type_name = "chart.Metadata";
-            metadata.fields.pop();
-            Value::object(metadata)
-        })
-    }
-
-    fn print(&self, out: &mut String) {
-        out.push('{');
-        for (index, field) in self.fields.iter().enumerate() {
-            if index > 0 {
-                out.push(' ');
-            }
-            print_field(out, &field.value);
-        }
-        out.push('}');
+        is_embedded.then(|| Value::object(self.metadata()))
     }
 
     fn truth(&self) -> bool {
         true
     }
 
-    fn data(&self) -> Option<Value> {
-        Some(Value::map(self.json_fields()?.into_iter().collect()))
+    fn fields(&self) -> Option<Vec<(&'static str, Value)>> {
+        if self.type_name == CHART_TYPE {
+            let metadata = ("Metadata", Value::object(self.metadata()));
+            return Some(vec![metadata, ("IsRoot", self.field("IsRoot")?)]);
+        }
+        let fields = self.fields.iter();
+        Some(
+            fields
+                .map(|field| (field.name, field.value.clone()))
+                .collect(),
+        )
     }
 
     fn json_fields(&self) -> Option<Vec<(Text, Value)>> {
@@ -200,11 +200,6 @@ impl Object for Struct {
             .map(|field| (field.json.into(), field.value.clone()));
         Some(shown.collect())
     }
-}
-
-/// Prints a field's value as `%v` of the whole struct does.
-fn print_field(out: &mut String, value: &Value) {
-    portolan_gotmpl::fmt::write_value(out, value);
 }
 
 const CHART_TYPE: &str = "struct { chart.Metadata; IsRoot bool }";
@@ -335,32 +330,13 @@ impl Object for CapabilitiesObject {
         }
     }
 
-    fn print(&self, out: &mut String) {
-        out.push_str("&{");
-        let version = &self.capabilities.kube_version;
-        // Writing to a string cannot fail.
-        let _ = write!(
-            out,
-            "{{{} {} {}}} [{}] ",
-            version.version,
-            version.major,
-            version.minor,
-            self.capabilities.api_versions.join(" ")
-        );
-        print_field(out, &helm_version(self.profile));
-        out.push('}');
-    }
-
     fn truth(&self) -> bool {
         true
     }
 
-    fn data(&self) -> Option<Value> {
-        let fields = ["KubeVersion", "APIVersions", "HelmVersion"];
-        let entries = fields
-            .into_iter()
-            .filter_map(|name| Some((name.into(), self.field(name)?)));
-        Some(Value::map(entries.collect()))
+    fn fields(&self) -> Option<Vec<(&'static str, Value)>> {
+        let names = ["KubeVersion", "APIVersions", "HelmVersion"];
+        Some(named_fields(self, &names))
     }
 }
 
@@ -407,6 +383,7 @@ impl Object for KubeVersionObject {
         Ok(Value::str(self.0.version.as_str()))
     }
 
+    /// The type's `String` belongs to pointers, which a bare action takes and `printf` does not.
     fn print(&self, out: &mut String) {
         out.push_str(&self.0.version);
     }
@@ -415,13 +392,16 @@ impl Object for KubeVersionObject {
         true
     }
 
-    fn data(&self) -> Option<Value> {
-        let fields = ["Version", "Major", "Minor"];
-        let entries = fields
-            .into_iter()
-            .filter_map(|name| Some((name.into(), self.field(name)?)));
-        Some(Value::map(entries.collect()))
+    fn fields(&self) -> Option<Vec<(&'static str, Value)>> {
+        Some(named_fields(self, &["Version", "Major", "Minor"]))
     }
+}
+
+fn named_fields(object: &dyn Object, names: &[&'static str]) -> Vec<(&'static str, Value)> {
+    let fields = names.iter();
+    fields
+        .filter_map(|name| Some((*name, object.field(name)?)))
+        .collect()
 }
 
 /// `.Capabilities.APIVersions`

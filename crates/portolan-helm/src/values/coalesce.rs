@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use portolan_gotmpl::fmt::sprintf;
+use portolan_gotmpl::fmt::{display, sprintf};
 use portolan_gotmpl::{Map, MapType, Value};
 
 use crate::dependency::Plan;
@@ -78,9 +78,10 @@ impl Coalescer<'_> {
                 }
                 Some(Value::Map(table)) => table,
                 Some(other) => {
+                    let shown = sprintf("%t", &[other], MAX_SHOWN).unwrap_or_default();
                     return Err(TypeMismatch {
                         name: name.to_owned(),
-                        found: sprintf("%t", &[other], MAX_SHOWN).unwrap_or_default(),
+                        found: display(&shown),
                     });
                 }
             };

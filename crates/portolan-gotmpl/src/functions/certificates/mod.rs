@@ -46,20 +46,13 @@ impl Object for Certificate {
         }
     }
 
-    fn print(&self, out: &mut String) {
-        for part in ["{", &self.certificate, " ", &self.key, "}"] {
-            out.push_str(part);
-        }
-    }
-
-    fn truth(&self) -> bool {
-        true
-    }
-
-    fn data(&self) -> Option<Value> {
-        let entries =
-            ["Cert", "Key"].map(|name| (name.into(), self.field(name).unwrap_or_default()));
-        Some(Value::map(entries.into_iter().collect()))
+    fn fields(&self) -> Option<Vec<(&'static str, Value)>> {
+        let names = ["Cert", "Key"];
+        Some(
+            names
+                .map(|name| (name, self.field(name).unwrap_or_default()))
+                .into(),
+        )
     }
 }
 

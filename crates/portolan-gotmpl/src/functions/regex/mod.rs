@@ -11,6 +11,7 @@ use std::rc::Rc;
 use regex::bytes::{Match, Regex, RegexBuilder};
 
 use crate::fmt::quote;
+use crate::fmt::raw::is_marked;
 use crate::function::{Args, Ctx, FuncError};
 use crate::functions::size::check_size;
 use crate::value::{ElementType, Value};
@@ -49,7 +50,8 @@ fn compile(ctx: &Ctx<'_>, pattern: &str) -> Result<Rc<Regex>, FuncError> {
 /// Compiles an expression as `regexp.MustCompile` does, whose panic names it.
 fn must_compile(ctx: &Ctx<'_>, pattern: &str) -> Result<Rc<Regex>, FuncError> {
     compile(ctx, pattern).map_err(|error| {
-        let raw = !pattern.contains(['`', '\u{7f}', '\u{feff}'])
+        let raw = !is_marked(pattern)
+            && !pattern.contains(['`', '\u{7f}', '\u{feff}'])
             && pattern.chars().all(|c| c >= ' ' || c == '\t');
         let shown = if raw {
             format!("`{pattern}`")

@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use crate::fmt::raw;
+
 /// How often something may be repeated, repetitions inside repetitions multiplied.
 const MAX_REPEAT: u32 = 1000;
 
@@ -23,6 +25,7 @@ const BAD_CLASS_RANGE: &str = "invalid character class range";
 const BAD_ESCAPE: &str = "invalid escape sequence";
 const BAD_GROUP: &str = "invalid or unsupported Perl syntax";
 const BAD_NAME: &str = "invalid named capture";
+const BAD_UTF8: &str = "invalid UTF-8";
 const BAD_REPEAT: &str = "invalid repeat count";
 const MISSING_ARGUMENT: &str = "missing argument to repetition operator";
 const MISSING_BRACKET: &str = "missing closing ]";
@@ -41,6 +44,9 @@ fn fail<T>(code: &'static str, expression: &str) -> Result<T, SyntaxError> {
 
 /// An expression that the `regex` crate matches as Go matches the given one.
 pub(super) fn translate(pattern: &str) -> Result<String, SyntaxError> {
+    if let Some(at) = raw::first_mark(pattern) {
+        return fail(BAD_UTF8, &pattern[at..]);
+    }
     let mut translator = Translator {
         whole: pattern,
         rest: pattern,
