@@ -430,6 +430,16 @@ impl List {
     }
 }
 
+impl List {
+    /// The items, without a copy when nobody else holds the list.
+    pub(crate) fn into_items(self: Rc<Self>) -> Vec<Value> {
+        match Rc::try_unwrap(self) {
+            Ok(mut list) => std::mem::take(&mut list.items),
+            Err(shared) => shared.items.clone(),
+        }
+    }
+}
+
 impl Deref for List {
     type Target = [Value];
 

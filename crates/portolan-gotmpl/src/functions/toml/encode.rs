@@ -1,9 +1,10 @@
-//! Values as TOML: plain entries first, then tables, both in key order.
+//! Values as TOML: plain entries first, then tables, both in key order; the fields of structs as they are declared.
 
 use std::fmt::Write;
 
 use portolan_yaml::Text;
 
+use super::{dotted, quoted_key};
 use crate::fmt::{FloatFormat, format_float};
 use crate::functions::json::text_of;
 use crate::functions::time::Time;
@@ -16,11 +17,21 @@ pub(super) fn encode(value: &Value) -> Result<String, String> {
     Ok(encoder.out)
 }
 
-/// The plain data behind an object; times and versions stay.
+/// The plain data behind an object; times, versions and structs stay.
 fn plain(value: &Value) -> Value {
     match value {
-        Value::Object(object) if text_of(value).is_none() => object.data().unwrap_or_default(),
+        Value::Object(object) if text_of(value).is_none() && !is_table(value) => {
+            object.data().unwrap_or_default()
+        }
         _ => value.clone(),
+    }
+}
+
+fn is_table(value: &Value) -> bool {
+    match value {
+        Value::Map(_) => true,
+        Value::Object(object) => object.fields().is_some(),
+        _ => false,
     }
 }
 
@@ -36,7 +47,7 @@ enum Shape {
 fn shape(value: &Value) -> Result<Shape, String> {
     Ok(match value {
         Value::Nil => Shape::Nothing,
-        Value::Map(_) => Shape::Table,
+        value if is_table(value) => Shape::Table,
         Value::List(list) if !list.is_empty() => {
             let mut all_tables = true;
             for item in list.iter() {
@@ -44,8 +55,7 @@ fn shape(value: &Value) -> Result<Shape, String> {
                     Value::Nil => {
                         return Err("toml: cannot encode array with nil element".to_owned());
                     }
-                    Value::Map(_) => {}
-                    _ => all_tables = false,
+                    item => all_tables &= is_table(&item),
                 }
             }
             if all_tables {
@@ -152,6 +162,7 @@ impl Encoder {
             }
             Value::List(list) => return self.array(list, depth),
             Value::Map(_) => return self.inline_table(value, depth),
+            Value::Object(_) if is_table(value) => return self.inline_table(value, depth),
             Value::Object(_) => match value.downcast::<Time>() {
                 Some(time) => write!(
                     self.out,
@@ -201,10 +212,10 @@ impl Encoder {
 
 type Entries = Vec<(Text, Value)>;
 
-/// A map's plain entries and its tables.
+/// The plain entries and the tables of a map or struct.
 fn partition(value: &Value) -> Result<(Entries, Entries), String> {
     let (mut direct, mut tables) = (Vec::new(), Vec::new());
-    for (key, value) in value.as_map().map(|map| map.snapshot()).unwrap_or_default() {
+    for (key, value) in entries(value) {
         let value = plain(&value);
         match shape(&value)? {
             Shape::Table | Shape::Tables => tables.push((key, value)),
@@ -214,20 +225,18 @@ fn partition(value: &Value) -> Result<(Entries, Entries), String> {
     Ok((direct, tables))
 }
 
-fn dotted(key: &[Text]) -> String {
-    let parts: Vec<String> = key.iter().map(quoted_key).collect();
-    parts.join(".")
-}
-
-fn quoted_key(key: &Text) -> String {
-    let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if !key.is_empty() && key.bytes().all(bare) {
-        return key.as_str().to_owned();
+fn entries(value: &Value) -> Entries {
+    match value {
+        Value::Map(map) => map.snapshot(),
+        Value::Object(object) => {
+            let fields = object.fields().unwrap_or_default().into_iter();
+            fields.map(|(name, value)| (name.into(), value)).collect()
+        }
+        _ => Vec::new(),
     }
-    quoted(key)
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for character in text.chars() {

@@ -22,5 +22,20 @@ pub(super) fn to_toml(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 
 /// A map from TOML; an error stands in it under `Error`.
 pub(super) fn from_toml(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    Ok(decode::decode(&args.str(0)).unwrap_or_else(|error| error_map(&error)))
+    Ok(decode::decode(args.bytes(0)).unwrap_or_else(|error| error_map(&error)))
+}
+
+/// A key as it is written: parts with dots between.
+fn dotted(key: &[impl AsRef<str>]) -> String {
+    let parts: Vec<String> = key.iter().map(|part| quoted_key(part.as_ref())).collect();
+    parts.join(".")
+}
+
+/// A part of a key, in quotes where it needs them.
+fn quoted_key(key: &str) -> String {
+    let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if !key.is_empty() && key.bytes().all(is_bare) {
+        return key.to_owned();
+    }
+    encode::quoted(key)
 }
