@@ -1,20 +1,19 @@
-//! Builds a directory and prints it: `build DIR [--load-restrictor LoadRestrictionsNone]`.
+//! Builds a directory and prints it: `cargo run -p portolan-kustomize --example build -- DIR`.
 
-use std::error::Error;
-use std::io::Write as _;
+use std::io::Write;
 
 use camino::Utf8PathBuf;
 use portolan_kustomize::{LoadRestrictor, Options, build, to_yaml};
 use portolan_vfs::Disk;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let current = Utf8PathBuf::try_from(std::env::current_dir()?)?;
-    let root = current.join(args.first().map_or(".", String::as_str));
-    let mut options = Options::default();
-    if args.iter().any(|arg| arg.ends_with("LoadRestrictionsNone")) {
-        options.load_restrictor = LoadRestrictor::None;
-    }
-    let set = build(&root, &Disk::machine(), &options)?;
-    Ok(std::io::stdout().write_all(to_yaml(&set)?.as_bytes())?)
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let directory = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
+    let root = Utf8PathBuf::try_from(std::path::absolute(directory)?)?;
+    let options = Options {
+        load_restrictor: LoadRestrictor::RootOnly,
+        ..Options::default()
+    };
+    let objects = build(&root, &Disk::machine(), &options)?;
+    std::io::stdout().write_all(to_yaml(&objects)?.as_bytes())?;
+    Ok(())
 }

@@ -4,8 +4,8 @@ use camino::Utf8Path;
 use portolan_vfs::Vfs;
 use portolan_yaml::{Text, WriteError};
 
-use crate::accumulate::{Accumulator, Build, Directory};
 use crate::config::{FieldSpec, Section};
+use crate::directory::{Accumulator, Build, Directory};
 use crate::error::{Error, Result};
 use crate::hash::add_hashes;
 use crate::id::Gvk;

@@ -19,11 +19,11 @@
 
 #![warn(missing_docs)]
 
-mod accumulate;
 mod build;
 mod chart;
 mod config;
 mod decode;
+mod directory;
 mod error;
 mod fetch;
 mod field;
@@ -31,6 +31,7 @@ mod fieldspec;
 mod generate;
 mod hash;
 mod id;
+mod index;
 mod json;
 mod jsonpatch;
 mod kustomization;

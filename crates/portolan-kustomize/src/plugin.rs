@@ -3,9 +3,9 @@
 
 use portolan_yaml::{Node, Text};
 
-use crate::accumulate::Directory;
 use crate::config::{FieldSpec, read_specs};
 use crate::decode::{Fields, Strictness, list};
+use crate::directory::Directory;
 use crate::error::{During, Error, Result};
 use crate::generate::{Generated, generate};
 use crate::hash::add_hashes;
@@ -97,16 +97,22 @@ impl Plugin {
             Action::Hash => add_hashes(set, schema),
             Action::Image(image, specs) => set_images(set, image, specs),
             Action::Namespace(args) => set_namespace(set, args, schema),
-            Action::JsonPatch(target, patch) => apply_json_patch(set, patch, target, schema),
-            Action::StrategicMerges(patches) => apply_strategic_merges(set, patches, schema),
-            Action::Patch(patch, target) => apply_patch(set, patch, target.as_ref(), schema),
+            Action::JsonPatch(target, patch) => {
+                apply_json_patch(set, patch, target, schema).map(drop)
+            }
+            Action::StrategicMerges(patches) => {
+                apply_strategic_merges(set, patches, schema).map(drop)
+            }
+            Action::Patch(patch, target) => {
+                apply_patch(set, patch, target.as_ref(), schema).map(drop)
+            }
             Action::Prefix(prefix, specs) => add_prefix(set, prefix, specs, schema),
             Action::Suffix(suffix, specs) => add_suffix(set, suffix, specs, schema),
             Action::PrefixSuffix(prefix, suffix, specs) => {
                 add_prefix(set, prefix, specs, schema)?;
                 add_suffix(set, suffix, specs, schema)
             }
-            Action::Replacements(replacements) => replace(set, replacements),
+            Action::Replacements(replacements) => replace(set, replacements, schema),
             Action::Replica(replica, specs) => set_replicas(set, replica, specs, schema),
             Action::ValueAdd(args) => add_value(set, args, schema),
             Action::ConfigMap(_)

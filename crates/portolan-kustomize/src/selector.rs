@@ -72,26 +72,31 @@ impl Selector {
     /// The positions of the resources that match, in order.
     pub(crate) fn select(&self, set: &mut ResourceSet, schema: &Schema) -> Result<Vec<usize>> {
         let matcher = self.matcher()?;
-        let found = set
-            .iter()
-            .enumerate()
-            .filter(|(_, resource)| matcher.takes(resource, schema));
-        Ok(found.map(|(position, _)| position).collect())
+        let mut found = matcher.candidates(set, schema);
+        found.retain(|position| {
+            let resource = set.get(*position).filter(|one| !one.is_empty());
+            resource.is_some_and(|resource| matcher.takes(resource, schema))
+        });
+        Ok(found)
     }
 }
 
 // === impl Matcher ===
 
 impl Matcher {
+    /// Where matching resources can be, in order: nearly all selectors name one exactly.
+    pub(crate) fn candidates(&self, set: &mut ResourceSet, schema: &Schema) -> Vec<usize> {
+        match self.name.exact() {
+            Some(name) => set.candidates(name, schema),
+            None => (0..set.len()).collect(),
+        }
+    }
+
     /// Whether a patch with this target changes the resource.
     fn takes(&self, resource: &Resource, schema: &Schema) -> bool {
-        // The cheapest question first: nearly all targets are exact names.
-        if let Some(exact) = self.name.exact() {
-            let original = resource.history.previous.first();
-            if resource.name() != *exact && original.is_none_or(|previous| previous.name != *exact)
-            {
-                return false;
-            }
+        // The cheapest question first.
+        if !self.kind.is_match(&resource.kind()) {
+            return false;
         }
         let (current, original) = (resource.comparable_id(schema), resource.original_id(schema));
         (self.namespace.is_match(&original.namespace)

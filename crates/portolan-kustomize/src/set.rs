@@ -1,18 +1,11 @@
 //! The resources of a build in order, findable by identity without looking at each of them.
 //!
-//! ```text
-//! resources: [ Deployment web, Service web, … ]
-//!                    ▲
-//! by_id:  current id ┘     any_id: every id a resource ever had ─▶ positions
-//! ```
-//!
-//! The indexes are made when first needed and thrown away when resources change.
-
-use std::collections::HashMap;
+//! The index is made when first needed, follows single changes, and is thrown away when all resources change.
 
 use crate::error::{Error, Result};
 use crate::field::{metadata_pairs, set_metadata, set_metadata_map};
 use crate::id::ResourceId;
+use crate::index::Index;
 use crate::resource::{Behavior, ORIGIN, Resource};
 use crate::schema::Schema;
 
@@ -20,10 +13,26 @@ use crate::schema::Schema;
 #[derive(Debug, Clone, Default)]
 pub struct ResourceSet {
     resources: Vec<Resource>,
-    /// Positions by current identity; `None` while it is not known to be right.
-    by_id: Option<HashMap<ResourceId, usize>>,
-    /// Positions by any identity a resource ever had; `None` while it is not known to be right.
-    any_id: Option<HashMap<ResourceId, Vec<usize>>>,
+    /// `None` while it is not known to be right.
+    index: Option<Index>,
+    /// Whether a resource may be there of which nothing is left.
+    may_have_empty: bool,
+    doubts: Doubts,
+}
+
+/// Whose identity may be that of another resource.
+#[derive(Debug, Clone)]
+enum Doubts {
+    /// Any resource's.
+    All,
+    /// That of the resources at these positions, often none.
+    Some(Vec<usize>),
+}
+
+impl Default for Doubts {
+    fn default() -> Self {
+        Self::Some(Vec::new())
+    }
 }
 
 impl ResourceSet {
@@ -49,12 +58,11 @@ impl ResourceSet {
 
     /// The resources, to change; identities are looked up anew afterwards.
     pub(crate) fn resources_mut(&mut self) -> &mut Vec<Resource> {
-        self.by_id = None;
-        self.any_id = None;
+        self.renamed();
         &mut self.resources
     }
 
-    /// One resource, to change in a way that keeps its identities, or to be followed by [`Self::renamed`].
+    /// One resource, to change in a way that keeps its identities, or to be followed by [`Self::changed`].
     pub(crate) fn get_mut(&mut self, position: usize) -> Option<&mut Resource> {
         self.resources.get_mut(position)
     }
@@ -63,28 +71,42 @@ impl ResourceSet {
         self.resources.get(position)
     }
 
-    /// Says that identities may have changed.
+    /// Says that any identity may have changed, and any resource may be empty.
     pub(crate) fn renamed(&mut self) {
-        self.by_id = None;
-        self.any_id = None;
+        self.index = None;
+        self.may_have_empty = true;
+        self.doubts = Doubts::All;
+    }
+
+    /// Says that one resource has another identity, or nothing left.
+    pub(crate) fn changed(&mut self, position: usize, schema: &Schema) {
+        let Some(resource) = self.resources.get(position) else {
+            return;
+        };
+        self.may_have_empty |= resource.is_empty();
+        if let Some(index) = &mut self.index {
+            index.note(position, resource, schema);
+        }
+        if let Doubts::Some(positions) = &mut self.doubts {
+            positions.push(position);
+        }
     }
 
     /// Adds a resource whose identity must be new.
     pub(crate) fn append(&mut self, resource: Resource, schema: &Schema) -> Result<()> {
         let id = resource.comparable_id(schema);
-        let position = self.resources.len();
-        let index = self.current_index(schema);
-        if index.contains_key(&id) {
+        if self.has_current(&id, schema) {
             return Err(Error::DuplicateId(Box::new(resource.id())));
         }
-        index.insert(id, position);
-        self.any_id = None;
+        if let Some(index) = &mut self.index {
+            index.note(self.resources.len(), &resource, schema);
+        }
         self.resources.push(resource);
         Ok(())
     }
 
     pub(crate) fn append_all(&mut self, other: Self, schema: &Schema) -> Result<()> {
-        if self.is_empty() && other.by_id.is_some() {
+        if self.is_empty() && other.index.is_some() {
             *self = other;
             return Ok(());
         }
@@ -106,7 +128,7 @@ impl ResourceSet {
         let id = resource.comparable_id(schema);
         let behavior = resource.history.behavior;
         let takes_over = matches!(behavior, Behavior::Merge | Behavior::Replace);
-        let position = match self.positions(&id, schema) {
+        let position = match self.positions(&id, schema).as_slice() {
             [] if takes_over => {
                 return Err(Error::refused(format!(
                     "id {} does not exist; cannot merge or replace",
@@ -141,13 +163,13 @@ impl ResourceSet {
         if let Some(old) = self.resources.get_mut(position) {
             *old = resource;
         }
-        self.any_id = None;
+        self.changed(position, schema);
         Ok(())
     }
 
     /// The one resource that has, or once had, an identity.
     pub(crate) fn find_one(&mut self, id: &ResourceId, schema: &Schema) -> Result<usize> {
-        match self.positions(id, schema) {
+        match self.positions(id, schema).as_slice() {
             [position] => Ok(*position),
             [] => Err(Error::NoMatch(Box::new(id.clone()))),
             _ => Err(Error::ManyMatches(Box::new(id.clone()))),
@@ -155,60 +177,68 @@ impl ResourceSet {
     }
 
     /// The resources that have, or once had, an identity; the id in its form for comparisons.
-    pub(crate) fn positions(&mut self, id: &ResourceId, schema: &Schema) -> &[usize] {
-        let resources = &self.resources;
-        let index = self.any_id.get_or_insert_with(|| {
-            let mut index: HashMap<ResourceId, Vec<usize>> = HashMap::new();
-            for (position, resource) in resources.iter().enumerate() {
-                if resource.is_empty() {
-                    continue;
-                }
-                for id in resource.all_ids(schema) {
-                    let positions = index.entry(id).or_default();
-                    if positions.last() != Some(&position) {
-                        positions.push(position);
-                    }
-                }
-            }
-            index
-        });
-        index.get(id).map(Vec::as_slice).unwrap_or_default()
+    fn positions(&mut self, id: &ResourceId, schema: &Schema) -> Vec<usize> {
+        let (resources, index) = self.indexed(schema);
+        let had = |resource: &Resource| {
+            !resource.is_empty() && resource.all_ids(schema).iter().any(|known| known == id)
+        };
+        let candidates = index.with_id(id).iter().copied();
+        candidates
+            .filter(|position| resources.get(*position).is_some_and(had))
+            .collect()
     }
 
-    fn current_index(&mut self, schema: &Schema) -> &mut HashMap<ResourceId, usize> {
-        let resources = &self.resources;
-        self.by_id.get_or_insert_with(|| {
-            let ids = resources
-                .iter()
-                .map(|resource| resource.comparable_id(schema));
-            ids.enumerate()
-                .map(|(position, id)| (id, position))
-                .collect()
+    /// The resources that may have, or once have had, a name; the caller looks closer.
+    pub(crate) fn candidates(&mut self, name: &str, schema: &Schema) -> Vec<usize> {
+        self.indexed(schema).1.with_name(name).to_vec()
+    }
+
+    /// Whether a resource has an identity now.
+    fn has_current(&mut self, id: &ResourceId, schema: &Schema) -> bool {
+        let (resources, index) = self.indexed(schema);
+        index.with_id(id).iter().any(|position| {
+            let resource = resources.get(*position);
+            resource.is_some_and(|resource| resource.comparable_id(schema) == *id)
         })
     }
 
-    /// Fails where two resources have the same identity.
+    fn indexed(&mut self, schema: &Schema) -> (&[Resource], &Index) {
+        let resources = self.resources.as_slice();
+        let index = self
+            .index
+            .get_or_insert_with(|| Index::of(resources, schema));
+        (resources, index)
+    }
+
+    /// Fails where two resources have the same identity now.
     pub(crate) fn check_unique(&mut self, schema: &Schema) -> Result<()> {
-        self.by_id = None;
-        let resources = &self.resources;
-        let mut index = HashMap::with_capacity(resources.len());
-        for (position, resource) in resources.iter().enumerate() {
-            if index
-                .insert(resource.comparable_id(schema), position)
-                .is_some()
-            {
+        let doubtful = match std::mem::take(&mut self.doubts) {
+            Doubts::All => (0..self.len()).collect(),
+            Doubts::Some(positions) => positions,
+        };
+        let (resources, index) = self.indexed(schema);
+        for position in doubtful {
+            let Some(resource) = resources.get(position).filter(|one| !one.is_empty()) else {
+                continue;
+            };
+            let id = resource.comparable_id(schema);
+            let is_other = |other: &usize| {
+                let other = resources.get(*other).filter(|_| *other != position);
+                other.is_some_and(|other| other.comparable_id(schema) == id)
+            };
+            if index.with_id(&id).iter().any(is_other) {
                 return Err(Error::DuplicateId(Box::new(resource.id())));
             }
         }
-        self.by_id = Some(index);
         Ok(())
     }
 
     /// Drops resources of which nothing is left.
     pub(crate) fn drop_empty(&mut self) {
-        if self.resources.iter().any(Resource::is_empty) {
+        if self.may_have_empty && self.resources.iter().any(Resource::is_empty) {
             self.resources_mut().retain(|resource| !resource.is_empty());
         }
+        self.may_have_empty = false;
     }
 }
 

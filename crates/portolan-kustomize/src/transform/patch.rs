@@ -92,29 +92,24 @@ pub(crate) fn read_json_patch(bytes: &[u8], origin: &Origin) -> Result<Option<Js
     JsonPatch::read(&document)
 }
 
-/// Applies one entry of `patches`.
+/// Applies one entry of `patches` and tells where.
 pub(crate) fn apply_patch(
     set: &mut ResourceSet,
     patch: &LoadedPatch,
     target: Option<&Selector>,
     schema: &Schema,
-) -> Result<()> {
+) -> Result<Vec<usize>> {
     match (patch, target) {
-        (LoadedPatch::Merges(patches), None) => {
-            for patch in patches {
-                let id = patch.original_id(schema);
-                let position = set
-                    .find_one(&id, schema)
-                    .during(|| format!("no resource matches strategic merge patch `{id}`"))?;
-                merge_at(set, position, patch, schema)?;
-            }
-            Ok(())
-        }
+        (LoadedPatch::Merges(patches), None) => patches
+            .iter()
+            .map(|patch| merge_named(set, patch, schema))
+            .collect(),
         (LoadedPatch::Merges(patches), Some(target)) => match patches.as_slice() {
-            [] => Ok(()),
+            [] => Ok(Vec::new()),
             [patch] => {
                 let selected = target.select(set, schema)?;
-                merge_selected(set, &selected, patch, schema)
+                merge_selected(set, &selected, patch, schema)?;
+                Ok(selected)
             }
             _ => Err(Error::refused(
                 "multiple strategic merge patches in one `patches` entry may not have a `target`",
@@ -122,42 +117,54 @@ pub(crate) fn apply_patch(
         },
         (LoadedPatch::Json(patch), Some(target)) => {
             let selected = target.select(set, schema)?;
-            for position in selected {
-                if let Some(resource) = set.get_mut(position) {
+            for position in &selected {
+                if let Some(resource) = set.get_mut(*position) {
                     resource.remember_id(schema);
                 }
-                apply_json(set, position, patch)?;
+                apply_json(set, *position, patch, schema)?;
             }
-            Ok(())
+            Ok(selected)
         }
         (LoadedPatch::Json(_), None) => Err(Error::refused("must specify a target for JSON patch")),
     }
 }
 
-/// Applies the patches of `patchesStrategicMerge`, each to the one resource it names.
+fn merge_named(set: &mut ResourceSet, patch: &Resource, schema: &Schema) -> Result<usize> {
+    let id = patch.original_id(schema);
+    let position = set
+        .find_one(&id, schema)
+        .during(|| format!("no resource matches strategic merge patch `{id}`"))?;
+    merge_at(set, position, patch, schema)?;
+    Ok(position)
+}
+
+/// Applies the patches of `patchesStrategicMerge`, each to the one resource it names, and tells where.
 pub(crate) fn apply_strategic_merges(
     set: &mut ResourceSet,
     patches: &[Resource],
     schema: &Schema,
-) -> Result<()> {
+) -> Result<Vec<usize>> {
+    let mut merged = Vec::with_capacity(patches.len());
     for patch in patches {
         let position = set.find_one(&patch.original_id(schema), schema)?;
         merge_selected(set, &[position], patch, schema)?;
+        merged.push(position);
     }
-    Ok(())
+    Ok(merged)
 }
 
-/// Applies an entry of `patchesJson6902`.
+/// Applies an entry of `patchesJson6902` and tells where.
 pub(crate) fn apply_json_patch(
     set: &mut ResourceSet,
     patch: &JsonPatch,
     target: &Selector,
     schema: &Schema,
-) -> Result<()> {
+) -> Result<Vec<usize>> {
     let selected = target.select(set, schema)?;
-    selected
-        .into_iter()
-        .try_for_each(|position| apply_json(set, position, patch))
+    for position in &selected {
+        apply_json(set, *position, patch, schema)?;
+    }
+    Ok(selected)
 }
 
 /// A patch for chosen resources takes their version, and its labels and annotations become plain texts.
@@ -181,11 +188,7 @@ fn merge_selected(
         }
         merge_at(set, *position, &patch, schema)?;
     }
-    set.drop_empty();
-    if patch.history.allows_name_change || patch.history.allows_kind_change {
-        set.check_unique(schema)?;
-    }
-    Ok(())
+    set.check_unique(schema)
 }
 
 fn stringify(resource: &mut Resource, field: &str) -> Result<()> {
@@ -224,12 +227,12 @@ fn merge_at(
     let merged = merge(&resource.node, &patch.node, Direction::Prepend, schema)?;
     let Some(merged) = merged else {
         resource.node = Node::map();
-        set.renamed();
+        set.changed(position, schema);
         return Ok(());
     };
     resource.node = merged;
     if resource.is_empty() {
-        set.renamed();
+        set.changed(position, schema);
         return Ok(());
     }
     if exposes {
@@ -237,7 +240,7 @@ fn merge_at(
     }
     restore_id(resource, &before, patch)?;
     if changes_id || exposes || resource.id() != before {
-        set.renamed();
+        set.changed(position, schema);
     }
     Ok(())
 }
@@ -285,7 +288,12 @@ fn drops_annotations(patch: &Node) -> bool {
         || annotations.is_some_and(|node| node.is_null() || has_directive(node))
 }
 
-fn apply_json(set: &mut ResourceSet, position: usize, patch: &JsonPatch) -> Result<()> {
+fn apply_json(
+    set: &mut ResourceSet,
+    position: usize,
+    patch: &JsonPatch,
+    schema: &Schema,
+) -> Result<()> {
     let Some(resource) = set.get_mut(position) else {
         return Ok(());
     };
@@ -307,6 +315,6 @@ fn apply_json(set: &mut ResourceSet, position: usize, patch: &JsonPatch) -> Resu
     resource.history = history;
     let pairs = metadata_pairs(&resource.node, "annotations");
     set_metadata_map(&mut resource.node, "annotations", pairs)?;
-    set.renamed();
+    set.changed(position, schema);
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::error::{During, Error, Result};
 use crate::field::{UNTYPED, is_blank, plain_tag, text};
 use crate::id::ResourceId;
 use crate::resource::Resource;
+use crate::schema::Schema;
 use crate::selector::{Matcher, Selector};
 use crate::set::ResourceSet;
 
@@ -192,7 +193,11 @@ impl Options {
 // === applying ===
 
 /// Applies replacements one after the other.
-pub(crate) fn replace(set: &mut ResourceSet, replacements: &[Replacement]) -> Result<()> {
+pub(crate) fn replace(
+    set: &mut ResourceSet,
+    replacements: &[Replacement],
+    schema: &Schema,
+) -> Result<()> {
     for replacement in replacements {
         let has_source = replacement.source.is_some() || replacement.source_value.is_some();
         let Some(targets) = replacement.targets.as_ref().filter(|_| has_source) else {
@@ -200,16 +205,15 @@ pub(crate) fn replace(set: &mut ResourceSet, replacements: &[Replacement]) -> Re
                 "replacements must specify a source and at least one target",
             ));
         };
-        let value = find_value(set, replacement)?;
+        let value = find_value(set, replacement, schema)?;
         for target in targets {
-            apply_target(set, &value, target)?;
+            apply_target(set, &value, target, schema)?;
         }
     }
-    set.resources_mut().retain(|resource| !resource.is_empty());
     Ok(())
 }
 
-fn find_value(set: &ResourceSet, replacement: &Replacement) -> Result<Node> {
+fn find_value(set: &mut ResourceSet, replacement: &Replacement, schema: &Schema) -> Result<Node> {
     let source = match (&replacement.source, &replacement.source_value) {
         (Some(_), Some(_)) => {
             return Err(Error::refused(
@@ -220,7 +224,7 @@ fn find_value(set: &ResourceSet, replacement: &Replacement) -> Result<Node> {
         (Some(source), None) => source,
         (None, None) => return Err(Error::refused("a replacement has no source")),
     };
-    let resource = find_source(set, source)?;
+    let resource = find_source(set, source, schema)?;
     let value = lookup(&resource.node, &split(&source.path))
         .during(|| "error looking up replacement source".to_owned())?
         .filter(|value| !is_blank(value));
@@ -233,9 +237,18 @@ fn find_value(set: &ResourceSet, replacement: &Replacement) -> Result<Node> {
     refine(value, &source.options)
 }
 
-fn find_source<'a>(set: &'a ResourceSet, source: &Source) -> Result<&'a Resource> {
-    let mut matches = set
-        .iter()
+fn find_source<'a>(
+    set: &'a mut ResourceSet,
+    source: &Source,
+    schema: &Schema,
+) -> Result<&'a Resource> {
+    let candidates = match source.id.name.as_str() {
+        "" => (0..set.len()).collect(),
+        name => set.candidates(name, schema),
+    };
+    let mut matches = candidates
+        .into_iter()
+        .filter_map(|position| set.get(position))
         .filter(|resource| ids(resource).any(|id| id.is_selected_by(&source.id)));
     match (matches.next(), matches.next()) {
         (Some(only), None) => Ok(only),
@@ -280,7 +293,12 @@ fn refine(value: &Node, options: &Options) -> Result<Node> {
     })))
 }
 
-fn apply_target(set: &mut ResourceSet, value: &Node, target: &Target) -> Result<()> {
+fn apply_target(
+    set: &mut ResourceSet,
+    value: &Node,
+    target: &Target,
+    schema: &Schema,
+) -> Result<()> {
     let Some(select) = &target.select else {
         return Err(Error::refused("target must specify resources to select"));
     };
@@ -294,7 +312,7 @@ fn apply_target(set: &mut ResourceSet, value: &Node, target: &Target) -> Result<
         .paths
         .iter()
         .any(|path| matches!(path.as_str(), "metadata" | "metadata.annotations"));
-    for position in 0..set.len() {
+    for position in select.candidates(set, schema) {
         let Some(resource) = set.get_mut(position) else {
             continue;
         };
@@ -313,6 +331,7 @@ fn apply_target(set: &mut ResourceSet, value: &Node, target: &Target) -> Result<
         if touches_history {
             resource.absorb_history()?;
         }
+        set.changed(position, schema);
     }
     Ok(())
 }

@@ -35,22 +35,13 @@ pub(crate) fn set_replicas(
     schema: &Schema,
 ) -> Result<()> {
     let mut is_found = false;
-    for position in 0..set.len() {
+    for position in set.candidates(&replica.name, schema) {
         let Some(resource) = set
             .get_mut(position)
             .filter(|resource| !resource.is_empty())
         else {
             continue;
         };
-        let is_called = resource.name() == replica.name
-            || resource
-                .history
-                .previous
-                .iter()
-                .any(|previous| previous.name == replica.name);
-        if !is_called {
-            continue;
-        }
         let ids = resource.all_ids(schema);
         let gvk = resource.gvk();
         for spec in specs {

@@ -1,6 +1,6 @@
 //! `vars`: `$(NAME)` in some fields becomes the value of a field of a resource.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use portolan_yaml::{Node, Scalar, Style, Tag, Text, Value};
 
@@ -10,6 +10,7 @@ use crate::decode::{Fields, Strictness};
 use crate::error::{Error, Result};
 use crate::fieldspec::{Missing, visit};
 use crate::id::{Gvk, ResourceId};
+use crate::resource::Resource;
 use crate::schema::Schema;
 use crate::set::ResourceSet;
 
@@ -120,14 +121,11 @@ fn mark_source(variable: &NameVariable, set: &mut ResourceSet, schema: &Schema) 
             && id.name == wanted.name
             && (!is_exact || id.namespace == wanted.namespace)
     };
-    let found: Vec<usize> = set
-        .iter()
-        .enumerate()
-        .filter(|(_, resource)| {
-            !resource.is_empty() && resource.all_ids(schema).iter().any(is_match)
-        })
-        .map(|(position, _)| position)
-        .collect();
+    let mut found = set.candidates(&wanted.name, schema);
+    found.retain(|position| {
+        let resource = set.get(*position).filter(|one| !one.is_empty());
+        resource.is_some_and(|resource| resource.all_ids(schema).iter().any(is_match))
+    });
     match found.as_slice() {
         [] => Ok(()),
         [only] => {
@@ -153,9 +151,16 @@ pub(crate) fn resolve_variables(
     if variables.0.is_empty() {
         return Ok(());
     }
+    let mut sources = HashMap::new();
+    for resource in set.iter() {
+        for name in &resource.variables {
+            sources.entry(name.clone()).or_insert(resource);
+        }
+    }
     let mut values = BTreeMap::new();
     for variable in variables.0.values() {
-        values.insert(variable.name.to_string(), find_value(variable, set)?);
+        let source = sources.get(&variable.name).copied();
+        values.insert(variable.name.to_string(), find_value(variable, source)?);
     }
     for resource in set.resources_mut() {
         let gvk = resource.gvk();
@@ -172,10 +177,7 @@ pub(crate) fn resolve_variables(
     Ok(())
 }
 
-fn find_value(variable: &NameVariable, set: &ResourceSet) -> Result<Node> {
-    let source = set
-        .iter()
-        .find(|resource| resource.variables.contains(&variable.name));
+fn find_value(variable: &NameVariable, source: Option<&Resource>) -> Result<Node> {
     let Some(source) = source else {
         return Err(Error::refused(format!(
             "var `{}` cannot be mapped to a field in the set of known resources",
