@@ -210,6 +210,7 @@ fn build(
         reorder: Reorder::None,
         charts: None,
         fetch,
+        warn: None,
         kustomization: Some(&file),
     };
     let resources = portolan_kustomize::build(&directory, files, &options).map_err(|error| {

@@ -4,6 +4,7 @@ use portolan_yaml::{Node, Text};
 
 use crate::config::{FieldSpec, read_specs};
 use crate::decode::{Fields, Strictness, list};
+use crate::deprecation::{Deprecation, deprecated};
 use crate::error::{Error, Result};
 use crate::selector::Selector;
 use crate::transform::{Image, NameVariable, Patch, ReplacementEntry, Replica, read_image};
@@ -50,6 +51,8 @@ pub(crate) struct Kustomization {
     pub(crate) sort: Option<SortOptions>,
     pub(crate) metadata: Vec<Text>,
     pub(crate) openapi: Vec<(Text, Text)>,
+    /// The deprecated fields that the file uses.
+    pub(crate) deprecated: Vec<Deprecation>,
 }
 
 /// An entry of `labels`.
@@ -184,6 +187,7 @@ impl Kustomization {
         Ok(Self {
             role,
             resources,
+            deprecated: deprecated(&fields),
             components: fields.texts("components")?,
             crds: fields.texts("crds")?,
             configurations: fields.texts("configurations")?,

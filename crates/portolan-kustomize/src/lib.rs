@@ -23,6 +23,7 @@ mod build;
 mod chart;
 mod config;
 mod decode;
+mod deprecation;
 mod directory;
 mod error;
 mod fetch;
@@ -53,6 +54,7 @@ mod yamltext;
 
 pub use build::{build, to_yaml};
 pub use chart::{Chart, ChartArgs, ChartRenderer};
+pub use deprecation::Deprecation;
 pub use error::Error;
 pub use fetch::{Fetch, RepoSpec};
 pub use id::{Gvk, ResourceId};

@@ -3,6 +3,7 @@
 use portolan_yaml::Node;
 
 use crate::chart::ChartRenderer;
+use crate::deprecation::Deprecation;
 use crate::fetch::Fetch;
 
 /// Which files a kustomization may read.
@@ -36,6 +37,8 @@ pub struct Options<'a> {
     pub charts: Option<&'a dyn ChartRenderer>,
     /// Fetches remote bases and files; without it, they are refused.
     pub fetch: Option<&'a dyn Fetch>,
+    /// Hears of deprecated fields, in every kustomization of the build, when it is read.
+    pub warn: Option<&'a dyn Fn(Deprecation)>,
     /// Stands for the kustomization file of the directory that is built, which need not exist then.
     pub kustomization: Option<&'a Node>,
 }

@@ -113,7 +113,7 @@ impl Plugin {
                 add_suffix(set, suffix, specs, schema)
             }
             Action::Replacements(replacements) => replace(set, replacements, schema),
-            Action::Replica(replica, specs) => set_replicas(set, replica, specs, schema),
+            Action::Replica(replica, specs) => set_replicas(set, replica, specs, schema).map(drop),
             Action::ValueAdd(args) => add_value(set, args, schema),
             Action::ConfigMap(_)
             | Action::Secret(_)

@@ -118,6 +118,13 @@ impl Printer {
         }
     }
 
+    /// Says something that is odd in the words of another tool.
+    pub(crate) fn remark(&self, words: &str) {
+        if !self.options.quiet {
+            self.say(words);
+        }
+    }
+
     /// Says something worth knowing that is no fault.
     pub(crate) fn note(&self, message: &str) {
         if !self.options.quiet {

@@ -49,7 +49,7 @@ impl<'b, 'a> Directory<'b, 'a> {
     pub(crate) fn root(build: &'b Build<'a>, loader: Loader<'a>) -> Result<Self> {
         let directory = match build.options.kustomization {
             Some(document) => Self {
-                kustomization: read_kustomization(document, &loader)?,
+                kustomization: read_kustomization(build, document, &loader)?,
                 file_name: FILE_NAMES[0],
                 build,
                 loader,
@@ -76,7 +76,7 @@ impl<'b, 'a> Directory<'b, 'a> {
             return Err(Error::ManyKustomizations(loader.root().to_owned()));
         }
         let document = parse_config(&content, loader.path_of(file_name).as_str())?;
-        let kustomization = read_kustomization(&document, &loader)?;
+        let kustomization = read_kustomization(build, &document, &loader)?;
         Ok(Self {
             build,
             loader,
@@ -135,11 +135,19 @@ impl<'b, 'a> Directory<'b, 'a> {
     }
 }
 
-fn read_kustomization(document: &Node, loader: &Loader<'_>) -> Result<Kustomization> {
-    Kustomization::read(document).during(|| {
+fn read_kustomization(
+    build: &Build<'_>,
+    document: &Node,
+    loader: &Loader<'_>,
+) -> Result<Kustomization> {
+    let kustomization = Kustomization::read(document).during(|| {
         format!(
             "failed to read kustomization file under `{}`",
             loader.root()
         )
-    })
+    })?;
+    if let Some(warn) = build.options.warn {
+        kustomization.deprecated.iter().copied().for_each(warn);
+    }
+    Ok(kustomization)
 }

@@ -24,10 +24,12 @@ struct Step<'s> {
 
 enum Run<'s> {
     /// Changes all resources.
-    All(Box<dyn Fn(&mut ResourceSet) -> Result<()> + 's>),
+    All(Transform<'s, ()>),
     /// Changes some, and tells which. There can be thousands of these: none may look at every resource.
-    Some(Box<dyn Fn(&mut ResourceSet) -> Result<Vec<usize>> + 's>),
+    Some(Transform<'s, Vec<usize>>),
 }
+
+type Transform<'s, T> = Box<dyn Fn(&mut ResourceSet) -> Result<T> + 's>;
 
 impl<'s> Step<'s> {
     fn all(name: &'static str, run: impl Fn(&mut ResourceSet) -> Result<()> + 's) -> Self {
@@ -172,7 +174,7 @@ impl Directory<'_, '_> {
         }
         for replica in &kustomization.replicas {
             let specs = config.specs(Section::Replicas);
-            steps.push(Step::all("ReplicaCountTransformer", move |set| {
+            steps.push(Step::some("ReplicaCountTransformer", move |set| {
                 set_replicas(set, replica, &specs, schema)
             }));
         }

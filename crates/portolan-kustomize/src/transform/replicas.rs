@@ -27,14 +27,14 @@ impl Replica {
     }
 }
 
-/// Sets the count on every resource that has, or once had, the name.
+/// Sets the count on every resource that has, or once had, the name, and tells where.
 pub(crate) fn set_replicas(
     set: &mut ResourceSet,
     replica: &Replica,
     specs: &[FieldSpec],
     schema: &Schema,
-) -> Result<()> {
-    let mut is_found = false;
+) -> Result<Vec<usize>> {
+    let mut found = Vec::new();
     for position in set.candidates(&replica.name, schema) {
         let Some(resource) = set
             .get_mut(position)
@@ -51,14 +51,15 @@ pub(crate) fn set_replicas(
             {
                 continue;
             }
-            is_found = true;
+            found.push(position);
             let mut set =
                 |node: &mut Node| set_scalar(node, replica.count.to_string(), NewTag::Int);
             visit(&mut resource.node, &gvk, spec, Missing::Scalar, &mut set)?;
         }
     }
-    if is_found {
-        return Ok(());
+    if !found.is_empty() {
+        found.dedup();
+        return Ok(found);
     }
     let types: Vec<String> = specs.iter().map(|spec| spec.gvk.to_string()).collect();
     Err(Error::refused(format!(

@@ -2,7 +2,9 @@
 
 use anyhow::Context;
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_kustomize::{LoadRestrictor, Options, Reorder, Resource, ResourceSet, to_yaml};
+use portolan_kustomize::{
+    Deprecation, LoadRestrictor, Options, Reorder, Resource, ResourceSet, to_yaml,
+};
 use portolan_vfs::Disk;
 
 use super::charts::LocalCharts;
@@ -74,6 +76,7 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
     let root = absolute(&args.directory).map_err(CommandError::user)?;
     let charts = LocalCharts;
     let remote = Remote;
+    let warn = |deprecation: Deprecation| printer.remark(&format!("# Warning: {deprecation}"));
     let options = Options {
         load_restrictor: match args.load_restrictor {
             Restrictor::RootOnly => LoadRestrictor::RootOnly,
@@ -85,6 +88,7 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
         },
         charts: args.enable_helm.then_some(&charts),
         fetch: Some(&remote),
+        warn: Some(&warn),
         kustomization: None,
     };
     let set = portolan_kustomize::build(&root, &Disk::machine(), &options);
