@@ -208,10 +208,9 @@ fn build(
     let options = Options {
         load_restrictor: LoadRestrictor::None,
         reorder: Reorder::None,
-        charts: None,
         fetch,
-        warn: None,
         kustomization: Some(&file),
+        ..Options::default()
     };
     let resources = portolan_kustomize::build(&directory, files, &options).map_err(|error| {
         BuildError::Kustomize {

@@ -29,9 +29,8 @@ pub(crate) fn expand(instance: &FluxInstance, written: &Origin) -> Result<Vec<Ob
     let options = Options {
         load_restrictor: LoadRestrictor::RootOnly,
         reorder: Reorder::None,
-        charts: None,
-        fetch: None,
         kustomization: Some(&file),
+        ..Options::default()
     };
     let built = portolan_kustomize::build("/".into(), &files, &options)?;
     let origin = written.then(Step::new(

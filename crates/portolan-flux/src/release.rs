@@ -231,9 +231,8 @@ fn post_render(
     let options = Options {
         load_restrictor: LoadRestrictor::RootOnly,
         reorder: Reorder::None,
-        charts: None,
-        fetch: None,
         kustomization: Some(&file),
+        ..Options::default()
     };
     let resources = portolan_kustomize::build(Utf8Path::new("/"), &files, &options)?;
     let origin = |index: usize| origins.get(index).cloned().unwrap_or_default();

@@ -71,6 +71,9 @@ fn walk_map(
     if name.is_empty() {
         return Err(Error::refused("cannot set or create an empty field name"));
     }
+    if name == "*" {
+        return Err(Error::refused("wildcard is not supported in PathGetter"));
+    }
     let make: Option<fn() -> Node> = match (missing, rest) {
         _ if is_list => None,
         (Missing::Leave, _) => None,

@@ -1,7 +1,9 @@
 //! JSON patches (RFC 6902) with the liberties of the Go library kustomize uses: `replace` makes a missing key, indices
 //! may be negative.
 
-use portolan_yaml::{Node, Position, Scalar, Style, Tag, Value};
+use portolan_yaml::{
+    Dialect, Node, Position, Scalar, Style, Tag, Value, parse_one, write_kustomize,
+};
 
 use crate::error::{Error, Result};
 use crate::field::plain_tag;
@@ -242,6 +244,52 @@ fn same_json(a: &Node, b: &Node) -> bool {
         }
         _ => a == b,
     }
+}
+
+/// What kustomize's printing does to an object before a patch sees it: folded texts gain line breaks.
+pub(crate) fn print_blocks(node: &mut Node) -> Result<()> {
+    match &mut node.value {
+        Value::Scalar(scalar) if is_changed_by_printing(scalar) => {
+            *scalar = printed(scalar)?;
+            Ok(())
+        }
+        Value::Scalar(_) => Ok(()),
+        Value::List(list) if !list.iter().any(has_block) => Ok(()),
+        Value::List(list) => list.items_mut().iter_mut().try_for_each(print_blocks),
+        Value::Map(map) if !map.iter().any(|entry| has_block(&entry.value)) => Ok(()),
+        Value::Map(map) => map
+            .entries_mut()
+            .iter_mut()
+            .try_for_each(|entry| print_blocks(&mut entry.value)),
+    }
+}
+
+fn has_block(node: &Node) -> bool {
+    match &node.value {
+        Value::Scalar(scalar) => is_changed_by_printing(scalar),
+        Value::List(list) => list.iter().any(has_block),
+        Value::Map(map) => map.iter().any(|entry| has_block(&entry.value)),
+    }
+}
+
+fn is_changed_by_printing(scalar: &Scalar) -> bool {
+    match scalar.style {
+        Style::Folded => true,
+        Style::Literal => scalar.text.starts_with([' ', '\t', '\n']),
+        _ => false,
+    }
+}
+
+fn printed(scalar: &Scalar) -> Result<Scalar> {
+    let refused = |error: &dyn std::fmt::Display| Error::refused(error.to_string());
+    let mut object = Node::map();
+    if let Some(map) = object.as_map_mut() {
+        map.insert("text", Node::new(Value::Scalar(scalar.clone())));
+    }
+    let text = write_kustomize(&object).map_err(|error| refused(&error))?;
+    let read = parse_one(text, Dialect::Kustomize).map_err(|error| refused(&error))?;
+    let read = read.get("text").and_then(Node::as_scalar);
+    Ok(read.unwrap_or(scalar).clone())
 }
 
 /// kustomize prints a patched object as JSON and reads it again: numbers become 64-bit floats, and texts lose their

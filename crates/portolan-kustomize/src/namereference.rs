@@ -32,6 +32,7 @@ pub(crate) fn fix_references(
         let Some(resource) = set.get_mut(position) else {
             continue;
         };
+        resource.history.check()?;
         let original = resource.original_id(schema).gvk;
         let fields = table.fields(&original);
         if fields.is_empty() {

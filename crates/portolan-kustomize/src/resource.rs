@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use portolan_yaml::{Node, Position, Text};
+use portolan_yaml::{Node, Position, Style, Text};
 
 use crate::error::{Error, Result};
 use crate::field::{is_blank, metadata_pairs, present_text, set_metadata_map, text};
@@ -274,7 +274,7 @@ impl Resource {
                 && map.iter().all(|entry| {
                     let key = entry.key.as_str();
                     !key.is_empty()
-                        && entry.value.as_str().is_some()
+                        && is_plain_text(&entry.value)
                         && !BUILD_ANNOTATIONS.contains(&key)
                         && !drop.contains(&key)
                         && crate::field::plain_tag(key) == portolan_yaml::Tag::Str
@@ -291,9 +291,31 @@ impl Resource {
     }
 }
 
+/// Whether a value is a text that is not written as a block: annotations are set anew before they are printed, and what
+/// was folded is not folded any more.
+fn is_plain_text(node: &Node) -> bool {
+    let style = node.as_scalar().map(|scalar| scalar.style);
+    node.as_str().is_some() && !matches!(style, Some(Style::Folded | Style::Literal))
+}
+
 // === impl History ===
 
 impl History {
+    /// Fails where kustomize cannot tell old identities apart: it keeps them in lists with commas between.
+    pub(crate) fn check(&self) -> Result<()> {
+        let commas = |part: fn(&Previous) -> &Text| -> usize {
+            let parts = self.previous.iter().map(part);
+            parts.map(|text| text.matches(',').count()).sum()
+        };
+        let names = commas(|previous| &previous.name);
+        if names == commas(|previous| &previous.namespace)
+            && names == commas(|previous| &previous.kind)
+        {
+            return Ok(());
+        }
+        Err(unequal_lists())
+    }
+
     fn as_annotations(&self) -> Vec<(Text, Text)> {
         let mut pairs: Vec<(&'static str, String)> = Vec::new();
         if !self.previous.is_empty() {
@@ -342,9 +364,7 @@ impl History {
         let names = list(PREVIOUS_NAMES);
         let (namespaces, kinds) = (list(PREVIOUS_NAMESPACES), list(PREVIOUS_KINDS));
         if names.len() != namespaces.len() || names.len() != kinds.len() {
-            return Err(Error::refused(
-                "number of previous names, number of previous namespaces, number of previous kinds not equal",
-            ));
+            return Err(unequal_lists());
         }
         let previous = names.into_iter().zip(namespaces).zip(kinds);
         Ok(Self {
@@ -366,6 +386,12 @@ impl History {
             allows_kind_change: is_enabled(KIND_CHANGE),
         })
     }
+}
+
+fn unequal_lists() -> Error {
+    Error::refused(
+        "number of previous names, number of previous namespaces, number of previous kinds not equal",
+    )
 }
 
 fn join<'a>(texts: impl Iterator<Item = &'a Text>) -> String {

@@ -5,7 +5,7 @@ use portolan_yaml::{Node, Text, from_json, to_json};
 use crate::decode::{Fields, Strictness};
 use crate::error::{During, Error, Result};
 use crate::field::{metadata_pairs, plain, set_field, set_metadata_map};
-use crate::jsonpatch::{JsonPatch, reread};
+use crate::jsonpatch::{JsonPatch, print_blocks, reread};
 use crate::kustomization::read_selector;
 use crate::merge::{Direction, merge};
 use crate::read::{parse_config, read_resources};
@@ -300,6 +300,7 @@ fn apply_json(
     let history = resource.history.clone();
     resource.expose_history()?;
     let mut node = resource.node.clone();
+    print_blocks(&mut node)?;
     patch
         .apply(&mut node)
         .during(|| format!("cannot patch {}", resource.id()))?;
