@@ -13,9 +13,13 @@ pub enum OwnerKind {
     Kustomization,
     /// A HelmRelease.
     Release,
+    /// A ResourceSet.
+    ResourceSet,
+    /// A FluxInstance.
+    Instance,
 }
 
-/// The Kustomization or HelmRelease that renders an object, and in which cluster.
+/// The Kustomization, HelmRelease or the like that renders an object, and in which cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     /// The cluster's name; empty when there is only one.
@@ -43,6 +47,8 @@ impl OwnerKind {
         match self {
             Self::Kustomization => "Kustomization",
             Self::Release => "HelmRelease",
+            Self::ResourceSet => "ResourceSet",
+            Self::Instance => "FluxInstance",
         }
     }
 
@@ -51,6 +57,7 @@ impl OwnerKind {
         match self {
             Self::Kustomization => "kustomize.toolkit.fluxcd.io",
             Self::Release => "helm.toolkit.fluxcd.io",
+            Self::ResourceSet | Self::Instance => "fluxcd.controlplane.io",
         }
     }
 }

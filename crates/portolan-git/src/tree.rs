@@ -73,6 +73,15 @@ impl Tree {
         self.root.to_string()
     }
 
+    /// The files below a directory of the tree; nothing when there is no such directory.
+    pub fn subtree(&self, directory: &Utf8Path) -> Result<Option<Self>, VfsError> {
+        let found = self.find(directory)?;
+        Ok(found.and_then(|found| match found.node {
+            Node::Directory(id) => Some(Self::new(self.repository.clone(), id)),
+            Node::Submodule | Node::File(_) => None,
+        }))
+    }
+
     /// Walks a path from the root, following links.
     fn find(&self, path: &Utf8Path) -> Result<Option<Found>, VfsError> {
         let mut walk = Walk::new(path);

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    build::BuildArgs, completions::CompletionsArgs, get::GetArgs, helm::HelmArgs,
+    build::BuildArgs, completions::CompletionsArgs, diff::DiffArgs, get::GetArgs, helm::HelmArgs,
     kustomize::KustomizeArgs, man::ManArgs, template::TemplateArgs, version::VersionArgs,
     yaml::YamlArgs,
 };
@@ -31,6 +31,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Build(BuildArgs),
     Completions(CompletionsArgs),
+    Diff(Box<DiffArgs>),
     Get(GetArgs),
     Helm(Box<HelmArgs>),
     Kustomize(KustomizeArgs),

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use portolan_engine::Report;
+use portolan_flux::{DiscoverError, OpenError};
 
 use crate::exit::ExitStatus;
 
@@ -67,6 +68,16 @@ impl CommandError {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
+    }
+
+    /// Whether the files hold no cluster, or not the one that was asked for.
+    pub(crate) fn is_no_cluster(&self) -> bool {
+        matches!(
+            self.source.downcast_ref::<OpenError>(),
+            Some(OpenError::Discover(
+                DiscoverError::NoRoot { .. } | DiscoverError::NoDirectory(_)
+            ))
+        )
     }
 
     /// Whether the other end of the output went away, which is no failure of ours.

@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use portolan_engine::{Key, Report};
 use portolan_flux::{
     Cluster, Demand, DiscoverError, OpenError, Problem, Profile, Rendering, Repo, RepoOptions,
-    Severity, cluster_unit, problems, repository_root,
+    Session, Severity, cluster_unit, problems, repository_root,
 };
 use portolan_vfs::{Disk, Vfs};
 use portolan_yaml::Text;
@@ -68,6 +68,14 @@ enum Missing {
 /// Trees that stand for sources, by the source's name.
 type MappedSources = Vec<(Text, Arc<dyn Vfs>)>;
 
+/// A repository on disk.
+pub(crate) struct Located {
+    /// Its files.
+    pub(crate) disk: Disk,
+    /// The cluster's directory in it, when one was asked for.
+    pub(crate) root: Option<Utf8PathBuf>,
+}
+
 /// A repository rendered.
 pub(crate) struct Rendered {
     /// Its clusters with what became of them.
@@ -86,7 +94,9 @@ impl RepositoryArgs {
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
         let demand = demand.into();
-        let (files, repo) = self.open()?;
+        let located = self.locate()?;
+        let files: Arc<dyn Vfs> = Arc::new(located.disk.clone());
+        let repo = self.open(&files, &located, None)?;
         let key = |cluster: &Cluster| Key::from(format!("Cluster/{}", cluster.root.path));
         let report = session::run(printer, |run| {
             for cluster in repo.clusters() {
@@ -108,7 +118,8 @@ impl RepositoryArgs {
         })
     }
 
-    fn open(&self) -> Result<(Arc<dyn Vfs>, Repo), CommandError> {
+    /// Finds the repository on disk, and in it the cluster that was asked for.
+    pub(crate) fn locate(&self) -> Result<Located, CommandError> {
         let here = current_directory()?;
         let path = self.path.as_ref().map(|path| here.join(path));
         let top = match &self.repo {
@@ -124,16 +135,26 @@ impl RepositoryArgs {
             Some(path) => Some(inside(&disk, path)?),
             None => None,
         };
+        Ok(Located { disk, root })
+    }
+
+    /// Opens the files of a repository: those on disk, or another state of them. What is rendered in one session is
+    /// shared.
+    pub(crate) fn open(
+        &self,
+        files: &Arc<dyn Vfs>,
+        located: &Located,
+        session: Option<&Arc<Session>>,
+    ) -> Result<Repo, CommandError> {
         let options = RepoOptions {
-            path: root,
+            path: located.root.clone(),
             profile: self.profile()?,
             kube_version: self.kube_version.clone(),
             sources: self.mapped_sources()?,
+            session: session.cloned(),
             ..RepoOptions::default()
         };
-        let files: Arc<dyn Vfs> = Arc::new(disk);
-        let repo = Repo::open(&files, &options).map_err(|error| open_error(error, &top))?;
-        Ok((files, repo))
+        Repo::open(files, &options).map_err(|error| open_error(error, located.disk.root()))
     }
 
     /// The Flux that is asked for; without, the repository says.
@@ -170,21 +191,62 @@ impl Rendered {
     pub(crate) fn tell_problems(&self, printer: &Printer) -> ExitStatus {
         let mut status = ExitStatus::Clean;
         for (_, rendering) in &self.clusters {
-            for problem in problems(rendering, &self.report) {
-                if self.is_error(&problem) {
-                    status = ExitStatus::Findings;
-                    self.tell(&problem, printer);
-                } else {
-                    printer.note(&format!(
-                        "{} {}: {}",
-                        problem.kind,
-                        problem.id,
-                        problem.messages.join(": ")
-                    ));
-                }
+            if self.teller().tell_problems(rendering, printer) > 0 {
+                status = ExitStatus::Findings;
             }
         }
         status
+    }
+
+    fn is_error(&self, problem: &Problem) -> bool {
+        self.teller().is_error(problem)
+    }
+
+    fn teller(&self) -> Teller<'_> {
+        Teller {
+            report: &self.report,
+            files: self.files.as_ref(),
+            missing: self.missing,
+        }
+    }
+}
+
+/// Tells what is wrong with a rendered cluster.
+pub(crate) struct Teller<'a> {
+    report: &'a Report,
+    files: &'a dyn Vfs,
+    missing: Missing,
+}
+
+impl RepositoryArgs {
+    /// Whoever tells what is wrong with clusters of these files.
+    pub(crate) fn teller<'a>(&self, report: &'a Report, files: &'a dyn Vfs) -> Teller<'a> {
+        Teller {
+            report,
+            files,
+            missing: self.missing,
+        }
+    }
+}
+
+impl Teller<'_> {
+    /// Tells every problem, and says how many were errors.
+    pub(crate) fn tell_problems(&self, rendering: &Rendering, printer: &Printer) -> usize {
+        let mut errors = 0;
+        for problem in problems(rendering, self.report) {
+            if self.is_error(&problem) {
+                errors += 1;
+                self.tell(&problem, printer);
+            } else {
+                printer.note(&format!(
+                    "{} {}: {}",
+                    problem.kind,
+                    problem.id,
+                    problem.messages.join(": ")
+                ));
+            }
+        }
+        errors
     }
 
     fn is_error(&self, problem: &Problem) -> bool {

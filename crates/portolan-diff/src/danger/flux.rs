@@ -66,7 +66,7 @@ fn lint_owner(finder: &mut Finder<'_, '_>, world: &World<'_>, owner: &Owner, fat
         .filter(|object| world.fate(object, owner) == Fate::Deleted)
         .count();
     let (rule, verb) = match owner.kind {
-        OwnerKind::Kustomization => (PRUNE, "prune"),
+        OwnerKind::Kustomization | OwnerKind::ResourceSet | OwnerKind::Instance => (PRUNE, "prune"),
         OwnerKind::Release => (UNINSTALL, "uninstalling"),
     };
     if deleted > 0 {

@@ -149,9 +149,14 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-/// The owner that an object defines: a Kustomization or HelmRelease.
+/// The owner that an object defines: a Kustomization, a HelmRelease or the like.
 pub(crate) fn defined_owner(object: &Object, above: &Owner) -> Option<Owner> {
-    let kinds = [OwnerKind::Kustomization, OwnerKind::Release];
+    let kinds = [
+        OwnerKind::Kustomization,
+        OwnerKind::Release,
+        OwnerKind::ResourceSet,
+        OwnerKind::Instance,
+    ];
     let kind = kinds
         .into_iter()
         .find(|kind| object.gvk().is(kind.group(), kind.as_str()))?;

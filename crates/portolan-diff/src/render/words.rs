@@ -69,7 +69,7 @@ pub(super) fn title(change: &Change) -> String {
     if !change.owner.cluster.is_empty() {
         title = format!("{}: ", change.owner.cluster);
     }
-    if change.owner.kind == OwnerKind::Release {
+    if change.owner.kind != OwnerKind::Kustomization {
         title = format!("{title}{} → ", change.owner.title());
     }
     clean(&format!("{title}{}", object(&change.id)))

@@ -2,6 +2,7 @@
 
 pub(crate) mod build;
 pub(crate) mod completions;
+pub(crate) mod diff;
 pub(crate) mod get;
 pub(crate) mod helm;
 pub(crate) mod kustomize;
@@ -23,6 +24,7 @@ pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
     match command {
         Command::Build(args) => build::build(&args, printer),
         Command::Completions(args) => completions::completions(&args, printer),
+        Command::Diff(args) => diff::diff(&args, printer),
         Command::Get(args) => get::get(&args, printer),
         Command::Helm(args) => helm::helm(&args, printer),
         Command::Kustomize(args) => kustomize::kustomize(&args, printer),

@@ -1,0 +1,151 @@
+//! Both sides rendered in one run, so that what they share is done once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use portolan_engine::{Key, Report};
+use portolan_flux::{Cluster, Pair, Rendering, Repo, Session, cluster_unit, pair_unit};
+use portolan_yaml::Text;
+
+use super::{DiffArgs, Trees};
+use crate::error::CommandError;
+use crate::printer::Printer;
+use crate::session;
+
+/// Every cluster of both sides, rendered as far as the sides differ.
+pub(super) struct Halves {
+    /// The clusters that were, by the directory they start from.
+    pub(super) old: BTreeMap<Text, Half>,
+    /// The clusters that are to be.
+    pub(super) new: BTreeMap<Text, Half>,
+    /// What became of every unit.
+    pub(super) report: Report,
+}
+
+/// One side of one cluster.
+pub(super) struct Half {
+    /// The cluster's name.
+    pub(super) name: Text,
+    rendering: Source,
+}
+
+/// Where a rendering is kept.
+enum Source {
+    Alone(Arc<Rendering>),
+    Before(Arc<Pair>),
+    After(Arc<Pair>),
+}
+
+impl Deref for Half {
+    type Target = Rendering;
+
+    fn deref(&self) -> &Rendering {
+        match &self.rendering {
+            Source::Alone(rendering) => rendering,
+            Source::Before(pair) => &pair.before,
+            Source::After(pair) => &pair.after,
+        }
+    }
+}
+
+impl Halves {
+    pub(super) fn render(
+        args: &DiffArgs,
+        trees: &Trees,
+        printer: &Printer,
+    ) -> Result<Self, CommandError> {
+        let session = Arc::<Session>::default();
+        let new = args
+            .repository
+            .open(&trees.new, &trees.located, Some(&session))?;
+        let old = open_old(args, trees, &session)?;
+        let (old, new) = (by_path(old.as_ref(), trees), by_path(Some(&new), trees));
+        let paths: BTreeSet<&Text> = old.keys().chain(new.keys()).collect();
+        let key = |path: &Text| Key::from(format!("Cluster/{path}"));
+        let report = session::run(printer, |run| {
+            for path in &paths {
+                let unit = match (old.get(*path).cloned(), new.get(*path).cloned()) {
+                    (Some(old), Some(new)) => pair_unit(old, new, args.demand()),
+                    (Some(only), None) | (None, Some(only)) => cluster_unit(only, args.demand()),
+                    (None, None) => continue,
+                };
+                run.add(key(path), &[], unit);
+            }
+        })?;
+        let mut halves = Self {
+            old: BTreeMap::new(),
+            new: BTreeMap::new(),
+            report,
+        };
+        for path in paths {
+            halves.take(path, &key(path), old.get(path), new.get(path))?;
+        }
+        Ok(halves)
+    }
+
+    fn take(
+        &mut self,
+        path: &Text,
+        key: &Key,
+        old: Option<&Arc<Cluster>>,
+        new: Option<&Arc<Cluster>>,
+    ) -> Result<(), CommandError> {
+        let failed = || CommandError::usage(self.report.to_string());
+        let half = |cluster: &Arc<Cluster>, rendering| Half {
+            name: cluster.name.clone(),
+            rendering,
+        };
+        match (old, new) {
+            (Some(old), Some(new)) => {
+                let pair = self.report.output::<Pair>(key).ok_or_else(failed)?;
+                let before = half(old, Source::Before(Arc::clone(&pair)));
+                self.old.insert(path.clone(), before);
+                self.new
+                    .insert(path.clone(), half(new, Source::After(pair)));
+            }
+            (Some(only), None) | (None, Some(only)) => {
+                let rendering = self.report.output::<Rendering>(key).ok_or_else(failed)?;
+                let side = if new.is_some() {
+                    &mut self.new
+                } else {
+                    &mut self.old
+                };
+                side.insert(path.clone(), half(only, Source::Alone(rendering)));
+            }
+            (None, None) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The repository of the old side; one that had no cluster yet has nothing to compare with.
+fn open_old(
+    args: &DiffArgs,
+    trees: &Trees,
+    session: &Arc<Session>,
+) -> Result<Option<Repo>, CommandError> {
+    let Some(files) = &trees.old else {
+        return Ok(None);
+    };
+    match args
+        .repository
+        .open(files, &trees.old_located(), Some(session))
+    {
+        Ok(repo) => Ok(Some(repo)),
+        Err(error) if error.is_no_cluster() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The clusters by the directory they start from; when one was asked for, it is the same wherever it lies.
+fn by_path(repo: Option<&Repo>, trees: &Trees) -> BTreeMap<Text, Arc<Cluster>> {
+    let clusters = repo.into_iter().flat_map(Repo::clusters);
+    let path = |cluster: &Cluster| match trees.located.root {
+        Some(_) => Text::from_static("the one asked for"),
+        None => cluster.root.path.clone(),
+    };
+    clusters
+        .map(|cluster| (path(cluster), Arc::clone(cluster)))
+        .collect()
+}

@@ -1,0 +1,97 @@
+//! How a report is printed.
+
+use camino::Utf8PathBuf;
+use portolan_diff::Report;
+use portolan_diff::render::{
+    Colour, MARKDOWN_LIMIT, TerminalOptions, github, html, image_lines, json, markdown,
+    side_by_side, unified,
+};
+
+use super::{DiffArgs, Trees, What};
+use crate::error::CommandError;
+use crate::printer::Printer;
+
+/// The narrowest terminal that has room for two sides.
+const WIDE: usize = 120;
+
+/// The form of the answer.
+#[derive(Debug, clap::Args)]
+pub(super) struct OutputArgs {
+    /// The form of the answer
+    #[arg(short, long, value_name = "FORM", default_value = "auto")]
+    output: Form,
+
+    /// Show added and removed objects with all of their content
+    #[arg(long)]
+    full: bool,
+
+    /// The most characters of a Markdown answer
+    #[arg(long, value_name = "COUNT", default_value_t = MARKDOWN_LIMIT)]
+    limit: usize,
+
+    /// Write the answer to a file
+    #[arg(long, value_name = "FILE")]
+    output_file: Option<Utf8PathBuf>,
+}
+
+/// The form of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    /// Side by side on a wide terminal, else unified
+    Auto,
+    /// Old values above new ones
+    #[value(alias = "diff")]
+    Unified,
+    /// Old values beside new ones
+    SideBySide,
+    /// A document for programs
+    Json,
+    /// A comment for a pull request
+    Markdown,
+    /// A page of its own
+    Html,
+    /// Annotations of a GitHub workflow
+    Github,
+}
+
+pub(super) fn print(
+    args: &DiffArgs,
+    trees: &Trees,
+    report: &Report,
+    printer: &Printer,
+) -> Result<(), CommandError> {
+    let text = text(args, trees, report, printer);
+    match &args.output.output_file {
+        None => printer.data(text),
+        Some(path) => std::fs::write(path, text).map_err(|error| {
+            CommandError::user(anyhow::Error::new(error).context(format!("cannot write `{path}`")))
+        }),
+    }
+}
+
+fn text(args: &DiffArgs, trees: &Trees, report: &Report, printer: &Printer) -> String {
+    let canvas = printer.canvas();
+    let to_file = args.output.output_file.is_some();
+    let options = TerminalOptions {
+        colour: if canvas.styled && !to_file {
+            Colour::Always
+        } else {
+            Colour::Never
+        },
+        width: canvas.width.unwrap_or(WIDE),
+        full: args.output.full,
+    };
+    let is_wide = !to_file && canvas.width.is_some_and(|width| width >= WIDE);
+    match args.output.output {
+        Form::Auto | Form::Unified | Form::SideBySide if args.what == What::Images => {
+            image_lines(report, &options)
+        }
+        Form::Auto if is_wide => side_by_side(report, &options),
+        Form::Auto | Form::Unified => unified(report, &options),
+        Form::SideBySide => side_by_side(report, &options),
+        Form::Json => json(report),
+        Form::Markdown => markdown(report, args.output.limit),
+        Form::Html => html(report, &trees.title),
+        Form::Github => github(report, &trees.prefix),
+    }
+}
