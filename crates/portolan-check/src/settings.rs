@@ -15,7 +15,7 @@ use portolan_yaml::{Dialect, List, Node, Position, parse_one};
 use thiserror::Error;
 
 use crate::finding::Finding;
-use crate::rule::RULES;
+use crate::rule::{RULES, Rule};
 
 /// Names the rules, separated by commas, that an object is excused from; `schema/*` means the whole group, `*` all.
 pub const IGNORE_ANNOTATION: &str = "portolan.dev/ignore";
@@ -80,12 +80,17 @@ impl Settings {
         })
     }
 
+    /// Whether a rule counts at all.
+    pub fn enables(&self, rule: &Rule) -> bool {
+        !self.disabled.iter().any(|pattern| covers(pattern, rule.id))
+    }
+
     /// Whether a finding about an object counts.
     pub(crate) fn wants(&self, finding: &Finding, object: Option<&Object>) -> bool {
         let id = finding.rule.id;
         let excused =
             object.is_some_and(|object| self.excuses(id, object) || annotated(id, object));
-        !excused && !self.disabled.iter().any(|pattern| covers(pattern, id))
+        !excused && self.enables(finding.rule)
     }
 
     fn excuses(&self, id: &str, object: &Object) -> bool {

@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     build::BuildArgs, completions::CompletionsArgs, diff::DiffArgs, get::GetArgs, helm::HelmArgs,
-    kustomize::KustomizeArgs, man::ManArgs, template::TemplateArgs, version::VersionArgs,
-    yaml::YamlArgs,
+    kustomize::KustomizeArgs, man::ManArgs, template::TemplateArgs, test::TestArgs,
+    version::VersionArgs, yaml::YamlArgs,
 };
 use crate::printer::OutputOptions;
 
@@ -37,6 +37,7 @@ pub(crate) enum Command {
     Kustomize(KustomizeArgs),
     Man(ManArgs),
     Template(TemplateArgs),
+    Test(TestArgs),
     Version(VersionArgs),
     Yaml(YamlArgs),
 }

@@ -2,8 +2,9 @@
 //!
 //! Libraries report positions as numbers; this module fetches the line and lets `annotate-snippets` draw it.
 
+pub(crate) use annotate_snippets::Level;
 use annotate_snippets::renderer::DecorStyle;
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Renderer, Snippet};
 
 /// A place in a text the user can open.
 #[derive(Debug, Clone)]
@@ -27,14 +28,22 @@ pub(crate) struct Diagnostic<'a> {
 }
 
 impl Diagnostic<'_> {
-    /// Draws the message; with colour codes when `styled`.
+    /// Draws the message as an error; with colour codes when `styled`.
     pub(crate) fn render(&self, styled: bool) -> String {
+        self.render_as(Level::ERROR, None, styled)
+    }
+
+    /// Draws the message as grave as it is, with the id to look it up by.
+    pub(crate) fn render_as(&self, level: Level<'_>, id: Option<&str>, styled: bool) -> String {
         let renderer = if styled {
             Renderer::styled()
         } else {
             Renderer::plain()
         };
-        let title = Level::ERROR.primary_title(self.message.as_str());
+        let mut title = level.primary_title(self.message.as_str());
+        if let Some(id) = id {
+            title = title.id(id);
+        }
         let group = match &self.place {
             Some(place) => title.element(place.snippet()),
             None => annotate_snippets::Group::with_title(title),

@@ -198,6 +198,22 @@ impl Rendered {
         status
     }
 
+    /// The files that were rendered.
+    pub(crate) fn files(&self) -> &dyn Vfs {
+        self.files.as_ref()
+    }
+
+    /// What Flux would refuse in a cluster.
+    pub(crate) fn errors(&self, rendering: &Rendering) -> impl Iterator<Item = Problem> {
+        let problems = problems(rendering, &self.report).into_iter();
+        problems.filter(|problem| self.is_error(problem))
+    }
+
+    /// The text of the file that a place is in; empty when it is not to be had.
+    pub(crate) fn text_of(&self, place: &portolan_object::Place) -> String {
+        self.teller().text_of(place)
+    }
+
     fn is_error(&self, problem: &Problem) -> bool {
         self.teller().is_error(problem)
     }
@@ -269,22 +285,28 @@ impl Teller<'_> {
             });
             return;
         };
-        let bytes = self
-            .files
-            .read(Utf8Path::new(place.file.as_str()))
-            .unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes);
-        let place = Place {
-            file: place.file.trim_start_matches('/'),
-            text: &text,
-            line: place.at.line as usize,
-            column: place.at.column as usize,
-        };
+        let text = self.text_of(place);
         printer.diagnostic(&Diagnostic {
             message,
-            place: Some(place),
+            place: Some(in_text(place, &text)),
             hints: problem.hints.clone(),
         });
+    }
+
+    /// The text of the file that a place is in; empty when it is not to be had.
+    fn text_of(&self, place: &portolan_object::Place) -> String {
+        let bytes = self.files.read(Utf8Path::new(place.file.as_str()));
+        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+    }
+}
+
+/// A place to draw, in the text of its file.
+pub(crate) fn in_text<'a>(place: &'a portolan_object::Place, text: &'a str) -> Place<'a> {
+    Place {
+        file: place.file.trim_start_matches('/'),
+        text,
+        line: place.at.line as usize,
+        column: place.at.column as usize,
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod helm;
 pub(crate) mod kustomize;
 pub(crate) mod man;
 pub(crate) mod template;
+pub(crate) mod test;
 pub(crate) mod version;
 pub(crate) mod yaml;
 
@@ -30,6 +31,7 @@ pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
         Command::Kustomize(args) => kustomize::kustomize(&args, printer),
         Command::Man(args) => man::man(&args, printer),
         Command::Template(args) => template::template(&args, printer),
+        Command::Test(args) => test::test(&args, printer),
         Command::Version(args) => version::version(&args, printer),
         Command::Yaml(args) => yaml::yaml(&args, printer),
     }

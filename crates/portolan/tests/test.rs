@@ -1,0 +1,136 @@
+//! `portolan test` on the example repository and on planted mistakes.
+
+mod portolan;
+
+use portolan::portolan_in;
+use portolan::repository::{HARBOR, kustomization, repository};
+
+/// Runs `portolan test` on a repository whose one Kustomization brings a file.
+fn test_of(manifest: &str, args: &[&str]) -> portolan::Answer {
+    let apps = kustomization("apps", "./apps").replace("spec: {", "spec: {interval: 10m, ");
+    let directory = repository(&[
+        ("clusters/test/apps.yaml", &apps),
+        ("apps/app.yaml", manifest),
+    ]);
+    let mut all = vec!["test", "--path", "clusters/test"];
+    all.extend(args);
+    let directory = directory.path().to_str().expect("a path in UTF-8");
+    portolan_in(directory, &all)
+}
+
+#[test]
+fn the_example_repository_is_valid() {
+    insta::assert_snapshot!(portolan_in(HARBOR, &["test"]));
+}
+
+#[test]
+fn a_mistyped_field_is_found_at_its_line() {
+    let service = "\
+apiVersion: v1
+kind: Service
+metadata:
+  name: web
+  namespace: apps
+spec:
+  selecter:
+    app: web
+  ports:
+  - port: 'eighty'
+";
+    insta::assert_snapshot!(test_of(service, &[]));
+}
+
+#[test]
+fn a_finding_can_be_excused_on_the_object() {
+    let service = "\
+apiVersion: v1
+kind: Service
+metadata:
+  name: web
+  namespace: apps
+  annotations: {portolan.dev/ignore: 'schema/*'}
+spec: {selecter: {app: web}}
+";
+    insta::assert_snapshot!(test_of(service, &[]));
+}
+
+#[test]
+fn a_rule_of_the_repositorys_own_definition_is_evaluated() {
+    let both = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: lights.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Light, plural: lights}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties: {low: {type: integer}, high: {type: integer}}
+            x-kubernetes-validations:
+            - {rule: self.low <= self.high, message: low is above high}
+---
+apiVersion: example.com/v1
+kind: Light
+metadata: {name: pier, namespace: apps}
+spec:
+  low: 9
+  high: 3
+";
+    insta::assert_snapshot!(test_of(both, &["-o", "json"]));
+}
+
+#[test]
+fn secrets_are_not_shown_with_their_findings() {
+    let secret = "\
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: apps}
+data:
+  token: planted-value-not-base64!
+stringDate: {password: planted-value}
+";
+    for format in ["table", "json", "junit", "sarif", "github"] {
+        let answer = test_of(secret, &["-o", format]).to_string();
+        assert!(answer.contains("exit 1"), "{format}: {answer}");
+        assert!(!answer.contains("planted-value"), "{format}: {answer}");
+    }
+}
+
+#[test]
+fn every_format_names_the_place() {
+    let claim = "\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: apps}
+spec:
+  resources: {requests: {storage: much}}
+";
+    insta::assert_snapshot!("junit", test_of(claim, &["-o", "junit"]));
+    insta::assert_snapshot!("sarif", test_of(claim, &["-o", "sarif"]));
+    insta::assert_snapshot!("github", test_of(claim, &["-o", "github"]));
+}
+
+#[test]
+fn a_rule_is_explained() {
+    insta::assert_snapshot!(
+        "all_rules",
+        portolan_in(HARBOR, &["test", "--explain", "all"])
+    );
+    insta::assert_snapshot!(
+        "one_rule",
+        portolan_in(HARBOR, &["test", "--explain", "schema/unknown-field"])
+    );
+    insta::assert_snapshot!(
+        "no_rule",
+        portolan_in(HARBOR, &["test", "--explain", "schema/unknwon-field"])
+    );
+}
