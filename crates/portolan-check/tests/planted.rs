@@ -1,0 +1,148 @@
+//! Mistakes planted in valid manifests, one at a time, are found at the line they were planted in.
+//!
+//! Every line of the manifests that names a field of a type is broken in two ways: its key is mistyped, and its value
+//! is of another type. Lines below free-form maps (labels, data) are left out by the marks in the manifests.
+
+use portolan_check::{Finding, Settings, Subject, check};
+use portolan_object::{KubeVersion, Object, Origin, Place};
+use portolan_schema::Catalogue;
+use portolan_vfs::Memory;
+use portolan_yaml::{Dialect, parse};
+
+/// Valid manifests; `# free` marks lines whose key or value may be anything.
+const MANIFESTS: &str = include_str!("planted.yaml");
+
+const FILE: &str = "/apps/all.yaml";
+
+/// Everything found in a text, with its line.
+fn findings(text: &str) -> Vec<(&'static str, u32)> {
+    let Ok(nodes) = parse(text, Dialect::Kustomize) else {
+        return vec![("yaml", 0)];
+    };
+    let mut catalogue = Catalogue::of(KubeVersion::new(1, 34));
+    let mut objects = Vec::new();
+    for node in nodes {
+        catalogue.define(&node);
+        let origin = Origin::read(Place::new(FILE, node.at));
+        objects.extend(Object::new(node, origin));
+    }
+    let subjects: Vec<Subject<'_>> = objects.iter().map(subject).collect();
+    let files = Memory::from_iter([(FILE, text)]);
+    let found = check(&subjects, &catalogue, &Settings::default(), &files);
+    found
+        .iter()
+        .map(|finding| (finding.rule.id, line(finding)))
+        .collect()
+}
+
+fn subject(object: &Object) -> Subject<'_> {
+    Subject {
+        owner: "ks/flux-system/apps".into(),
+        id: object.id().clone(),
+        object,
+    }
+}
+
+fn line(finding: &Finding) -> u32 {
+    finding.place.as_ref().map_or(0, |place| place.at.line)
+}
+
+/// The whole text with one line replaced.
+fn with_line(lines: &[&str], index: usize, line: &str) -> String {
+    let mut lines = lines.to_vec();
+    lines[index] = line;
+    lines.join("\n") + "\n"
+}
+
+/// Lines that name a field of a type, by index.
+fn typed_lines<'a>(lines: &[&'a str]) -> Vec<(usize, &'a str)> {
+    let is_typed = |line: &str| {
+        let identity = [
+            "apiVersion:",
+            "kind:",
+            "metadata:",
+            "  name:",
+            "  namespace:",
+        ];
+        line.contains(':')
+            && !line.contains("# free")
+            && !identity.iter().any(|key| line.starts_with(key))
+    };
+    let numbered = lines.iter().copied().enumerate();
+    numbered.filter(|(_, line)| is_typed(line)).collect()
+}
+
+#[test]
+fn the_manifests_are_valid() {
+    assert_eq!(findings(MANIFESTS), []);
+}
+
+#[test]
+fn a_mistyped_key_is_found_at_its_line() {
+    let lines: Vec<&str> = MANIFESTS.lines().collect();
+    let typed = typed_lines(&lines);
+    assert!(typed.len() >= 100, "{} lines", typed.len());
+    for (index, line) in typed {
+        let (key, value) = line.split_once(':').expect("it names a field");
+        let broken = with_line(&lines, index, &format!("{key}X:{value}"));
+        let expected = index as u32 + 1;
+        let found = findings(&broken);
+        assert!(
+            found.contains(&("schema/unknown-field", expected)),
+            "line {expected} `{line}`: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_found_at_its_line() {
+    let lines: Vec<&str> = MANIFESTS.lines().collect();
+    let mut planted = 0;
+    for (index, line) in typed_lines(&lines) {
+        let (key, value) = line.split_once(':').expect("it names a field");
+        if value.trim().is_empty() {
+            continue;
+        }
+        planted += 1;
+        // No field of these manifests is a list of lists.
+        let broken = with_line(&lines, index, &format!("{key}: [[wrong]]"));
+        let found = findings(&broken);
+        let expected = index as u32 + 1;
+        let at_line = found
+            .iter()
+            .any(|(rule, line)| rule.starts_with("schema/") && *line == expected);
+        assert!(at_line, "line {expected} `{line}`: {found:?}");
+    }
+    assert!(planted >= 70, "{planted} values");
+}
+
+#[test]
+fn a_missing_field_is_found_where_it_belongs() {
+    let found = findings(
+        "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec:\n  ports:\n  - name: http\n",
+    );
+    assert_eq!(found, [("schema/missing-field", 6)]);
+    let found = findings(
+        "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: web}\nspec:\n  schedule: '* * * * *'\n",
+    );
+    assert_eq!(found, [("schema/missing-field", 4)]);
+}
+
+#[test]
+fn two_owners_of_one_object_are_found() {
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: x}\n";
+    let node = parse(text, Dialect::Kustomize).expect("YAML").remove(0);
+    let object = Object::new(node, Origin::read(Place::line(FILE, 1))).expect("an object");
+    let subjects = ["ks/flux-system/apps", "hr/x/web"].map(|owner| Subject {
+        owner: owner.into(),
+        ..subject(&object)
+    });
+    let files = Memory::from_iter([(FILE, text)]);
+    let catalogue = Catalogue::of(KubeVersion::new(1, 34));
+    let found = check(&subjects, &catalogue, &Settings::default(), &files);
+    let messages: Vec<&str> = found
+        .iter()
+        .map(|finding| finding.message.as_str())
+        .collect();
+    assert_eq!(messages, ["ks/flux-system/apps brings it too"]);
+}
