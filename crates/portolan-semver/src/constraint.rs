@@ -9,8 +9,9 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use regex::{Captures, Regex};
+use regex::Regex;
 
+use crate::form::{self, Form};
 use crate::version::{Version, compare_prereleases};
 
 /// Groups of comparisons; a version must satisfy all of one group.
@@ -79,42 +80,12 @@ const SIGNS: &[(&str, Operator)] = &[
     ("", Operator::Equal),
 ];
 
-const SIGN: &str = r"!=|>=|=>|<=|=<|~>|=|>|<|~|\^|";
-const SPACE: &str = r"[\t\n\f\r ]";
-
-/// A version with wildcards; the original lets `|` stand among the digits and fails later.
-fn version_pattern(prefix: &str) -> String {
-    let number = r"[0-9|xX*]+";
-    let words = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*";
-    format!(
-        r"v?(?<{prefix}major>{number})(?<{prefix}minor>\.{number})?(?<{prefix}patch>\.{number})?(?<{prefix}pre>-{words})?(?:\+{words})?"
-    )
-}
-
-fn compile(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("a constant expression")
-}
-
-/// `1.2 - 1.4`.
+/// `1.2 - 1.4`. Hardly anybody writes ranges so; nothing else needs an expression.
 static RANGE: LazyLock<Regex> = LazyLock::new(|| {
-    let (from, to) = (version_pattern("from_"), version_pattern("to_"));
-    compile(&format!(
-        "{SPACE}*(?<from>{from}){SPACE}+-{SPACE}+(?<to>{to}){SPACE}*"
-    ))
-});
-
-/// A whole group of comparisons.
-static GROUP: LazyLock<Regex> = LazyLock::new(|| {
-    let (first, next) = (version_pattern("first_"), version_pattern("next_"));
-    compile(&format!(
-        "^(?:{SPACE}*(?:{SIGN}){SPACE}*(?:{first}){SPACE}*)(?:(?:{SPACE}+|,{SPACE}*)(?:{SIGN}){SPACE}*(?:{next}){SPACE}*)*$"
-    ))
-});
-
-/// One comparison of a group.
-static COMPARISON: LazyLock<Regex> = LazyLock::new(|| {
-    let version = version_pattern("");
-    compile(&format!("(?<sign>{SIGN}){SPACE}*(?<version>{version})"))
+    const VERSION: &str = r"v?[0-9|xX*]+(?:\.[0-9|xX*]+)?(?:\.[0-9|xX*]+)?(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?";
+    const SPACE: &str = r"[\t\n\f\r ]";
+    let pattern = format!("{SPACE}*(?<from>{VERSION}){SPACE}+-{SPACE}+(?<to>{VERSION}){SPACE}*");
+    Regex::new(&pattern).expect("a constant expression")
 });
 
 impl Constraints {
@@ -176,6 +147,10 @@ impl fmt::Display for Constraints {
 
 /// Writes `a - b` as `>= a, <= b`.
 fn rewrite_ranges(text: &str) -> String {
+    let has_range = |part: &[u8]| part[1] == b'-' && is_space(part[0]) && is_space(part[2]);
+    if !text.as_bytes().windows(3).any(has_range) {
+        return text.to_owned();
+    }
     let mut rewritten = text.to_owned();
     for range in RANGE.captures_iter(text) {
         let comparisons = format!(">= {}, <= {} ", &range["from"], &range["to"]);
@@ -184,40 +159,74 @@ fn rewrite_ranges(text: &str) -> String {
     rewritten
 }
 
+/// Comparisons with commas or spaces between them.
 fn parse_group(text: &str) -> Result<Vec<Comparison>, ConstraintError> {
-    if !GROUP.is_match(text) {
-        return Err(ConstraintError::Improper(text.to_owned()));
+    let improper = || ConstraintError::Improper(text.to_owned());
+    let mut read = Vec::new();
+    let mut rest = skip_space(text);
+    loop {
+        let (sign, after) = sign(rest);
+        let (form, after) = form::read(skip_space(after), is_digit).ok_or_else(improper)?;
+        read.push((sign, form));
+        let next = skip_space(after);
+        rest = match next.strip_prefix(',') {
+            _ if next.is_empty() => break,
+            Some(next) => skip_space(next),
+            None if next.len() < after.len() => next,
+            None => return Err(improper()),
+        };
     }
-    COMPARISON
-        .captures_iter(text)
-        .map(|parts| parse_comparison(&parts))
+    let comparisons = read.iter();
+    comparisons
+        .map(|(sign, form)| parse_comparison(*sign, form))
         .collect()
 }
 
-fn parse_comparison(parts: &Captures<'_>) -> Result<Comparison, ConstraintError> {
-    let part = |name| parts.name(name).map_or("", |part| part.as_str());
-    let (major, minor, patch) = (part("major"), part("minor"), part("patch"));
-    let (pre, written) = (part("pre"), part("version"));
-    let wild = |number: &str| matches!(number, "" | "x" | "X" | "*" | ".x" | ".X" | ".*");
+/// The sign at the beginning of a text, and what follows it; there is always one, if only the empty one.
+fn sign(text: &str) -> ((&'static str, Operator), &str) {
+    let mut found = SIGNS
+        .iter()
+        .filter_map(|known| Some((*known, text.strip_prefix(known.0)?)));
+    found.next().unwrap_or((("", Operator::Equal), text))
+}
+
+/// A digit or a wildcard; the original lets `|` stand among them and fails later.
+fn is_digit(byte: u8) -> bool {
+    byte.is_ascii_digit() || matches!(byte, b'|' | b'x' | b'X' | b'*')
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ')
+}
+
+fn skip_space(text: &str) -> &str {
+    text.trim_start_matches(['\t', '\n', '\x0c', '\r', ' '])
+}
+
+fn parse_comparison(
+    (sign, operator): (&'static str, Operator),
+    form: &Form<'_>,
+) -> Result<Comparison, ConstraintError> {
+    let [major, minor, patch] = form.numbers;
+    let pre = match form.prerelease {
+        "" => String::new(),
+        words => format!("-{words}"),
+    };
+    let wild = |number: &str| matches!(number, "" | "x" | "X" | "*");
     let (precision, version) = if wild(major) {
         (Precision::Nothing, format!("0.0.0{pre}"))
     } else if wild(minor) {
         (Precision::Major, format!("{major}.0.0{pre}"))
     } else if wild(patch) {
-        (Precision::Minor, format!("{major}{minor}.0{pre}"))
+        (Precision::Minor, format!("{major}.{minor}.0{pre}"))
     } else {
-        (Precision::Patch, written.to_owned())
+        (Precision::Patch, form.whole.to_owned())
     };
-    let (sign, operator) = SIGNS
-        .iter()
-        .find(|(sign, _)| *sign == part("sign"))
-        .copied()
-        .unwrap_or(("", Operator::Equal));
     Ok(Comparison {
         operator,
         sign,
         version: Version::parse(&version).map_err(|_| ConstraintError::Version)?,
-        written: written.to_owned(),
+        written: form.whole.to_owned(),
         precision,
     })
 }

@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 mod constraint;
+mod form;
 mod version;
 
 pub use constraint::{ConstraintError, Constraints};

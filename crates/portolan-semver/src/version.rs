@@ -2,9 +2,8 @@
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::sync::LazyLock;
 
-use regex::Regex;
+use crate::form;
 
 /// A semantic version.
 ///
@@ -58,13 +57,6 @@ fn parse_uint_error(digits: &str) -> String {
     format!("strconv.ParseUint: parsing \"{digits}\": {reason}")
 }
 
-static LENIENT: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
-        r"^v?(?<major>[0-9]+)(?:\.(?<minor>[0-9]+))?(?:\.(?<patch>[0-9]+))?(?:-(?<prerelease>[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+(?<metadata>[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?$",
-    )
-    .expect("a constant expression")
-});
-
 impl Version {
     /// A version of these three numbers.
     pub fn new(major: u64, minor: u64, patch: u64) -> Self {
@@ -80,20 +72,23 @@ impl Version {
 
     /// Reads a version leniently: minor and patch may be missing, a `v` may stand in front.
     pub fn parse(text: &str) -> Result<Self, VersionError> {
-        let parts = LENIENT.captures(text).ok_or(VersionError::Invalid)?;
-        let part = |name| parts.name(name).map_or("", |part| part.as_str());
-        let number = |name| match part(name) {
+        let read = form::read(text, |byte| byte.is_ascii_digit());
+        let form = match read {
+            Some((form, "")) => form,
+            _ => return Err(VersionError::Invalid),
+        };
+        let number = |digits: &str| match digits {
             "" => Ok(0),
             digits => digits
                 .parse()
                 .map_err(|_| VersionError::Segment(digits.to_owned())),
         };
         let version = Self {
-            major: number("major")?,
-            minor: number("minor")?,
-            patch: number("patch")?,
-            prerelease: part("prerelease").to_owned(),
-            metadata: part("metadata").to_owned(),
+            major: number(form.numbers[0])?,
+            minor: number(form.numbers[1])?,
+            patch: number(form.numbers[2])?,
+            prerelease: form.prerelease.to_owned(),
+            metadata: form.metadata.to_owned(),
             original: text.to_owned(),
         };
         check_prerelease(&version.prerelease)?;
