@@ -81,7 +81,7 @@ pub fn exec_message(error: &ExecError) -> String {
 
 /// What Helm makes of a template's output: Go's mark for a missing value disappears.
 pub fn clean_output(output: String) -> String {
-    if output.contains(crate::exec::NO_VALUE) {
+    if crate::exec::has_no_value(&output) {
         output.replace(crate::exec::NO_VALUE, "")
     } else {
         output

@@ -212,9 +212,14 @@ impl Executor<'_> {
     }
 }
 
+/// Whether Go's mark for a missing value is in a text, which may be as long as a chart's output.
+pub(crate) fn has_no_value(text: &str) -> bool {
+    memchr::memmem::find(text.as_bytes(), NO_VALUE.as_bytes()).is_some()
+}
+
 /// Helm takes Go's mark for a missing value out of what it renders.
 pub(crate) fn without_no_value(text: Text) -> Text {
-    if text.contains(NO_VALUE) {
+    if has_no_value(&text) {
         Text::from(text.replace(NO_VALUE, ""))
     } else {
         text

@@ -24,7 +24,7 @@ use crate::options::Options;
 use crate::set::{ParsedText, TemplateSet, TextParser};
 use crate::value::Value;
 
-pub(crate) use call::NO_VALUE;
+pub(crate) use call::{NO_VALUE, has_no_value};
 use frame::{Frame, Scope};
 use range::Loop;
 

@@ -12,12 +12,21 @@ use crate::value::{MAX_DEPTH, Map, MapType, Value};
 type Answer = Result<Value, FuncError>;
 
 pub(super) fn dict(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let entry = |pair: &[Value]| {
-        let key = pair.first().map(string_of).unwrap_or_default();
+    let mut entries = BTreeMap::new();
+    for pair in args.all().chunks(2) {
+        let key = pair.first().map(key_of).unwrap_or_default();
         let value = pair.get(1).cloned().unwrap_or_else(|| "".into());
-        (Text::from(key), value)
-    };
-    Ok(Value::map(args.all().chunks(2).map(entry).collect()))
+        entries.insert(key, value);
+    }
+    Ok(Value::map(entries))
+}
+
+/// A value as a key; a text is shared, not copied.
+fn key_of(value: &Value) -> Text {
+    match value {
+        Value::Str(text) => text.clone(),
+        other => Text::from(string_of(other)),
+    }
 }
 
 pub(super) fn get(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
@@ -29,7 +38,7 @@ pub(super) fn set(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let Some(map) = args.map(0) else {
         return Err(FuncError::new("assignment to entry in nil map"));
     };
-    map.insert(args.str(1).into_owned(), args.get(2).clone());
+    map.insert(key_of(args.get(1)), args.get(2).clone());
     Ok(Value::Map(Rc::clone(map)))
 }
 

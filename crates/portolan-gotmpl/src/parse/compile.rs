@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use portolan_yaml::Text;
 
-use super::tree::{Branches, Command, Definition, Node, Operand, Pipeline, Statement, Variable};
+use super::tree::{
+    Branches, Command, Definition, Fields, Node, Operand, Pipeline, Statement, Variable,
+};
 use crate::function::{Function, Param, Special};
 use crate::program::{Constant, Literal, LiteralKind, Op, Program, Source, Span, Targets};
 
@@ -220,11 +222,8 @@ impl Compiler {
             }
             self.command(command, piped);
         }
-        let last = pipeline
-            .commands
-            .last()
-            .and_then(|command| command.operands.first());
-        let boxed = match last.map(|node| &node.operand) {
+        let last = pipeline.commands.last();
+        let boxed = match last.map(|command| &command.first.operand) {
             Some(Operand::Function(function)) => is_short_circuit(function),
             Some(Operand::Pipeline(_)) | None => false,
             Some(_) => true,
@@ -244,37 +243,27 @@ impl Compiler {
 
     /// Go complains about arguments after parentheses at the place of the whole pipeline.
     fn place_of_first(&mut self, command: &Command<'_>, pipeline: Span) {
-        if let [
-            Node {
-                operand: Operand::Pipeline(_),
-                ..
-            },
-            _,
-            ..,
-        ] = command.operands.as_slice()
-        {
+        if matches!(command.first.operand, Operand::Pipeline(_)) && !command.args.is_empty() {
             self.emit(Op::At, pipeline);
         }
     }
 
     /// A command; `piped` when the value of the one before it lies on the stack.
     fn command(&mut self, command: &Command<'_>, piped: bool) {
-        let Some((first, args)) = command.operands.split_first() else {
-            return;
-        };
+        let (first, args) = (&command.first, command.args.as_slice());
         let has_args = piped || !args.is_empty();
         match &first.operand {
             Operand::Function(function) => {
                 self.call(function, first.span, command.span, args, piped);
             }
             Operand::Field(fields) if has_args => {
-                self.receiver(Receiver::Dot, fields, first, args, piped);
+                self.receiver(Receiver::Dot, *fields, first, args, piped);
             }
             Operand::Variable(variable, fields) if has_args && !fields.is_empty() => {
-                self.receiver(Receiver::Variable(*variable), fields, first, args, piped);
+                self.receiver(Receiver::Variable(*variable), *fields, first, args, piped);
             }
             Operand::Chain(inner, fields) if has_args => {
-                self.receiver(Receiver::Node(inner), fields, first, args, piped);
+                self.receiver(Receiver::Node(inner), *fields, first, args, piped);
             }
             Operand::Pipeline(_) if has_args => {
                 let text = self.render(first.span);
@@ -307,15 +296,15 @@ impl Compiler {
                 return self.fail(format!("cannot assign nil to {}", param.name()), span);
             }
             Operand::Field(fields) => {
-                let path = self.path(fields);
+                let path = self.path(*fields);
                 self.emit(Op::DotPath(path), span);
             }
-            Operand::Variable(variable, fields) => self.variable(*variable, fields, span),
+            Operand::Variable(variable, fields) => self.variable(*variable, *fields, span),
             Operand::Pipeline(pipeline) => self.pipeline(pipeline),
             Operand::Function(function) => self.call(function, span, span, &[], false),
             Operand::Chain(inner, fields) => {
                 self.chain_start(inner, node);
-                let path = self.path(fields);
+                let path = self.path(*fields);
                 self.emit(Op::Path(path), span);
             }
             Operand::Bool(_) | Operand::Number(_) | Operand::String(_) => {
@@ -346,7 +335,7 @@ impl Compiler {
     fn as_literal(&self, node: &Node<'_>) -> Option<Literal> {
         let kind = match &node.operand {
             Operand::Bool(value) => LiteralKind::Bool(*value),
-            Operand::Number(number) => LiteralKind::Number(*number),
+            Operand::Number(number) => LiteralKind::Number(**number),
             Operand::String(bytes) => LiteralKind::Str(self.string(bytes)),
             _ => return None,
         };
@@ -367,16 +356,16 @@ impl Compiler {
         }
     }
 
-    fn path(&mut self, fields: &[&str]) -> u32 {
+    fn path(&mut self, fields: Fields<'_>) -> u32 {
         let program = &mut self.program;
         let start = program.fields.len() as u32;
-        let shared = fields.iter().map(|field| program.source.share(field));
+        let shared = fields.names().map(|field| program.source.share(field));
         program.fields.extend(shared);
         let end = program.fields.len() as u32;
         push(&mut program.paths, (start, end))
     }
 
-    fn variable(&mut self, variable: Variable<'_>, fields: &[&str], span: Span) {
+    fn variable(&mut self, variable: Variable<'_>, fields: Fields<'_>, span: Span) {
         let Some(slot) = variable.slot else {
             return self.fail(format!("undefined variable: {}", variable.name), span);
         };
@@ -482,14 +471,12 @@ impl Compiler {
     fn receiver(
         &mut self,
         receiver: Receiver<'_, '_>,
-        fields: &[&str],
+        fields: Fields<'_>,
         node: &Node<'_>,
         args: &[Node<'_>],
         piped: bool,
     ) {
-        let Some((last, path)) = fields.split_last() else {
-            return;
-        };
+        let (path, last) = fields.split_last();
         match receiver {
             Receiver::Dot if path.is_empty() => {
                 self.emit(Op::Dot, node.span);

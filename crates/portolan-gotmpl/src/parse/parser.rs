@@ -7,7 +7,9 @@ use std::borrow::Cow;
 
 use super::lexer::{Delimiters, Keyword, Lexer, Token, TokenKind};
 use super::number::Number;
-use super::tree::{Branches, Command, Definition, Node, Operand, Pipeline, Statement, Variable};
+use super::tree::{
+    Branches, Command, Definition, Fields, Node, Operand, Pipeline, Statement, Variable,
+};
 use super::unquote::unquote;
 use crate::error::ParseError;
 use crate::fmt::quote;
@@ -545,6 +547,10 @@ impl<'s> Parser<'s> {
             self.pending.push(token);
             let command = self.command()?;
             pipeline.span = Span::new(start, command.span.end(), start);
+            if pipeline.commands.is_empty() {
+                // Most pipelines have one command.
+                pipeline.commands.reserve_exact(1);
+            }
             pipeline.commands.push(command);
         }
     }
@@ -607,16 +613,13 @@ impl<'s> Parser<'s> {
             return self.fail(format!("missing value for {}", context.0));
         }
         let constant = pipeline.commands.iter().skip(1).position(|command| {
-            let first = command.operands.first().map(|node| &node.operand);
             matches!(
-                first,
-                Some(
-                    Operand::Bool(_)
-                        | Operand::Dot
-                        | Operand::Nil
-                        | Operand::Number(_)
-                        | Operand::String(_)
-                )
+                command.first.operand,
+                Operand::Bool(_)
+                    | Operand::Dot
+                    | Operand::Nil
+                    | Operand::Number(_)
+                    | Operand::String(_)
             )
         });
         match constant {
@@ -630,10 +633,15 @@ impl<'s> Parser<'s> {
 
     fn command(&mut self) -> Parsed<Command<'s>> {
         let start = self.peek_non_space().start;
-        let mut operands = Vec::new();
+        let mut first = None;
+        let mut args = Vec::new();
         loop {
             self.peek_non_space();
-            operands.extend(self.operand()?);
+            match self.operand()? {
+                Some(node) if first.is_none() => first = Some(node),
+                Some(node) => args.push(node),
+                None => {}
+            }
             let token = self.next();
             match token.kind {
                 TokenKind::Space => continue,
@@ -643,11 +651,12 @@ impl<'s> Parser<'s> {
             }
             break;
         }
-        let Some(last) = operands.last() else {
+        let Some(first) = first else {
             return self.fail("empty command");
         };
-        let span = Span::new(start, last.end, start);
-        Ok(Command { operands, span })
+        let end = args.last().unwrap_or(&first).end;
+        let span = Span::new(start, end, start);
+        Ok(Command { first, args, span })
     }
 
     /// A term and the fields that follow it without a space.
@@ -660,19 +669,16 @@ impl<'s> Parser<'s> {
         if first_field.kind != TokenKind::Field {
             return Ok(Some(node));
         }
-        let mut fields = Vec::new();
         while self.peek().kind == TokenKind::Field {
             let field = self.next();
             node.end = field.start + field.text.len();
-            fields.push(&field.text[1..]);
         }
         let end = node.end;
+        // The fields follow each other without a gap, so the text holds them as one piece.
+        let fields = Fields(self.lexer.text(first_field.start + 1, end));
         let span = Span::new(start, end, first_field.start);
         let operand = match node.operand {
-            Operand::Field(mut path) => {
-                path.extend(fields);
-                Operand::Field(path)
-            }
+            Operand::Field(_) => Operand::Field(Fields(self.lexer.text(start + 1, end))),
             Operand::Variable(variable, _) => Operand::Variable(variable, fields),
             Operand::Function(_) | Operand::Pipeline(_) => Operand::Chain(Box::new(node), fields),
             _ => {
@@ -693,11 +699,11 @@ impl<'s> Parser<'s> {
             TokenKind::Dot => Operand::Dot,
             TokenKind::Nil => Operand::Nil,
             TokenKind::Variable => self.variable(token)?,
-            TokenKind::Field => Operand::Field(vec![&token.text[1..]]),
+            TokenKind::Field => Operand::Field(Fields(&token.text[1..])),
             TokenKind::Bool => Operand::Bool(token.text == "true"),
             TokenKind::CharConstant | TokenKind::Complex | TokenKind::Number => {
                 match Number::parse(token.text, token.kind) {
-                    Ok(number) => Operand::Number(number),
+                    Ok(number) => Operand::Number(Box::new(number)),
                     Err(message) => return self.fail(message),
                 }
             }
@@ -737,7 +743,7 @@ impl<'s> Parser<'s> {
 
     fn variable(&self, token: Token<'s>) -> Parsed<Operand<'s>> {
         if let Some(variable) = self.scope.find(token.text) {
-            return Ok(Operand::Variable(variable, Vec::new()));
+            return Ok(Operand::Variable(variable, Fields("")));
         }
         let name = quote(token.text.as_bytes(), false);
         self.fail(format!("undefined variable {name}"))

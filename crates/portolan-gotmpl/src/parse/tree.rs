@@ -51,8 +51,8 @@ pub(crate) struct Pipeline<'s> {
 }
 
 pub(crate) struct Command<'s> {
-    /// The first operand and its arguments; never empty.
-    pub(crate) operands: Vec<Node<'s>>,
+    pub(crate) first: Node<'s>,
+    pub(crate) args: Vec<Node<'s>>,
     pub(crate) span: Span,
 }
 
@@ -69,20 +69,42 @@ pub(crate) enum Operand<'s> {
     Dot,
     Nil,
     Bool(bool),
-    Number(Number),
+    Number(Box<Number>),
     String(Cow<'s, [u8]>),
-    Field(Vec<&'s str>),
-    Variable(Variable<'s>, Vec<&'s str>),
+    Field(Fields<'s>),
+    Variable(Variable<'s>, Fields<'s>),
     Function(&'static Function),
     Pipeline(Box<Pipeline<'s>>),
-    Chain(Box<Node<'s>>, Vec<&'s str>),
+    Chain(Box<Node<'s>>, Fields<'s>),
 }
+
+/// Names of fields as they stand in the text, with points between them; empty for none.
+#[derive(Clone, Copy)]
+pub(crate) struct Fields<'s>(pub(crate) &'s str);
 
 #[derive(Clone, Copy)]
 pub(crate) struct Variable<'s> {
     pub(crate) name: &'s str,
     /// None when the name is known to the parser but has no value when it is reached.
     pub(crate) slot: Option<usize>,
+}
+
+impl<'s> Fields<'s> {
+    pub(crate) fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn names(self) -> impl Iterator<Item = &'s str> {
+        self.0.split('.').filter(|name| !name.is_empty())
+    }
+
+    /// The fields before the last, and the last.
+    pub(crate) fn split_last(self) -> (Self, &'s str) {
+        match self.0.rsplit_once('.') {
+            Some((before, last)) => (Self(before), last),
+            None => (Self(""), self.0),
+        }
+    }
 }
 
 impl Statement<'_> {
