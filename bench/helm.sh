@@ -9,5 +9,5 @@ cargo build --profile dist -p portolan >&2
 cargo build --profile dist -p portolan-helm --example many >&2
 python3 bench/helm_cases.py "$corpus" "$helm" "$(realpath target/dist/portolan)" "${LIMIT:-120}"
 for chart in bjw-s-labs+helm-charts/app-template bitnami+charts/superset argoproj+argo-helm/argo-rollouts prometheus-community+helm-charts/prometheus; do
-  target/dist/examples/many "$corpus/charts/$chart" 1000
+  target/dist/examples/many "$corpus/charts/$chart" 1000 target/dist/portolan
 done

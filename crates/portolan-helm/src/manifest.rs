@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use memchr::memmem;
 use portolan_yaml::Text;
 
 use crate::head::{Head, Heads};
@@ -198,7 +199,12 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
         start = text.len() - skip_space(rest).len();
         search = start;
     }
-    while let Some(found) = text.get(search..).and_then(|rest| rest.find("\n---")) {
+    let separator = memmem::Finder::new("\n---");
+    while let Some(found) = text
+        .as_bytes()
+        .get(search..)
+        .and_then(|rest| separator.find(rest))
+    {
         let newline = search + found;
         let before = text.get(start..newline).unwrap_or_default();
         push_document(&mut documents, before);

@@ -14,11 +14,20 @@ pub(crate) struct IgnoreRules {
 
 #[derive(Debug)]
 struct Rule {
-    pattern: String,
+    pattern: Pattern,
     /// A pattern with a slash is compared with the whole path.
     whole_path: bool,
     negated: bool,
     directories_only: bool,
+}
+
+/// Nearly every rule is a plain name or `*.ending`: no need to walk those letter by letter.
+#[derive(Debug)]
+enum Pattern {
+    Name(String),
+    /// What stands behind the star, and the whole of it.
+    Ending(String, String),
+    Wildcard(String),
 }
 
 impl IgnoreRules {
@@ -68,7 +77,7 @@ impl Rule {
         };
         Ok(Self {
             whole_path: line.contains('/'),
-            pattern: line.strip_prefix('/').unwrap_or(line).to_owned(),
+            pattern: Pattern::new(line.strip_prefix('/').unwrap_or(line)),
             negated,
             directories_only,
         })
@@ -80,11 +89,26 @@ impl Rule {
         } else {
             path.rsplit('/').next().unwrap_or(path)
         };
-        // Nearly every rule is a plain name or `*.ending`: no need to walk those letter by letter.
-        match self.pattern.strip_prefix('*') {
-            _ if is_plain(&self.pattern) => self.pattern == name,
-            Some(ending) if is_plain(ending) && !name.contains('/') => name.ends_with(ending),
-            _ => wildcard::matches(&self.pattern, name).unwrap_or(false),
+        self.pattern.matches(name)
+    }
+}
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        match text.strip_prefix('*') {
+            _ if is_plain(text) => Self::Name(text.to_owned()),
+            Some(ending) if is_plain(ending) => Self::Ending(ending.to_owned(), text.to_owned()),
+            _ => Self::Wildcard(text.to_owned()),
+        }
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::Name(wanted) => wanted == name,
+            Self::Ending(ending, _) if !name.contains('/') => name.ends_with(ending),
+            Self::Ending(_, whole) | Self::Wildcard(whole) => {
+                wildcard::matches(whole, name).unwrap_or(false)
+            }
         }
     }
 }

@@ -125,6 +125,26 @@ impl Schema {
     }
 }
 
+/// Whether a schema has only what nearly all of them have: dozens of keywords need not be looked for.
+fn is_simple(fields: &JsonMap<String, Json>) -> bool {
+    fields.keys().all(|key| {
+        matches!(
+            key.as_str(),
+            "$schema"
+                | "default"
+                | "description"
+                | "enum"
+                | "examples"
+                | "form"
+                | "items"
+                | "properties"
+                | "required"
+                | "title"
+                | "type"
+        )
+    })
+}
+
 struct Compiler<'d> {
     document: &'d Json,
     draft: Draft,
@@ -171,6 +191,17 @@ impl Compiler<'_> {
                 reference: Some(self.reference(reference, depth)?),
                 ..Node::default()
             });
+        }
+        if is_simple(fields) {
+            let mut node = Node {
+                types: types(fields)?,
+                required: required(fields)?,
+                allowed: allowed(fields)?,
+                ..Node::default()
+            };
+            self.objects(fields, &mut node, depth)?;
+            self.items(fields, &mut node, depth)?;
+            return Ok(node);
         }
         let mut node = Node {
             types: types(fields)?,
