@@ -119,6 +119,14 @@ pub enum ChartError {
 pub(crate) fn locate(release: &HelmRelease, index: &Index) -> Result<Location, ChartError> {
     match &release.chart {
         ChartField::Spec(spec) => locate_spec(spec, index),
+        ChartField::Reference(reference) if reference.kind == "ExternalArtifact" => {
+            Ok(Location::Tree {
+                source: reference.clone(),
+                path: Text::default(),
+                values_files: Vec::new(),
+                ignore_missing_values_files: false,
+            })
+        }
         ChartField::Reference(reference) => match source(reference, index)?.spec {
             SourceSpec::HelmChart(spec) => locate_spec(&spec, index),
             SourceSpec::Oci { url, reference, .. } => Ok(Location::Registry {
@@ -126,7 +134,6 @@ pub(crate) fn locate(release: &HelmRelease, index: &Index) -> Result<Location, C
                 reference: OciReference::from(reference),
                 tracks_digest: true,
             }),
-            SourceSpec::ExternalArtifact => Err(ChartError::Unavailable(reference.clone())),
             _ => Err(ChartError::WrongKind(reference.clone())),
         },
     }

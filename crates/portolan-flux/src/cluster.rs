@@ -11,6 +11,7 @@ use portolan_yaml::Text;
 
 use crate::api::{Kustomization, NamespacedName, Source, SourceRef, SourceSpec};
 use crate::artifact::Artifact;
+use crate::artifact_generator::{self, Recipe};
 use crate::chart::{self, ChartError, Location};
 use crate::fingerprint::Fingerprint;
 use crate::index::Index;
@@ -74,6 +75,9 @@ impl Cluster {
         if let Some(artifact) = self.sources.get(source) {
             return Some(Files::Here(Arc::clone(artifact)));
         }
+        if let Some(recipe) = artifact_generator::recipe(source, index) {
+            return self.composed(cx, source, recipe, index);
+        }
         let declared = index.source(source)?;
         if self.is_this_repository(&declared, index) {
             return self.own().map(|own| Files::Here(Arc::clone(own)));
@@ -93,6 +97,40 @@ impl Cluster {
                 source,
             })?;
             Ok(Artifact::pack(tree, declared.ignore.as_deref(), &session)?)
+        });
+        cx.add(key.clone(), &[], unit);
+        Some(Files::Remote(key))
+    }
+
+    /// A tree that an `ArtifactGenerator` composes of other sources.
+    fn composed(
+        &self,
+        cx: &Context,
+        artifact: &SourceRef,
+        recipe: Recipe,
+        index: &Index,
+    ) -> Option<Files> {
+        let mut inputs = Fingerprint::of("ExternalArtifact");
+        inputs.text(&format!("{recipe:?}"));
+        let mut sources = Vec::new();
+        for (alias, source) in &recipe.sources {
+            // An artifact made of artifacts would have to be followed without end.
+            if source.kind == "ExternalArtifact" {
+                return None;
+            }
+            let files = self.files(cx, source, index)?;
+            files.fingerprint(&mut inputs);
+            sources.push((alias.clone(), files));
+        }
+        let key = unit_key(&artifact.kind, &artifact.id, &inputs.finish());
+        let session = Arc::clone(&self.session);
+        let unit = Unit::io(move |cx| async move {
+            let mut trees = HashMap::new();
+            for (alias, files) in sources {
+                trees.insert(alias, files.wait(&cx).await?);
+            }
+            let made = cx.compute(move || recipe.compose(&trees)).await?;
+            Ok(Artifact::pack(Arc::new(made), None, &session)?)
         });
         cx.add(key.clone(), &[], unit);
         Some(Files::Remote(key))

@@ -16,6 +16,7 @@
 
 pub mod api;
 mod artifact;
+mod artifact_generator;
 mod build;
 mod chart;
 mod cluster;

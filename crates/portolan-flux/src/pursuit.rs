@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api::{Chart, HelmRelease, NamespacedName, SourceRef, SourceSpec};
+use crate::artifact_generator;
 use crate::demand::Name;
 use crate::generate;
 use crate::hints::{Hints, Reach};
@@ -173,7 +174,23 @@ fn add_data(goals: &mut BTreeSet<Goal>, walker: &Walker<'_>, data: impl Iterator
 
 fn add_source(goals: &mut BTreeSet<Goal>, walker: &Walker<'_>, source: &SourceRef) {
     let is_at_hand = walker.cluster.sources.contains_key(source);
-    if !is_at_hand && walker.walk.index.source(source).is_none() {
+    if source.kind == "ExternalArtifact" {
+        match artifact_generator::recipe(source, &walker.walk.index) {
+            Some(recipe) => {
+                for (_, part) in recipe
+                    .sources
+                    .iter()
+                    .filter(|(_, part)| part.kind != source.kind)
+                {
+                    add_source(goals, walker, part);
+                }
+            }
+            None if !is_at_hand => {
+                goals.insert(Goal::new("ArtifactGenerator", &source.id.name));
+            }
+            None => {}
+        }
+    } else if !is_at_hand && walker.walk.index.source(source).is_none() {
         goals.insert(Goal::new(&source.kind, &source.id.name));
     }
 }

@@ -103,3 +103,30 @@ fn data_that_a_chart_prints_feeds_variables_and_values() {
     assert_eq!(outcome.told(), Vec::<String>::new());
     assert_eq!(outcome.objects("apps"), ["ConfigMap/apps/paint-blue"]);
 }
+
+#[test]
+fn kustomizations_over_generated_artifacts_find_their_files() {
+    let generator = "apiVersion: source.extensions.fluxcd.io/v1beta1\nkind: ArtifactGenerator\nmetadata: {name: parts, namespace: flux-system}\nspec:\n  sources:\n  - {alias: all, kind: GitRepository, name: flux-system}\n  artifacts:\n  - name: apps\n    copy:\n    - {from: \"@all/apps/base/**\", to: \"@artifact/base/\"}\n    - {from: \"@all/apps/prod/**\", to: \"@artifact/prod/\"}\n";
+    let apps = kustomization("apps", "./prod", "").replace(
+        "kind: GitRepository\n    name: flux-system",
+        "kind: ExternalArtifact\n    name: apps",
+    );
+    let files = vec![
+        file("/clusters/prod/generator.yaml", generator),
+        file("/clusters/prod/apps.yaml", apps),
+        file(
+            "/apps/prod/kustomization.yaml",
+            "resources: [../base]\nnamePrefix: prod-\n",
+        ),
+        file("/apps/base/map.yaml", config_map("apps", "map", "a", "b")),
+        file("/apps/base/kustomization.yaml", "resources: [map.yaml]\n"),
+    ];
+    let outcome = render(&files, Depth::Kustomizations);
+    assert_eq!(outcome.told(), Vec::<String>::new());
+    assert_eq!(outcome.objects("apps"), ["ConfigMap/apps/prod-map"]);
+    let demand = portolan_flux::Demand {
+        kustomizations: portolan_flux::Wanted::Named(vec!["apps".into()]),
+        releases: portolan_flux::Wanted::None,
+    };
+    assert_eq!(render(&files, demand).objects("apps").len(), 1);
+}
