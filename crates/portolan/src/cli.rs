@@ -3,9 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    build::BuildArgs, completions::CompletionsArgs, diff::DiffArgs, get::GetArgs, helm::HelmArgs,
-    kustomize::KustomizeArgs, man::ManArgs, template::TemplateArgs, test::TestArgs,
-    version::VersionArgs, yaml::YamlArgs,
+    build::BuildArgs, completions::CompletionsArgs, diff::DiffArgs, explain::ExplainArgs,
+    get::GetArgs, helm::HelmArgs, kustomize::KustomizeArgs, man::ManArgs, template::TemplateArgs,
+    test::TestArgs, version::VersionArgs, watch::WatchArgs, yaml::YamlArgs,
 };
 use crate::printer::OutputOptions;
 
@@ -32,6 +32,7 @@ pub(crate) enum Command {
     Build(BuildArgs),
     Completions(CompletionsArgs),
     Diff(Box<DiffArgs>),
+    Explain(ExplainArgs),
     Get(GetArgs),
     Helm(Box<HelmArgs>),
     Kustomize(KustomizeArgs),
@@ -39,6 +40,7 @@ pub(crate) enum Command {
     Template(TemplateArgs),
     Test(TestArgs),
     Version(VersionArgs),
+    Watch(WatchArgs),
     Yaml(YamlArgs),
 }
 

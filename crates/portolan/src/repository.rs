@@ -93,10 +93,20 @@ impl RepositoryArgs {
         demand: impl Into<Demand>,
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
+        self.render_located(&self.locate()?, None, demand, printer)
+    }
+
+    /// Renders the clusters of a repository as its files are now.
+    pub(crate) fn render_located(
+        &self,
+        located: &Located,
+        session: Option<&Arc<Session>>,
+        demand: impl Into<Demand>,
+        printer: &Printer,
+    ) -> Result<Rendered, CommandError> {
         let demand = demand.into();
-        let located = self.locate()?;
         let files: Arc<dyn Vfs> = Arc::new(located.disk.clone());
-        let repo = self.open(&files, &located, None)?;
+        let repo = self.open(&files, located, session)?;
         let key = |cluster: &Cluster| Key::from(format!("Cluster/{}", cluster.root.path));
         let report = session::run(printer, |run| {
             for cluster in repo.clusters() {
@@ -198,6 +208,20 @@ impl Rendered {
         status
     }
 
+    /// Everything that is wrong, cluster by cluster, each with what says it in one line.
+    pub(crate) fn problems(&self) -> Vec<(String, Problem)> {
+        let clusters = self.clusters.iter();
+        let problems = clusters.flat_map(|(_, rendering)| problems(rendering, &self.report));
+        problems
+            .map(|problem| (sentence(&problem), problem))
+            .collect()
+    }
+
+    /// Tells one problem, as an error or a note.
+    pub(crate) fn tell_problem(&self, problem: &Problem, printer: &Printer) {
+        self.teller().tell_problem(problem, printer);
+    }
+
     /// The files that were rendered.
     pub(crate) fn files(&self) -> &dyn Vfs {
         self.files.as_ref()
@@ -250,19 +274,19 @@ impl Teller<'_> {
     pub(crate) fn tell_problems(&self, rendering: &Rendering, printer: &Printer) -> usize {
         let mut errors = 0;
         for problem in problems(rendering, self.report) {
-            if self.is_error(&problem) {
-                errors += 1;
-                self.tell(&problem, printer);
-            } else {
-                printer.note(&format!(
-                    "{} {}: {}",
-                    problem.kind,
-                    problem.id,
-                    problem.messages.join(": ")
-                ));
-            }
+            errors += usize::from(self.is_error(&problem));
+            self.tell_problem(&problem, printer);
         }
         errors
+    }
+
+    /// Tells one problem, as an error or a note.
+    fn tell_problem(&self, problem: &Problem, printer: &Printer) {
+        if self.is_error(problem) {
+            self.tell(problem, printer);
+        } else {
+            printer.note(&sentence(problem));
+        }
     }
 
     fn is_error(&self, problem: &Problem) -> bool {
@@ -271,12 +295,7 @@ impl Teller<'_> {
     }
 
     fn tell(&self, problem: &Problem, printer: &Printer) {
-        let message = format!(
-            "{} {}: {}",
-            problem.kind,
-            problem.id,
-            problem.messages.join(": ")
-        );
+        let message = sentence(problem);
         let Some(place) = &problem.place else {
             printer.diagnostic(&Diagnostic {
                 message,
@@ -298,6 +317,16 @@ impl Teller<'_> {
         let bytes = self.files.read(Utf8Path::new(place.file.as_str()));
         String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
     }
+}
+
+/// What is wrong with what, in one line.
+fn sentence(problem: &Problem) -> String {
+    format!(
+        "{} {}: {}",
+        problem.kind,
+        problem.id,
+        problem.messages.join(": ")
+    )
 }
 
 /// A place to draw, in the text of its file.

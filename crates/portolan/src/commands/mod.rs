@@ -3,6 +3,7 @@
 pub(crate) mod build;
 pub(crate) mod completions;
 pub(crate) mod diff;
+pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod helm;
 pub(crate) mod kustomize;
@@ -10,6 +11,7 @@ pub(crate) mod man;
 pub(crate) mod template;
 pub(crate) mod test;
 pub(crate) mod version;
+pub(crate) mod watch;
 pub(crate) mod yaml;
 
 use crate::cli::Command;
@@ -26,6 +28,7 @@ pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
         Command::Build(args) => build::build(&args, printer),
         Command::Completions(args) => completions::completions(&args, printer),
         Command::Diff(args) => diff::diff(&args, printer),
+        Command::Explain(args) => explain::explain(&args, printer),
         Command::Get(args) => get::get(&args, printer),
         Command::Helm(args) => helm::helm(&args, printer),
         Command::Kustomize(args) => kustomize::kustomize(&args, printer),
@@ -33,6 +36,7 @@ pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
         Command::Template(args) => template::template(&args, printer),
         Command::Test(args) => test::test(&args, printer),
         Command::Version(args) => version::version(&args, printer),
+        Command::Watch(args) => watch::watch(&args, printer),
         Command::Yaml(args) => yaml::yaml(&args, printer),
     }
 }

@@ -1,0 +1,138 @@
+//! `portolan explain`: which file, patch, value or substitution produced an object or one of its fields.
+//!
+//! ```text
+//! OBJECT        ──▶ its origin, step by step
+//! OBJECT.field  ──▶ suspects (lines of the files it is made of) ──▶ trial: the line changed, rendered again
+//!                                                              ──▶ the lines on which the field depends
+//! ```
+//!
+//! A field is explained by experiment, not by guess: a line is named only if rendering with that line changed gives
+//! another value. So it holds through templates, patches, generators and variables alike.
+
+mod overlay;
+mod story;
+mod suspects;
+mod target;
+mod trial;
+
+use portolan_flux::Depth;
+use portolan_object::Object;
+use portolan_yaml::{Node, Value};
+
+use super::CommandResult;
+use crate::error::CommandError;
+use crate::exit::ExitStatus;
+use crate::inventory::{self, Placed};
+use crate::listing::{indented, record};
+use crate::printer::Printer;
+use crate::repository::{Rendered, RepositoryArgs};
+use crate::secret::SecretArgs;
+use story::Story;
+use suspects::Role;
+use target::{FieldPath, Target};
+
+/// Say which file, patch, value or substitution produced an object or a field
+///
+/// The object is named as in kubectl, `KIND/NAME`, and a field of it by its path: `deploy/web.spec.replicas`,
+/// `deploy/web.spec.template.spec.containers[web].image`. Items of lists go by number or name.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portolan explain deploy/podinfo -n apps
+  portolan explain deploy/podinfo.spec.replicas -n apps
+  portolan explain 'cm/settings.data[app.conf]' --path clusters/production")]
+pub(crate) struct ExplainArgs {
+    /// The object, and perhaps a field of it
+    #[arg(value_name = "KIND/NAME[.FIELD]")]
+    what: String,
+
+    /// The object's namespace
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+
+    /// In which form
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    output: Form,
+
+    #[command(flatten)]
+    secrets: SecretArgs,
+
+    #[command(flatten)]
+    repository: RepositoryArgs,
+}
+
+/// In which form an answer is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    /// A tree of causes
+    Text,
+    /// Records
+    Json,
+}
+
+pub(crate) fn explain(args: &ExplainArgs, printer: &Printer) -> CommandResult {
+    let rendered = args.repository.render(Depth::Releases, printer)?;
+    let objects = inventory::objects(&rendered);
+    let targets = Target::find(&args.what, args.namespace.as_deref(), &objects)?;
+    let several = rendered.clusters.len() > 1;
+    for target in &targets {
+        let story = match &target.field {
+            None => Story::of_object(target.placed),
+            Some(field) => args.field_story(target.placed, field, &rendered, printer)?,
+        };
+        let cluster = several.then_some(target.placed.cluster.name.as_str());
+        printer.data(match args.output {
+            Form::Text => story.text(cluster, printer.canvas()),
+            Form::Json => {
+                let id = &target.placed.id;
+                let record = record([
+                    ("cluster", Node::string(target.placed.cluster.name.clone())),
+                    ("object", Node::string(id.to_string())),
+                    ("owner", Node::string(target.placed.owner.to_string())),
+                    ("story", story.record()),
+                ]);
+                indented(&portolan_yaml::to_json(&record).map_err(CommandError::user)?)
+            }
+        })?;
+    }
+    Ok(ExitStatus::Clean)
+}
+
+impl ExplainArgs {
+    /// Tries which lines the field depends on.
+    fn field_story(
+        &self,
+        placed: &Placed<'_>,
+        field: &FieldPath,
+        rendered: &Rendered,
+        printer: &Printer,
+    ) -> Result<Story, CommandError> {
+        let value = field.find(placed.object.node())?;
+        let (suspects, substitutions) = suspects::suspects(placed, field, value, rendered);
+        let mut guilty = trial::guilty(placed, field, value, suspects, &self.repository, printer)?;
+        if guilty.iter().any(|suspect| suspect.role == Role::Variable) {
+            guilty.extend(substitutions);
+        }
+        let shown = self.shown_value(placed.object, value);
+        Ok(Story::of_field(
+            placed,
+            shown,
+            guilty,
+            self.secrets.show_secrets,
+        ))
+    }
+
+    /// The value as it may be shown.
+    fn shown_value(&self, object: &Object, value: &Node) -> String {
+        if object.gvk().is("", "Secret") && !self.secrets.show_secrets {
+            return "(hidden: --show-secrets shows it)".to_owned();
+        }
+        match &value.value {
+            Value::Scalar(scalar) => scalar.text.to_string(),
+            Value::List(_) | Value::Map(_) => portolan_yaml::write_kustomize(value)
+                .unwrap_or_default()
+                .trim_end()
+                .to_owned(),
+        }
+    }
+}

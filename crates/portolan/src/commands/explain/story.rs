@@ -1,0 +1,161 @@
+//! What is told of an object or field: a value, and below it what it came from, nearest first.
+
+use portolan_object::{Act, Step};
+use portolan_yaml::{List, Node, Value};
+
+use super::suspects::{Role, Suspect};
+use crate::inventory::Placed;
+use crate::listing::record;
+use crate::table::{Canvas, Cell, Table, Tone};
+
+/// The answer.
+pub(super) struct Story {
+    /// The value, or the object's name.
+    head: String,
+    causes: Vec<Cause>,
+    /// What is said when there is no cause.
+    otherwise: &'static str,
+}
+
+/// One thing that it came from.
+struct Cause {
+    what: String,
+    /// `apps/web.yaml:12`
+    place: String,
+    /// What stands there.
+    text: String,
+}
+
+impl Story {
+    /// How an object came about.
+    pub(super) fn of_object(placed: &Placed<'_>) -> Self {
+        let steps = placed.object.origin.steps();
+        Self {
+            head: placed.id.to_string(),
+            causes: steps.into_iter().map(Cause::of_step).collect(),
+            otherwise: "nothing is known of where it comes from",
+        }
+    }
+
+    /// On which lines a field depends.
+    pub(super) fn of_field(
+        placed: &Placed<'_>,
+        value: String,
+        mut guilty: Vec<Suspect>,
+        show_secrets: bool,
+    ) -> Self {
+        guilty.sort_by(|a, b| (a.role, &a.file, a.line).cmp(&(b.role, &b.file, b.line)));
+        guilty.dedup_by(|a, b| a.file == b.file && a.line == b.line);
+        let mut causes: Vec<Cause> = Vec::new();
+        // A chart that does not lie in the repository cannot be changed to see; its template is known all the same.
+        if !guilty.iter().any(|suspect| suspect.role == Role::Template) {
+            let steps = placed.object.origin.steps();
+            let templates = steps.into_iter().filter(|step| step.act == Act::Template);
+            causes.extend(templates.map(Cause::of_step));
+        }
+        causes.extend(
+            guilty
+                .iter()
+                .map(|suspect| Cause::of_suspect(suspect, show_secrets)),
+        );
+        Self {
+            head: value,
+            causes,
+            otherwise: "no single line of the repository decides it",
+        }
+    }
+
+    /// The answer as a tree.
+    pub(super) fn text(&self, cluster: Option<&str>, canvas: Canvas) -> String {
+        let mut text = match cluster {
+            Some(cluster) => format!("{cluster}: {}\n", self.head),
+            None => format!("{}\n", self.head),
+        };
+        if self.causes.is_empty() {
+            text.push_str("└─ ");
+            text.push_str(self.otherwise);
+            text.push('\n');
+        }
+        let mut table = Table::new([""; 3]);
+        for (index, cause) in self.causes.iter().enumerate() {
+            let branch = if index + 1 == self.causes.len() {
+                "└─"
+            } else {
+                "├─"
+            };
+            table.push(vec![
+                Cell::from(format!("{branch} {}", cause.what)),
+                Cell::new(cause.place.as_str(), Tone::Name),
+                Cell::from(cause.text.as_str()),
+            ]);
+        }
+        text.push_str(&table.render(canvas));
+        text
+    }
+
+    /// The answer for programs.
+    pub(super) fn record(&self) -> Node {
+        let causes = self.causes.iter().map(|cause| {
+            record([
+                ("what", Node::string(cause.what.as_str())),
+                ("place", Node::string(cause.place.as_str())),
+                ("text", Node::string(cause.text.as_str())),
+            ])
+        });
+        record([
+            ("value", Node::string(self.head.as_str())),
+            (
+                "because",
+                Node::new(Value::List(List::from_items(causes.collect()))),
+            ),
+        ])
+    }
+}
+
+impl Cause {
+    fn of_step(step: &Step) -> Self {
+        let place = step.place.as_ref();
+        let by = step.by.as_str();
+        let what = match step.act {
+            Act::Read if by.is_empty() => "read".to_owned(),
+            Act::Read => format!("read by {by}"),
+            Act::Template => format!("template of {by}"),
+            Act::Generate => format!("made by {by}"),
+            Act::Patch => format!("patched by {by}"),
+            Act::Transform => format!("changed by {by}"),
+            Act::Substitute => format!("variables put in by {by}"),
+            Act::Decrypt => format!("decrypted by {by}"),
+            Act::Build => format!("built by {by}"),
+        };
+        Self {
+            what,
+            place: place.map_or_else(String::new, |place| {
+                place.to_string().trim_start_matches('/').to_owned()
+            }),
+            text: String::new(),
+        }
+    }
+
+    fn of_suspect(suspect: &Suspect, show_secrets: bool) -> Self {
+        let of = &suspect.of;
+        let what = match suspect.role {
+            Role::Template => format!("template of {of}"),
+            Role::Default => format!("default of {of}"),
+            Role::Value => format!("value of {of}"),
+            Role::Change => format!("changed for {of}"),
+            Role::Source => format!("written in {of}"),
+            Role::Declaration => format!("said by {of}"),
+            Role::Variable => format!("variable of {of}"),
+        };
+        let file = suspect.file.as_str().trim_start_matches('/');
+        Self {
+            what,
+            place: format!("{file}:{}", suspect.line),
+            text: if suspect.is_secret && !show_secrets {
+                "(hidden)".to_owned()
+            } else {
+                suspect.text.clone()
+            },
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Renders with one line changed, and sees whether the field changes.
+
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use portolan_engine::Key;
+use portolan_flux::api::NamespacedName;
+use portolan_flux::{Demand, Emitter, Name, Rendering, Session, Wanted, cluster_unit};
+use portolan_object::{Object, canonical_json};
+use portolan_vfs::{Vfs, resolve};
+use portolan_yaml::Node;
+
+use super::overlay::Overlay;
+use super::suspects::Suspect;
+use super::target::FieldPath;
+use crate::error::CommandError;
+use crate::inventory::{Owner, Placed};
+use crate::printer::Printer;
+use crate::repository::RepositoryArgs;
+use crate::session;
+
+/// The suspects on which the field depends. All trials run at once and share what their change does not reach.
+pub(super) fn guilty(
+    placed: &Placed<'_>,
+    field: &FieldPath,
+    value: &Node,
+    suspects: Vec<Suspect>,
+    repository: &RepositoryArgs,
+    printer: &Printer,
+) -> Result<Vec<Suspect>, CommandError> {
+    let mut located = repository.locate()?;
+    let files: Arc<dyn Vfs> = Arc::new(located.disk.clone());
+    let root = placed.cluster.root.path.trim_start_matches('/');
+    located.root = Some(resolve(Utf8Path::new("/"), root));
+    let kept: Arc<Session> = Arc::default();
+    let demand = demand(placed.owner);
+    let key = |index: usize| Key::from(format!("Trial/{index}"));
+    let mut begun = Vec::new();
+    for (index, suspect) in suspects.iter().enumerate() {
+        let changed: Arc<dyn Vfs> = Arc::new(Overlay {
+            files: Arc::clone(&files),
+            path: suspect.file.clone(),
+            content: suspect.changed.as_bytes().to_vec(),
+        });
+        // A change that makes a repository unreadable says nothing about the field.
+        if let Ok(repo) = repository.open(&changed, &located, Some(&kept))
+            && let [cluster] = repo.clusters()
+        {
+            begun.push((index, Arc::clone(cluster)));
+        }
+    }
+    let report = session::run(printer, |run| {
+        for (index, cluster) in begun {
+            run.add(key(index), &[], cluster_unit(cluster, demand.clone()));
+        }
+    })?;
+    let differs = |rendering: &Rendering| {
+        let other = counterpart(placed, rendering).and_then(|object| field.get(object.node()));
+        other.is_some_and(|other| canonical_json(other).ok() != canonical_json(value).ok())
+    };
+    let mut guilty = Vec::new();
+    for (index, suspect) in suspects.into_iter().enumerate() {
+        let rendering = report.output::<Rendering>(&key(index));
+        if rendering.is_some_and(|rendering| differs(&rendering)) {
+            guilty.push(suspect);
+        }
+    }
+    Ok(guilty)
+}
+
+/// The owner and no more than what it is made of.
+fn demand(owner: Owner<'_>) -> Demand {
+    let named = |id: &NamespacedName| {
+        Wanted::Named(vec![Name {
+            namespace: Some(id.namespace.clone()),
+            name: id.name.clone(),
+        }])
+    };
+    match owner {
+        Owner::Kustomization(id) => Demand {
+            kustomizations: named(id),
+            releases: Wanted::None,
+        },
+        Owner::Release(id) => Demand {
+            kustomizations: Wanted::None,
+            releases: named(id),
+        },
+        // What a ResourceSet makes may depend on all that is emitted.
+        Owner::ResourceSet(_) | Owner::Instance(_) => Demand {
+            kustomizations: Wanted::All,
+            releases: Wanted::None,
+        },
+    }
+}
+
+/// The same object in another render; a generated one may have another hash in its name.
+fn counterpart<'a>(placed: &Placed<'_>, rendering: &'a Rendering) -> Option<&'a Object> {
+    let objects: &[Object] = match placed.owner {
+        Owner::Kustomization(id) => {
+            let walked = rendering.walk.kustomizations.get(id)?;
+            &walked.built.as_ref()?.objects
+        }
+        Owner::Release(id) => rendering.releases.get(id)?.objects.as_ref()?,
+        Owner::ResourceSet(id) => expanded(rendering, &Emitter::ResourceSet(id.clone()))?,
+        Owner::Instance(id) => expanded(rendering, &Emitter::Instance(id.clone()))?,
+    };
+    let wanted = placed.object.id();
+    let same = objects.iter().find(|object| object.id() == wanted);
+    same.or_else(|| {
+        let (stem, _) = wanted.name.rsplit_once('-')?;
+        objects.iter().find(|object| {
+            object.gvk() == &wanted.gvk
+                && object.namespace() == wanted.namespace.as_str()
+                && object
+                    .name()
+                    .rsplit_once('-')
+                    .is_some_and(|(other, _)| other == stem)
+        })
+    })
+}
+
+fn expanded<'a>(rendering: &'a Rendering, emitter: &Emitter) -> Option<&'a [Object]> {
+    let expansion = rendering.walk.expansions.get(emitter)?;
+    Some(expansion.objects.as_ref()?)
+}

@@ -1,0 +1,95 @@
+//! The last good state of a watched repository: what each owner gave, and what was wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use portolan_diff::{Batch, Owner, OwnerKind};
+use portolan_flux::api::NamespacedName;
+use portolan_object::Object;
+use portolan_yaml::Text;
+
+use crate::printer::Printer;
+use crate::repository::Rendered;
+
+/// What was seen last.
+#[derive(Default)]
+pub(super) struct Seen {
+    given: BTreeMap<Owner, Arc<Vec<Object>>>,
+    /// The problems that were told, by their message.
+    problems: BTreeSet<String>,
+}
+
+impl Seen {
+    /// Whether nothing was seen yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.given.is_empty()
+    }
+
+    /// The objects by owner.
+    pub(super) fn batches(&self) -> Vec<Batch> {
+        let given = self.given.iter();
+        given
+            .map(|(owner, objects)| Batch {
+                owner: owner.clone(),
+                objects: Arc::clone(objects),
+            })
+            .collect()
+    }
+
+    /// Takes in a render. An owner that fails keeps what it gave before, and while anything fails nothing is taken for
+    /// removed: what emits it may be what is broken.
+    pub(super) fn take(&mut self, rendered: &Rendered, printer: &Printer) {
+        let now = owners(rendered);
+        if now.values().all(Option::is_some) {
+            self.given.retain(|owner, _| now.contains_key(owner));
+        }
+        for (owner, objects) in now {
+            if let Some(objects) = objects {
+                self.given.insert(owner, objects);
+            }
+        }
+        self.tell_problems(rendered, printer);
+    }
+
+    /// Tells problems that are new, and which are no more.
+    fn tell_problems(&mut self, rendered: &Rendered, printer: &Printer) {
+        let mut problems = BTreeSet::new();
+        for (message, problem) in rendered.problems() {
+            if !self.problems.contains(&message) {
+                rendered.tell_problem(&problem, printer);
+            }
+            problems.insert(message);
+        }
+        for message in self.problems.difference(&problems) {
+            printer.say_unless_quiet(&format!("mended: {message}"));
+        }
+        self.problems = problems;
+    }
+}
+
+/// What every Kustomization and release gives; nothing where it fails.
+fn owners(rendered: &Rendered) -> BTreeMap<Owner, Option<Arc<Vec<Object>>>> {
+    let several = rendered.clusters.len() > 1;
+    let mut owners = BTreeMap::new();
+    for (cluster, rendering) in &rendered.clusters {
+        let owner = |kind, id: &NamespacedName| Owner {
+            cluster: if several {
+                cluster.name.clone()
+            } else {
+                Text::default()
+            },
+            kind,
+            namespace: id.namespace.clone(),
+            name: id.name.clone(),
+        };
+        for (id, walked) in &rendering.walk.kustomizations {
+            let objects = walked.built.as_ref();
+            let objects = objects.map(|built| Arc::clone(&built.objects));
+            owners.insert(owner(OwnerKind::Kustomization, id), objects);
+        }
+        for (id, release) in &rendering.releases {
+            owners.insert(owner(OwnerKind::Release, id), release.objects.clone());
+        }
+    }
+    owners
+}
