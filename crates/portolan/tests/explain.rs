@@ -116,7 +116,7 @@ fn a_field_that_is_not_there_is_answered_with_those_that_are() {
     exit 2
     --- stderr
     error: `spec` has no `replica`
-    hint: it has `replicas`, `selector`, `template`
+    hint: it has `template`, `selector`, `replicas`
     ");
     insta::assert_snapshot!(explain("deploy/qay"), @r"
     exit 2

@@ -144,8 +144,11 @@ impl Watch<'_> {
         ));
         if let Some(rendered) = rendered {
             self.take(&rendered)?;
+            // In the middle of an edit, what is not asked for now is wanted again in a moment.
+            if rendered.problems().is_empty() {
+                self.session.forget_unused();
+            }
         }
-        self.session.forget_unused();
         Ok(true)
     }
 

@@ -77,7 +77,7 @@ fn value(line: &str, range: Range<usize>) -> Option<(&str, Range<usize>)> {
     let split = body
         .find(": ")
         .map(|at| (at, at + 2))
-        .or_else(|| body.ends_with(':').then_some((body.len() - 1, body.len())))
+        .or_else(|| body.strip_suffix(':').map(|key| (key.len(), body.len())))
         .or_else(|| body.find('=').map(|at| (at, at + 1)));
     let (key, begin) = match split {
         Some((key_end, begin)) => (&body[..key_end], begin),
