@@ -19,6 +19,9 @@ use crate::schema::Schema;
 pub trait ChartRenderer: Send + Sync {
     /// Renders one chart to manifests.
     fn render(&self, chart: &Chart<'_>) -> std::result::Result<Vec<u8>, String>;
+
+    /// Brings a chart that is not in the chart home: files, and in their root the directory with the chart's name.
+    fn pull(&self, args: &ChartArgs) -> std::result::Result<Arc<dyn Vfs>, String>;
 }
 
 /// A chart to render.
@@ -27,7 +30,7 @@ pub struct Chart<'a> {
     pub args: &'a ChartArgs,
     /// The files the chart may lie in.
     pub files: &'a dyn Vfs,
-    /// Where the chart lies in the chart home; when nothing is there, it comes from the repository.
+    /// Where the chart lies in them.
     pub directory: Utf8PathBuf,
     /// The values files in order, later ones over earlier ones; the chart's own values are not among them.
     pub values: Vec<Node>,
@@ -55,22 +58,63 @@ pub(crate) fn render_chart(
             "valuesMerge must be one of [merge override replace]",
         ));
     }
-    let directory = chart_directory(args, home, loader.root());
-    let chart = Chart {
-        args,
-        files: loader.files(),
-        values: load_values(args, &directory, loader)?,
-        directory,
-    };
-    let manifests = renderer.render(&chart).map_err(|reason| Error::Chart {
+    let failed = |reason| Error::Chart {
         chart: args.name.to_string(),
         reason,
-    })?;
+    };
+    let place = Place::find(args, home, loader, renderer).map_err(failed)?;
+    let files = place.files(loader);
+    let chart = Chart {
+        args,
+        files,
+        values: load_values(args, files, &place.directory, loader)?,
+        directory: place.directory.clone(),
+    };
+    let manifests = renderer.render(&chart).map_err(failed)?;
     let mut resources = read_resources(&manifests, origin)?;
     for resource in &mut resources {
         resource.history.is_from_helm = true;
     }
     Ok(resources)
+}
+
+/// Where a chart lies: in the chart home, or in what was pulled.
+struct Place {
+    pulled: Option<Arc<dyn Vfs>>,
+    directory: Utf8PathBuf,
+}
+
+impl Place {
+    fn find(
+        args: &ChartArgs,
+        home: &Text,
+        loader: &Loader<'_>,
+        renderer: &dyn ChartRenderer,
+    ) -> std::result::Result<Self, String> {
+        let directory = chart_directory(args, home, loader.root());
+        if loader.files().is_directory(&directory) {
+            return Ok(Self {
+                pulled: None,
+                directory,
+            });
+        }
+        if args.repository.is_empty() {
+            return Err(format!(
+                "no repo specified for pull, no chart found at `{directory}`"
+            ));
+        }
+        Ok(Self {
+            pulled: Some(renderer.pull(args)?),
+            directory: Utf8Path::new("/").join(args.name.as_str()),
+        })
+    }
+
+    fn files<'a>(&'a self, loader: &'a Loader<'_>) -> &'a dyn Vfs {
+        match &self.pulled {
+            Some(files) => files.as_ref(),
+            None => loader.files(),
+        }
+    }
 }
 
 fn chart_directory(args: &ChartArgs, home: &Text, root: &Utf8Path) -> Utf8PathBuf {
@@ -83,10 +127,15 @@ fn chart_directory(args: &ChartArgs, home: &Text, root: &Utf8Path) -> Utf8PathBu
 }
 
 /// The values file with the inline values merged into it as asked, then the additional files.
-fn load_values(args: &ChartArgs, directory: &Utf8Path, loader: &Loader<'_>) -> Result<Vec<Node>> {
+fn load_values(
+    args: &ChartArgs,
+    files: &dyn Vfs,
+    directory: &Utf8Path,
+    loader: &Loader<'_>,
+) -> Result<Vec<Node>> {
     let mut values = Vec::new();
     let base = match args.values_file.as_str() {
-        "" => loader.files().read(&directory.join("values.yaml")).ok(),
+        "" => files.read(&directory.join("values.yaml")).ok(),
         file => Some(loader.load(file)?),
     };
     let base = base.map(|bytes| parse(&bytes, "values file")).transpose()?;

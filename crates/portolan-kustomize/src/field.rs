@@ -1,6 +1,6 @@
 //! Reading and writing fields of a resource as kyaml does: what counts as missing, and which type a new text gets.
 
-use portolan_yaml::{Node, Position, Scalar, Style, Tag, Text, Value};
+use portolan_yaml::{Entry, Key, Map, Node, Position, Scalar, Style, Tag, Text, Value};
 
 use crate::error::{Error, Result};
 
@@ -16,6 +16,15 @@ pub(crate) fn present_text(node: Option<&Node>) -> Text {
     node.filter(|node| !is_blank(node))
         .map(text)
         .unwrap_or_default()
+}
+
+/// A map of entries whose keys are known to differ: they are not looked for among the others.
+pub(crate) fn distinct_map<K: Into<Key>>(entries: impl IntoIterator<Item = (K, Node)>) -> Node {
+    let entries = entries.into_iter().map(|(key, value)| Entry {
+        key: key.into(),
+        value,
+    });
+    Node::new(Value::Map(Map::from_entries(entries.collect())))
 }
 
 /// Null, an empty map or an empty list.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use portolan_yaml::{Node, Scalar, Style, Tag, Text, Value};
 
 use crate::error::{During, Error, Result};
+use crate::field::distinct_map;
 use crate::kustomization::{GeneratorArgs, GeneratorOptions};
 use crate::loader::Loader;
 use crate::resource::{Behavior, Origin, Resource};
@@ -91,11 +92,10 @@ fn make_object(kind: Generated, args: &GeneratorArgs, loader: &Loader<'_>) -> Re
                 &args.secret_type
             };
             put(&mut node, "type", Node::string(secret_type));
-            let mut map = Node::map();
-            for (key, value) in data {
-                put(&mut map, &key, block(base64_lines(&value)));
-            }
-            put(&mut node, "data", map);
+            let data = data
+                .into_iter()
+                .map(|(key, value)| (key, block(base64_lines(&value))));
+            put(&mut node, "data", distinct_map(data));
         }
     }
     if options.is_immutable {
@@ -119,13 +119,14 @@ fn string_map(pairs: &[(Text, Text)]) -> Node {
 }
 
 fn put_config_data(node: &mut Node, data: BTreeMap<String, Vec<u8>>) {
-    let (mut texts, mut binaries) = (Node::map(), Node::map());
+    let (mut texts, mut binaries) = (Vec::new(), Vec::new());
     for (key, value) in data {
         match String::from_utf8(value) {
-            Ok(text) => put(&mut texts, &key, block(text)),
-            Err(error) => put(&mut binaries, &key, block(base64_lines(error.as_bytes()))),
+            Ok(text) => texts.push((key, block(text))),
+            Err(error) => binaries.push((key, block(base64_lines(error.as_bytes())))),
         }
     }
+    let (texts, binaries) = (distinct_map(texts), distinct_map(binaries));
     for (field, map) in [("data", texts), ("binaryData", binaries)] {
         if map.as_map().is_some_and(|map| !map.is_empty()) {
             put(node, field, map);

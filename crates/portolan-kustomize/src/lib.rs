@@ -19,6 +19,7 @@
 
 #![warn(missing_docs)]
 
+mod alias;
 mod build;
 mod chart;
 mod config;

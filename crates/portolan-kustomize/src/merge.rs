@@ -7,6 +7,7 @@ mod list;
 
 use portolan_yaml::{Key, Node, Tag, Value};
 
+use crate::alias::is_marked;
 use crate::error::{Error, Result};
 use crate::field::{UNTYPED, adopt_style, present_text, wrong_shape};
 use crate::schema::{Place, Schema};
@@ -225,6 +226,9 @@ fn apply(result: &mut Option<Node>, dest: &Node, key: &Key, merged: Merged) {
     };
     if let Some(old) = map.get(name) {
         adopt_style(&mut value, old);
+        if is_marked(old) && value.as_scalar().is_some() {
+            value.at = old.at;
+        }
     }
     map.insert(key.clone(), value);
 }

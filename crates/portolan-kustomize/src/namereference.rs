@@ -4,6 +4,7 @@
 //! something are those of its type in the table.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::rc::Rc;
 
 use portolan_yaml::{Node, Text, Value};
@@ -93,6 +94,8 @@ impl Table<'_> {
 struct Targets {
     all: Vec<Target>,
     by_name: HashMap<Text, Vec<usize>>,
+    /// By old name and the namespace where they are now.
+    by_place: HashMap<(Text, Text), Vec<usize>>,
     /// For each namespace that anything began in, where that is now: effective namespace and namespace as written.
     beginnings: HashMap<Text, HashSet<(Text, Text)>>,
 }
@@ -115,6 +118,7 @@ impl Targets {
         let mut targets = Self {
             all: Vec::new(),
             by_name: HashMap::new(),
+            by_place: HashMap::new(),
             beginnings: HashMap::new(),
         };
         for resource in set {
@@ -123,18 +127,18 @@ impl Targets {
                 continue;
             }
             let position = targets.all.len();
-            for previous in &resource.history.previous {
-                let positions = targets.by_name.entry(previous.name.clone()).or_default();
-                if positions.last() != Some(&position) {
-                    positions.push(position);
-                }
-            }
             let is_cluster_scoped = resource.is_cluster_scoped(schema);
             let namespace = resource.namespace();
+            let effective = effective_namespace(&namespace, is_cluster_scoped);
+            for previous in &resource.history.previous {
+                let name = previous.name.clone();
+                note(&mut targets.by_name, name.clone(), position);
+                note(&mut targets.by_place, (name, effective.clone()), position);
+            }
             targets.all.push(Target {
                 gvk: resource.gvk(),
                 name: resource.name(),
-                effective: effective_namespace(&namespace, is_cluster_scoped),
+                effective,
                 namespace,
                 is_cluster_scoped,
                 previous: resource.history.previous.clone(),
@@ -171,15 +175,35 @@ impl Targets {
             })
     }
 
-    fn called<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Target> + use<'a> {
-        let positions = self
-            .by_name
-            .get(name)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+    /// What was once called so and that the referrer can see, in order.
+    fn called<'a>(
+        &'a self,
+        name: &Text,
+        referrer: &Referrer,
+    ) -> impl Iterator<Item = &'a Target> + use<'a> {
+        let mut positions: Vec<usize> = Vec::new();
+        if referrer.is_cluster_scoped {
+            positions.extend(self.by_name.get(name).into_iter().flatten());
+        } else {
+            let places = [&referrer.effective, &Text::from_static(NO_NAMESPACE)];
+            for place in places.into_iter().chain(&referrer.subjects) {
+                let key = (name.clone(), place.clone());
+                positions.extend(self.by_place.get(&key).into_iter().flatten());
+            }
+            positions.sort_unstable();
+            positions.dedup();
+        }
         positions
-            .iter()
-            .filter_map(|position| self.all.get(*position))
+            .into_iter()
+            .filter_map(|position| self.all.get(position))
+    }
+}
+
+/// Adds a position to an index, once.
+fn note<K: Eq + Hash>(index: &mut HashMap<K, Vec<usize>>, key: K, position: usize) {
+    let positions = index.entry(key).or_default();
+    if positions.last() != Some(&position) {
+        positions.push(position);
     }
 }
 
@@ -323,7 +347,7 @@ impl Reference<'_> {
     fn update_name(&self, field: &mut Node) -> Result<()> {
         let name = text(field);
         let same_name = |a: &Target, b: &Target| a.name == b.name;
-        match self.choose(self.targets.called(&name), same_name)? {
+        match self.choose(self.targets.called(&name, self.referrer), same_name)? {
             Some(target) if target.name != name => {
                 set_scalar(field, target.name.clone(), NewTag::AsRead)
             }
@@ -360,8 +384,8 @@ impl Reference<'_> {
     }
 
     /// Those that began in the namespace; if there are none in the build at all, those that are there now.
-    fn in_namespace(&self, name: &str, namespace: Option<Text>) -> Vec<&Target> {
-        let called = self.targets.called(name);
+    fn in_namespace(&self, name: &Text, namespace: Option<Text>) -> Vec<&Target> {
+        let called = self.targets.called(name, self.referrer);
         let Some(namespace) = namespace else {
             return called.collect();
         };
@@ -372,7 +396,7 @@ impl Reference<'_> {
             return began;
         }
         self.targets
-            .called(name)
+            .called(name, self.referrer)
             .filter(|target| target.effective == namespace)
             .collect()
     }

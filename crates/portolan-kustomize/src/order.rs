@@ -1,5 +1,7 @@
 //! The order of the output: kept as accumulated (`fifo`), or sorted by kind (`legacy`).
 
+use std::cmp::Ordering;
+
 use portolan_yaml::Text;
 
 use crate::id::{Gvk, ResourceId};
@@ -62,19 +64,9 @@ pub(crate) fn sort_legacy<T: AsRef<str>>(
     let mut keyed: Vec<_> = set
         .into_resources()
         .into_iter()
-        .map(|resource| {
-            let id = resource.id();
-            (
-                (
-                    rank_in(&id.gvk.kind, first, last),
-                    type_key(&id.gvk),
-                    name_key(&id),
-                ),
-                resource,
-            )
-        })
+        .map(|resource| (SortKey::new(&resource.id(), first, last), resource))
         .collect();
-    keyed.sort_by(|a, b| a.0.cmp(&b.0));
+    keyed.sort_by(|a, b| a.0.compare(&b.0));
     let mut sorted = ResourceSet::default();
     for (_, resource) in keyed {
         sorted.append(resource, schema)?;
@@ -82,20 +74,58 @@ pub(crate) fn sort_legacy<T: AsRef<str>>(
     Ok(sorted)
 }
 
-/// Group, version and kind. The core Namespace comes before kinds of other groups that are called the same.
+/// What the place of a resource depends on.
+struct SortKey {
+    rank: i32,
+    kind: String,
+    name: String,
+    namespace_kind: Option<NamespaceKind>,
+}
+
+/// A kind that is called `Namespace`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NamespaceKind {
+    Core,
+    Other,
+}
+
+impl SortKey {
+    fn new<T: AsRef<str>>(id: &ResourceId, first: &[T], last: &[T]) -> Self {
+        let namespace_kind = match id.gvk.group.as_str() {
+            _ if id.gvk.kind.as_str() != "Namespace" => None,
+            "" => Some(NamespaceKind::Core),
+            _ => Some(NamespaceKind::Other),
+        };
+        Self {
+            rank: rank_in(&id.gvk.kind, first, last),
+            kind: type_key(&id.gvk),
+            name: name_key(id),
+            namespace_kind,
+        }
+    }
+
+    /// By rank, type and name; the core Namespace comes before kinds of other groups that are called the same.
+    fn compare(&self, other: &Self) -> Ordering {
+        let by_type = match (self.namespace_kind, other.namespace_kind) {
+            (Some(a), Some(b)) if a != b => other.kind.cmp(&self.kind),
+            _ => self.kind.cmp(&other.kind),
+        };
+        self.rank
+            .cmp(&other.rank)
+            .then(by_type)
+            .then_with(|| self.name.cmp(&other.name))
+    }
+}
+
+/// Group, version and kind.
 fn type_key(gvk: &Gvk) -> String {
     let part = |text: &Text, none: &'static str| match text.as_str() {
         "" => none.to_owned(),
         text => text.to_owned(),
     };
-    let is_core_namespace = gvk.kind.as_str() == "Namespace" && gvk.group.is_empty();
-    let group = if is_core_namespace {
-        String::new()
-    } else {
-        part(&gvk.group, "~G")
-    };
     format!(
-        "{group}_{}_{}",
+        "{}_{}_{}",
+        part(&gvk.group, "~G"),
         part(&gvk.version, "~V"),
         part(&gvk.kind, "~K")
     )

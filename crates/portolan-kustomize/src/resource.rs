@@ -5,6 +5,7 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use portolan_yaml::{Node, Position, Style, Text};
 
+use crate::alias::reunite;
 use crate::error::{Error, Result};
 use crate::field::{is_blank, metadata_pairs, present_text, set_metadata_map, text};
 use crate::id::{Gvk, ResourceId};
@@ -47,6 +48,8 @@ pub(crate) struct History {
     pub(crate) is_from_helm: bool,
     pub(crate) allows_name_change: bool,
     pub(crate) allows_kind_change: bool,
+    /// How many groups of values that are one the resource has had.
+    pub(crate) aliases: u32,
 }
 
 /// An earlier identity; the group and version are the current ones.
@@ -202,6 +205,25 @@ impl Resource {
         self.history.previous.push(previous);
     }
 
+    /// Numbers for new groups of values that are one; the first of them.
+    pub(crate) fn number_aliases(&mut self, count: usize) -> u32 {
+        let first = self.history.aliases;
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        self.history.aliases = first.saturating_add(count);
+        first
+    }
+
+    /// Changes the resource in place; groups of values that are one stay so.
+    pub(crate) fn change<T>(&mut self, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.history.aliases == 0 {
+            return change(self);
+        }
+        let before = self.node.clone();
+        let changed = change(self)?;
+        reunite(&before, &mut self.node);
+        Ok(changed)
+    }
+
     /// Whether nothing is left of the resource.
     pub(crate) fn is_empty(&self) -> bool {
         is_blank(&self.node)
@@ -246,22 +268,33 @@ impl Resource {
             .at_path(&["metadata", "annotations"])
             .and_then(Node::as_map)
         else {
-            self.history = History::default();
+            self.history = self.forgotten();
             return Ok(());
         };
         if !annotations
             .keys()
             .any(|key| key.starts_with("internal.config.kubernetes.io/"))
         {
-            self.history = History::default();
+            self.history = self.forgotten();
             return Ok(());
         }
         let pairs = metadata_pairs(&self.node, "annotations");
         let (own, others): (Vec<_>, Vec<_>) = pairs
             .into_iter()
             .partition(|(key, _)| BUILD_ANNOTATIONS.contains(&key.as_str()));
-        self.history = History::from_annotations(&own)?;
+        self.history = History {
+            aliases: self.history.aliases,
+            ..History::from_annotations(&own)?
+        };
         set_metadata_map(&mut self.node, "annotations", others)
+    }
+
+    /// A history without what annotations would tell.
+    fn forgotten(&self) -> History {
+        History {
+            aliases: self.history.aliases,
+            ..History::default()
+        }
     }
 
     /// The annotations as they are printed: none that served the build, every value a string.
@@ -384,6 +417,7 @@ impl History {
             is_from_helm: get(FROM_HELM).is_some_and(|value| value.as_str() == "true"),
             allows_name_change: is_enabled(NAME_CHANGE),
             allows_kind_change: is_enabled(KIND_CHANGE),
+            aliases: 0,
         })
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! The index is made when first needed, follows single changes, and is thrown away when all resources change.
 
+use std::collections::HashSet;
+
 use crate::error::{Error, Result};
-use crate::field::{metadata_pairs, set_metadata, set_metadata_map};
+use crate::field::{distinct_map, metadata_pairs, set_metadata, set_metadata_map};
 use crate::id::ResourceId;
 use crate::index::Index;
 use crate::resource::{Behavior, ORIGIN, Resource};
@@ -298,22 +300,19 @@ fn merge_data(resource: &mut Resource, old: &Resource, field: &str) {
             })
             .collect()
     };
+    let new = entries(&resource.node);
+    let taken: HashSet<&str> = new.iter().map(|(key, _)| key.as_str()).collect();
     let mut merged = entries(&old.node);
-    for (key, value) in entries(&resource.node) {
-        merged.retain(|(known, _)| *known != key);
-        merged.push((key, value));
-    }
+    merged.retain(|(key, _)| !taken.contains(key.as_str()));
+    merged.extend(new);
     let Some(object) = resource.node.as_map_mut() else {
         return;
     };
     object.remove(field);
     if !merged.is_empty() {
-        let mut map = Node::map();
-        if let Some(map) = map.as_map_mut() {
-            for (key, value) in merged {
-                map.insert(key, Node::string(value));
-            }
-        }
-        object.insert(field, map);
+        let texts = merged
+            .into_iter()
+            .map(|(key, value)| (key, Node::string(value)));
+        object.insert(field, distinct_map(texts));
     }
 }

@@ -133,14 +133,18 @@ fn write_scalar(out: &mut String, scalar: &Scalar, indent: usize) {
     let is_block = text.contains('\n') && matches!(scalar.style, Style::Literal | Style::Plain);
     match scalar.style {
         _ if is_block => write_literal(out, text, indent),
-        Style::Single => {
-            out.push('\'');
-            out.push_str(&text.replace('\'', "''"));
-            out.push('\'');
-        }
+        Style::Single => out.push_str(&single_quoted(text)),
         Style::Plain if scalar.tag != Tag::Str || is_plain(text) => out.push_str(text),
+        Style::Plain if is_quotable(text) => out.push_str(&single_quoted(text)),
         _ => out.push_str(&double_quoted(text)),
     }
+}
+
+/// Whether a string that cannot stand alone gets single quotes: those that read as something else get double ones.
+fn is_quotable(text: &str) -> bool {
+    !text.is_empty()
+        && !text.contains(char::is_control)
+        && crate::field::plain_tag(text) == Tag::Str
 }
 
 fn write_literal(out: &mut String, text: &str, indent: usize) {
@@ -173,6 +177,10 @@ fn is_plain(text: &str) -> bool {
         && !text.contains(" #")
         && !text.contains(char::is_control)
         && crate::field::plain_tag(text) == Tag::Str
+}
+
+fn single_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 fn double_quoted(text: &str) -> String {

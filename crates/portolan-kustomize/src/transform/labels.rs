@@ -2,10 +2,12 @@
 
 use portolan_yaml::{Node, Text};
 
+use crate::alias::{is_marked, mark};
 use crate::config::FieldSpec;
 use crate::error::Result;
 use crate::field::set_field;
 use crate::fieldspec::{Missing, visit};
+use crate::resource::Resource;
 use crate::set::ResourceSet;
 
 /// Sets labels at every field the specs name.
@@ -31,18 +33,39 @@ fn set_pairs(set: &mut ResourceSet, pairs: &[(Text, Text)], specs: &[FieldSpec])
         return Ok(());
     }
     for position in 0..set.len() {
-        let Some(resource) = set.get_mut(position) else {
-            continue;
-        };
-        let gvk = resource.gvk();
-        let mut apply = |node: &mut Node| {
-            pairs
-                .iter()
-                .try_for_each(|(key, value)| set_field(node, key, Node::string(value.clone())))
-        };
-        for spec in specs {
-            visit(&mut resource.node, &gvk, spec, Missing::Map, &mut apply)?;
+        if let Some(resource) = set.get_mut(position) {
+            resource.change(|resource| set_pairs_on(resource, pairs, specs))?;
         }
     }
     Ok(())
+}
+
+fn set_pairs_on(
+    resource: &mut Resource,
+    pairs: &[(Text, Text)],
+    specs: &[FieldSpec],
+) -> Result<()> {
+    let gvk = resource.gvk();
+    let first = resource.number_aliases(pairs.len());
+    let mut apply = |node: &mut Node| {
+        pairs
+            .iter()
+            .zip(first..)
+            .try_for_each(|((key, value), number)| set_entry(node, key, value, number))
+    };
+    for spec in specs {
+        visit(&mut resource.node, &gvk, spec, Missing::Map, &mut apply)?;
+    }
+    Ok(())
+}
+
+/// Changes an entry in place, or adds one that is the same value in every field it is added to.
+fn set_entry(node: &mut Node, key: &Text, value: &Text, number: u32) -> Result<()> {
+    let mut value = Node::string(value.clone());
+    value.at = match node.get(key) {
+        None => mark(number),
+        Some(old) if is_marked(old) => old.at,
+        Some(_) => value.at,
+    };
+    set_field(node, key, value)
 }

@@ -2,6 +2,7 @@
 
 use portolan_yaml::{Node, Text, from_json, to_json};
 
+use crate::alias::reunite;
 use crate::decode::{Fields, Strictness};
 use crate::error::{During, Error, Result};
 use crate::field::{metadata_pairs, plain, set_field, set_metadata_map};
@@ -225,11 +226,14 @@ fn merge_at(
         resource.expose_history()?;
     }
     let merged = merge(&resource.node, &patch.node, Direction::Prepend, schema)?;
-    let Some(merged) = merged else {
+    let Some(mut merged) = merged else {
         resource.node = Node::map();
         set.changed(position, schema);
         return Ok(());
     };
+    if resource.history.aliases > 0 {
+        reunite(&resource.node, &mut merged);
+    }
     resource.node = merged;
     if resource.is_empty() {
         set.changed(position, schema);

@@ -326,7 +326,8 @@ fn apply_target(
             resource.expose_history()?;
         }
         for path in &target.paths {
-            copy_value(&mut resource.node, value, path, &target.options)?;
+            resource
+                .change(|resource| copy_value(&mut resource.node, value, path, &target.options))?;
         }
         if touches_history {
             resource.absorb_history()?;

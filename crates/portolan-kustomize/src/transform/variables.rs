@@ -8,6 +8,7 @@ use super::path::lookup;
 use crate::config::FieldSpec;
 use crate::decode::{Fields, Strictness};
 use crate::error::{Error, Result};
+use crate::field::UNTYPED;
 use crate::fieldspec::{Missing, visit};
 use crate::id::{Gvk, ResourceId};
 use crate::resource::Resource;
@@ -239,7 +240,7 @@ fn expand_node(node: &mut Node, values: &BTreeMap<String, Node>) -> Result<()> {
         }
         Value::List(list) => {
             for item in list.items_mut() {
-                if item.as_str().is_none() {
+                if item.as_str().is_none() && item.at != UNTYPED {
                     return Err(Error::refused("invalid value type expect a string"));
                 }
                 expand_scalar(item, values);
@@ -250,8 +251,11 @@ fn expand_node(node: &mut Node, values: &BTreeMap<String, Node>) -> Result<()> {
 }
 
 fn expand_scalar(node: &mut Node, values: &BTreeMap<String, Node>) {
-    let Some(text) = node.as_str() else { return };
-    let new = expand(text, values);
+    let is_text = node.as_str().is_some() || node.at == UNTYPED;
+    let Some(scalar) = node.as_scalar().filter(|_| is_text) else {
+        return;
+    };
+    let new = expand(&scalar.text, values);
     node.value = Value::Scalar(new);
 }
 

@@ -7,7 +7,7 @@ use portolan_kustomize::{
 };
 use portolan_vfs::Disk;
 
-use super::charts::LocalCharts;
+use super::charts::HelmCharts;
 use super::remote::Remote;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
@@ -74,7 +74,7 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
         printer.warning("--helm-command is not used: charts are rendered without a helm program");
     }
     let root = absolute(&args.directory).map_err(CommandError::user)?;
-    let charts = LocalCharts;
+    let charts = HelmCharts;
     let remote = Remote;
     let warn = |deprecation: Deprecation| printer.remark(&format!("# Warning: {deprecation}"));
     let options = Options {

@@ -1,4 +1,4 @@
-//! Charts of `helmCharts`, rendered from the chart home.
+//! Charts of `helmCharts`, from the chart home or pulled.
 
 use std::sync::Arc;
 
@@ -6,24 +6,31 @@ use portolan_helm::values::Overrides;
 use portolan_helm::{
     Capabilities, Chart as HelmChart, OutputOptions, Package, Release, TemplateInput, template,
 };
-use portolan_kustomize::{Chart, ChartRenderer};
+use portolan_kustomize::{Chart, ChartArgs, ChartRenderer};
+use portolan_oci::DockerConfig;
+use portolan_sources::{ChartRequest, Limits, Lock, Sources, unpack};
+use portolan_vfs::{Memory, Vfs};
+
+use crate::places;
 
 /// What Helm calls a release that nobody named.
 const UNNAMED: &str = "release-name";
 
-/// Renders charts that lie in the chart home; none is pulled.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LocalCharts;
+/// The range that Helm's `--devel` stands for.
+const DEVELOPMENT: &str = ">0.0.0-0";
 
-impl ChartRenderer for LocalCharts {
+/// Renders charts, and pulls those that are not in the chart home into the cache; the chart home stays as it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HelmCharts;
+
+impl ChartRenderer for HelmCharts {
+    fn pull(&self, args: &ChartArgs) -> Result<Arc<dyn Vfs>, String> {
+        let pulled = pull(args).map_err(|error| format!("{error:#}"))?;
+        Ok(Arc::new(pulled))
+    }
+
     fn render(&self, chart: &Chart<'_>) -> Result<Vec<u8>, String> {
         let args = chart.args;
-        if !chart.files.is_directory(&chart.directory) {
-            let directory = &chart.directory;
-            return Err(format!(
-                "no chart at `{directory}`, and charts are not pulled here: unpack it there"
-            ));
-        }
         let package =
             Package::load(chart.files, &chart.directory).map_err(|error| error.to_string())?;
         let namespace = if args.namespace.is_empty() {
@@ -59,6 +66,33 @@ impl ChartRenderer for LocalCharts {
             .map_err(|error| error.to_string())?
             .into_bytes())
     }
+}
+
+fn pull(args: &ChartArgs) -> anyhow::Result<Memory> {
+    let docker_config = match places::docker_config() {
+        Some(path) => DockerConfig::load(path.as_std_path())?,
+        None => DockerConfig::default(),
+    };
+    let options = portolan_sources::Options {
+        docker_config: Arc::new(docker_config),
+        ..portolan_sources::Options::default()
+    };
+    let sources = Sources::open(&places::cache_directory(), Lock::default(), options);
+    let version = match args.version.as_str() {
+        "" if args.devel => DEVELOPMENT,
+        version => version,
+    };
+    let request = ChartRequest {
+        repository: args.repository.to_string(),
+        name: args.name.to_string(),
+        version: version.to_owned(),
+        ..ChartRequest::default()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let archive = runtime.block_on(sources.chart(&request))?;
+    Ok(unpack(&archive.content, &Limits::default())?)
 }
 
 fn merged_values(chart: &Chart<'_>) -> Result<portolan_helm::values::Tree, String> {

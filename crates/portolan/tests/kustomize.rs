@@ -1,0 +1,217 @@
+//! `portolan kustomize build`: files, charts, git repositories and web addresses.
+
+mod portolan;
+
+use std::process::Command;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan::{Answer, portolan_in};
+use portolan_testbed::{HttpServer, Reply, git_backend, has_program};
+use tempfile::TempDir;
+
+/// A directory of the test's own.
+struct Desk(TempDir);
+
+impl Desk {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let desk = Self(tempfile::tempdir().expect("a temporary directory"));
+        for (path, content) in files {
+            let path = desk.path(path);
+            std::fs::create_dir_all(path.parent().expect("below the root")).expect("a directory");
+            std::fs::write(path, content).expect("a file");
+        }
+        desk
+    }
+
+    fn path(&self, below: &str) -> Utf8PathBuf {
+        let root = Utf8Path::from_path(self.0.path()).expect("a UTF-8 path");
+        root.join(below)
+    }
+
+    /// Builds as a user would, with the desk's own path taken out of the answer.
+    fn build(&self, args: &[&str]) -> Answer {
+        let mut all = vec!["kustomize", "build"];
+        all.extend(args);
+        let mut answer = portolan_in(self.path("").as_str(), &all);
+        let root = self.path("").canonicalize_utf8().expect("it exists");
+        answer.stderr = answer.stderr.replace(root.as_str(), "[DESK]");
+        answer
+    }
+
+    /// What the real kustomize prints, if it is installed along with helm.
+    fn kustomize(&self, args: &[&str]) -> Option<String> {
+        if !has_program("kustomize", "version") || !has_program("helm", "version") {
+            eprintln!("kustomize or helm is not installed: nothing to compare with");
+            return None;
+        }
+        let run = Command::new("kustomize")
+            .arg("build")
+            .args(args)
+            .current_dir(self.path(""))
+            .output();
+        let output = run.expect("kustomize starts");
+        assert!(output.status.success(), "kustomize refuses: {output:?}");
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n";
+
+const CHART: [(&str, &str); 4] = [
+    (
+        "charts/web/Chart.yaml",
+        "apiVersion: v2\nname: web\nversion: 1.2.3\n",
+    ),
+    (
+        "charts/web/values.yaml",
+        "replicas: 1\nlabels: {tier: front, zone: a}\n",
+    ),
+    (
+        "charts/web/templates/all.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-web\n  namespace: {{ .Release.Namespace }}\n  labels: {{- toYaml .Values.labels | nindent 4 }}\ndata:\n  replicas: {{ .Values.replicas | quote }}\n",
+    ),
+    (
+        "charts/web/crds/thing.yaml",
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com}\n",
+    ),
+];
+
+#[test]
+fn an_overlay_is_printed_and_old_fields_are_told() {
+    let desk = Desk::new(&[
+        (
+            "kustomization.yaml",
+            "namePrefix: my-\ncommonLabels: {team: a}\nbases: [base]\n",
+        ),
+        ("base/kustomization.yaml", "resources: [service.yaml]\n"),
+        ("base/service.yaml", SERVICE),
+    ]);
+    insta::assert_snapshot!(desk.build(&["."]), @r"
+    exit 0
+    --- stdout
+    apiVersion: v1
+    kind: Service
+    metadata:
+      labels:
+        team: a
+      name: my-web
+    spec:
+      selector:
+        team: a
+
+    --- stderr
+    # Warning: 'bases' is deprecated. Please use 'resources' instead. Run 'kustomize edit fix' to update your Kustomization automatically.
+    # Warning: 'commonLabels' is deprecated. Please use 'labels' instead. Run 'kustomize edit fix' to update your Kustomization automatically.
+    ");
+}
+
+#[test]
+fn a_file_outside_is_refused_by_its_path() {
+    let desk = Desk::new(&[
+        (
+            "overlay/kustomization.yaml",
+            "resources: [../service.yaml]\n",
+        ),
+        ("service.yaml", SERVICE),
+    ]);
+    let answer = desk.build(&["overlay"]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stdout.is_empty());
+    assert!(answer.stderr.contains("[DESK]/service.yaml"), "{answer}");
+    let allowed = ["overlay", "--load-restrictor", "LoadRestrictionsNone"];
+    assert_eq!(desk.build(&allowed).code, 0);
+}
+
+#[test]
+fn output_goes_to_a_file_or_to_files() {
+    let desk = Desk::new(&[
+        ("kustomization.yaml", "resources: [service.yaml]\n"),
+        ("service.yaml", SERVICE),
+        ("objects/.keep", ""),
+    ]);
+    assert_eq!(desk.build(&[".", "-o", "all.yaml"]).code, 0);
+    assert_eq!(desk.build(&[".", "-o", "objects"]).code, 0);
+    let read = |path| std::fs::read_to_string(desk.path(path)).expect("it was written");
+    assert_eq!(read("all.yaml"), read("objects/v1_service_web.yaml"));
+}
+
+#[test]
+fn charts_of_the_chart_home_are_rendered_like_helm_does() {
+    let mut files = CHART.to_vec();
+    files.push((
+        "kustomization.yaml",
+        "namespace: shop\nhelmCharts:\n- name: web\n  releaseName: front\n  includeCRDs: true\n  valuesInline: {replicas: 3, labels: {zone: null}}\n",
+    ));
+    let desk = Desk::new(&files);
+    let answer = desk.build(&[".", "--enable-helm"]);
+    assert_eq!(answer.code, 0, "{answer}");
+    assert!(answer.stdout.contains("replicas: \"3\""), "{answer}");
+    if let Some(expected) = desk.kustomize(&[".", "--enable-helm"]) {
+        assert_eq!(answer.stdout, expected);
+    }
+    let refused = desk.build(&["."]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("--enable-helm"), "{refused}");
+}
+
+#[test]
+fn a_chart_that_is_nowhere_is_refused() {
+    let desk = Desk::new(&[("kustomization.yaml", "helmCharts: [{name: web}]\n")]);
+    let answer = desk.build(&[".", "--enable-helm"]);
+    assert_eq!(answer.code, 2);
+    let told = "no repo specified for pull, no chart found at `[DESK]/charts/web`";
+    assert!(answer.stderr.contains(told), "{answer}");
+}
+
+#[test]
+fn a_remote_file_is_a_resource() {
+    let server = HttpServer::start(|request| match request.path() {
+        "/service.yaml" => Reply::ok(SERVICE),
+        _ => Reply::status(404),
+    });
+    let url = server.url();
+    let resources = format!("nameSuffix: -far\nresources: [{url}/service.yaml]\n");
+    let desk = Desk::new(&[("kustomization.yaml", &resources)]);
+    let answer = desk.build(&["."]);
+    assert_eq!(answer.code, 0, "{answer}");
+    assert!(answer.stdout.contains("name: web-far"), "{answer}");
+    let missing = format!("resources: [{url}/none.yaml]\n");
+    let desk = Desk::new(&[("kustomization.yaml", &missing)]);
+    assert_eq!(desk.build(&["."]).code, 2);
+}
+
+#[test]
+fn a_directory_of_a_git_repository_is_a_base() {
+    let repository = Desk::new(&[
+        (
+            "apps.git/base/kustomization.yaml",
+            "resources: [service.yaml]\n",
+        ),
+        ("apps.git/base/service.yaml", SERVICE),
+    ]);
+    let git = |args: &[&str]| {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+        let run = Command::new("git")
+            .args(identity)
+            .args(args)
+            .current_dir(repository.path("apps.git"))
+            .output();
+        let output = run.expect("git starts");
+        assert!(output.status.success(), "git {args:?}: {output:?}");
+    };
+    git(&["init", "-q", "-b", "main"]);
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "first"]);
+    git(&["tag", "v1"]);
+    let root = repository.path("").into_std_path_buf();
+    let server = HttpServer::start(move |request| git_backend(&root, request));
+    let url = server.url();
+    for reference in ["v1", "main"] {
+        let file =
+            format!("namePrefix: far-\nresources: ['{url}/apps.git//base?ref={reference}']\n");
+        let desk = Desk::new(&[("kustomization.yaml", &file)]);
+        let answer = desk.build(&["."]);
+        assert_eq!(answer.code, 0, "{answer}");
+        assert!(answer.stdout.contains("name: far-web"), "{answer}");
+    }
+}
