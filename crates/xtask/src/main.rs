@@ -3,6 +3,7 @@
 //!
 //! Each generator is one file here with a `generate()` that returns the text of one file of the repository.
 
+mod audit_table;
 mod extract;
 mod fieldspec_table;
 mod flux_definitions;
@@ -21,6 +22,11 @@ use generator::{Generator, Mode};
 
 /// Every generator by name.
 const GENERATORS: &[Generator] = &[
+    Generator {
+        name: "audit-table",
+        output: "crates/portolan-audit/src/table/rows.rs",
+        generate: audit_table::generate,
+    },
     Generator {
         name: "served",
         output: "crates/portolan-object/src/served/table.rs",

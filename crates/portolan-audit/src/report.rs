@@ -1,0 +1,302 @@
+//! The answer of an audit, and the formats it is given in.
+
+use portolan_report::{Case, Entry, Grid, Outcome, Rule, Severity, Tool, github, junit, sarif};
+use serde::{Deserialize, Serialize};
+
+use crate::finding::Finding;
+use crate::level::Level;
+use crate::release::Release;
+use crate::table::NEWEST;
+use crate::target::Target;
+
+/// Everything an audit has to say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// How much was checked.
+    pub checked: Counts,
+    /// The release of Kubernetes that objects were checked for.
+    pub target: Release,
+    /// The newest release of Kubernetes that the table knows.
+    pub newest_known: Release,
+    /// What stops working at each release on the way, when a way was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<Hop>,
+    /// What is odd about the audit itself.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+/// How much was checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// Objects.
+    pub objects: usize,
+    /// Files read.
+    pub files: usize,
+    /// Charts rendered.
+    pub charts: usize,
+    /// Helm releases decoded.
+    pub releases: usize,
+}
+
+/// One release on the way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hop {
+    /// The release.
+    pub release: Release,
+    /// The findings, by id, that it is the first to refuse.
+    pub removed: Vec<String>,
+}
+
+/// A format that programs read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The whole report.
+    Json,
+    /// The same as YAML.
+    Yaml,
+    /// One row a finding.
+    Csv,
+    /// A table for a comment.
+    Markdown,
+    /// For code scanning.
+    Sarif,
+    /// For test reports.
+    Junit,
+    /// Annotations of GitHub Actions.
+    Github,
+}
+
+impl Report {
+    /// A report of findings that are already merged.
+    pub fn new(findings: Vec<Finding>, checked: Counts, target: &Target) -> Self {
+        let hops = match target.from {
+            Some(_) => hops(&findings, target),
+            None => Vec::new(),
+        };
+        Self {
+            findings,
+            checked,
+            target: target.kubernetes,
+            newest_known: NEWEST,
+            hops,
+            warnings: target.warning().into_iter().collect(),
+        }
+    }
+
+    /// The findings that nobody has accepted.
+    pub fn open(&self) -> impl Iterator<Item = &Finding> {
+        self.findings
+            .iter()
+            .filter(|finding| finding.accepted.is_none())
+    }
+
+    /// The worst level among the open findings.
+    pub fn worst(&self) -> Option<Level> {
+        self.open().map(|finding| finding.level).max()
+    }
+
+    /// The report in a format; `version` is this program's.
+    pub fn text(&self, format: Format, version: &str) -> String {
+        match format {
+            Format::Json => json(self),
+            Format::Yaml => yaml(self),
+            Format::Csv => self.grid().csv(),
+            Format::Markdown => self.markdown(),
+            Format::Sarif => {
+                let name = "portolan audit";
+                sarif(Tool { name, version }, &rules(), &self.entries())
+            }
+            Format::Junit => junit("portolan audit", &self.cases()),
+            Format::Github => github(&self.entries()),
+        }
+    }
+
+    /// What was checked and found, in a line.
+    pub fn summary(&self) -> String {
+        let open = self.open().count();
+        let accepted = self.findings.len() - open;
+        let mut text = format!("{}", counted(open, "finding"));
+        if accepted > 0 {
+            text.push_str(&format!(" and {accepted} accepted"));
+        }
+        let Counts {
+            objects,
+            files,
+            charts,
+            releases,
+        } = self.checked;
+        let places = [(files, "file"), (charts, "chart"), (releases, "release")];
+        let places: Vec<String> = places
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| counted(count, word))
+            .collect();
+        text.push_str(&format!(", {}", counted(objects, "object")));
+        if !places.is_empty() {
+            text.push_str(&format!(" in {}", places.join(" and ")));
+        }
+        text.push_str(&format!(
+            " checked for Kubernetes {}; the table knows up to {NEWEST}",
+            self.target
+        ));
+        text
+    }
+
+    fn markdown(&self) -> String {
+        let mut grid = self.grid();
+        grid.rows
+            .retain(|row| row.last().is_none_or(String::is_empty));
+        format!("{}\n{}\n", grid.markdown(), self.summary())
+    }
+
+    fn grid(&self) -> Grid {
+        let release = |release: Option<Release>| {
+            release
+                .map(|release| release.to_string())
+                .unwrap_or_default()
+        };
+        let row = |finding: &Finding| {
+            let subject = &finding.subject;
+            vec![
+                finding.level.to_string(),
+                finding.place(),
+                subject.api_version.clone(),
+                subject.kind.clone(),
+                subject.namespace.clone(),
+                subject.name.clone(),
+                release(finding.deprecated_in),
+                release(finding.removed_in),
+                finding.replacement.clone().unwrap_or_default(),
+                finding.message.clone(),
+                finding.accepted.clone().unwrap_or_default(),
+            ]
+        };
+        Grid {
+            titles: vec![
+                "level",
+                "where",
+                "apiVersion",
+                "kind",
+                "namespace",
+                "name",
+                "deprecatedIn",
+                "removedIn",
+                "replacement",
+                "message",
+                "accepted",
+            ],
+            rows: self.findings.iter().map(row).collect(),
+        }
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let entry = |finding: &Finding| Entry {
+            id: finding.id.clone(),
+            rule: finding.level.name(),
+            severity: severity(finding.level),
+            subject: subject(finding),
+            message: advice(finding),
+            file: finding.file.clone(),
+            line: finding.line,
+            column: finding.column,
+            accepted: finding.accepted.clone(),
+        };
+        self.findings.iter().map(entry).collect()
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let case = |finding: &Finding| Case {
+            name: format!("{} {}", subject(finding), finding.subject.api_version)
+                .trim()
+                .to_owned(),
+            class: finding.place(),
+            outcome: match &finding.accepted {
+                Some(reason) => Outcome::Skipped(reason.clone()),
+                None => Outcome::Failed {
+                    kind: finding.level.to_string(),
+                    message: advice(finding),
+                },
+            },
+        };
+        let mut cases: Vec<Case> = self.findings.iter().map(case).collect();
+        // A report without a case counts as no report.
+        cases.push(Case {
+            name: self.summary(),
+            class: "portolan audit".to_owned(),
+            outcome: Outcome::Passed,
+        });
+        cases
+    }
+}
+
+fn hops(findings: &[Finding], target: &Target) -> Vec<Hop> {
+    let at = |release: Release| {
+        let gone = |finding: &&Finding| {
+            finding.level == Level::Removed && finding.removed_in == Some(release)
+        };
+        findings
+            .iter()
+            .filter(gone)
+            .map(|finding| finding.id.clone())
+            .collect()
+    };
+    let hop = |release| Hop {
+        release,
+        removed: at(release),
+    };
+    target.hops().into_iter().map(hop).collect()
+}
+
+fn rules() -> Vec<Rule> {
+    let rule = |level: Level| Rule {
+        name: level.name(),
+        meaning: level.meaning(),
+    };
+    Level::ALL.into_iter().map(rule).collect()
+}
+
+fn severity(level: Level) -> Severity {
+    match level {
+        Level::Deprecated | Level::Field | Level::Reference => Severity::Note,
+        Level::RemovedNext | Level::UnknownApi => Severity::Warning,
+        Level::Removed | Level::NotYetServed | Level::StoredVersion | Level::Unparsed => {
+            Severity::Error
+        }
+    }
+}
+
+fn subject(finding: &Finding) -> String {
+    format!("{} {}", finding.subject.kind, finding.object())
+        .trim()
+        .to_owned()
+}
+
+fn advice(finding: &Finding) -> String {
+    match &finding.replacement {
+        Some(replacement) => format!("{}; use {replacement}", finding.message),
+        None => finding.message.clone(),
+    }
+}
+
+fn counted(count: usize, word: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {word}{plural}")
+}
+
+fn json(report: &Report) -> String {
+    // Serialising plain structs to a string cannot fail.
+    let mut text = serde_json::to_string_pretty(report).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn yaml(report: &Report) -> String {
+    let text = serde_json::to_string(report).unwrap_or_default();
+    let node = portolan_yaml::from_json(&text).ok();
+    node.and_then(|node| portolan_yaml::write_v2(&node).ok())
+        .unwrap_or_default()
+}
