@@ -3,9 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    build::BuildArgs, completions::CompletionsArgs, diff::DiffArgs, explain::ExplainArgs,
-    get::GetArgs, helm::HelmArgs, kustomize::KustomizeArgs, man::ManArgs, template::TemplateArgs,
-    test::TestArgs, version::VersionArgs, watch::WatchArgs, yaml::YamlArgs,
+    audit::AuditArgs, build::BuildArgs, completions::CompletionsArgs, diff::DiffArgs,
+    explain::ExplainArgs, get::GetArgs, helm::HelmArgs, kustomize::KustomizeArgs, man::ManArgs,
+    template::TemplateArgs, test::TestArgs, version::VersionArgs, watch::WatchArgs, yaml::YamlArgs,
 };
 use crate::printer::OutputOptions;
 
@@ -29,6 +29,7 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Audit(Box<AuditArgs>),
     Build(BuildArgs),
     Completions(CompletionsArgs),
     Diff(Box<DiffArgs>),

@@ -9,6 +9,8 @@ pub(crate) enum ExitStatus {
     Clean,
     /// Done, and there are findings, differences or failed units: 1.
     Findings,
+    /// Done, and the user chose a code for what was found.
+    Chosen(u8),
     /// Could not do it (usage, configuration, internal): 2.
     Failure,
     /// Stopped by Ctrl-C: 130.
@@ -21,6 +23,7 @@ impl ExitStatus {
         match self {
             Self::Clean => 0,
             Self::Findings => 1,
+            Self::Chosen(code) => code,
             Self::Failure => 2,
             Self::Interrupted => 130,
         }

@@ -1,5 +1,6 @@
 //! One file per command: its arguments, and a function that calls a library and prints.
 
+pub(crate) mod audit;
 pub(crate) mod build;
 pub(crate) mod completions;
 pub(crate) mod diff;
@@ -25,6 +26,7 @@ pub(crate) type CommandResult = Result<ExitStatus, CommandError>;
 /// Runs the command that was asked for.
 pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
     match command {
+        Command::Audit(args) => audit::audit(&args, printer),
         Command::Build(args) => build::build(&args, printer),
         Command::Completions(args) => completions::completions(&args, printer),
         Command::Diff(args) => diff::diff(&args, printer),

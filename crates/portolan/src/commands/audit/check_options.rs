@@ -1,0 +1,146 @@
+//! The options that every audit takes: for which releases, by which rules, what is accepted, how it ends.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_audit::{
+    Baseline, Checker, Day, Finding, Level, Release, Report, Rules, Table, Target, TargetWord,
+};
+
+use super::print::OutputFormat;
+use crate::error::CommandError;
+use crate::exit::ExitStatus;
+use crate::input::Input;
+
+/// For which releases, by which rules.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckOptions {
+    /// The release of Kubernetes to check for; or of an add-on, as `flux=2.8`; may be repeated
+    ///
+    /// Without it the newest release that the table knows is meant. What an add-on has removed counts as removed only
+    /// when its release is given here.
+    #[arg(long, value_name = "[COMPONENT=]RELEASE")]
+    target: Vec<TargetWord>,
+
+    /// The release that runs now: shows what stops working at each release on the way
+    #[arg(long, value_name = "RELEASE")]
+    from: Option<Release>,
+
+    /// How many releases after the target to look ahead
+    #[arg(long, value_name = "COUNT", default_value_t = portolan_audit::LOOK_AHEAD)]
+    look_ahead: u16,
+
+    /// A file with rules that add to the table or override it; may be repeated
+    #[arg(long, value_name = "FILE")]
+    rules: Vec<Utf8PathBuf>,
+
+    /// A file with findings that are accepted, each with a reason and a last day
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<Utf8PathBuf>,
+
+    /// The mildest level that makes the exit code 1
+    ///
+    /// From mild to bad: deprecated, field, reference, removed-next, unknown-api, removed, not-yet-served,
+    /// stored-version, unparsed.
+    #[arg(long, value_name = "LEVEL", default_value = "removed")]
+    fail_on: Level,
+
+    /// The exit code for a level, in place of what --fail-on says; may be repeated
+    #[arg(long, value_name = "LEVEL=CODE")]
+    exit_code: Vec<ExitCodeWord>,
+
+    /// In which form to print
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub(super) output: OutputFormat,
+}
+
+/// `removed=10`
+#[derive(Debug, Clone, Copy)]
+struct ExitCodeWord {
+    level: Level,
+    code: u8,
+}
+
+impl CheckOptions {
+    /// The checker, and what is odd about its rules.
+    pub(super) fn checker(&self) -> Result<(Checker, Vec<String>), CommandError> {
+        self.checker_for(Target::default())
+    }
+
+    /// The same for a target that a cluster named; --target still counts more.
+    pub(super) fn checker_for(
+        &self,
+        mut target: Target,
+    ) -> Result<(Checker, Vec<String>), CommandError> {
+        for word in &self.target {
+            target.set(word.clone());
+        }
+        target.from = self.from;
+        target.look_ahead = self.look_ahead;
+        let (mut rows, mut warnings) = (Vec::new(), Vec::new());
+        for file in &self.rules {
+            let rules =
+                Rules::read(&Input::read(file)?.bytes).map_err(|error| in_file(file, error))?;
+            let (added, expired) = rules.rows(today());
+            rows.extend(added);
+            warnings.extend(expired);
+        }
+        let table = Table::with(rows);
+        Ok((Checker { table, target }, warnings))
+    }
+
+    /// Marks what the baseline accepts; gives what is odd about it.
+    pub(super) fn accept(&self, findings: &mut [Finding]) -> Result<Vec<String>, CommandError> {
+        let Some(file) = &self.baseline else {
+            return Ok(Vec::new());
+        };
+        let baseline =
+            Baseline::read(&Input::read(file)?.bytes).map_err(|error| in_file(file, error))?;
+        Ok(baseline.apply(findings, today()))
+    }
+
+    /// How the command ends: the largest code that a level asks for, else 1 from --fail-on up.
+    pub(super) fn status(&self, report: &Report) -> ExitStatus {
+        let code = |level: Level| {
+            let word = self.exit_code.iter().rev().find(|word| word.level == level);
+            word.map_or(u8::from(level >= self.fail_on), |word| word.code)
+        };
+        let worst = report
+            .open()
+            .map(|finding| code(finding.level))
+            .max()
+            .unwrap_or(0);
+        match worst {
+            0 => ExitStatus::Clean,
+            1 => ExitStatus::Findings,
+            code => ExitStatus::Chosen(code),
+        }
+    }
+}
+
+impl std::str::FromStr for ExitCodeWord {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (level, code) = text
+            .split_once('=')
+            .ok_or("it is not of the form LEVEL=CODE")?;
+        Ok(Self {
+            level: level
+                .parse()
+                .map_err(|error: portolan_audit::BadLevel| error.to_string())?,
+            code: code
+                .parse()
+                .map_err(|_| format!("`{code}` is no exit code"))?,
+        })
+    }
+}
+
+fn in_file(file: &Utf8Path, error: portolan_audit::SettingsError) -> CommandError {
+    CommandError::user(anyhow::Error::new(error).context(format!("cannot use `{file}`")))
+}
+
+pub(super) fn today() -> Day {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    Day::of_unix_seconds(now.map_or(0, |since| since.as_secs()))
+}

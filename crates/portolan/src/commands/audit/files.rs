@@ -1,0 +1,132 @@
+//! `portolan audit files`: manifests and charts on disk.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use camino::Utf8PathBuf;
+use portolan_audit::{Baseline, Checker, Counts, Finding, Report, Scanned, Site, merge, scan};
+
+use super::check_options::{CheckOptions, today};
+use super::print::print;
+use crate::commands::CommandResult;
+use crate::error::CommandError;
+use crate::exit::ExitStatus;
+use crate::input::Input;
+use crate::printer::Printer;
+
+/// Find deprecated and removed APIs in files
+///
+/// Directories are searched for YAML and JSON; a directory with a Chart.yaml is rendered as a chart. What cannot be read
+/// is a finding too. The exit code is 1 when there are findings at or above --fail-on.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portolan audit files manifests --target 1.32
+  portolan audit files . --from 1.29 --target 1.34 -o json
+  portolan audit files apps charts/web --fail-on deprecated --baseline audit.yaml
+  portolan audit files apps --target 1.34 --fix | git apply
+  helm template web | portolan audit files -")]
+pub(crate) struct FilesArgs {
+    /// Files, directories and charts; `-` is standard input
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<Utf8PathBuf>,
+
+    #[command(flatten)]
+    check: CheckOptions,
+
+    /// Print a patch that rewrites what can be rewritten without changing its meaning
+    #[arg(long)]
+    fix: bool,
+
+    /// Write a baseline that accepts everything found, until this day
+    #[arg(long, value_name = "DAY", requires = "reason")]
+    write_baseline: Option<portolan_audit::Day>,
+
+    /// The reason that --write-baseline gives
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+pub(crate) fn files(args: &FilesArgs, printer: &Printer) -> CommandResult {
+    let (checker, mut warnings) = args.check.checker()?;
+    let scanned = scan_all(args, &checker)?;
+    let mut findings = merge(scanned.findings);
+    warnings.extend(args.check.accept(&mut findings)?);
+    if args.fix {
+        return fix(&checker, &findings, printer);
+    }
+    if let (Some(until), Some(reason)) = (args.write_baseline, &args.reason) {
+        printer.data(Baseline::text(&findings, reason, until.max(today())))?;
+        return Ok(ExitStatus::Clean);
+    }
+    let counts = Counts {
+        objects: scanned.objects,
+        files: scanned.files,
+        charts: scanned.charts,
+        releases: 0,
+    };
+    let mut report = Report::new(findings, counts, &checker.target);
+    report.warnings.extend(warnings);
+    print(&report, args.check.output, printer)?;
+    Ok(args.check.status(&report))
+}
+
+fn scan_all(args: &FilesArgs, checker: &Checker) -> Result<Scanned, CommandError> {
+    let (piped, paths): (Vec<&Utf8PathBuf>, Vec<&Utf8PathBuf>) =
+        args.paths.iter().partition(|path| *path == "-");
+    let paths: Vec<PathBuf> = paths
+        .into_iter()
+        .map(|path| path.as_std_path().to_owned())
+        .collect();
+    let mut scanned = scan(checker, &paths);
+    if let Some(path) = piped.first() {
+        let input = Input::read(path)?;
+        let site = Site {
+            file: Some("-".to_owned()),
+            ..Site::default()
+        };
+        let checked = checker.check_text(&input.bytes, &site);
+        scanned.files += 1;
+        scanned.objects += checked.objects;
+        scanned.findings.extend(checked.findings);
+    }
+    Ok(scanned)
+}
+
+/// Prints one patch for all files; what needs a person is told on stderr.
+fn fix(checker: &Checker, findings: &[Finding], printer: &Printer) -> CommandResult {
+    let fixable = |finding: &&Finding| finding.fixable && finding.accepted.is_none();
+    let mut files: Vec<&str> = findings
+        .iter()
+        .filter(fixable)
+        .filter_map(|finding| finding.file.as_deref())
+        .collect();
+    files.dedup();
+    let mut text = String::new();
+    for file in files {
+        // A template cannot be read as YAML, so it gets no patch.
+        let Ok(content) = fs::read_to_string(file) else {
+            continue;
+        };
+        let patch = checker.fix(&content);
+        if !patch.is_empty() {
+            let _ = write!(text, "{}", patch.unified(file, &content));
+        }
+    }
+    printer.data(&text)?;
+    let left: Vec<&Finding> = findings
+        .iter()
+        .filter(|finding| !finding.fixable && finding.accepted.is_none())
+        .collect();
+    if let Some(first) = left.first() {
+        printer.note(&format!(
+            "{} of {} findings need a person; the first is {} at {}",
+            left.len(),
+            findings.len(),
+            first.subject.kind,
+            first.place()
+        ));
+    }
+    Ok(ExitStatus::Clean)
+}

@@ -1,0 +1,96 @@
+//! `portolan audit repo`: what a Flux repository renders to.
+
+use portolan_audit::{Checker, Counts, Evidence, Finding, Report, Site, merge};
+use portolan_flux::Depth;
+use portolan_object::Object;
+
+use super::check_options::CheckOptions;
+use super::print::print;
+use crate::commands::CommandResult;
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+use crate::repository::{Rendered, RepositoryArgs};
+
+/// Find deprecated and removed APIs in what a Flux repository renders to
+///
+/// Kustomizations and HelmReleases are rendered as `portolan build` does, and every object is checked; a finding names
+/// the file that the object comes from. The exit code is 1 when there are findings at or above --fail-on, or when
+/// something cannot be rendered.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portolan audit repo --target 1.34
+  portolan audit repo --path clusters/production --from 1.31 --target 1.34 -o markdown")]
+pub(crate) struct RepoArgs {
+    #[command(flatten)]
+    repository: RepositoryArgs,
+
+    #[command(flatten)]
+    check: CheckOptions,
+}
+
+pub(crate) fn repo(args: &RepoArgs, printer: &Printer) -> CommandResult {
+    let (checker, mut warnings) = args.check.checker()?;
+    let rendered = args.repository.render(Depth::Releases, printer)?;
+    let mut counts = Counts::default();
+    let mut findings = merge(check(&checker, &rendered, &mut counts));
+    warnings.extend(args.check.accept(&mut findings)?);
+    let mut report = Report::new(findings, counts, &checker.target);
+    report.warnings.extend(warnings);
+    print(&report, args.check.output, printer)?;
+    let broken = rendered.tell_problems(printer);
+    match args.check.status(&report) {
+        ExitStatus::Clean => Ok(broken),
+        status => Ok(status),
+    }
+}
+
+fn check(checker: &Checker, rendered: &Rendered, counts: &mut Counts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut take = |unit: String, objects: &[Object]| {
+        for object in objects {
+            counts.objects += 1;
+            findings.extend(check_object(checker, object, &unit));
+        }
+    };
+    for (_, rendering) in &rendered.clusters {
+        for (id, walked) in &rendering.walk.kustomizations {
+            if let Some(built) = &walked.built {
+                take(format!("Kustomization {id}"), &built.objects);
+            }
+        }
+        for (id, release) in &rendering.releases {
+            if let Some(objects) = &release.objects {
+                take(format!("HelmRelease {id}"), objects);
+            }
+        }
+    }
+    counts.releases = rendered
+        .clusters
+        .iter()
+        .map(|(_, rendering)| rendering.releases.len())
+        .sum();
+    findings
+}
+
+/// The lines of a rendered text say nothing to a reader: a finding points to where the object was first written.
+fn check_object(checker: &Checker, object: &Object, unit: &str) -> Vec<Finding> {
+    let site = Site {
+        file: None,
+        evidence: vec![Evidence::Unit {
+            unit: unit.to_owned(),
+            origin: object.origin.to_string(),
+        }],
+        namespace: String::new(),
+    };
+    let place = object.origin.place();
+    let mut findings = checker.check(object.node(), &site);
+    for finding in &mut findings {
+        if let Some(place) = place {
+            finding.file = Some(place.file.trim_start_matches('/').to_owned());
+            finding.line = Some(place.at.line).filter(|line| *line > 0);
+            finding.column = finding.line.map(|_| place.at.column.max(1));
+        }
+    }
+    findings.into_iter().map(Finding::with_id).collect()
+}
