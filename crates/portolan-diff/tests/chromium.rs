@@ -12,6 +12,7 @@ use portolan_diff::render::html;
 use sides::{compared, pull_request_report};
 
 /// The browser, where it is installed; in CI it must be.
+#[expect(clippy::print_stderr, reason = "a test that is left out says so")]
 fn chromium() -> Option<PathBuf> {
     let directories = env::var_os("PATH").unwrap_or_default();
     let names = ["chromium", "chromium-browser", "google-chrome"];

@@ -3,7 +3,7 @@
 use portolan_object::Object;
 use portolan_yaml::{Map, Node};
 
-use super::world::{Surroundings, Workload};
+use super::world::{Surroundings, Workload, are_neighbours};
 use super::{Finder, Level, Rule, World, text};
 use crate::path::Path;
 use crate::side::Owner;
@@ -100,9 +100,7 @@ fn lint_labels(finder: &mut Finder<'_, '_>, world: &World<'_>) {
         return;
     };
     let services = world.new.objects().filter(|(service, owner)| {
-        service.gvk().is("", "Service")
-            && service.namespace() == new.object.namespace()
-            && owner.cluster == new.owner.cluster
+        service.gvk().is("", "Service") && are_neighbours((service, owner), (new.object, new.owner))
     });
     let lost: Vec<String> = services
         .filter(|(service, owner)| {
@@ -126,8 +124,7 @@ fn selects(service: &Object, owner: &Owner, side: &Surroundings<'_>) -> Option<b
         return None;
     }
     let found = side.workloads().iter().any(|workload| {
-        workload.owner.cluster == owner.cluster
-            && workload.object.namespace() == service.namespace()
+        are_neighbours((workload.object, workload.owner), (service, owner))
             && workload
                 .pods
                 .iter()
@@ -154,7 +151,7 @@ fn lint_replicas(finder: &mut Finder<'_, '_>) {
             .map_or(Some(1), Node::as_i64)
     };
     let path = Path::of_keys("spec.replicas");
-    let runs_pods = super::super::restart::template_path(new.object.gvk()).is_some();
+    let runs_pods = crate::restart::template_path(new.object.gvk()).is_some();
     if runs_pods && replicas(old.object) != Some(0) && replicas(new.object) == Some(0) {
         let before = replicas(old.object).unwrap_or(1);
         finder
@@ -184,8 +181,7 @@ fn lint_config(finder: &mut Finder<'_, '_>, world: &World<'_>) {
         return;
     }
     let reads = |workload: &&Workload<'_>| {
-        workload.owner.cluster == new.owner.cluster
-            && workload.object.namespace() == new.object.namespace()
+        are_neighbours((workload.object, workload.owner), (new.object, new.owner))
             && !is_reloaded(workload.object)
             && !template_changes(workload, world)
             && workload

@@ -28,6 +28,13 @@ pub(crate) struct Workload<'a> {
     pub(crate) pods: Vec<PodTemplate<'a>>,
 }
 
+/// Whether two objects are in one namespace: objects of a release that name none are in that of their release.
+pub(crate) fn are_neighbours(one: (&Object, &Owner), other: (&Object, &Owner)) -> bool {
+    one.1.cluster == other.1.cluster
+        && one.0.namespace() == other.0.namespace()
+        && (!one.0.namespace().is_empty() || one.1 == other.1)
+}
+
 /// What becomes of an object that is no longer declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fate {

@@ -1,0 +1,315 @@
+//! What `portolan diff` finds is what two full builds differ in, object by object: nothing more, nothing less.
+
+mod portolan;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use portolan::git::{GitRepository, copy};
+use portolan::portolan_in;
+use portolan::repository::HARBOR;
+use portolan_object::canonical_json;
+use portolan_yaml::{Dialect, Node, from_json, parse};
+
+/// An object as both ways name it; generated ones go without their hash.
+type Id = (String, String, String, String);
+
+/// What was done to an object: `added`, `removed` or `changed`.
+type Changes = BTreeSet<(String, Id)>;
+
+fn text(node: &Node, path: &[&str]) -> String {
+    let text = node.at_path(path).and_then(Node::as_str);
+    text.unwrap_or_default().to_owned()
+}
+
+fn id(cluster: &str, kind: String, namespace: String, name: &str) -> Id {
+    let hash = name.rsplit_once('-').filter(|(_, hash)| {
+        matches!(&*kind, "ConfigMap" | "Secret")
+            && hash.len() == 10
+            && hash
+                .chars()
+                .all(|letter| "2456789bcdfghkmt".contains(letter))
+    });
+    let name = hash.map_or(name, |(base, _)| base).to_owned();
+    (cluster.to_owned(), kind, namespace, name)
+}
+
+/// Every object of a full build of one cluster, as canonical text.
+fn built(directory: &Path, cluster: &str, objects: &mut BTreeMap<Id, Vec<String>>) {
+    let path = format!("clusters/{cluster}");
+    if !directory.join(&path).exists() {
+        return;
+    }
+    let args = ["build", "all", "--show-secrets", "--path", &path];
+    let answer = portolan_in(directory.to_str().expect("UTF-8"), &args);
+    assert_eq!(answer.code, 0, "{answer}");
+    for node in parse(answer.stdout, Dialect::Kustomize).expect("YAML") {
+        let name = text(&node, &["metadata", "name"]);
+        let id = id(
+            cluster,
+            text(&node, &["kind"]),
+            text(&node, &["metadata", "namespace"]),
+            &name,
+        );
+        let canonical = canonical_json(&node).expect("JSON");
+        objects.entry(id).or_default().push(canonical);
+    }
+}
+
+/// What differs between two full builds.
+fn brute_force(old: &Path, new: &Path, clusters: &[&str]) -> Changes {
+    let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
+    for cluster in clusters {
+        built(old, cluster, &mut before);
+        built(new, cluster, &mut after);
+    }
+    let ids: BTreeSet<&Id> = before.keys().chain(after.keys()).collect();
+    let change = |id: &Id| match (before.get(id), after.get(id)) {
+        (None, _) => Some("added"),
+        (_, None) => Some("removed"),
+        (old, new) => (old != new).then_some("changed"),
+    };
+    ids.into_iter()
+        .filter_map(|id| Some((change(id)?.to_owned(), id.clone())))
+        .collect()
+}
+
+/// What the command says about the last commit.
+fn told(repository: &GitRepository, clusters: &[&str]) -> Changes {
+    let args = [
+        "diff", "--from", "HEAD~1", "--exact", "--to", "HEAD", "-o", "json",
+    ];
+    let answer = repository.portolan(&args);
+    assert!(matches!(answer.code, 0 | 1), "{answer}");
+    let report = from_json(&answer.stdout).expect("JSON");
+    let changes = report
+        .get("changes")
+        .and_then(Node::as_list)
+        .expect("a list");
+    let change = |node: &Node| {
+        let owner = text(node, &["owner"]);
+        let cluster = match clusters {
+            [only] => only,
+            _ => owner.split('/').next().expect("a cluster"),
+        };
+        let name = text(node, &["name"]);
+        let id = id(
+            cluster,
+            text(node, &["kind"]),
+            text(node, &["namespace"]),
+            &name,
+        );
+        (text(node, &["change"]), id)
+    };
+    let told: Vec<_> = changes.iter().map(change).collect();
+    let distinct: Changes = told.iter().cloned().collect();
+    assert_eq!(
+        told.len(),
+        distinct.len(),
+        "an object is told twice: {told:#?}"
+    );
+    assert_eq!(answer.code, i32::from(!told.is_empty()), "{answer}");
+    distinct
+}
+
+/// Commits an edit and compares both ways; says how many objects it changed.
+fn check(
+    repository: &GitRepository,
+    clusters: &[&str],
+    name: &str,
+    edit: impl FnOnce(&GitRepository),
+) -> usize {
+    let before = tempfile::tempdir().expect("a directory");
+    copy(repository.path(), before.path());
+    fs::remove_dir_all(before.path().join(".git")).expect("it was copied");
+    edit(repository);
+    repository.commit(name);
+    let expected = brute_force(before.path(), repository.path(), clusters);
+    assert_eq!(told(repository, clusters), expected, "{name}");
+    expected.len()
+}
+
+#[test]
+fn ten_commits_of_the_example() {
+    let repository = GitRepository::of(Path::new(HARBOR));
+    let clusters = ["production", "staging"];
+    let check =
+        |name: &str, edit: &dyn Fn(&GitRepository)| check(&repository, &clusters, name, edit);
+    let bumped = check("image bump", &|repository| {
+        repository.edit("apps/base/quay/deployment.yaml", "quay:2.3.0", "quay:2.4.0");
+    });
+    assert!(bumped > 0);
+    check("a value of a release", &|repository| {
+        repository.edit(
+            "apps/base/beacon/values.yaml",
+            "colour: white",
+            "colour: red",
+        );
+    });
+    check("a generated ConfigMap", &|repository| {
+        repository.write("apps/base/quay/log.conf", "level = debug\n");
+    });
+    let moved = check("a move", &|repository| {
+        repository.git(&["mv", "apps/base/quay", "apps/base/pier"]);
+        for cluster in ["production", "staging"] {
+            repository.edit(
+                &format!("apps/{cluster}/kustomization.yaml"),
+                "../base/quay",
+                "../base/pier",
+            );
+        }
+    });
+    assert_eq!(moved, 0, "files that move change nothing");
+    check("a deletion", &|repository| {
+        repository.git(&["rm", "-q", "apps/base/pier/ingress.yaml"]);
+        repository.edit(
+            "apps/base/pier/kustomization.yaml",
+            "  - ingress.yaml\n",
+            "",
+        );
+    });
+    check("a component", &|repository| {
+        let budget = "components/lifeboat/budget.yaml";
+        let text = repository.read(budget);
+        repository.write(
+            budget,
+            &text
+                .replace("minAvailable: 1", "minAvailable: 2")
+                .replace("maxUnavailable: 1", "maxUnavailable: 2"),
+        );
+        repository.edit(
+            budget,
+            "metadata:\n",
+            "metadata:\n  annotations: {reviewed: 'yes'}\n",
+        );
+    });
+    check("a variable", &|repository| {
+        repository.edit(
+            "clusters/production/settings.yaml",
+            "REPLICAS: \"3\"",
+            "REPLICAS: \"5\"",
+        );
+    });
+    check("a chart", &|repository| {
+        repository.edit(
+            "charts/beacon/templates/service.yaml",
+            "kind: Service\nmetadata:\n",
+            "kind: Service\nmetadata:\n  annotations: {lit: 'yes'}\n",
+        );
+    });
+    check("labels of everything", &|repository| {
+        repository.edit(
+            "clusters/staging/apps.yaml",
+            "harbor.example/cluster: staging",
+            "harbor.example/cluster: test",
+        );
+    });
+    let gone = check("a Kustomization goes", &|repository| {
+        repository.git(&["rm", "-q", "clusters/staging/apps.yaml"]);
+    });
+    assert!(gone > 5, "with everything it made");
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that is left out says so")]
+fn ten_commits_of_a_generated_repository() {
+    let shared = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
+    let generator = shared.join("tools/make-flux-repo.py");
+    if !generator.exists() {
+        eprintln!("skipped: {} is not there", generator.display());
+        return;
+    }
+    let source = tempfile::tempdir().expect("a directory");
+    let out = source.path().join("repository");
+    let made = Command::new("python3")
+        .arg(&generator)
+        .arg(shared.join("corpus"))
+        .arg(&out)
+        .args(["--apps", "8", "--no-git"])
+        .output()
+        .expect("python3 is installed");
+    assert!(
+        made.status.success(),
+        "{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
+    let repository = GitRepository::of(&out);
+    let check =
+        |name: &str, edit: &dyn Fn(&GitRepository)| check(&repository, &["main"], name, edit);
+    let app = "apps/0000-app-template/app";
+    let changed = check("a value", &|repository| {
+        repository.edit(
+            &format!("{app}/helmrelease.yaml"),
+            "interval: 1h",
+            "interval: 2h",
+        );
+    });
+    assert_eq!(changed, 1);
+    check("an image", &|repository| {
+        repository.edit(
+            "apps/0001-app-template/app/helmrelease.yaml",
+            "tag: v1.5.4",
+            "tag: v1.5.5",
+        );
+    });
+    let component = check("a component of every application", &|repository| {
+        repository.edit(
+            "components/common/kustomization.yaml",
+            "team: platform",
+            "team: harbour",
+        );
+    });
+    assert!(component >= 8);
+    check("a generated ConfigMap", &|repository| {
+        repository.write(&format!("{app}/config/settings.ini"), "[all]\nnew = yes\n");
+    });
+    check("a variable", &|repository| {
+        repository.edit(
+            "apps/0001-app-template/ks.yaml",
+            "REPLICAS: '",
+            "COLOUR: red\n      REPLICAS: '",
+        );
+    });
+    check("another namespace", &|repository| {
+        repository.edit(
+            "apps/0000-app-template/ks.yaml",
+            "targetNamespace: team-0",
+            "targetNamespace: team-9",
+        );
+    });
+    check("an application moves", &|repository| {
+        repository.git(&["mv", "apps/0001-app-template", "apps/moved"]);
+        repository.edit(
+            "apps/moved/ks.yaml",
+            "./apps/0001-app-template/app",
+            "./apps/moved/app",
+        );
+        repository.edit(
+            "apps/kustomization.yaml",
+            "0001-app-template/ks.yaml",
+            "moved/ks.yaml",
+        );
+    });
+    check("a chart", &|repository| {
+        let chart = "charts/app-template/Chart.yaml";
+        let text = repository.read(chart);
+        repository.write(chart, &format!("{text}\nkeywords: [changed]\n"));
+    });
+    check("common labels", &|repository| {
+        repository.edit(
+            "apps/0000-app-template/ks.yaml",
+            "part-of: ",
+            "part-of: new-",
+        );
+    });
+    check("an application goes", &|repository| {
+        repository.git(&["rm", "-rq", "apps/0002-app-template"]);
+        repository.edit(
+            "apps/kustomization.yaml",
+            "- 0002-app-template/ks.yaml\n",
+            "",
+        );
+    });
+}
