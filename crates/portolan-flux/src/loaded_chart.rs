@@ -1,7 +1,7 @@
 //! A chart in memory, with what can be told of it before it is rendered.
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use portolan_helm::{Capabilities, Chart, ChartFile, Package};
 use portolan_object::{Digest, Object, Origin, defined_kinds};
@@ -17,6 +17,8 @@ pub struct LoadedChart {
     asks: Asks,
     mentions: Mentions,
     crds: OnceLock<BTreeSet<String>>,
+    /// Whether it is content with these kinds; a session seldom sees more than one Kubernetes.
+    content: OnceLock<(Arc<Capabilities>, bool)>,
 }
 
 /// What a chart's templates want to know of the cluster's kinds.
@@ -54,6 +56,7 @@ impl LoadedChart {
             asks,
             mentions,
             crds: OnceLock::new(),
+            content: OnceLock::new(),
         }
     }
 
@@ -88,7 +91,15 @@ impl LoadedChart {
     }
 
     /// Whether all it wants to know of the cluster is known from what Kubernetes itself serves.
-    pub(crate) fn is_content_with(&self, base: &Capabilities) -> bool {
+    pub(crate) fn is_content_with(&self, base: &Arc<Capabilities>) -> bool {
+        let compute = || (Arc::clone(base), self.is_answered_by(base));
+        match self.content.get_or_init(compute) {
+            (known, is_content) if Arc::ptr_eq(known, base) => *is_content,
+            _ => self.is_answered_by(base),
+        }
+    }
+
+    fn is_answered_by(&self, base: &Capabilities) -> bool {
         match &self.asks {
             Asks::Anything => false,
             Asks::For(wanted) => wanted.iter().all(|version| serves(base, version)),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use portolan_engine::{Context, Key, Unit};
 use portolan_helm::Capabilities;
 use portolan_helm::values::Tree;
-use portolan_object::Object;
+use portolan_object::{Digest, Object};
 use portolan_yaml::Text;
 
 use crate::api::{HelmRelease, NamespacedName};
@@ -40,7 +40,27 @@ pub(crate) enum Known {
     /// Those of Kubernetes itself; a chart that asks for others is not rendered.
     Base,
     /// All.
-    All(Arc<Capabilities>),
+    All(AllKinds),
+}
+
+/// What a cluster serves: its Kubernetes, and every custom kind that the repository brings.
+#[derive(Clone)]
+pub(crate) struct AllKinds {
+    pub(crate) capabilities: Arc<Capabilities>,
+    digest: Digest,
+}
+
+impl AllKinds {
+    pub(crate) fn new(capabilities: Capabilities) -> Self {
+        let mut digest = Fingerprint::of("kinds");
+        for version in &capabilities.api_versions {
+            digest.text(version);
+        }
+        Self {
+            capabilities: Arc::new(capabilities),
+            digest: digest.finish(),
+        }
+    }
 }
 
 /// Begins loading and rendering releases among objects, as far as all they are made of is there.
@@ -116,11 +136,8 @@ impl ReleaseInputs {
         release::fingerprint_spec(&self.spec, &mut inputs);
         inputs.tree(&self.values);
         inputs.text(self.chart.as_str());
-        if let Known::All(capabilities) = &known {
-            capabilities
-                .api_versions
-                .iter()
-                .for_each(|version| inputs.text(version));
+        if let Known::All(all) = &known {
+            inputs.digest(&all.digest);
         }
         let key = unit_key("HelmRelease", &self.spec.id, &inputs.finish());
         cx.add(key.clone(), &[], self.into_unit(known));
@@ -133,7 +150,7 @@ impl ReleaseInputs {
             let chart = cx.output::<Made<LoadedChart>>(&self.chart).await?;
             let chart = Arc::clone(&chart.0);
             let capabilities = match known {
-                Known::All(capabilities) => capabilities,
+                Known::All(all) => all.capabilities,
                 Known::Base if chart.is_content_with(&self.cluster.capabilities) => {
                     Arc::clone(&self.cluster.capabilities)
                 }

@@ -23,7 +23,7 @@ use crate::demand::{Demand, Wanted};
 use crate::index::{DataId, Emitter, data_id, name_of};
 use crate::loaded_chart::{LoadedChart, add_defined};
 use crate::release;
-use crate::release_unit::{self, Known, ReleaseInputs, Rendered};
+use crate::release_unit::{self, AllKinds, Known, ReleaseInputs, Rendered};
 use crate::session::Made;
 use crate::values::Composed;
 use crate::walk::{Walk, Walker, data_ids};
@@ -146,8 +146,8 @@ impl<'a> Renderer<'a> {
             }
             let mut is_news = self.render(choice, None).await?;
             if self.asks_for_kinds {
-                let capabilities = Arc::new(self.capabilities());
-                is_news |= self.render(choice, Some(&capabilities)).await?;
+                let all_kinds = AllKinds::new(self.capabilities());
+                is_news |= self.render(choice, Some(&all_kinds)).await?;
             }
             if !is_news {
                 return Ok(());
@@ -254,10 +254,10 @@ impl<'a> Renderer<'a> {
     async fn render(
         &mut self,
         choice: &Choice<'_>,
-        all_kinds: Option<&Arc<Capabilities>>,
+        all_kinds: Option<&AllKinds>,
     ) -> Result<bool, WaitError> {
         let base = &self.cluster.capabilities;
-        let capabilities = all_kinds.unwrap_or(base);
+        let capabilities = all_kinds.map_or(base, |all| &all.capabilities);
         let mut begun = Vec::new();
         for (id, release) in &mut self.releases {
             let (Ok(spec), Some(chart), Some(chart_unit)) =
@@ -285,7 +285,7 @@ impl<'a> Renderer<'a> {
                 chart: chart_unit.clone(),
             };
             let known = match all_kinds {
-                Some(all) => Known::All(Arc::clone(all)),
+                Some(all) => Known::All(all.clone()),
                 None => Known::Base,
             };
             let unit = inputs.add(self.cx, known);
@@ -297,7 +297,7 @@ impl<'a> Renderer<'a> {
         for (id, unit) in begun {
             let objects = available(self.cx.output::<Rendered>(&unit).await)?;
             let objects = objects.and_then(|objects| Option::clone(&objects));
-            is_news |= self.take(&id, objects, &awaited);
+            is_news |= self.take(&id, objects, &awaited, all_kinds);
         }
         Ok(is_news)
     }
@@ -308,6 +308,7 @@ impl<'a> Renderer<'a> {
         id: &NamespacedName,
         objects: Option<Arc<Vec<Object>>>,
         awaited: &BTreeSet<DataId>,
+        all_kinds: Option<&AllKinds>,
     ) -> bool {
         let Some(release) = self.releases.get_mut(id) else {
             return false;
@@ -322,11 +323,17 @@ impl<'a> Renderer<'a> {
             return false;
         }
         let objects = release.objects.clone().unwrap_or_default();
-        let asks_for_kinds = self.asks_for_kinds;
+        // Kinds that were defined before all were collected are among them.
+        let defines_more = |object: &Object| {
+            let mut defined = BTreeSet::new();
+            add_defined(&mut defined, object);
+            let known = all_kinds.map(|all| &all.capabilities.api_versions);
+            known.is_some_and(|known| defined.iter().any(|kind| !known.contains(kind)))
+        };
         let matters = |object: &Object| {
             object.gvk().group.ends_with("fluxcd.io")
                 || data_id(object).is_some_and(|id| awaited.contains(&id))
-                || (asks_for_kinds && object.kind() == "CustomResourceDefinition")
+                || defines_more(object)
         };
         let is_news = objects.iter().any(matters);
         self.walker.emitted(&Emitter::Release(id.clone()), &objects);
