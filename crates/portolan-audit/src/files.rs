@@ -305,13 +305,13 @@ mod tests {
 
     #[test]
     fn a_chart_is_rendered_and_its_findings_point_to_the_template() {
-        let template = "{{- if .Values.on }}\n# comment\napiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata:\n  name: {{ .Release.Name }}\n{{- end }}\n";
+        let template = "{{- if .Values.enabled }}\n# comment\napiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata:\n  name: {{ .Release.Name }}\n{{- end }}\n";
         let (directory, scanned) = scan_directory(&[
             (
                 "web/Chart.yaml",
                 "apiVersion: v2\nname: web\nversion: 1.2.0\n",
             ),
-            ("web/values.yaml", "on: true\n"),
+            ("web/values.yaml", "enabled: true\n"),
             ("web/templates/pdb.yaml", template),
             (
                 "bad/Chart.yaml",
