@@ -97,6 +97,15 @@ impl Repository {
         self.work_tree.as_deref()
     }
 
+    /// The addresses of its remotes, as they are written in its configuration.
+    pub fn remote_urls(&self) -> Vec<String> {
+        let repository = self.inner.to_thread_local();
+        let config = repository.config_snapshot();
+        let sections = config.sections_by_name("remote").into_iter().flatten();
+        let urls = sections.flat_map(|section| section.values("url"));
+        urls.map(|url| url.to_string()).collect()
+    }
+
     /// Finds the commit that a branch, tag, id or expression (`HEAD~2`, `main@{1}`) leads to.
     ///
     /// A name that only exists at the remote `origin` is found there: in CI the base branch is often not checked out.

@@ -50,6 +50,12 @@ impl Keys {
         self.0.extend(other.0);
     }
 
+    /// The public halves: whom documents must be encrypted for so that these keys open them.
+    pub fn recipients(&self) -> Vec<String> {
+        let public = self.0.iter().map(|key| key.to_public().to_string());
+        public.collect()
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

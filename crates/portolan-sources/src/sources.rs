@@ -68,7 +68,8 @@ impl Sources {
         &self.options
     }
 
-    pub(crate) fn limits(&self) -> &Limits {
+    /// Bounds on what is fetched and unpacked.
+    pub fn limits(&self) -> &Limits {
         &self.options.limits
     }
 

@@ -1,0 +1,72 @@
+//! Remote bases and files of kustomization files.
+//!
+//! kustomize asks for them in the middle of a build, on a thread that computes: the answer is waited for there.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use portolan_kustomize::{Fetch, RepoSpec};
+use portolan_sources::{FileRequest, GitRef, GitRequest};
+use portolan_vfs::Vfs;
+
+use crate::address::over_https;
+use crate::remote::Remote;
+
+impl Fetch for Remote {
+    fn file(&self, url: &str) -> Result<Vec<u8>, String> {
+        let request = FileRequest {
+            url: url.to_owned(),
+            access: self.access(&portolan_flux::Access::default(), url),
+            ..FileRequest::default()
+        };
+        let sources = Arc::clone(&self.sources);
+        let fetched = self.wait(async move { sources.http_file(&request).await });
+        fetched
+            .map(|file| file.content)
+            .map_err(|error| told(error.as_ref()))
+    }
+
+    fn repository(&self, spec: &RepoSpec) -> Result<Arc<dyn Vfs>, String> {
+        let url = over_https(&spec.clone);
+        let mut problem = String::new();
+        for reference in candidates(&spec.reference) {
+            let request = GitRequest {
+                url: url.clone(),
+                reference,
+                access: self.access(&portolan_flux::Access::default(), &url),
+            };
+            let sources = Arc::clone(&self.sources);
+            match self.wait(async move { sources.git_tree(&request).await }) {
+                Ok(tree) => return Ok(Arc::new(tree.tree)),
+                Err(error) => problem = told(error.as_ref()),
+            }
+        }
+        Err(problem)
+    }
+}
+
+/// What `?ref=` can mean: a commit, a tag or a branch.
+fn candidates(reference: &str) -> Vec<GitRef> {
+    let name = reference.to_owned();
+    let is_commit = matches!(reference.len(), 40 | 64)
+        && reference.chars().all(|digit| digit.is_ascii_hexdigit());
+    if reference.is_empty() {
+        vec![GitRef::Default]
+    } else if is_commit {
+        vec![GitRef::Commit(name)]
+    } else {
+        vec![GitRef::Tag(name.clone()), GitRef::Branch(name)]
+    }
+}
+
+/// An error and its causes in one line: kustomize's errors hold texts.
+fn told(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

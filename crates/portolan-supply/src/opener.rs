@@ -1,0 +1,214 @@
+//! Encrypted objects and files, opened as kustomize-controller opens them; placeholders without a key.
+//!
+//! ```text
+//! file that kustomize reads ──▶ whole file, its code checked
+//! object of a build ──▶ its sealed values; files sealed inside a Secret's data
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_flux::api::Decryption;
+use portolan_flux::{Decrypt, OutsideError};
+use portolan_object::Digest;
+use portolan_sops::{
+    Format, Keys, Mac, PLACEHOLDER, SopsError, decrypt, decrypt_file, is_sops, placeholders,
+};
+use portolan_yaml::{Dialect, Node, parse};
+
+use crate::vault::Vault;
+
+/// The annotation or label of objects that are to stay encrypted.
+const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/decrypt";
+
+/// Opens what is encrypted with the keys at hand.
+#[derive(Debug, Default)]
+pub struct Opener {
+    keys: Keys,
+    vault: Arc<Vault>,
+    left_closed: AtomicUsize,
+}
+
+/// Why a file or object stays closed.
+#[derive(Debug, thiserror::Error)]
+enum OpenError {
+    /// A file cannot be opened.
+    #[error("cannot decrypt `{path}`")]
+    File {
+        path: Utf8PathBuf,
+        #[source]
+        source: SopsError,
+    },
+    /// A value of a Secret is an encrypted file that cannot be opened.
+    #[error("cannot decrypt the file in `data.{key}`")]
+    Value {
+        key: String,
+        #[source]
+        source: SopsError,
+    },
+}
+
+impl Opener {
+    /// Opens with these keys; what is opened is remembered in the vault.
+    pub fn new(keys: Keys, vault: Arc<Vault>) -> Self {
+        Self {
+            keys,
+            vault,
+            left_closed: AtomicUsize::new(0),
+        }
+    }
+
+    /// How many objects and files got placeholders because there was no key.
+    pub fn left_closed(&self) -> usize {
+        self.left_closed.load(Ordering::Relaxed)
+    }
+
+    fn opens_nothing(&self) -> bool {
+        let none = self.keys.is_empty();
+        if none {
+            self.left_closed.fetch_add(1, Ordering::Relaxed);
+        }
+        none
+    }
+
+    /// An object whose own values are sealed. Its code cannot fit any more: kustomize has changed it since.
+    fn sealed_object(&self, object: &Node) -> Result<Node, SopsError> {
+        if self.opens_nothing() {
+            return Ok(placeholders(object));
+        }
+        let plain = decrypt(object, &self.keys, Mac::Ignore)?;
+        self.vault.take_opened(object, &plain);
+        Ok(plain)
+    }
+
+    /// A Secret with values that are sealed files, as generators make them.
+    fn sealed_values(&self, object: &Node) -> Result<Option<Node>, OpenError> {
+        let mut opened = None;
+        let data = object.get("data").and_then(Node::as_map);
+        for entry in data.into_iter().flatten() {
+            let key = entry.key.as_str();
+            // Long values are wrapped by kustomize.
+            let text: String = entry
+                .value
+                .as_str()
+                .unwrap_or_default()
+                .split_whitespace()
+                .collect();
+            let Ok(bytes) = STANDARD.decode(text) else {
+                continue;
+            };
+            let Some(format) = Format::detect(key, &bytes) else {
+                continue;
+            };
+            let plain = self
+                .bytes(&bytes, format)
+                .map_err(|source| OpenError::Value {
+                    key: key.to_owned(),
+                    source,
+                })?;
+            let copy = opened.get_or_insert_with(|| object.clone());
+            if let Some(data) = copy.get_mut("data").and_then(Node::as_map_mut) {
+                data.insert(key.to_owned(), Node::string(STANDARD.encode(plain)));
+            }
+        }
+        Ok(opened)
+    }
+
+    fn bytes(&self, sealed: &[u8], format: Format) -> Result<Vec<u8>, SopsError> {
+        if self.opens_nothing() {
+            return Ok(closed(sealed, format));
+        }
+        let plain = decrypt_file(sealed, format, &self.keys, Mac::Check)?;
+        self.remember(sealed, plain.reveal(), format);
+        Ok(plain.reveal().to_vec())
+    }
+
+    fn remember(&self, sealed: &[u8], plain: &[u8], format: Format) {
+        if matches!(format, Format::Yaml | Format::Json) {
+            for (sealed, plain) in documents(sealed).iter().zip(&documents(plain)) {
+                self.vault.take_opened(sealed, plain);
+            }
+        } else if let Ok(text) = std::str::from_utf8(plain) {
+            self.vault.take_text(text);
+        }
+    }
+}
+
+impl Decrypt for Opener {
+    fn object(&self, object: &Node, _: &Decryption) -> Result<Option<Node>, OutsideError> {
+        if is_sops(object) {
+            return Ok(Some(self.sealed_object(object)?));
+        }
+        if object.get("kind").and_then(Node::as_str) == Some("Secret") {
+            return Ok(self.sealed_values(object)?);
+        }
+        Ok(None)
+    }
+
+    fn file(
+        &self,
+        path: &Utf8Path,
+        content: &[u8],
+        _: &Decryption,
+    ) -> Result<Option<Vec<u8>>, OutsideError> {
+        let name = path.file_name().unwrap_or_default();
+        let Some(format) = Format::detect(name, content) else {
+            return Ok(None);
+        };
+        if format == Format::Yaml && documents(content).iter().any(opts_out) {
+            return Ok(None);
+        }
+        let plain = self.bytes(content, format);
+        let plain = plain.map_err(|source| OpenError::File {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Some(plain))
+    }
+
+    fn fingerprint(&self) -> Digest {
+        Digest::of(self.keys.recipients().join("\n").as_bytes())
+    }
+}
+
+fn opts_out(document: &Node) -> bool {
+    ["annotations", "labels"].iter().any(|field| {
+        let value = document.at_path(&["metadata", field, OPT_OUT]);
+        value.and_then(Node::as_str) == Some("disabled")
+    })
+}
+
+fn documents(text: &[u8]) -> Vec<Node> {
+    let text = String::from_utf8_lossy(text).into_owned();
+    parse(text, Dialect::Kustomize).unwrap_or_default()
+}
+
+/// What stands for a sealed file: the same shape with placeholders, or one placeholder for all.
+fn closed(sealed: &[u8], format: Format) -> Vec<u8> {
+    let text = match format {
+        Format::Yaml | Format::Json => documents(sealed)
+            .iter()
+            .filter_map(|document| portolan_yaml::write_kustomize(&placeholders(document)).ok())
+            .collect::<Vec<_>>()
+            .join("---\n"),
+        Format::Dotenv => closed_lines(&String::from_utf8_lossy(sealed)),
+        Format::Binary => PLACEHOLDER.to_owned(),
+    };
+    text.into_bytes()
+}
+
+fn closed_lines(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with("sops_"));
+    let closed = lines.map(|line| match line.split_once('=') {
+        Some((key, value)) if value.starts_with("ENC[") => format!("{key}={PLACEHOLDER}\n"),
+        _ if line.starts_with('#') => String::new(),
+        _ => format!("{line}\n"),
+    });
+    closed.collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Documents made with sops 3.11.0; they are those of portolan-sops.
+
+use super::*;
+
+fn fixture(name: &str) -> Vec<u8> {
+    let path = format!(
+        "{}/../portolan-sops/tests/fixtures/{name}",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    std::fs::read(path).unwrap()
+}
+
+fn how() -> Decryption {
+    Decryption {
+        provider: "sops".into(),
+        secret: None,
+    }
+}
+
+fn opener(key: Option<&str>) -> Opener {
+    let keys = key.map(|name| {
+        let text = String::from_utf8(fixture(name)).unwrap();
+        Keys::parse(&text).unwrap()
+    });
+    Opener::new(keys.unwrap_or_default(), Arc::default())
+}
+
+fn json(node: &Node) -> String {
+    portolan_yaml::to_json(node).unwrap()
+}
+
+/// A Secret as a generator makes it from an encrypted file.
+fn generated(file: &str) -> Node {
+    let data = STANDARD.encode(fixture(file));
+    let text = format!("kind: Secret\nmetadata: {{name: a}}\ndata: {{{file}: {data}}}\n");
+    parse(text, Dialect::Kustomize).unwrap().remove(0)
+}
+
+#[test]
+fn a_sealed_object_is_opened_even_when_kustomize_has_changed_it() {
+    let mut object = documents(&fixture("secret.yaml")).remove(0);
+    let metadata = object
+        .get_mut("metadata")
+        .and_then(Node::as_map_mut)
+        .unwrap();
+    metadata.insert("namespace", Node::string("changed"));
+    let opened = opener(Some("key.txt"))
+        .object(&object, &how())
+        .unwrap()
+        .unwrap();
+    assert!(!json(&opened).contains("ENC["));
+    assert!(json(&opened).contains("\"namespace\":\"changed\""));
+}
+
+#[test]
+fn a_sealed_file_in_the_data_of_a_secret_is_opened() {
+    for file in ["vars.env", "blob.bin", "types.json"] {
+        let opened = opener(Some("key.txt"))
+            .object(&generated(file), &how())
+            .unwrap()
+            .unwrap();
+        let plain = STANDARD.encode(fixture(&file.replacen('.', ".plain.", 1)));
+        assert!(json(&opened).contains(&plain), "{file}");
+    }
+}
+
+#[test]
+fn a_plain_object_is_left_alone() {
+    let plain = documents(b"kind: Secret\ndata: {a: YQ==}\n").remove(0);
+    assert!(
+        opener(Some("key.txt"))
+            .object(&plain, &how())
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
+fn without_a_key_there_are_placeholders_and_they_are_counted() {
+    let opener = opener(None);
+    let object = documents(&fixture("secret.yaml")).remove(0);
+    let closed = opener.object(&object, &how()).unwrap().unwrap();
+    assert!(json(&closed).contains("**SOPS**"));
+    let file = opener
+        .file("/vars.env".into(), &fixture("vars.env"), &how())
+        .unwrap()
+        .unwrap();
+    let text = String::from_utf8(file).unwrap();
+    assert!(
+        text.contains("=**SOPS**\n") && !text.contains("sops_"),
+        "{text}"
+    );
+    assert_eq!(opener.left_closed(), 2);
+}
+
+#[test]
+fn a_wrong_key_names_the_file() {
+    let error = opener(Some("other-key.txt"))
+        .file("/app/secret.yaml".into(), &fixture("secret.yaml"), &how())
+        .unwrap_err();
+    assert_eq!(error.to_string(), "cannot decrypt `/app/secret.yaml`");
+    let cause = error.source().unwrap().to_string();
+    assert!(
+        cause.starts_with("none of the given age keys opens"),
+        "{cause}"
+    );
+}
+
+#[test]
+fn a_changed_file_is_refused() {
+    let text = String::from_utf8(fixture("secret.yaml")).unwrap();
+    let changed = text.replace("name: harbour", "name: pirates");
+    let error = opener(Some("key.txt"))
+        .file("/secret.yaml".into(), changed.as_bytes(), &how())
+        .unwrap_err();
+    let cause = error.source().unwrap().to_string();
+    assert!(
+        cause.contains("message authentication code does not match"),
+        "{cause}"
+    );
+}
+
+#[test]
+fn an_object_that_wants_to_stay_closed_does() {
+    let text = String::from_utf8(fixture("secret.yaml")).unwrap();
+    let marked = text.replacen(
+        "metadata:\n",
+        "metadata:\n    annotations:\n        kustomize.toolkit.fluxcd.io/decrypt: disabled\n",
+        1,
+    );
+    let left = opener(Some("key.txt"))
+        .file("/a.yaml".into(), marked.as_bytes(), &how())
+        .unwrap();
+    assert!(left.is_none());
+}
+
+#[test]
+fn what_was_opened_is_known_to_the_vault() {
+    let vault = Arc::new(Vault::default());
+    let keys = Keys::parse(std::str::from_utf8(&fixture("key.txt")).unwrap()).unwrap();
+    let opener = Opener::new(keys, Arc::clone(&vault));
+    opener
+        .file("/vars.env".into(), &fixture("vars.env"), &how())
+        .unwrap();
+    let plain = String::from_utf8(fixture("vars.plain.env")).unwrap();
+    let value = plain
+        .lines()
+        .find_map(|line| line.split_once('='))
+        .unwrap()
+        .1;
+    assert!(vault.holds(value), "{value}");
+}

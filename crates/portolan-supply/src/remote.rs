@@ -1,0 +1,366 @@
+//! Sources and charts from elsewhere, for portolan-flux.
+//!
+//! Everything is fetched on threads of its own: connections live as long as the runtime they were made on, and a build
+//! that computes must not hold up a download.
+
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+
+use futures_util::future::BoxFuture;
+use portolan_flux::api::{GitRef, OciRef, Source, SourceSpec};
+use portolan_flux::{
+    Access as Asked, ChartArchive, Location, OciReference, OutsideError, SourceStore,
+};
+use portolan_helm::{Package, lock};
+use portolan_sources::{
+    Access, BucketRequest, ChartRequest, GitRef as WantedCommit, GitRequest, OciRef as WantedTag,
+    OciRequest, Sources,
+};
+use portolan_vfs::{Memory, Vfs};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::address::{over_https, same_repository};
+use crate::login;
+use crate::netrc::Netrc;
+
+/// How many downloads' worth of work is done at once; waiting costs no thread.
+const THREADS: usize = 2;
+
+/// The file that an artifact is kept as when its source asks not to unpack it.
+const KEPT_ARCHIVE: &str = "/artifact.tgz";
+
+/// The repository that is rendered, and the addresses it is known by.
+#[derive(Clone)]
+pub struct OwnTree {
+    /// The addresses of its git remotes.
+    pub urls: Vec<String>,
+    /// The work tree.
+    pub files: Arc<dyn Vfs>,
+}
+
+/// Brings sources and charts.
+pub struct Remote {
+    pub(crate) sources: Arc<Sources>,
+    netrc: Netrc,
+    own: Option<OwnTree>,
+    /// Started when something is fetched for the first time.
+    runtime: OnceLock<Runtime>,
+}
+
+/// Why a source cannot be fetched at all.
+#[derive(Debug, thiserror::Error)]
+enum RemoteError {
+    /// Another controller makes it in the cluster.
+    #[error("{0} is made by another controller in the cluster")]
+    MadeInCluster(String),
+    /// It is a chart or an index of charts.
+    #[error("{0} has no files")]
+    NoFiles(String),
+    /// A digest is none.
+    #[error("`{0}` is no digest")]
+    BadDigest(String),
+    /// The work was dropped with its runtime.
+    #[error("fetching was stopped")]
+    Stopped,
+}
+
+impl Remote {
+    /// Brings what the given sources reach, with the user's logins.
+    pub fn new(sources: Arc<Sources>, netrc: Netrc, own: Option<OwnTree>) -> Self {
+        Self {
+            sources,
+            netrc,
+            own,
+            runtime: OnceLock::new(),
+        }
+    }
+
+    /// How a source is reached.
+    pub(crate) fn access(&self, asked: &Asked, url: &str) -> Access {
+        login::access(asked, url, &self.netrc)
+    }
+
+    fn runtime(&self) -> Result<&Runtime, std::io::Error> {
+        if let Some(runtime) = self.runtime.get() {
+            return Ok(runtime);
+        }
+        let started = Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .enable_all()
+            .build()?;
+        // Of two that started one at the same moment, one is dropped unused.
+        Ok(self.runtime.get_or_init(|| started))
+    }
+
+    /// Lets something be fetched and awaits it on the caller's own runtime.
+    async fn fetch<T, E>(
+        &self,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, OutsideError>
+    where
+        T: Send + 'static,
+        E: Into<OutsideError> + Send + 'static,
+    {
+        let task = self.runtime()?.spawn(work);
+        task.await
+            .map_err(|_| RemoteError::Stopped)?
+            .map_err(Into::into)
+    }
+
+    /// Waits for something that is fetched, on a thread that may wait.
+    pub(crate) fn wait<T: Send, E: Into<OutsideError> + Send>(
+        &self,
+        work: impl Future<Output = Result<T, E>> + Send,
+    ) -> Result<T, OutsideError> {
+        let runtime = self.runtime()?;
+        // The caller's thread may belong to another runtime, which would not let it block.
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| runtime.block_on(work));
+            let joined = waiting.join();
+            joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+        .map_err(Into::into)
+    }
+
+    async fn git(
+        &self,
+        url: &str,
+        reference: &GitRef,
+        asked: &Asked,
+    ) -> Result<Arc<dyn Vfs>, OutsideError> {
+        if let Some(own) = &self.own
+            && own.urls.iter().any(|own| same_repository(own, url))
+        {
+            return Ok(Arc::clone(&own.files));
+        }
+        let url = over_https(url);
+        let request = GitRequest {
+            access: self.access(asked, &url),
+            reference: commit(reference),
+            url,
+        };
+        let sources = Arc::clone(&self.sources);
+        let tree = self
+            .fetch(async move { sources.git_tree(&request).await })
+            .await?;
+        Ok(Arc::new(tree.tree))
+    }
+
+    async fn artifact(
+        &self,
+        request: OciRequest,
+        keep: bool,
+    ) -> Result<Arc<dyn Vfs>, OutsideError> {
+        let sources = Arc::clone(&self.sources);
+        let work = async move {
+            let artifact = sources.oci_artifact(&request).await?;
+            if keep {
+                let mut files = Memory::new();
+                files.insert(KEPT_ARCHIVE, artifact.content);
+                return Ok::<_, OutsideError>(files);
+            }
+            Ok(artifact.files(sources.limits())?)
+        };
+        Ok(Arc::new(self.fetch(work).await?))
+    }
+
+    async fn bucket(&self, request: BucketRequest) -> Result<Arc<dyn Vfs>, OutsideError> {
+        let sources = Arc::clone(&self.sources);
+        let bucket = self
+            .fetch(async move { sources.bucket(&request).await })
+            .await?;
+        Ok(Arc::new(bucket.files))
+    }
+
+    async fn repository_chart(&self, request: ChartRequest) -> Result<ChartArchive, OutsideError> {
+        let sources = Arc::clone(&self.sources);
+        let chart = self
+            .fetch(async move { sources.chart(&request).await })
+            .await?;
+        Ok(ChartArchive {
+            digest: chart.digest.to_string().into(),
+            content: chart.content.into(),
+        })
+    }
+
+    async fn registry_chart(&self, request: OciRequest) -> Result<ChartArchive, OutsideError> {
+        let sources = Arc::clone(&self.sources);
+        let chart = self
+            .fetch(async move { sources.oci_artifact(&request).await })
+            .await?;
+        Ok(ChartArchive {
+            digest: chart.digest.to_string().into(),
+            content: chart.content.into(),
+        })
+    }
+
+    async fn vendored(&self, mut chart: Package) -> Result<Package, OutsideError> {
+        for wanted in lock::build_plan(&chart)? {
+            let is_remote =
+                !wanted.repository.is_empty() && !wanted.repository.starts_with("file://");
+            if !is_remote || lock::is_vendored(&chart, &wanted) {
+                continue;
+            }
+            let request = ChartRequest {
+                access: self.access(&Asked::default(), &wanted.repository),
+                repository: wanted.repository,
+                name: wanted.name,
+                version: wanted.version,
+            };
+            let archive = self.repository_chart(request).await?;
+            chart
+                .subcharts
+                .push(Arc::new(Package::from_archive(&archive.content)?));
+        }
+        Ok(chart)
+    }
+}
+
+impl SourceStore for Remote {
+    fn tree<'a>(
+        &'a self,
+        source: &'a Source,
+        access: &'a Asked,
+    ) -> BoxFuture<'a, Result<Arc<dyn Vfs>, OutsideError>> {
+        Box::pin(async move {
+            match &source.spec {
+                SourceSpec::Git { url, reference, .. } => self.git(url, reference, access).await,
+                SourceSpec::Oci {
+                    url,
+                    reference,
+                    layer_media_type,
+                    keep_archive,
+                    ..
+                } => {
+                    let request = OciRequest {
+                        url: url.to_string(),
+                        reference: tag(reference)?,
+                        media_type: layer_media_type.as_ref().map(ToString::to_string),
+                        access: self.access(access, url),
+                    };
+                    self.artifact(request, *keep_archive).await
+                }
+                SourceSpec::Bucket { endpoint, name, .. } => {
+                    let request = BucketRequest {
+                        endpoint: endpoint.to_string(),
+                        bucket: name.to_string(),
+                        access: self.access(access, &format!("https://{endpoint}")),
+                        ..BucketRequest::default()
+                    };
+                    self.bucket(request).await
+                }
+                SourceSpec::ExternalArtifact => {
+                    Err(RemoteError::MadeInCluster(source.id.to_string()).into())
+                }
+                SourceSpec::HelmRepository { .. } | SourceSpec::HelmChart(_) => {
+                    Err(RemoteError::NoFiles(source.id.to_string()).into())
+                }
+            }
+        })
+    }
+
+    fn chart<'a>(
+        &'a self,
+        location: &'a Location,
+        access: &'a Asked,
+    ) -> BoxFuture<'a, Result<ChartArchive, OutsideError>> {
+        Box::pin(async move {
+            match location {
+                Location::Repository { url, name, version } => {
+                    let request = ChartRequest {
+                        repository: url.to_string(),
+                        name: name.to_string(),
+                        version: version.to_string(),
+                        access: self.access(access, url),
+                    };
+                    self.repository_chart(request).await
+                }
+                Location::Registry {
+                    url,
+                    reference,
+                    tracks_digest,
+                    ..
+                } => {
+                    if let (false, Some(request)) = (tracks_digest, chart_request(url, reference)) {
+                        let access = self.access(access, url);
+                        return self
+                            .repository_chart(ChartRequest { access, ..request })
+                            .await;
+                    }
+                    let request = OciRequest {
+                        url: url.to_string(),
+                        reference: wanted_tag(reference)?,
+                        media_type: None,
+                        access: self.access(access, url),
+                    };
+                    self.registry_chart(request).await
+                }
+                Location::Tree { source, .. } => {
+                    Err(RemoteError::NoFiles(source.to_string()).into())
+                }
+            }
+        })
+    }
+
+    fn vendor(&self, chart: Package) -> BoxFuture<'_, Result<Package, OutsideError>> {
+        Box::pin(self.vendored(chart))
+    }
+}
+
+impl Drop for Remote {
+    /// A runtime may be dropped where waiting is forbidden; what it still does is of no use to anybody.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// A chart of an `oci://` HelmRepository: by name and version, as in one with an index.
+fn chart_request(url: &str, reference: &OciReference) -> Option<ChartRequest> {
+    let OciReference::Range {
+        range,
+        filter: None,
+    } = reference
+    else {
+        return None;
+    };
+    let (repository, name) = url.rsplit_once('/')?;
+    Some(ChartRequest {
+        repository: repository.to_owned(),
+        name: name.to_owned(),
+        version: range.to_string(),
+        access: Access::default(),
+    })
+}
+
+fn commit(reference: &GitRef) -> WantedCommit {
+    let text = |field: &Option<portolan_yaml::Text>| field.as_ref().map(ToString::to_string);
+    let by_commit = text(&reference.commit).map(WantedCommit::Commit);
+    by_commit
+        .or_else(|| text(&reference.name).map(WantedCommit::Name))
+        .or_else(|| text(&reference.semver).map(WantedCommit::Semver))
+        .or_else(|| text(&reference.tag).map(WantedCommit::Tag))
+        .or_else(|| text(&reference.branch).map(WantedCommit::Branch))
+        .unwrap_or_else(|| WantedCommit::Branch("master".to_owned()))
+}
+
+fn tag(reference: &OciRef) -> Result<WantedTag, RemoteError> {
+    wanted_tag(&OciReference::from(reference.clone()))
+}
+
+fn wanted_tag(reference: &OciReference) -> Result<WantedTag, RemoteError> {
+    Ok(match reference {
+        OciReference::Digest(digest) => {
+            let read = digest
+                .parse()
+                .map_err(|_| RemoteError::BadDigest(digest.to_string()));
+            WantedTag::Digest(read?)
+        }
+        OciReference::Range { range, filter } => WantedTag::Semver {
+            range: range.to_string(),
+            filter: filter.as_ref().map(ToString::to_string),
+        },
+        OciReference::Tag(tag) => WantedTag::Tag(tag.to_string()),
+    })
+}
