@@ -89,6 +89,7 @@ impl Sources {
         let commit = hex.parse::<CommitId>().of(&wish.what)?;
         if !mirror.has(commit) {
             self.refuse_offline(&wish.what)?;
+            self.options().watch.tell(&wish.what);
             let (mirror, what) = (mirror.clone(), wish.what.clone());
             blocking(move || mirror.fetch(&Wanted::Commit(commit)).of(&what)).await?;
         }

@@ -46,5 +46,5 @@ pub use git::{GitRef, GitRequest, GitTree};
 pub use limits::Limits;
 pub use lock::{Lock, LockError, Pin, PinKind};
 pub use oci::{OciArtifact, OciRef, OciRequest};
-pub use options::{Access, Options, Pinning};
+pub use options::{Access, Options, Pinning, Watch};
 pub use sources::Sources;

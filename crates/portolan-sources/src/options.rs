@@ -1,5 +1,6 @@
 //! How sources are reached: once for all, and for each source on its own.
 
+use std::fmt;
 use std::sync::Arc;
 
 use portolan_http::{Credentials, HttpOptions, Tls};
@@ -22,7 +23,13 @@ pub struct Options {
     pub limits: Limits,
     /// Whether git sources may be `file://` addresses.
     pub allow_local_git: bool,
+    /// Is told of everything that is fetched.
+    pub watch: Watch,
 }
+
+/// Is told by name of everything that is fetched, before a connection is opened.
+#[derive(Clone, Default)]
+pub struct Watch(Option<Arc<dyn Fn(&str) + Send + Sync>>);
 
 /// What a pin is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,4 +56,25 @@ pub struct Access {
     pub plain_http: bool,
     /// Logins of registries for this source (a Secret of type `kubernetes.io/dockerconfigjson`).
     pub docker_config: Option<Arc<DockerConfig>>,
+}
+
+// === impl Watch ===
+
+impl Watch {
+    /// Calls a function with the name of what is about to be fetched.
+    pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(tell)))
+    }
+
+    pub(crate) fn tell(&self, what: &str) {
+        if let Some(tell) = &self.0 {
+            tell(what);
+        }
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Watch").field(&self.0.is_some()).finish()
+    }
 }

@@ -1,6 +1,6 @@
 //! The front door: turns requests into pins, and pins into content.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,6 +27,8 @@ pub struct Sources {
     /// One turn for each request, so that many askers cost one download.
     turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     indexes: Mutex<HashMap<String, Arc<OnceCell<Arc<RepoIndex>>>>>,
+    /// What was resolved in this run: nobody needs to be told of its download again.
+    resolved: Mutex<HashSet<String>>,
 }
 
 /// A request as the lock file and error messages name it.
@@ -51,6 +53,7 @@ impl Sources {
             clients: Mutex::default(),
             turns: Mutex::default(),
             indexes: Mutex::default(),
+            resolved: Mutex::default(),
         }
     }
 
@@ -89,6 +92,8 @@ impl Sources {
         } else {
             self.refuse_offline(&wish.what)?;
             tracing::info!(what = %wish.what, "resolving");
+            self.options.watch.tell(&wish.what);
+            held(&self.resolved).insert(wish.what.clone());
             let found = find.await?;
             self.cache.remember(&wish.key, &found)?;
             found
@@ -127,6 +132,9 @@ impl Sources {
             return Ok(content);
         }
         self.refuse_offline(what)?;
+        if !held(&self.resolved).contains(what) {
+            self.options.watch.tell(what);
+        }
         fetch.await?;
         let content = self.cache.get(digest)?;
         content.ok_or_else(|| {

@@ -19,7 +19,7 @@ impl Fetch for Remote {
             access: self.access(&portolan_flux::Access::default(), url),
             ..FileRequest::default()
         };
-        let sources = Arc::clone(&self.sources);
+        let sources = Arc::clone(&self.world.sources);
         let fetched = self.wait(async move { sources.http_file(&request).await });
         fetched
             .map(|file| file.content)
@@ -35,7 +35,7 @@ impl Fetch for Remote {
                 reference,
                 access: self.access(&portolan_flux::Access::default(), &url),
             };
-            let sources = Arc::clone(&self.sources);
+            let sources = Arc::clone(&self.world.sources);
             match self.wait(async move { sources.git_tree(&request).await }) {
                 Ok(tree) => return Ok(Arc::new(tree.tree)),
                 Err(error) => problem = told(error.as_ref()),

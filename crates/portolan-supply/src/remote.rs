@@ -3,10 +3,12 @@
 //! Everything is fetched on threads of its own: connections live as long as the runtime they were made on, and a build
 //! that computes must not hold up a download.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use portolan_flux::api::{GitRef, OciRef, Source, SourceSpec};
 use portolan_flux::{
     Access as Asked, ChartArchive, Location, OciReference, OutsideError, SourceStore,
@@ -40,11 +42,17 @@ pub struct OwnTree {
 
 /// Brings sources and charts.
 pub struct Remote {
+    pub(crate) world: Arc<World>,
+    own: Option<OwnTree>,
+}
+
+/// What is the same for all trees of a repository that are rendered in one run.
+pub(crate) struct World {
     pub(crate) sources: Arc<Sources>,
     netrc: Netrc,
-    own: Option<OwnTree>,
     /// Started when something is fetched for the first time.
     runtime: OnceLock<Runtime>,
+    failures: Mutex<BTreeSet<String>>,
 }
 
 /// Why a source cannot be fetched at all.
@@ -67,21 +75,49 @@ enum RemoteError {
 impl Remote {
     /// Brings what the given sources reach, with the user's logins.
     pub fn new(sources: Arc<Sources>, netrc: Netrc, own: Option<OwnTree>) -> Self {
-        Self {
+        let world = World {
             sources,
             netrc,
-            own,
             runtime: OnceLock::new(),
+            failures: Mutex::default(),
+        };
+        Self {
+            world: Arc::new(world),
+            own,
         }
+    }
+
+    /// The same for another tree of the repository, such as an older commit's.
+    #[must_use]
+    pub fn with_own_files(&self, files: &Arc<dyn Vfs>) -> Self {
+        let own = self.own.as_ref().map(|own| OwnTree {
+            urls: own.urls.clone(),
+            files: Arc::clone(files),
+        });
+        Self {
+            world: Arc::clone(&self.world),
+            own,
+        }
+    }
+
+    /// What could not be fetched so far: the errors' own words, without their causes.
+    pub fn failures(&self) -> BTreeSet<String> {
+        self.world.failures.lock().clone()
+    }
+
+    /// Writes a failure down on its way to whoever asked.
+    fn noted(&self, error: OutsideError) -> OutsideError {
+        self.world.failures.lock().insert(error.to_string());
+        error
     }
 
     /// How a source is reached.
     pub(crate) fn access(&self, asked: &Asked, url: &str) -> Access {
-        login::access(asked, url, &self.netrc)
+        login::access(asked, url, &self.world.netrc)
     }
 
     fn runtime(&self) -> Result<&Runtime, std::io::Error> {
-        if let Some(runtime) = self.runtime.get() {
+        if let Some(runtime) = self.world.runtime.get() {
             return Ok(runtime);
         }
         let started = Builder::new_multi_thread()
@@ -89,7 +125,7 @@ impl Remote {
             .enable_all()
             .build()?;
         // Of two that started one at the same moment, one is dropped unused.
-        Ok(self.runtime.get_or_init(|| started))
+        Ok(self.world.runtime.get_or_init(|| started))
     }
 
     /// Lets something be fetched and awaits it on the caller's own runtime.
@@ -104,7 +140,7 @@ impl Remote {
         let task = self.runtime()?.spawn(work);
         task.await
             .map_err(|_| RemoteError::Stopped)?
-            .map_err(Into::into)
+            .map_err(|error| self.noted(error.into()))
     }
 
     /// Waits for something that is fetched, on a thread that may wait.
@@ -119,7 +155,7 @@ impl Remote {
             let joined = waiting.join();
             joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
-        .map_err(Into::into)
+        .map_err(|error| self.noted(error.into()))
     }
 
     async fn git(
@@ -139,7 +175,7 @@ impl Remote {
             reference: commit(reference),
             url,
         };
-        let sources = Arc::clone(&self.sources);
+        let sources = Arc::clone(&self.world.sources);
         let tree = self
             .fetch(async move { sources.git_tree(&request).await })
             .await?;
@@ -151,7 +187,7 @@ impl Remote {
         request: OciRequest,
         keep: bool,
     ) -> Result<Arc<dyn Vfs>, OutsideError> {
-        let sources = Arc::clone(&self.sources);
+        let sources = Arc::clone(&self.world.sources);
         let work = async move {
             let artifact = sources.oci_artifact(&request).await?;
             if keep {
@@ -165,7 +201,7 @@ impl Remote {
     }
 
     async fn bucket(&self, request: BucketRequest) -> Result<Arc<dyn Vfs>, OutsideError> {
-        let sources = Arc::clone(&self.sources);
+        let sources = Arc::clone(&self.world.sources);
         let bucket = self
             .fetch(async move { sources.bucket(&request).await })
             .await?;
@@ -173,7 +209,7 @@ impl Remote {
     }
 
     async fn repository_chart(&self, request: ChartRequest) -> Result<ChartArchive, OutsideError> {
-        let sources = Arc::clone(&self.sources);
+        let sources = Arc::clone(&self.world.sources);
         let chart = self
             .fetch(async move { sources.chart(&request).await })
             .await?;
@@ -184,7 +220,7 @@ impl Remote {
     }
 
     async fn registry_chart(&self, request: OciRequest) -> Result<ChartArchive, OutsideError> {
-        let sources = Arc::clone(&self.sources);
+        let sources = Arc::clone(&self.world.sources);
         let chart = self
             .fetch(async move { sources.oci_artifact(&request).await })
             .await?;
@@ -307,7 +343,7 @@ impl SourceStore for Remote {
     }
 }
 
-impl Drop for Remote {
+impl Drop for World {
     /// A runtime may be dropped where waiting is forbidden; what it still does is of no use to anybody.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {

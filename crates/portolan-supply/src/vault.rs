@@ -1,21 +1,31 @@
 //! What was decrypted, kept so that nothing of it reaches a screen, a log or a file by accident.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
 use portolan_yaml::{Node, Value};
+use regex::{Regex, RegexBuilder};
 
 /// What is printed instead of a secret.
 const MASK: &str = "**SECRET**";
 
 /// Shorter texts are in every output by chance: hiding them would hide the output, and they are no secrets.
-const SHORTEST: usize = 4;
+const SHORTEST: usize = 6;
+
+/// Plain words up to this length (`postgres`, `admin`) are names far oftener than secrets. A Secret's own values are
+/// hidden whatever they are; this is about what variables carried elsewhere.
+const LONGEST_WORD: usize = 11;
 
 /// What every sealed value begins with.
 const SEAL: &str = "ENC[AES256_GCM,";
+
+/// How large the expression may grow that finds all values: thousands of certificates fit.
+const MAX_FINDER_BYTES: usize = 256 * 1024 * 1024;
 
 /// How deep trees are compared; decryption refuses deeper ones before.
 const MAX_DEPTH: usize = 256;
@@ -23,42 +33,36 @@ const MAX_DEPTH: usize = 256;
 /// The decrypted values of a run.
 #[derive(Default)]
 pub struct Vault {
-    /// Longest first, so that a value that contains another is hidden whole.
-    values: Mutex<BTreeSet<Longest>>,
-}
-
-#[derive(PartialEq, Eq)]
-struct Longest(String);
-
-impl Ord for Longest {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let by_length = other.0.len().cmp(&self.0.len());
-        by_length.then_with(|| self.0.cmp(&other.0))
-    }
-}
-
-impl PartialOrd for Longest {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
+    values: Mutex<BTreeSet<String>>,
+    /// Finds any of the values; made when it is needed, and again when there are new ones.
+    finder: Mutex<Option<(usize, Arc<Regex>)>>,
 }
 
 impl Vault {
     /// Whether a text is, or is made of, something that was decrypted.
     pub fn holds(&self, text: &str) -> bool {
-        let values = self.values.lock();
-        values.iter().any(|value| text.contains(&value.0))
+        self.finder().is_some_and(|finder| finder.is_match(text))
     }
 
     /// A text with everything hidden that was decrypted, in base64 too.
     pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut hidden = Cow::Borrowed(text);
-        for Longest(value) in &*self.values.lock() {
-            if hidden.contains(value.as_str()) {
-                hidden = Cow::Owned(hidden.replace(value.as_str(), MASK));
-            }
+        match self.finder() {
+            Some(finder) => finder.replace_all(text, MASK),
+            None => Cow::Borrowed(text),
         }
-        hidden
+    }
+
+    fn finder(&self) -> Option<Arc<Regex>> {
+        let values = self.values.lock();
+        let mut made = self.finder.lock();
+        if let Some((count, finder)) = &*made
+            && *count == values.len()
+        {
+            return Some(Arc::clone(finder));
+        }
+        let finder = Arc::new(any_of(&values)?);
+        *made = Some((values.len(), Arc::clone(&finder)));
+        Some(finder)
     }
 
     /// Takes in what of a document was sealed.
@@ -115,13 +119,50 @@ impl Vault {
 
     fn take(&self, value: &str) {
         let value = value.trim();
-        if value.len() < SHORTEST || matches!(value, "true" | "false" | "null") {
-            return;
+        if is_telling(value) {
+            let mut values = self.values.lock();
+            values.insert(STANDARD.encode(value));
+            values.insert(value.replace('\\', "\\\\").replace('"', "\\\""));
+            values.insert(value.to_owned());
         }
-        let mut values = self.values.lock();
-        values.insert(Longest(STANDARD.encode(value)));
-        values.insert(Longest(value.to_owned()));
     }
+}
+
+/// Whether seeing a text anywhere means that a secret is seen.
+fn is_telling(text: &str) -> bool {
+    let is_word = text.chars().all(|letter| letter.is_ascii_lowercase());
+    text.len() >= SHORTEST && (!is_word || text.len() > LONGEST_WORD)
+}
+
+/// Finds a text even where a printer broke it into lines.
+fn expression(text: &str) -> String {
+    let words: Vec<String> = text.split_whitespace().map(regex::escape).collect();
+    words.join(r"\s+")
+}
+
+/// An expression that finds any of the texts, the longest first, so that one that contains another is hidden whole.
+fn any_of(values: &BTreeSet<String>) -> Option<Regex> {
+    let mut values: Vec<&String> = values.iter().collect();
+    values.sort_by_key(|value| Reverse(value.len()));
+    let escaped: Vec<String> = values.iter().map(|value| expression(value)).collect();
+    if escaped.is_empty() {
+        return None;
+    }
+    let expression = RegexBuilder::new(&escaped.join("|"))
+        .size_limit(MAX_FINDER_BYTES)
+        .build();
+    // What is too large to find as a whole is found by its beginnings.
+    expression
+        .or_else(|_| {
+            let short = values
+                .iter()
+                .map(|value| value.chars().take(SHORTEST).collect());
+            let short: Vec<String> = short.map(|text: String| regex::escape(&text)).collect();
+            RegexBuilder::new(&format!("(?:{})[^\\s\"']*", short.join("|")))
+                .size_limit(MAX_FINDER_BYTES)
+                .build()
+        })
+        .ok()
 }
 
 impl std::fmt::Debug for Vault {

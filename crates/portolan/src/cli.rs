@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     audit::AuditArgs, build::BuildArgs, completions::CompletionsArgs, diff::DiffArgs,
-    explain::ExplainArgs, get::GetArgs, helm::HelmArgs, kustomize::KustomizeArgs, man::ManArgs,
+    explain::ExplainArgs, fetch::FetchArgs, get::GetArgs, helm::HelmArgs, kustomize::KustomizeArgs, man::ManArgs,
     template::TemplateArgs, test::TestArgs, version::VersionArgs, watch::WatchArgs, yaml::YamlArgs,
 };
 use crate::printer::OutputOptions;
@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     Diff(Box<DiffArgs>),
     Explain(ExplainArgs),
+    Fetch(FetchArgs),
     Get(GetArgs),
     Helm(Box<HelmArgs>),
     Kustomize(KustomizeArgs),

@@ -18,6 +18,7 @@ mod input;
 mod inventory;
 mod listing;
 mod log;
+mod outside;
 mod places;
 mod printer;
 mod repository;

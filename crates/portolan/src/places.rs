@@ -21,6 +21,26 @@ pub(crate) fn docker_config() -> Option<Utf8PathBuf> {
     Some(directory?.join("config.json"))
 }
 
+/// The user's logins for web servers: `$NETRC`, or `.netrc` in the home directory.
+pub(crate) fn netrc() -> Option<Utf8PathBuf> {
+    variable("NETRC").or_else(|| Some(home()?.join(".netrc")))
+}
+
+/// Age keys as sops finds them: texts in `$SOPS_AGE_KEY`, then files that are named and must exist.
+pub(crate) fn age_keys() -> (Option<String>, Option<Utf8PathBuf>) {
+    let text = var_os("SOPS_AGE_KEY").and_then(|value| value.into_string().ok());
+    (
+        text.filter(|text| !text.is_empty()),
+        variable("SOPS_AGE_KEY_FILE"),
+    )
+}
+
+/// Where sops keeps age keys when nothing names a file.
+pub(crate) fn default_age_keys() -> Option<Utf8PathBuf> {
+    let config = variable("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")));
+    Some(config?.join("sops/age/keys.txt"))
+}
+
 fn home() -> Option<Utf8PathBuf> {
     variable("HOME")
 }

@@ -1,11 +1,15 @@
 //! The only place that writes to the terminal: data to stdout, everything else to stderr.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::ColorChoice;
+use portolan_supply::Vault;
 
 use crate::diagnostic::Diagnostic;
 use crate::error::{CommandError, ErrorKind};
@@ -59,6 +63,28 @@ pub(crate) struct Printer {
     styled: bool,
     /// What data for people is drawn on.
     canvas: Canvas,
+    /// What must not be seen.
+    hidden: Hidden,
+}
+
+/// Hides what was decrypted, in everything that is written, until somebody asks to see it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hidden(Arc<HiddenState>);
+
+#[derive(Debug, Default)]
+struct HiddenState {
+    vault: Arc<Vault>,
+    is_shown: AtomicBool,
+}
+
+impl Hidden {
+    /// A text as it may be written.
+    pub(crate) fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.0.is_shown.load(Ordering::Relaxed) {
+            return Cow::Borrowed(text);
+        }
+        self.0.vault.hide(text)
+    }
 }
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -80,6 +106,33 @@ impl Printer {
             options,
             styled,
             canvas,
+            hidden: Hidden::default(),
+        }
+    }
+
+    /// Where whoever decrypts something puts it, so that it is hidden.
+    pub(crate) fn vault(&self) -> Arc<Vault> {
+        Arc::clone(&self.hidden.0.vault)
+    }
+
+    /// Hides nothing any more: the user asked to see it.
+    pub(crate) fn show_secrets(&self) {
+        self.hidden.0.is_shown.store(true, Ordering::Relaxed);
+    }
+
+    /// What must not be seen, for those who write elsewhere.
+    pub(crate) fn hidden(&self) -> Hidden {
+        self.hidden.clone()
+    }
+
+    /// Tells of remote accesses from any thread.
+    pub(crate) fn announcer(&self) -> impl Fn(&str) + Send + Sync + 'static {
+        let quiet = self.options.quiet;
+        move |what: &str| {
+            if !quiet {
+                // When stderr is gone there is nobody left to tell.
+                let _ = writeln!(io::stderr().lock(), "fetching {what}");
+            }
         }
     }
 
@@ -108,7 +161,10 @@ impl Printer {
 
     /// Writes data to stdout as it is.
     pub(crate) fn data(&self, bytes: impl AsRef<[u8]>) -> Result<(), CommandError> {
-        Ok(self.stdout.lock().write_all(bytes.as_ref())?)
+        let bytes = bytes.as_ref();
+        let clean = std::str::from_utf8(bytes).map(|text| self.hidden.clean(text));
+        let clean = clean.as_ref().map_or(bytes, |text| text.as_bytes());
+        Ok(self.stdout.lock().write_all(clean)?)
     }
 
     /// Says that something is odd, though the work goes on.
@@ -175,7 +231,7 @@ impl Printer {
 
     fn say(&self, text: &str) {
         // When stderr is gone there is nobody left to tell.
-        let _ = writeln!(self.stderr.lock(), "{text}");
+        let _ = writeln!(self.stderr.lock(), "{}", self.hidden.clean(text));
     }
 
     fn paint(&self, style: Style, text: &str) -> String {

@@ -8,12 +8,14 @@ use portolan_flux::{
     Cluster, Demand, DiscoverError, OpenError, Problem, Profile, Rendering, Repo, RepoOptions,
     Session, Severity, cluster_unit, problems, repository_root,
 };
+use portolan_sources::Pinning;
 use portolan_vfs::{Disk, Vfs};
 use portolan_yaml::Text;
 
 use crate::diagnostic::{Diagnostic, Place};
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
+use crate::outside::{Outside, OutsideArgs};
 use crate::printer::Printer;
 use crate::session;
 use crate::status::Statuses;
@@ -54,6 +56,9 @@ pub(crate) struct RepositoryArgs {
     /// What a ConfigMap or Secret that is missing means, when nothing in the repository makes it
     #[arg(long, value_name = "WHAT", default_value = "strict")]
     missing: Missing,
+
+    #[command(flatten)]
+    outside: OutsideArgs,
 }
 
 /// What missing data means.
@@ -84,6 +89,8 @@ pub(crate) struct Rendered {
     pub(crate) report: Report,
     files: Arc<dyn Vfs>,
     missing: Missing,
+    /// What was brought in from outside of the repository.
+    pub(crate) outside: Outside,
 }
 
 impl RepositoryArgs {
@@ -104,9 +111,21 @@ impl RepositoryArgs {
         demand: impl Into<Demand>,
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
-        let demand = demand.into();
+        let outside = self.outside(located, Pinning::Prefer, printer)?;
+        self.render_outside(located, outside, session, demand.into(), printer)
+    }
+
+    /// Renders the clusters of a repository with what is brought in from outside of it.
+    pub(crate) fn render_outside(
+        &self,
+        located: &Located,
+        outside: Outside,
+        session: Option<&Arc<Session>>,
+        demand: Demand,
+        printer: &Printer,
+    ) -> Result<Rendered, CommandError> {
         let files: Arc<dyn Vfs> = Arc::new(located.disk.clone());
-        let repo = self.open(&files, located, session)?;
+        let repo = self.open(&files, located, &outside, session)?;
         let key = |cluster: &Cluster| Key::from(format!("Cluster/{}", cluster.root.path));
         let report = session::run(printer, |run| {
             for cluster in repo.clusters() {
@@ -125,7 +144,18 @@ impl RepositoryArgs {
             report,
             files,
             missing: self.missing,
+            outside,
         })
+    }
+
+    /// What brings in what the repository does not hold; `pinning` says what the lock file is worth.
+    pub(crate) fn outside(
+        &self,
+        located: &Located,
+        pinning: Pinning,
+        printer: &Printer,
+    ) -> Result<Outside, CommandError> {
+        self.outside.open(&located.disk, pinning, printer)
     }
 
     /// Finds the repository on disk, and in it the cluster that was asked for.
@@ -154,15 +184,19 @@ impl RepositoryArgs {
         &self,
         files: &Arc<dyn Vfs>,
         located: &Located,
+        outside: &Outside,
         session: Option<&Arc<Session>>,
     ) -> Result<Repo, CommandError> {
+        let remote = Arc::new(outside.remote.with_own_files(files));
         let options = RepoOptions {
             path: located.root.clone(),
             profile: self.profile()?,
             kube_version: self.kube_version.clone(),
             sources: self.mapped_sources()?,
+            fetch: Some(Arc::clone(&remote) as _),
+            outside: Some(remote),
+            decrypt: Some(Arc::clone(&outside.opener) as _),
             session: session.cloned(),
-            ..RepoOptions::default()
         };
         Repo::open(files, &options).map_err(|error| open_error(error, located.disk.root()))
     }
@@ -200,6 +234,7 @@ impl Rendered {
     /// Tells every problem; the status says whether there was one.
     pub(crate) fn tell_problems(&self, printer: &Printer) -> ExitStatus {
         let mut status = ExitStatus::Clean;
+        self.outside.tell_placeholders(printer);
         for (_, rendering) in &self.clusters {
             if self.teller().tell_problems(rendering, printer) > 0 {
                 status = ExitStatus::Findings;
@@ -220,6 +255,21 @@ impl Rendered {
     /// Tells one problem, as an error or a note.
     pub(crate) fn tell_problem(&self, problem: &Problem, printer: &Printer) {
         self.teller().tell_problem(problem, printer);
+    }
+
+    /// Tells of everything that could not be fetched; the status says whether there was something.
+    pub(crate) fn tell_fetch_problems(&self, printer: &Printer) -> ExitStatus {
+        let mut status = ExitStatus::Clean;
+        let failures = self.outside.remote.failures();
+        for (_, rendering) in &self.clusters {
+            for problem in problems(rendering, &self.report) {
+                if problem.messages.iter().any(|text| failures.contains(text)) {
+                    status = ExitStatus::Findings;
+                    self.teller().tell(&problem, printer);
+                }
+            }
+        }
+        status
     }
 
     /// The files that were rendered.

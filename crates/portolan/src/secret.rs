@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use portolan_object::Object;
 use portolan_yaml::{Node, Value};
 
+use crate::printer::Printer;
+
 /// What stands for a hidden value; in `data` it is base64 of the same word.
 const HIDDEN: &str = "hidden";
 const HIDDEN_BASE64: &str = "aGlkZGVu";
@@ -18,6 +20,13 @@ pub(crate) struct SecretArgs {
 }
 
 impl SecretArgs {
+    /// Lets the printer show what it otherwise hides.
+    pub(crate) fn apply(self, printer: &Printer) {
+        if self.show_secrets {
+            printer.show_secrets();
+        }
+    }
+
     /// The object's tree as it may be shown.
     pub(crate) fn shown(self, object: &Object) -> Cow<'_, Node> {
         if object.gvk().is("", "Secret") && !self.show_secrets {

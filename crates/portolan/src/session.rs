@@ -31,8 +31,12 @@ pub(crate) fn run(printer: &Printer, plan: impl FnOnce(&Run)) -> Result<Report, 
     let token = CancellationToken::new();
     let run = Run::new(Limits::default(), journal.clone()).under(&token);
     let report = runtime.block_on(async {
-        let view = tokio::spawn(view::follow(journal.after(0), printer.progress_style()));
-        let events = tokio::spawn(events::follow(journal.after(0), sink));
+        let view = tokio::spawn(view::follow(
+            journal.after(0),
+            printer.progress_style(),
+            printer.hidden(),
+        ));
+        let events = tokio::spawn(events::follow(journal.after(0), sink, printer.hidden()));
         let log = tokio::spawn(log::follow(journal.after(0)));
         let interrupt = tokio::spawn(interrupt::watch(token.clone()));
         plan(&run);

@@ -84,6 +84,7 @@ struct Batch {
 }
 
 pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
+    args.write.secrets.apply(printer);
     let rendered = args.repository.render(args.demand(), printer)?;
     let missing = args.missing(&rendered);
     if !missing.is_empty() {

@@ -100,6 +100,7 @@ struct Question<'a> {
 }
 
 pub(crate) fn get(args: &GetArgs, printer: &Printer) -> CommandResult {
+    args.secrets.apply(printer);
     let extent = args.extent()?;
     let rendered = args.repository.render(args.what.depth(), printer)?;
     let question = Question {

@@ -5,6 +5,7 @@ pub(crate) mod build;
 pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod explain;
+pub(crate) mod fetch;
 pub(crate) mod get;
 pub(crate) mod helm;
 pub(crate) mod kustomize;
@@ -31,6 +32,7 @@ pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
         Command::Completions(args) => completions::completions(&args, printer),
         Command::Diff(args) => diff::diff(&args, printer),
         Command::Explain(args) => explain::explain(&args, printer),
+        Command::Fetch(args) => fetch::fetch(&args, printer),
         Command::Get(args) => get::get(&args, printer),
         Command::Helm(args) => helm::helm(&args, printer),
         Command::Kustomize(args) => kustomize::kustomize(&args, printer),

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use portolan_engine::{ReadError, Reader};
 
 use crate::error::CommandError;
-use crate::printer::Printer;
+use crate::printer::{Hidden, Printer};
 
 /// Where events are written, if anywhere.
 pub(super) struct Sink(Option<Box<dyn Write + Send>>);
@@ -30,13 +30,17 @@ impl Sink {
 }
 
 /// Writes every event until the journal is closed; events that went by too fast to be kept are named.
-pub(super) async fn follow(mut reader: Reader, sink: Sink) -> Result<(), CommandError> {
+pub(super) async fn follow(
+    mut reader: Reader,
+    sink: Sink,
+    hidden: Hidden,
+) -> Result<(), CommandError> {
     let Some(mut out) = sink.0 else { return Ok(()) };
     loop {
         match reader.next().await {
             Ok(Some(batch)) => {
                 for record in batch.iter() {
-                    writeln!(out, "{}", record.to_json())?;
+                    writeln!(out, "{}", hidden.clean(&record.to_json()))?;
                 }
                 out.flush()?;
             }

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle as BarStyle};
 use portolan_engine::{Event, Key, Phase, Progress, ReadError, Reader, Record, State, UnitState};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use crate::printer::ProgressStyle;
+use crate::printer::{Hidden, ProgressStyle};
 
 /// How long a run may go on before it is worth showing.
 const PATIENCE: Duration = Duration::from_millis(150);
@@ -25,22 +25,22 @@ const LOG_EVERY: Duration = Duration::from_secs(5);
 const NAMED: usize = 3;
 
 /// Shows a run until its journal is closed.
-pub(super) async fn follow(reader: Reader, style: ProgressStyle) {
+pub(super) async fn follow(reader: Reader, style: ProgressStyle, hidden: Hidden) {
     match style {
         ProgressStyle::None => {}
         ProgressStyle::Line => Follower::new(reader, Line::new()).follow(REDRAW).await,
-        ProgressStyle::Each => follow_each(reader).await,
+        ProgressStyle::Each => follow_each(reader, &hidden).await,
         ProgressStyle::Plain => Follower::new(reader, Plain).follow(LOG_EVERY).await,
     }
 }
 
 /// Tells what became of each unit and what it had to say, a line each.
-async fn follow_each(mut reader: Reader) {
+async fn follow_each(mut reader: Reader, hidden: &Hidden) {
     loop {
         match reader.next().await {
             Ok(Some(batch)) => {
                 for line in batch.iter().filter_map(tell) {
-                    say(&line);
+                    say(&hidden.clean(&line));
                 }
             }
             Err(ReadError::Forgotten { oldest, .. }) => reader.seek(oldest - 1),

@@ -8,14 +8,14 @@ use portolan_object::Object;
 
 use super::Batch;
 use crate::error::CommandError;
-use crate::printer::Printer;
+use crate::printer::{Hidden, Printer};
 use crate::secret::SecretArgs;
 
 /// How objects are written.
 #[derive(Debug, clap::Args)]
 pub(super) struct WriteArgs {
     #[command(flatten)]
-    secrets: SecretArgs,
+    pub(super) secrets: SecretArgs,
 
     /// Say before each object what it belongs to and where it comes from
     #[arg(long)]
@@ -51,7 +51,7 @@ pub(super) fn write(
     printer: &Printer,
 ) -> Result<(), CommandError> {
     if let Some(directory) = &args.output_dir {
-        return write_files(batches, args, directory);
+        return write_files(batches, args, directory, &printer.hidden());
     }
     if let Some(file) = &args.output_file {
         let mut text = String::new();
@@ -59,7 +59,7 @@ pub(super) fn write(
             text.push_str(part);
             Ok(())
         })?;
-        return write_file(file, &text);
+        return write_file(file, &printer.hidden().clean(&text));
     }
     each_text(batches, args, |part| printer.data(part))
 }
@@ -96,6 +96,7 @@ fn write_files(
     batches: &[Batch],
     args: &WriteArgs,
     directory: &Utf8Path,
+    hidden: &Hidden,
 ) -> Result<(), CommandError> {
     let mut taken = HashSet::new();
     for batch in batches {
@@ -105,7 +106,7 @@ fn write_files(
             if args.provenance && args.output == Form::Yaml {
                 text.insert_str(0, &provenance(batch, object));
             }
-            write_file(&directory.join(name), &text)?;
+            write_file(&directory.join(name), &hidden.clean(&text))?;
         }
     }
     Ok(())

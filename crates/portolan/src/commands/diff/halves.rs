@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use portolan_engine::{Key, Report};
 use portolan_flux::{Cluster, Pair, Rendering, Repo, Session, cluster_unit, pair_unit};
+use portolan_sources::Pinning;
 use portolan_yaml::Text;
 
 use super::{DiffArgs, Trees};
 use crate::error::CommandError;
+use crate::outside::Outside;
 use crate::printer::Printer;
 use crate::session;
 
@@ -56,10 +58,12 @@ impl Halves {
         printer: &Printer,
     ) -> Result<Self, CommandError> {
         let session = Arc::<Session>::default();
+        let pinning = Pinning::Prefer;
+        let outside = args.repository.outside(&trees.located, pinning, printer)?;
         let new = args
             .repository
-            .open(&trees.new, &trees.located, Some(&session))?;
-        let old = open_old(args, trees, &session)?;
+            .open(&trees.new, &trees.located, &outside, Some(&session))?;
+        let old = open_old(args, trees, &outside, &session)?;
         let (old, new) = (by_path(old.as_ref(), trees), by_path(Some(&new), trees));
         let paths: BTreeSet<&Text> = old.keys().chain(new.keys()).collect();
         let key = |path: &Text| Key::from(format!("Cluster/{path}"));
@@ -123,6 +127,7 @@ impl Halves {
 fn open_old(
     args: &DiffArgs,
     trees: &Trees,
+    outside: &Outside,
     session: &Arc<Session>,
 ) -> Result<Option<Repo>, CommandError> {
     let Some(files) = &trees.old else {
@@ -130,7 +135,7 @@ fn open_old(
     };
     match args
         .repository
-        .open(files, &trees.old_located(), Some(session))
+        .open(files, &trees.old_located(), outside, Some(session))
     {
         Ok(repo) => Ok(Some(repo)),
         Err(error) if error.is_no_cluster() => Ok(None),

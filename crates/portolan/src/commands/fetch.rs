@@ -1,0 +1,129 @@
+//! `portolan fetch`: everything remote that a repository needs, brought here once and pinned.
+
+use portolan_flux::Depth;
+use portolan_sources::{Lock, Pin, PinKind, Pinning};
+use portolan_yaml::Node;
+
+use super::CommandResult;
+use crate::error::CommandError;
+use crate::exit::ExitStatus;
+use crate::listing::{Column, Entry, Format, Listing, record};
+use crate::printer::Printer;
+use crate::repository::{Rendered, RepositoryArgs};
+use crate::table::Cell;
+
+/// How much of a digest the table shows: enough to tell two apart.
+const SHORT_DIGEST: usize = 19;
+
+/// Fetch and pin every remote source and chart that a Flux repository needs
+///
+/// What is fetched goes into the cache, and what each source was resolved to into `portolan.lock` at the repository's
+/// top: commit that file, and every later run builds the same content, with --offline without a network. What is
+/// pinned already stays as it is unless --update is given. Everything that cannot be fetched is told, the rest is
+/// pinned all the same, and the exit code is 1.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portolan fetch
+  portolan fetch --update
+  portolan fetch --path clusters/production && portolan build all --offline")]
+pub(crate) struct FetchArgs {
+    /// Resolve everything afresh: newest versions in their ranges, branches where they are now
+    #[arg(long)]
+    update: bool,
+
+    /// In which form
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: Format,
+
+    #[command(flatten)]
+    repository: RepositoryArgs,
+}
+
+pub(crate) fn fetch(args: &FetchArgs, printer: &Printer) -> CommandResult {
+    let pinning = if args.update {
+        Pinning::Update
+    } else {
+        Pinning::Prefer
+    };
+    let repository = &args.repository;
+    let located = repository.locate()?;
+    let outside = repository.outside(&located, pinning, printer)?;
+    let demand = Depth::Releases.into();
+    let rendered = repository.render_outside(&located, outside, None, demand, printer)?;
+    let status = rendered.tell_fetch_problems(printer);
+    let pins = rendered.outside.sources.pins();
+    write(&pins, status, &rendered)?;
+    list(&pins, &rendered.outside.lock).print(args.output, printer)?;
+    Ok(status)
+}
+
+/// Writes the lock file; pins of what could not be asked for this time are kept.
+fn write(pins: &Lock, status: ExitStatus, rendered: &Rendered) -> Result<(), CommandError> {
+    let outside = &rendered.outside;
+    let mut lock = pins.clone();
+    if status != ExitStatus::Clean {
+        for (key, pin) in outside.lock.iter() {
+            if lock.get(key).is_none() {
+                lock.insert(key.to_owned(), pin.clone());
+            }
+        }
+    }
+    if lock == outside.lock {
+        return Ok(());
+    }
+    lock.save(&outside.lock_file).map_err(CommandError::user)
+}
+
+fn list(pins: &Lock, before: &Lock) -> Listing {
+    let mut listing = Listing::new(vec![
+        Column::Always("KIND"),
+        Column::Always("SOURCE"),
+        Column::Always("VERSION"),
+        Column::Always("DIGEST"),
+        Column::Always("PIN"),
+        Column::Wide("REQUEST"),
+    ]);
+    for (key, pin) in pins.iter() {
+        listing.push(entry(key, pin, before.get(key)));
+    }
+    listing
+}
+
+fn entry(key: &str, pin: &Pin, before: Option<&Pin>) -> Entry {
+    let change = match before {
+        None => "new",
+        Some(old) if old == pin => "kept",
+        Some(_) => "changed",
+    };
+    let digest = pin.digest.get(..SHORT_DIGEST).unwrap_or(&pin.digest);
+    Entry {
+        cells: vec![
+            Cell::from(kind(pin.kind)),
+            Cell::name(pin.url.as_str()),
+            Cell::from(pin.version.as_str()),
+            Cell::from(digest),
+            Cell::from(change),
+            Cell::from(key),
+        ],
+        record: record([
+            ("request", Node::string(key)),
+            ("kind", Node::string(kind(pin.kind))),
+            ("url", Node::string(pin.url.as_str())),
+            ("version", Node::string(pin.version.as_str())),
+            ("digest", Node::string(pin.digest.as_str())),
+            ("pin", Node::string(change)),
+        ]),
+        name: pin.url.clone(),
+    }
+}
+
+fn kind(kind: PinKind) -> &'static str {
+    match kind {
+        PinKind::Chart => "chart",
+        PinKind::Oci => "oci",
+        PinKind::Git => "git",
+        PinKind::File => "file",
+        PinKind::Bucket => "bucket",
+    }
+}

@@ -1,0 +1,132 @@
+//! What commands on a Flux repository reach outside of it: the network, the cache, the lock file, age keys.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use camino::Utf8PathBuf;
+use portolan_git::Repository;
+use portolan_oci::DockerConfig;
+use portolan_sops::Keys;
+use portolan_sources::{Lock, Options, Pinning, Sources, Watch};
+use portolan_supply::{Netrc, Opener, OwnTree, Remote};
+use portolan_vfs::Disk;
+
+use crate::error::CommandError;
+use crate::places;
+use crate::printer::Printer;
+
+/// The file beside the repository's other files that pins what is remote.
+const LOCK_FILE: &str = "portolan.lock";
+
+/// How the world outside of the repository is reached.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OutsideArgs {
+    /// Fetch nothing: use what was fetched before
+    #[arg(long)]
+    offline: bool,
+
+    /// A file of age keys that open what sops encrypted; may be repeated
+    ///
+    /// Keys in $SOPS_AGE_KEY, $SOPS_AGE_KEY_FILE and sops's own directory are used too. Without any key, encrypted
+    /// values are built as placeholders of their type.
+    #[arg(long, value_name = "FILE")]
+    age_key_file: Vec<Utf8PathBuf>,
+}
+
+/// Everything that brings something in.
+pub(crate) struct Outside {
+    pub(crate) sources: Arc<Sources>,
+    pub(crate) remote: Arc<Remote>,
+    pub(crate) opener: Arc<Opener>,
+    /// The pins that were there before.
+    pub(crate) lock: Lock,
+    pub(crate) lock_file: Utf8PathBuf,
+}
+
+impl OutsideArgs {
+    /// Makes ready what a repository may need; nothing is fetched yet.
+    pub(crate) fn open(
+        &self,
+        disk: &Disk,
+        pinning: Pinning,
+        printer: &Printer,
+    ) -> Result<Outside, CommandError> {
+        let lock_file = disk.root().join(LOCK_FILE);
+        let lock = Lock::load(&lock_file).map_err(CommandError::user)?;
+        let options = Options {
+            offline: self.offline,
+            pinning,
+            docker_config: Arc::new(docker_config()?),
+            watch: Watch::new(printer.announcer()),
+            ..Options::default()
+        };
+        let cache = places::cache_directory();
+        let sources = Arc::new(Sources::open(&cache, lock.clone(), options));
+        let own = OwnTree {
+            urls: Repository::discover(disk.root())
+                .map(|repository| repository.remote_urls())
+                .unwrap_or_default(),
+            files: Arc::new(disk.clone()),
+        };
+        let opener = Opener::new(self.keys()?, printer.vault());
+        Ok(Outside {
+            remote: Arc::new(Remote::new(Arc::clone(&sources), netrc(), Some(own))),
+            opener: Arc::new(opener),
+            sources,
+            lock,
+            lock_file,
+        })
+    }
+
+    fn keys(&self) -> Result<Keys, CommandError> {
+        let mut keys = Keys::none();
+        let (text, named) = places::age_keys();
+        if let Some(text) = text {
+            keys.extend(parsed(&text, "$SOPS_AGE_KEY")?);
+        }
+        for file in self.age_key_file.iter().chain(&named) {
+            let text = std::fs::read_to_string(file)
+                .with_context(|| format!("cannot read the age keys in `{file}`"))
+                .map_err(CommandError::user)?;
+            keys.extend(parsed(&text, file.as_str())?);
+        }
+        if let Some(file) = places::default_age_keys()
+            && let Ok(text) = std::fs::read_to_string(&file)
+        {
+            keys.extend(parsed(&text, file.as_str())?);
+        }
+        Ok(keys)
+    }
+}
+
+impl Outside {
+    /// Says once that placeholders stand for encrypted values.
+    pub(crate) fn tell_placeholders(&self, printer: &Printer) {
+        let count = self.opener.left_closed();
+        if count > 0 {
+            printer.note(&format!(
+                "{count} encrypted {} built with placeholders, for want of an age key (--age-key-file)",
+                if count == 1 { "object or file was" } else { "objects and files were" }
+            ));
+        }
+    }
+}
+
+fn parsed(text: &str, place: &str) -> Result<Keys, CommandError> {
+    Keys::parse(text)
+        .with_context(|| format!("cannot use the age keys in `{place}`"))
+        .map_err(CommandError::user)
+}
+
+fn docker_config() -> Result<DockerConfig, CommandError> {
+    match places::docker_config() {
+        Some(path) => DockerConfig::load(path.as_std_path()).map_err(CommandError::user),
+        None => Ok(DockerConfig::default()),
+    }
+}
+
+/// A file that cannot be read has no logins.
+fn netrc() -> Netrc {
+    let text = places::netrc().and_then(|path| std::fs::read_to_string(path).ok());
+    text.map(|text| Netrc::parse(&text)).unwrap_or_default()
+}
