@@ -58,7 +58,7 @@ pub use discover::{DiscoverError, Root, repository_root};
 pub use expansion::Expansion;
 pub use index::{Emitter, Index};
 pub use loaded_chart::LoadedChart;
-pub use outside::{Access, ChartArchive, Decrypt, OutsideError, SourceStore};
+pub use outside::{Access, Advised, ChartArchive, Decrypt, OutsideError, SourceStore};
 pub use pair::{Pair, pair_unit};
 pub use problem::{Problem, Severity, problems};
 pub use profile::{BadFluxVersion, Profile};

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 
 use camino::Utf8Path;
@@ -26,6 +27,27 @@ use crate::chart::Location;
 
 /// Why something from outside is not to be had; it names the thing and the reason.
 pub type OutsideError = Box<dyn Error + Send + Sync>;
+
+/// An error with advice; it reads like the error that it holds.
+#[derive(Debug)]
+pub struct Advised {
+    /// What went wrong.
+    pub error: OutsideError,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl fmt::Display for Advised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl Error for Advised {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
+    }
+}
 
 /// How a source is reached.
 #[derive(Debug, Clone, Default)]

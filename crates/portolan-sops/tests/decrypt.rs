@@ -175,10 +175,10 @@ fn without_a_key_every_value_keeps_its_type() {
     let shown = to_json(&placeholders(&document("types.yaml"))).expect("JSON");
     assert_eq!(
         shown,
-        "{\"big\":0,\"exponent\":0,\"float\":0,\"list\":[\"**SOPS**\",0,{\"nested\":\"**SOPS**\",\
-         \"plain_unencrypted\":\"shown\"}],\"map\":{\"a:b\":\"**SOPS**\"},\"multi\":\"**SOPS**\",\
-         \"negative\":0,\"no\":false,\"nothing\":null,\"number\":0,\"text\":\"**SOPS**\",\
-         \"unicode\":\"**SOPS**\",\"yes\":false}"
+        "{\"big\":0,\"exponent\":0,\"float\":0,\"list\":[\"sops-placeholder\",0,{\"nested\":\"sops-placeholder\",\
+         \"plain_unencrypted\":\"shown\"}],\"map\":{\"a:b\":\"sops-placeholder\"},\"multi\":\"sops-placeholder\",\
+         \"negative\":0,\"no\":false,\"nothing\":null,\"number\":0,\"text\":\"sops-placeholder\",\
+         \"unicode\":\"sops-placeholder\",\"yes\":false}"
     );
 }
 

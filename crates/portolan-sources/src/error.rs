@@ -162,6 +162,52 @@ pub enum SourceError {
     },
 }
 
+impl SourceError {
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Offline { .. } => Some("`portolan fetch` brings it while there is a network"),
+            Self::NotPinned { .. } => Some("`portolan fetch` pins it"),
+            Self::Changed { .. } => {
+                Some("if the change is meant, `portolan fetch --update` pins the new content")
+            }
+            Self::NoVersion { .. } | Self::BadRange { .. } => {
+                Some("see which versions there are, and change the range in the source")
+            }
+            Self::Http { source, .. } => http_hint(source),
+            Self::Oci { source, .. } => match source.as_ref() {
+                OciError::Unauthorized { .. } => Some(LOGIN),
+                OciError::NotFound { .. } => Some("check the address and the tag or digest"),
+                OciError::Http(source) => http_hint(source),
+                _ => None,
+            },
+            Self::Git { source, .. } => match source.as_ref() {
+                GitError::Unauthorized { .. } => Some(LOGIN),
+                GitError::Fetch { .. } => Some(UNREACHABLE),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+const LOGIN: &str = "log in with `docker login` or in `~/.netrc`, or let the source's `secretRef` name a Secret of \
+                     this repository";
+const UNREACHABLE: &str = "check the network and the address; `--source NAME=DIR` gives the files from a directory, \
+                           `--offline` uses what was fetched before";
+
+fn http_hint(error: &HttpError) -> Option<&'static str> {
+    match error {
+        HttpError::Status {
+            status: 401 | 403, ..
+        } => Some(LOGIN),
+        HttpError::Status { status: 404, .. } => Some("check the address and the version"),
+        HttpError::Request { .. } => Some(UNREACHABLE),
+        HttpError::Truncated { .. } => Some("try again: what had come was thrown away"),
+        _ => None,
+    }
+}
+
 /// Names the source in errors of the crates below.
 pub(crate) trait Naming<T> {
     /// Says which source failed.

@@ -82,7 +82,10 @@ mod tests {
 
     #[test]
     fn a_placeholder_is_no_password() {
-        let sealed = asked(&[("username", "**SOPS**"), ("password", "**SOPS**")]);
+        let sealed = asked(&[
+            ("username", "sops-placeholder"),
+            ("password", "sops-placeholder"),
+        ]);
         let access = access(&sealed, "https://a.example", &Netrc::default());
         assert!(access.credentials.is_none());
     }

@@ -11,12 +11,12 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use portolan_flux::api::{GitRef, OciRef, Source, SourceSpec};
 use portolan_flux::{
-    Access as Asked, ChartArchive, Location, OciReference, OutsideError, SourceStore,
+    Access as Asked, Advised, ChartArchive, Location, OciReference, OutsideError, SourceStore,
 };
 use portolan_helm::{Package, lock};
 use portolan_sources::{
     Access, BucketRequest, ChartRequest, GitRef as WantedCommit, GitRequest, OciRef as WantedTag,
-    OciRequest, Sources,
+    OciRequest, SourceError, Sources,
 };
 use portolan_vfs::{Memory, Vfs};
 use tokio::runtime::{Builder, Runtime};
@@ -105,10 +105,14 @@ impl Remote {
         self.world.failures.lock().clone()
     }
 
-    /// Writes a failure down on its way to whoever asked.
+    /// Writes a failure down on its way to whoever asked, and adds advice where there is some.
     fn noted(&self, error: OutsideError) -> OutsideError {
         self.world.failures.lock().insert(error.to_string());
-        error
+        let known = error.downcast_ref::<SourceError>();
+        match known.and_then(SourceError::hint).map(str::to_owned) {
+            Some(hint) => Advised { error, hint }.into(),
+            None => error,
+        }
     }
 
     /// How a source is reached.

@@ -4,8 +4,9 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     audit::AuditArgs, build::BuildArgs, completions::CompletionsArgs, diff::DiffArgs,
-    explain::ExplainArgs, fetch::FetchArgs, get::GetArgs, helm::HelmArgs, kustomize::KustomizeArgs, man::ManArgs,
-    template::TemplateArgs, test::TestArgs, version::VersionArgs, watch::WatchArgs, yaml::YamlArgs,
+    explain::ExplainArgs, fetch::FetchArgs, get::GetArgs, helm::HelmArgs, kustomize::KustomizeArgs,
+    man::ManArgs, template::TemplateArgs, test::TestArgs, version::VersionArgs, watch::WatchArgs,
+    yaml::YamlArgs,
 };
 use crate::printer::OutputOptions;
 

@@ -80,14 +80,14 @@ fn without_a_key_there_are_placeholders_and_they_are_counted() {
     let opener = opener(None);
     let object = documents(&fixture("secret.yaml")).remove(0);
     let closed = opener.object(&object, &how()).unwrap().unwrap();
-    assert!(json(&closed).contains("**SOPS**"));
+    assert!(json(&closed).contains("sops-placeholder"));
     let file = opener
         .file("/vars.env".into(), &fixture("vars.env"), &how())
         .unwrap()
         .unwrap();
     let text = String::from_utf8(file).unwrap();
     assert!(
-        text.contains("=**SOPS**\n") && !text.contains("sops_"),
+        text.contains("=sops-placeholder\n") && !text.contains("sops_"),
         "{text}"
     );
     assert_eq!(opener.left_closed(), 2);

@@ -71,6 +71,7 @@ enum Form {
 }
 
 pub(crate) fn explain(args: &ExplainArgs, printer: &Printer) -> CommandResult {
+    args.secrets.apply(printer);
     let rendered = args.repository.render(Depth::Releases, printer)?;
     let objects = inventory::objects(&rendered);
     let targets = Target::find(&args.what, args.namespace.as_deref(), &objects)?;

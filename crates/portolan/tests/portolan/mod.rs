@@ -70,7 +70,8 @@ pub(crate) fn wait_until(state: impl Fn() -> bool) {
 }
 
 impl Answer {
-    fn of(output: &Output) -> Self {
+    /// What a process that ended answered.
+    pub(crate) fn of(output: &Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -1,0 +1,452 @@
+//! Sources and charts from elsewhere: fetched once, pinned, built offline; and what is said when they cannot be had.
+
+mod portolan;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use flate2::{Compression, write::GzEncoder};
+use portolan::Answer;
+use portolan::repository::{repository, write};
+use portolan_testbed::{HttpServer, Registry, RegistrySetup, Reply, git_backend};
+use tempfile::TempDir;
+
+const KUSTOMIZATION: &str = "\
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: apps, namespace: flux-system}
+spec:
+  path: ./apps
+  prune: true
+  sourceRef: {kind: GitRepository, name: flux-system}
+";
+
+/// A repository with a release of the chart `web`, from a source that the test writes.
+fn with_release(source: &str, chart: &str) -> TempDir {
+    let release = format!(
+        "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {{name: web, namespace: apps}}\nspec:\n  \
+         interval: 1h\n{chart}"
+    );
+    repository(&[
+        ("cluster/apps.yaml", KUSTOMIZATION),
+        ("apps/release.yaml", &release),
+        ("apps/source.yaml", source),
+        (
+            "apps/plain.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain, namespace: apps}\n",
+        ),
+    ])
+}
+
+fn helm_repository(url: &str) -> TempDir {
+    with_range(url, "^1")
+}
+
+fn with_range(url: &str, range: &str) -> TempDir {
+    let source = format!(
+        "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {{name: charts, namespace: apps}}\n\
+         spec: {{url: \"{url}\"}}\n"
+    );
+    let chart = format!(
+        "  chart: {{spec: {{chart: web, version: \"{range}\", sourceRef: {{kind: HelmRepository, name: charts}}}}}}\n"
+    );
+    with_release(&source, &chart)
+}
+
+/// A repository with a Kustomization that builds the files of another source.
+fn with_source(kind: &str, spec: &str) -> TempDir {
+    let source = format!(
+        "apiVersion: source.toolkit.fluxcd.io/v1\nkind: {kind}\nmetadata: {{name: other, namespace: flux-system}}\n\
+         spec: {spec}\n"
+    );
+    let other = KUSTOMIZATION
+        .replace("name: apps,", "name: other,")
+        .replace("path: ./apps", "path: ./deploy")
+        .replace(
+            "kind: GitRepository, name: flux-system",
+            &format!("kind: {kind}, name: other"),
+        );
+    repository(&[
+        ("cluster/source.yaml", &source),
+        ("cluster/other.yaml", &other),
+    ])
+}
+
+fn run(repository: &TempDir, args: &[&str]) -> Answer {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+    command
+        .args(args)
+        .args(["--repo", ".", "--path", "cluster"])
+        .current_dir(repository.path())
+        .env("HOME", repository.path())
+        .env("PORTOLAN_CACHE", repository.path().join("cache"))
+        .env_remove("DOCKER_CONFIG")
+        .env_remove("NETRC")
+        .stdin(Stdio::null());
+    for proxy in [
+        "http_proxy",
+        "https_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+    ] {
+        command.env_remove(proxy);
+    }
+    Answer::of(
+        &command
+            .output()
+            .expect("the binary was built with this test"),
+    )
+}
+
+fn packed(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (path, text) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        let added = builder.append_data(&mut header, path, text.as_bytes());
+        added.expect("memory takes everything");
+    }
+    let plain = builder.into_inner().expect("memory takes everything");
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(&plain).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
+}
+
+fn chart(version: &str) -> Vec<u8> {
+    packed(&[
+        (
+            "web/Chart.yaml",
+            &format!("apiVersion: v2\nname: web\nversion: {version}\n"),
+        ),
+        (
+            "web/templates/cm.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-chart}\ndata: {version: \"{{ .Chart.Version }}\"}\n",
+        ),
+    ])
+}
+
+const INDEX: &str = "apiVersion: v1\nentries:\n  web:\n  - {name: web, version: 1.2.0, urls: [web-1.2.0.tgz]}\n  \
+                     - {name: web, version: 2.0.0, urls: [web-2.0.0.tgz]}\n";
+
+fn charts() -> HttpServer {
+    HttpServer::start(|request| match request.path() {
+        "/index.yaml" => Reply::ok(INDEX),
+        "/web-1.2.0.tgz" => Reply::ok(chart("1.2.0")),
+        _ => Reply::status(404),
+    })
+}
+
+/// What is said of a release whose chart cannot be had; everything else is still built.
+#[track_caller]
+fn assert_refused(repository: &TempDir, expected: &[&str]) {
+    let answer = run(repository, &["build", "all"]);
+    assert_eq!(answer.code, 1, "{answer}");
+    for text in expected {
+        assert!(answer.stderr.contains(text), "{text}\n{answer}");
+    }
+}
+
+#[test]
+fn what_was_fetched_and_pinned_is_built_offline() {
+    let server = charts();
+    let repository = helm_repository(&server.url());
+    let fetched = run(&repository, &["fetch"]);
+    assert_eq!(fetched.code, 0, "{fetched}");
+    assert!(
+        fetched.stderr.contains("fetching chart `web` `^1` of"),
+        "{fetched}"
+    );
+    assert!(fetched.stdout.contains("1.2.0"), "{fetched}");
+    let lock = std::fs::read_to_string(repository.path().join("portolan.lock")).expect("a lock");
+    assert!(lock.contains("\"version\": \"1.2.0\""), "{lock}");
+    drop(server);
+    let built = run(&repository, &["build", "all", "--offline"]);
+    assert_eq!((built.code, built.stderr.as_str()), (0, ""), "{built}");
+    assert!(built.stdout.contains("version: 1.2.0"), "{built}");
+}
+
+#[test]
+fn a_pin_holds_until_it_is_updated() {
+    let newer = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let seen = std::sync::Arc::clone(&newer);
+    let server = HttpServer::start(move |request| match request.path() {
+        "/index.yaml" if seen.load(std::sync::atomic::Ordering::Relaxed) => {
+            Reply::ok(INDEX.replace("2.0.0", "1.9.0"))
+        }
+        "/index.yaml" => Reply::ok(INDEX),
+        "/web-1.2.0.tgz" => Reply::ok(chart("1.2.0")),
+        "/web-1.9.0.tgz" => Reply::ok(chart("1.9.0")),
+        _ => Reply::status(404),
+    });
+    let repository = helm_repository(&server.url());
+    run(&repository, &["fetch"]);
+    newer.store(true, std::sync::atomic::Ordering::Relaxed);
+    let built = run(&repository, &["build", "all"]);
+    assert!(built.stdout.contains("version: 1.2.0"), "{built}");
+    let kept = run(&repository, &["fetch"]);
+    assert!(kept.stdout.contains("kept"), "{kept}");
+    let updated = run(&repository, &["fetch", "--update"]);
+    assert!(updated.stdout.contains("changed"), "{updated}");
+    let built = run(&repository, &["build", "all"]);
+    assert!(built.stdout.contains("version: 1.9.0"), "{built}");
+}
+
+#[test]
+fn offline_names_what_would_be_fetched_and_what_to_do() {
+    let repository = helm_repository("https://charts.example");
+    let answer = run(&repository, &["build", "all", "--offline"]);
+    assert_eq!(answer.code, 1, "{answer}");
+    assert!(answer.stdout.contains("name: plain"), "{answer}");
+    for text in [
+        "HelmRelease apps/web",
+        "chart `web` `^1` of `https://charts.example` is not in the cache, and offline nothing is fetched",
+        "hint: `portolan fetch` brings it while there is a network",
+    ] {
+        assert!(answer.stderr.contains(text), "{text}\n{answer}");
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_with_its_address() {
+    let server = charts();
+    let url = server.url();
+    drop(server);
+    assert_refused(
+        &helm_repository(&url),
+        &[
+            "cannot fetch",
+            &url,
+            "hint: check the network and the address",
+            "apps/",
+        ],
+    );
+}
+
+#[test]
+fn a_refused_login_says_where_logins_come_from() {
+    let server = HttpServer::start(|_| Reply::status(401));
+    assert_refused(
+        &helm_repository(&server.url()),
+        &["answered 401 (Unauthorized)", "hint: log in with"],
+    );
+}
+
+#[test]
+fn a_download_that_breaks_off_is_told_and_not_kept() {
+    let server = HttpServer::start(|request| match request.path() {
+        "/index.yaml" => Reply::ok(INDEX),
+        _ => Reply {
+            cut_after: Some(20),
+            ..Reply::ok(chart("1.2.0"))
+        },
+    });
+    assert_refused(
+        &helm_repository(&server.url()),
+        &["broke off after 20 bytes"],
+    );
+}
+
+#[test]
+fn content_with_another_digest_is_refused() {
+    let wrong = INDEX.replace(
+        "version: 1.2.0,",
+        &format!("version: 1.2.0, digest: {},", "0".repeat(64)),
+    );
+    let server = HttpServer::start(move |request| match request.path() {
+        "/index.yaml" => Reply::ok(wrong.as_str()),
+        _ => Reply::ok(chart("1.2.0")),
+    });
+    assert_refused(
+        &helm_repository(&server.url()),
+        &[
+            "has the digest `sha256:",
+            "but the repository's index says `sha256:0000",
+        ],
+    );
+}
+
+#[test]
+fn a_range_that_nothing_fits_and_one_that_is_none_are_told() {
+    let server = charts();
+    assert_refused(
+        &with_range(&server.url(), "^7"),
+        &["chart `web` `^7`", "release.yaml"],
+    );
+    assert_refused(&with_range(&server.url(), "not a range"), &["not a range"]);
+}
+
+#[test]
+fn every_failure_of_a_fetch_is_told_and_the_rest_is_pinned() {
+    let server = charts();
+    let repository = helm_repository(&server.url());
+    let second =
+        std::fs::read_to_string(repository.path().join("apps/release.yaml")).expect("a file");
+    for name in ["missing", "gone"] {
+        let other = second
+            .replace("name: web,", &format!("name: {name},"))
+            .replace("chart: web,", &format!("chart: {name},"));
+        write(repository.path(), &format!("apps/{name}.yaml"), &other);
+    }
+    let answer = run(&repository, &["fetch"]);
+    assert_eq!(answer.code, 1, "{answer}");
+    assert!(
+        answer.stderr.contains("HelmRelease apps/missing"),
+        "{answer}"
+    );
+    assert!(answer.stderr.contains("HelmRelease apps/gone"), "{answer}");
+    assert!(answer.stdout.contains("1.2.0"), "{answer}");
+    assert!(repository.path().join("portolan.lock").exists());
+}
+
+fn git(directory: &Path, args: &[&str]) {
+    let done = Command::new("git")
+        .current_dir(directory)
+        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"])
+        .args(args)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .status();
+    assert!(done.expect("git is there").success(), "git {args:?}");
+}
+
+const DEPLOYED: &str =
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-elsewhere, namespace: apps}\n";
+
+fn git_server() -> (TempDir, HttpServer) {
+    let directory = repository(&[("deploy/cm.yaml", DEPLOYED)]);
+    let root = directory.path().to_owned();
+    git(&root, &["init", "-q", "-b", "main"]);
+    git(&root, &["add", "-A"]);
+    git(&root, &["commit", "-q", "-m", "one"]);
+    git(&root, &["tag", "v1.0.0"]);
+    let server = HttpServer::start(move |request| git_backend(&root, request));
+    (directory, server)
+}
+
+#[test]
+fn a_git_repository_is_fetched_at_its_reference() {
+    let (_directory, server) = git_server();
+    for reference in [
+        "{branch: main}",
+        "{tag: v1.0.0}",
+        "{semver: \">=1.0\"}",
+        "{name: refs/heads/main}",
+    ] {
+        let spec = format!("{{url: \"{}/.git\", ref: {reference}}}", server.url());
+        let answer = run(&with_source("GitRepository", &spec), &["build", "all"]);
+        assert_eq!(answer.code, 0, "{reference}\n{answer}");
+        assert!(
+            answer.stdout.contains("name: from-elsewhere"),
+            "{reference}\n{answer}"
+        );
+        assert!(
+            answer.stderr.contains("fetching git repository"),
+            "{answer}"
+        );
+    }
+}
+
+#[test]
+fn a_branch_that_does_not_exist_is_told_where_the_source_is_declared() {
+    let (_directory, server) = git_server();
+    let spec = format!("{{url: \"{}/.git\", ref: {{branch: mian}}}}", server.url());
+    let answer = run(&with_source("GitRepository", &spec), &["build", "all"]);
+    assert_eq!(answer.code, 1, "{answer}");
+    for text in ["mian", "main", "cluster/"] {
+        assert!(answer.stderr.contains(text), "{text}\n{answer}");
+    }
+}
+
+/// A clone knows its own address: no network is needed for it.
+#[test]
+fn a_source_that_is_this_repository_is_its_work_tree() {
+    let repository = with_source(
+        "GitRepository",
+        "{url: \"ssh://git@example.com/ada/home.git\", ref: {branch: main}}",
+    );
+    write(repository.path(), "deploy/cm.yaml", DEPLOYED);
+    git(repository.path(), &["init", "-q", "-b", "main"]);
+    git(
+        repository.path(),
+        &["remote", "add", "origin", "https://example.com/ada/home"],
+    );
+    let answer = run(&repository, &["build", "all", "--offline"]);
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer}");
+    assert!(answer.stdout.contains("name: from-elsewhere"), "{answer}");
+}
+
+#[test]
+fn an_artifact_is_pulled_from_a_registry_and_an_unknown_tag_is_told() {
+    let Some(registry) = Registry::start(&RegistrySetup::default()) else {
+        return;
+    };
+    push(
+        &registry,
+        "manifests",
+        "v1",
+        &packed(&[("deploy/cm.yaml", DEPLOYED)]),
+    );
+    let spec = |tag: &str| {
+        format!(
+            "{{url: \"oci://{}/manifests\", insecure: true, ref: {{tag: {tag}}}}}",
+            registry.host()
+        )
+    };
+    let answer = run(
+        &with_source("OCIRepository", &spec("v1")),
+        &["build", "all"],
+    );
+    assert_eq!(answer.code, 0, "{answer}");
+    assert!(answer.stdout.contains("name: from-elsewhere"), "{answer}");
+    let answer = run(
+        &with_source("OCIRepository", &spec("v9")),
+        &["build", "all"],
+    );
+    assert_eq!(answer.code, 1, "{answer}");
+    assert!(answer.stderr.contains("is not in the registry"), "{answer}");
+}
+
+#[test]
+fn a_chart_of_a_registry_gets_the_digest_of_its_artifact_into_its_version() {
+    let Some(registry) = Registry::start(&RegistrySetup::default()) else {
+        return;
+    };
+    let digest = push(&registry, "charts/web", "1.2.0", &chart("1.2.0"));
+    let source = format!(
+        "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {{name: web, namespace: apps}}\n\
+         spec: {{url: \"oci://{}/charts/web\", insecure: true, ref: {{semver: \"^1\"}}}}\n",
+        registry.host()
+    );
+    let repository = with_release(&source, "  chartRef: {kind: OCIRepository, name: web}\n");
+    let answer = run(&repository, &["build", "hr"]);
+    assert_eq!(answer.code, 0, "{answer}");
+    let short = digest
+        .rsplit(':')
+        .next()
+        .and_then(|hex| hex.get(..12))
+        .expect("a digest");
+    assert!(
+        answer.stdout.contains(&format!("version: 1.2.0+{short}")),
+        "{answer}"
+    );
+}
+
+/// Pushes an artifact of one layer and returns its digest.
+fn push(registry: &Registry, name: &str, tag: &str, layer: &[u8]) -> String {
+    use portolan_oci::{Digest, media_type};
+    let config = Digest::of(b"{}");
+    registry.push_blob(name, &config.to_string(), b"{}");
+    let digest = Digest::of(layer);
+    registry.push_blob(name, &digest.to_string(), layer);
+    let manifest = format!(
+        r#"{{"schemaVersion":2,"mediaType":"{}","config":{{"mediaType":"application/json","digest":"{config}","size":2}},"layers":[{{"mediaType":"application/vnd.cncf.helm.chart.content.v1.tar+gzip","digest":"{digest}","size":{}}}]}}"#,
+        media_type::OCI_MANIFEST,
+        layer.len()
+    );
+    registry.push_manifest(name, tag, media_type::OCI_MANIFEST, manifest.as_bytes());
+    Digest::of(manifest.as_bytes()).to_string()
+}
