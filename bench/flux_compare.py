@@ -19,7 +19,7 @@ import yaml
 
 KUBE_VERSION = "1.34.0"
 
-# Where the two differ because flate does something else than Flux: a test on (object, path) and the reason.
+# Where the two differ because flate does something else than Flux: a test on (object, path, theirs, ours), the reason.
 EXPLAINED = []
 
 
@@ -34,6 +34,19 @@ def explained(reason):
 @explained("Flux's controllers put their owner labels on every object; flate leaves them out")
 def owner_labels(_object, path, _theirs, _ours):
     return any(f"{group}.toolkit.fluxcd.io/name" in path for group in ("kustomize", "helm"))
+
+
+@explained("Flux makes `$$` a `$` in every object that it substitutes variables in; flate keeps both")
+def doubled_dollars(_object, _path, theirs, ours):
+    return isinstance(theirs, str) and isinstance(ours, str) and theirs.replace("$$", "$") == ours
+
+
+@explained("Helm 4, which Flux is made of, reads a template's last text as it is; flate adds a line break to it")
+def last_line_breaks(_object, _path, theirs, ours):
+    return isinstance(theirs, str) and isinstance(ours, str) and theirs == ours + "\n"
+
+
+WITHOUT_NAMESPACE = "kinds without namespaces, or nobody knows: flate writes the release's namespace into them all the same"
 
 
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
@@ -89,6 +102,20 @@ def by_name(documents):
     return named
 
 
+def forget_namespaces(theirs, ours):
+    """Pairs objects that have a namespace there and none here; says how many."""
+    count = 0
+    for object_name in sorted(set(theirs) - set(ours)):
+        api_version, kind, _, own = object_name.split(" ", 3)
+        bare = f"{api_version} {kind} - {own}"
+        if bare in ours and bare not in theirs:
+            theirs[bare] = theirs.pop(object_name)
+            for document in theirs[bare]:
+                document["metadata"].pop("namespace")
+                count += 1
+    return count
+
+
 def reason_for(object_name, difference):
     return next((reason for test, reason in EXPLAINED if test(object_name, *difference)), None)
 
@@ -114,6 +141,7 @@ def main():
     )
     theirs, ours = by_name(theirs), by_name(ours)
     reasons, unexplained = collections.Counter(), []
+    reasons[WITHOUT_NAMESPACE] = forget_namespaces(theirs, ours)
     for object_name in sorted(set(theirs) | set(ours)):
         these, those = theirs.get(object_name, []), ours.get(object_name, [])
         if len(these) != len(those):
@@ -127,8 +155,8 @@ def main():
                 else:
                     unexplained.append((object_name, *difference))
     print(f"{sum(map(len, theirs.values()))} objects of flate, {sum(map(len, ours.values()))} of portolan")
-    for reason, count in reasons.most_common():
-        print(f"{count} fields: {reason}")
+    for reason, count in (+reasons).most_common():
+        print(f"{count} times: {reason}")
     for object_name, path, one, two in unexplained[: args.limit]:
         print(f"{object_name}{path}\n  flate:    {str(one)[:300]}\n  portolan: {str(two)[:300]}")
     print(f"{len(unexplained)} differences without an explanation")

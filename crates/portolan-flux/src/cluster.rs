@@ -253,8 +253,8 @@ impl Cluster {
 /// Why the files of a source are not to be had.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot fetch {id}")]
-struct SourceError {
-    id: SourceRef,
+pub(crate) struct SourceError {
+    pub(crate) id: SourceRef,
     #[source]
     source: crate::outside::OutsideError,
 }

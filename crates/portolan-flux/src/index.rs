@@ -16,7 +16,7 @@ use crate::api::{DataKind, NamespacedName, Source, SourceRef};
 use crate::variables::Data;
 
 /// The API group of Flux's sources.
-const SOURCE_GROUP: &str = "source.toolkit.fluxcd.io";
+pub(crate) const SOURCE_GROUP: &str = "source.toolkit.fluxcd.io";
 
 /// Who emitted an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

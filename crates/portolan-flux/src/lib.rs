@@ -34,6 +34,7 @@ mod loaded_chart;
 mod metadata;
 mod outside;
 mod pair;
+mod placement;
 mod problem;
 mod profile;
 mod pursuit;

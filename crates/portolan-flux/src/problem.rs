@@ -7,14 +7,16 @@ use portolan_object::{Object, Place};
 use portolan_yaml::{Node, Position};
 
 use crate::api::{
-    Chart, DataKind, Dependency, FieldError, HelmRelease, Kustomization, NamespacedName,
+    Chart, DataKind, Dependency, FieldError, HelmRelease, Kustomization, NamespacedName, SourceRef,
 };
 use crate::build::BuildError;
-use crate::chart::ChartError;
+use crate::chart::{self, ChartError};
+use crate::cluster::SourceError;
 use crate::dependencies;
 use crate::expansion::Expansion;
 use crate::generate::GenerateError;
-use crate::index::{Emitter, Index};
+use crate::index::{Emitter, Index, SOURCE_GROUP};
+use crate::outside::Advised;
 use crate::render::{RenderedRelease, Rendering};
 use crate::walk::Walked;
 
@@ -163,7 +165,7 @@ impl<'a> About<'a> {
             self.missing(reference.kind, &reference.name, place, index);
         }
         if let Some(failure) = walked.unit.as_ref().and_then(|key| failure(report, key)) {
-            self.build(failure, spec);
+            self.build(failure, spec, index);
         }
         let unset = walked.built.iter().flat_map(|built| &built.unset);
         for (place, variable) in unset.filter(|_| walked.missing.is_empty()) {
@@ -173,7 +175,12 @@ impl<'a> About<'a> {
         }
     }
 
-    fn build(&mut self, failure: &Failure, spec: &Kustomization) {
+    fn build(&mut self, failure: &Failure, spec: &Kustomization, index: &Index) {
+        if let Some(SourceError { id, .. }) = failure.error().downcast_ref() {
+            let mut hints = advice(failure.error());
+            hints.push(format!("`--source {}=DIR` gives its files", id.id));
+            return self.error(chain(failure.error()), source_place(id, index), hints);
+        }
         let error = failure.error().downcast_ref::<BuildError>();
         let (place, hint) = match error {
             Some(BuildError::Generate(GenerateError::NoPath(_))) => (
@@ -186,7 +193,8 @@ impl<'a> About<'a> {
             ),
             _ => (error.and_then(BuildError::place), None),
         };
-        self.error(chain(failure.error()), place, hint.into_iter().collect());
+        let hints = hint.into_iter().chain(advice(failure.error()));
+        self.error(chain(failure.error()), place, hints.collect());
     }
 
     fn expansion(&mut self, emitter: &Emitter, expansion: &Expansion, report: &Report) {
@@ -227,23 +235,40 @@ impl<'a> About<'a> {
             self.error(vec![error.to_string()], place, vec![]);
         }
         if let Some(error) = &release.chart_error {
-            self.chart(error, chain(error), spec);
+            self.chart(error, chain(error), spec, index);
         }
         if let Some(failure) = release.unit.as_ref().and_then(|key| failure(report, key)) {
             let messages = chain(failure.error());
             match failure.error().downcast_ref::<ChartError>() {
-                Some(error) => self.chart(error, messages, spec),
-                None => self.error(messages, None, vec![]),
+                Some(error) => self.chart(error, messages, spec, index),
+                None => self.release_failure(failure, messages, index),
             }
         }
     }
 
-    fn chart(&mut self, error: &ChartError, messages: Vec<String>, spec: &HelmRelease) {
+    /// A failure of something the release is made of, or its own.
+    fn release_failure(&mut self, failure: &Failure, messages: Vec<String>, index: &Index) {
+        let source = failure.error().downcast_ref::<SourceError>();
+        let place = source.and_then(|error| source_place(&error.id, index));
+        self.error(messages, place, advice(failure.error()));
+    }
+
+    fn chart(
+        &mut self,
+        error: &ChartError,
+        messages: Vec<String>,
+        spec: &HelmRelease,
+        index: &Index,
+    ) {
         let is_source = matches!(
             error,
             ChartError::NoSource(_) | ChartError::WrongKind(_) | ChartError::Unavailable(_)
         );
+        let fetched_from = chart::source_of(spec, index).ok();
+        let fetched_from = fetched_from.filter(|_| matches!(error, ChartError::Fetch { .. }));
+        let source = fetched_from.and_then(|source| source_place(&source.id, index));
         let place = match (&spec.chart, is_source) {
+            _ if source.is_some() => source,
             (Chart::Reference(_), _) => self.field(&["spec", "chartRef", "name"]),
             (Chart::Spec(_), true) => self.field(&["spec", "chart", "spec", "sourceRef", "name"]),
             (Chart::Spec(_), false) => self.field(&["spec", "chart", "spec", "chart"]),
@@ -255,7 +280,8 @@ impl<'a> About<'a> {
             }
             _ => None,
         };
-        self.error(messages, place, hint.into_iter().collect());
+        let hints = hint.into_iter().chain(advice(error));
+        self.error(messages, place, hints.collect());
     }
 
     fn fields(&mut self, errors: &[FieldError]) {
@@ -351,6 +377,35 @@ fn failure<'a>(report: &'a Report, key: &Key) -> Option<&'a Failure> {
         },
         _ => None,
     }
+}
+
+/// Where a source says what is fetched: its reference or version, its address, or where it begins.
+fn source_place(source: &SourceRef, index: &Index) -> Option<Place> {
+    let (_, object) = index.named(SOURCE_GROUP, &source.kind, &source.id)?;
+    let begins = object.origin.place()?;
+    let fields: [&[&str]; 3] = [&["spec", "ref"], &["spec", "url"], &["spec", "endpoint"]];
+    let written = fields
+        .into_iter()
+        .find_map(|path| object.node().at_path(path));
+    let at = written
+        .map(|node| node.at)
+        .filter(|at| at.line > begins.at.line);
+    Some(at.map_or_else(|| begins.clone(), |at| Place::new(begins.file.clone(), at)))
+}
+
+/// What those who tried to bring something from outside advise.
+fn advice(error: &(dyn Error + 'static)) -> Vec<String> {
+    let mut hints = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        hints.extend(
+            error
+                .downcast_ref::<Advised>()
+                .map(|advised| advised.hint.clone()),
+        );
+        next = error.source();
+    }
+    hints
 }
 
 /// An error and its causes, one sentence each.

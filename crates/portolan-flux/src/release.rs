@@ -18,6 +18,7 @@ use crate::api::{CrdsPolicy, HelmRelease, NamespacedName, PostRenderer};
 use crate::fingerprint::Fingerprint;
 use crate::loaded_chart::LoadedChart;
 use crate::metadata::set_metadata;
+use crate::placement::place;
 use crate::profile::Profile;
 use crate::release_name::{release_name, release_namespace};
 
@@ -131,6 +132,7 @@ pub(crate) fn render(
         set_metadata(object, "labels", &release.common_metadata.labels);
         set_metadata(object, "annotations", &release.common_metadata.annotations);
     }
+    place(&mut objects, release_namespace(release));
     Ok(objects)
 }
 
