@@ -9,6 +9,8 @@ use crate::error::{Error, Result};
 pub(crate) enum Strictness {
     /// Kustomization files: unknown fields and wrong types are errors.
     Strict,
+    /// A kustomization file that somebody else has decoded and written again, as Flux does: what it did not know is gone.
+    KnownFields,
     /// Plugin configurations: unknown fields are ignored, and numbers and booleans pass as text.
     Lenient,
 }
@@ -50,7 +52,7 @@ impl<'a> Fields<'a> {
             match known {
                 Some(_) if entry.value.is_null() => {}
                 Some(name) => fields.found.push((name, &entry.value)),
-                None if strictness == Strictness::Lenient => {}
+                None if strictness != Strictness::Strict => {}
                 None => return Err(Error::field(what, format!("unknown field `{key}`"))),
             }
         }

@@ -171,8 +171,8 @@ const NAMES: &[&str] = &[
 
 impl Kustomization {
     /// Reads a kustomization file's content.
-    pub(crate) fn read(document: &Node) -> Result<Self> {
-        let fields = Fields::read(document, "Kustomization", NAMES, Strictness::Strict)?;
+    pub(crate) fn read(document: &Node, strictness: Strictness) -> Result<Self> {
+        let fields = Fields::read(document, "Kustomization", NAMES, strictness)?;
         let role = read_role(&fields)?;
         let mut resources = fields.texts("resources")?;
         resources.extend(fields.texts("bases")?);
@@ -223,7 +223,7 @@ impl Kustomization {
 fn read_role(fields: &Fields<'_>) -> Result<Role> {
     if let Some(metadata) = fields.get("metadata") {
         let names = ["name", "namespace", "labels", "annotations"];
-        let metadata = Fields::read(metadata, "ObjectMeta", &names, Strictness::Strict)?;
+        let metadata = Fields::read(metadata, "ObjectMeta", &names, fields.strictness())?;
         metadata.text("name")?;
         metadata.pairs("labels")?;
     }
@@ -349,14 +349,14 @@ impl GeneratorArgs {
     fn read_fields(node: &Node, strictness: Strictness, is_secret: bool) -> Result<Self> {
         let known = match (strictness, is_secret) {
             (Strictness::Lenient, _) => GENERATOR.len(),
-            (Strictness::Strict, true) => GENERATOR.len() - 1,
-            (Strictness::Strict, false) => GENERATOR.len() - 2,
+            (Strictness::Strict | Strictness::KnownFields, true) => GENERATOR.len() - 1,
+            (Strictness::Strict | Strictness::KnownFields, false) => GENERATOR.len() - 2,
         };
         let names = GENERATOR.get(..known).unwrap_or(GENERATOR);
         let fields = Fields::read(node, "GeneratorArgs", names, strictness)?;
         let mut envs = fields.texts("envs")?;
         let env = fields.text("env")?;
-        if !env.is_empty() && strictness == Strictness::Strict {
+        if !env.is_empty() && strictness != Strictness::Lenient {
             envs.push(env);
         }
         let mut args = Self {

@@ -39,6 +39,7 @@ pub struct Options<'a> {
     pub fetch: Option<&'a dyn Fetch>,
     /// Hears of deprecated fields, in every kustomization of the build, when it is read.
     pub warn: Option<&'a dyn Fn(Deprecation)>,
-    /// Stands for the kustomization file of the directory that is built, which need not exist then.
+    /// Stands for the kustomization file of the directory that is built, which need not exist then. Whoever gives it
+    /// has decoded it before: fields that are not known are passed over.
     pub kustomization: Option<&'a Node>,
 }

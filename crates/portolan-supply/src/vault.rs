@@ -8,11 +8,11 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
-use portolan_yaml::{Node, Value};
+use portolan_yaml::{Dialect, Node, Value, parse};
 use regex::{Regex, RegexBuilder};
 
-/// What is printed instead of a secret.
-const MASK: &str = "**SECRET**";
+/// What is printed instead of a secret; it may stand anywhere in YAML or JSON.
+const MASK: &str = "hidden";
 
 /// Shorter texts are in every output by chance: hiding them would hide the output, and they are no secrets.
 const SHORTEST: usize = 6;
@@ -70,13 +70,35 @@ impl Vault {
         self.walk(sealed, plain, MAX_DEPTH);
     }
 
-    /// Takes in a whole file that was sealed: its lines, and the values of `KEY=value` lines.
+    /// Takes in a whole file that was sealed: the values of a document, or else its lines.
     pub(crate) fn take_text(&self, text: &str) {
-        self.take(text.trim_end());
+        let documents = parse(text.to_owned(), Dialect::Helm).unwrap_or_default();
+        let is_document = |node: &Node| !matches!(node.value, Value::Scalar(_));
+        if !documents.is_empty() && documents.iter().all(is_document) {
+            documents
+                .iter()
+                .for_each(|node| self.take_leaves(node, MAX_DEPTH));
+            return;
+        }
         for line in text.lines() {
-            self.take(line);
-            if let Some((_, value)) = line.split_once('=') {
-                self.take(value);
+            match line.split_once('=') {
+                Some((name, value)) if is_variable(name) => self.take(value),
+                _ => self.take(line),
+            }
+        }
+    }
+
+    fn take_leaves(&self, node: &Node, depth: usize) {
+        match &node.value {
+            Value::Scalar(scalar) => scalar.text.lines().for_each(|line| self.take(line)),
+            _ if depth == 0 => {}
+            Value::List(list) => list
+                .iter()
+                .for_each(|item| self.take_leaves(item, depth - 1)),
+            Value::Map(map) => {
+                for entry in map {
+                    self.take_leaves(&entry.value, depth - 1);
+                }
             }
         }
     }
@@ -105,15 +127,16 @@ impl Vault {
         }
     }
 
-    /// A value, what it is the base64 of, and its lines.
+    /// A value, or what it is made of, and what it is the base64 of.
     fn take_value(&self, value: &str) {
-        self.take(value);
+        if value.contains('\n') {
+            self.take_text(value);
+        } else {
+            self.take(value);
+        }
         let decoded = STANDARD.decode(value.trim()).ok();
         if let Some(text) = decoded.and_then(|bytes| String::from_utf8(bytes).ok()) {
             self.take_text(&text);
-        }
-        if value.contains('\n') {
-            self.take_text(value);
         }
     }
 
@@ -126,6 +149,13 @@ impl Vault {
             values.insert(value.to_owned());
         }
     }
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
 /// Whether seeing a text anywhere means that a secret is seen.
@@ -173,7 +203,7 @@ impl std::fmt::Debug for Vault {
 
 #[cfg(test)]
 mod tests {
-    use portolan_yaml::{Dialect, parse_one};
+    use portolan_yaml::parse_one;
 
     use super::*;
 
@@ -192,7 +222,20 @@ mod tests {
         let text = "cannot log in with hunter2 (aHVudGVyMg==) to Secret on a host";
         assert_eq!(
             vault().hide(text),
-            "cannot log in with **SECRET** (**SECRET**) to Secret on a host"
+            "cannot log in with hidden (hidden) to Secret on a host"
+        );
+    }
+
+    #[test]
+    fn of_a_sealed_file_the_values_are_hidden_and_not_its_keys() {
+        let vault = Vault::default();
+        vault.take_text("password: hunter2-hunter2\nnested: {list: [s3cr3t-s3cr3t]}\n");
+        vault.take_text("-----BEGIN KEY-----\nAAAAbbbbCCCC1234\n");
+        vault.take_text("TOKEN=t0k3n-t0k3n\n");
+        let text = "password: hunter2-hunter2, s3cr3t-s3cr3t, AAAAbbbbCCCC1234, TOKEN=t0k3n-t0k3n";
+        assert_eq!(
+            vault.hide(text),
+            "password: hidden, hidden, hidden, TOKEN=hidden"
         );
     }
 

@@ -37,7 +37,7 @@ pub(crate) fn run(printer: &Printer, plan: impl FnOnce(&Run)) -> Result<Report, 
             printer.hidden(),
         ));
         let events = tokio::spawn(events::follow(journal.after(0), sink, printer.hidden()));
-        let log = tokio::spawn(log::follow(journal.after(0)));
+        let log = tokio::spawn(log::follow(journal.after(0), printer.hidden()));
         let interrupt = tokio::spawn(interrupt::watch(token.clone()));
         plan(&run);
         let report = run.finish().await;

@@ -254,7 +254,7 @@ fn a_download_that_breaks_off_is_told_and_not_kept() {
 fn content_with_another_digest_is_refused() {
     let wrong = INDEX.replace(
         "version: 1.2.0,",
-        &format!("version: 1.2.0, digest: {},", "0".repeat(64)),
+        &format!("version: 1.2.0, digest: {},", "ab".repeat(32)),
     );
     let server = HttpServer::start(move |request| match request.path() {
         "/index.yaml" => Reply::ok(wrong.as_str()),
@@ -264,7 +264,7 @@ fn content_with_another_digest_is_refused() {
         &helm_repository(&server.url()),
         &[
             "has the digest `sha256:",
-            "but the repository's index says `sha256:0000",
+            "but the repository's index says `sha256:abab",
         ],
     );
 }
@@ -274,7 +274,7 @@ fn a_range_that_nothing_fits_and_one_that_is_none_are_told() {
     let server = charts();
     assert_refused(
         &with_range(&server.url(), "^7"),
-        &["chart `web` `^7`", "release.yaml"],
+        &["chart `web` `^7`", "source.yaml"],
     );
     assert_refused(&with_range(&server.url(), "not a range"), &["not a range"]);
 }

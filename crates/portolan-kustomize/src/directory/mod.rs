@@ -14,6 +14,7 @@ mod steps;
 
 use portolan_yaml::{Dialect, Node, Text};
 
+use crate::decode::Strictness;
 use crate::error::{During, Error, Result};
 use crate::kustomization::Kustomization;
 use crate::loader::Loader;
@@ -49,7 +50,12 @@ impl<'b, 'a> Directory<'b, 'a> {
     pub(crate) fn root(build: &'b Build<'a>, loader: Loader<'a>) -> Result<Self> {
         let directory = match build.options.kustomization {
             Some(document) => Self {
-                kustomization: read_kustomization(build, document, &loader)?,
+                kustomization: read_kustomization(
+                    build,
+                    document,
+                    &loader,
+                    Strictness::KnownFields,
+                )?,
                 file_name: FILE_NAMES[0],
                 build,
                 loader,
@@ -76,7 +82,7 @@ impl<'b, 'a> Directory<'b, 'a> {
             return Err(Error::ManyKustomizations(loader.root().to_owned()));
         }
         let document = parse_config(&content, loader.path_of(file_name).as_str())?;
-        let kustomization = read_kustomization(build, &document, &loader)?;
+        let kustomization = read_kustomization(build, &document, &loader, Strictness::Strict)?;
         Ok(Self {
             build,
             loader,
@@ -139,8 +145,9 @@ fn read_kustomization(
     build: &Build<'_>,
     document: &Node,
     loader: &Loader<'_>,
+    strictness: Strictness,
 ) -> Result<Kustomization> {
-    let kustomization = Kustomization::read(document).during(|| {
+    let kustomization = Kustomization::read(document, strictness).during(|| {
         format!(
             "failed to read kustomization file under `{}`",
             loader.root()
