@@ -280,12 +280,18 @@ impl SourceStore for Remote {
                     };
                     self.artifact(request, *keep_archive).await
                 }
-                SourceSpec::Bucket { endpoint, name, .. } => {
+                SourceSpec::Bucket {
+                    endpoint,
+                    name,
+                    prefix,
+                    region,
+                } => {
                     let request = BucketRequest {
                         endpoint: endpoint.to_string(),
                         bucket: name.to_string(),
+                        prefix: prefix.to_string(),
+                        region: region.to_string(),
                         access: self.access(access, &format!("https://{endpoint}")),
-                        ..BucketRequest::default()
                     };
                     self.bucket(request).await
                 }

@@ -56,6 +56,7 @@ fn variables_values_components_and_post_renderers_come_together_in_a_release() {
         helm.toolkit.fluxcd.io/name: beacon
         helm.toolkit.fluxcd.io/namespace: beacon
       name: beacon-light
+      namespace: beacon
     ---
     apiVersion: apps/v1
     kind: Deployment
@@ -68,6 +69,7 @@ fn variables_values_components_and_post_renderers_come_together_in_a_release() {
         helm.toolkit.fluxcd.io/name: beacon
         helm.toolkit.fluxcd.io/namespace: beacon
       name: beacon
+      namespace: beacon
     spec:
       replicas: 3
       selector:

@@ -58,6 +58,10 @@ pub enum SourceSpec {
         endpoint: Text,
         /// The bucket's name.
         name: Text,
+        /// What the keys of its objects begin with.
+        prefix: Text,
+        /// The region that requests are signed for.
+        region: Text,
     },
     /// Made by another controller.
     ExternalArtifact,
@@ -151,6 +155,8 @@ impl SourceSpec {
             "Bucket" => Self::Bucket {
                 endpoint: spec.required("endpoint", errors),
                 name: spec.required("bucketName", errors),
+                prefix: spec.text("prefix", errors).unwrap_or_default(),
+                region: spec.text("region", errors).unwrap_or_default(),
             },
             "ExternalArtifact" => Self::ExternalArtifact,
             _ => return None,

@@ -101,7 +101,7 @@ fn address(spec: &SourceSpec) -> (String, String) {
             format!("{} of {}", chart.chart, chart.source),
             chart.version.to_string(),
         ),
-        SourceSpec::Bucket { endpoint, name } => (format!("{endpoint}/{name}"), String::new()),
+        SourceSpec::Bucket { endpoint, name, .. } => (format!("{endpoint}/{name}"), String::new()),
         SourceSpec::ExternalArtifact => (String::new(), String::new()),
     }
 }
