@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use parking_lot::Mutex;
 use portolan_engine::{Key, Unit};
 use portolan_kustomize::{Fetch, LoadRestrictor, Options, Reorder, Resource};
 use portolan_object::{Act, Digest, Object, Origin, Place, Step, expand_lists};
@@ -70,6 +71,15 @@ pub enum BuildError {
         #[source]
         source: OutsideError,
     },
+    /// An encrypted file that kustomize reads cannot be opened.
+    #[error("cannot decrypt `{path}`")]
+    DecryptFile {
+        /// The file.
+        path: Utf8PathBuf,
+        /// Why not.
+        #[source]
+        source: OutsideError,
+    },
     /// Two objects have the same name after variables were put in.
     #[error("after substitution two objects are called {0}")]
     Duplicate(String),
@@ -104,6 +114,7 @@ impl BuildError {
             Self::Kustomize { place, .. }
             | Self::Substitution { place, .. }
             | Self::Decrypt { place, .. } => place.clone(),
+            Self::DecryptFile { path, .. } => Some(Place::line(path.as_str(), 1)),
             Self::Generate(_) | Self::Duplicate(_) => None,
         }
     }
@@ -165,9 +176,12 @@ impl BuildInputs {
             files,
             decrypt,
             how,
+            refused: Mutex::new(None),
         };
         let keys = Some((decrypt, how));
-        build(&opened, &self.spec, self.variables.as_ref(), fetch, keys)
+        let built = build(&opened, &self.spec, self.variables.as_ref(), fetch, keys);
+        // kustomize tries a file that cannot be read in other ways and tells of those: the first cause counts.
+        built.map_err(|error| opened.refused.into_inner().unwrap_or(error))
     }
 }
 
@@ -280,6 +294,8 @@ struct OpenedFiles<'a> {
     files: &'a dyn Vfs,
     decrypt: &'a dyn Decrypt,
     how: &'a Decryption,
+    /// Why the first file that cannot be opened cannot be opened.
+    refused: Mutex<Option<BuildError>>,
 }
 
 impl Vfs for OpenedFiles<'_> {
@@ -288,10 +304,19 @@ impl Vfs for OpenedFiles<'_> {
         match self.decrypt.file(path, &content, self.how) {
             Ok(Some(plain)) => Ok(plain),
             Ok(None) => Ok(content),
-            Err(source) => Err(VfsError::Io {
-                path: path.to_owned(),
-                source: std::io::Error::other(source),
-            }),
+            Err(source) => {
+                let message = source.to_string();
+                let path = path.to_owned();
+                let mut refused = self.refused.lock();
+                refused.get_or_insert(BuildError::DecryptFile {
+                    path: path.clone(),
+                    source,
+                });
+                Err(VfsError::Io {
+                    path,
+                    source: std::io::Error::other(message),
+                })
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use portolan_flux::api::Decryption;
 use portolan_flux::{Decrypt, OutsideError};
 use portolan_object::Digest;
@@ -32,16 +32,9 @@ pub struct Opener {
     left_closed: AtomicUsize,
 }
 
-/// Why a file or object stays closed.
+/// Why an object stays closed.
 #[derive(Debug, thiserror::Error)]
 enum OpenError {
-    /// A file cannot be opened.
-    #[error("cannot decrypt `{path}`")]
-    File {
-        path: Utf8PathBuf,
-        #[source]
-        source: SopsError,
-    },
     /// A value of a Secret is an encrypted file that cannot be opened.
     #[error("cannot decrypt the file in `data.{key}`")]
     Value {
@@ -161,12 +154,7 @@ impl Decrypt for Opener {
         if format == Format::Yaml && documents(content).iter().any(opts_out) {
             return Ok(None);
         }
-        let plain = self.bytes(content, format);
-        let plain = plain.map_err(|source| OpenError::File {
-            path: path.to_owned(),
-            source,
-        })?;
-        Ok(Some(plain))
+        Ok(Some(self.bytes(content, format)?))
     }
 
     fn fingerprint(&self) -> Digest {

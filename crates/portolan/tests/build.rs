@@ -309,14 +309,14 @@ fn each_object_gets_a_file_below_its_cluster_and_owner() {
     let mut files: Vec<String> = walk(&target);
     files.sort();
     insta::assert_snapshot!(files.join("\n"), @r"
-    production/HelmRelease/beacon/beacon/_cluster/ConfigMap-beacon-light.yaml
-    production/HelmRelease/beacon/beacon/_cluster/Deployment-beacon.yaml
-    production/HelmRelease/beacon/beacon/_cluster/Ingress-beacon.yaml
-    production/HelmRelease/beacon/beacon/_cluster/Service-beacon.yaml
-    staging/HelmRelease/beacon/beacon/_cluster/ConfigMap-beacon-light.yaml
-    staging/HelmRelease/beacon/beacon/_cluster/Deployment-beacon.yaml
-    staging/HelmRelease/beacon/beacon/_cluster/Ingress-beacon.yaml
-    staging/HelmRelease/beacon/beacon/_cluster/Service-beacon.yaml
+    production/HelmRelease/beacon/beacon/beacon/ConfigMap-beacon-light.yaml
+    production/HelmRelease/beacon/beacon/beacon/Deployment-beacon.yaml
+    production/HelmRelease/beacon/beacon/beacon/Ingress-beacon.yaml
+    production/HelmRelease/beacon/beacon/beacon/Service-beacon.yaml
+    staging/HelmRelease/beacon/beacon/beacon/ConfigMap-beacon-light.yaml
+    staging/HelmRelease/beacon/beacon/beacon/Deployment-beacon.yaml
+    staging/HelmRelease/beacon/beacon/beacon/Ingress-beacon.yaml
+    staging/HelmRelease/beacon/beacon/beacon/Service-beacon.yaml
     ");
 }
 

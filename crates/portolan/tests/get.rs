@@ -165,10 +165,10 @@ fn the_tree_shows_what_emits_what() {
     ✓ flux-system/flux-system                    clusters/production                                2 Kustomizations, 2 objects
     ├── ✓ apps                                   apps/production             needs infrastructure   1 release, 6 objects
     │   ├── ✓ HelmRelease beacon/beacon          chart beacon 0.3.1                                 4 objects
-    │   │   ├── ConfigMap beacon-light
-    │   │   ├── Service beacon
-    │   │   ├── Deployment beacon
-    │   │   └── Ingress beacon
+    │   │   ├── ConfigMap beacon/beacon-light
+    │   │   ├── Service beacon/beacon
+    │   │   ├── Deployment beacon/beacon
+    │   │   └── Ingress beacon/beacon
     │   ├── Deployment quay/quay
     │   ├── Service quay/quay
     │   ├── Ingress quay/quay

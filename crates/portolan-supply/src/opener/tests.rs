@@ -94,12 +94,11 @@ fn without_a_key_there_are_placeholders_and_they_are_counted() {
 }
 
 #[test]
-fn a_wrong_key_names_the_file() {
+fn a_wrong_key_is_told() {
     let error = opener(Some("other-key.txt"))
         .file("/app/secret.yaml".into(), &fixture("secret.yaml"), &how())
         .unwrap_err();
-    assert_eq!(error.to_string(), "cannot decrypt `/app/secret.yaml`");
-    let cause = error.source().unwrap().to_string();
+    let cause = error.to_string();
     assert!(
         cause.starts_with("none of the given age keys opens"),
         "{cause}"
@@ -113,7 +112,7 @@ fn a_changed_file_is_refused() {
     let error = opener(Some("key.txt"))
         .file("/secret.yaml".into(), changed.as_bytes(), &how())
         .unwrap_err();
-    let cause = error.source().unwrap().to_string();
+    let cause = error.to_string();
     assert!(
         cause.contains("message authentication code does not match"),
         "{cause}"
