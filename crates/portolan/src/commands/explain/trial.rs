@@ -7,6 +7,7 @@ use portolan_engine::Key;
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{Demand, Emitter, Name, Rendering, Session, Wanted, cluster_unit};
 use portolan_object::{Object, canonical_json};
+use portolan_sources::Pinning;
 use portolan_vfs::{Vfs, resolve};
 use portolan_yaml::Node;
 
@@ -32,6 +33,7 @@ pub(super) fn guilty(
     let files: Arc<dyn Vfs> = Arc::new(located.disk.clone());
     let root = placed.cluster.root.path.trim_start_matches('/');
     located.root = Some(resolve(Utf8Path::new("/"), root));
+    let outside = repository.outside(&located, Pinning::Prefer, printer)?;
     let kept: Arc<Session> = Arc::default();
     let demand = demand(placed.owner);
     let key = |index: usize| Key::from(format!("Trial/{index}"));
@@ -43,7 +45,7 @@ pub(super) fn guilty(
             content: suspect.changed.as_bytes().to_vec(),
         });
         // A change that makes a repository unreadable says nothing about the field.
-        if let Ok(repo) = repository.open(&changed, &located, Some(&kept))
+        if let Ok(repo) = repository.open(&changed, &located, &outside, Some(&kept))
             && let [cluster] = repo.clusters()
         {
             begun.push((index, Arc::clone(cluster)));
