@@ -80,6 +80,16 @@ fn a_label_that_the_kustomization_adds_is_found_in_its_definition() {
 }
 
 #[test]
+fn the_namespace_that_a_kustomization_file_sets_is_found_there() {
+    let answer = explain("deploy/quay.metadata.namespace");
+    assert_eq!(
+        places(&answer),
+        ["apps/base/quay/kustomization.yaml:3"],
+        "{answer}"
+    );
+}
+
+#[test]
 fn values_of_a_config_map_are_followed_into_it() {
     let answer = explain("cm/beacon-light.data.RANGE");
     let places = places(&answer);

@@ -108,6 +108,13 @@ fn counterpart<'a>(placed: &Placed<'_>, rendering: &'a Rendering) -> Option<&'a 
     };
     let wanted = placed.object.id();
     let same = objects.iter().find(|object| object.id() == wanted);
+    // A change may move it to another namespace: then it still stands at the same place.
+    let place = placed.object.origin.place();
+    let moved = || {
+        objects.iter().find(|object| {
+            place.is_some() && object.gvk() == &wanted.gvk && object.origin.place() == place
+        })
+    };
     same.or_else(|| {
         let (stem, _) = wanted.name.rsplit_once('-')?;
         objects.iter().find(|object| {
@@ -119,6 +126,7 @@ fn counterpart<'a>(placed: &Placed<'_>, rendering: &'a Rendering) -> Option<&'a 
                     .is_some_and(|(other, _)| other == stem)
         })
     })
+    .or_else(moved)
 }
 
 fn expanded<'a>(rendering: &'a Rendering, emitter: &Emitter) -> Option<&'a [Object]> {
