@@ -156,10 +156,11 @@ fn what_is_wrong_is_told_with_its_place_and_the_rest_is_built() {
     assert!(answer.stdout.contains("name: here"), "{answer}");
     insta::assert_snapshot!(answer.stderr, @r"
     error: Kustomization flux-system/bad: kustomization path `/nowhere` does not exist in the source
-      ╭▸ cluster/bad.yaml:1:1
+      ╭▸ cluster/bad.yaml:4:14
       │
-    1 │ apiVersion: kustomize.toolkit.fluxcd.io/v1
-      ╰╴━
+    4 │ spec: {path: ./nowhere, prune: true, sourceRef: {kind: GitRepository, name: flux-system}}
+      ╰╴             ━
+    hint: paths begin at the top of GitRepository flux-system/flux-system
     ");
 }
 
@@ -221,6 +222,16 @@ fn one_of_several_names_that_is_not_there_is_named() {
     --- stderr
     error: no Kustomization or HelmRelease named `becon`
     hint: there is `beacon` in beacon; `portolan get hr --tree` lists all 4
+    ");
+}
+
+#[test]
+fn a_release_that_is_not_there_suggests_the_nearest() {
+    insta::assert_snapshot!(staging(&["hr", "becon"]), @r"
+    exit 2
+    --- stderr
+    error: no HelmRelease named `becon`
+    hint: there is `beacon` in beacon; `portolan get hr` lists all 1
     ");
 }
 

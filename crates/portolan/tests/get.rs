@@ -293,10 +293,11 @@ fn a_kustomization_that_fails_is_not_ready_and_says_why() {
 
     --- stderr
     error: Kustomization flux-system/bad: kustomization path `/nowhere` does not exist in the source
-      ╭▸ cluster/bad.yaml:1:1
+      ╭▸ cluster/bad.yaml:4:14
       │
-    1 │ apiVersion: kustomize.toolkit.fluxcd.io/v1
-      ╰╴━
+    4 │ spec: {path: ./nowhere, prune: true, sourceRef: {kind: GitRepository, name: flux-system}}
+      ╰╴             ━
+    hint: paths begin at the top of GitRepository flux-system/flux-system
     ");
 }
 

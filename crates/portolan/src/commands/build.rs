@@ -3,6 +3,7 @@
 mod filter;
 mod write;
 
+use portolan_flux::api::NamespacedName;
 use portolan_flux::{
     Demand, Emitter, Wanted, set_kustomization_labels, set_release_labels, set_resource_set_labels,
 };
@@ -138,14 +139,23 @@ impl BuildArgs {
 fn unknown(what: What, names: &[String], rendered: &Rendered) -> CommandError {
     let clusters = || rendered.clusters.iter().map(|(_, rendering)| rendering);
     let kustomizations = clusters().flat_map(|rendering| rendering.walk.kustomizations.keys());
-    let releases = clusters().flat_map(|rendering| rendering.releases.keys());
+    // Only what was asked for is rendered, but all that was found on the way is known.
+    let releases: Vec<NamespacedName> = clusters()
+        .flat_map(|rendering| {
+            let index = &rendering.walk.index;
+            index.of_kind("helm.toolkit.fluxcd.io", "HelmRelease")
+        })
+        .map(|(_, object)| {
+            NamespacedName::new(object.namespace().to_owned(), object.name().to_owned())
+        })
+        .collect();
     match what {
         What::Ks => not_found("Kustomization", names, kustomizations, "portolan get ks"),
-        What::Hr => not_found("HelmRelease", names, releases, "portolan get hr"),
+        What::Hr => not_found("HelmRelease", names, &releases, "portolan get hr"),
         What::All => not_found(
             "Kustomization or HelmRelease",
             names,
-            kustomizations.chain(releases),
+            kustomizations.chain(&releases),
             "portolan get hr --tree",
         ),
     }
