@@ -239,6 +239,12 @@ func bench() {
 					fatal(err.Error())
 				}
 			}
+		case "json":
+			for _, part := range parts {
+				if _, err := sigs.YAMLToJSON(part); err != nil {
+					fatal(err.Error())
+				}
+			}
 		case "kustomize":
 			if _, err := kio.FromBytes(whole); err != nil {
 				fatal(err.Error())

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! yaml_bench generate BYTES           prints manifests of about that size
-//! yaml_bench bench WHAT FILE [COUNT]  times helm, kustomize or write; prints the best seconds and the peak memory
+//! yaml_bench bench WHAT FILE [COUNT]  times helm, json, kustomize or write; prints the best seconds and the peak memory
 //! ```
 
 #![expect(
@@ -15,7 +15,7 @@ use std::fs;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use portolan_yaml::{Dialect, Node, parse, parse_one, write_v2};
+use portolan_yaml::{Dialect, Node, parse, parse_one, to_json, write_v2};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -44,9 +44,10 @@ fn bench(what: &str, file: &str, count: usize) -> Result<(), Box<dyn std::error:
         let start = Instant::now();
         let made = match what {
             "helm" => read()?,
+            "json" => convert(&parts)?,
             "kustomize" => parse(text.as_str(), Dialect::Kustomize)?,
             "write" => write(&nodes)?,
-            _ => return Err("WHAT is helm, kustomize or write".into()),
+            _ => return Err("WHAT is helm, json, kustomize or write".into()),
         };
         best = best.min(start.elapsed());
         // What was made is given back after the clock stopped, as Go does it.
@@ -54,6 +55,13 @@ fn bench(what: &str, file: &str, count: usize) -> Result<(), Box<dyn std::error:
     }
     println!("{:.4} {}", best.as_secs_f64(), peak_memory_kib());
     Ok(())
+}
+
+fn convert(parts: &[&str]) -> Result<Vec<Node>, Box<dyn std::error::Error>> {
+    for part in parts {
+        black_box(to_json(&parse_one(*part, Dialect::Helm)?)?);
+    }
+    Ok(Vec::new())
 }
 
 fn write(nodes: &[Node]) -> Result<Vec<Node>, portolan_yaml::WriteError> {
