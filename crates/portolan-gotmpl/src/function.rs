@@ -242,6 +242,14 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// A string of characters: what is not UTF-8 is U+FFFD, byte by byte, as in functions that walk over runes.
+    pub fn characters(self, index: usize) -> Cow<'a, str> {
+        match self.str(index) {
+            Cow::Owned(marked) => Cow::Owned(raw::lossy(marked)),
+            text @ Cow::Borrowed(_) => text,
+        }
+    }
+
     /// The bytes of a string or `[]byte`.
     pub fn bytes(self, index: usize) -> &'a [u8] {
         self.get(index).as_bytes().unwrap_or_default()

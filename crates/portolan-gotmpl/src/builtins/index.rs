@@ -52,6 +52,8 @@ fn element(item: &Value, key: &Value) -> Answer {
         Value::RawStr(bytes) | Value::Bytes(bytes) => byte(bytes),
         Value::Map(map) => match key {
             Value::Str(key) => Ok(map.get(key).unwrap_or_else(|| map.map_type().zero())),
+            // No key of a map here can be anything but text.
+            Value::RawStr(_) => Ok(map.map_type().zero()),
             Value::Nil => Err(FuncError::new("value is nil; should be of type string")),
             _ => Err(FuncError::new(format!(
                 "value has type {}; should be string",

@@ -4,7 +4,7 @@ use portolan_yaml::Text;
 
 use super::frame::FrameKind;
 use super::member::failed_call;
-use super::{Executor, Failure};
+use super::{Executor, Failure, Machine};
 use crate::fmt::{quote, raw};
 use crate::function::{Args, FuncError, Function, Special};
 use crate::set::ParsedText;
@@ -77,9 +77,16 @@ impl Executor<'_> {
     }
 
     fn name_and_dot(&mut self, base: usize) -> (Text, Value) {
-        let mut arguments = self.machine.stack.drain(base..);
+        let Machine {
+            stack, is_marked, ..
+        } = &mut self.machine;
+        let mut arguments = stack.drain(base..);
         let text = match arguments.next() {
             Some(Value::Str(text)) => text,
+            Some(Value::RawStr(bytes)) => {
+                *is_marked = true;
+                Text::from(raw::mark(&bytes).into_owned())
+            }
             Some(other) => Text::from(crate::fmt::display(&other)),
             None => Text::default(),
         };
@@ -112,7 +119,8 @@ impl Executor<'_> {
     fn tpl(&mut self, base: usize) -> Result<Called, Failure> {
         let (text, dot) = self.name_and_dot(base);
         if self.parser.is_plain(&text) {
-            self.finish(base, Value::Str(without_no_value(text)));
+            let text = self.machine.text(without_no_value(text));
+            self.finish(base, text);
             return Ok(Called::Done);
         }
         let parsed = self.parse_text(&text)?;
@@ -166,11 +174,7 @@ impl Executor<'_> {
         let text = Text::from(machine.out.get(start..).unwrap_or_default());
         machine.out.truncate(start);
         let text = if strip { without_no_value(text) } else { text };
-        let value = if machine.is_marked {
-            raw::value(text.as_str().to_owned())
-        } else {
-            Value::Str(text)
-        };
+        let value = machine.text(text);
         self.charge(&value)?;
         self.machine.stack.push(value);
         self.machine.boxed = false;
@@ -215,6 +219,17 @@ impl Executor<'_> {
 /// Whether Go's mark for a missing value is in a text, which may be as long as a chart's output.
 pub(crate) fn has_no_value(text: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), NO_VALUE.as_bytes()).is_some()
+}
+
+impl Machine {
+    /// A text of the output as a value.
+    fn text(&self, text: Text) -> Value {
+        if self.is_marked {
+            raw::value(text.as_str().to_owned())
+        } else {
+            Value::Str(text)
+        }
+    }
 }
 
 /// Helm takes Go's mark for a missing value out of what it renders.

@@ -375,6 +375,10 @@ impl Verb {
     }
 
     fn write_list(self, out: &mut String, list: &List, depth: usize) {
+        if self.flags.go_syntax && list.is_nil() {
+            let _ = write!(out, "{}(nil)", list.element().list_name());
+            return;
+        }
         let (open, separator, close) = if self.flags.go_syntax {
             out.push_str(list.element().list_name());
             ('{', ", ", '}')

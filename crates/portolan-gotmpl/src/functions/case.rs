@@ -17,14 +17,14 @@ pub(super) fn title(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
         _ if c.is_ascii() => !c.is_ascii_alphanumeric() && c != '_',
         _ => !is_letter(c) && !is_digit(c) && c.is_whitespace(),
     };
-    Ok(map_first(&args.str(0), separates, title_case).into())
+    Ok(map_first(&args.characters(0), separates, title_case).into())
 }
 
 /// The first letter of every word in lower case; words end at white space.
 pub(super) fn untitle(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let mut at_start = true;
     let mapped: String = args
-        .str(0)
+        .characters(0)
         .chars()
         .map(|c| match c {
             _ if c.is_whitespace() => {
@@ -70,7 +70,12 @@ pub(super) fn swapcase(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
             c
         }
     };
-    Ok(args.str(0).chars().map(swap).collect::<String>().into())
+    Ok(args
+        .characters(0)
+        .chars()
+        .map(swap)
+        .collect::<String>()
+        .into())
 }
 
 /// The first byte of every word; the original takes bytes for characters.
@@ -95,7 +100,7 @@ fn is_connector(character: char) -> bool {
 }
 
 pub(super) fn camelcase(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    Ok(pascal(&args.str(0)).into())
+    Ok(pascal(&args.characters(0)).into())
 }
 
 /// Words joined with a capital each. Leading connectors stay, of several in a row all but one, and capitals that

@@ -63,6 +63,9 @@ pub(super) fn maxf(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let greater = |left: f64, right: f64| match (left, right) {
         _ if left == f64::INFINITY || right == f64::INFINITY => f64::INFINITY,
         _ if left.is_nan() || right.is_nan() => f64::NAN,
+        // Of the two zeros the positive one is greater.
+        _ if left == right && left.is_sign_positive() => left,
+        _ if left == right => right,
         _ => left.max(right),
     };
     Ok(reduced(args, greater))
@@ -72,6 +75,8 @@ pub(super) fn minf(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let smaller = |left: f64, right: f64| match (left, right) {
         _ if left == f64::NEG_INFINITY || right == f64::NEG_INFINITY => f64::NEG_INFINITY,
         _ if left.is_nan() || right.is_nan() => f64::NAN,
+        _ if left == right && left.is_sign_negative() => left,
+        _ if left == right => right,
         _ => left.min(right),
     };
     Ok(reduced(args, smaller))

@@ -51,12 +51,12 @@ pub(super) fn nospace(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 // === Case ===
 
 pub(super) fn upper(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let mapped: String = args.str(0).chars().map(letters::upper).collect();
+    let mapped: String = args.characters(0).chars().map(letters::upper).collect();
     Ok(mapped.into())
 }
 
 pub(super) fn lower(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let mapped: String = args.str(0).chars().map(letters::lower).collect();
+    let mapped: String = args.characters(0).chars().map(letters::lower).collect();
     Ok(mapped.into())
 }
 

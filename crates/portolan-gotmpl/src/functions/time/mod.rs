@@ -18,6 +18,8 @@ mod zone;
 
 use std::fmt::Write;
 
+use crate::fmt::raw;
+
 pub(super) use duration::{parse_duration, print_duration};
 pub(super) use object::Named;
 pub(super) use zone::Zone;
@@ -37,7 +39,8 @@ pub(super) struct Time {
 /// A text in the quotes of Go's time package, which escapes every byte that is not ASCII.
 fn quote(text: &str) -> String {
     let mut out = String::from("\"");
-    for byte in text.bytes() {
+    let text = raw::value(text.to_owned());
+    for &byte in text.as_bytes().unwrap_or_default() {
         match byte {
             b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
             b' '..0x80 => out.push(char::from(byte)),
