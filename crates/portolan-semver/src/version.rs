@@ -73,9 +73,8 @@ impl Version {
     /// Reads a version leniently: minor and patch may be missing, a `v` may stand in front.
     pub fn parse(text: &str) -> Result<Self, VersionError> {
         let read = form::read(text, |byte| byte.is_ascii_digit());
-        let form = match read {
-            Some((form, "")) => form,
-            _ => return Err(VersionError::Invalid),
+        let Some((form, "")) = read else {
+            return Err(VersionError::Invalid);
         };
         let number = |digits: &str| match digits {
             "" => Ok(0),

@@ -55,7 +55,7 @@ impl Source {
         let is_fine = part.len() <= MAX_INPUT_BYTES
             && !part.starts_with('\u{feff}')
             && forbidden(part.as_bytes()).is_none();
-        is_fine.then(|| Self {
+        is_fine.then_some(Self {
             text,
             start,
             end,

@@ -21,8 +21,8 @@ pub(crate) fn compile(definition: &Definition<'_>, source: &Arc<Source>) -> Prog
         program: Program {
             name: Text::from(definition.name.as_str()),
             source: Arc::clone(source),
-            code: Vec::new(),
-            spans: Vec::new(),
+            code: Vec::with_capacity(16),
+            spans: Vec::with_capacity(16),
             constants: Vec::new(),
             literals: Vec::new(),
             functions: Vec::new(),
@@ -336,7 +336,8 @@ impl Compiler {
         let kind = match &node.operand {
             Operand::Bool(value) => LiteralKind::Bool(*value),
             Operand::Number(number) => LiteralKind::Number(**number),
-            Operand::String(bytes) => LiteralKind::Str(self.string(bytes)),
+            Operand::String(Cow::Borrowed(part)) => LiteralKind::Str(self.part(part)),
+            Operand::String(Cow::Owned(bytes)) => LiteralKind::Str(Constant::string(bytes)),
             _ => return None,
         };
         Some(Literal {
@@ -345,22 +346,21 @@ impl Compiler {
         })
     }
 
-    /// A string constant; one without escapes is a part of the source.
-    fn string(&self, bytes: &Cow<'_, [u8]>) -> Constant {
-        match bytes {
-            Cow::Borrowed(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => Constant::Str(self.program.source.share(text)),
-                Err(_) => Constant::string(bytes),
-            },
-            Cow::Owned(bytes) => Constant::string(bytes),
+    /// A string constant without escapes: a part of the source.
+    fn part(&self, bytes: &[u8]) -> Constant {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Constant::Str(self.program.source.share(text)),
+            Err(_) => Constant::string(bytes),
         }
     }
 
-    fn path(&mut self, fields: Fields<'_>) -> u32 {
+    fn path(&mut self, mut fields: Fields<'_>) -> u32 {
         let program = &mut self.program;
         let start = program.fields.len() as u32;
-        let shared = fields.names().map(|field| program.source.share(field));
-        program.fields.extend(shared);
+        while let Some((field, rest)) = fields.split_first() {
+            program.fields.push(program.source.share(field));
+            fields = rest;
+        }
         let end = program.fields.len() as u32;
         push(&mut program.paths, (start, end))
     }

@@ -91,6 +91,13 @@ impl Default for Delimiters {
 }
 
 impl Delimiters {
+    /// Whether the closing delimiter stands at the beginning; asked for every token, so the first byte decides mostly.
+    #[inline]
+    fn closes(&self, bytes: &[u8]) -> bool {
+        let right = self.right.as_bytes();
+        bytes.first() == right.first() && bytes.starts_with(right)
+    }
+
     /// Where the next opening delimiter stands. Its first byte is rare in text, so looking for that is quickest.
     pub(crate) fn find_left(&self, text: &str) -> Option<usize> {
         let left = self.left.as_bytes();
@@ -214,11 +221,10 @@ impl<'s> Lexer<'s> {
     /// Whether a right delimiter stands at an offset, and if so whether it trims.
     fn right_delim_at(&self, offset: usize) -> Option<bool> {
         let rest = &self.bytes()[offset..];
-        let right = self.delims.right.as_bytes();
-        if has_right_trim(rest) && rest[2..].starts_with(right) {
+        if has_right_trim(rest) && self.delims.closes(&rest[2..]) {
             return Some(true);
         }
-        rest.starts_with(right).then_some(false)
+        self.delims.closes(rest).then_some(false)
     }
 
     fn skip_right_delim(&mut self, trim: bool) {
@@ -384,7 +390,7 @@ impl<'s> Lexer<'s> {
         matches!(
             self.peek_byte(),
             None | Some(b' ' | b'\t' | b'\r' | b'\n' | b'.' | b',' | b'|' | b':' | b')' | b'(')
-        ) || self.bytes()[self.position..].starts_with(self.delims.right.as_bytes())
+        ) || self.delims.closes(&self.bytes()[self.position..])
     }
 
     fn quoted(&mut self, quote: u8, kind: TokenKind, unterminated: &str) -> Token<'s> {

@@ -68,7 +68,24 @@ impl Number {
         number
     }
 
+    /// A few digits without a leading zero: nearly every number.
+    fn small(text: &str) -> Option<Self> {
+        const SAFE_DIGITS: usize = 15;
+        let is_small = text.len() <= SAFE_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
+        let has_prefix = text.len() > 1 && text.starts_with('0');
+        let int: i64 = (is_small && !has_prefix).then(|| text.parse().ok())??;
+        Some(Self {
+            int: Some(int),
+            uint: Some(int.unsigned_abs()),
+            float: Some(int as f64),
+            complex: None,
+        })
+    }
+
     fn plain(text: &str) -> Result<Self, String> {
+        if let Some(small) = Self::small(text) {
+            return Ok(small);
+        }
         if let Some(im) = text.strip_suffix('i').and_then(parse_float) {
             return Ok(Self::from_complex(0.0, im));
         }

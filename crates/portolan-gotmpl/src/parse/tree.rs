@@ -94,8 +94,13 @@ impl<'s> Fields<'s> {
         self.0.is_empty()
     }
 
-    pub(crate) fn names(self) -> impl Iterator<Item = &'s str> {
-        self.0.split('.').filter(|name| !name.is_empty())
+    /// The first field and those after it; none where there are no more.
+    pub(crate) fn split_first(self) -> Option<(&'s str, Self)> {
+        let end = self.0.bytes().position(|byte| byte == b'.');
+        match end.and_then(|end| Some((self.0.get(..end)?, self.0.get(end + 1..)?))) {
+            Some((first, rest)) => Some((first, Self(rest))),
+            None => (!self.0.is_empty()).then_some((self.0, Self(""))),
+        }
     }
 
     /// The fields before the last, and the last.
