@@ -2,6 +2,9 @@
 """Measures `kustomize build` and ours in the same run: median whole-process time and peak memory, as Markdown rows.
 
   kustomize_cases.py CORPUS KUSTOMIZE 'OUR COMMAND'
+
+KUSTOMIZE_OVERLAYS names more large overlays, with colons between: checkouts of argoproj/argo-cd (manifests/ha/cluster-install),
+kserve/kserve (config/overlays/all) and the like.
 """
 import os, shlex, statistics, subprocess, sys, tempfile, time
 
@@ -74,6 +77,23 @@ spec:
         f.write('resources: [objects.yaml]\nnamePrefix: p-\nnamespace: team\nlabels:\n- pairs: {owner: ops}\n  includeSelectors: true\npatches:\n' + ''.join(patches))
 
 
+def generate_bases(directory, count):
+    """`count` objects in bases of ten, each with a prefix and labels of its own."""
+    for base in range(count // 10):
+        os.makedirs(f'{directory}/b{base}')
+        with open(f'{directory}/b{base}/objects.yaml', 'w') as f:
+            f.write('---\n'.join(f'apiVersion: v1\nkind: Service\nmetadata: {{name: s{n}}}\nspec: {{selector: {{app: s{n}}}}}\n' for n in range(10)))
+        with open(f'{directory}/b{base}/kustomization.yaml', 'w') as f:
+            f.write(f'resources: [objects.yaml]\nnamePrefix: b{base}-\nlabels:\n- pairs: {{base: b{base}}}\n')
+    with open(f'{directory}/kustomization.yaml', 'w') as f:
+        f.write('namespace: all\nresources:\n' + ''.join(f'- b{base}\n' for base in range(count // 10)))
+
+
+def own_time(directory):
+    """Our median time alone: the peer would take minutes."""
+    return statistics.median(run(ours, directory)[0] for _ in range(RUNS))
+
+
 def largest(count):
     """The overlays with the largest output."""
     import json
@@ -88,9 +108,16 @@ if os.path.isdir(corpus):
     compare(f'small overlay ({small.split("/", 1)[1]})', f'{corpus}/{small}', '≥ 5×, memory ≥ 5×')
     for directory in large:
         compare(f'large overlay ({directory.split("/", 1)[1]})', f'{corpus}/{directory}', '≥ 20×, memory ≥ 5×')
+for directory in filter(None, os.environ.get('KUSTOMIZE_OVERLAYS', '').split(':')):
+    name = '/'.join(os.path.abspath(directory).split('/')[-3:])
+    compare(f'large overlay ({name})', directory, '≥ 20×, memory ≥ 5×')
 with tempfile.TemporaryDirectory() as top:
     times = {}
+    generate_bases(f'{top}/bases', 2000)
+    compare('2,000 resources in 200 bases', f'{top}/bases', '≥ 20×, memory ≥ 5×')
     for count in (1000, 2000, 4000):
         generate(f'{top}/{count}', count)
         times[count] = compare(f'{count} generated resources with patches', f'{top}/{count}', '≥ 20×, memory ≥ 5×')
-    print(f'| kustomize: growth from 1,000 to 4,000 resources | {times[4000] / times[1000]:.1f}× time for 4× resources | | | linear |')
+    generate(f'{top}/8000', 8000)
+    times[8000] = own_time(f'{top}/8000')
+    print(f'| kustomize: growth from 1,000 to 8,000 resources | {times[8000] / times[1000]:.1f}× time for 8× resources | | | linear |')

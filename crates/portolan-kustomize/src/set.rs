@@ -107,8 +107,9 @@ impl ResourceSet {
         Ok(())
     }
 
-    pub(crate) fn append_all(&mut self, other: Self, schema: &Schema) -> Result<()> {
-        if self.is_empty() && other.index.is_some() {
+    pub(crate) fn append_all(&mut self, mut other: Self, schema: &Schema) -> Result<()> {
+        if self.is_empty() {
+            other.check_unique(schema)?;
             *self = other;
             return Ok(());
         }
@@ -215,7 +216,7 @@ impl ResourceSet {
     /// Fails where two resources have the same identity now.
     pub(crate) fn check_unique(&mut self, schema: &Schema) -> Result<()> {
         let doubtful = match std::mem::take(&mut self.doubts) {
-            Doubts::All => (0..self.len()).collect(),
+            Doubts::All => return self.check_all_unique(schema),
             Doubts::Some(positions) => positions,
         };
         let (resources, index) = self.indexed(schema);
@@ -229,6 +230,17 @@ impl ResourceSet {
                 other.is_some_and(|other| other.comparable_id(schema) == id)
             };
             if index.with_id(&id).iter().any(is_other) {
+                return Err(Error::DuplicateId(Box::new(resource.id())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at what resources are called now only: after many renamings the index is long.
+    fn check_all_unique(&self, schema: &Schema) -> Result<()> {
+        let mut known = HashSet::with_capacity(self.len());
+        for resource in self.iter().filter(|one| !one.is_empty()) {
+            if !known.insert(resource.comparable_id(schema)) {
                 return Err(Error::DuplicateId(Box::new(resource.id())));
             }
         }
