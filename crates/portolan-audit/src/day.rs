@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 /// A day; ordered as the calendar is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::struct_field_names, reason = "the calendar's own word")]
 pub struct Day {
     year: u16,
     month: u8,

@@ -223,10 +223,9 @@ impl Walk {
                 }
             }
             Ok(_) if is_manifest(path) => self.items.push(Item::File(path.to_owned())),
-            Ok(_) => {}
             // A dangling link matters only where a manifest was meant.
             Err(error) if is_manifest(path) => self.lost(path, &error),
-            Err(_) => {}
+            Ok(_) | Err(_) => {}
         }
     }
 

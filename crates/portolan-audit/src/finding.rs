@@ -169,8 +169,7 @@ impl Finding {
             .finalize()
             .iter()
             .take(6)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+            .fold(String::new(), |id, byte| format!("{id}{byte:02x}"));
         self
     }
 

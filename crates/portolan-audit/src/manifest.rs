@@ -42,7 +42,7 @@ impl Checker {
                 Err(_) => {
                     checked
                         .findings
-                        .push(unreadable(site, errors.first().at, &errors.to_string()))
+                        .push(unreadable(site, errors.first().at, &errors.to_string()));
                 }
             },
         }

@@ -44,7 +44,7 @@ pub fn merge(findings: Vec<Finding>) -> Vec<Finding> {
                 place.insert(finding);
             }
             std::collections::btree_map::Entry::Occupied(mut place) => {
-                join(place.get_mut(), finding)
+                join(place.get_mut(), finding);
             }
         }
     }

@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn changes_become_hunks_with_context() {
-        let text: String = (1..=20).map(|n| format!("line {n}\n")).collect();
+        let lines: Vec<String> = (1..=20).map(|n| format!("line {n}\n")).collect();
+        let text = lines.concat();
         let mut patch = Patch::default();
         patch.replace(2, vec!["two".into(), "and more".into()]);
         patch.replace(15, Vec::new());

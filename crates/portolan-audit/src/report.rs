@@ -1,5 +1,7 @@
 //! The answer of an audit, and the formats it is given in.
 
+use std::fmt::Write as _;
+
 use portolan_report::{Case, Entry, Grid, Outcome, Rule, Severity, Tool, github, junit, sarif};
 use serde::{Deserialize, Serialize};
 
@@ -119,9 +121,9 @@ impl Report {
     pub fn summary(&self) -> String {
         let open = self.open().count();
         let accepted = self.findings.len() - open;
-        let mut text = format!("{}", counted(open, "finding"));
+        let mut text = counted(open, "finding");
         if accepted > 0 {
-            text.push_str(&format!(" and {accepted} accepted"));
+            let _ = write!(text, " and {accepted} accepted");
         }
         let Counts {
             objects,
@@ -135,14 +137,15 @@ impl Report {
             .filter(|(count, _)| *count > 0)
             .map(|(count, word)| counted(count, word))
             .collect();
-        text.push_str(&format!(", {}", counted(objects, "object")));
+        let _ = write!(text, ", {}", counted(objects, "object"));
         if !places.is_empty() {
-            text.push_str(&format!(" in {}", places.join(" and ")));
+            let _ = write!(text, " in {}", places.join(" and "));
         }
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             " checked for Kubernetes {}; the table knows up to {NEWEST}",
             self.target
-        ));
+        );
         text
     }
 

@@ -37,7 +37,7 @@ pub(crate) fn items<T>(
     let list = document.get(name).and_then(Node::as_list);
     let list = list.ok_or(SettingsError::NoList(name))?;
     let mut items = Vec::new();
-    for node in list.iter() {
+    for node in list {
         let item = Item { node };
         item.only(known)?;
         items.push(read(&item)?);

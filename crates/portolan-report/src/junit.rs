@@ -1,4 +1,4 @@
-//! JUnit's XML, as continuous integration reads it.
+//! `JUnit`'s XML, as continuous integration reads it.
 
 use std::fmt::Write as _;
 

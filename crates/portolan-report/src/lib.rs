@@ -1,4 +1,4 @@
-//! Findings written for people and programs: CSV, Markdown, SARIF, JUnit, GitHub annotations.
+//! Findings written for people and programs: CSV, Markdown, SARIF, `JUnit`, GitHub annotations.
 //!
 //! ```text
 //! what a command found ──▶ Entry, Rule, Case, Grid ──▶ text of one format

@@ -1,5 +1,7 @@
 //! SARIF 2.1.0, as code scanning reads it.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 use crate::entry::{Entry, Rule, Severity};
@@ -77,9 +79,11 @@ fn uri(path: &str) -> String {
     for byte in path.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => {
-                uri.push(char::from(byte))
+                uri.push(char::from(byte));
             }
-            other => uri.push_str(&format!("%{other:02X}")),
+            other => {
+                let _ = write!(uri, "%{other:02X}");
+            }
         }
     }
     uri

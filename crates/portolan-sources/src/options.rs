@@ -29,7 +29,9 @@ pub struct Options {
 
 /// Is told by name of everything that is fetched, before a connection is opened.
 #[derive(Clone, Default)]
-pub struct Watch(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct Watch(Option<Arc<Listener>>);
+
+type Listener = dyn Fn(&str) + Send + Sync;
 
 /// What a pin is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -128,8 +128,14 @@ impl Remote {
             .worker_threads(THREADS)
             .enable_all()
             .build()?;
-        // Of two that started one at the same moment, one is dropped unused.
-        Ok(self.world.runtime.get_or_init(|| started))
+        // Of two that started one at the same moment, one is let go unused; waiting for its threads is not allowed here.
+        if let Err(unused) = self.world.runtime.set(started) {
+            unused.shutdown_background();
+        }
+        self.world
+            .runtime
+            .get()
+            .ok_or_else(|| std::io::Error::other("no runtime"))
     }
 
     /// Lets something be fetched and awaits it on the caller's own runtime.

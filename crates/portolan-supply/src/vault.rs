@@ -75,9 +75,9 @@ impl Vault {
         let documents = parse(text.to_owned(), Dialect::Helm).unwrap_or_default();
         let is_document = |node: &Node| !matches!(node.value, Value::Scalar(_));
         if !documents.is_empty() && documents.iter().all(is_document) {
-            documents
-                .iter()
-                .for_each(|node| self.take_leaves(node, MAX_DEPTH));
+            for node in &documents {
+                self.take_leaves(node, MAX_DEPTH);
+            }
             return;
         }
         for line in text.lines() {

@@ -27,7 +27,7 @@ pub(crate) struct OutsideArgs {
 
     /// A file of age keys that open what sops encrypted; may be repeated
     ///
-    /// Keys in $SOPS_AGE_KEY, $SOPS_AGE_KEY_FILE and sops's own directory are used too. Without any key, encrypted
+    /// Keys in `$SOPS_AGE_KEY`, `$SOPS_AGE_KEY_FILE` and sops's own directory are used too. Without any key, encrypted
     /// values are built as placeholders of their type.
     #[arg(long, value_name = "FILE")]
     age_key_file: Vec<Utf8PathBuf>,

@@ -112,7 +112,7 @@ impl RepositoryArgs {
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
         let outside = self.outside(located, Pinning::Prefer, printer)?;
-        self.render_outside(located, outside, session, demand.into(), printer)
+        self.render_outside(located, outside, session, &demand.into(), printer)
     }
 
     /// Renders the clusters of a repository with what is brought in from outside of it.
@@ -121,7 +121,7 @@ impl RepositoryArgs {
         located: &Located,
         outside: Outside,
         session: Option<&Arc<Session>>,
-        demand: Demand,
+        demand: &Demand,
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
         let files: Arc<dyn Vfs> = Arc::new(located.disk.clone());

@@ -5,6 +5,7 @@ mod portolan;
 use std::fs;
 use std::path::Path;
 
+use portolan::repository::repository;
 use portolan::{portolan, portolan_in, portolan_with_input};
 
 const OLD: &str = "\
@@ -24,23 +25,13 @@ metadata:
   name: web
 ";
 
-fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        let path = directory.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    directory
-}
-
 fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
+    path.to_str().expect("UTF-8")
 }
 
 #[test]
 fn json_names_what_is_wrong_where_and_what_to_use() {
-    let directory = directory(&[("apps/web.yaml", OLD)]);
+    let directory = repository(&[("apps/web.yaml", OLD)]);
     let answer = portolan_in(
         text(directory.path()),
         &["audit", "files", ".", "--target", "1.32", "-o", "json"],
@@ -89,7 +80,7 @@ fn the_exit_code_follows_the_level() {
 
 #[test]
 fn what_cannot_be_read_is_a_finding_and_never_silence() {
-    let directory = directory(&[
+    let directory = repository(&[
         ("broken.yaml", "a: [\n"),
         ("template.yaml", "{{ if .x }}\na: b\n{{ end }}\n"),
     ]);
@@ -158,7 +149,7 @@ fn every_output_format_is_printed() {
 
 #[test]
 fn the_fix_is_a_patch_that_git_applies() {
-    let directory = directory(&[("apps/web.yaml", OLD)]);
+    let directory = repository(&[("apps/web.yaml", OLD)]);
     let root = text(directory.path());
     let answer = portolan_in(root, &["audit", "files", ".", "--target", "1.32", "--fix"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -176,7 +167,7 @@ fn the_fix_is_a_patch_that_git_applies() {
 
 #[test]
 fn a_baseline_accepts_with_a_reason() {
-    let directory = directory(&[("web.yaml", OLD)]);
+    let directory = repository(&[("web.yaml", OLD)]);
     let root = text(directory.path());
     let written = portolan_in(
         root,
@@ -214,7 +205,7 @@ fn a_baseline_accepts_with_a_reason() {
 #[test]
 fn a_users_rule_adds_to_the_table() {
     let rules = "rules:\n- {apiVersion: apps/v1, kind: Deployment, removed: \"1.30\", replacement: example.com/v1 App}\n";
-    let directory = directory(&[("web.yaml", OLD), ("rules.yml", rules)]);
+    let directory = repository(&[("web.yaml", OLD), ("rules.yml", rules)]);
     let answer = portolan_in(
         text(directory.path()),
         &[

@@ -417,13 +417,13 @@ fn walk(directory: &std::path::Path) -> Vec<String> {
     let mut files = Vec::new();
     let mut queue = vec![directory.to_owned()];
     while let Some(next) = queue.pop() {
-        for entry in std::fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
+        for entry in std::fs::read_dir(next).expect("a directory") {
+            let path = entry.expect("an entry").path();
             if path.is_dir() {
                 queue.push(path);
             } else {
-                let inside = path.strip_prefix(directory).unwrap();
-                files.push(inside.to_str().unwrap().to_owned());
+                let inside = path.strip_prefix(directory).expect("it is below");
+                files.push(inside.to_str().expect("UTF-8").to_owned());
             }
         }
     }

@@ -322,7 +322,7 @@ fn two_directories_are_compared_without_git() {
     --- stdout
     1 object changes · 1 restart
 
-    HelmRelease beacon/beacon → Deployment beacon                 changed, rolls 3 pods
+    HelmRelease beacon/beacon → Deployment beacon/beacon          changed, rolls 3 pods
       spec.template.spec.containers[beacon].resources.limits.memory
     -   64Mi
     +   96Mi

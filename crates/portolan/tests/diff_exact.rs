@@ -213,7 +213,6 @@ fn ten_commits_of_the_example() {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that is left out says so")]
 fn ten_commits_of_a_generated_repository() {
     let shared = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
     let generator = shared.join("tools/make-flux-repo.py");

@@ -189,9 +189,7 @@ fn printed_values(object: &str) -> String {
     let object = from_json(object).expect("JSON");
     let values = object.at_path(&["data", "values"]).and_then(Node::as_str);
     let read = parse(values.unwrap_or_default().to_owned(), Dialect::Helm).expect("YAML");
-    read.first()
-        .map(canonical)
-        .unwrap_or_else(|| "{}".to_owned())
+    read.first().map_or_else(|| "{}".to_owned(), canonical)
 }
 
 /// Printed documents by the owner that the comment before each names.

@@ -41,18 +41,18 @@ impl Watch {
             stdout,
             stderr,
         };
-        watch.wait_for(&watch.stderr, "watching ");
+        Self::wait_for(&watch.stderr, "watching ");
         watch
     }
 
     /// Waits until a stream has said something.
-    fn wait_for(&self, heard: &Heard, text: &str) {
-        wait_until(|| heard.lock().unwrap().contains(text));
+    fn wait_for(heard: &Heard, text: &str) {
+        wait_until(|| heard.lock().expect("no panic").contains(text));
     }
 
     /// Takes what was said so far.
     fn taken(heard: &Heard) -> String {
-        std::mem::take(&mut *heard.lock().unwrap())
+        std::mem::take(&mut *heard.lock().expect("no panic"))
     }
 }
 
@@ -69,7 +69,7 @@ fn listen(stream: impl Read + Send + 'static) -> Heard {
     let said = Arc::clone(&heard);
     std::thread::spawn(move || {
         for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            let mut said = said.lock().unwrap();
+            let mut said = said.lock().expect("no panic");
             said.push_str(&line);
             said.push('\n');
         }
@@ -109,13 +109,13 @@ fn a_saved_file_shows_what_changed_and_builds_only_what_it_reaches() {
         "shop/config.yaml",
         &CONFIG.replace("red", "green"),
     );
-    watch.wait_for(&watch.stdout, "green");
+    Watch::wait_for(&watch.stdout, "green");
     let shown = Watch::taken(&watch.stdout);
     assert!(
         shown.contains("data.colour") && shown.contains("red"),
         "{shown}"
     );
-    watch.wait_for(
+    Watch::wait_for(
         &watch.stderr,
         "saved shop/config.yaml: built 1 Kustomization and 0 releases again",
     );
@@ -136,7 +136,7 @@ fn a_file_that_is_replaced_counts_as_saved() {
         dir.path().join("shop/config.yaml"),
     )
     .unwrap();
-    watch.wait_for(&watch.stdout, "blue");
+    Watch::wait_for(&watch.stdout, "blue");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn broken_yaml_is_told_once_and_the_next_good_state_is_compared_with_the_last() 
     let dir = small();
     let watch = Watch::start(dir.path(), &[]);
     write(dir.path(), "shop/config.yaml", "data: [\n");
-    watch.wait_for(&watch.stderr, "error: Kustomization flux-system/shop");
+    Watch::wait_for(&watch.stderr, "error: Kustomization flux-system/shop");
     assert_eq!(
         Watch::taken(&watch.stdout),
         "",
@@ -155,8 +155,8 @@ fn broken_yaml_is_told_once_and_the_next_good_state_is_compared_with_the_last() 
         "shop/config.yaml",
         &CONFIG.replace("red", "green"),
     );
-    watch.wait_for(&watch.stderr, "mended: Kustomization flux-system/shop");
-    watch.wait_for(&watch.stdout, "green");
+    Watch::wait_for(&watch.stderr, "mended: Kustomization flux-system/shop");
+    Watch::wait_for(&watch.stdout, "green");
     let shown = Watch::taken(&watch.stdout);
     assert!(
         shown.contains("red") && shown.contains("1 object changes"),
@@ -169,13 +169,13 @@ fn a_directory_that_goes_and_comes_back_is_followed() {
     let dir = small();
     let watch = Watch::start(dir.path(), &[]);
     fs::remove_dir_all(dir.path().join("shop")).unwrap();
-    watch.wait_for(&watch.stderr, "error: Kustomization flux-system/shop");
+    Watch::wait_for(&watch.stderr, "error: Kustomization flux-system/shop");
     write(
         dir.path(),
         "shop/config.yaml",
         &CONFIG.replace("red", "green"),
     );
-    watch.wait_for(&watch.stdout, "green");
+    Watch::wait_for(&watch.stdout, "green");
 }
 
 /// A branch switch touches many files, and the root itself may be away for a moment.
@@ -184,7 +184,7 @@ fn another_branch_is_shown_as_what_differs() {
     let dir = small();
     let watch = Watch::start(dir.path(), &[]);
     fs::rename(dir.path().join("cluster"), dir.path().join("away")).unwrap();
-    watch.wait_for(&watch.stderr, "error: ");
+    Watch::wait_for(&watch.stderr, "error: ");
     fs::rename(dir.path().join("away"), dir.path().join("cluster")).unwrap();
     fs::remove_file(dir.path().join("cluster/other.yaml")).unwrap();
     write(
@@ -192,8 +192,8 @@ fn another_branch_is_shown_as_what_differs() {
         "shop/config.yaml",
         &CONFIG.replace("red", "green"),
     );
-    watch.wait_for(&watch.stdout, "green");
-    watch.wait_for(&watch.stdout, "removed");
+    Watch::wait_for(&watch.stdout, "green");
+    Watch::wait_for(&watch.stdout, "removed");
 }
 
 #[test]
@@ -204,11 +204,11 @@ fn a_value_of_a_release_renders_that_release_alone() {
     let values = dir.path().join("apps/base/beacon/values.yaml");
     let text = fs::read_to_string(&values).unwrap();
     fs::write(&values, text.replace("64Mi", "96Mi")).unwrap();
-    watch.wait_for(
+    Watch::wait_for(
         &watch.stderr,
         "saved apps/base/beacon/values.yaml: built 1 Kustomization and 1 release again",
     );
-    watch.wait_for(&watch.stdout, "96Mi");
+    Watch::wait_for(&watch.stdout, "96Mi");
 }
 
 #[test]
@@ -220,19 +220,19 @@ fn changes_are_documents_for_programs_on_request() {
         "shop/config.yaml",
         &CONFIG.replace("red", "green"),
     );
-    watch.wait_for(&watch.stdout, "\"changes\"");
-    watch.wait_for(&watch.stdout, "green");
+    Watch::wait_for(&watch.stdout, "\"changes\"");
+    Watch::wait_for(&watch.stdout, "green");
 }
 
 fn copy(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
+    for entry in fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry");
         let target = to.join(entry.file_name());
         if entry.path().is_dir() {
-            fs::create_dir_all(&target).unwrap();
+            fs::create_dir_all(&target).expect("it can be made");
             copy(&entry.path(), &target);
         } else {
-            fs::copy(entry.path(), target).unwrap();
+            fs::copy(entry.path(), target).expect("it can be copied");
         }
     }
 }

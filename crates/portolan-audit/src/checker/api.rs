@@ -33,7 +33,7 @@ impl Checker {
 
     fn judge(&self, row: &Lifecycle) -> Option<(Level, String)> {
         let Some(release) = self.target.release_for(row) else {
-            return self.judge_unnamed(row);
+            return judge_unnamed(row);
         };
         let name = product(row);
         match row.stage(release) {
@@ -98,17 +98,6 @@ impl Checker {
         ))
     }
 
-    /// A component of which no release was named: what it removed some time is worth a word, no more.
-    fn judge_unnamed(&self, row: &Lifecycle) -> Option<(Level, String)> {
-        let name = product(row);
-        let message = match (row.removed, row.deprecated) {
-            (Some(gone), _) => format!("{} is no longer served from {name} {gone} on", row.api),
-            (None, Some(since)) => format!("{} is deprecated since {name} {since}", row.api),
-            (None, None) => return None,
-        };
-        Some((Level::Deprecated, message))
-    }
-
     fn tell_replacement(&self, finding: &mut Finding, row: &Lifecycle, to: &Api) {
         if let Some(migration) = table::migration(&row.api) {
             finding.changes = migration.changes.iter().map(ToString::to_string).collect();
@@ -158,4 +147,15 @@ fn product(row: &Lifecycle) -> &str {
     } else {
         &row.component
     }
+}
+
+/// A component of which no release was named: what it removed some time is worth a word, no more.
+fn judge_unnamed(row: &Lifecycle) -> Option<(Level, String)> {
+    let name = product(row);
+    let message = match (row.removed, row.deprecated) {
+        (Some(gone), _) => format!("{} is no longer served from {name} {gone} on", row.api),
+        (None, Some(since)) => format!("{} is deprecated since {name} {since}", row.api),
+        (None, None) => return None,
+    };
+    Some((Level::Deprecated, message))
 }

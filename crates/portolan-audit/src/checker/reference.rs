@@ -11,9 +11,10 @@ impl Checker {
     /// Adds a finding for every API the object names that the target deprecates or no longer serves.
     pub(super) fn references(&self, object: &Subjected<'_>, findings: &mut Vec<Finding>) {
         match object.kind {
-            "HorizontalPodAutoscaler" => self.reference(object, "spec.scaleTargetRef", findings),
+            "HorizontalPodAutoscaler" | "ScaledObject" => {
+                self.reference(object, "spec.scaleTargetRef", findings);
+            }
             "VerticalPodAutoscaler" => self.reference(object, "spec.targetRef", findings),
-            "ScaledObject" => self.reference(object, "spec.scaleTargetRef", findings),
             "Role" | "ClusterRole" if object.group == "rbac.authorization.k8s.io" => {
                 self.role_rules(object, findings);
             }
@@ -41,7 +42,13 @@ impl Checker {
         if self.is_leaving(row) {
             let at = target.get("apiVersion").map_or(target.at, |node| node.at);
             let name = text("name").unwrap_or_default();
-            findings.push(self.refer(object, row, path, at, format!("{path} names {kind} {name}")));
+            findings.push(self.refer(
+                object,
+                row,
+                path,
+                at,
+                &format!("{path} names {kind} {name}"),
+            ));
         }
     }
 
@@ -59,9 +66,9 @@ impl Checker {
                     replacement
                         .is_some_and(|api| groups.contains(&&*api.group) && api.group != group)
                 };
-                if let Some(row) = gone.filter(|row| !covered(row)).next() {
+                if let Some(row) = gone.into_iter().find(|row| !covered(row)) {
                     let words = format!("a rule grants {}.{group}", row.resource);
-                    findings.push(self.refer(object, row, "rules", at, words));
+                    findings.push(self.refer(object, row, "rules", at, &words));
                 }
             }
         }
@@ -94,7 +101,7 @@ impl Checker {
                 let resource = resource.split('/').next().unwrap_or(resource);
                 if let Some(row) = self.gone_resource(group, resource, Some(&versions)) {
                     let words = format!("webhook `{name}` is called for {resource}.{group}");
-                    findings.push(self.refer(object, row, "webhooks[].rules", at, words));
+                    findings.push(self.refer(object, row, "webhooks[].rules", at, &words));
                 }
             }
         }
@@ -140,7 +147,7 @@ impl Checker {
         row: &Lifecycle,
         path: &str,
         at: Position,
-        words: String,
+        words: &str,
     ) -> Finding {
         let state = match (row.removed, row.deprecated) {
             (Some(gone), _) if gone <= self.target.kubernetes => {

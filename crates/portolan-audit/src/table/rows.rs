@@ -1086,6 +1086,7 @@ pub(super) static MIGRATIONS: &[Migration] = &[
     ] },
 ];
 
+#[expect(clippy::unnecessary_wraps, reason = "the rows' fields are optional")]
 const fn release(major: u16, minor: u16, patch: u16) -> Option<Release> {
     Some(Release::new(major, minor, patch))
 }

@@ -80,7 +80,7 @@ fn a_kustomization_is_built_with_the_one_that_emits_it_and_nothing_it_depends_on
 fn a_release_is_rendered_with_its_kustomization_its_chart_and_the_data_of_its_values() {
     let one = ask(&[], &["apps/app-1"]);
     assert_eq!(one.told(), Vec::<String>::new());
-    assert_eq!(one.release("app-1"), ["ConfigMap/app-1"]);
+    assert_eq!(one.release("app-1"), ["ConfigMap/apps/app-1"]);
     assert_eq!(
         (
             one.units("Kustomization"),

@@ -142,10 +142,10 @@ fn what_was_opened_is_known_to_the_vault() {
         .file("/vars.env".into(), &fixture("vars.env"), &how())
         .unwrap();
     let plain = String::from_utf8(fixture("vars.plain.env")).unwrap();
-    let value = plain
+    let mut values = plain
         .lines()
-        .find_map(|line| line.split_once('='))
-        .unwrap()
-        .1;
-    assert!(vault.holds(value), "{value}");
+        .filter_map(|line| Some(line.split_once('=')?.1));
+    // A plain word is a name far oftener than a secret.
+    let secret = values.find(|value| value.len() > 11).unwrap();
+    assert!(vault.holds(secret), "{secret}");
 }

@@ -23,7 +23,7 @@ enum HelmCommand {
     Dependency(dependency::DependencyArgs),
     Lint(lint::LintArgs),
     Pull(pull::PullArgs),
-    Template(template::TemplateArgs),
+    Template(Box<template::TemplateArgs>),
 }
 
 pub(crate) fn helm(args: &HelmArgs, printer: &Printer) -> CommandResult {

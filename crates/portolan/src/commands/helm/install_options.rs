@@ -18,6 +18,10 @@ pub(crate) struct InstallOptions {
     #[arg(long, hide = true)]
     disable_openapi_validation: bool,
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true)]
+    #[expect(
+        clippy::option_option,
+        reason = "clap's form of a flag with an optional value"
+    )]
     dry_run: Option<Option<String>>,
     #[arg(long, hide = true)]
     force: bool,

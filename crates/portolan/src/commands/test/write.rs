@@ -1,5 +1,7 @@
 //! The forms of a test's result.
 
+use std::fmt::Write as _;
+
 use portolan_check::{Level, RULES};
 use portolan_report::{
     Case as JunitCase, Entry, Outcome, Rule, Severity, Tool, github, junit, sarif,
@@ -54,7 +56,7 @@ fn table(verdicts: &Verdicts, rendered: &Rendered, printer: &Printer) -> Result<
     let warnings = verdicts.found.len() - verdicts.errors();
     let mut summary = format!("{} passed, {failed} failed", verdicts.cases.len() - failed);
     if warnings > 0 {
-        summary += &format!(", {warnings} warnings");
+        let _ = write!(summary, ", {warnings} warnings");
     }
     printer.data(summary + "\n")
 }
