@@ -13,8 +13,9 @@
 //! ]
 //! .into_iter()
 //! .collect();
-//! let set = build("/".into(), &files, &Options::default()).unwrap();
-//! assert_eq!(to_yaml(&set).unwrap(), "apiVersion: v1\nkind: Service\nmetadata:\n  name: my-web\n");
+//! let set = build("/".into(), &files, &Options::default())?;
+//! assert_eq!(to_yaml(&set)?, "apiVersion: v1\nkind: Service\nmetadata:\n  name: my-web\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 #![warn(missing_docs)]

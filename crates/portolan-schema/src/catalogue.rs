@@ -25,10 +25,9 @@ use crate::violation::Violation;
 ///
 /// let catalogue = Catalogue::of(KubeVersion::new(1, 36));
 /// let node = parse_one("{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {port: 80}}", Dialect::Helm)?;
-/// let Verdict::Checked(violations) = catalogue.check(&Object::new(node, Origin::default())?) else {
-///     panic!("every release has services");
-/// };
-/// assert_eq!(violations[0].to_string(), "spec.port: unknown field `port`, did you mean `ports`?");
+/// let verdict = catalogue.check(&Object::new(node, Origin::default())?);
+/// assert!(matches!(verdict, Verdict::Checked(violations)
+///     if violations[0].to_string() == "spec.port: unknown field `port`, did you mean `ports`?"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
