@@ -28,7 +28,7 @@ use portolan_schema::Catalogue;
 use portolan_vfs::Vfs;
 
 pub use finding::{Finding, Subject};
-pub use rule::{Level, RULES, Rule, rule};
+pub use rule::{BUILD_FAILED, Level, RULES, Rule, rule};
 pub use settings::{IGNORE_ANNOTATION, Settings, SettingsError};
 
 /// Everything wrong with the objects of one cluster, in their order; what the settings switch off is left out.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use portolan_object::ObjectId;
 
 use crate::finding::{Finding, Subject};
-use crate::rule::rule;
+use crate::rule::DUPLICATE_OWNER;
 
 pub(crate) fn check(subjects: &[Subject<'_>], findings: &mut Vec<Finding>) {
     let mut first: HashMap<(&str, &str, &str, &str), usize> = HashMap::new();
@@ -17,12 +17,12 @@ pub(crate) fn check(subjects: &[Subject<'_>], findings: &mut Vec<Finding>) {
         else {
             continue;
         };
-        findings.extend(rule("owner/duplicate").map(|rule| Finding {
-            rule,
+        findings.push(Finding {
+            rule: &DUPLICATE_OWNER,
             subject: index,
             message: format!("{} brings it too", other.owner),
             place: subject.object.origin.place().cloned(),
-        }));
+        });
     }
 }
 

@@ -5,24 +5,14 @@
 
 use std::collections::HashSet;
 
-use portolan_object::pod_templates;
+use portolan_object::{pod_templates, produced_name};
 use portolan_schema::FieldPath;
 use portolan_vfs::Vfs;
 use portolan_yaml::{List, Node};
 
 use crate::finding::{Finding, Subject};
 use crate::locate::locate;
-use crate::rule::rule;
-
-/// Kinds whose objects make a Secret or ConfigMap in the cluster, and the field that names it.
-const PRODUCERS: [(&str, &[&str]); 6] = [
-    ("Certificate", &["spec", "secretName"]),
-    ("ExternalSecret", &["spec", "target", "name"]),
-    ("ObjectBucketClaim", &[]),
-    ("OnePasswordItem", &[]),
-    ("PushSecret", &["spec", "selector", "secret", "name"]),
-    ("SealedSecret", &["spec", "template", "metadata", "name"]),
-];
+use crate::rule::MISSING_REFERENCE;
 
 /// What a reference asks for.
 struct Wanted {
@@ -38,15 +28,12 @@ struct Known<'a> {
 }
 
 pub(crate) fn check(subjects: &[Subject<'_>], files: &dyn Vfs, findings: &mut Vec<Finding>) {
-    let Some(rule) = rule("reference/missing") else {
-        return;
-    };
     let known = Known::of(subjects);
     for (index, subject) in subjects.iter().enumerate() {
         for wanted in wanted_by(subject) {
             if !known.has(&wanted) {
                 findings.push(Finding {
-                    rule,
+                    rule: &MISSING_REFERENCE,
                     subject: index,
                     message: format!(
                         "{}: no {} is called `{}` here",
@@ -65,9 +52,7 @@ impl<'a> Known<'a> {
         for subject in subjects {
             let (object, namespace) = (subject.object, subject.id.namespace.as_str());
             names.insert((object.kind(), namespace, object.name()));
-            if let Some((_, path)) = PRODUCERS.iter().find(|(kind, _)| *kind == object.kind()) {
-                let target = object.node().at_path(path).and_then(Node::as_str);
-                let target = target.unwrap_or(object.name());
+            if let Some(target) = produced_name(object) {
                 names.insert(("Secret", namespace, target));
                 names.insert(("ConfigMap", namespace, target));
             }

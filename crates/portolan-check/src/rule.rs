@@ -1,4 +1,6 @@
 //! The rules that findings name, with what to say when somebody asks about one.
+//!
+//! Each is a static, so that a check cannot name one that is not there.
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,75 +26,94 @@ pub struct Rule {
 
 /// The rule of an id; an unknown id has none.
 pub fn rule(id: &str) -> Option<&'static Rule> {
-    RULES.iter().find(|rule| rule.id == id)
+    RULES.iter().copied().find(|rule| rule.id == id)
 }
 
 /// Every rule, by id.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "build/failed",
-        level: Level::Error,
-        summary: "a Kustomization or HelmRelease does not build",
-        help: "Flux would stop at this object and keep what it applied before. The message is the one Flux or Helm \
-               would give, with the file that caused it; everything that only fails because of it is not listed.",
-    },
-    Rule {
-        id: "owner/duplicate",
-        level: Level::Error,
-        summary: "two Kustomizations or HelmReleases bring the same object",
-        help: "Both controllers apply the object in turn, each undoing the other's fields, and pruning one deletes it \
-               for both. Keep it in one place, or give the objects different names.",
-    },
-    Rule {
-        id: "reference/missing",
-        level: Level::Warning,
-        summary: "an object refers to another that the repository does not bring",
-        help: "A pod that names a missing ConfigMap, Secret, claim or service account does not start; an autoscaler \
-               without its target and an ingress without its service do nothing. It may exist in the cluster already: \
-               then mark the reference `optional`, or switch the rule off for this object.",
-    },
-    Rule {
-        id: "schema/invalid-value",
-        level: Level::Error,
-        summary: "a value is not one that its type allows",
-        help: "The definition limits the value by an enumeration, a pattern, a range or a count; the API server refuses \
-               anything else.",
-    },
-    Rule {
-        id: "schema/missing-field",
-        level: Level::Error,
-        summary: "a required field is missing",
-        help: "The API server refuses the object. A null counts as missing.",
-    },
-    Rule {
-        id: "schema/not-served",
-        level: Level::Error,
-        summary: "the chosen Kubernetes does not serve this kind in this version",
-        help: "The version was removed, or does not exist yet. `portolan audit` names the replacement; --kube-version \
-               chooses another release.",
-    },
-    Rule {
-        id: "schema/rule",
-        level: Level::Error,
-        summary: "a validation rule of the definition is broken",
-        help: "The CustomResourceDefinition states the rule in `x-kubernetes-validations`; the API server evaluates it \
-               after filling in defaults, and refuses the object.",
-    },
-    Rule {
-        id: "schema/unknown-field",
-        level: Level::Error,
-        summary: "the type has no field of this name",
-        help: "Flux applies by server-side apply, which refuses fields that the type does not declare. Usually the name \
-               is mistyped, indented wrongly, or belongs to another release.",
-    },
-    Rule {
-        id: "schema/wrong-type",
-        level: Level::Error,
-        summary: "a value is of the wrong type",
-        help: "The API server cannot read the object. A frequent cause is a label, an annotation or an environment \
-               variable that YAML reads as a number or a boolean: put it in quotes.",
-    },
+pub const RULES: &[&Rule] = &[
+    &BUILD_FAILED,
+    &DUPLICATE_OWNER,
+    &MISSING_REFERENCE,
+    &INVALID_VALUE,
+    &MISSING_FIELD,
+    &NOT_SERVED,
+    &BROKEN_RULE,
+    &UNKNOWN_FIELD,
+    &WRONG_TYPE,
 ];
+
+/// A Kustomization or HelmRelease does not build.
+pub static BUILD_FAILED: Rule = Rule {
+    id: "build/failed",
+    level: Level::Error,
+    summary: "a Kustomization or HelmRelease does not build",
+    help: "Flux would stop at this object and keep what it applied before. The message is the one Flux or Helm \
+           would give, with the file that caused it; everything that only fails because of it is not listed.",
+};
+
+pub(crate) static DUPLICATE_OWNER: Rule = Rule {
+    id: "owner/duplicate",
+    level: Level::Error,
+    summary: "two Kustomizations or HelmReleases bring the same object",
+    help: "Both controllers apply the object in turn, each undoing the other's fields, and pruning one deletes it \
+           for both. Keep it in one place, or give the objects different names.",
+};
+
+pub(crate) static MISSING_REFERENCE: Rule = Rule {
+    id: "reference/missing",
+    level: Level::Warning,
+    summary: "an object refers to another that the repository does not bring",
+    help: "A pod that names a missing ConfigMap, Secret, claim or service account does not start; an autoscaler \
+           without its target and an ingress without its service do nothing. It may exist in the cluster already: \
+           then mark the reference `optional`, or switch the rule off for this object.",
+};
+
+pub(crate) static INVALID_VALUE: Rule = Rule {
+    id: "schema/invalid-value",
+    level: Level::Error,
+    summary: "a value is not one that its type allows",
+    help: "The definition limits the value by an enumeration, a pattern, a range or a count; the API server refuses \
+           anything else.",
+};
+
+pub(crate) static MISSING_FIELD: Rule = Rule {
+    id: "schema/missing-field",
+    level: Level::Error,
+    summary: "a required field is missing",
+    help: "The API server refuses the object. A null counts as missing.",
+};
+
+pub(crate) static NOT_SERVED: Rule = Rule {
+    id: "schema/not-served",
+    level: Level::Error,
+    summary: "the chosen Kubernetes does not serve this kind in this version",
+    help: "The version was removed, or does not exist yet. `portolan audit` names the replacement; --kube-version \
+           chooses another release.",
+};
+
+pub(crate) static BROKEN_RULE: Rule = Rule {
+    id: "schema/rule",
+    level: Level::Error,
+    summary: "a validation rule of the definition is broken",
+    help: "The CustomResourceDefinition states the rule in `x-kubernetes-validations`; the API server evaluates it \
+           after filling in defaults, and refuses the object.",
+};
+
+pub(crate) static UNKNOWN_FIELD: Rule = Rule {
+    id: "schema/unknown-field",
+    level: Level::Error,
+    summary: "the type has no field of this name",
+    help: "Flux applies by server-side apply, which refuses fields that the type does not declare. Usually the name \
+           is mistyped, indented wrongly, or belongs to another release.",
+};
+
+pub(crate) static WRONG_TYPE: Rule = Rule {
+    id: "schema/wrong-type",
+    level: Level::Error,
+    summary: "a value is of the wrong type",
+    help: "The API server cannot read the object. A frequent cause is a label, an annotation or an environment \
+           variable that YAML reads as a number or a boolean: put it in quotes.",
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,13 @@
 //! Objects against their types.
 
-use portolan_schema::{Catalogue, Verdict, Violation};
+use portolan_schema::{Catalogue, Problem, Verdict, Violation};
 use portolan_vfs::Vfs;
 
 use crate::finding::{Finding, Subject};
 use crate::locate::locate;
-use crate::rule::rule;
+use crate::rule::{
+    BROKEN_RULE, INVALID_VALUE, MISSING_FIELD, NOT_SERVED, Rule, UNKNOWN_FIELD, WRONG_TYPE,
+};
 
 pub(crate) fn check(
     subject: &Subject<'_>,
@@ -17,8 +19,8 @@ pub(crate) fn check(
     let object = subject.object;
     match catalogue.check(object) {
         Verdict::Unknown => {}
-        Verdict::NotServed => findings.extend(rule("schema/not-served").map(|rule| Finding {
-            rule,
+        Verdict::NotServed => findings.push(Finding {
+            rule: &NOT_SERVED,
             subject: index,
             message: format!(
                 "Kubernetes {} does not serve {} {}",
@@ -27,27 +29,32 @@ pub(crate) fn check(
                 object.kind()
             ),
             place: object.origin.place().cloned(),
-        })),
+        }),
         Verdict::Checked(violations) => {
             findings.extend(
                 violations
                     .iter()
-                    .filter_map(|violation| finding(violation, subject, index, files)),
+                    .map(|violation| finding(violation, subject, index, files)),
             );
         }
     }
 }
 
-fn finding(
-    violation: &Violation,
-    subject: &Subject<'_>,
-    index: usize,
-    files: &dyn Vfs,
-) -> Option<Finding> {
-    Some(Finding {
-        rule: rule(violation.problem.id())?,
+fn finding(violation: &Violation, subject: &Subject<'_>, index: usize, files: &dyn Vfs) -> Finding {
+    Finding {
+        rule: rule_of(&violation.problem),
         subject: index,
         message: violation.to_string(),
         place: locate(files, subject.object, &violation.path),
-    })
+    }
+}
+
+fn rule_of(problem: &Problem) -> &'static Rule {
+    match problem {
+        Problem::UnknownField { .. } => &UNKNOWN_FIELD,
+        Problem::MissingField { .. } => &MISSING_FIELD,
+        Problem::WrongType { .. } => &WRONG_TYPE,
+        Problem::Invalid { .. } => &INVALID_VALUE,
+        Problem::Rule { .. } => &BROKEN_RULE,
+    }
 }

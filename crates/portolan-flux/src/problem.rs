@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use portolan_engine::{Failure, Key, Outcome, Report};
-use portolan_object::{Object, Place};
+use portolan_object::{Object, Place, produced_name, producer_kinds};
 use portolan_yaml::{Node, Position};
 
 use crate::api::{
@@ -421,41 +421,10 @@ fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
 
 /// An object that makes a Secret or ConfigMap of this name in the cluster.
 fn producer(namespace: &str, name: &str, index: &Index) -> Option<String> {
-    const PRODUCERS: [(&str, &str, &[&str]); 8] = [
-        (
-            "external-secrets.io",
-            "ExternalSecret",
-            &["spec", "target", "name"],
-        ),
-        (
-            "external-secrets.io",
-            "ClusterExternalSecret",
-            &["spec", "externalSecretName"],
-        ),
-        (
-            "bitnami.com",
-            "SealedSecret",
-            &["spec", "template", "metadata", "name"],
-        ),
-        ("cert-manager.io", "Certificate", &["spec", "secretName"]),
-        ("objectbucket.io", "ObjectBucketClaim", &[]),
-        ("onepassword.com", "OnePasswordItem", &[]),
-        ("secrets.infisical.com", "InfisicalSecret", &[]),
-        (
-            "secrets.hashicorp.com",
-            "VaultStaticSecret",
-            &["spec", "destination", "name"],
-        ),
-    ];
-    PRODUCERS.into_iter().find_map(|(group, kind, path)| {
+    producer_kinds().find_map(|(group, kind)| {
         let makes = |object: &Object| {
-            let target = object
-                .node()
-                .at_path(path)
-                .and_then(Node::as_str)
-                .unwrap_or(object.name());
             let is_here = object.namespace() == namespace || object.namespace().is_empty();
-            is_here && target == name
+            is_here && produced_name(object) == Some(name)
         };
         let found = index
             .of_kind(group, kind)

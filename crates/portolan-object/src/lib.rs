@@ -44,6 +44,7 @@ mod field;
 mod image;
 mod images;
 mod pod_template;
+mod producer;
 
 pub use canonical::{Digest, canonical_json};
 pub use definition::{DefinedKind, defined_kinds};
@@ -55,6 +56,7 @@ pub use list::expand_lists;
 pub use object::{Object, ObjectError};
 pub use origin::{Act, Origin, Place, Step};
 pub use pod_template::{PodTemplate, pod_templates, visit_pod_templates_mut};
+pub use producer::{produced_name, producer_kinds};
 pub use scope::scope;
 pub use selector::{Operator, Requirement, Selector, SelectorError};
 pub use served::{Scope, Served, served};

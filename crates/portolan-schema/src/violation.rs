@@ -53,19 +53,6 @@ pub enum Problem {
     },
 }
 
-impl Problem {
-    /// A stable name for switching it off and looking it up.
-    pub fn id(&self) -> &'static str {
-        match self {
-            Self::UnknownField { .. } => "schema/unknown-field",
-            Self::MissingField { .. } => "schema/missing-field",
-            Self::WrongType { .. } => "schema/wrong-type",
-            Self::Invalid { .. } => "schema/invalid-value",
-            Self::Rule { .. } => "schema/rule",
-        }
-    }
-}
-
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

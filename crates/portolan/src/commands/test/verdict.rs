@@ -1,6 +1,6 @@
 //! What became of each case: a Kustomization or HelmRelease that is to build, an object that is to be valid.
 
-use portolan_check::{Finding, Level, Rule, Settings, Subject, rule};
+use portolan_check::{BUILD_FAILED, Finding, Level, Rule, Settings, Subject};
 use portolan_flux::{Cluster, Rendering};
 use portolan_object::Place;
 
@@ -58,12 +58,12 @@ impl Verdicts {
                 subject,
                 owner: cluster.name.to_string(),
             }));
-        let Some(rule) = rule("build/failed").filter(|rule| settings.enables(rule)) else {
+        if !settings.enables(&BUILD_FAILED) {
             return;
-        };
+        }
         self.found
             .extend(rendered.errors(rendering).map(|problem| Found {
-                rule,
+                rule: &BUILD_FAILED,
                 subject: format!("{} {}", problem.kind, problem.id),
                 owner: cluster.name.to_string(),
                 message: problem.messages.join(": "),
