@@ -2,19 +2,24 @@
 //!
 //! An engine gets a `&dyn Vfs` and paths; whether they lie in a directory ([`Disk`]), in memory ([`Memory`]), in a
 //! chart archive or in a git tree object is the caller's choice. Paths are absolute inside the file system (`/apps/x.yaml`),
-//! UTF-8, and cleaned by [`clean`] and [`resolve`] without asking the file system.
+//! UTF-8, and cleaned by [`clean`] and [`resolve`] without asking the file system. [`Frozen`] remembers the names of a tree;
+//! a [`Lineage`] says where trees that follow from one another differ.
 //!
 //! This crate knows nothing of YAML, charts or git.
 
 #![warn(missing_docs)]
 
 mod disk;
+mod frozen;
+mod lineage;
 mod memory;
 mod path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 pub use disk::Disk;
+pub use frozen::Frozen;
+pub use lineage::{Lineage, Stamp};
 pub use memory::Memory;
 pub use path::{clean, relative, resolve};
 
@@ -86,6 +91,11 @@ pub trait Vfs: Send + Sync {
 
     /// Follows every symbolic link of an existing path.
     fn canonicalize(&self, path: &Utf8Path) -> Result<Utf8PathBuf, VfsError>;
+
+    /// Names what lies at and below a path, where that is known without reading it.
+    fn stamp(&self, _path: &Utf8Path) -> Option<Stamp> {
+        None
+    }
 
     /// Whether the path is a regular file.
     fn is_file(&self, path: &Utf8Path) -> bool {

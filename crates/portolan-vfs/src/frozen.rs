@@ -1,0 +1,205 @@
+//! A tree that is looked at once: directories are listed when they are first needed and remembered.
+//!
+//! A render asks for the same paths over and over – whether they exist, what they are, where links lead. All of that
+//! follows from the listings, so only reading a file goes to the tree below.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+
+use crate::{DirEntry, FileKind, Lineage, Stamp, Vfs, VfsError, clean};
+
+/// A tree whose names do not change while it is used.
+pub struct Frozen<V> {
+    files: V,
+    lineage: Option<Lineage>,
+    /// Listings by directory, of those that no link leads to; nothing for what cannot be listed.
+    listings: Mutex<HashMap<String, Option<Listing>>>,
+}
+
+type Listing = Arc<Vec<DirEntry>>;
+
+/// What is known of a path from listings alone.
+enum Known {
+    Nothing,
+    File,
+    Directory(Listing),
+    /// A link is on the way, or a directory that cannot be listed: the tree below has to say.
+    Unclear,
+}
+
+impl<V: Vfs> Frozen<V> {
+    /// Freezes a tree.
+    pub fn new(files: V) -> Self {
+        Self {
+            files,
+            lineage: None,
+            listings: Mutex::default(),
+        }
+    }
+
+    /// Says which trees it follows from.
+    #[must_use]
+    pub fn with_lineage(mut self, lineage: Lineage) -> Self {
+        self.lineage = Some(lineage);
+        self
+    }
+
+    fn listing(&self, directory: &Utf8Path) -> Option<Listing> {
+        let known =
+            |listings: &HashMap<String, Option<Listing>>| listings.get(directory.as_str()).cloned();
+        if let Some(known) = known(&self.listings()) {
+            return known;
+        }
+        let listed = self.files.list(directory).ok().map(Arc::new);
+        let key = directory.as_str().to_owned();
+        self.listings().insert(key, listed.clone());
+        listed
+    }
+
+    fn listings(&self) -> std::sync::MutexGuard<'_, HashMap<String, Option<Listing>>> {
+        self.listings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds a clean path from the nearest directory above it that was listed.
+    fn find(&self, path: &Utf8Path) -> Known {
+        let listed = path.ancestors().find(|above| {
+            let listings = self.listings();
+            matches!(listings.get(above.as_str()), Some(Some(_)))
+        });
+        let mut here = listed.unwrap_or(Utf8Path::new("/")).to_owned();
+        let Some(mut listing) = self.listing(&here) else {
+            return Known::Unclear;
+        };
+        let rest = path.strip_prefix(&here).unwrap_or(Utf8Path::new(""));
+        let mut names = rest.components().peekable();
+        while let Some(Utf8Component::Normal(name)) = names.next() {
+            let at = listing.binary_search_by(|entry| entry.name.as_str().cmp(name));
+            let Some(entry) = at.ok().and_then(|at| listing.get(at)) else {
+                return Known::Nothing;
+            };
+            if entry.is_symlink {
+                return Known::Unclear;
+            }
+            if !entry.is_directory {
+                let is_last = names.peek().is_none();
+                return if is_last { Known::File } else { Known::Nothing };
+            }
+            here.push(name);
+            match self.listing(&here) {
+                Some(below) => listing = below,
+                None => return Known::Unclear,
+            }
+        }
+        Known::Directory(listing)
+    }
+}
+
+impl<V: Vfs> Vfs for Frozen<V> {
+    fn read(&self, path: &Utf8Path) -> Result<Vec<u8>, VfsError> {
+        let path = clean(path);
+        match self.find(&path) {
+            Known::Nothing => Err(VfsError::NotFound(path)),
+            Known::Directory(_) => Err(VfsError::IsDirectory(path)),
+            Known::File | Known::Unclear => self.files.read(&path),
+        }
+    }
+
+    fn list(&self, directory: &Utf8Path) -> Result<Vec<DirEntry>, VfsError> {
+        let directory = clean(directory);
+        match self.find(&directory) {
+            Known::Nothing => Err(VfsError::NotFound(directory)),
+            Known::File => Err(VfsError::NotDirectory(directory)),
+            Known::Directory(listing) => Ok(listing.to_vec()),
+            Known::Unclear => self.files.list(&directory),
+        }
+    }
+
+    fn kind(&self, path: &Utf8Path) -> Result<Option<FileKind>, VfsError> {
+        let path = clean(path);
+        match self.find(&path) {
+            Known::Nothing => Ok(None),
+            Known::File => Ok(Some(FileKind::File)),
+            Known::Directory(_) => Ok(Some(FileKind::Directory)),
+            Known::Unclear => self.files.kind(&path),
+        }
+    }
+
+    fn canonicalize(&self, path: &Utf8Path) -> Result<Utf8PathBuf, VfsError> {
+        let path = clean(path);
+        match self.find(&path) {
+            Known::Nothing => Err(VfsError::NotFound(path)),
+            Known::File | Known::Directory(_) => Ok(path),
+            Known::Unclear => self.files.canonicalize(&path),
+        }
+    }
+
+    fn stamp(&self, path: &Utf8Path) -> Option<Stamp> {
+        let path = clean(path);
+        self.lineage.as_ref().map(|lineage| lineage.stamp(&path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::{Disk, Memory};
+
+    fn tree() -> Frozen<Memory> {
+        let files = [("/a/b.yaml", "1"), ("/a/c/d.yaml", "2"), ("/e", "3")];
+        Frozen::new(files.into_iter().collect())
+    }
+
+    #[test]
+    fn it_answers_as_the_tree_below_does() {
+        let (frozen, below) = (tree(), tree().files);
+        for path in [
+            "/",
+            "/a",
+            "/a/b.yaml",
+            "/a/c/d.yaml",
+            "/a/x",
+            "/e",
+            "/e/f",
+            "/x/y",
+        ] {
+            let path = Utf8Path::new(path);
+            assert_eq!(
+                frozen.kind(path).unwrap(),
+                below.kind(path).unwrap(),
+                "{path}"
+            );
+            assert_eq!(frozen.read(path).ok(), below.read(path).ok(), "{path}");
+            assert_eq!(frozen.list(path).ok(), below.list(path).ok(), "{path}");
+            let (one, other) = (frozen.canonicalize(path), below.canonicalize(path));
+            assert_eq!(one.ok(), other.ok(), "{path}");
+        }
+    }
+
+    #[test]
+    fn names_that_come_later_are_not_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        fs::write(root.join("a"), "1").unwrap();
+        let frozen = Frozen::new(Disk::open(root).unwrap());
+        assert!(frozen.is_file("/a".into()));
+        fs::write(root.join("b"), "1").unwrap();
+        assert!(!frozen.is_file("/b".into()));
+    }
+
+    #[test]
+    fn links_are_followed_by_the_tree_below() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        fs::create_dir(root.join("real")).unwrap();
+        fs::write(root.join("real/a"), "x").unwrap();
+        std::os::unix::fs::symlink("real", root.join("alias")).unwrap();
+        let frozen = Frozen::new(Disk::open(root).unwrap());
+        assert_eq!(frozen.read("/alias/a".into()).unwrap(), b"x");
+        assert_eq!(frozen.canonicalize("/alias/a".into()).unwrap(), "/real/a");
+        assert!(frozen.is_directory("/alias".into()));
+    }
+}
