@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   directory ──▶ Repository ──resolve──▶ CommitId ──tree──▶ Tree (a Vfs)
-//!                     ▲                      └──changed_paths──▶ [Change]
+//!                     ▲                      ├──changed_paths──▶ [Change]
+//!                     │                      └──touched_since──▶ paths of the work tree
 //!   URL ──▶ Mirror ───┘ (bare, fetched ref by ref, shallow)
 //! ```
 //!
@@ -19,6 +20,7 @@ mod mirror;
 mod nearest;
 mod repository;
 mod tree;
+mod work_tree;
 
 pub use change::{Change, ChangeKind};
 pub use error::GitError;

@@ -1,13 +1,15 @@
 //! A repository on disk: finding it, naming commits, comparing them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use gix::bstr::ByteSlice as _;
+use gix::bstr::{BString, ByteSlice as _};
 
 use crate::nearest::nearest;
+use crate::work_tree::Child;
 use crate::{Change, GitError, Tree};
 
 /// A commit's name.
@@ -170,6 +172,27 @@ impl Repository {
         let root =
             found.map_err(|source| self.read_error(&format!("the commit `{commit}`"), source))?;
         Ok(Tree::new(self.inner.clone(), root))
+    }
+
+    /// The names in a tree object; none where there is no tree.
+    pub(crate) fn children(
+        &self,
+        tree: Option<gix::ObjectId>,
+    ) -> Result<BTreeMap<BString, Child>, GitError> {
+        let Some(id) = tree else {
+            return Ok(BTreeMap::new());
+        };
+        let repository = self.local();
+        let failed = |source| self.read_error(&format!("the tree `{id}`"), source);
+        let tree = repository.find_tree(id).map_err(failed)?;
+        let decoded = tree.decode().map_err(failed)?;
+        let entries = decoded.entries.iter();
+        Ok(entries
+            .map(|entry| {
+                let child = Child::new(entry.mode, entry.oid.to_owned());
+                (entry.filename.to_owned(), child)
+            })
+            .collect())
     }
 
     /// Whether the clone lacks history, as CI's usually do.

@@ -73,6 +73,10 @@ impl Tree {
         self.root.to_string()
     }
 
+    pub(crate) fn object_id(&self) -> ObjectId {
+        self.root
+    }
+
     /// The files below a directory of the tree; nothing when there is no such directory.
     pub fn subtree(&self, directory: &Utf8Path) -> Result<Option<Self>, VfsError> {
         let found = self.find(directory)?;

@@ -5,4 +5,5 @@
 mod mirror;
 mod repository;
 mod tree;
+mod work_tree;
 mod workshop;
