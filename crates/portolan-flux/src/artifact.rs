@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use camino::{Utf8Path, Utf8PathBuf};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use portolan_vfs::{DirEntry, FileKind, Vfs, VfsError, clean};
+use portolan_object::Digest;
+use portolan_vfs::{DirEntry, FileKind, Stamp, Vfs, VfsError, clean};
 
+use crate::fingerprint::Fingerprint;
 use crate::session::Session;
 use crate::trace::Answers;
 
@@ -53,11 +55,20 @@ pub struct Artifact {
     files: Arc<dyn Vfs>,
     /// Rules by directory, parents first: among rules that match, the last one decides.
     rules: Vec<(Utf8PathBuf, Gitignore)>,
+    /// The digest of the rules: artifacts with equal rules leave out the same of equal trees.
+    rules_digest: Digest,
     /// Tells trees of one session apart.
     number: u64,
     /// What paths were found to lead to: following links and trying rules costs more than remembering.
     kinds: Mutex<HashMap<Utf8PathBuf, Option<FileKind>>>,
     answers: Answers,
+}
+
+/// Names what an artifact holds at and below a path: equal names mean equal files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    rules: Digest,
+    stamp: Stamp,
 }
 
 /// Why a tree cannot be packed.
@@ -81,6 +92,12 @@ impl Artifact {
         let mut found = Vec::new();
         collect_ignore_files(files.as_ref(), Utf8Path::new("/"), 0, &mut found)?;
         let own = ignore.unwrap_or_default();
+        let mut digest = Fingerprint::of("ignore rules");
+        digest.text(own);
+        for (directory, text) in &found {
+            digest.text(directory.as_str());
+            digest.text(text);
+        }
         let custom = found.iter().any(|(_, text)| has_rules(text)) || has_rules(own);
         let mut rules = vec![rules_of("/".into(), VERSION_CONTROL.iter().copied())];
         if !custom {
@@ -95,6 +112,7 @@ impl Artifact {
         Ok(Self {
             files,
             rules,
+            rules_digest: digest.finish(),
             number: session.number_tree(),
             kinds: Mutex::default(),
             answers: Answers::default(),
@@ -104,6 +122,14 @@ impl Artifact {
     /// Tells trees of one session apart.
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Names what lies at and below a path, where that is known without reading it.
+    pub(crate) fn identity(&self, path: &Utf8Path) -> Option<Identity> {
+        Some(Identity {
+            rules: self.rules_digest,
+            stamp: self.files.stamp(path)?,
+        })
     }
 
     /// What was asked of this tree before.
@@ -150,6 +176,16 @@ impl Artifact {
         match self.packed(&path)? {
             Some(_) => Ok(path),
             None => Err(VfsError::NotFound(path)),
+        }
+    }
+}
+
+impl Identity {
+    /// Adds the identity to a digest.
+    pub(crate) fn fingerprint(&self, key: &mut Fingerprint) {
+        key.digest(&self.rules);
+        for part in self.stamp.parts() {
+            key.number(part);
         }
     }
 }

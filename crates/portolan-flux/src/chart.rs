@@ -4,7 +4,7 @@
 //! HelmRelease ──▶ spec.chart or chartRef ──▶ source object ──▶ Location ──▶ Chart
 //! ```
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use portolan_helm::values::Tree;
 use portolan_helm::{ChartFile, LoadError, Package};
 use portolan_object::Digest;
@@ -15,6 +15,7 @@ use crate::api::{
     Chart as ChartField, ChartSpec, HelmRelease, HelmRepositoryType, OciRef, Source, SourceRef,
     SourceSpec,
 };
+use crate::artifact::Artifact;
 use crate::fingerprint::Fingerprint;
 use crate::index::Index;
 use crate::outside::{ChartArchive, OutsideError};
@@ -189,6 +190,29 @@ fn source(reference: &SourceRef, index: &Index) -> Result<Source, ChartError> {
         .ok_or_else(|| ChartError::NoSource(reference.clone()))
 }
 
+/// A digest that names the files of a chart in a tree, where they are known without reading them.
+pub(crate) fn identity(artifact: &Artifact, location: &Location) -> Option<Digest> {
+    let Location::Tree {
+        path, values_files, ..
+    } = location
+    else {
+        return None;
+    };
+    let mut digest = Fingerprint::of("chart by identity");
+    digest.text(&format!("{location:?}"));
+    for written in [path].into_iter().chain(values_files) {
+        artifact
+            .identity(&in_tree(written))?
+            .fingerprint(&mut digest);
+    }
+    Some(digest.finish())
+}
+
+/// Where a path that is written from the top of a source leads.
+pub(crate) fn in_tree(written: &str) -> Utf8PathBuf {
+    resolve(Utf8Path::new("/"), written.trim_start_matches('/'))
+}
+
 /// The files of a chart that lies in a tree, and their digest.
 pub(crate) fn read_from_tree(
     files: &dyn Vfs,
@@ -198,7 +222,7 @@ pub(crate) fn read_from_tree(
         path: path.to_owned(),
         source: Box::new(source),
     };
-    let directory = resolve(Utf8Path::new("/"), path.trim_start_matches('/'));
+    let directory = in_tree(path);
     let read = if files.is_directory(&directory) {
         Package::directory_files(files, &directory).map_err(failed)?
     } else {
@@ -265,8 +289,7 @@ pub(crate) fn merged_values(
             path: name.to_string(),
             reason,
         };
-        let path = resolve(Utf8Path::new("/"), name.trim_start_matches('/'));
-        match files.read(&path) {
+        match files.read(&in_tree(name)) {
             Ok(text) => values = values.overlay(&Tree::read_table(&text).map_err(failed)?),
             Err(VfsError::NotFound(_)) if ignore_missing => {}
             Err(error) => return Err(failed(error.to_string())),

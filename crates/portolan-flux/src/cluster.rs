@@ -163,7 +163,7 @@ impl Cluster {
         if let Location::Tree { source, .. } = location {
             let files = files.ok_or_else(|| ChartError::Unavailable(source.clone()))?;
             let artifact = files.wait(cx).await?;
-            return self.load_tree_chart(cx, location, artifact).await;
+            return self.find_tree_chart(cx, location, artifact).await;
         }
         let outside = self
             .outside
@@ -181,6 +181,27 @@ impl Cluster {
         let location = location.clone();
         let assemble = move || chart::assemble_archive(&archive, &location);
         self.keep_chart(cx, digest.finish(), assemble).await
+    }
+
+    /// The chart that a session knows by the identity of its files, or one that is read now.
+    async fn find_tree_chart(
+        &self,
+        cx: &Context,
+        location: &Location,
+        artifact: Arc<Artifact>,
+    ) -> Result<Arc<LoadedChart>, Failure> {
+        let Some(identity) = chart::identity(&artifact, location) else {
+            return self.load_tree_chart(cx, location, artifact).await;
+        };
+        let slot = self.session.charts.get(identity, self.session.generation());
+        let mut kept = slot.lock().await;
+        if let Some(chart) = kept.as_ref() {
+            self.session.count(|tally| &tally.charts, false);
+            return Ok(Arc::clone(chart));
+        }
+        let chart = self.load_tree_chart(cx, location, artifact).await?;
+        *kept = Some(Arc::clone(&chart));
+        Ok(chart)
     }
 
     async fn load_tree_chart(

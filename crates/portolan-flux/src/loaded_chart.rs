@@ -38,8 +38,9 @@ struct Mentions {
 }
 
 /// What every API group of Flux ends in.
-const FLUX_GROUPS: &str = "toolkit.fluxcd.io";
-const DEFINITION: &str = "CustomResourceDefinition";
+pub(crate) const FLUX_GROUPS: &str = "toolkit.fluxcd.io";
+/// The kind that defines kinds.
+pub(crate) const DEFINITION: &str = "CustomResourceDefinition";
 
 impl LoadedChart {
     pub(crate) fn new(package: Package, digest: Digest) -> Self {

@@ -1,15 +1,27 @@
 //! Two trees of one cluster, rendered as far as they differ.
 //!
-//! Both are walked; what they share is built once. A release with equal digests on both sides gives equal objects, so it
-//! is not rendered on either.
+//! ```text
+//! walk both ──▶ releases made of the same are left out ──▶ charts ──▶ releases with other digests are rendered
+//!                    ▲                                                        │
+//!                    └── those that turn out to matter are taken in again ◀───┘
+//! ```
+//!
+//! Both are walked; what they share is built once. A release that is made of the same on both sides gives the same, so
+//! neither its chart is loaded nor is it rendered – unless what it prints may lead on.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use portolan_engine::Unit;
+use futures_util::join;
+use portolan_engine::{Failure, Unit};
 
+use crate::api::NamespacedName;
 use crate::cluster::Cluster;
 use crate::demand::Demand;
-use crate::render::{Choice, Renderer, Rendering};
+use crate::render::{Choice, LeftOut, Renderer, Rendering, Settled};
+
+/// How often releases that were left out are taken in again; twice is as often as it can matter in real repositories.
+const MAX_ROUNDS: usize = 8;
 
 /// Both sides of a comparison.
 ///
@@ -27,20 +39,119 @@ pub struct Pair {
 pub fn pair_unit(before: Arc<Cluster>, after: Arc<Cluster>, demand: impl Into<Demand>) -> Unit {
     let demand = demand.into();
     Unit::io(move |cx| async move {
-        let mut left = Renderer::new(&cx, &before, &demand);
-        let mut right = Renderer::new(&cx, &after, &demand);
-        let (one, other) = futures_util::join!(
-            left.settle(&Choice::Followed),
-            right.settle(&Choice::Followed)
-        );
-        one?;
-        other?;
-        let (were, are) = (left.digests(), right.digests());
-        left.settle(&Choice::Unlike(&are)).await?;
-        right.settle(&Choice::Unlike(&were)).await?;
+        let mut sides = Sides {
+            before: Renderer::new(&cx, &before, &demand),
+            after: Renderer::new(&cx, &after, &demand),
+        };
+        sides.leave_out_equal().await?;
+        for _ in 0..MAX_ROUNDS {
+            let settled = sides.settle().await?;
+            if !sides.take_in(settled) {
+                break;
+            }
+        }
+        if sides.lack_data() {
+            sides.settle_whole().await?;
+        }
         Ok(Pair {
-            before: left.into_rendering(),
-            after: right.into_rendering(),
+            before: sides.before.into_rendering(),
+            after: sides.after.into_rendering(),
         })
     })
+}
+
+/// Both sides being rendered.
+struct Sides<'a> {
+    before: Renderer<'a>,
+    after: Renderer<'a>,
+}
+
+impl Sides<'_> {
+    /// Finds what both declare, and leaves out releases that are made of the same and lead nowhere.
+    async fn leave_out_equal(&mut self) -> Result<(), Failure> {
+        let (one, other) = join!(self.before.find(), self.after.find());
+        one?;
+        other?;
+        let mut equal = BTreeMap::new();
+        for (id, unit, sketch) in self.after.sketches() {
+            if self
+                .before
+                .sketch(&id)
+                .is_some_and(|(_, were)| were == sketch)
+            {
+                equal
+                    .entry(unit.key.clone())
+                    .or_insert((unit, Vec::new()))
+                    .1
+                    .push((id, sketch));
+            }
+        }
+        let looked_at = equal.into_values().map(|(unit, releases)| {
+            let cx = self.after.context().clone();
+            async move { (cx.compute(move || unit.glance()).await, releases) }
+        });
+        let mut left_out = BTreeMap::new();
+        for (glance, releases) in futures_util::future::join_all(looked_at).await {
+            let releases = releases.into_iter().filter(|_| !glance.may_emit_flux);
+            left_out.extend(releases.map(|(id, sketch)| (id, LeftOut { sketch, glance })));
+        }
+        self.before.left_out = left_out.clone();
+        self.after.left_out = left_out;
+        Ok(())
+    }
+
+    /// Renders, but for what is left out, what leads on and what differs.
+    async fn settle(&mut self) -> Result<Settled, Failure> {
+        let follow = Choice::Followed;
+        let (one, other) = join!(self.before.settle(&follow), self.after.settle(&follow));
+        if one? == Settled::LacksKinds || other? == Settled::LacksKinds {
+            return Ok(Settled::LacksKinds);
+        }
+        let (were, are) = (self.before.digests(), self.after.digests());
+        let one = self.before.settle(&Choice::Unlike(&are)).await?;
+        let other = self.after.settle(&Choice::Unlike(&were)).await?;
+        Ok(if one == Settled::Yes { other } else { one })
+    }
+
+    /// Takes releases in again that matter after all; says whether there are any.
+    fn take_in(&mut self, settled: Settled) -> bool {
+        let mattering: BTreeSet<NamespacedName> = if settled == Settled::LacksKinds {
+            let left_out = self.after.left_out.iter();
+            let bringing = left_out.filter(|(_, left_out)| left_out.glance.may_define_kinds);
+            bringing.map(|(id, _)| id.clone()).collect()
+        } else if self.before.own_kinds(&self.after) != self.after.own_kinds(&self.before) {
+            self.after.left_out.keys().cloned().collect()
+        } else {
+            let differs = |id: &&NamespacedName| {
+                let sketch = |side: &Renderer<'_>| side.sketch(id).map(|(_, sketch)| sketch);
+                sketch(&self.before) != sketch(&self.after)
+            };
+            self.after
+                .left_out
+                .keys()
+                .filter(differs)
+                .cloned()
+                .collect()
+        };
+        for side in [&mut self.before, &mut self.after] {
+            side.left_out.retain(|id, _| !mattering.contains(id));
+        }
+        !mattering.is_empty()
+    }
+
+    /// Whether something that differs wants data that only a release could print which was not rendered.
+    fn lack_data(&self) -> bool {
+        self.after.lacks_data(&self.before) || self.before.lacks_data(&self.after)
+    }
+
+    /// Renders everything.
+    async fn settle_whole(&mut self) -> Result<(), Failure> {
+        self.before.left_out.clear();
+        self.after.left_out.clear();
+        let all = Choice::Wanted;
+        let (one, other) = join!(self.before.settle(&all), self.after.settle(&all));
+        one?;
+        other?;
+        Ok(())
+    }
 }

@@ -13,8 +13,9 @@ use portolan_yaml::Text;
 
 use crate::api::{HelmRelease, NamespacedName};
 use crate::chart::{self, ChartError, Location};
-use crate::cluster::{Cluster, access, unit_key};
+use crate::cluster::{Cluster, Files, access, unit_key};
 use crate::fingerprint::Fingerprint;
+use crate::glance::Glance;
 use crate::index::Index;
 use crate::loaded_chart::LoadedChart;
 use crate::outside::Access;
@@ -73,7 +74,7 @@ pub(crate) fn begin_early(cx: &Context, cluster: &Arc<Cluster>, index: &Index, o
             continue;
         };
         let composed = composed(&spec, index);
-        let chart = add_chart(cx, cluster, index, &spec, &location);
+        let chart = ChartUnit::new(cx, cluster, index, &spec, &location).add(cx);
         if composed.missing.is_empty() && composed.errors.is_empty() {
             let inputs = ReleaseInputs {
                 cluster: Arc::clone(cluster),
@@ -97,36 +98,78 @@ pub(crate) fn composed(spec: &HelmRelease, index: &Index) -> Composed {
     })
 }
 
-/// Adds the unit that loads a release's chart, once for all releases that use it.
-pub(crate) fn add_chart(
-    cx: &Context,
-    cluster: &Arc<Cluster>,
-    index: &Index,
-    release: &HelmRelease,
-    location: &Location,
-) -> Key {
-    let mut inputs = Fingerprint::of("Chart");
-    inputs.text(&format!("{location:?}"));
-    let files = match location {
-        Location::Tree { source, .. } => cluster.files(cx, source, index),
-        _ => None,
-    };
-    if let Some(files) = &files {
-        files.fingerprint(&mut inputs);
+/// The unit that loads a release's chart, one for all releases that use it.
+pub(crate) struct ChartUnit {
+    pub(crate) key: Key,
+    cluster: Arc<Cluster>,
+    location: Location,
+    files: Option<Files>,
+    access: Access,
+}
+
+impl ChartUnit {
+    pub(crate) fn new(
+        cx: &Context,
+        cluster: &Arc<Cluster>,
+        index: &Index,
+        release: &HelmRelease,
+        location: &Location,
+    ) -> Self {
+        let mut inputs = Fingerprint::of("Chart");
+        inputs.text(&format!("{location:?}"));
+        let files = match location {
+            Location::Tree { source, .. } => cluster.files(cx, source, index),
+            _ => None,
+        };
+        let identity = match &files {
+            Some(Files::Here(artifact)) => chart::identity(artifact, location),
+            _ => None,
+        };
+        match (&identity, &files) {
+            (Some(identity), _) => inputs.digest(identity),
+            (None, Some(files)) => files.fingerprint(&mut inputs),
+            (None, None) => {}
+        }
+        let access = chart::source_of(release, index).map_or_else(
+            |_: ChartError| Access::default(),
+            |source| access(&source, index),
+        );
+        let short: String = inputs.finish().to_string().chars().take(12).collect();
+        Self {
+            key: Key::from(format!("Chart/{location}#{short}")),
+            cluster: Arc::clone(cluster),
+            location: location.clone(),
+            files,
+            access,
+        }
     }
-    let access = chart::source_of(release, index).map_or_else(
-        |_: ChartError| Access::default(),
-        |source| access(&source, index),
-    );
-    let short: String = inputs.finish().to_string().chars().take(12).collect();
-    let key = Key::from(format!("Chart/{location}#{short}"));
-    let (cluster, location) = (Arc::clone(cluster), location.clone());
-    let unit = Unit::io(move |cx| async move {
-        let chart = cluster.load_chart(&cx, &location, files, &access).await;
-        chart.map(Made)
-    });
-    cx.add(key.clone(), &[], unit);
-    key
+
+    /// What can be told of the chart from its files at hand.
+    pub(crate) fn glance(&self) -> Glance {
+        match (&self.files, &self.location) {
+            (Some(Files::Here(artifact)), Location::Tree { path, .. }) => {
+                Glance::at(artifact.as_ref(), path)
+            }
+            _ => Glance::UNKNOWN,
+        }
+    }
+
+    /// Adds the unit, unless it was added before.
+    pub(crate) fn add(self, cx: &Context) -> Key {
+        let Self {
+            key,
+            cluster,
+            location,
+            files,
+            access,
+        } = self;
+        let unit = Unit::io(move |cx| async move {
+            let chart = cluster.load_chart(&cx, &location, files, &access).await;
+            chart.map(Made)
+        });
+        cx.add(key.clone(), &[], unit);
+        key
+    }
 }
 
 impl ReleaseInputs {

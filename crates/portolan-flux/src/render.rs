@@ -20,10 +20,11 @@ use crate::api::{FieldError, HelmRelease, NamespacedName};
 use crate::chart::{self, ChartError, Location};
 use crate::cluster::Cluster;
 use crate::demand::{Demand, Wanted};
+use crate::glance::Glance;
 use crate::index::{DataId, Emitter, data_id, name_of};
 use crate::loaded_chart::{LoadedChart, add_defined};
 use crate::release;
-use crate::release_unit::{self, AllKinds, Known, ReleaseInputs, Rendered};
+use crate::release_unit::{self, AllKinds, ChartUnit, Known, ReleaseInputs, Rendered};
 use crate::session::Made;
 use crate::values::Composed;
 use crate::walk::{Walk, Walker, data_ids};
@@ -93,13 +94,33 @@ pub(crate) enum Choice<'a> {
 
 /// A cluster being rendered.
 pub(crate) struct Renderer<'a> {
-    cx: &'a Context,
-    cluster: &'a Arc<Cluster>,
+    pub(crate) cx: &'a Context,
+    pub(crate) cluster: &'a Arc<Cluster>,
     demand: &'a Demand,
-    walker: Walker<'a>,
-    releases: BTreeMap<NamespacedName, RenderedRelease>,
+    pub(crate) walker: Walker<'a>,
+    pub(crate) releases: BTreeMap<NamespacedName, RenderedRelease>,
     /// Whether some chart asks for kinds that only the whole repository tells.
     asks_for_kinds: bool,
+    /// Releases that are not looked at, for they are known to give on another side what they give here.
+    pub(crate) left_out: BTreeMap<NamespacedName, LeftOut>,
+}
+
+/// A release that is not looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LeftOut {
+    /// What it is made of.
+    pub(crate) sketch: Digest,
+    /// What its chart may do to others.
+    pub(crate) glance: Glance,
+}
+
+/// How far a renderer came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// Nothing that was rendered changes anything else.
+    Yes,
+    /// A chart asks for kinds that releases which were left out may bring.
+    LacksKinds,
 }
 
 impl<'a> Renderer<'a> {
@@ -111,12 +132,18 @@ impl<'a> Renderer<'a> {
             walker: Walker::new(cx, cluster, demand),
             releases: BTreeMap::new(),
             asks_for_kinds: false,
+            left_out: BTreeMap::new(),
         }
     }
 
     pub(crate) fn into_rendering(self) -> Rendering {
         let mut releases = self.releases;
         releases.retain(|id, _| self.demand.releases.includes(id));
+        for (id, left_out) in &self.left_out {
+            if let Some(release) = releases.get_mut(id) {
+                release.digest = Some(left_out.sketch);
+            }
+        }
         Rendering {
             walk: self.walker.walk,
             releases,
@@ -132,14 +159,16 @@ impl<'a> Renderer<'a> {
     }
 
     /// Builds and renders until nothing that was rendered changes anything else.
-    pub(crate) async fn settle(&mut self, choice: &Choice<'_>) -> Result<(), Failure> {
+    pub(crate) async fn settle(&mut self, choice: &Choice<'_>) -> Result<Settled, Failure> {
         for _ in 0..MAX_ROUNDS {
-            self.walker.run().await?;
+            self.find().await?;
             if self.demand.releases == Wanted::None {
-                return Ok(());
+                return Ok(Settled::Yes);
             }
-            self.declare();
             self.load_charts().await?;
+            if self.asks_for_kinds && self.leaves_out_kinds() {
+                return Ok(Settled::LacksKinds);
+            }
             if self.asks_for_kinds && !self.walker.walk.is_complete {
                 self.walker.want_everything();
                 continue;
@@ -150,10 +179,24 @@ impl<'a> Renderer<'a> {
                 is_news |= self.render(choice, Some(&all_kinds)).await?;
             }
             if !is_news {
-                return Ok(());
+                return Ok(Settled::Yes);
             }
         }
+        Ok(Settled::Yes)
+    }
+
+    /// Builds Kustomizations and takes in the releases they emit.
+    pub(crate) async fn find(&mut self) -> Result<(), Failure> {
+        self.walker.run().await?;
+        if self.demand.releases != Wanted::None {
+            self.declare();
+        }
         Ok(())
+    }
+
+    fn leaves_out_kinds(&self) -> bool {
+        let mut left_out = self.left_out.values();
+        left_out.any(|left_out| left_out.glance.may_define_kinds)
     }
 
     /// Takes in every HelmRelease that was emitted; of several with one name, the first emitter's counts.
@@ -211,10 +254,13 @@ impl<'a> Renderer<'a> {
     /// Loads every chart once; the chart's unit tells why it fails to load.
     async fn load_charts(&mut self) -> Result<(), WaitError> {
         let index = &self.walker.walk.index;
-        for release in self.releases.values_mut() {
+        for (id, release) in &mut self.releases {
+            if self.left_out.contains_key(id) {
+                continue;
+            }
             if let (Ok(spec), Some(location)) = (&release.spec, &release.location) {
-                let key = release_unit::add_chart(self.cx, self.cluster, index, spec, location);
-                release.chart_unit = Some(key);
+                let unit = ChartUnit::new(self.cx, self.cluster, index, spec, location);
+                release.chart_unit = Some(unit.add(self.cx));
             }
         }
         for release in self.releases.values_mut() {

@@ -7,6 +7,8 @@
 //! build ──asks──▶ Traced ──▶ Artifact        afterwards: Trace = questions with digests of their answers
 //! other tree ──▶ Trace::holds_for ──▶ the same result, without building
 //! ```
+//!
+//! Where trees know what was touched between them, equal identities are answer enough, and no content is hashed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +17,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use portolan_object::Digest;
 use portolan_vfs::{DirEntry, FileKind, Vfs, VfsError};
 
-use crate::artifact::Artifact;
+use crate::artifact::{Artifact, Identity};
 use crate::fingerprint::Fingerprint;
 
 /// A question to a tree.
@@ -36,20 +38,29 @@ enum About {
 /// What a tree answers, long answers by their digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
+    /// The identity of what was asked for says it all.
+    ByIdentity,
     Nothing,
     Kind(FileKind),
     Path(Utf8PathBuf),
     Digest(Digest),
 }
 
+/// What is kept of an answer.
+#[derive(Debug)]
+struct Kept {
+    answer: Answer,
+    identity: Option<Identity>,
+}
+
 /// The questions of one build with their answers.
 #[derive(Debug)]
-pub(crate) struct Trace(Vec<(Question, Answer)>);
+pub(crate) struct Trace(Vec<(Question, Kept)>);
 
 /// A tree that remembers what it is asked.
 pub(crate) struct Traced<'a> {
     artifact: &'a Artifact,
-    asked: Mutex<HashMap<Question, Answer>>,
+    asked: Mutex<HashMap<Question, Kept>>,
 }
 
 /// Answers that a tree has given before; files are hashed once however often they are asked for.
@@ -62,7 +73,16 @@ impl Trace {
     /// Whether another tree answers the same.
     pub(crate) fn holds_for(&self, artifact: &Artifact) -> bool {
         let mut asked = self.0.iter();
-        asked.all(|(question, answer)| artifact.answers().get(question, artifact) == *answer)
+        asked.all(|(question, kept)| kept.holds_for(question, artifact))
+    }
+}
+
+impl Kept {
+    fn holds_for(&self, question: &Question, artifact: &Artifact) -> bool {
+        let is_same = self.identity.is_some() && self.identity == artifact.identity(&question.path);
+        is_same
+            || self.answer != Answer::ByIdentity
+                && self.answer == artifact.answers().get(question, artifact)
     }
 }
 
@@ -147,12 +167,15 @@ impl<'a> Traced<'a> {
         if lock(&self.asked).contains_key(&question) {
             return;
         }
-        let answer = answer();
-        let known = &self.artifact.answers().0;
-        lock(known)
-            .entry(question.clone())
-            .or_insert_with(|| answer.clone());
-        lock(&self.asked).insert(question, answer);
+        let identity = self.artifact.identity(path);
+        let answer = if about == About::Content && identity.is_some() {
+            Answer::ByIdentity
+        } else {
+            let answer = answer();
+            let mut known = lock(&self.artifact.answers().0);
+            known.entry(question.clone()).or_insert(answer).clone()
+        };
+        lock(&self.asked).insert(question, Kept { answer, identity });
     }
 }
 

@@ -9,7 +9,7 @@ use portolan_flux::{
     Session, Severity, cluster_unit, problems, repository_root,
 };
 use portolan_sources::Pinning;
-use portolan_vfs::{Disk, Vfs};
+use portolan_vfs::{Disk, Frozen, Vfs};
 use portolan_yaml::Text;
 
 use crate::diagnostic::{Diagnostic, Place};
@@ -124,7 +124,7 @@ impl RepositoryArgs {
         demand: &Demand,
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
-        let files: Arc<dyn Vfs> = Arc::new(located.disk.clone());
+        let files: Arc<dyn Vfs> = Arc::new(Frozen::new(located.disk.clone()));
         let repo = self.open(&files, located, &outside, session)?;
         let key = |cluster: &Cluster| Key::from(format!("Cluster/{}", cluster.root.path));
         let report = session::run(printer, |run| {

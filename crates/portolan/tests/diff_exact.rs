@@ -76,11 +76,15 @@ fn brute_force(old: &Path, new: &Path, clusters: &[&str]) -> Changes {
         .collect()
 }
 
-/// What the command says about the last commit.
-fn told(repository: &GitRepository, clusters: &[&str]) -> Changes {
-    let args = [
-        "diff", "--from", "HEAD~1", "--exact", "--to", "HEAD", "-o", "json",
-    ];
+/// The last commit, compared as two commits.
+const COMMITTED: &[&str] = &["--from", "HEAD~1", "--exact", "--to", "HEAD"];
+
+/// What is not committed yet.
+const EDITED: &[&str] = &["--from", "HEAD"];
+
+/// What the command says.
+fn told(repository: &GitRepository, what: &[&str], clusters: &[&str]) -> Changes {
+    let args: Vec<&str> = [&["diff", "-o", "json"], what].concat();
     let answer = repository.portolan(&args);
     assert!(matches!(answer.code, 0 | 1), "{answer}");
     let report = from_json(&answer.stdout).expect("JSON");
@@ -114,7 +118,7 @@ fn told(repository: &GitRepository, clusters: &[&str]) -> Changes {
     distinct
 }
 
-/// Commits an edit and compares both ways; says how many objects it changed.
+/// Makes an edit, commits it, and compares both ways before and after; says how many objects it changed.
 fn check(
     repository: &GitRepository,
     clusters: &[&str],
@@ -125,9 +129,12 @@ fn check(
     copy(repository.path(), before.path());
     fs::remove_dir_all(before.path().join(".git")).expect("it was copied");
     edit(repository);
-    repository.commit(name);
     let expected = brute_force(before.path(), repository.path(), clusters);
-    assert_eq!(told(repository, clusters), expected, "{name}");
+    assert_eq!(told(repository, EDITED, clusters), expected, "{name}");
+    repository.commit(name);
+    assert_eq!(told(repository, COMMITTED, clusters), expected, "{name}");
+    let stays: Changes = told(repository, EDITED, clusters);
+    assert_eq!(stays, Changes::new(), "{name} is committed");
     expected.len()
 }
 

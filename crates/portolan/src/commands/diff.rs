@@ -2,6 +2,7 @@
 
 mod batches;
 mod conflict;
+mod former;
 mod halves;
 mod output;
 mod trees;

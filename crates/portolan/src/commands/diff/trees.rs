@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_flux::repository_root;
-use portolan_git::{CommitId, GitError, Repository};
-use portolan_vfs::{Disk, Vfs};
+use portolan_git::{Change, CommitId, GitError, Repository, Tree};
+use portolan_vfs::{Disk, Frozen, Lineage, Vfs};
 
+use super::former::Former;
 use super::work_tree::WorkTree;
 use super::{DiffArgs, refused};
 use crate::error::CommandError;
@@ -60,8 +61,8 @@ impl Trees {
         let name = args.path_orig.as_ref().map_or("", |path| path.as_str());
         Ok(Self {
             title: format!("{name} → {}", located.disk.root()),
-            old: Some(Arc::new(disk)),
-            new: Arc::new(located.disk.clone()),
+            old: Some(Arc::new(Frozen::new(disk))),
+            new: Arc::new(Frozen::new(located.disk.clone())),
             located,
             old_root,
             prefix: String::new(),
@@ -82,27 +83,30 @@ impl Trees {
                 .map_err(CommandError::user)
         };
         let old = tree(base)?;
-        let (new_name, new): (&str, Arc<dyn Vfs>) = match &args.to {
+        let (new_name, (old, new)) = match &args.to {
             Some(name) => {
                 let commit = resolve(&repository, name)?;
                 let new = tree(commit)?.ok_or_else(|| {
                     CommandError::usage(format!("`{name}` has no directory `{prefix}`"))
                 })?;
-                (name, Arc::new(new))
+                let changed = repository.changed_paths(base, commit).ok();
+                let touched = changed.map(|changed| below(&prefix, &changed));
+                (name.as_str(), sides(old, Frozen::new(new), touched))
             }
             None => {
                 let head = repository.resolve("HEAD").ok();
                 let head = head.map(tree).transpose()?.flatten();
-                (
-                    "work tree",
-                    Arc::new(WorkTree::new(located.disk.clone(), head)),
-                )
+                let new = Frozen::new(WorkTree::new(located.disk.clone(), head));
+                let touched = repository.touched_since(base, &prefix, &new);
+                let touched = touched.map_err(CommandError::user)?;
+                let touched = touched.map(|touched| touched.into_iter().collect());
+                ("work tree", sides(old, new, touched))
             }
         };
         let short: String = base.to_string().chars().take(7).collect();
         Ok(Self {
             title: format!("{base_name} ({short}) → {new_name}"),
-            old: old.map(|tree| Arc::new(tree) as Arc<dyn Vfs>),
+            old,
             new,
             located,
             old_root: None,
@@ -121,6 +125,35 @@ impl Trees {
             root: self.old_root.clone().or_else(|| self.located.root.clone()),
         }
     }
+}
+
+/// Both sides; they share what was not touched, where that is known.
+fn sides<V: Vfs + 'static>(
+    old: Option<Tree>,
+    new: Frozen<V>,
+    touched: Option<Vec<Utf8PathBuf>>,
+) -> (Option<Arc<dyn Vfs>>, Arc<dyn Vfs>) {
+    match (old, touched) {
+        (Some(old), Some(touched)) => {
+            let lineage = Lineage::begin();
+            let touched = touched.iter().map(Utf8PathBuf::as_path);
+            let new: Arc<dyn Vfs> = Arc::new(new.with_lineage(lineage.followed_by(touched)));
+            let old = Former::new(old, lineage, Arc::clone(&new));
+            (Some(Arc::new(old)), new)
+        }
+        (old, _) => {
+            let old = old.map(|old| Arc::new(Frozen::new(old)) as Arc<dyn Vfs>);
+            (old, Arc::new(new))
+        }
+    }
+}
+
+/// What changed below a directory, as paths in it.
+fn below(prefix: &Utf8Path, changes: &[Change]) -> Vec<Utf8PathBuf> {
+    let below = changes
+        .iter()
+        .filter_map(|change| change.path.strip_prefix(prefix).ok());
+    below.map(|path| Utf8Path::new("/").join(path)).collect()
 }
 
 /// The way from the git work tree's top to the Flux repository's.
