@@ -5,7 +5,8 @@ mod portolan;
 use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan::{Answer, portolan_in};
+use flate2::{Compression, write::GzEncoder};
+use portolan::Answer;
 use portolan_testbed::{HttpServer, Reply, git_backend, has_program};
 use tempfile::TempDir;
 
@@ -32,7 +33,13 @@ impl Desk {
     fn build(&self, args: &[&str]) -> Answer {
         let mut all = vec!["kustomize", "build"];
         all.extend(args);
-        let mut answer = portolan_in(self.path("").as_str(), &all);
+        let run = Command::new(env!("CARGO_BIN_EXE_portolan"))
+            .args(&all)
+            .current_dir(self.path(""))
+            .env("PORTOLAN_CACHE", self.path("cache"))
+            .env_remove("NO_COLOR")
+            .output();
+        let mut answer = Answer::of(&run.expect("the binary was built with this test"));
         let root = self.path("").canonicalize_utf8().expect("it exists");
         answer.stderr = answer.stderr.replace(root.as_str(), "[DESK]");
         answer
@@ -162,6 +169,62 @@ fn a_chart_that_is_nowhere_is_refused() {
     assert_eq!(answer.code, 2);
     let told = "no repo specified for pull, no chart found at `[DESK]/charts/web`";
     assert!(answer.stderr.contains(told), "{answer}");
+}
+
+/// The chart of the tests as an archive.
+fn chart_archive() -> Vec<u8> {
+    let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (path, content) in CHART {
+        let path = path.strip_prefix("charts/").expect("all of it is there");
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        let added = builder.append_data(&mut header, path, content.as_bytes());
+        added.expect("memory takes everything");
+    }
+    let encoder = builder.into_inner().expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
+}
+
+#[test]
+fn a_chart_that_is_not_at_home_is_pulled() {
+    let server = HttpServer::start(|request| match request.path() {
+        "/index.yaml" => Reply::ok(
+            "apiVersion: v1\nentries:\n  web:\n  - {name: web, version: 1.2.3, urls: [web-1.2.3.tgz]}\n",
+        ),
+        "/web-1.2.3.tgz" => Reply::ok(chart_archive()),
+        _ => Reply::status(404),
+    });
+    let url = server.url();
+    let file = format!(
+        "helmCharts:\n- {{name: web, repo: '{url}', version: 1.2.3, releaseName: far, valuesInline: {{replicas: 2}}}}\n"
+    );
+    let desk = Desk::new(&[("kustomization.yaml", &file)]);
+    let answer = desk.build(&[".", "--enable-helm"]);
+    assert_eq!(answer.code, 0, "{answer}");
+    if let Some(expected) = desk.kustomize(&[".", "--enable-helm"]) {
+        assert_eq!(answer.stdout, expected);
+    }
+    assert!(answer.stdout.contains("name: far-web"), "{answer}");
+    assert!(answer.stdout.contains("replicas: \"2\""), "{answer}");
+}
+
+#[test]
+fn help_names_the_flags_of_kustomize() {
+    let desk = Desk::new(&[]);
+    let answer = desk.build(&["--help"]);
+    let flags = [
+        "--load-restrictor <",
+        "--reorder <",
+        "--enable-helm",
+        "--helm-command <",
+        "--helm-kube-version <",
+        "--helm-api-versions <",
+        "--as-current-user",
+        "-o, --output <PATH>",
+    ];
+    let missing = flags.iter().find(|flag| !answer.stdout.contains(**flag));
+    assert_eq!((answer.code, missing), (0, None), "{answer}");
 }
 
 #[test]

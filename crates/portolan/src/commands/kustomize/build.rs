@@ -38,6 +38,19 @@ pub(crate) struct BuildArgs {
     #[arg(long)]
     enable_helm: bool,
 
+    /// Render charts for this Kubernetes version, whatever they say
+    #[arg(
+        long,
+        value_name = "VERSION",
+        default_value = "",
+        hide_default_value = true
+    )]
+    helm_kube_version: String,
+
+    /// Tell charts that the cluster serves these API versions, whatever they say
+    #[arg(long, value_name = "VERSION")]
+    helm_api_versions: Vec<String>,
+
     /// Accepted for kustomize's sake: charts are rendered without a helm program
     #[arg(long, value_name = "PROGRAM")]
     helm_command: Option<String>,
@@ -74,7 +87,10 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
         printer.warning("--helm-command is not used: charts are rendered without a helm program");
     }
     let root = absolute(&args.directory).map_err(CommandError::user)?;
-    let charts = HelmCharts;
+    let charts = HelmCharts {
+        kube_version: &args.helm_kube_version,
+        api_versions: &args.helm_api_versions,
+    };
     let remote = Remote;
     let warn = |deprecation: Deprecation| printer.remark(&format!("# Warning: {deprecation}"));
     let options = Options {

@@ -21,9 +21,34 @@ const DEVELOPMENT: &str = ">0.0.0-0";
 
 /// Renders charts, and pulls those that are not in the chart home into the cache; the chart home stays as it is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct HelmCharts;
+pub(super) struct HelmCharts<'a> {
+    /// Takes the place of what charts say, unless it is empty.
+    pub(super) kube_version: &'a str,
+    /// Take the place of what charts say, unless there are none.
+    pub(super) api_versions: &'a [String],
+}
 
-impl ChartRenderer for HelmCharts {
+impl HelmCharts<'_> {
+    fn capabilities(&self, args: &ChartArgs) -> Result<Capabilities, String> {
+        let version = match self.kube_version {
+            "" => args.kube_version.as_str(),
+            version => version,
+        };
+        let mut capabilities = match version {
+            "" => Capabilities::default(),
+            version => Capabilities::for_version(version).map_err(|error| error.to_string())?,
+        };
+        if self.api_versions.is_empty() {
+            let own = args.api_versions.iter();
+            capabilities.add_api_versions(own.map(portolan_yaml::Text::as_str));
+        } else {
+            capabilities.add_api_versions(self.api_versions.iter().map(String::as_str));
+        }
+        Ok(capabilities)
+    }
+}
+
+impl ChartRenderer for HelmCharts<'_> {
     fn pull(&self, args: &ChartArgs) -> Result<Arc<dyn Vfs>, String> {
         let pulled = pull(args).map_err(|error| format!("{error:#}"))?;
         Ok(Arc::new(pulled))
@@ -43,14 +68,9 @@ impl ChartRenderer for HelmCharts {
         } else {
             &args.release
         };
-        let mut capabilities = match args.kube_version.as_str() {
-            "" => Capabilities::default(),
-            version => Capabilities::for_version(version).map_err(|error| error.to_string())?,
-        };
-        capabilities.add_api_versions(args.api_versions.iter().map(portolan_yaml::Text::as_str));
         let input = TemplateInput {
             values: merged_values(chart)?,
-            capabilities: Arc::new(capabilities),
+            capabilities: Arc::new(self.capabilities(args)?),
             ..TemplateInput::new(Release::new(name, namespace))
         };
         let rendered =
