@@ -17,6 +17,7 @@ const HEADER: &str = "\
 #   node N object FIELD=NODE…   an object, its fields on the way to a list that merges
 #   node N list KEYS [NODE]     a list that merges by KEYS (comma-separated, `-` for a list of plain values)
 #   kind APIVERSION KIND NODE   where an object of this type starts
+#   definition NAME NODE        where a definition starts that a document of a build may refer to
 #   cluster APIVERSION KIND     a type without a namespace
 ";
 
@@ -58,6 +59,9 @@ fn schema(document: &[u8]) -> Result<String> {
     }
     for (version, kind, node) in kinds {
         writeln!(out, "kind {version} {kind} {node}")?;
+    }
+    for (name, node) in &extract.numbers {
+        writeln!(out, "definition {name} {node}")?;
     }
     for (version, kind) in cluster_scoped(document)? {
         writeln!(out, "cluster {version} {kind}")?;

@@ -17,13 +17,14 @@ pub(crate) fn generate() -> Result<String> {
 }
 
 fn render(extract: &str) -> Result<String> {
-    let (mut nodes, mut kinds, mut cluster) = (String::new(), String::new(), String::new());
+    let [mut nodes, mut kinds, mut definitions, mut cluster] = [const { String::new() }; 4];
     for line in extract.lines().filter(|line| !line.starts_with('#')) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             ["node", _, "object", fields @ ..] => object(&mut nodes, fields)?,
             ["node", _, "list", keys, element @ ..] => list(&mut nodes, keys, element)?,
             ["kind", version, kind, node] => kind_row(&mut kinds, version, kind, node)?,
+            ["definition", name, node] => writeln!(definitions, "    ({name:?}, {node}),")?,
             ["cluster", version, kind] => writeln!(cluster, "    ({version:?}, {kind:?}),")?,
             _ => bail!("cannot read the line `{line}`"),
         }
@@ -31,6 +32,7 @@ fn render(extract: &str) -> Result<String> {
     Ok(format!(
         "{HEADER}/// Every node, by number.\npub(super) static SHAPES: &[Shape] = &[\n{nodes}];\n\n\
          /// Where each type starts, sorted by version and kind.\npub(super) static KINDS: &[Kind] = &[\n{kinds}];\n\n\
+         /// Where each definition starts, sorted by name.\npub(super) static DEFINITIONS: &[(&str, u16)] = &[\n{definitions}];\n\n\
          /// The types without a namespace, sorted.\npub(super) static CLUSTER: &[(&str, &str)] = &[\n{cluster}];\n"
     ))
 }

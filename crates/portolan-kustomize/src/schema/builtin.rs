@@ -1,6 +1,6 @@
 //! The compiled-in schema: static tables, searched by halves.
 
-use super::table::{CLUSTER, KINDS, SHAPES};
+use super::table::{CLUSTER, DEFINITIONS, KINDS, SHAPES};
 
 /// One node of the schema.
 pub(super) enum Shape {
@@ -24,6 +24,14 @@ pub(super) fn root(api_version: &str, kind: &str) -> Option<u16> {
         .ok()
         .and_then(|index| KINDS.get(index))
         .map(|row| row.node)
+}
+
+/// Where a definition starts, by its name in the document.
+pub(super) fn definition(name: &str) -> Option<u16> {
+    let index = DEFINITIONS
+        .binary_search_by(|(row, _)| (*row).cmp(name))
+        .ok()?;
+    DEFINITIONS.get(index).map(|(_, node)| *node)
 }
 
 pub(super) fn is_cluster_scoped(api_version: &str, kind: &str) -> bool {

@@ -14,8 +14,6 @@ pub(super) struct Custom {
 }
 
 const REFERENCE: &str = "#/definitions/";
-/// References that lead to references; more is a circle.
-const MAX_REFERENCES: usize = 64;
 
 impl Custom {
     pub(super) fn read(document: &Node) -> Self {
@@ -69,15 +67,21 @@ impl Custom {
         self.scopes.get(&(api_version.to_owned(), kind.to_owned())) == Some(&false)
     }
 
-    pub(super) fn field(&self, schema: &Node, name: &str) -> Option<Node> {
-        let found = schema.at_path(&["properties", name]).or_else(|| {
+    /// What a name stands for.
+    pub(super) fn definition(&self, name: &str) -> Option<&Node> {
+        self.definitions.get(name)
+    }
+
+    /// Where a field leads, references left alone.
+    pub(super) fn field<'a>(schema: &'a Node, name: &str) -> Option<&'a Node> {
+        schema.at_path(&["properties", name]).or_else(|| {
             schema
                 .get("additionalProperties")
                 .filter(|value| value.as_map().is_some())
-        })?;
-        self.resolve(found)
+        })
     }
 
+    /// The keys by which a list merges; `None` when a patch replaces it.
     pub(super) fn keys(schema: &Node) -> Option<Vec<String>> {
         let text = |key: &str| schema.get(key).and_then(Node::as_str).map(str::to_owned);
         let strategy = text("x-kubernetes-patch-strategy")?;
@@ -98,22 +102,18 @@ impl Custom {
         Some(text("x-kubernetes-patch-merge-key").into_iter().collect())
     }
 
-    pub(super) fn element(&self, schema: &Node) -> Option<Node> {
+    /// What the items of a list are, references left alone.
+    pub(super) fn element(schema: &Node) -> Option<&Node> {
         if schema.get("type").and_then(Node::as_str) != Some("array") {
             return None;
         }
-        self.resolve(schema.get("items")?)
+        schema.get("items")
     }
 
-    fn resolve(&self, schema: &Node) -> Option<Node> {
-        let mut schema = schema;
-        for _ in 0..MAX_REFERENCES {
-            let Some(reference) = schema.get("$ref").and_then(Node::as_str) else {
-                return Some(schema.clone());
-            };
-            schema = self.definitions.get(reference.strip_prefix(REFERENCE)?)?;
-        }
-        None
+    /// The name of the definition that a schema stands for.
+    pub(super) fn reference(schema: &Node) -> Option<&str> {
+        let reference = schema.get("$ref").and_then(Node::as_str)?;
+        Some(reference.strip_prefix(REFERENCE).unwrap_or(reference))
     }
 }
 

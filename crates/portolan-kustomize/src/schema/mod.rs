@@ -2,7 +2,7 @@
 //!
 //! The built-in answers are those of the Kubernetes 1.21.2 document that kustomize 5.8 carries, compiled in. A build can
 //! set a document of its own through `openapi.path`; the first one counts, and it replaces the built-in one unless that
-//! was needed before.
+//! was needed before. Then both are there, and which of them answers first depends on what it was needed for.
 
 mod builtin;
 mod custom;
@@ -18,12 +18,26 @@ use custom::Custom;
 /// The built-in schema's version, the only one that `openapi.version` may name.
 pub(crate) const BUILTIN_VERSION: &str = "v1.21.2";
 
+/// References that lead to references; more is a circle.
+const MAX_REFERENCES: usize = 64;
+
+/// What the built-in schema was needed for before a document was set; later needs are the document's.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum BuiltinUse {
+    /// Nothing: it does not count beside a document.
+    #[default]
+    None,
+    /// The scope of a type it does not know: kustomize reads it later, over the document.
+    Scope,
+    /// A merge: kustomize has read it, and reads the document over it.
+    Merge,
+}
+
 /// The schema of one build.
 #[derive(Debug, Default)]
 pub(crate) struct Schema {
     custom: OnceCell<Custom>,
-    /// Whether the built-in schema was asked before a custom one was set.
-    is_builtin_used: Cell<bool>,
+    builtin_use: Cell<BuiltinUse>,
     /// Whether `openapi` said something already: later ones are ignored.
     is_decided: Cell<bool>,
 }
@@ -67,37 +81,66 @@ impl Schema {
         if builtin::is_cluster_scoped(api_version, kind) {
             return true;
         }
-        match self.custom.get() {
-            Some(custom) => custom.is_cluster_scoped(api_version, kind),
-            None => false,
+        if let Some(custom) = self.custom.get() {
+            return custom.is_cluster_scoped(api_version, kind);
         }
+        if self.builtin_use.get() == BuiltinUse::None && builtin::root(api_version, kind).is_none()
+        {
+            self.builtin_use.set(BuiltinUse::Scope);
+        }
+        false
     }
 
     /// Where objects of a type start.
     pub(crate) fn root(&self, api_version: &str, kind: &str) -> Option<Place> {
+        let builtin = || builtin::root(api_version, kind);
         let Some(custom) = self.custom.get() else {
-            self.is_builtin_used.set(true);
-            return builtin::root(api_version, kind).map(Place::Builtin);
+            self.builtin_use.set(BuiltinUse::Merge);
+            return builtin().map(Place::Builtin);
         };
-        if let Some(schema) = custom.root(api_version, kind) {
-            return Some(Place::Custom(Box::new(schema)));
+        self.first(builtin, || custom.root(api_version, kind))
+    }
+
+    /// The answer that counts when both schemas may have one.
+    fn first(
+        &self,
+        builtin: impl Fn() -> Option<u16>,
+        custom: impl Fn() -> Option<Node>,
+    ) -> Option<Place> {
+        let builtin = || builtin().map(Place::Builtin);
+        let custom = || custom().map(|schema| Place::Custom(Box::new(schema)));
+        match self.builtin_use.get() {
+            BuiltinUse::None => custom(),
+            BuiltinUse::Scope => builtin().or_else(custom),
+            BuiltinUse::Merge => custom().or_else(builtin),
         }
-        let builtin = self
-            .is_builtin_used
-            .get()
-            .then(|| builtin::root(api_version, kind));
-        builtin.flatten().map(Place::Builtin)
     }
 
     /// Where a field leads.
     pub(crate) fn field(&self, place: &Place, name: &str) -> Option<Place> {
         match place {
             Place::Builtin(node) => builtin::field(*node, name).map(Place::Builtin),
-            Place::Custom(schema) => {
-                let found = self.custom.get()?.field(schema, name)?;
-                Some(Place::Custom(Box::new(found)))
-            }
+            Place::Custom(schema) => self.resolve(Custom::field(schema, name)?),
         }
+    }
+
+    /// Follows references until a schema says something itself.
+    fn resolve(&self, schema: &Node) -> Option<Place> {
+        let custom = self.custom.get()?;
+        let mut place = Place::Custom(Box::new(schema.clone()));
+        for _ in 0..MAX_REFERENCES {
+            let Place::Custom(schema) = &place else {
+                return Some(place);
+            };
+            let Some(name) = Custom::reference(schema) else {
+                return Some(place);
+            };
+            place = self.first(
+                || builtin::definition(name),
+                || custom.definition(name).cloned(),
+            )?;
+        }
+        None
     }
 
     /// How a list merges; `None` when a patch replaces it.
@@ -113,11 +156,8 @@ impl Schema {
             }
             Place::Custom(schema) => {
                 let keys = Custom::keys(schema)?;
-                let element = self.custom.get()?.element(schema);
-                Some(Merging {
-                    keys,
-                    element: element.map(|node| Place::Custom(Box::new(node))),
-                })
+                let element = Custom::element(schema).and_then(|items| self.resolve(items));
+                Some(Merging { keys, element })
             }
         }
     }
