@@ -47,6 +47,7 @@ mod plugin;
 mod provenance;
 mod read;
 mod regexp;
+mod remark;
 mod resource;
 mod schema;
 mod selector;

@@ -10,6 +10,8 @@ use portolan_yaml::{Key, Node, Tag, Value};
 use crate::alias::is_marked;
 use crate::error::{Error, Result};
 use crate::field::{UNTYPED, adopt_style, present_text, wrong_shape};
+use crate::remark::Remarks;
+use crate::resource::Resource;
 use crate::schema::{Place, Schema};
 
 /// Where new items of a merged list go.
@@ -32,25 +34,35 @@ enum Merged {
     New { node: Node, is_dest: bool },
 }
 
-/// Lays a patch over an object; `None` when nothing is left.
+/// Lays a patch over a resource; `None` when nothing is left.
+pub(crate) fn patch_merge(
+    resource: &Resource,
+    patch: &Resource,
+    schema: &Schema,
+) -> Result<Option<Node>> {
+    let walker = Walker {
+        remarks: [resource.remarks.as_deref(), patch.remarks.as_deref()],
+        ..Walker::new(Direction::Prepend, schema)
+    };
+    walker.merge(&resource.node, &patch.node)
+}
+
+/// Lays one tree over another; `None` when nothing is left.
 pub(crate) fn merge(
     object: &Node,
     patch: &Node,
     direction: Direction,
     schema: &Schema,
 ) -> Result<Option<Node>> {
-    let walker = Walker { schema, direction };
-    match walker.walk(Some(object), Some(patch), None)? {
-        Merged::Same => Ok(Some(object.clone())),
-        Merged::Gone => Ok(None),
-        Merged::New { node, .. } => Ok(Some(node)),
-    }
+    Walker::new(direction, schema).merge(object, patch)
 }
 
 #[derive(Clone, Copy)]
 struct Walker<'a> {
     schema: &'a Schema,
     direction: Direction,
+    /// What comments say of fields of the object and of the patch.
+    remarks: [Option<&'a Remarks>; 2],
 }
 
 /// The `$patch` directive of a patch.
@@ -63,7 +75,33 @@ enum Directive {
 
 const DIRECTIVE: &str = "$patch";
 
-impl Walker<'_> {
+impl<'a> Walker<'a> {
+    fn new(direction: Direction, schema: &'a Schema) -> Self {
+        Self {
+            schema,
+            direction,
+            remarks: [None, None],
+        }
+    }
+
+    fn merge(self, object: &Node, patch: &Node) -> Result<Option<Node>> {
+        match self.walk(Some(object), Some(patch), None)? {
+            Merged::Same => Ok(Some(object.clone())),
+            Merged::Gone => Ok(None),
+            Merged::New { node, .. } => Ok(Some(node)),
+        }
+    }
+
+    /// Where a field leads: what a comment says of it counts more than the schema.
+    fn field(self, place: Option<&Place>, name: &str, values: [Option<&Node>; 2]) -> Option<Place> {
+        let mut remarked = self.remarks.iter().zip(values);
+        let remark = remarked.find_map(|(remarks, value)| (*remarks)?.get(value?));
+        match remark {
+            Some(remark) => Some(self.schema.remarked(remark)),
+            None => self.schema.field(place?, name),
+        }
+    }
+
     fn walk(
         self,
         dest: Option<&Node>,
@@ -179,7 +217,7 @@ impl Walker<'_> {
         for entry in old.into_iter().flatten() {
             let name = entry.key.as_str();
             let theirs = patch.and_then(|patch| patch.get(name));
-            let at = place.and_then(|place| self.schema.field(place, name));
+            let at = self.field(place, name, [Some(&entry.value), theirs]);
             let merged = self.walk(Some(&entry.value), theirs, at.as_ref())?;
             apply(&mut result, dest, &entry.key, merged);
         }
@@ -188,7 +226,7 @@ impl Walker<'_> {
             if old.is_some_and(|old| old.contains_key(name)) {
                 continue;
             }
-            let at = place.and_then(|place| self.schema.field(place, name));
+            let at = self.field(place, name, [None, Some(&entry.value)]);
             let merged = self.walk(None, Some(&entry.value), at.as_ref())?;
             let merged = match merged {
                 Merged::Same => Merged::New {

@@ -7,6 +7,7 @@ use portolan_yaml::{Dialect, Node, Value};
 
 use crate::error::{Error, Result};
 use crate::field::{is_blank, present_text};
+use crate::remark::Remarks;
 use crate::resource::{Origin, Resource};
 
 /// How deep an object may be nested: far above any real one, and shallow enough for every walk over it.
@@ -15,7 +16,9 @@ pub const MAX_DEPTH: usize = 400;
 /// Reads the resources of a file; lists of objects give their items.
 pub(crate) fn read_resources(bytes: &[u8], origin: &Origin) -> Result<Vec<Resource>> {
     let documents = parse(bytes, origin.file.as_str())?;
-    let mut waiting: VecDeque<Node> = valid_objects(documents, origin)?.into();
+    let objects = valid_objects(documents, origin)?;
+    let remarks = Remarks::read(bytes, &objects).map(Arc::new);
+    let mut waiting = VecDeque::from(objects);
     let mut resources = Vec::with_capacity(waiting.len());
     while let Some(node) = waiting.pop_front() {
         if let Some(items) = list_items(&node)? {
@@ -27,7 +30,9 @@ pub(crate) fn read_resources(bytes: &[u8], origin: &Origin) -> Result<Vec<Resour
             at: node.at,
             ..origin.clone()
         });
-        resources.push(Resource::new(node, origin)?);
+        let mut resource = Resource::new(node, origin)?;
+        resource.remarks.clone_from(&remarks);
+        resources.push(resource);
     }
     Ok(resources)
 }

@@ -9,6 +9,7 @@ use crate::alias::reunite;
 use crate::error::{Error, Result};
 use crate::field::{is_blank, metadata_pairs, present_text, set_metadata_map, text};
 use crate::id::{Gvk, ResourceId};
+use crate::remark::Remarks;
 use crate::schema::Schema;
 
 /// An object, with what a build knows about it.
@@ -23,6 +24,8 @@ pub struct Resource {
     pub(crate) history: History,
     /// Names of the variables whose value is a field of this resource.
     pub(crate) variables: Vec<Text>,
+    /// Schemas that comments of its file give to its fields.
+    pub(crate) remarks: Option<Arc<Remarks>>,
 }
 
 /// A place in a file that made or changed a resource.
@@ -121,6 +124,7 @@ impl Resource {
             transformations: Vec::new(),
             history: History::default(),
             variables: Vec::new(),
+            remarks: None,
         };
         resource.absorb_history()?;
         Ok(resource)

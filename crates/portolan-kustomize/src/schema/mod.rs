@@ -124,9 +124,18 @@ impl Schema {
         }
     }
 
+    /// The place that a comment describes; a reference that leads nowhere says nothing.
+    pub(crate) fn remarked(&self, schema: &Node) -> Place {
+        if self.custom.get().is_none() {
+            self.builtin_use.set(BuiltinUse::Merge);
+        }
+        let place = self.resolve(schema);
+        place.unwrap_or_else(|| Place::Custom(Box::new(schema.clone())))
+    }
+
     /// Follows references until a schema says something itself.
     fn resolve(&self, schema: &Node) -> Option<Place> {
-        let custom = self.custom.get()?;
+        let custom = |name: &str| self.custom.get()?.definition(name).cloned();
         let mut place = Place::Custom(Box::new(schema.clone()));
         for _ in 0..MAX_REFERENCES {
             let Place::Custom(schema) = &place else {
@@ -135,10 +144,7 @@ impl Schema {
             let Some(name) = Custom::reference(schema) else {
                 return Some(place);
             };
-            place = self.first(
-                || builtin::definition(name),
-                || custom.definition(name).cloned(),
-            )?;
+            place = self.first(|| builtin::definition(name), || custom(name))?;
         }
         None
     }

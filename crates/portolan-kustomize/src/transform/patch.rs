@@ -8,7 +8,7 @@ use crate::error::{During, Error, Result};
 use crate::field::{metadata_pairs, plain, set_field, set_metadata_map};
 use crate::jsonpatch::{JsonPatch, print_blocks, reread};
 use crate::kustomization::read_selector;
-use crate::merge::{Direction, merge};
+use crate::merge::patch_merge;
 use crate::read::{parse_config, read_resources};
 use crate::resource::{Origin, Resource};
 use crate::schema::Schema;
@@ -225,7 +225,7 @@ fn merge_at(
     if exposes {
         resource.expose_history()?;
     }
-    let merged = merge(&resource.node, &patch.node, Direction::Prepend, schema)?;
+    let merged = patch_merge(resource, patch, schema)?;
     let Some(mut merged) = merged else {
         resource.node = Node::map();
         set.changed(position, schema);
