@@ -23,20 +23,20 @@ pub(crate) struct Source {
 pub(crate) struct Program {
     pub(crate) name: Text,
     pub(crate) source: Arc<Source>,
-    pub(crate) code: Vec<Op>,
+    pub(crate) code: Box<[Op]>,
     /// For each instruction the part of the source that an error names.
-    pub(crate) spans: Vec<Span>,
-    pub(crate) constants: Vec<Constant>,
-    pub(crate) literals: Vec<Literal>,
-    pub(crate) functions: Vec<&'static Function>,
-    pub(crate) params: Vec<Param>,
+    pub(crate) spans: Box<[Span]>,
+    pub(crate) constants: Box<[Constant]>,
+    pub(crate) literals: Box<[Literal]>,
+    pub(crate) functions: Box<[&'static Function]>,
+    pub(crate) params: Box<[Param]>,
     /// The fields of all paths, one path after the other.
-    pub(crate) fields: Vec<Text>,
+    pub(crate) fields: Box<[Text]>,
     /// For each path the part of `fields` that it is.
-    pub(crate) paths: Vec<(u32, u32)>,
-    pub(crate) names: Vec<Text>,
-    pub(crate) messages: Vec<String>,
-    pub(crate) targets: Vec<Targets>,
+    pub(crate) paths: Box<[(u32, u32)]>,
+    pub(crate) names: Box<[Text]>,
+    pub(crate) messages: Box<[String]>,
+    pub(crate) targets: Box<[Targets]>,
     /// How many variables are alive at the same time.
     pub(crate) slots: usize,
     /// Nothing but space: such a definition replaces no other of its name.

@@ -7,7 +7,6 @@ use portolan_yaml::Text;
 
 use crate::error::ParseError;
 use crate::functions::FunctionTable;
-use crate::parse::compile::compile;
 use crate::parse::lexer::Delimiters;
 use crate::parse::parse;
 use crate::program::{Program, Source};
@@ -59,22 +58,17 @@ impl TextParser {
 
     /// Reads a text.
     pub fn parse(&self, name: &str, text: &str) -> Result<ParsedText, ParseError> {
+        self.parse_shared(name, text.into())
+    }
+
+    /// Reads a text that is shared already: what the programs keep of it is a part of it.
+    pub fn parse_shared(&self, name: &str, text: Arc<str>) -> Result<ParsedText, ParseError> {
         let source = Arc::new(Source {
             name: name.to_owned(),
-            text: Arc::from(text),
+            text,
             delims: self.delims.clone(),
         });
-        let definitions = parse(
-            &source.name,
-            &source.text,
-            &source.delims,
-            &self.functions,
-            self.max_depth,
-        )?;
-        let programs = definitions
-            .iter()
-            .map(|definition| Arc::new(compile(definition, &source)))
-            .collect();
+        let programs = parse(&source, &self.functions, self.max_depth)?.into();
         Ok(ParsedText { programs })
     }
 

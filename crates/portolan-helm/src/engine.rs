@@ -26,6 +26,7 @@ use portolan_gotmpl::{
 };
 
 use crate::dependency::Plan;
+use crate::package::Content;
 use crate::parallel;
 use crate::profile::Profile;
 use crate::render::TemplateInput;
@@ -91,10 +92,8 @@ impl Templates {
             (depth(b), b).cmp(&(depth(a), a))
         });
         let parser = TextParser::new(function_table(), Limits::default().parse_depth);
-        let parse = |path: &str, source: &Source<'_>| match std::str::from_utf8(source.content) {
-            Ok(text) => parser.parse(path, text),
-            Err(_) => parser.parse(path, &String::from_utf8_lossy(source.content)),
-        };
+        let parse =
+            |path: &str, source: &Source<'_>| parser.parse_shared(path, source.content.to_text());
         let twins = twins(&ordered);
         let work: Vec<_> = ordered.iter().zip(&twins).collect();
         let bytes = work.iter().filter(|(_, twin)| twin.is_none());
@@ -162,7 +161,7 @@ impl fmt::Debug for Templates {
 
 /// A template's text and where it lies.
 struct Source<'p> {
-    content: &'p [u8],
+    content: &'p Content,
     chart: &'p str,
     scope: usize,
 }

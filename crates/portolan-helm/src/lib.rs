@@ -40,7 +40,7 @@ pub use engine::{Lookup, TemplateError, name_from_template};
 pub use manifest::{Hook, HookEvent, Manifest, ManifestError};
 pub use output::{NoSuchTemplate, OutputOptions};
 pub use package::{
-    ArchiveError, ChartFile, Dependency, ImportValues, LoadError, Lock, MAX_CHART_BYTES,
+    ArchiveError, ChartFile, Content, Dependency, ImportValues, LoadError, Lock, MAX_CHART_BYTES,
     MAX_CHART_FILE_BYTES, MAX_CHART_FILES, MAX_SUBCHART_DEPTH, Maintainer, Metadata, Package,
 };
 pub use portolan_gotmpl::LookupQuery;

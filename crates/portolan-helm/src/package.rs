@@ -10,6 +10,7 @@
 //! dependencies, renaming them, importing values) happens to a [`crate::dependency::Plan`] made from it.
 
 pub(crate) mod archive;
+mod content;
 pub(crate) mod decode;
 mod directory;
 mod ignore;
@@ -23,6 +24,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use portolan_vfs::{Vfs, VfsError};
 
 pub use archive::{ArchiveError, MAX_CHART_BYTES, MAX_CHART_FILE_BYTES, MAX_CHART_FILES};
+pub use content::Content;
 pub use metadata::{Dependency, ImportValues, Lock, Maintainer, Metadata};
 
 use crate::profile::Profile;
@@ -39,7 +41,7 @@ pub struct ChartFile {
     /// The path below the chart's root.
     pub name: String,
     /// The bytes.
-    pub content: Arc<[u8]>,
+    pub content: Content,
 }
 
 /// A loaded chart.
@@ -54,7 +56,7 @@ pub struct Package {
     /// All documents of `values.yaml`, where there are several: what Helm 4 takes.
     pub merged_values: Option<Tree>,
     /// `values.schema.json`.
-    pub schema: Option<Arc<[u8]>>,
+    pub schema: Option<Content>,
     /// Everything below `templates/`.
     pub templates: Vec<ChartFile>,
     /// Everything that is none of the above: what templates see as `.Files`, `crds/` included.
@@ -124,12 +126,12 @@ pub enum LoadError {
 // === impl ChartFile ===
 
 impl ChartFile {
-    pub(crate) fn new(name: String, content: Vec<u8>) -> Self {
-        let content = match content.strip_prefix(b"\xef\xbb\xbf") {
-            Some(rest) => Arc::from(rest),
-            None => Arc::from(content),
-        };
-        Self { name, content }
+    pub(crate) fn new(name: String, content: &[u8]) -> Self {
+        let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
+        Self {
+            name,
+            content: content.into(),
+        }
     }
 }
 
@@ -293,7 +295,7 @@ fn read_metadata(files: &[ChartFile]) -> Result<Metadata, LoadError> {
     }
 }
 
-fn fill(metadata: &mut Metadata, file: &'static str, content: &[u8]) -> Result<(), LoadError> {
+fn fill(metadata: &mut Metadata, file: &'static str, content: &Content) -> Result<(), LoadError> {
     read_yaml(content)
         .and_then(|node| metadata.fill(&node))
         .map_err(|reason| LoadError::Yaml { file, reason })
@@ -339,7 +341,7 @@ impl Package {
     }
 }
 
-fn read_lock(file: &'static str, content: &[u8]) -> Result<Lock, LoadError> {
+fn read_lock(file: &'static str, content: &Content) -> Result<Lock, LoadError> {
     read_yaml(content)
         .and_then(|node| Lock::read(&node))
         .map_err(|reason| LoadError::Yaml { file, reason })
@@ -351,11 +353,13 @@ fn read_documents(content: &[u8]) -> Option<Tree> {
     has_several.then(|| Tree::read_documents(content).ok())?
 }
 
-fn read_values(content: &[u8]) -> Result<Tree, LoadError> {
-    Tree::read_table(content).map_err(|reason| LoadError::Yaml {
-        file: "values.yaml",
-        reason,
-    })
+fn read_values(content: &Content) -> Result<Tree, LoadError> {
+    read_yaml(content)
+        .and_then(|node| Tree::table_of(&node))
+        .map_err(|reason| LoadError::Yaml {
+            file: "values.yaml",
+            reason,
+        })
 }
 
 #[cfg(test)]
@@ -363,7 +367,7 @@ mod tests {
     use super::*;
 
     fn file(name: &str, text: &str) -> ChartFile {
-        ChartFile::new(name.to_owned(), text.as_bytes().to_vec())
+        ChartFile::new(name.to_owned(), text.as_bytes())
     }
 
     const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.0.0\n";

@@ -9,7 +9,7 @@ use crate::chart::Chart;
 use crate::dependency::{Plan, is_compatible};
 use crate::engine::{Lookup, TemplateError};
 use crate::manifest::{Hook, Manifest, ManifestError, sort};
-use crate::package::Package;
+use crate::package::{Content, Package};
 use crate::profile::Profile;
 use crate::release::{NameError, Release};
 use crate::values::Tree;
@@ -77,7 +77,7 @@ pub struct Crd {
     /// Its path from the top chart.
     pub path: String,
     /// Its content.
-    pub content: Arc<[u8]>,
+    pub content: Content,
 }
 
 /// Why a chart was not rendered. The texts are Helm's.
@@ -199,7 +199,7 @@ fn collect_crds(plan: &Plan, crds: &mut Vec<Crd>) {
         if file.name.starts_with("crds/") && is_manifest {
             crds.push(Crd {
                 path: format!("{}/{}", plan.path(), file.name),
-                content: Arc::clone(&file.content),
+                content: file.content.clone(),
             });
         }
     }

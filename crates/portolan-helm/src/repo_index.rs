@@ -58,7 +58,7 @@ impl RepoIndex {
     }
 
     fn read(text: &[u8]) -> Result<Self, String> {
-        let node = read_yaml(text)?;
+        let node = read_yaml(&text.into())?;
         let fields = Fields::of(&node, "IndexFile")?;
         if fields.text("apiVersion")?.is_empty() {
             return Err("no API version specified".to_owned());

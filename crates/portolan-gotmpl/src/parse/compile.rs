@@ -9,41 +9,77 @@ use std::sync::Arc;
 
 use portolan_yaml::Text;
 
+use super::arena::List;
 use super::tree::{
-    Branches, Command, Definition, Fields, Node, Operand, Pipeline, Statement, Variable,
+    Body, Branches, Command, Fields, Node, Operand, Pipeline, Statement, Tree, Variable,
 };
 use crate::function::{Function, Param, Special};
 use crate::program::{Constant, Literal, LiteralKind, Op, Program, Source, Span, Targets};
 
-/// Turns a definition into a program.
-pub(crate) fn compile(definition: &Definition<'_>, source: &Arc<Source>) -> Program {
+/// Turns the body of a template into a program that has no name yet.
+pub(crate) fn compile<'s>(
+    draft: &mut Draft,
+    tree: &Tree<'s>,
+    body: Body<'s>,
+    source: &Arc<Source>,
+) -> Program {
     let mut compiler = Compiler {
-        program: Program {
-            name: Text::from(definition.name.as_str()),
-            source: Arc::clone(source),
-            code: Vec::with_capacity(16),
-            spans: Vec::with_capacity(16),
-            constants: Vec::new(),
-            literals: Vec::new(),
-            functions: Vec::new(),
-            params: Vec::new(),
-            fields: Vec::new(),
-            paths: Vec::new(),
-            names: Vec::new(),
-            messages: Vec::new(),
-            targets: Vec::new(),
-            slots: definition.slots,
-            blank: definition.body.iter().all(Statement::is_blank),
-        },
+        program: draft,
+        tree,
+        source,
         loops: Vec::new(),
     };
-    compiler.statements(&definition.body);
+    compiler.statements(body);
     compiler.emit(Op::Return, Span::default());
-    compiler.program
+    draft.finish(source)
 }
 
-struct Compiler {
-    program: Program,
+/// The parts of a program while it grows; one draft serves all templates of a text.
+#[derive(Default)]
+pub(crate) struct Draft {
+    code: Vec<Op>,
+    spans: Vec<Span>,
+    constants: Vec<Constant>,
+    literals: Vec<Literal>,
+    functions: Vec<&'static Function>,
+    params: Vec<Param>,
+    fields: Vec<Text>,
+    paths: Vec<(u32, u32)>,
+    names: Vec<Text>,
+    messages: Vec<String>,
+    targets: Vec<Targets>,
+}
+
+impl Draft {
+    /// Moves everything into memory of the right size.
+    fn finish(&mut self, source: &Arc<Source>) -> Program {
+        fn take<T>(pool: &mut Vec<T>) -> Box<[T]> {
+            pool.drain(..).collect()
+        }
+        Program {
+            name: Text::default(),
+            source: Arc::clone(source),
+            code: take(&mut self.code),
+            spans: take(&mut self.spans),
+            constants: take(&mut self.constants),
+            literals: take(&mut self.literals),
+            functions: take(&mut self.functions),
+            params: take(&mut self.params),
+            fields: take(&mut self.fields),
+            paths: take(&mut self.paths),
+            names: take(&mut self.names),
+            messages: take(&mut self.messages),
+            targets: take(&mut self.targets),
+            slots: 0,
+            blank: false,
+        }
+    }
+}
+
+struct Compiler<'a, 's> {
+    program: &'a mut Draft,
+    tree: &'a Tree<'s>,
+    source: &'a Source,
     loops: Vec<Loop>,
 }
 
@@ -55,7 +91,7 @@ struct Loop {
     breaks: Vec<usize>,
 }
 
-impl Compiler {
+impl<'s> Compiler<'_, 's> {
     fn emit(&mut self, op: Op, span: Span) -> usize {
         self.program.code.push(op);
         self.program.spans.push(span);
@@ -96,18 +132,18 @@ impl Compiler {
     }
 
     fn render(&self, span: Span) -> String {
-        self.program.source.render(span)
+        self.source.render(span)
     }
 
     // Statements.
 
-    fn statements(&mut self, statements: &[Statement<'_>]) {
-        for statement in statements {
+    fn statements(&mut self, body: Body<'s>) {
+        for statement in self.tree.statements.iter(body) {
             self.statement(statement);
         }
     }
 
-    fn statement(&mut self, statement: &Statement<'_>) {
+    fn statement(&mut self, statement: &Statement<'s>) {
         match statement {
             Statement::Text(text, start) => {
                 let (start, end) = (*start as u32, (start + text.len()) as u32);
@@ -122,13 +158,13 @@ impl Compiler {
                 };
                 self.emit(op, pipeline.span);
             }
-            Statement::If(branches) => self.branches(branches, false),
-            Statement::With(branches) => self.branches(branches, true),
+            Statement::If(branches) => self.branches(*branches, false),
+            Statement::With(branches) => self.branches(*branches, true),
             Statement::Range {
                 pipeline,
                 body,
                 otherwise,
-            } => self.range(pipeline, body, otherwise),
+            } => self.range(pipeline, *body, *otherwise),
             Statement::Template {
                 name,
                 pipeline,
@@ -147,39 +183,39 @@ impl Compiler {
         }
     }
 
-    fn branches(&mut self, all: &Branches<'_>, with: bool) {
+    fn branches(&mut self, all: Branches<'s>, with: bool) {
+        let tree = self.tree;
+        let count = all.branches.len() + usize::from(!all.otherwise.is_empty());
         let mut ends = Vec::new();
-        for (pipeline, body) in &all.branches {
-            self.pipeline(pipeline);
+        for (index, branch) in tree.branches.iter(all.branches).enumerate() {
+            self.pipeline(&branch.pipeline);
             let op = if with {
                 Op::EnterWith(0)
             } else {
                 Op::JumpIfFalse(0)
             };
-            let skip = self.emit(op, pipeline.span);
-            self.statements(body);
+            let skip = self.emit(op, branch.pipeline.span);
+            self.statements(branch.body);
             if with {
                 self.emit(Op::LeaveWith, Span::default());
             }
-            ends.push(self.emit(Op::Jump(0), Span::default()));
+            if index + 1 < count {
+                ends.push(self.emit(Op::Jump(0), Span::default()));
+            }
             self.land(skip);
         }
-        self.statements(&all.otherwise);
+        self.statements(all.otherwise);
         for end in ends {
             self.land(end);
         }
     }
 
-    fn range(
-        &mut self,
-        pipeline: &Pipeline<'_>,
-        body: &[Statement<'_>],
-        otherwise: &[Statement<'_>],
-    ) {
+    fn range(&mut self, pipeline: &Pipeline<'s>, body: Body<'s>, otherwise: Body<'s>) {
         self.pipeline(pipeline);
         let pair = pipeline.targets.len() > 1;
         let start = self.emit(Op::RangeStart { otherwise: 0, pair }, pipeline.span);
-        let targets = push(&mut self.program.targets, Targets::of(&pipeline.targets));
+        let targets = self.tree.variables.iter(pipeline.targets);
+        let targets = push(&mut self.program.targets, Targets::of(targets));
         let next = self.emit(Op::RangeNext { exit: 0, targets }, pipeline.span);
         self.loops.push(Loop {
             next: next as u32,
@@ -201,7 +237,7 @@ impl Compiler {
         }
     }
 
-    fn template(&mut self, name: &str, pipeline: Option<&Pipeline<'_>>, span: Span) {
+    fn template(&mut self, name: &str, pipeline: Option<&Pipeline<'s>>, span: Span) {
         let name = push(&mut self.program.names, Text::from(name));
         if let Some(pipeline) = pipeline {
             self.emit(Op::FindTemplate(name), span);
@@ -214,15 +250,16 @@ impl Compiler {
 
     // Pipelines.
 
-    fn pipeline(&mut self, pipeline: &Pipeline<'_>) {
-        for (index, command) in pipeline.commands.iter().enumerate() {
+    fn pipeline(&mut self, pipeline: &Pipeline<'s>) {
+        let tree = self.tree;
+        for (index, command) in tree.commands.iter(pipeline.commands).enumerate() {
             let piped = index > 0;
             if !piped {
                 self.place_of_first(command, pipeline.span);
             }
             self.command(command, piped);
         }
-        let last = pipeline.commands.last();
+        let last = tree.commands.last(pipeline.commands);
         let boxed = match last.map(|command| &command.first.operand) {
             Some(Operand::Function(function)) => is_short_circuit(function),
             Some(Operand::Pipeline(_)) | None => false,
@@ -231,10 +268,10 @@ impl Compiler {
         if boxed {
             self.emit(Op::Unbox, pipeline.span);
         }
-        for target in &pipeline.targets {
+        for target in tree.variables.iter(pipeline.targets) {
             match target.slot {
                 Some(slot) => {
-                    self.emit(Op::SetVariable(slot as u32), pipeline.span);
+                    self.emit(Op::SetVariable(slot), pipeline.span);
                 }
                 None => self.fail_here(format!("undefined variable: {}", target.name)),
             }
@@ -242,15 +279,15 @@ impl Compiler {
     }
 
     /// Go complains about arguments after parentheses at the place of the whole pipeline.
-    fn place_of_first(&mut self, command: &Command<'_>, pipeline: Span) {
+    fn place_of_first(&mut self, command: &Command<'s>, pipeline: Span) {
         if matches!(command.first.operand, Operand::Pipeline(_)) && !command.args.is_empty() {
             self.emit(Op::At, pipeline);
         }
     }
 
     /// A command; `piped` when the value of the one before it lies on the stack.
-    fn command(&mut self, command: &Command<'_>, piped: bool) {
-        let (first, args) = (&command.first, command.args.as_slice());
+    fn command(&mut self, command: &Command<'s>, piped: bool) {
+        let (first, args) = (&command.first, command.args);
         let has_args = piped || !args.is_empty();
         match &first.operand {
             Operand::Function(function) => {
@@ -263,7 +300,7 @@ impl Compiler {
                 self.receiver(Receiver::Variable(*variable), *fields, first, args, piped);
             }
             Operand::Chain(inner, fields) if has_args => {
-                self.receiver(Receiver::Node(inner), *fields, first, args, piped);
+                self.receiver(Receiver::Chain(*inner), *fields, first, args, piped);
             }
             Operand::Pipeline(_) if has_args => {
                 let text = self.render(first.span);
@@ -282,7 +319,7 @@ impl Compiler {
     }
 
     /// An operand without arguments, where a parameter's type is wanted.
-    fn operand(&mut self, node: &Node<'_>, param: Param) {
+    fn operand(&mut self, node: &Node<'s>, param: Param) {
         let span = node.span;
         match &node.operand {
             Operand::Dot => {
@@ -301,9 +338,9 @@ impl Compiler {
             }
             Operand::Variable(variable, fields) => self.variable(*variable, *fields, span),
             Operand::Pipeline(pipeline) => self.pipeline(pipeline),
-            Operand::Function(function) => self.call(function, span, span, &[], false),
+            Operand::Function(function) => self.call(function, span, span, List::default(), false),
             Operand::Chain(inner, fields) => {
-                self.chain_start(inner, node);
+                self.chain_start(*inner, node);
                 let path = self.path(*fields);
                 self.emit(Op::Path(path), span);
             }
@@ -317,7 +354,7 @@ impl Compiler {
         }
     }
 
-    fn literal(&mut self, node: &Node<'_>, param: Param) {
+    fn literal(&mut self, node: &Node<'s>, param: Param) {
         let Some(literal) = self.as_literal(node) else {
             return;
         };
@@ -332,7 +369,7 @@ impl Compiler {
         self.emit(Op::Constant(index), span);
     }
 
-    fn as_literal(&self, node: &Node<'_>) -> Option<Literal> {
+    fn as_literal(&self, node: &Node<'s>) -> Option<Literal> {
         let kind = match &node.operand {
             Operand::Bool(value) => LiteralKind::Bool(*value),
             Operand::Number(number) => LiteralKind::Number(**number),
@@ -341,7 +378,7 @@ impl Compiler {
             _ => return None,
         };
         Some(Literal {
-            text: self.program.source.part(node.span),
+            text: self.source.part(node.span),
             kind,
         })
     }
@@ -349,7 +386,7 @@ impl Compiler {
     /// A string constant without escapes: a part of the source.
     fn part(&self, bytes: &[u8]) -> Constant {
         match std::str::from_utf8(bytes) {
-            Ok(text) => Constant::Str(self.program.source.share(text)),
+            Ok(text) => Constant::Str(self.source.share(text)),
             Err(_) => Constant::string(bytes),
         }
     }
@@ -358,7 +395,7 @@ impl Compiler {
         let program = &mut self.program;
         let start = program.fields.len() as u32;
         while let Some((field, rest)) = fields.split_first() {
-            program.fields.push(program.source.share(field));
+            program.fields.push(self.source.share(field));
             fields = rest;
         }
         let end = program.fields.len() as u32;
@@ -369,7 +406,6 @@ impl Compiler {
         let Some(slot) = variable.slot else {
             return self.fail(format!("undefined variable: {}", variable.name), span);
         };
-        let slot = slot as u32;
         if fields.is_empty() {
             self.emit(Op::Variable(slot), span);
         } else {
@@ -379,9 +415,11 @@ impl Compiler {
     }
 
     /// What a chain of fields begins with.
-    fn chain_start(&mut self, inner: &Node<'_>, chain: &Node<'_>) {
+    fn chain_start(&mut self, inner: List<Node<'s>>, chain: &Node<'s>) {
         self.emit(Op::At, chain.span);
-        self.operand(inner, Param::Any);
+        if let Some(inner) = self.tree.operands.first(inner) {
+            self.operand(inner, Param::Any);
+        }
     }
 
     // Calls.
@@ -391,7 +429,7 @@ impl Compiler {
         function: &'static Function,
         name: Span,
         command: Span,
-        args: &[Node<'_>],
+        args: List<Node<'s>>,
         piped: bool,
     ) {
         let count = args.len() + usize::from(piped);
@@ -405,13 +443,11 @@ impl Compiler {
             return self.short_circuit(function, args, piped);
         }
         if function.special == Some(Special::Call) {
-            let text = args
-                .first()
-                .map(|node| self.render(node.span))
-                .unwrap_or_default();
+            let first = self.tree.operands.first(args);
+            let text = first.map(|node| self.render(node.span)).unwrap_or_default();
             self.constant(Constant::string(text.as_bytes()), name);
         }
-        for (index, arg) in args.iter().enumerate() {
+        for (index, arg) in self.tree.operands.iter(args).enumerate() {
             self.operand(arg, function.signature.param(index));
         }
         let param = function.signature.param(args.len());
@@ -439,9 +475,9 @@ impl Compiler {
     }
 
     /// `and` and `or` return the first argument that decides, or the last.
-    fn short_circuit(&mut self, function: &Function, args: &[Node<'_>], piped: bool) {
+    fn short_circuit(&mut self, function: &Function, args: List<Node<'s>>, piped: bool) {
         let mut exits = Vec::new();
-        for (index, arg) in args.iter().enumerate() {
+        for (index, arg) in self.tree.operands.iter(args).enumerate() {
             self.operand(arg, Param::Value);
             if piped || index + 1 < args.len() {
                 let op = if function.special == Some(Special::And) {
@@ -470,10 +506,10 @@ impl Compiler {
     /// A field with arguments: a method, or a mistake.
     fn receiver(
         &mut self,
-        receiver: Receiver<'_, '_>,
+        receiver: Receiver<'s>,
         fields: Fields<'_>,
-        node: &Node<'_>,
-        args: &[Node<'_>],
+        node: &Node<'s>,
+        args: List<Node<'s>>,
         piped: bool,
     ) {
         let (path, last) = fields.split_last();
@@ -486,7 +522,7 @@ impl Compiler {
                 self.emit(Op::DotPath(path), node.span);
             }
             Receiver::Variable(variable) => self.variable(variable, path, node.span),
-            Receiver::Node(inner) => {
+            Receiver::Chain(inner) => {
                 self.chain_start(inner, node);
                 if !path.is_empty() {
                     let path = self.path(path);
@@ -494,7 +530,7 @@ impl Compiler {
                 }
             }
         }
-        let name = self.program.source.share(last);
+        let name = self.source.share(last);
         let name = push(&mut self.program.names, name);
         let count = args.len() as u32;
         self.emit(
@@ -506,7 +542,7 @@ impl Compiler {
             node.span,
         );
         let end = self.emit(Op::MethodEnd(0), node.span);
-        for (index, arg) in args.iter().enumerate() {
+        for (index, arg) in self.tree.operands.iter(args).enumerate() {
             self.method_arg(arg, name, index as u32);
         }
         self.emit(
@@ -521,7 +557,7 @@ impl Compiler {
     }
 
     /// What a method takes is known only when it runs.
-    fn method_arg(&mut self, node: &Node<'_>, name: u32, index: u32) {
+    fn method_arg(&mut self, node: &Node<'s>, name: u32, index: u32) {
         if let Some(literal) = self.as_literal(node) {
             let literal = push(&mut self.program.literals, literal);
             self.emit(
@@ -543,10 +579,10 @@ impl Compiler {
 
 /// Where a chain of fields with arguments begins.
 #[derive(Clone, Copy)]
-enum Receiver<'a, 's> {
+enum Receiver<'s> {
     Dot,
     Variable(Variable<'s>),
-    Node(&'a Node<'s>),
+    Chain(List<Node<'s>>),
 }
 
 /// Whether a function is `and` or `or`, which return one of their operands as it is.
@@ -560,17 +596,17 @@ fn push<T>(pool: &mut Vec<T>, item: T) -> u32 {
 }
 
 impl Targets {
-    fn of(targets: &[Variable<'_>]) -> Self {
-        let slot = |variable: &Variable<'_>| variable.slot.map(|slot| slot as u32);
-        match targets {
-            [] => Self::default(),
-            [element] => Self {
+    fn of<'t>(mut targets: impl Iterator<Item = &'t Variable<'t>>) -> Self {
+        let (first, second) = (targets.next(), targets.next());
+        let slot = |variable: Option<&Variable<'_>>| variable.and_then(|variable| variable.slot);
+        match second {
+            None => Self {
                 key: None,
-                element: slot(element),
+                element: slot(first),
             },
-            [key, element, ..] => Self {
-                key: slot(key),
-                element: slot(element),
+            Some(_) => Self {
+                key: slot(first),
+                element: slot(second),
             },
         }
     }

@@ -1,10 +1,13 @@
 //! From text to programs: tokens, a tree that borrows from the text, then instructions.
 
-pub(crate) mod compile;
+mod arena;
+mod compile;
 pub(crate) mod lexer;
 mod number;
 mod parser;
-pub(crate) mod tree;
+mod pipeline;
+mod scope;
+mod tree;
 mod unquote;
 
 pub(crate) use number::Number;

@@ -1,39 +1,36 @@
 //! From tokens to the tree: Go's grammar, its checks and its words for what is wrong.
 //!
 //! Functions and variables are resolved here, so that executing a program looks up no names but those of fields and
-//! templates.
+//! templates. A template is compiled as soon as its end is read, and its part of the tree forgotten.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use super::lexer::{Delimiters, Keyword, Lexer, Token, TokenKind};
-use super::number::Number;
-use super::tree::{
-    Branches, Command, Definition, Fields, Node, Operand, Pipeline, Statement, Variable,
-};
-use super::unquote::unquote;
+use super::compile::{Draft, compile};
+use super::lexer::{Keyword, Lexer, Token, TokenKind};
+use super::scope::Scope;
+use super::tree::{Body, Branch, Branches, Statement, Tree};
 use crate::error::ParseError;
 use crate::fmt::quote;
 use crate::functions::FunctionTable;
-use crate::program::Span;
+use crate::program::{Program, Source, Span};
 
-/// Reads a text and every template it defines; the last definition is the text itself.
-pub(crate) fn parse<'s>(
-    name: &'s str,
-    text: &'s str,
-    delims: &'s Delimiters,
-    functions: &'s FunctionTable,
+/// Reads a text and every template it defines; the last program is the text itself.
+pub(crate) fn parse(
+    source: &Arc<Source>,
+    functions: &FunctionTable,
     max_depth: usize,
-) -> Result<Vec<Definition<'s>>, ParseError> {
-    if u32::try_from(text.len()).is_err() {
+) -> Parsed<Vec<Arc<Program>>> {
+    if u32::try_from(source.text.len()).is_err() {
         return Err(ParseError {
-            name: name.to_owned(),
+            name: source.name.clone(),
             line: 1,
             message: "text too long".to_owned(),
         });
     }
     let mut parser = Parser {
-        name,
-        lexer: Lexer::new(text, delims),
+        source,
+        lexer: Lexer::new(&source.text, &source.delims),
         functions,
         max_depth,
         depth: 0,
@@ -42,46 +39,35 @@ pub(crate) fn parse<'s>(
         action: None,
         range_depth: 0,
         scope: Scope::default(),
-        definitions: Vec::new(),
+        tree: Tree::default(),
+        draft: Draft::default(),
+        programs: Vec::new(),
     };
     let body = parser.file()?;
-    parser.define(name.to_owned(), body)?;
-    Ok(parser.definitions)
+    parser.define(&source.name, body)?;
+    Ok(parser.programs)
 }
 
-type Parsed<T> = Result<T, ParseError>;
+pub(super) type Parsed<T> = Result<T, ParseError>;
 
-struct Parser<'s> {
-    name: &'s str,
-    lexer: Lexer<'s>,
-    functions: &'s FunctionTable,
+pub(super) struct Parser<'s> {
+    source: &'s Arc<Source>,
+    pub(super) lexer: Lexer<'s>,
+    pub(super) functions: &'s FunctionTable,
     max_depth: usize,
     depth: usize,
     /// Tokens put back, the next one last.
-    pending: Vec<Token<'s>>,
+    pub(super) pending: Vec<Token<'s>>,
     /// Where the newest token stands: the line that Go reports a mistake at.
     last: usize,
     /// Where the action began that is being read.
     action: Option<usize>,
     range_depth: usize,
-    scope: Scope<'s>,
-    definitions: Vec<Definition<'s>>,
-}
-
-/// The variables in scope; a slot is free again when its scope ends.
-struct Scope<'s> {
-    variables: Vec<Variable<'s>>,
-    /// The next free slot.
-    next: usize,
-    /// The most slots ever in use.
-    slots: usize,
-}
-
-/// How far the scope had grown at some point.
-#[derive(Clone, Copy)]
-struct Mark {
-    variables: usize,
-    next: usize,
+    pub(super) scope: Scope<'s>,
+    /// What was read of the templates that are not complete.
+    pub(super) tree: Tree<'s>,
+    draft: Draft,
+    programs: Vec<Arc<Program>>,
 }
 
 /// What ended a list of statements.
@@ -92,82 +78,12 @@ enum Ending {
 
 /// What a pipeline belongs to, in Go's words.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Context(&'static str);
+pub(super) struct Context(pub(super) &'static str);
 
-const RANGE: Context = Context("range");
-
-impl Default for Scope<'_> {
-    fn default() -> Self {
-        Self {
-            variables: vec![Variable {
-                name: "$",
-                slot: Some(0),
-            }],
-            next: 1,
-            slots: 1,
-        }
-    }
-}
-
-impl<'s> Scope<'s> {
-    /// A name that gets its value only when the pipeline after it is done: `$x := $x` reads the outer one.
-    fn announce(&mut self, name: &'s str) -> usize {
-        self.variables.push(Variable { name, slot: None });
-        self.variables.len() - 1
-    }
-
-    /// Gives an announced name its slot.
-    fn declare(&mut self, index: usize) -> Variable<'s> {
-        let slot = self.next;
-        self.next += 1;
-        self.slots = self.slots.max(self.next);
-        self.variables[index].slot = Some(slot);
-        self.variables[index]
-    }
-
-    fn find(&self, name: &str) -> Option<Variable<'s>> {
-        let named = |variable: &&Variable<'s>| variable.name == name;
-        let live = self
-            .variables
-            .iter()
-            .rev()
-            .filter(named)
-            .find(|variable| variable.slot.is_some());
-        live.or_else(|| self.variables.iter().find(named)).copied()
-    }
-
-    /// A variable to assign; Go notices only at run time that there is none.
-    fn assign(&mut self, name: &'s str) -> Variable<'s> {
-        self.find(name).unwrap_or_else(|| {
-            let variable = Variable { name, slot: None };
-            self.variables.push(variable);
-            variable
-        })
-    }
-
-    fn mark(&self) -> Mark {
-        Mark {
-            variables: self.variables.len(),
-            next: self.next,
-        }
-    }
-
-    /// What a branch declared is known to the branches after it, but never has a value there.
-    fn leave_branch(&mut self, mark: Mark) {
-        for variable in &mut self.variables[mark.variables..] {
-            variable.slot = None;
-        }
-        self.next = mark.next;
-    }
-
-    fn leave(&mut self, mark: Mark) {
-        self.variables.truncate(mark.variables);
-        self.next = mark.next;
-    }
-}
+pub(super) const RANGE: Context = Context("range");
 
 impl<'s> Parser<'s> {
-    fn next(&mut self) -> Token<'s> {
+    pub(super) fn next(&mut self) -> Token<'s> {
         if let Some(token) = self.pending.pop() {
             return token;
         }
@@ -176,7 +92,7 @@ impl<'s> Parser<'s> {
         token
     }
 
-    fn next_non_space(&mut self) -> Token<'s> {
+    pub(super) fn next_non_space(&mut self) -> Token<'s> {
         loop {
             let token = self.next();
             if token.kind != TokenKind::Space {
@@ -185,27 +101,27 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn peek(&mut self) -> Token<'s> {
+    pub(super) fn peek(&mut self) -> Token<'s> {
         let token = self.next();
         self.pending.push(token);
         token
     }
 
-    fn peek_non_space(&mut self) -> Token<'s> {
+    pub(super) fn peek_non_space(&mut self) -> Token<'s> {
         let token = self.next_non_space();
         self.pending.push(token);
         token
     }
 
-    fn fail<T>(&self, message: impl Into<String>) -> Parsed<T> {
+    pub(super) fn fail<T>(&self, message: impl Into<String>) -> Parsed<T> {
         Err(ParseError {
-            name: self.name.to_owned(),
+            name: self.source.name.clone(),
             line: self.lexer.line(self.last),
             message: message.into(),
         })
     }
 
-    fn unexpected<T>(&self, token: Token<'s>, context: &str) -> Parsed<T> {
+    pub(super) fn unexpected<T>(&self, token: Token<'s>, context: &str) -> Parsed<T> {
         if token.kind != TokenKind::Error {
             return self.fail(format!("unexpected {} in {context}", describe(token)));
         }
@@ -218,7 +134,10 @@ impl<'s> Parser<'s> {
                 } else {
                     " in action"
                 };
-                self.fail(format!("{message}{action} started at {}:{line}", self.name))
+                self.fail(format!(
+                    "{message}{action} started at {}:{line}",
+                    self.source.name
+                ))
             }
             _ => self.fail(message.clone()),
         }
@@ -234,7 +153,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Runs a part that nests; the stack is finite, the text may not seem to be.
-    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+    pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= self.max_depth {
             return self.fail(format!(
                 "nesting exceeds the limit of {} (parse_depth)",
@@ -249,8 +168,8 @@ impl<'s> Parser<'s> {
 
     // Statements.
 
-    fn file(&mut self) -> Parsed<Vec<Statement<'s>>> {
-        let mut body = Vec::new();
+    fn file(&mut self) -> Parsed<Body<'s>> {
+        let mut body = Body::default();
         loop {
             let token = self.peek();
             if token.kind == TokenKind::End {
@@ -266,7 +185,7 @@ impl<'s> Parser<'s> {
                 self.pending.push(token);
             }
             match self.text_or_action()? {
-                Ok(statement) => body.push(statement),
+                Ok(statement) => self.tree.statements.push(&mut body, statement),
                 Err(ending) => return self.fail(format!("unexpected {}", ending.text())),
             }
         }
@@ -278,7 +197,7 @@ impl<'s> Parser<'s> {
         let token = self.next_non_space();
         let name = self.template_name(token, CONTEXT)?;
         self.expect(TokenKind::RightDelim, CONTEXT)?;
-        self.own_template(name, |parser| {
+        self.own_template(&name, |parser| {
             let (body, ending) = parser.statements()?;
             match ending {
                 Ending::End => Ok(body),
@@ -292,49 +211,50 @@ impl<'s> Parser<'s> {
     /// Parses a body with variables and loops of its own and defines it.
     fn own_template(
         &mut self,
-        name: String,
-        parse: impl FnOnce(&mut Self) -> Parsed<Vec<Statement<'s>>>,
+        name: &str,
+        parse: impl FnOnce(&mut Self) -> Parsed<Body<'s>>,
     ) -> Parsed<()> {
         let outer_scope = std::mem::take(&mut self.scope);
         let outer_action = self.action.take();
         let outer_range = std::mem::take(&mut self.range_depth);
+        let outer_tree = self.tree.extent();
         let body = parse(self)?;
         self.define(name, body)?;
+        self.tree.shrink(outer_tree);
         self.scope = outer_scope;
         self.action = outer_action;
         self.range_depth = outer_range;
         Ok(())
     }
 
-    fn define(&mut self, name: String, body: Vec<Statement<'s>>) -> Parsed<()> {
-        let definition = Definition {
-            name,
-            body,
-            slots: self.scope.slots,
-        };
-        let old = self
-            .definitions
-            .iter_mut()
-            .find(|old| old.name == definition.name);
-        let is_blank =
-            |definition: &Definition<'_>| definition.body.iter().all(Statement::is_blank);
-        match old {
-            None => self.definitions.push(definition),
-            Some(old) if is_blank(old) => *old = definition,
-            Some(_) if is_blank(&definition) => {}
-            Some(_) => {
-                let name = quote(definition.name.as_bytes(), false);
-                return self.fail(format!("template: multiple definition of template {name}"));
+    fn define(&mut self, name: &str, body: Body<'s>) -> Parsed<()> {
+        let is_blank = self.tree.is_blank(body);
+        let old = self.programs.iter().position(|old| old.name == *name);
+        let old = old.and_then(|index| self.programs.get_mut(index));
+        if old.as_ref().is_some_and(|old| !old.blank) {
+            if is_blank {
+                return Ok(());
             }
+            let name = quote(name.as_bytes(), false);
+            return self.fail(format!("template: multiple definition of template {name}"));
+        }
+        let slots = self.scope.slots as usize;
+        let mut program = compile(&mut self.draft, &self.tree, body, self.source);
+        program.name = name.into();
+        program.slots = slots;
+        program.blank = is_blank;
+        match old {
+            Some(old) => *old = Arc::new(program),
+            None => self.programs.push(Arc::new(program)),
         }
         Ok(())
     }
 
-    fn statements(&mut self) -> Parsed<(Vec<Statement<'s>>, Ending)> {
-        let mut body = Vec::new();
+    fn statements(&mut self) -> Parsed<(Body<'s>, Ending)> {
+        let mut body = Body::default();
         while self.peek_non_space().kind != TokenKind::End {
             match self.text_or_action()? {
-                Ok(statement) => body.push(statement),
+                Ok(statement) => self.tree.statements.push(&mut body, statement),
                 Err(ending) => return Ok((body, ending)),
             }
         }
@@ -409,14 +329,14 @@ impl<'s> Parser<'s> {
     fn branches(&mut self, keyword: Keyword, context: Context) -> Parsed<Branches<'s>> {
         self.nested(|parser| {
             let mark = parser.scope.mark();
-            let mut branches = Vec::new();
-            let mut otherwise = Vec::new();
+            let mut all = Branches::default();
             loop {
                 let pipeline = parser.pipeline(context, TokenKind::RightDelim)?;
                 let body_mark = parser.scope.mark();
                 let (body, ending) = parser.statements()?;
                 parser.scope.leave_branch(body_mark);
-                branches.push((pipeline, body));
+                let branch = Branch { pipeline, body };
+                parser.tree.branches.push(&mut all.branches, branch);
                 if matches!(ending, Ending::End) {
                     break;
                 }
@@ -424,18 +344,15 @@ impl<'s> Parser<'s> {
                     parser.next();
                     continue;
                 }
-                otherwise = parser.else_body()?;
+                all.otherwise = parser.else_body()?;
                 break;
             }
             parser.scope.leave(mark);
-            Ok(Branches {
-                branches,
-                otherwise,
-            })
+            Ok(all)
         })
     }
 
-    fn else_body(&mut self) -> Parsed<Vec<Statement<'s>>> {
+    fn else_body(&mut self) -> Parsed<Body<'s>> {
         let (body, ending) = self.statements()?;
         match ending {
             Ending::End => Ok(body),
@@ -453,7 +370,7 @@ impl<'s> Parser<'s> {
             parser.range_depth -= 1;
             parser.scope.leave_branch(body_mark);
             let otherwise = match ending {
-                Ending::End => Vec::new(),
+                Ending::End => Body::default(),
                 Ending::Else => parser.else_body()?,
             };
             parser.scope.leave(mark);
@@ -473,7 +390,7 @@ impl<'s> Parser<'s> {
         let last = self.last;
         let own_name = name.clone();
         self.nested(|parser| {
-            parser.own_template(own_name, |parser| {
+            parser.own_template(&own_name, |parser| {
                 let (body, ending) = parser.statements()?;
                 if matches!(ending, Ending::Else) {
                     parser.last = last;
@@ -513,248 +430,14 @@ impl<'s> Parser<'s> {
         })
     }
 
-    fn template_name(&mut self, token: Token<'s>, context: &str) -> Parsed<String> {
+    fn template_name(&mut self, token: Token<'s>, context: &str) -> Parsed<Cow<'s, str>> {
         if !matches!(token.kind, TokenKind::String | TokenKind::RawString) {
             return self.unexpected(token, context);
         }
-        let bytes = self.unquote(token)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    }
-
-    // Pipelines.
-
-    fn pipeline(&mut self, context: Context, end: TokenKind) -> Parsed<Pipeline<'s>> {
-        let start = self.peek_non_space().start;
-        let mut pipeline = Pipeline {
-            targets: Vec::new(),
-            assign: false,
-            commands: Vec::new(),
-            span: Span::new(start, start, start),
-        };
-        let announced = self.targets(&mut pipeline, context)?;
-        loop {
-            let token = self.next_non_space();
-            if token.kind == end {
-                self.check_pipeline(&pipeline, context)?;
-                pipeline
-                    .targets
-                    .extend(announced.into_iter().map(|index| self.scope.declare(index)));
-                return Ok(pipeline);
-            }
-            if !starts_operand(token.kind) {
-                return self.unexpected(token, context.0);
-            }
-            self.pending.push(token);
-            let command = self.command()?;
-            pipeline.span = Span::new(start, command.span.end(), start);
-            if pipeline.commands.is_empty() {
-                // Most pipelines have one command.
-                pipeline.commands.reserve_exact(1);
-            }
-            pipeline.commands.push(command);
-        }
-    }
-
-    /// Variables before `:=` or `=`; the indexes of those that are declared, not assigned.
-    fn targets(&mut self, pipeline: &mut Pipeline<'s>, context: Context) -> Parsed<Vec<usize>> {
-        let mut names = Vec::new();
-        loop {
-            let variable = self.peek_non_space();
-            if variable.kind != TokenKind::Variable {
-                break;
-            }
-            self.next();
-            let after = self.peek();
-            let next = self.peek_non_space();
-            match next.kind {
-                TokenKind::Assign | TokenKind::Declare => {
-                    self.next();
-                    names.push(variable.text);
-                    pipeline.assign = next.kind == TokenKind::Assign;
-                    break;
-                }
-                TokenKind::Comma => {
-                    self.next();
-                    names.push(variable.text);
-                    if context != RANGE || names.len() >= 2 {
-                        return self.fail(format!("too many declarations in {}", context.0));
-                    }
-                    if !matches!(
-                        self.peek_non_space().kind,
-                        TokenKind::Variable | TokenKind::RightDelim | TokenKind::RightParen
-                    ) {
-                        return self.fail("range can only initialize variables");
-                    }
-                }
-                _ => {
-                    if after.kind == TokenKind::Space {
-                        self.pending.push(after);
-                    }
-                    self.pending.push(variable);
-                    break;
-                }
-            }
-        }
-        if pipeline.assign {
-            pipeline.targets = names
-                .into_iter()
-                .map(|name| self.scope.assign(name))
-                .collect();
-            return Ok(Vec::new());
-        }
-        Ok(names
-            .into_iter()
-            .map(|name| self.scope.announce(name))
-            .collect())
-    }
-
-    fn check_pipeline(&self, pipeline: &Pipeline<'s>, context: Context) -> Parsed<()> {
-        if pipeline.is_empty() {
-            return self.fail(format!("missing value for {}", context.0));
-        }
-        let constant = pipeline.commands.iter().skip(1).position(|command| {
-            matches!(
-                command.first.operand,
-                Operand::Bool(_)
-                    | Operand::Dot
-                    | Operand::Nil
-                    | Operand::Number(_)
-                    | Operand::String(_)
-            )
-        });
-        match constant {
-            Some(index) => self.fail(format!(
-                "non executable command in pipeline stage {}",
-                index + 2
-            )),
-            None => Ok(()),
-        }
-    }
-
-    fn command(&mut self) -> Parsed<Command<'s>> {
-        let start = self.peek_non_space().start;
-        let mut first = None;
-        let mut args = Vec::new();
-        loop {
-            self.peek_non_space();
-            match self.operand()? {
-                Some(node) if first.is_none() => first = Some(node),
-                Some(node) => args.push(node),
-                None => {}
-            }
-            let token = self.next();
-            match token.kind {
-                TokenKind::Space => continue,
-                TokenKind::RightDelim | TokenKind::RightParen => self.pending.push(token),
-                TokenKind::Pipe => {}
-                _ => return self.unexpected(token, "operand"),
-            }
-            break;
-        }
-        let Some(first) = first else {
-            return self.fail("empty command");
-        };
-        let end = args.last().unwrap_or(&first).end;
-        let span = Span::new(start, end, start);
-        Ok(Command { first, args, span })
-    }
-
-    /// A term and the fields that follow it without a space.
-    fn operand(&mut self) -> Parsed<Option<Node<'s>>> {
-        let start = self.peek_non_space().start;
-        let Some(mut node) = self.term()? else {
-            return Ok(None);
-        };
-        let first_field = self.peek();
-        if first_field.kind != TokenKind::Field {
-            return Ok(Some(node));
-        }
-        while self.peek().kind == TokenKind::Field {
-            let field = self.next();
-            node.end = field.start + field.text.len();
-        }
-        let end = node.end;
-        // The fields follow each other without a gap, so the text holds them as one piece.
-        let fields = Fields(self.lexer.text(first_field.start + 1, end));
-        let span = Span::new(start, end, first_field.start);
-        let operand = match node.operand {
-            Operand::Field(_) => Operand::Field(Fields(self.lexer.text(start + 1, end))),
-            Operand::Variable(variable, _) => Operand::Variable(variable, fields),
-            Operand::Function(_) | Operand::Pipeline(_) => Operand::Chain(Box::new(node), fields),
-            _ => {
-                let term = self.lexer_text(node.span);
-                return self.fail(format!(
-                    "unexpected . after term {}",
-                    quote(term.as_bytes(), false)
-                ));
-            }
-        };
-        Ok(Some(Node { operand, span, end }))
-    }
-
-    fn term(&mut self) -> Parsed<Option<Node<'s>>> {
-        let token = self.next_non_space();
-        let operand = match token.kind {
-            TokenKind::Identifier => self.function(token)?,
-            TokenKind::Dot => Operand::Dot,
-            TokenKind::Nil => Operand::Nil,
-            TokenKind::Variable => self.variable(token)?,
-            TokenKind::Field => Operand::Field(Fields(&token.text[1..])),
-            TokenKind::Bool => Operand::Bool(token.text == "true"),
-            TokenKind::CharConstant | TokenKind::Complex | TokenKind::Number => {
-                match Number::parse(token.text, token.kind) {
-                    Ok(number) => Operand::Number(Box::new(number)),
-                    Err(message) => return self.fail(message),
-                }
-            }
-            TokenKind::LeftParen => return self.parenthesized().map(Some),
-            TokenKind::String | TokenKind::RawString => Operand::String(self.unquote(token)?),
-            _ => {
-                self.pending.push(token);
-                return Ok(None);
-            }
-        };
-        let end = token.start + token.text.len();
-        let span = Span::new(token.start, end, token.start);
-        Ok(Some(Node { operand, span, end }))
-    }
-
-    fn parenthesized(&mut self) -> Parsed<Node<'s>> {
-        let pipeline = self.nested(|parser| {
-            parser.pipeline(Context("parenthesized pipeline"), TokenKind::RightParen)
-        })?;
-        let span = pipeline.span;
-        // The closing parenthesis is the newest token unless something was put back, which a pipeline's end never is.
-        let end = self.lexer.consumed();
-        Ok(Node {
-            operand: Operand::Pipeline(Box::new(pipeline)),
-            span,
-            end,
+        Ok(match self.unquote(token)? {
+            Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+            Cow::Owned(bytes) => String::from_utf8_lossy(&bytes).into_owned().into(),
         })
-    }
-
-    fn function(&self, token: Token<'s>) -> Parsed<Operand<'s>> {
-        if let Some(function) = self.functions.get(token.text) {
-            return Ok(Operand::Function(function));
-        }
-        let name = quote(token.text.as_bytes(), false);
-        self.fail(format!("function {name} not defined"))
-    }
-
-    fn variable(&self, token: Token<'s>) -> Parsed<Operand<'s>> {
-        if let Some(variable) = self.scope.find(token.text) {
-            return Ok(Operand::Variable(variable, Fields("")));
-        }
-        let name = quote(token.text.as_bytes(), false);
-        self.fail(format!("undefined variable {name}"))
-    }
-
-    fn unquote(&self, token: Token<'s>) -> Parsed<Cow<'s, [u8]>> {
-        unquote(token.text).map_or_else(|| self.fail("invalid syntax"), Ok)
-    }
-
-    fn lexer_text(&self, span: Span) -> &'s str {
-        self.lexer.text(span.start(), span.end())
     }
 }
 
@@ -765,24 +448,6 @@ impl Ending {
             Self::Else => "{{else}}",
         }
     }
-}
-
-fn starts_operand(kind: TokenKind) -> bool {
-    matches!(
-        kind,
-        TokenKind::Bool
-            | TokenKind::CharConstant
-            | TokenKind::Complex
-            | TokenKind::Dot
-            | TokenKind::Field
-            | TokenKind::Identifier
-            | TokenKind::Number
-            | TokenKind::Nil
-            | TokenKind::RawString
-            | TokenKind::String
-            | TokenKind::Variable
-            | TokenKind::LeftParen
-    )
 }
 
 /// A token as an error names it: words of the language in angle brackets, all else quoted and cut.

@@ -1,20 +1,36 @@
-//! The tree of a parsed text: statements hold pipelines, pipelines hold commands, commands hold operands.
+//! The tree of a parsed template: statements hold pipelines, pipelines hold commands, commands hold operands.
 //!
-//! Names and texts borrow from the source. Every node that an error can name keeps its [`Span`].
+//! Names and texts borrow from the source, lists lie in arenas. Every node that an error can name keeps its [`Span`].
 
 use std::borrow::Cow;
 
+use super::arena::{Arena, List};
 use super::number::Number;
 use crate::function::Function;
 use crate::program::Span;
 
-/// A template that a text defines, or the text itself.
-pub(crate) struct Definition<'s> {
-    pub(crate) name: String,
-    pub(crate) body: Vec<Statement<'s>>,
-    /// Variables alive at the same time, `$` included.
-    pub(crate) slots: usize,
+/// Everything that lists of the tree hold.
+#[derive(Default)]
+pub(crate) struct Tree<'s> {
+    pub(crate) statements: Arena<Statement<'s>>,
+    pub(crate) branches: Arena<Branch<'s>>,
+    pub(crate) commands: Arena<Command<'s>>,
+    pub(crate) operands: Arena<Node<'s>>,
+    pub(crate) variables: Arena<Variable<'s>>,
 }
+
+/// How far a tree had grown at some point.
+#[derive(Clone, Copy)]
+pub(crate) struct Extent {
+    statements: usize,
+    branches: usize,
+    commands: usize,
+    operands: usize,
+    variables: usize,
+}
+
+/// Statements one after the other.
+pub(crate) type Body<'s> = List<Statement<'s>>;
 
 pub(crate) enum Statement<'s> {
     /// A part of the source and where it begins.
@@ -24,11 +40,11 @@ pub(crate) enum Statement<'s> {
     With(Branches<'s>),
     Range {
         pipeline: Pipeline<'s>,
-        body: Vec<Self>,
-        otherwise: Vec<Self>,
+        body: Body<'s>,
+        otherwise: Body<'s>,
     },
     Template {
-        name: String,
+        name: Cow<'s, str>,
         pipeline: Option<Pipeline<'s>>,
         span: Span,
     },
@@ -37,22 +53,30 @@ pub(crate) enum Statement<'s> {
 }
 
 /// `if` or `with` and its `else if` or `else with` chain, in order.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Branches<'s> {
-    pub(crate) branches: Vec<(Pipeline<'s>, Vec<Statement<'s>>)>,
-    pub(crate) otherwise: Vec<Statement<'s>>,
+    pub(crate) branches: List<Branch<'s>>,
+    pub(crate) otherwise: Body<'s>,
 }
 
+/// What is done when a pipeline is true.
+pub(crate) struct Branch<'s> {
+    pub(crate) pipeline: Pipeline<'s>,
+    pub(crate) body: Body<'s>,
+}
+
+#[derive(Clone, Copy)]
 pub(crate) struct Pipeline<'s> {
-    pub(crate) targets: Vec<Variable<'s>>,
+    pub(crate) targets: List<Variable<'s>>,
     /// The targets are assigned, not declared.
     pub(crate) assign: bool,
-    pub(crate) commands: Vec<Command<'s>>,
+    pub(crate) commands: List<Command<'s>>,
     pub(crate) span: Span,
 }
 
 pub(crate) struct Command<'s> {
     pub(crate) first: Node<'s>,
-    pub(crate) args: Vec<Node<'s>>,
+    pub(crate) args: List<Node<'s>>,
     pub(crate) span: Span,
 }
 
@@ -74,8 +98,9 @@ pub(crate) enum Operand<'s> {
     Field(Fields<'s>),
     Variable(Variable<'s>, Fields<'s>),
     Function(&'static Function),
-    Pipeline(Box<Pipeline<'s>>),
-    Chain(Box<Node<'s>>, Fields<'s>),
+    Pipeline(Pipeline<'s>),
+    /// The list holds the one node that the fields belong to.
+    Chain(List<Node<'s>>, Fields<'s>),
 }
 
 /// Names of fields as they stand in the text, with points between them; empty for none.
@@ -86,8 +111,41 @@ pub(crate) struct Fields<'s>(pub(crate) &'s str);
 pub(crate) struct Variable<'s> {
     pub(crate) name: &'s str,
     /// None when the name is known to the parser but has no value when it is reached.
-    pub(crate) slot: Option<usize>,
+    pub(crate) slot: Option<u32>,
 }
+
+// === impl Tree ===
+
+impl<'s> Tree<'s> {
+    pub(crate) fn extent(&self) -> Extent {
+        Extent {
+            statements: self.statements.len(),
+            branches: self.branches.len(),
+            commands: self.commands.len(),
+            operands: self.operands.len(),
+            variables: self.variables.len(),
+        }
+    }
+
+    /// Forgets what was added since.
+    pub(crate) fn shrink(&mut self, extent: Extent) {
+        self.statements.truncate(extent.statements);
+        self.branches.truncate(extent.branches);
+        self.commands.truncate(extent.commands);
+        self.operands.truncate(extent.operands);
+        self.variables.truncate(extent.variables);
+    }
+
+    /// Whether only space would be printed: such a definition replaces no other.
+    pub(crate) fn is_blank(&self, body: Body<'s>) -> bool {
+        let mut statements = self.statements.iter(body);
+        statements.all(
+            |statement| matches!(statement, Statement::Text(text, _) if text.trim().is_empty()),
+        )
+    }
+}
+
+// === impl Fields ===
 
 impl<'s> Fields<'s> {
     pub(crate) fn is_empty(self) -> bool {
@@ -109,18 +167,5 @@ impl<'s> Fields<'s> {
             Some((before, last)) => (Self(before), last),
             None => (Self(""), self.0),
         }
-    }
-}
-
-impl Statement<'_> {
-    /// Whether only space would be printed: such a definition replaces no other.
-    pub(crate) fn is_blank(&self) -> bool {
-        matches!(self, Self::Text(text, _) if text.trim().is_empty())
-    }
-}
-
-impl Pipeline<'_> {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.commands.is_empty()
     }
 }

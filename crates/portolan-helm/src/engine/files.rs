@@ -3,25 +3,24 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Arc;
 
 use portolan_gotmpl::{Args, Ctx, FuncError, Kind, MapType, Object, Param, Signature, Value};
 
 use super::function_table;
 use super::glob::Glob;
-use crate::package::ChartFile;
+use crate::package::{ChartFile, Content};
 
 /// Files by path, with the methods templates call.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    files: BTreeMap<String, Arc<[u8]>>,
+    files: BTreeMap<String, Content>,
 }
 
 impl Files {
     pub(crate) fn new(files: &[ChartFile]) -> Self {
         let files = files
             .iter()
-            .map(|file| (file.name.clone(), Arc::clone(&file.content)));
+            .map(|file| (file.name.clone(), file.content.clone()));
         Self {
             files: files.collect(),
         }
@@ -34,7 +33,7 @@ impl Files {
         let files = self.files.iter().filter(|(name, _)| fits(name));
         Self {
             files: files
-                .map(|(name, content)| (name.clone(), Arc::clone(content)))
+                .map(|(name, content)| (name.clone(), content.clone()))
                 .collect(),
         }
     }

@@ -68,6 +68,7 @@ pub(crate) fn unpack(bytes: &[u8]) -> Result<Vec<ChartFile>, ArchiveError> {
     let mut archive = tar::Archive::new(stream);
     let mut files = Vec::new();
     let mut left = MAX_CHART_BYTES;
+    let mut content = Vec::new();
     for (count, entry) in archive.entries()?.enumerate() {
         if count >= MAX_CHART_FILES {
             return Err(ArchiveError::TooManyFiles);
@@ -84,9 +85,9 @@ pub(crate) fn unpack(bytes: &[u8]) -> Result<Vec<ChartFile>, ArchiveError> {
             continue;
         }
         let name = chart_path(&raw)?;
-        let content = read_limited(&mut entry, &raw, left)?;
+        read_limited(&mut entry, &raw, left, &mut content)?;
         left -= content.len() as u64;
-        files.push(ChartFile::new(name, content));
+        files.push(ChartFile::new(name, &content));
     }
     if files.is_empty() {
         return Err(ArchiveError::Empty);
@@ -98,7 +99,8 @@ fn read_limited(
     entry: &mut tar::Entry<'_, impl Read>,
     name: &str,
     left: u64,
-) -> Result<Vec<u8>, ArchiveError> {
+    content: &mut Vec<u8>,
+) -> Result<(), ArchiveError> {
     let size = entry.size();
     if size > left {
         return Err(ArchiveError::TooLarge);
@@ -106,12 +108,12 @@ fn read_limited(
     if size > MAX_CHART_FILE_BYTES {
         return Err(ArchiveError::FileTooLarge(name.to_owned()));
     }
-    let mut content = Vec::new();
-    entry.take(size).read_to_end(&mut content)?;
+    content.clear();
+    entry.take(size).read_to_end(content)?;
     if (content.len() as u64) < size {
         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
     }
-    Ok(content)
+    Ok(())
 }
 
 /// The path below the chart's directory: the first component dropped, cleaned, and checked to stay inside.

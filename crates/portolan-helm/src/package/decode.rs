@@ -3,6 +3,7 @@
 //! Keys are found by exact name, then ignoring case. A text field takes numbers and booleans in Go's spelling, null
 //! leaves a field empty, and every other mismatch is an error in the words of Go's JSON decoder.
 
+use super::content::Content;
 use portolan_yaml::{Dialect, Errors, Map, Node, Number, Tag, Text, Value};
 
 /// A map being read as the Go struct of that name.
@@ -15,8 +16,8 @@ pub(crate) struct Fields<'a> {
 }
 
 /// Reads a text as one YAML document (the first of several), as Helm's library does.
-pub(crate) fn read_yaml(text: &[u8]) -> Result<Node, String> {
-    portolan_yaml::parse_one_bytes(text, Dialect::Helm).map_err(|errors| go_error(&errors))
+pub(crate) fn read_yaml(content: &Content) -> Result<Node, String> {
+    content.read_yaml().map_err(|errors| go_error(&errors))
 }
 
 /// The same for a text that is shared already.

@@ -56,7 +56,7 @@ impl Walk<'_> {
                 if content.len() as u64 > MAX_CHART_FILE_BYTES {
                     return Err(LoadError::FileTooLarge(entry.name));
                 }
-                self.files.push(ChartFile::new(name, content));
+                self.files.push(ChartFile::new(name, &content));
             }
         }
         Ok(())

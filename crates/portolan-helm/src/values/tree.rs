@@ -66,11 +66,15 @@ impl Tree {
 
     /// Reads a YAML document that must be a table; nothing at all, or null, is the empty one.
     pub fn read_table(text: &[u8]) -> Result<Self, String> {
-        let node = read_yaml(text)?;
+        Self::table_of(&read_yaml(&text.into())?)
+    }
+
+    /// The table that a document is; null is an empty one.
+    pub(crate) fn table_of(node: &Node) -> Result<Self, String> {
         match &node.value {
-            Shape::Map(_) => Ok(Self::from_node(&node)),
+            Shape::Map(_) => Ok(Self::from_node(node)),
             _ if node.is_null() => Ok(Self::empty_table()),
-            _ => Err(no_table(&node)),
+            _ => Err(no_table(node)),
         }
     }
 

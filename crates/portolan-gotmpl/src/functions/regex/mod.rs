@@ -1,6 +1,7 @@
 //! Regular expressions: Go's syntax checked and translated ([`syntax`]), matched by the `regex` crate.
 //!
-//! Both engines find the same matches (leftmost, first alternative), in linear time.
+//! Both engines find the same matches (leftmost, first alternative), in linear time. For a text that is ASCII an
+//! expression is compiled without the characters beyond, which is many times cheaper and finds the same.
 
 mod syntax;
 
@@ -22,34 +23,66 @@ type Answer = Result<Value, FuncError>;
 const CACHE_SIZE: usize = 64;
 
 thread_local! {
-    static CACHE: RefCell<HashMap<String, Rc<Regex>>> = RefCell::default();
+    static CACHE: RefCell<Cache> = RefCell::default();
 }
 
-/// Compiles an expression; the error is Go's.
-fn compile(ctx: &Ctx<'_>, pattern: &str) -> Result<Rc<Regex>, FuncError> {
-    if let Some(found) = CACHE.with_borrow(|cache| cache.get(pattern).cloned()) {
+/// Compiled expressions by their text, those for ASCII apart.
+#[derive(Default)]
+struct Cache {
+    any: HashMap<String, Rc<Regex>>,
+    ascii: HashMap<String, Rc<Regex>>,
+}
+
+impl Cache {
+    fn kept(&mut self, ascii: bool) -> &mut HashMap<String, Rc<Regex>> {
+        if ascii {
+            &mut self.ascii
+        } else {
+            &mut self.any
+        }
+    }
+}
+
+/// Compiles an expression to be matched with a text; the error is Go's.
+fn compile(ctx: &Ctx<'_>, pattern: &str, text: &[u8]) -> Result<Rc<Regex>, FuncError> {
+    let ascii = text.is_ascii() && is_ascii_only(pattern);
+    if let Some(found) = CACHE.with_borrow_mut(|cache| cache.kept(ascii).get(pattern).cloned()) {
         return Ok(found);
     }
     let fail = |reason: &str| FuncError::new(format!("error parsing regexp: {reason}"));
     let translated = syntax::translate(pattern).map_err(|error| fail(&error.to_string()))?;
-    let regex = RegexBuilder::new(&translated)
-        .size_limit(ctx.limits.regex_bytes)
-        .dfa_size_limit(ctx.limits.regex_bytes)
-        .build()
+    let build = |unicode| {
+        RegexBuilder::new(&translated)
+            .unicode(unicode)
+            .size_limit(ctx.limits.regex_bytes)
+            .dfa_size_limit(ctx.limits.regex_bytes)
+            .build()
+    };
+    let regex = build(!ascii)
+        .or_else(|_| build(true))
         .map_err(|_| fail(&format!("expression too large: `{pattern}`")))?;
     let regex = Rc::new(regex);
     CACHE.with_borrow_mut(|cache| {
-        if cache.len() >= CACHE_SIZE {
-            cache.clear();
+        let kept = cache.kept(ascii);
+        if kept.len() >= CACHE_SIZE {
+            kept.clear();
         }
-        cache.insert(pattern.to_owned(), Rc::clone(&regex));
+        kept.insert(pattern.to_owned(), Rc::clone(&regex));
     });
     Ok(regex)
 }
 
+/// Whether an expression names no character beyond ASCII, of which some are other cases of ASCII letters.
+fn is_ascii_only(pattern: &str) -> bool {
+    pattern.is_ascii()
+        && !["\\x", "\\p", "\\P"]
+            .iter()
+            .any(|escape| pattern.contains(escape))
+}
+
 /// Compiles an expression as `regexp.MustCompile` does, whose panic names it.
-fn must_compile(ctx: &Ctx<'_>, pattern: &str) -> Result<Rc<Regex>, FuncError> {
-    compile(ctx, pattern).map_err(|error| {
+fn must_compile(ctx: &Ctx<'_>, pattern: &str, text: &[u8]) -> Result<Rc<Regex>, FuncError> {
+    compile(ctx, pattern, text).map_err(|error| {
         let raw = !is_marked(pattern)
             && !pattern.contains(['`', '\u{7f}', '\u{feff}'])
             && pattern.chars().all(|c| c >= ' ' || c == '\t');
@@ -62,17 +95,19 @@ fn must_compile(ctx: &Ctx<'_>, pattern: &str) -> Result<Rc<Regex>, FuncError> {
     })
 }
 
-type Compile = fn(&Ctx<'_>, &str) -> Result<Rc<Regex>, FuncError>;
+type Compile = fn(&Ctx<'_>, &str, &[u8]) -> Result<Rc<Regex>, FuncError>;
 
 pub(super) fn regex_match(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let regex = compile(ctx, &args.str(0));
+    let regex = compile(ctx, &args.str(0), args.bytes(1));
     Ok(regex
         .is_ok_and(|regex| regex.is_match(args.bytes(1)))
         .into())
 }
 
 pub(super) fn must_regex_match(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    Ok(compile(ctx, &args.str(0))?.is_match(args.bytes(1)).into())
+    Ok(compile(ctx, &args.str(0), args.bytes(1))?
+        .is_match(args.bytes(1))
+        .into())
 }
 
 pub(super) fn regex_find(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
@@ -84,7 +119,7 @@ pub(super) fn must_regex_find(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 }
 
 fn find(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile) -> Answer {
-    let regex = compile(ctx, &args.str(0))?;
+    let regex = compile(ctx, &args.str(0), args.bytes(1))?;
     let found = regex.find(args.bytes(1)).map(|found| found.as_bytes());
     Ok(Value::str_from_bytes(found.unwrap_or_default()))
 }
@@ -98,7 +133,7 @@ pub(super) fn must_regex_find_all(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 }
 
 fn find_all(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile) -> Answer {
-    let regex = compile(ctx, &args.str(0))?;
+    let regex = compile(ctx, &args.str(0), args.bytes(1))?;
     let limit = usize::try_from(args.int(2)).unwrap_or(usize::MAX);
     let found = matches(&regex, args.bytes(1)).take(limit);
     Ok(strings(found.map(|found| found.as_bytes())))
@@ -138,7 +173,7 @@ pub(super) fn must_regex_split(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 
 /// What stands between matches, in at most so many parts. A match at the very start that is empty separates nothing.
 fn split(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile) -> Answer {
-    let regex = compile(ctx, &args.str(0))?;
+    let regex = compile(ctx, &args.str(0), args.bytes(1))?;
     let (text, limit) = (args.bytes(1), args.int(2));
     if limit == 0 {
         return Ok(strings(std::iter::empty()));
@@ -189,7 +224,7 @@ enum Replacement {
 }
 
 fn replace(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile, kind: Replacement) -> Answer {
-    let regex = compile(ctx, &args.str(0))?;
+    let regex = compile(ctx, &args.str(0), args.bytes(1))?;
     let (text, replacement) = (args.bytes(1), args.bytes(2));
     let references = replacement.split(|byte| *byte == b'$').count() - 1;
     let each = references

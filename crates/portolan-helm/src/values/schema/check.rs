@@ -98,7 +98,7 @@ impl Schema {
         }
         let depth = depth + 1;
         let node = self.node(id);
-        if let Some(pass) = node.pass {
+        if let Some(pass) = node.rare().pass {
             if !pass {
                 outcome.add(path, "False always fails validation");
             }
@@ -110,7 +110,7 @@ impl Schema {
         let given = type_of(value);
         if !node.accepts(given) {
             let expected = match node.types.as_slice() {
-                [only] => only.clone(),
+                [only] => (*only).to_owned(),
                 several => format!("[{}]", several.join(",")),
             };
             outcome.add(
@@ -157,15 +157,15 @@ impl Schema {
         depth: usize,
         outcome: &mut Outcome,
     ) {
-        if !node.any_of.is_empty() {
-            let (fitting, best) = self.alternatives(&node.any_of, value, path, depth, true);
+        if !node.rare().any_of.is_empty() {
+            let (fitting, best) = self.alternatives(&node.rare().any_of, value, path, depth, true);
             if fitting == 0 {
                 outcome.add(path, "Must validate at least one schema (anyOf)");
                 outcome.merge(best.unwrap_or_default());
             }
         }
-        if !node.one_of.is_empty() {
-            let (fitting, best) = self.alternatives(&node.one_of, value, path, depth, false);
+        if !node.rare().one_of.is_empty() {
+            let (fitting, best) = self.alternatives(&node.rare().one_of, value, path, depth, false);
             if fitting != 1 {
                 outcome.add(path, "Must validate one and only one schema (oneOf)");
                 if fitting == 0 {
@@ -173,9 +173,9 @@ impl Schema {
                 }
             }
         }
-        if !node.all_of.is_empty() {
+        if !node.rare().all_of.is_empty() {
             let mut all_fit = true;
-            for id in &node.all_of {
+            for id in &node.rare().all_of {
                 let one = self.apply(*id, value, path, depth);
                 all_fit &= one.fits();
                 outcome.merge(one);
@@ -184,7 +184,7 @@ impl Schema {
                 outcome.add(path, "Must validate all the schemas (allOf)");
             }
         }
-        if let Some(not) = node.not
+        if let Some(not) = node.rare().not
             && self.apply(not, value, path, depth).fits()
         {
             outcome.add(path, "Must not validate the schema (not)");
@@ -229,7 +229,7 @@ impl Schema {
         depth: usize,
         outcome: &mut Outcome,
     ) {
-        for (name, needs) in &node.dependencies {
+        for (name, needs) in &node.rare().dependencies {
             if map.get(name).is_none() {
                 continue;
             }
@@ -254,14 +254,17 @@ impl Schema {
         depth: usize,
         outcome: &mut Outcome,
     ) {
-        let Some(condition) = node.condition else {
+        let Some(condition) = node.rare().condition else {
             return;
         };
         let (branch, message) = if self.apply(condition, value, path, depth).fits() {
-            (node.then, "Must validate \"then\" as \"if\" was valid")
+            (
+                node.rare().then,
+                "Must validate \"then\" as \"if\" was valid",
+            )
         } else {
             (
-                node.otherwise,
+                node.rare().otherwise,
                 "Must validate \"else\" as \"if\" was not valid",
             )
         };
@@ -283,7 +286,7 @@ impl Schema {
         outcome: &mut Outcome,
     ) {
         for (index, item) in items.iter().enumerate() {
-            let schema = match (&node.items, node.additional_items) {
+            let schema = match (&node.items, node.rare().additional_items) {
                 (Some(Items::Each(id)), _) => Some(*id),
                 (Some(Items::ByPlace(ids)), rest) => match (ids.get(index), rest) {
                     (Some(id), _) => Some(*id),
@@ -298,23 +301,23 @@ impl Schema {
             }
         }
         if let (Some(Items::ByPlace(ids)), Some(Rest::Allowed(false))) =
-            (&node.items, node.additional_items)
+            (&node.items, node.rare().additional_items)
             && !ids.is_empty()
             && ids.len() < items.len()
         {
             outcome.add(path, "No additional items allowed on array");
         }
         let count = items.len() as u64;
-        if let Some(min) = node.min_items.filter(|min| count < *min) {
+        if let Some(min) = node.rare().min_items.filter(|min| count < *min) {
             outcome.add(path, format!("Array must have at least {min} items"));
         }
-        if let Some(max) = node.max_items.filter(|max| count > *max) {
+        if let Some(max) = node.rare().max_items.filter(|max| count > *max) {
             outcome.add(path, format!("Array must have at most {max} items"));
         }
-        if node.unique_items {
+        if node.rare().unique_items {
             unique(items, path, outcome);
         }
-        if let Some(contains) = node.contains {
+        if let Some(contains) = node.rare().contains {
             self.contains(contains, items, path, depth, outcome);
         }
         outcome.score += 1;
@@ -352,10 +355,10 @@ impl Schema {
         outcome: &mut Outcome,
     ) {
         let count = map.len() as u64;
-        if let Some(min) = node.min_properties.filter(|min| count < *min) {
+        if let Some(min) = node.rare().min_properties.filter(|min| count < *min) {
             outcome.add(path, format!("Must have at least {min} properties"));
         }
-        if let Some(max) = node.max_properties.filter(|max| count > *max) {
+        if let Some(max) = node.rare().max_properties.filter(|max| count > *max) {
             outcome.add(path, format!("Must have at most {max} properties"));
         }
         for name in &node.required {
@@ -365,9 +368,9 @@ impl Schema {
                 outcome.add(path, format!("{name} is required"));
             }
         }
-        if node.pattern_properties.is_empty()
-            && node.additional_properties.is_none()
-            && node.property_names.is_none()
+        if node.rare().pattern_properties.is_empty()
+            && node.rare().additional_properties.is_none()
+            && node.rare().property_names.is_none()
         {
             outcome.score += 1;
             return;
@@ -375,7 +378,7 @@ impl Schema {
         for (name, value) in map.snapshot() {
             self.property(node, &name, &value, path, depth, outcome);
         }
-        if let Some(names) = node.property_names {
+        if let Some(names) = node.rare().property_names {
             for (name, _) in map.snapshot() {
                 let found = self.apply(names, &Value::Str(name.clone()), path, depth);
                 if !found.fits() {
@@ -398,7 +401,7 @@ impl Schema {
         outcome: &mut Outcome,
     ) {
         let mut described = false;
-        for (pattern, id) in &node.pattern_properties {
+        for (pattern, id) in &node.rare().pattern_properties {
             if pattern.is_match(name) {
                 described = true;
                 outcome.merge(self.apply(*id, value, &path.below(name), depth));
@@ -410,7 +413,7 @@ impl Schema {
         if described || node.properties.contains_key(name) {
             return;
         }
-        match node.additional_properties {
+        match node.rare().additional_properties {
             Some(Rest::Allowed(false)) => {
                 outcome.add(path, format!("Additional property {name} is not allowed"));
             }
@@ -428,7 +431,7 @@ impl Node {
             || self
                 .types
                 .iter()
-                .any(|name| name == given || (given == "integer" && name == "number"))
+                .any(|name| *name == given || (given == "integer" && *name == "number"))
     }
 }
 
@@ -455,7 +458,7 @@ fn type_of(value: &Value) -> &'static str {
 
 /// `const`, `enum` and `format`.
 fn common(node: &Node, value: &Value, path: &Path<'_>, outcome: &mut Outcome) {
-    if let Some(constant) = &node.constant
+    if let Some(constant) = &node.rare().constant
         && json::text(value) != *constant
     {
         outcome.add(path, format!("{path} does not match: {constant}"));
@@ -468,29 +471,32 @@ fn common(node: &Node, value: &Value, path: &Path<'_>, outcome: &mut Outcome) {
         );
     }
     if let Some(text) = value.as_str()
-        && !node.format.is_empty()
-        && !format::fits(&node.format, text)
+        && !node.rare().format.is_empty()
+        && !format::fits(&node.rare().format, text)
     {
-        outcome.add(path, format!("Does not match format '{}'", node.format));
+        outcome.add(
+            path,
+            format!("Does not match format '{}'", node.rare().format),
+        );
     }
     outcome.score += 1;
 }
 
 fn textual(node: &Node, text: &str, path: &Path<'_>, outcome: &mut Outcome) {
     let length = text.chars().count() as u64;
-    if let Some(min) = node.min_length.filter(|min| length < *min) {
+    if let Some(min) = node.rare().min_length.filter(|min| length < *min) {
         outcome.add(
             path,
             format!("String length must be greater than or equal to {min}"),
         );
     }
-    if let Some(max) = node.max_length.filter(|max| length > *max) {
+    if let Some(max) = node.rare().max_length.filter(|max| length > *max) {
         outcome.add(
             path,
             format!("String length must be less than or equal to {max}"),
         );
     }
-    if let Some(pattern) = node.pattern.as_ref().filter(|p| !p.is_match(text)) {
+    if let Some(pattern) = node.rare().pattern.as_ref().filter(|p| !p.is_match(text)) {
         outcome.add(path, format!("Does not match pattern '{pattern}'"));
     }
     outcome.score += 1;
@@ -503,14 +509,30 @@ fn numeric(node: &Node, number: f64, path: &Path<'_>, outcome: &mut Outcome) {
         }
     };
     bound(
-        node.multiple_of,
+        node.rare().multiple_of,
         |number, of| (number / of).fract() != 0.0,
         "a multiple of",
     );
-    bound(node.maximum, |n, max| n > max, "less than or equal to");
-    bound(node.exclusive_maximum, |n, max| n >= max, "less than");
-    bound(node.minimum, |n, min| n < min, "greater than or equal to");
-    bound(node.exclusive_minimum, |n, min| n <= min, "greater than");
+    bound(
+        node.rare().maximum,
+        |n, max| n > max,
+        "less than or equal to",
+    );
+    bound(
+        node.rare().exclusive_maximum,
+        |n, max| n >= max,
+        "less than",
+    );
+    bound(
+        node.rare().minimum,
+        |n, min| n < min,
+        "greater than or equal to",
+    );
+    bound(
+        node.rare().exclusive_minimum,
+        |n, min| n <= min,
+        "greater than",
+    );
     outcome.score += 1;
 }
 

@@ -1,6 +1,7 @@
 //! A schema document made ready for checking: every subschema parsed once, references resolved to places in a table.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::{Map as JsonMap, Value as Json};
@@ -21,19 +22,28 @@ pub(crate) struct Schema {
     pub(super) root: Id,
 }
 
-/// One subschema.
+/// One subschema: what nearly all of them have, and the rest apart.
 #[derive(Debug, Default)]
 pub(super) struct Node {
+    pub(super) reference: Option<Id>,
+    pub(super) types: Vec<&'static str>,
+    pub(super) properties: BTreeMap<String, Id>,
+    pub(super) items: Option<Items>,
+    pub(super) required: Vec<String>,
+    /// `enum`, as JSON texts.
+    pub(super) allowed: Vec<String>,
+    rare: Option<Box<Keywords>>,
+}
+
+/// The keywords that few subschemas have.
+#[derive(Debug, Default)]
+pub(super) struct Keywords {
     /// A boolean schema.
     pub(super) pass: Option<bool>,
-    pub(super) reference: Option<Id>,
-    pub(super) types: Vec<String>,
-    pub(super) properties: BTreeMap<String, Id>,
     pub(super) pattern_properties: Vec<(Regex, Id)>,
     pub(super) additional_properties: Option<Rest>,
     pub(super) property_names: Option<Id>,
     pub(super) dependencies: BTreeMap<String, Needs>,
-    pub(super) items: Option<Items>,
     pub(super) additional_items: Option<Rest>,
     pub(super) multiple_of: Option<f64>,
     pub(super) minimum: Option<f64>,
@@ -46,15 +56,12 @@ pub(super) struct Node {
     pub(super) format: String,
     pub(super) min_properties: Option<u64>,
     pub(super) max_properties: Option<u64>,
-    pub(super) required: Vec<String>,
     pub(super) min_items: Option<u64>,
     pub(super) max_items: Option<u64>,
     pub(super) unique_items: bool,
     pub(super) contains: Option<Id>,
     /// As JSON text.
     pub(super) constant: Option<String>,
-    /// As JSON texts.
-    pub(super) allowed: Vec<String>,
     pub(super) one_of: Vec<Id>,
     pub(super) any_of: Vec<Id>,
     pub(super) all_of: Vec<Id>,
@@ -125,6 +132,14 @@ impl Schema {
     }
 }
 
+impl Node {
+    /// The keywords that most subschemas lack.
+    pub(super) fn rare(&self) -> &Keywords {
+        static NONE: LazyLock<Keywords> = LazyLock::new(Keywords::default);
+        self.rare.as_deref().unwrap_or(&NONE)
+    }
+}
+
 /// Whether a schema has only what nearly all of them have: dozens of keywords need not be looked for.
 fn is_simple(fields: &JsonMap<String, Json>) -> bool {
     fields.keys().all(|key| {
@@ -166,7 +181,10 @@ impl Compiler<'_> {
         }
         let node = match document {
             Json::Bool(pass) if self.draft >= Draft::Six => Node {
-                pass: Some(*pass),
+                rare: Some(Box::new(Keywords {
+                    pass: Some(*pass),
+                    ..Keywords::default()
+                })),
                 ..Node::default()
             },
             Json::Object(fields) => self.node(fields, depth + 1)?,
@@ -192,21 +210,27 @@ impl Compiler<'_> {
                 ..Node::default()
             });
         }
-        if is_simple(fields) {
-            let mut node = Node {
-                types: types(fields)?,
-                required: required(fields)?,
-                allowed: allowed(fields)?,
-                ..Node::default()
-            };
-            self.objects(fields, &mut node, depth)?;
-            self.items(fields, &mut node, depth)?;
-            return Ok(node);
-        }
         let mut node = Node {
             types: types(fields)?,
-            format: text(fields, "format")?,
             required: required(fields)?,
+            allowed: allowed(fields)?,
+            ..Node::default()
+        };
+        if !is_simple(fields) {
+            node.rare = Some(Box::new(self.keywords(fields, depth)?));
+        }
+        self.properties(fields, &mut node, depth)?;
+        self.items(fields, &mut node, depth)?;
+        Ok(node)
+    }
+
+    fn keywords(
+        &mut self,
+        fields: &JsonMap<String, Json>,
+        depth: usize,
+    ) -> Result<Keywords, String> {
+        let mut rare = Keywords {
+            format: text(fields, "format")?,
             unique_items: flag(fields, "uniqueItems")?,
             min_length: count(fields, "minLength")?,
             max_length: count(fields, "maxLength")?,
@@ -216,29 +240,27 @@ impl Compiler<'_> {
             max_items: count(fields, "maxItems")?,
             multiple_of: number(fields, "multipleOf")?,
             pattern: pattern(fields)?,
-            allowed: allowed(fields)?,
             one_of: self.list(fields, "oneOf", depth)?,
             any_of: self.list(fields, "anyOf", depth)?,
             all_of: self.list(fields, "allOf", depth)?,
             not: self.optional(fields, "not", depth)?,
             additional_properties: self.rest(fields, "additionalProperties", depth)?,
             additional_items: self.rest(fields, "additionalItems", depth)?,
-            ..Node::default()
+            ..Keywords::default()
         };
-        self.bounds(fields, &mut node)?;
-        self.objects(fields, &mut node, depth)?;
-        self.items(fields, &mut node, depth)?;
+        self.bounds(fields, &mut rare)?;
+        self.objects(fields, &mut rare, depth)?;
         if self.draft >= Draft::Six {
-            node.contains = self.optional(fields, "contains", depth)?;
-            node.property_names = self.optional(fields, "propertyNames", depth)?;
-            node.constant = fields.get("const").map(json_text);
+            rare.contains = self.optional(fields, "contains", depth)?;
+            rare.property_names = self.optional(fields, "propertyNames", depth)?;
+            rare.constant = fields.get("const").map(json_text);
         }
         if self.draft >= Draft::Seven {
-            node.condition = self.optional(fields, "if", depth)?;
-            node.then = self.optional(fields, "then", depth)?;
-            node.otherwise = self.optional(fields, "else", depth)?;
+            rare.condition = self.optional(fields, "if", depth)?;
+            rare.then = self.optional(fields, "then", depth)?;
+            rare.otherwise = self.optional(fields, "else", depth)?;
         }
-        Ok(node)
+        Ok(rare)
     }
 
     /// Resolves a reference inside the document; the place is reserved first, so that circles close.
@@ -311,7 +333,7 @@ impl Compiler<'_> {
     }
 
     /// `minimum` and its kin; draft 4 has booleans that make the bound exclusive.
-    fn bounds(&self, fields: &JsonMap<String, Json>, node: &mut Node) -> Result<(), String> {
+    fn bounds(&self, fields: &JsonMap<String, Json>, node: &mut Keywords) -> Result<(), String> {
         if node.multiple_of.is_some_and(|number| number <= 0.0) {
             return Err("multipleOf must be strictly greater than 0".to_owned());
         }
@@ -357,22 +379,32 @@ impl Compiler<'_> {
         }
     }
 
-    fn objects(
+    fn properties(
         &mut self,
         fields: &JsonMap<String, Json>,
         node: &mut Node,
         depth: usize,
     ) -> Result<(), String> {
         match fields.get("properties") {
-            None => {}
+            None => Ok(()),
             Some(Json::Object(properties)) => {
                 for (name, value) in properties {
                     let id = self.schema(value, depth)?;
                     node.properties.insert(name.clone(), id);
                 }
+                Ok(())
             }
-            Some(_) => return Err("properties must be of type object".to_owned()),
+            Some(_) => Err("properties must be of type object".to_owned()),
         }
+    }
+
+    /// What objects need beside the properties that are named.
+    fn objects(
+        &mut self,
+        fields: &JsonMap<String, Json>,
+        node: &mut Keywords,
+        depth: usize,
+    ) -> Result<(), String> {
         match fields.get("patternProperties") {
             None => {}
             Some(Json::Object(properties)) => {
@@ -437,28 +469,28 @@ const TYPES: [&str; 7] = [
     "array", "boolean", "integer", "number", "null", "object", "string",
 ];
 
-fn types(fields: &JsonMap<String, Json>) -> Result<Vec<String>, String> {
+fn types(fields: &JsonMap<String, Json>) -> Result<Vec<&'static str>, String> {
     let names = match fields.get("type") {
         None => return Ok(Vec::new()),
-        Some(Json::String(name)) => vec![name.clone()],
-        Some(Json::Array(names)) => names
-            .iter()
-            .map(|name| name.as_str().map(str::to_owned))
-            .collect::<Option<_>>()
-            .ok_or_else(|| invalid_type("string/array of strings", "type"))?,
+        Some(name @ Json::String(_)) => std::slice::from_ref(name),
+        Some(Json::Array(names)) => names,
         Some(_) => return Err(invalid_type("string/array of strings", "type")),
     };
-    for (index, name) in names.iter().enumerate() {
-        if !TYPES.contains(&name.as_str()) {
+    let names: Option<Vec<_>> = names.iter().map(Json::as_str).collect();
+    let names = names.ok_or_else(|| invalid_type("string/array of strings", "type"))?;
+    let mut types = Vec::with_capacity(names.len());
+    for name in names {
+        let Some(known) = TYPES.into_iter().find(|known| *known == name) else {
             return Err(format!(
                 "has a primitive type that is NOT VALID -- given: /{name}/ Expected valid values are:{TYPES:?}"
             ));
-        }
-        if names.iter().take(index).any(|earlier| earlier == name) {
+        };
+        if types.contains(&known) {
             return Err(format!("{name} type is duplicated"));
         }
+        types.push(known);
     }
-    Ok(names)
+    Ok(types)
 }
 
 fn text(fields: &JsonMap<String, Json>, key: &str) -> Result<String, String> {
