@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -82,15 +82,30 @@ impl Disk {
 
 impl Vfs for Disk {
     fn read(&self, path: &Utf8Path) -> Result<Vec<u8>, VfsError> {
-        let real = self.real(path)?;
-        let metadata = fs::metadata(&real).map_err(|source| io_error(path, source))?;
+        let mut content = Vec::new();
+        self.read_into(path, &mut content)?;
+        Ok(content)
+    }
+
+    fn read_into(&self, path: &Utf8Path, buffer: &mut Vec<u8>) -> Result<(), VfsError> {
+        let failed = |source| io_error(path, source);
+        let file = fs::File::open(self.real(path)?).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
         if metadata.is_dir() {
             return Err(VfsError::IsDirectory(path.to_owned()));
         }
         if metadata.len() > MAX_FILE_BYTES {
             return Err(VfsError::TooLarge(path.to_owned()));
         }
-        fs::read(&real).map_err(|source| io_error(path, source))
+        buffer.clear();
+        buffer.reserve_exact(usize::try_from(metadata.len()).unwrap_or_default());
+        // A device has no length, so what is read is counted as well.
+        let mut limited = file.take(MAX_FILE_BYTES + 1);
+        let count = limited.read_to_end(buffer).map_err(failed)?;
+        if count as u64 > MAX_FILE_BYTES {
+            return Err(VfsError::TooLarge(path.to_owned()));
+        }
+        Ok(())
     }
 
     fn list(&self, directory: &Utf8Path) -> Result<Vec<DirEntry>, VfsError> {

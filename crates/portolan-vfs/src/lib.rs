@@ -83,6 +83,12 @@ pub trait Vfs: Send + Sync {
     /// Reads a whole file.
     fn read(&self, path: &Utf8Path) -> Result<Vec<u8>, VfsError>;
 
+    /// Reads a whole file into memory that was used before, in place of what it held.
+    fn read_into(&self, path: &Utf8Path, buffer: &mut Vec<u8>) -> Result<(), VfsError> {
+        *buffer = self.read(path)?;
+        Ok(())
+    }
+
     /// Lists a directory, sorted by name.
     fn list(&self, directory: &Utf8Path) -> Result<Vec<DirEntry>, VfsError>;
 

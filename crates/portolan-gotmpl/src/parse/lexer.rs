@@ -81,6 +81,17 @@ pub(crate) struct Lexer<'s> {
 const LEFT_COMMENT: &str = "/*";
 const RIGHT_COMMENT: &str = "*/";
 
+/// The bytes that a word of ASCII is made of.
+const IN_WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    table
+};
+
 impl Default for Delimiters {
     fn default() -> Self {
         Self {
@@ -91,11 +102,15 @@ impl Default for Delimiters {
 }
 
 impl Delimiters {
-    /// Whether the closing delimiter stands at the beginning; asked for every token, so the first byte decides mostly.
+    /// Whether the closing delimiter begins with that byte; asked for every token.
     #[inline]
+    fn may_close(&self, byte: u8) -> bool {
+        self.right.as_bytes().first() == Some(&byte)
+    }
+
+    /// Whether the closing delimiter stands at the beginning.
     fn closes(&self, bytes: &[u8]) -> bool {
-        let right = self.right.as_bytes();
-        bytes.first() == right.first() && bytes.starts_with(right)
+        bytes.starts_with(self.right.as_bytes())
     }
 
     /// Where the next opening delimiter stands. Its first byte is rare in text, so looking for that is quickest.
@@ -251,15 +266,17 @@ impl<'s> Lexer<'s> {
     }
 
     fn action_token(&mut self) -> Token<'s> {
-        if let Some(trim) = self.right_delim_at(self.position) {
+        let Some(byte) = self.peek_byte() else {
+            return self.error("unclosed action");
+        };
+        if (is_space(byte) || self.delims.may_close(byte))
+            && let Some(trim) = self.right_delim_at(self.position)
+        {
             if self.paren_depth > 0 {
                 return self.error("unclosed left paren");
             }
             return self.right_delim(trim);
         }
-        let Some(&byte) = self.bytes().get(self.position) else {
-            return self.error("unclosed action");
-        };
         if !byte.is_ascii() {
             return self.wide_token();
         }
@@ -337,12 +354,13 @@ impl<'s> Lexer<'s> {
         if let Some(error) = self.check_terminator() {
             return error;
         }
-        let kind = match &self.input[self.start..self.position] {
+        let mut token = self.emit(TokenKind::Identifier);
+        token.kind = match token.text {
             "true" | "false" => TokenKind::Bool,
             "nil" => TokenKind::Nil,
             word => keyword(word).map_or(TokenKind::Identifier, TokenKind::Keyword),
         };
-        self.emit(kind)
+        token
     }
 
     fn field_or_variable(&mut self, kind: TokenKind) -> Token<'s> {
@@ -361,18 +379,20 @@ impl<'s> Lexer<'s> {
     }
 
     fn alphanumerics(&mut self) {
-        while let Some(byte) = self.peek_byte() {
-            if byte.is_ascii_alphanumeric() || byte == b'_' {
-                self.position += 1;
-            } else if byte.is_ascii() {
-                return;
-            } else {
-                match self.peek() {
-                    Some(character) if is_alphanumeric(character) => {
-                        self.position += character.len_utf8();
-                    }
-                    _ => return,
+        loop {
+            let rest = self.bytes().get(self.position..).unwrap_or_default();
+            let word = rest.iter().take_while(|byte| IN_WORD[usize::from(**byte)]);
+            let length = word.count();
+            self.position += length;
+            match rest.get(length) {
+                Some(byte) if !byte.is_ascii() => {}
+                _ => return,
+            }
+            match self.peek() {
+                Some(character) if is_alphanumeric(character) => {
+                    self.position += character.len_utf8();
                 }
+                _ => return,
             }
         }
     }
@@ -387,10 +407,14 @@ impl<'s> Lexer<'s> {
     }
 
     fn at_terminator(&self) -> bool {
-        matches!(
-            self.peek_byte(),
-            None | Some(b' ' | b'\t' | b'\r' | b'\n' | b'.' | b',' | b'|' | b':' | b')' | b'(')
-        ) || self.delims.closes(&self.bytes()[self.position..])
+        match self.peek_byte() {
+            None | Some(b' ' | b'\t' | b'\r' | b'\n' | b'.' | b',' | b'|' | b':' | b')' | b'(') => {
+                true
+            }
+            Some(byte) => {
+                self.delims.may_close(byte) && self.delims.closes(&self.bytes()[self.position..])
+            }
+        }
     }
 
     fn quoted(&mut self, quote: u8, kind: TokenKind, unterminated: &str) -> Token<'s> {
@@ -476,10 +500,12 @@ impl<'s> Lexer<'s> {
         }
     }
 
+    #[inline]
     fn bytes(&self) -> &'s [u8] {
         self.input.as_bytes()
     }
 
+    #[inline]
     fn peek_byte(&self) -> Option<u8> {
         self.bytes().get(self.position).copied()
     }

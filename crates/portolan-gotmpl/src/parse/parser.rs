@@ -171,20 +171,18 @@ impl<'s> Parser<'s> {
     fn file(&mut self) -> Parsed<Body<'s>> {
         let mut body = Body::default();
         loop {
-            let token = self.peek();
+            let token = self.next();
             if token.kind == TokenKind::End {
                 return Ok(body);
             }
-            if token.kind == TokenKind::LeftDelim {
+            if token.kind == TokenKind::LeftDelim
+                && self.peek_non_space().kind == TokenKind::Keyword(Keyword::Define)
+            {
                 self.next();
-                if self.peek_non_space().kind == TokenKind::Keyword(Keyword::Define) {
-                    self.next();
-                    self.definition()?;
-                    continue;
-                }
-                self.pending.push(token);
+                self.definition()?;
+                continue;
             }
-            match self.text_or_action()? {
+            match self.text_or_action(token)? {
                 Ok(statement) => self.tree.statements.push(&mut body, statement),
                 Err(ending) => return self.fail(format!("unexpected {}", ending.text())),
             }
@@ -252,17 +250,19 @@ impl<'s> Parser<'s> {
 
     fn statements(&mut self) -> Parsed<(Body<'s>, Ending)> {
         let mut body = Body::default();
-        while self.peek_non_space().kind != TokenKind::End {
-            match self.text_or_action()? {
+        loop {
+            let token = self.next_non_space();
+            if token.kind == TokenKind::End {
+                return self.fail("unexpected EOF");
+            }
+            match self.text_or_action(token)? {
                 Ok(statement) => self.tree.statements.push(&mut body, statement),
                 Err(ending) => return Ok((body, ending)),
             }
         }
-        self.fail("unexpected EOF")
     }
 
-    fn text_or_action(&mut self) -> Parsed<Result<Statement<'s>, Ending>> {
-        let token = self.next_non_space();
+    fn text_or_action(&mut self, token: Token<'s>) -> Parsed<Result<Statement<'s>, Ending>> {
         match token.kind {
             TokenKind::Text => Ok(Ok(Statement::Text(token.text, token.start))),
             TokenKind::LeftDelim => {

@@ -13,14 +13,18 @@ use crate::program::Span;
 
 impl<'s> Parser<'s> {
     pub(super) fn pipeline(&mut self, context: Context, end: TokenKind) -> Parsed<Pipeline<'s>> {
-        let start = self.peek_non_space().start;
+        let first = self.peek_non_space();
+        let start = first.start;
         let mut pipeline = Pipeline {
             targets: List::default(),
             assign: false,
             commands: List::default(),
             span: Span::new(start, start, start),
         };
-        let announced = self.targets(&mut pipeline, context)?;
+        let announced = match first.kind {
+            TokenKind::Variable => self.targets(&mut pipeline, context)?,
+            _ => [None; 2],
+        };
         loop {
             let token = self.next_non_space();
             if token.kind == end {
@@ -34,8 +38,7 @@ impl<'s> Parser<'s> {
             if !starts_operand(token.kind) {
                 return self.unexpected(token, context.0);
             }
-            self.pending.push(token);
-            let command = self.command()?;
+            let command = self.command(token)?;
             pipeline.span = Span::new(start, command.span.end(), start);
             self.tree.commands.push(&mut pipeline.commands, command);
         }
@@ -121,20 +124,23 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn command(&mut self) -> Parsed<Command<'s>> {
-        let start = self.peek_non_space().start;
+    /// A command that begins with this token.
+    fn command(&mut self, mut token: Token<'s>) -> Parsed<Command<'s>> {
+        let start = token.start;
         let mut first = None;
         let mut args = List::default();
         loop {
-            self.peek_non_space();
-            match self.operand()? {
+            match self.operand(token)? {
                 Some(node) if first.is_none() => first = Some(node),
                 Some(node) => self.tree.operands.push(&mut args, node),
                 None => {}
             }
-            let token = self.next();
+            token = self.next();
             match token.kind {
-                TokenKind::Space => continue,
+                TokenKind::Space => {
+                    token = self.next_non_space();
+                    continue;
+                }
                 TokenKind::RightDelim | TokenKind::RightParen => self.pending.push(token),
                 TokenKind::Pipe => {}
                 _ => return self.unexpected(token, "operand"),
@@ -150,9 +156,9 @@ impl<'s> Parser<'s> {
     }
 
     /// A term and the fields that follow it without a space.
-    fn operand(&mut self) -> Parsed<Option<Node<'s>>> {
-        let start = self.peek_non_space().start;
-        let Some(mut node) = self.term()? else {
+    fn operand(&mut self, token: Token<'s>) -> Parsed<Option<Node<'s>>> {
+        let start = token.start;
+        let Some(mut node) = self.term(token)? else {
             return Ok(None);
         };
         let first_field = self.peek();
@@ -186,8 +192,7 @@ impl<'s> Parser<'s> {
         Ok(Some(Node { operand, span, end }))
     }
 
-    fn term(&mut self) -> Parsed<Option<Node<'s>>> {
-        let token = self.next_non_space();
+    fn term(&mut self, token: Token<'s>) -> Parsed<Option<Node<'s>>> {
         let operand = match token.kind {
             TokenKind::Identifier => self.function(token)?,
             TokenKind::Dot => Operand::Dot,

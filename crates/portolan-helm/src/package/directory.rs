@@ -22,6 +22,7 @@ pub(crate) fn read(vfs: &dyn Vfs, root: &Utf8Path) -> Result<Vec<ChartFile>, Loa
         vfs,
         rules,
         files: Vec::new(),
+        content: Vec::new(),
     };
     walk.directory(root, "", 0)?;
     Ok(walk.files)
@@ -31,6 +32,8 @@ struct Walk<'v> {
     vfs: &'v dyn Vfs,
     rules: IgnoreRules,
     files: Vec<ChartFile>,
+    /// The file read last.
+    content: Vec<u8>,
 }
 
 impl Walk<'_> {
@@ -52,11 +55,11 @@ impl Walk<'_> {
             if entry.is_directory {
                 self.directory(&path, &format!("{name}/"), depth + 1)?;
             } else {
-                let content = self.vfs.read(&path)?;
-                if content.len() as u64 > MAX_CHART_FILE_BYTES {
+                self.vfs.read_into(&path, &mut self.content)?;
+                if self.content.len() as u64 > MAX_CHART_FILE_BYTES {
                     return Err(LoadError::FileTooLarge(entry.name));
                 }
-                self.files.push(ChartFile::new(name, &content));
+                self.files.push(ChartFile::new(name, &self.content));
             }
         }
         Ok(())

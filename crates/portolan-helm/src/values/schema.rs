@@ -5,11 +5,12 @@
 //! validator would refuse charts that Helm installs. Messages are that library's as well.
 //!
 //! ```text
-//! bytes ──compile──▶ Schema ──check(values)──▶ messages, each with the path of its value
+//! bytes ──read──▶ document ──compile──▶ Schema ──check(values)──▶ messages, each with the path of its value
 //! ```
 
 mod check;
 mod compile;
+mod document;
 mod format;
 
 use std::rc::Rc;

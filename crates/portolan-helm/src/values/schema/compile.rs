@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::{Map as JsonMap, Value as Json};
 
+use super::document::{Fields, Json, read};
 use crate::values::json;
 use crate::values::strvals::from_json;
 
@@ -104,7 +104,7 @@ enum Draft {
 impl Schema {
     /// Compiles a document.
     pub(crate) fn compile(bytes: &[u8]) -> Result<Self, String> {
-        let document: Json = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let document = read(bytes)?;
         let draft = match document.get("$schema").and_then(Json::as_str) {
             Some(url) => match url.trim_end_matches('#') {
                 "http://json-schema.org/draft-04/schema" => Draft::Four,
@@ -141,10 +141,10 @@ impl Node {
 }
 
 /// Whether a schema has only what nearly all of them have: dozens of keywords need not be looked for.
-fn is_simple(fields: &JsonMap<String, Json>) -> bool {
-    fields.keys().all(|key| {
+fn is_simple(fields: &Fields<'_>) -> bool {
+    fields.iter().all(|(key, _)| {
         matches!(
-            key.as_str(),
+            key,
             "$schema"
                 | "default"
                 | "description"
@@ -161,21 +161,21 @@ fn is_simple(fields: &JsonMap<String, Json>) -> bool {
 }
 
 struct Compiler<'d> {
-    document: &'d Json,
+    document: &'d Json<'d>,
     draft: Draft,
     nodes: Vec<Node>,
     references: HashMap<String, Id>,
 }
 
 impl Compiler<'_> {
-    fn schema(&mut self, document: &Json, depth: usize) -> Result<Id, String> {
+    fn schema(&mut self, document: &Json<'_>, depth: usize) -> Result<Id, String> {
         let id = self.nodes.len();
         self.nodes.push(Node::default());
         self.schema_at(id, document, depth)?;
         Ok(id)
     }
 
-    fn schema_at(&mut self, id: Id, document: &Json, depth: usize) -> Result<(), String> {
+    fn schema_at(&mut self, id: Id, document: &Json<'_>, depth: usize) -> Result<(), String> {
         if depth > MAX_DEPTH {
             return Err("schema is nested too deep".to_owned());
         }
@@ -194,13 +194,16 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn node(&mut self, fields: &JsonMap<String, Json>, depth: usize) -> Result<Node, String> {
+    fn node(&mut self, fields: &Fields<'_>, depth: usize) -> Result<Node, String> {
         for (key, wanted) in [
             ("title", "string"),
             ("description", "string"),
             ("$ref", "string"),
         ] {
-            if fields.get(key).is_some_and(|value| !value.is_string()) {
+            if fields
+                .get(key)
+                .is_some_and(|value| value.as_str().is_none())
+            {
                 return Err(invalid_type(wanted, key));
             }
         }
@@ -224,11 +227,7 @@ impl Compiler<'_> {
         Ok(node)
     }
 
-    fn keywords(
-        &mut self,
-        fields: &JsonMap<String, Json>,
-        depth: usize,
-    ) -> Result<Keywords, String> {
+    fn keywords(&mut self, fields: &Fields<'_>, depth: usize) -> Result<Keywords, String> {
         let mut rare = Keywords {
             format: text(fields, "format")?,
             unique_items: flag(fields, "uniqueItems")?,
@@ -292,12 +291,7 @@ impl Compiler<'_> {
         Ok(id)
     }
 
-    fn list(
-        &mut self,
-        fields: &JsonMap<String, Json>,
-        key: &str,
-        depth: usize,
-    ) -> Result<Vec<Id>, String> {
+    fn list(&mut self, fields: &Fields<'_>, key: &str, depth: usize) -> Result<Vec<Id>, String> {
         match fields.get(key) {
             None => Ok(Vec::new()),
             Some(Json::Array(items)) => items.iter().map(|item| self.schema(item, depth)).collect(),
@@ -307,7 +301,7 @@ impl Compiler<'_> {
 
     fn optional(
         &mut self,
-        fields: &JsonMap<String, Json>,
+        fields: &Fields<'_>,
         key: &str,
         depth: usize,
     ) -> Result<Option<Id>, String> {
@@ -320,7 +314,7 @@ impl Compiler<'_> {
 
     fn rest(
         &mut self,
-        fields: &JsonMap<String, Json>,
+        fields: &Fields<'_>,
         key: &str,
         depth: usize,
     ) -> Result<Option<Rest>, String> {
@@ -333,7 +327,7 @@ impl Compiler<'_> {
     }
 
     /// `minimum` and its kin; draft 4 has booleans that make the bound exclusive.
-    fn bounds(&self, fields: &JsonMap<String, Json>, node: &mut Keywords) -> Result<(), String> {
+    fn bounds(&self, fields: &Fields<'_>, node: &mut Keywords) -> Result<(), String> {
         if node.multiple_of.is_some_and(|number| number <= 0.0) {
             return Err("multipleOf must be strictly greater than 0".to_owned());
         }
@@ -355,7 +349,7 @@ impl Compiler<'_> {
 
     fn exclusive(
         &self,
-        fields: &JsonMap<String, Json>,
+        fields: &Fields<'_>,
         key: &str,
         bound: &mut Option<f64>,
         exclusive: &mut Option<f64>,
@@ -381,16 +375,16 @@ impl Compiler<'_> {
 
     fn properties(
         &mut self,
-        fields: &JsonMap<String, Json>,
+        fields: &Fields<'_>,
         node: &mut Node,
         depth: usize,
     ) -> Result<(), String> {
         match fields.get("properties") {
             None => Ok(()),
             Some(Json::Object(properties)) => {
-                for (name, value) in properties {
+                for (name, value) in properties.iter() {
                     let id = self.schema(value, depth)?;
-                    node.properties.insert(name.clone(), id);
+                    node.properties.insert(name.to_owned(), id);
                 }
                 Ok(())
             }
@@ -401,14 +395,14 @@ impl Compiler<'_> {
     /// What objects need beside the properties that are named.
     fn objects(
         &mut self,
-        fields: &JsonMap<String, Json>,
+        fields: &Fields<'_>,
         node: &mut Keywords,
         depth: usize,
     ) -> Result<(), String> {
         match fields.get("patternProperties") {
             None => {}
             Some(Json::Object(properties)) => {
-                for (pattern, value) in properties {
+                for (pattern, value) in properties.iter() {
                     let regex = Regex::new(pattern)
                         .map_err(|_| format!("Invalid regex pattern '{pattern}'"))?;
                     let id = self.schema(value, depth)?;
@@ -420,9 +414,9 @@ impl Compiler<'_> {
         match fields.get("dependencies") {
             None => Ok(()),
             Some(Json::Object(dependencies)) => {
-                for (name, value) in dependencies {
+                for (name, value) in dependencies.iter() {
                     let needs = self.needs(value, depth)?;
-                    node.dependencies.insert(name.clone(), needs);
+                    node.dependencies.insert(name.to_owned(), needs);
                 }
                 Ok(())
             }
@@ -430,7 +424,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn needs(&mut self, value: &Json, depth: usize) -> Result<Needs, String> {
+    fn needs(&mut self, value: &Json<'_>, depth: usize) -> Result<Needs, String> {
         let wrong = || "dependency must be of type schema or array of strings".to_owned();
         match value {
             Json::Array(names) => {
@@ -443,12 +437,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn items(
-        &mut self,
-        fields: &JsonMap<String, Json>,
-        node: &mut Node,
-        depth: usize,
-    ) -> Result<(), String> {
+    fn items(&mut self, fields: &Fields<'_>, node: &mut Node, depth: usize) -> Result<(), String> {
         node.items = match fields.get("items") {
             None => None,
             Some(Json::Array(_)) => Some(Items::ByPlace(self.list(fields, "items", depth)?)),
@@ -469,7 +458,7 @@ const TYPES: [&str; 7] = [
     "array", "boolean", "integer", "number", "null", "object", "string",
 ];
 
-fn types(fields: &JsonMap<String, Json>) -> Result<Vec<&'static str>, String> {
+fn types(fields: &Fields<'_>) -> Result<Vec<&'static str>, String> {
     let names = match fields.get("type") {
         None => return Ok(Vec::new()),
         Some(name @ Json::String(_)) => std::slice::from_ref(name),
@@ -493,15 +482,15 @@ fn types(fields: &JsonMap<String, Json>) -> Result<Vec<&'static str>, String> {
     Ok(types)
 }
 
-fn text(fields: &JsonMap<String, Json>, key: &str) -> Result<String, String> {
+fn text(fields: &Fields<'_>, key: &str) -> Result<String, String> {
     match fields.get(key) {
         None => Ok(String::new()),
-        Some(Json::String(text)) => Ok(text.clone()),
+        Some(Json::String(text)) => Ok(text.to_string()),
         Some(_) => Err(format!("{key} must be of type string")),
     }
 }
 
-fn flag(fields: &JsonMap<String, Json>, key: &str) -> Result<bool, String> {
+fn flag(fields: &Fields<'_>, key: &str) -> Result<bool, String> {
     match fields.get(key) {
         None => Ok(false),
         Some(Json::Bool(flag)) => Ok(*flag),
@@ -509,7 +498,7 @@ fn flag(fields: &JsonMap<String, Json>, key: &str) -> Result<bool, String> {
     }
 }
 
-fn number(fields: &JsonMap<String, Json>, key: &str) -> Result<Option<f64>, String> {
+fn number(fields: &Fields<'_>, key: &str) -> Result<Option<f64>, String> {
     match fields.get(key) {
         None => Ok(None),
         Some(Json::Number(number)) => Ok(number.as_f64()),
@@ -517,7 +506,7 @@ fn number(fields: &JsonMap<String, Json>, key: &str) -> Result<Option<f64>, Stri
     }
 }
 
-fn count(fields: &JsonMap<String, Json>, key: &str) -> Result<Option<u64>, String> {
+fn count(fields: &Fields<'_>, key: &str) -> Result<Option<u64>, String> {
     match number(fields, key).ok().flatten() {
         _ if !fields.contains_key(key) => Ok(None),
         Some(number) if number.fract() == 0.0 && number >= 0.0 => Ok(Some(number as u64)),
@@ -526,7 +515,7 @@ fn count(fields: &JsonMap<String, Json>, key: &str) -> Result<Option<u64>, Strin
     }
 }
 
-fn pattern(fields: &JsonMap<String, Json>) -> Result<Option<Regex>, String> {
+fn pattern(fields: &Fields<'_>) -> Result<Option<Regex>, String> {
     match fields.get("pattern") {
         None => Ok(None),
         Some(Json::String(pattern)) => Regex::new(pattern)
@@ -536,7 +525,7 @@ fn pattern(fields: &JsonMap<String, Json>) -> Result<Option<Regex>, String> {
     }
 }
 
-fn required(fields: &JsonMap<String, Json>) -> Result<Vec<String>, String> {
+fn required(fields: &Fields<'_>) -> Result<Vec<String>, String> {
     let names = match fields.get("required") {
         None => return Ok(Vec::new()),
         Some(Json::Array(names)) => names,
@@ -547,15 +536,15 @@ fn required(fields: &JsonMap<String, Json>) -> Result<Vec<String>, String> {
         let Json::String(name) = name else {
             return Err("required items must be string".to_owned());
         };
-        if required.contains(name) {
+        if required.iter().any(|earlier| earlier == name) {
             return Err("required items must be unique".to_owned());
         }
-        required.push(name.clone());
+        required.push(name.to_string());
     }
     Ok(required)
 }
 
-fn allowed(fields: &JsonMap<String, Json>) -> Result<Vec<String>, String> {
+fn allowed(fields: &Fields<'_>) -> Result<Vec<String>, String> {
     let values = match fields.get("enum") {
         None => return Ok(Vec::new()),
         Some(Json::Array(values)) => values,
@@ -572,6 +561,6 @@ fn allowed(fields: &JsonMap<String, Json>) -> Result<Vec<String>, String> {
     Ok(allowed)
 }
 
-fn json_text(value: &Json) -> String {
-    json::text(&from_json(value).thaw())
+fn json_text(value: &Json<'_>) -> String {
+    json::text(&from_json(&value.to_value()).thaw())
 }
