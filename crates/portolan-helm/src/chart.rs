@@ -10,7 +10,7 @@ use camino::Utf8Path;
 use portolan_vfs::Vfs;
 
 use crate::dependency::{Plan, Selection};
-use crate::engine::Templates;
+use crate::engine::{TemplateError, Templates};
 use crate::head::Heads;
 use crate::package::{LoadError, Package};
 use crate::profile::Profile;
@@ -56,22 +56,30 @@ impl Chart {
         &self.package
     }
 
-    /// The plan and templates for these values, made now or found from an earlier render.
-    pub(crate) fn prepare(
+    /// The plan and templates for these values, made now or found from an earlier render, and what the caller makes of
+    /// the plan while other threads parse.
+    pub(crate) fn prepare<B>(
         &self,
         values: &Tree,
         profile: Profile,
         warnings: &mut Vec<String>,
-    ) -> Result<Arc<Prepared>, Error> {
+        beside: impl FnOnce(&Plan) -> B,
+    ) -> Result<(Result<Arc<Prepared>, TemplateError>, B), Error> {
         let selection = Selection::of(&self.package, values, profile, warnings)?;
         let key = (selection, profile);
         if let Some(found) = self.lock().get(&key) {
             warnings.extend(found.warnings.iter().cloned());
-            return Ok(Arc::clone(found));
+            let found = Arc::clone(found);
+            let beside = beside(&found.plan);
+            return Ok((Ok(found), beside));
         }
         let mut made_warnings = Vec::new();
         let plan = Plan::new(&self.package, &key.0, profile, &mut made_warnings)?;
-        let templates = Templates::parse(&plan)?;
+        let (templates, beside) = Templates::parse_beside(&plan, || beside(&plan));
+        let templates = match templates {
+            Ok(templates) => templates,
+            Err(error) => return Ok((Err(error), beside)),
+        };
         warnings.extend(made_warnings.iter().cloned());
         let prepared = Arc::new(Prepared {
             plan,
@@ -83,7 +91,7 @@ impl Chart {
             kept.clear();
         }
         kept.insert(key, Arc::clone(&prepared));
-        Ok(prepared)
+        Ok((Ok(prepared), beside))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Selection, Profile), Arc<Prepared>>> {

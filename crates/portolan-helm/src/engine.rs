@@ -21,8 +21,8 @@ use std::sync::{Arc, OnceLock};
 
 use portolan_gotmpl::functions::FunctionTable;
 use portolan_gotmpl::{
-    ExecError, Executor, Limits, Map, MissingKey, Options, ParseError, TemplateSet, Text,
-    TextParser, Value, clean_output,
+    ExecError, Executor, Limits, Map, MissingKey, Options, ParseError, ParsedText, TemplateSet,
+    Text, TextParser, Value, clean_output,
 };
 
 use crate::dependency::Plan;
@@ -82,8 +82,11 @@ pub enum TemplateError {
 }
 
 impl Templates {
-    /// Parses the templates of all charts of a plan.
-    pub(crate) fn parse(plan: &Plan) -> Result<Self, TemplateError> {
+    /// Parses the templates of all charts of a plan while this thread does something else first.
+    pub(crate) fn parse_beside<B>(
+        plan: &Plan,
+        beside: impl FnOnce() -> B,
+    ) -> (Result<Self, TemplateError>, B) {
         let mut found = BTreeMap::new();
         collect(plan, &mut 0, &mut found);
         let mut ordered: Vec<_> = found.into_iter().collect();
@@ -98,9 +101,22 @@ impl Templates {
         let work: Vec<_> = ordered.iter().zip(&twins).collect();
         let bytes = work.iter().filter(|(_, twin)| twin.is_none());
         let bytes = bytes.map(|((_, source), _)| source.content.len()).sum();
-        let parsed = parallel::map(&work, bytes, |((path, source), twin)| {
-            twin.is_none().then(|| parse(path, source))
-        });
+        let (parsed, beside) = parallel::map_beside(
+            &work,
+            bytes,
+            |((path, source), twin)| twin.is_none().then(|| parse(path, source)),
+            beside,
+        );
+        (Self::assemble(parser, &ordered, &twins, &parsed), beside)
+    }
+
+    /// Puts parsed texts together in their order.
+    fn assemble(
+        parser: TextParser,
+        ordered: &[(String, Source<'_>)],
+        twins: &[Option<usize>],
+        parsed: &[Option<Result<ParsedText, ParseError>>],
+    ) -> Result<Self, TemplateError> {
         let mut set = TemplateSet::default();
         let mut files = Vec::new();
         for (index, (path, source)) in ordered.iter().enumerate() {
@@ -109,7 +125,7 @@ impl Templates {
                 Some(Ok(text)) if at == index => set.add(text),
                 Some(Ok(text)) => set.add(&text.renamed(path)),
                 // The first file that is wrong is told of, under its own name.
-                _ => set.add(&parse(path, source)?),
+                _ => set.add(&parser.parse_shared(path, source.content.to_text())?),
             }
             let name = path.rsplit('/').next().unwrap_or(path);
             if !name.starts_with('_') {

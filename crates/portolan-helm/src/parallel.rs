@@ -16,10 +16,21 @@ pub(crate) fn map<T: Sync, R: Send>(
     bytes: usize,
     apply: impl Fn(&T) -> R + Sync,
 ) -> Vec<R> {
+    map_beside(items, bytes, apply, || ()).0
+}
+
+/// The same, while this thread does something else first.
+pub(crate) fn map_beside<T: Sync, R: Send, B>(
+    items: &[T],
+    bytes: usize,
+    apply: impl Fn(&T) -> R + Sync,
+    beside: impl FnOnce() -> B,
+) -> (Vec<R>, B) {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let threads = cores.min(MAX_THREADS).min(bytes / WORTH_A_THREAD + 1);
     if threads < 2 || items.len() < 2 {
-        return items.iter().map(apply).collect();
+        let beside = beside();
+        return (items.iter().map(apply).collect(), beside);
     }
     let next = AtomicUsize::new(0);
     let work = || {
@@ -32,10 +43,11 @@ pub(crate) fn map<T: Sync, R: Send>(
             done.push((index, apply(item)));
         }
     };
-    let mut done = thread::scope(|scope| {
+    let (mut done, beside) = thread::scope(|scope| {
         let helpers: Vec<_> = (1..threads)
             .filter_map(|_| thread::Builder::new().spawn_scoped(scope, work).ok())
             .collect();
+        let beside = beside();
         let mut done = work();
         for helper in helpers {
             match helper.join() {
@@ -43,10 +55,10 @@ pub(crate) fn map<T: Sync, R: Send>(
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        done
+        (done, beside)
     });
     done.sort_unstable_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
+    (done.into_iter().map(|(_, result)| result).collect(), beside)
 }
 
 #[cfg(test)]
@@ -57,7 +69,8 @@ mod tests {
     fn results_come_in_the_order_of_the_items() {
         let items: Vec<usize> = (0..500).collect();
         for bytes in [0, 10 << 20] {
-            let doubled = map(&items, bytes, |item| item * 2);
+            let (doubled, beside) = map_beside(&items, bytes, |item| item * 2, || "done");
+            assert_eq!(beside, "done");
             assert!(
                 doubled
                     .iter()

@@ -1,7 +1,9 @@
 //! The front door: a chart and its input in, documents out.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
+use portolan_gotmpl::Map;
 use portolan_yaml::Text;
 
 use crate::capabilities::Capabilities;
@@ -122,17 +124,16 @@ pub fn template(chart: &Chart, input: &TemplateInput) -> Result<Rendered, Error>
     check_package(package)?;
     input.release.validate()?;
     let mut warnings = package.warnings.clone();
-    let prepared = chart.prepare(&input.values, input.profile, &mut warnings)?;
-    let plan = &prepared.plan;
-    let mut coalescer = Coalescer {
-        profile: input.profile,
-        warnings: &mut warnings,
-    };
-    let values = coalescer.values(plan, &input.values, Nulls::Delete)?;
-    if !input.skip_schema_validation {
-        schema::validate(plan, &values)?;
-    }
+    let mut value_warnings = Vec::new();
+    let (prepared, values) =
+        chart.prepare(&input.values, input.profile, &mut warnings, |plan| {
+            checked_values(plan, input, &mut value_warnings)
+        })?;
+    let values = values?;
     check_kube_version(package, &input.capabilities)?;
+    let prepared = prepared?;
+    warnings.append(&mut value_warnings);
+    let plan = &prepared.plan;
     let mut files = prepared.templates.render(plan, &values, input)?;
     files.sort_by(|a, b| a.0.cmp(&b.0));
     let notes = take_notes(&mut files, plan, input.subchart_notes);
@@ -146,6 +147,23 @@ pub fn template(chart: &Chart, input: &TemplateInput) -> Result<Rendered, Error>
         notes,
         warnings,
     })
+}
+
+/// The values that templates see, checked against the charts' schemas.
+fn checked_values(
+    plan: &Plan,
+    input: &TemplateInput,
+    warnings: &mut Vec<String>,
+) -> Result<Rc<Map>, Error> {
+    let mut coalescer = Coalescer {
+        profile: input.profile,
+        warnings,
+    };
+    let values = coalescer.values(plan, &input.values, Nulls::Delete)?;
+    if !input.skip_schema_validation {
+        schema::validate(plan, &values)?;
+    }
+    Ok(values)
 }
 
 fn check_package(package: &Package) -> Result<(), Error> {
