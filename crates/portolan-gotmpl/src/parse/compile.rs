@@ -392,7 +392,7 @@ impl<'s> Compiler<'_, 's> {
     }
 
     fn path(&mut self, mut fields: Fields<'_>) -> u32 {
-        let program = &mut self.program;
+        let program = &mut *self.program;
         let start = program.fields.len() as u32;
         while let Some((field, rest)) = fields.split_first() {
             program.fields.push(self.source.share(field));

@@ -30,7 +30,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Json<'_>, String> {
 
 // === impl Json ===
 
-impl<'d> Json<'d> {
+impl Json<'_> {
     pub(super) fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
