@@ -54,19 +54,34 @@ fn write_node(
             Ok(())
         }
         Value::Map(map) => {
-            let mut entries: Vec<&Entry> = map.iter().collect();
-            entries.sort_by(|a, b| a.key.as_str().cmp(b.key.as_str()));
-            out.push('{');
-            for (index, entry) in entries.into_iter().enumerate() {
-                separate(out, index);
-                write_string(out, entry.key.as_str());
-                out.push(':');
-                write_node(out, &entry.value, numbers, depth + 1)?;
+            if map
+                .iter()
+                .is_sorted_by(|a, b| a.key.scalar.text <= b.key.scalar.text)
+            {
+                return write_entries(out, map.iter(), numbers, depth);
             }
-            out.push('}');
-            Ok(())
+            let mut entries: Vec<&Entry> = map.iter().collect();
+            entries.sort_by(|a, b| a.key.scalar.text.cmp(&b.key.scalar.text));
+            write_entries(out, entries.into_iter(), numbers, depth)
         }
     }
+}
+
+fn write_entries<'n>(
+    out: &mut String,
+    entries: impl Iterator<Item = &'n Entry>,
+    numbers: Numbers,
+    depth: usize,
+) -> Result<(), WriteError> {
+    out.push('{');
+    for (index, entry) in entries.enumerate() {
+        separate(out, index);
+        write_string(out, entry.key.as_str());
+        out.push(':');
+        write_node(out, &entry.value, numbers, depth + 1)?;
+    }
+    out.push('}');
+    Ok(())
 }
 
 fn separate(out: &mut String, index: usize) {
@@ -151,27 +166,45 @@ pub(crate) fn write_plain_string(out: &mut String, text: &str) {
 
 fn write_quoted(out: &mut String, text: &str, escape_html: bool) {
     out.push('"');
-    let mut plain = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let escape = match byte {
-            b'"' | b'\\' | 0..0x20 => 1,
-            b'<' | b'>' | b'&' if escape_html => 1,
-            0xe2 if matches!(
-                text.as_bytes().get(at + 1..at + 3),
-                Some([0x80, 0xa8 | 0xa9])
-            ) =>
-            {
-                3
-            }
-            _ => continue,
+    let bytes = text.as_bytes();
+    let (mut plain, mut at) = (0, 0);
+    while let Some(clean) = bytes[at..]
+        .iter()
+        .position(|byte| SUSPECT[usize::from(*byte)])
+    {
+        at += clean;
+        let escape = match bytes[at] {
+            b'<' | b'>' | b'&' if !escape_html => 0,
+            0xe2 => match bytes.get(at + 1..at + 3) {
+                Some([0x80, 0xa8 | 0xa9]) => 3,
+                _ => 0,
+            },
+            _ => 1,
         };
-        out.push_str(&text[plain..at]);
-        write_escape(out, &text[at..at + escape]);
-        plain = at + escape;
+        if escape > 0 {
+            out.push_str(&text[plain..at]);
+            write_escape(out, &text[at..at + escape]);
+            plain = at + escape;
+        }
+        at += escape.max(1);
     }
     out.push_str(&text[plain..]);
     out.push('"');
 }
+
+/// The bytes that may have to be escaped; all others are copied in runs.
+const SUSPECT: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = matches!(
+            byte as u8,
+            0..0x20 | b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2
+        );
+        byte += 1;
+    }
+    table
+};
 
 fn write_escape(out: &mut String, character: &str) {
     match character {

@@ -58,8 +58,8 @@ impl<'s> Parser<'s> {
         Self {
             scanner,
             state: State::ImplicitDocumentStart,
-            states: Vec::new(),
-            marks: Vec::new(),
+            states: Vec::with_capacity(16),
+            marks: Vec::with_capacity(16),
             tag_directives: Vec::new(),
         }
     }

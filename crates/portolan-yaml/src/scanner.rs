@@ -84,12 +84,13 @@ impl<'s> Scanner<'s> {
             // A part that ends before the bad block is not hurt by it.
             bad: source.bad.as_ref().filter(|_| end == source.end),
             dialect,
-            queue: VecDeque::new(),
+            // Enough for nearly all documents, of which there are many small ones.
+            queue: VecDeque::with_capacity(16),
             merged: 0,
             parsed: 0,
             ready: false,
             indent: -1,
-            indents: Vec::new(),
+            indents: Vec::with_capacity(16),
             flow_level: 0,
             key_allowed: true,
             keys: vec![SimpleKey::default()],
