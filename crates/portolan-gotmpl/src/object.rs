@@ -81,6 +81,11 @@ pub trait Object: Any {
         None
     }
 
+    /// The field that is a struct inside the struct, so that its fields count as the outer one's.
+    fn embedded(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The fields as JSON has them, which knows other names and leaves fields out.
     fn json_fields(&self) -> Option<Vec<(Text, Value)>> {
         let fields = self.fields()?.into_iter();

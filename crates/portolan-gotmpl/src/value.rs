@@ -101,6 +101,8 @@ pub enum ElementType {
     AnyList,
     /// `[]map[string]interface {}`
     AnyMap,
+    /// A slice of host objects, such as `[]*chart.Maintainer`.
+    Objects(&'static str),
 }
 
 /// What a map's Go type is.
@@ -373,6 +375,7 @@ impl ElementType {
             Self::Int => "int",
             Self::AnyList => "[]interface {}",
             Self::AnyMap => "map[string]interface {}",
+            Self::Objects(list) => list.strip_prefix("[]").unwrap_or(list),
         }
     }
 
@@ -381,6 +384,7 @@ impl ElementType {
         match self {
             Self::Any => "[]interface {}",
             Self::Str => "[]string",
+            Self::Objects(name) => name,
             Self::Int => "[]int",
             Self::AnyList => "[][]interface {}",
             Self::AnyMap => "[]map[string]interface {}",

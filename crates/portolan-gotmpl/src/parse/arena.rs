@@ -24,6 +24,13 @@ pub(crate) struct List<T> {
 const NONE: u32 = u32::MAX;
 
 impl<T> Arena<T> {
+    /// An arena with room for some items.
+    pub(crate) fn with_capacity(count: usize) -> Self {
+        Self {
+            items: Vec::with_capacity(count),
+        }
+    }
+
     /// Adds an item to a list.
     pub(crate) fn push(&mut self, list: &mut List<T>, item: T) {
         let index = self.items.len() as u32;
@@ -64,12 +71,6 @@ impl<T> Arena<T> {
     }
 }
 
-impl<T> Default for Arena<T> {
-    fn default() -> Self {
-        Self { items: Vec::new() }
-    }
-}
-
 impl<T> List<T> {
     pub(crate) fn len(self) -> usize {
         self.count as usize
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn lists_may_grow_in_turns() {
-        let mut arena = Arena::default();
+        let mut arena = Arena::with_capacity(4);
         let (mut odd, mut even) = (List::default(), List::default());
         for number in 0..6 {
             let list = if number % 2 == 0 { &mut even } else { &mut odd };

@@ -39,7 +39,7 @@ pub(crate) fn parse(
         action: None,
         range_depth: 0,
         scope: Scope::default(),
-        tree: Tree::default(),
+        tree: Tree::for_text(source.text.len()),
         draft: Draft::default(),
         programs: Vec::new(),
     };

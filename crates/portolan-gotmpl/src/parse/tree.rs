@@ -10,7 +10,6 @@ use crate::function::Function;
 use crate::program::Span;
 
 /// Everything that lists of the tree hold.
-#[derive(Default)]
 pub(crate) struct Tree<'s> {
     pub(crate) statements: Arena<Statement<'s>>,
     pub(crate) branches: Arena<Branch<'s>>,
@@ -117,6 +116,18 @@ pub(crate) struct Variable<'s> {
 // === impl Tree ===
 
 impl<'s> Tree<'s> {
+    /// A tree for a text of that many bytes; only long templates need more room than it begins with.
+    pub(crate) fn for_text(bytes: usize) -> Self {
+        let room = (bytes / 32).clamp(2, 256);
+        Self {
+            statements: Arena::with_capacity(room),
+            branches: Arena::with_capacity(room / 4),
+            commands: Arena::with_capacity(room),
+            operands: Arena::with_capacity(room),
+            variables: Arena::with_capacity(room / 4),
+        }
+    }
+
     pub(crate) fn extent(&self) -> Extent {
         Extent {
             statements: self.statements.len(),

@@ -192,6 +192,10 @@ impl Object for Struct {
         )
     }
 
+    fn embedded(&self) -> Option<&'static str> {
+        (self.type_name == CHART_TYPE).then_some("Metadata")
+    }
+
     fn json_fields(&self) -> Option<Vec<(Text, Value)>> {
         let shown = self
             .fields
@@ -264,7 +268,7 @@ fn maintainers(metadata: &Metadata) -> Value {
         )
     };
     let items = metadata.maintainers.iter().map(item).collect();
-    Value::typed_list(ElementType::Any, items)
+    Value::typed_list(ElementType::Objects("[]*chart.Maintainer"), items)
 }
 
 fn dependencies(listed: &[Dependency]) -> Value {
@@ -283,7 +287,8 @@ fn dependencies(listed: &[Dependency]) -> Value {
                 .optional("Alias", "alias", text(&dependency.alias)),
         )
     };
-    Value::typed_list(ElementType::Any, listed.iter().map(item).collect())
+    let items = listed.iter().map(item).collect();
+    Value::typed_list(ElementType::Objects("[]*chart.Dependency"), items)
 }
 
 /// Helm writes every import in its long form once it has handled it.

@@ -212,10 +212,20 @@ impl Encoder {
 
 type Entries = Vec<(Text, Value)>;
 
-/// The plain entries and the tables of a map or struct.
+/// The plain entries and the tables of a map or struct; those of an embedded struct stand in its place.
 fn partition(value: &Value) -> Result<(Entries, Entries), String> {
     let (mut direct, mut tables) = (Vec::new(), Vec::new());
+    let embedded = match value {
+        Value::Object(object) => object.embedded(),
+        _ => None,
+    };
     for (key, value) in entries(value) {
+        if embedded.is_some_and(|name| key == name) {
+            let (inner_direct, inner_tables) = partition(&value)?;
+            direct.extend(inner_direct);
+            tables.extend(inner_tables);
+            continue;
+        }
         let value = plain(&value);
         match shape(&value)? {
             Shape::Table | Shape::Tables => tables.push((key, value)),
