@@ -61,7 +61,20 @@ pub struct Artifact {
     number: u64,
     /// What paths were found to lead to: following links and trying rules costs more than remembering.
     kinds: Mutex<HashMap<Utf8PathBuf, Option<FileKind>>>,
+    /// What each of the rules says about a directory, for everything below that no rule names itself.
+    verdicts: Mutex<HashMap<Utf8PathBuf, Arc<[Verdict]>>>,
     answers: Answers,
+}
+
+/// The rules of a directory: where it is, and what its ignore file says.
+pub(crate) type IgnoreFile = (Utf8PathBuf, String);
+
+/// What rules say about a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Nothing,
+    Ignore,
+    Keep,
 }
 
 /// Names what an artifact holds at and below a path: equal names mean equal files.
@@ -90,7 +103,7 @@ impl Artifact {
         session: &Session,
     ) -> Result<Self, ArtifactError> {
         let mut found = Vec::new();
-        collect_ignore_files(files.as_ref(), Utf8Path::new("/"), 0, &mut found)?;
+        collect_ignore_files(files.as_ref(), Utf8Path::new("/"), 0, session, &mut found)?;
         let own = ignore.unwrap_or_default();
         let mut digest = Fingerprint::of("ignore rules");
         digest.text(own);
@@ -115,6 +128,7 @@ impl Artifact {
             rules_digest: digest.finish(),
             number: session.number_tree(),
             kinds: Mutex::default(),
+            verdicts: Mutex::default(),
             answers: Answers::default(),
         })
     }
@@ -137,19 +151,49 @@ impl Artifact {
         &self.answers
     }
 
-    /// Whether the rules leave a path out.
+    /// Whether the rules leave a path out: the last one that says something about it, or about what it lies in, decides.
     fn is_ignored(&self, path: &Utf8Path, is_directory: bool) -> bool {
-        for (directory, rules) in self.rules.iter().rev() {
-            if rules.is_empty() || !path.starts_with(directory) || path == directory {
-                continue;
+        let verdicts = self.verdicts(path, is_directory);
+        let mut said = verdicts.iter().rev();
+        said.find(|verdict| **verdict != Verdict::Nothing) == Some(&Verdict::Ignore)
+    }
+
+    /// What each of the rules says about a path or, where it says nothing, about the nearest directory above.
+    fn verdicts(&self, path: &Utf8Path, is_directory: bool) -> Arc<[Verdict]> {
+        let known = |path: &Utf8Path| {
+            let verdicts = self.verdicts.lock();
+            let verdicts = verdicts.unwrap_or_else(PoisonError::into_inner);
+            verdicts.get(path).cloned()
+        };
+        let mut pending = vec![(path, is_directory)];
+        let above = path.ancestors().skip(1).find_map(|above| {
+            let known = known(above);
+            if known.is_none() {
+                pending.push((above, true));
             }
-            match rules.matched_path_or_any_parents(path.as_std_path(), is_directory) {
-                Match::Ignore(_) => return true,
-                Match::Whitelist(_) => return false,
-                Match::None => {}
+            known
+        });
+        let mut verdicts = above.unwrap_or_else(|| vec![Verdict::Nothing; self.rules.len()].into());
+        while let Some((path, is_directory)) = pending.pop() {
+            let judged = self.rules.iter().zip(verdicts.iter());
+            verdicts = judged
+                .map(|((directory, rules), above)| {
+                    if rules.is_empty() || path == directory || !path.starts_with(directory) {
+                        return *above;
+                    }
+                    match rules.matched(path.as_std_path(), is_directory) {
+                        Match::Ignore(_) => Verdict::Ignore,
+                        Match::Whitelist(_) => Verdict::Keep,
+                        Match::None => *above,
+                    }
+                })
+                .collect();
+            if !pending.is_empty() {
+                let mut known = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+                known.insert(path.to_owned(), Arc::clone(&verdicts));
             }
         }
-        false
+        verdicts
     }
 
     /// What a cleaned path leads to, if it exists, is packed and is no link.
@@ -217,27 +261,29 @@ fn collect_ignore_files(
     files: &dyn Vfs,
     directory: &Utf8Path,
     depth: usize,
-    found: &mut Vec<(Utf8PathBuf, String)>,
+    session: &Session,
+    found: &mut Vec<IgnoreFile>,
 ) -> Result<(), ArtifactError> {
     if depth > MAX_DEPTH {
         return Err(ArtifactError::TooDeep(directory.to_owned()));
     }
-    let entries = files.list(directory)?;
-    if entries
-        .iter()
-        .any(|entry| entry.name == IGNORE_FILE && !entry.is_directory)
-    {
-        let text = files.read(&directory.join(IGNORE_FILE))?;
-        found.push((
-            directory.to_owned(),
-            String::from_utf8_lossy(&text).into_owned(),
-        ));
-    }
-    let below = |entry: &&DirEntry| entry.is_directory && !entry.is_symlink && entry.name != ".git";
-    for entry in entries.iter().filter(below) {
-        collect_ignore_files(files, &directory.join(&entry.name), depth + 1, found)?;
-    }
-    Ok(())
+    let memo = &session.ignore_files;
+    memo.extend(found, directory, files.stamp(directory), |found| {
+        let entries = files.list(directory)?;
+        let mut own = entries.iter().filter(|entry| !entry.is_directory);
+        if own.any(|entry| entry.name == IGNORE_FILE) {
+            let text = files.read(&directory.join(IGNORE_FILE))?;
+            let text = String::from_utf8_lossy(&text).into_owned();
+            found.push((directory.to_owned(), text));
+        }
+        let is_below =
+            |entry: &&DirEntry| entry.is_directory && !entry.is_symlink && entry.name != ".git";
+        for entry in entries.iter().filter(is_below) {
+            let below = directory.join(&entry.name);
+            collect_ignore_files(files, &below, depth + 1, session, found)?;
+        }
+        Ok(())
+    })
 }
 
 /// Whether a text holds a rule besides comments and blank lines.

@@ -213,32 +213,32 @@ pub(crate) fn in_tree(written: &str) -> Utf8PathBuf {
     resolve(Utf8Path::new("/"), written.trim_start_matches('/'))
 }
 
-/// The files of a chart that lies in a tree, and their digest.
-pub(crate) fn read_from_tree(
-    files: &dyn Vfs,
-    path: &str,
-) -> Result<(Vec<ChartFile>, Digest), ChartError> {
+/// The files of a chart that lies in a tree.
+pub(crate) fn read_from_tree(files: &dyn Vfs, path: &str) -> Result<Vec<ChartFile>, ChartError> {
     let failed = |source| ChartError::Load {
         path: path.to_owned(),
         source: Box::new(source),
     };
     let directory = in_tree(path);
-    let read = if files.is_directory(&directory) {
-        Package::directory_files(files, &directory).map_err(failed)?
-    } else {
-        let content = files.read(&directory);
-        let content = content.map_err(|error| failed(LoadError::File(error)))?;
-        vec![ChartFile {
-            name: ARCHIVE.to_owned(),
-            content: content.into(),
-        }]
-    };
+    if files.is_directory(&directory) {
+        return Package::directory_files(files, &directory).map_err(failed);
+    }
+    let content = files.read(&directory);
+    let content = content.map_err(|error| failed(LoadError::File(error)))?;
+    Ok(vec![ChartFile {
+        name: ARCHIVE.to_owned(),
+        content: content.into(),
+    }])
+}
+
+/// The digest of a chart's files.
+pub(crate) fn digest(files: &[ChartFile]) -> Digest {
     let mut digest = Fingerprint::of("chart");
-    for file in &read {
+    for file in files {
         digest.text(&file.name);
         digest.bytes(&file.content);
     }
-    Ok((read, digest.finish()))
+    digest.finish()
 }
 
 /// Assembles a chart from its files.

@@ -163,7 +163,7 @@ impl Cluster {
         if let Location::Tree { source, .. } = location {
             let files = files.ok_or_else(|| ChartError::Unavailable(source.clone()))?;
             let artifact = files.wait(cx).await?;
-            return self.find_tree_chart(cx, location, artifact).await;
+            return self.load_tree_chart(cx, location, artifact).await;
         }
         let outside = self
             .outside
@@ -183,27 +183,6 @@ impl Cluster {
         self.keep_chart(cx, digest.finish(), assemble).await
     }
 
-    /// The chart that a session knows by the identity of its files, or one that is read now.
-    async fn find_tree_chart(
-        &self,
-        cx: &Context,
-        location: &Location,
-        artifact: Arc<Artifact>,
-    ) -> Result<Arc<LoadedChart>, Failure> {
-        let Some(identity) = chart::identity(&artifact, location) else {
-            return self.load_tree_chart(cx, location, artifact).await;
-        };
-        let slot = self.session.charts.get(identity, self.session.generation());
-        let mut kept = slot.lock().await;
-        if let Some(chart) = kept.as_ref() {
-            self.session.count(|tally| &tally.charts, false);
-            return Ok(Arc::clone(chart));
-        }
-        let chart = self.load_tree_chart(cx, location, artifact).await?;
-        *kept = Some(Arc::clone(&chart));
-        Ok(chart)
-    }
-
     async fn load_tree_chart(
         &self,
         cx: &Context,
@@ -219,17 +198,25 @@ impl Cluster {
         else {
             return Err(ChartError::NotCached(location.to_string()).into());
         };
+        let identity = chart::identity(&artifact, location);
+        if let Some(known) = self.known_chart(identity).await {
+            return Ok(known);
+        }
         let (written, name) = (path.clone(), path);
         let read = cx.compute(move || {
-            let (files, digest) = chart::read_from_tree(artifact.as_ref(), &written)?;
+            let files = chart::read_from_tree(artifact.as_ref(), &written)?;
+            let mut digest = identity.unwrap_or_else(|| chart::digest(&files));
             if values_files.is_empty() {
                 return Ok((files, digest, None));
             }
             let values = chart::merged_values(artifact.as_ref(), &values_files, ignore_missing)?;
-            let mut with_values = Fingerprint::of("chart with values files");
-            with_values.digest(&digest);
-            with_values.tree(&values);
-            Ok::<_, ChartError>((files, with_values.finish(), Some(values)))
+            if identity.is_none() {
+                let mut with_values = Fingerprint::of("chart with values files");
+                with_values.digest(&digest);
+                with_values.tree(&values);
+                digest = with_values.finish();
+            }
+            Ok::<_, ChartError>((files, digest, Some(values)))
         });
         let (files, digest, values) = read.await?;
         let assemble = move || {
@@ -240,6 +227,17 @@ impl Cluster {
             Ok(package)
         };
         self.keep_chart(cx, digest, assemble).await
+    }
+
+    /// A chart that the session knows by the identity of its files.
+    async fn known_chart(&self, identity: Option<Digest>) -> Option<Arc<LoadedChart>> {
+        let slot = self
+            .session
+            .charts
+            .get(identity?, self.session.generation());
+        let known = slot.lock().await.clone()?;
+        self.session.count(|tally| &tally.charts, false);
+        Some(known)
     }
 
     /// The chart with this digest: found, or assembled now.

@@ -3,11 +3,14 @@
 //! A root is a Kustomization that lies in the directory it builds and that no other one builds, as `flux bootstrap`
 //! writes it; or what a FluxInstance syncs; or, in a directory that the user names, the one Flux would be pointed at.
 
+use std::sync::Arc;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_vfs::{DirEntry, Vfs, VfsError, clean, resolve};
 use portolan_yaml::{Dialect, Node, Text};
 
 use crate::api::{CommonMetadata, Kustomization, NamespacedName, SourceRef};
+use crate::memo::Memo;
 
 /// How deep directories are searched.
 const MAX_DEPTH: usize = 64;
@@ -42,7 +45,8 @@ pub struct Root {
 }
 
 /// A Kustomization or FluxInstance that stands in a file.
-struct Declared {
+#[derive(Debug)]
+pub(crate) struct Declared {
     file: Utf8PathBuf,
     kustomization: Kustomization,
     directory: Utf8PathBuf,
@@ -51,29 +55,36 @@ struct Declared {
 
 /// The root of the cluster in a directory: the Kustomization there that builds this directory, or the one that
 /// `flux bootstrap` would make.
-pub(crate) fn root_at(files: &dyn Vfs, directory: &Utf8Path) -> Result<Root, DiscoverError> {
+pub(crate) fn root_at(
+    files: &dyn Vfs,
+    directory: &Utf8Path,
+    memo: &Memo<Arc<Declared>>,
+) -> Result<Root, DiscoverError> {
     let directory = clean(directory);
     if !files.is_directory(&directory) {
         return Err(DiscoverError::NoDirectory(directory));
     }
-    let declared = declared_below(files, &directory)?;
+    let declared = declared_below(files, &directory, memo)?;
     let own = declared
-        .into_iter()
+        .iter()
         .find(|declared| declared.directory == directory);
     Ok(own.map_or_else(
         || Root {
             kustomization: bootstrapped(&directory),
             file: None,
         },
-        Declared::into_root,
+        |own| own.root(),
     ))
 }
 
 /// The roots of all clusters in a repository, by directory.
-pub(crate) fn roots(files: &dyn Vfs) -> Result<Vec<Root>, DiscoverError> {
-    let declared = declared_below(files, Utf8Path::new("/"))?;
+pub(crate) fn roots(
+    files: &dyn Vfs,
+    memo: &Memo<Arc<Declared>>,
+) -> Result<Vec<Root>, DiscoverError> {
+    let declared = declared_below(files, Utf8Path::new("/"), memo)?;
     let is_built_by_another = |one: &Declared| {
-        let builds_it = |other: &Declared| {
+        let builds_it = |other: &Arc<Declared>| {
             other.kustomization.id != one.kustomization.id && one.file.starts_with(&other.directory)
         };
         declared.iter().any(builds_it)
@@ -96,7 +107,7 @@ pub(crate) fn roots(files: &dyn Vfs) -> Result<Vec<Root>, DiscoverError> {
     candidates.sort();
     candidates.dedup();
     match (roots.is_empty(), candidates.as_slice()) {
-        (false, _) => Ok(roots.into_iter().map(Declared::into_root).collect()),
+        (false, _) => Ok(roots.iter().map(|one| one.root()).collect()),
         (true, [only]) => Ok(vec![Root {
             kustomization: bootstrapped(only),
             file: None,
@@ -185,8 +196,8 @@ pub fn repository_root(machine: &dyn Vfs, path: &Utf8Path, is_cluster: bool) -> 
 
 /// What the Kustomizations in a directory build, where it says something about where the repository begins.
 fn built_paths(files: &dyn Vfs, directory: &Utf8Path) -> Vec<Text> {
-    let declared = declared_below(files, directory).unwrap_or_default();
-    let paths = declared.into_iter().map(|one| one.kustomization.path);
+    let declared = declared_below(files, directory, &Memo::default()).unwrap_or_default();
+    let paths = declared.iter().map(|one| one.kustomization.path.clone());
     paths
         .filter(|path| !matches!(path.trim_matches(['.', '/']), ""))
         .collect()
@@ -218,10 +229,10 @@ impl Declared {
         })
     }
 
-    fn into_root(self) -> Root {
+    fn root(&self) -> Root {
         Root {
-            kustomization: self.kustomization,
-            file: Some(self.file),
+            kustomization: self.kustomization.clone(),
+            file: Some(self.file.clone()),
         }
     }
 }
@@ -282,39 +293,54 @@ fn synthetic(id: NamespacedName, source: SourceRef, path: Text) -> Kustomization
 }
 
 /// Every Kustomization and FluxInstance in files below a directory; files that are no YAML have none.
-fn declared_below(files: &dyn Vfs, directory: &Utf8Path) -> Result<Vec<Declared>, DiscoverError> {
+fn declared_below(
+    files: &dyn Vfs,
+    directory: &Utf8Path,
+    memo: &Memo<Arc<Declared>>,
+) -> Result<Vec<Arc<Declared>>, DiscoverError> {
     let mut found = Vec::new();
-    let mut queue = vec![(directory.to_owned(), 0)];
-    while let Some((directory, depth)) = queue.pop() {
-        for entry in files.list(&directory)? {
-            let path = directory.join(&entry.name);
-            if entry.is_directory && is_searched(&entry) && depth < MAX_DEPTH {
-                queue.push((path, depth + 1));
-            } else if !entry.is_directory && matches!(path.extension(), Some("yaml" | "yml")) {
-                read_declared(files, &path, &mut found);
-            }
-        }
-    }
+    search(files, directory, MAX_DEPTH, memo, &mut found)?;
     found.sort_by(|a, b| a.file.cmp(&b.file));
     Ok(found)
+}
+
+fn search(
+    files: &dyn Vfs,
+    directory: &Utf8Path,
+    depth: usize,
+    memo: &Memo<Arc<Declared>>,
+    found: &mut Vec<Arc<Declared>>,
+) -> Result<(), DiscoverError> {
+    memo.extend(found, directory, files.stamp(directory), |found| {
+        for entry in files.list(directory)? {
+            let path = directory.join(&entry.name);
+            if entry.is_directory && is_searched(&entry) && depth > 0 {
+                search(files, &path, depth - 1, memo, found)?;
+            } else if !entry.is_directory && matches!(path.extension(), Some("yaml" | "yml")) {
+                read_declared(files, &path, found);
+            }
+        }
+        Ok(())
+    })
 }
 
 fn is_searched(entry: &DirEntry) -> bool {
     !entry.is_symlink && !entry.name.starts_with('.')
 }
 
-fn read_declared(files: &dyn Vfs, path: &Utf8Path, found: &mut Vec<Declared>) {
+fn read_declared(files: &dyn Vfs, path: &Utf8Path, found: &mut Vec<Arc<Declared>>) {
     let Ok(bytes) = files.read(path) else { return };
-    let text = String::from_utf8_lossy(&bytes);
+    let mentions = |group: &str| memchr::memmem::find(&bytes, group.as_bytes()).is_some();
     // Most files are something else; looking costs less than parsing.
-    if !text.contains("kustomize.toolkit.fluxcd.io/") && !text.contains("fluxcd.controlplane.io/") {
+    if !mentions("kustomize.toolkit.fluxcd.io/") && !mentions("fluxcd.controlplane.io/") {
         return;
     }
     let documents = portolan_yaml::parse_bytes(&bytes, Dialect::Kustomize).unwrap_or_default();
     found.extend(
         documents
             .iter()
-            .filter_map(|document| Declared::read(path, document)),
+            .filter_map(|document| Declared::read(path, document))
+            .map(Arc::new),
     );
 }
 
@@ -335,7 +361,7 @@ mod tests {
             .iter()
             .map(|(path, text)| (*path, text.as_str()))
             .collect();
-        roots(&memory)
+        roots(&memory, &Memo::default())
             .unwrap()
             .iter()
             .map(|root| root.kustomization.path.to_string())
@@ -370,7 +396,7 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        let root = roots(&memory).unwrap().remove(0);
+        let root = roots(&memory, &Memo::default()).unwrap().remove(0);
         let version = installed_version(&memory, &root);
         assert_eq!(version.as_deref(), Some("v2.8.1"));
     }

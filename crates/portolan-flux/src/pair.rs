@@ -12,13 +12,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use futures_util::join;
 use portolan_engine::{Failure, Unit};
 
 use crate::api::NamespacedName;
 use crate::cluster::Cluster;
 use crate::demand::Demand;
-use crate::render::{Choice, LeftOut, Renderer, Rendering, Settled};
+use crate::render::{Choice, Renderer, Rendering, Settled};
 
 /// How often releases that were left out are taken in again; twice is as often as it can matter in real repositories.
 const MAX_ROUNDS: usize = 8;
@@ -67,33 +68,28 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    /// Finds what both declare, and leaves out releases that are made of the same and lead nowhere.
+    /// Walks both, and leaves out releases that are made of the same and lead nowhere.
     async fn leave_out_equal(&mut self) -> Result<(), Failure> {
-        let (one, other) = join!(self.before.find(), self.after.find());
+        let (one, other) = join!(self.before.walker.run(), self.after.walker.run());
         one?;
         other?;
-        let mut equal = BTreeMap::new();
-        for (id, unit, sketch) in self.after.sketches() {
-            if self
-                .before
-                .sketch(&id)
-                .is_some_and(|(_, were)| were == sketch)
-            {
-                equal
-                    .entry(unit.key.clone())
-                    .or_insert((unit, Vec::new()))
-                    .1
-                    .push((id, sketch));
-            }
+        let mut by_chart = BTreeMap::new();
+        for (id, unit) in self.after.releases_like(&self.before) {
+            let releases = by_chart
+                .entry(unit.key.clone())
+                .or_insert((unit, Vec::new()));
+            releases.1.push(id);
         }
-        let looked_at = equal.into_values().map(|(unit, releases)| {
-            let cx = self.after.context().clone();
-            async move { (cx.compute(move || unit.glance()).await, releases) }
+        let cx = self.after.cx;
+        let glances = by_chart.into_values().map(|(unit, releases)| async move {
+            let glance = cx.compute(move || unit.glance()).await;
+            (glance, releases)
         });
         let mut left_out = BTreeMap::new();
-        for (glance, releases) in futures_util::future::join_all(looked_at).await {
-            let releases = releases.into_iter().filter(|_| !glance.may_emit_flux);
-            left_out.extend(releases.map(|(id, sketch)| (id, LeftOut { sketch, glance })));
+        for (glance, releases) in join_all(glances).await {
+            if !glance.may_emit_flux {
+                left_out.extend(releases.into_iter().map(|id| (id, glance)));
+            }
         }
         self.before.left_out = left_out.clone();
         self.after.left_out = left_out;
@@ -117,14 +113,14 @@ impl Sides<'_> {
     fn take_in(&mut self, settled: Settled) -> bool {
         let mattering: BTreeSet<NamespacedName> = if settled == Settled::LacksKinds {
             let left_out = self.after.left_out.iter();
-            let bringing = left_out.filter(|(_, left_out)| left_out.glance.may_define_kinds);
+            let bringing = left_out.filter(|(_, glance)| glance.may_define_kinds);
             bringing.map(|(id, _)| id.clone()).collect()
         } else if self.before.own_kinds(&self.after) != self.after.own_kinds(&self.before) {
             self.after.left_out.keys().cloned().collect()
         } else {
             let differs = |id: &&NamespacedName| {
-                let sketch = |side: &Renderer<'_>| side.sketch(id).map(|(_, sketch)| sketch);
-                sketch(&self.before) != sketch(&self.after)
+                let like = self.after.chart_of_like(&self.before, id);
+                like.is_none()
             };
             self.after
                 .left_out

@@ -84,12 +84,19 @@ fn about_dependencies(rendering: &Rendering, problems: &mut Vec<Problem>) {
         .collect();
     dependency_problems("Kustomization", &kustomizations, problems);
     let releases = rendering.releases.iter();
-    let releases: Vec<_> = releases
+    let mut releases: Vec<_> = releases
         .filter_map(|(id, release)| {
             let spec = release.spec.as_ref().ok()?;
             Some((id, Some(&release.definition), spec.depends_on.as_slice()))
         })
         .collect();
+    // What was not looked at is there to be depended on.
+    releases.extend(
+        rendering
+            .unchanged
+            .keys()
+            .map(|id| (id, None, [].as_slice())),
+    );
     dependency_problems("HelmRelease", &releases, problems);
 }
 

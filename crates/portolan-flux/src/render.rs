@@ -69,6 +69,8 @@ pub struct Rendering {
     pub walk: Walk,
     /// The releases, by name.
     pub releases: BTreeMap<NamespacedName, RenderedRelease>,
+    /// Releases that a comparison did not look at, for both sides make them of the same; with who emitted them.
+    pub unchanged: BTreeMap<NamespacedName, Emitter>,
 }
 
 /// Renders what is asked for of a cluster; one unit does the walking and adds all others.
@@ -96,22 +98,14 @@ pub(crate) enum Choice<'a> {
 pub(crate) struct Renderer<'a> {
     pub(crate) cx: &'a Context,
     pub(crate) cluster: &'a Arc<Cluster>,
-    demand: &'a Demand,
+    pub(crate) demand: &'a Demand,
     pub(crate) walker: Walker<'a>,
     pub(crate) releases: BTreeMap<NamespacedName, RenderedRelease>,
     /// Whether some chart asks for kinds that only the whole repository tells.
     asks_for_kinds: bool,
-    /// Releases that are not looked at, for they are known to give on another side what they give here.
-    pub(crate) left_out: BTreeMap<NamespacedName, LeftOut>,
-}
-
-/// A release that is not looked at.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LeftOut {
-    /// What it is made of.
-    pub(crate) sketch: Digest,
-    /// What its chart may do to others.
-    pub(crate) glance: Glance,
+    /// Releases that are not looked at, for they give on another side what they give here; with what their charts may
+    /// do to others.
+    pub(crate) left_out: BTreeMap<NamespacedName, Glance>,
 }
 
 /// How far a renderer came.
@@ -139,14 +133,16 @@ impl<'a> Renderer<'a> {
     pub(crate) fn into_rendering(self) -> Rendering {
         let mut releases = self.releases;
         releases.retain(|id, _| self.demand.releases.includes(id));
-        for (id, left_out) in &self.left_out {
-            if let Some(release) = releases.get_mut(id) {
-                release.digest = Some(left_out.sketch);
-            }
-        }
+        let index = &self.walker.walk.index;
+        let emitter = |id: NamespacedName| {
+            let (emitter, _) = index.named(RELEASE_GROUP, "HelmRelease", &id)?;
+            Some((id, emitter.clone()))
+        };
+        let unchanged = self.left_out.into_keys().filter_map(emitter).collect();
         Rendering {
             walk: self.walker.walk,
             releases,
+            unchanged,
         }
     }
 
@@ -161,10 +157,11 @@ impl<'a> Renderer<'a> {
     /// Builds and renders until nothing that was rendered changes anything else.
     pub(crate) async fn settle(&mut self, choice: &Choice<'_>) -> Result<Settled, Failure> {
         for _ in 0..MAX_ROUNDS {
-            self.find().await?;
+            self.walker.run().await?;
             if self.demand.releases == Wanted::None {
                 return Ok(Settled::Yes);
             }
+            self.declare();
             self.load_charts().await?;
             if self.asks_for_kinds && self.leaves_out_kinds() {
                 return Ok(Settled::LacksKinds);
@@ -185,18 +182,9 @@ impl<'a> Renderer<'a> {
         Ok(Settled::Yes)
     }
 
-    /// Builds Kustomizations and takes in the releases they emit.
-    pub(crate) async fn find(&mut self) -> Result<(), Failure> {
-        self.walker.run().await?;
-        if self.demand.releases != Wanted::None {
-            self.declare();
-        }
-        Ok(())
-    }
-
     fn leaves_out_kinds(&self) -> bool {
         let mut left_out = self.left_out.values();
-        left_out.any(|left_out| left_out.glance.may_define_kinds)
+        left_out.any(|glance| glance.may_define_kinds)
     }
 
     /// Takes in every HelmRelease that was emitted; of several with one name, the first emitter's counts.
@@ -208,7 +196,7 @@ impl<'a> Renderer<'a> {
                 .named(RELEASE_GROUP, "HelmRelease", &id)
                 .is_some_and(|(_, first)| std::ptr::eq(first, object));
             let is_needed = self.asks_for_kinds || self.demand.releases.includes(&id);
-            if is_first && is_needed {
+            if is_first && is_needed && !self.left_out.contains_key(&id) {
                 let before = self.releases.remove(&id);
                 let release = self.declared(object, emitter, before);
                 self.releases.insert(id, release);
@@ -254,10 +242,7 @@ impl<'a> Renderer<'a> {
     /// Loads every chart once; the chart's unit tells why it fails to load.
     async fn load_charts(&mut self) -> Result<(), WaitError> {
         let index = &self.walker.walk.index;
-        for (id, release) in &mut self.releases {
-            if self.left_out.contains_key(id) {
-                continue;
-            }
+        for release in self.releases.values_mut() {
             if let (Ok(spec), Some(location)) = (&release.spec, &release.location) {
                 let unit = ChartUnit::new(self.cx, self.cluster, index, spec, location);
                 release.chart_unit = Some(unit.add(self.cx));

@@ -64,12 +64,12 @@ pub enum OpenError {
 impl Repo {
     /// Opens a repository and finds where its clusters start.
     pub fn open(files: &Arc<dyn Vfs>, options: &RepoOptions) -> Result<Self, OpenError> {
+        let session = options.session.clone().unwrap_or_default();
         let roots = match &options.path {
-            Some(path) => vec![discover::root_at(files.as_ref(), path)?],
-            None => discover::roots(files.as_ref())?,
+            Some(path) => vec![discover::root_at(files.as_ref(), path, &session.declared)?],
+            None => discover::roots(files.as_ref(), &session.declared)?,
         };
         let capabilities = Arc::new(capabilities(options)?);
-        let session = options.session.clone().unwrap_or_default();
         let mut packed = Packed {
             session: &session,
             artifacts: HashMap::new(),

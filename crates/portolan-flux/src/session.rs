@@ -19,9 +19,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use portolan_object::{Digest, Object};
 use tokio::sync::Mutex as Turn;
 
-use crate::artifact::Artifact;
+use crate::artifact::{Artifact, IgnoreFile};
 use crate::build::Built;
+use crate::discover::Declared;
 use crate::loaded_chart::LoadedChart;
+use crate::memo::Memo;
 use crate::trace::Trace;
 
 /// Results that are shared between renders.
@@ -30,6 +32,8 @@ pub struct Session {
     pub(crate) builds: Slots<Vec<KeptBuild>>,
     pub(crate) charts: Slots<Option<Arc<LoadedChart>>>,
     pub(crate) releases: Slots<Option<Arc<Vec<Object>>>>,
+    pub(crate) ignore_files: Memo<IgnoreFile>,
+    pub(crate) declared: Memo<Arc<Declared>>,
     made: Tally,
     shared: Tally,
     generation: AtomicU64,

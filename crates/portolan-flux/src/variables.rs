@@ -124,11 +124,11 @@ impl Variables {
         if let Some(name) = self.values.keys().find(|name| !is_name(name)) {
             return Err(SubstitutionError::Name(name.clone()));
         }
-        let text = portolan_yaml::write_kustomize(object)
-            .map_err(|error| SubstitutionError::Yaml(error.to_string()))?;
-        if !text.contains('$') {
+        if !has_dollar(object) {
             return Ok((object.clone(), None));
         }
+        let text = portolan_yaml::write_kustomize(object)
+            .map_err(|error| SubstitutionError::Yaml(error.to_string()))?;
         let (completed, unset) = self.complete(&text)?;
         let mut node = portolan_yaml::parse_one(completed, Dialect::Helm)
             .map_err(|error| SubstitutionError::Yaml(error.to_string()))?;
@@ -155,6 +155,17 @@ impl Variables {
             completed,
             unset.map(|(line, message)| UnsetVariable { message, line }),
         ))
+    }
+}
+
+/// Whether there is anything to substitute: printing an object only to see that there is not costs more than looking.
+fn has_dollar(node: &Node) -> bool {
+    match &node.value {
+        Value::Scalar(scalar) => scalar.text.contains('$'),
+        Value::List(list) => list.iter().any(has_dollar),
+        Value::Map(map) => map
+            .iter()
+            .any(|entry| entry.key.as_str().contains('$') || has_dollar(&entry.value)),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::{DirEntry, FileKind, Lineage, Stamp, Vfs, VfsError, clean};
 
@@ -46,15 +46,12 @@ impl<V: Vfs> Frozen<V> {
         self
     }
 
-    fn listing(&self, directory: &Utf8Path) -> Option<Listing> {
-        let known =
-            |listings: &HashMap<String, Option<Listing>>| listings.get(directory.as_str()).cloned();
-        if let Some(known) = known(&self.listings()) {
-            return known;
+    fn listing(&self, directory: &str) -> Option<Listing> {
+        if let Some(known) = self.listings().get(directory) {
+            return known.clone();
         }
-        let listed = self.files.list(directory).ok().map(Arc::new);
-        let key = directory.as_str().to_owned();
-        self.listings().insert(key, listed.clone());
+        let listed = self.files.list(Utf8Path::new(directory)).ok().map(Arc::new);
+        self.listings().insert(directory.to_owned(), listed.clone());
         listed
     }
 
@@ -64,17 +61,13 @@ impl<V: Vfs> Frozen<V> {
 
     /// Finds a clean path from the nearest directory above it that was listed.
     fn find(&self, path: &Utf8Path) -> Known {
-        let listed = path.ancestors().find(|above| {
-            let listings = self.listings();
-            matches!(listings.get(above.as_str()), Some(Some(_)))
-        });
-        let mut here = listed.unwrap_or(Utf8Path::new("/")).to_owned();
-        let Some(mut listing) = self.listing(&here) else {
+        let path = path.as_str();
+        let root = || Some((0, self.listing("/")?));
+        let Some((mut end, mut listing)) = self.nearest(path).or_else(root) else {
             return Known::Unclear;
         };
-        let rest = path.strip_prefix(&here).unwrap_or(Utf8Path::new(""));
-        let mut names = rest.components().peekable();
-        while let Some(Utf8Component::Normal(name)) = names.next() {
+        while let Some(rest) = path.get(end + 1..).filter(|rest| !rest.is_empty()) {
+            let name = rest.split_once('/').map_or(rest, |(name, _)| name);
             let at = listing.binary_search_by(|entry| entry.name.as_str().cmp(name));
             let Some(entry) = at.ok().and_then(|at| listing.get(at)) else {
                 return Known::Nothing;
@@ -82,17 +75,31 @@ impl<V: Vfs> Frozen<V> {
             if entry.is_symlink {
                 return Known::Unclear;
             }
+            end += 1 + name.len();
             if !entry.is_directory {
-                let is_last = names.peek().is_none();
+                let is_last = end == path.len();
                 return if is_last { Known::File } else { Known::Nothing };
             }
-            here.push(name);
-            match self.listing(&here) {
+            match self.listing(path.get(..end).unwrap_or(path)) {
                 Some(below) => listing = below,
                 None => return Known::Unclear,
             }
         }
         Known::Directory(listing)
+    }
+
+    /// The longest beginning of a path that is a listed directory: where it ends, and what is in it.
+    fn nearest(&self, path: &str) -> Option<(usize, Listing)> {
+        let listings = self.listings();
+        let mut end = path.len();
+        while end > 0 {
+            let directory = path.get(..end)?;
+            if let Some(Some(listing)) = listings.get(directory) {
+                return Some((end, Arc::clone(listing)));
+            }
+            end = directory.rfind('/')?;
+        }
+        None
     }
 }
 

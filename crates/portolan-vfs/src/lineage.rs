@@ -83,13 +83,17 @@ impl Lineage {
 
     /// The stamp of a path, which must be absolute and clean.
     pub fn stamp(&self, path: &Utf8Path) -> Stamp {
-        let at_or_below = self
-            .touched
-            .get(path.as_str())
-            .map_or(0, |when| when.itself.max(when.below));
-        let above = path.ancestors().skip(1);
-        let above = above.filter_map(|above| self.touched.get(above.as_str()));
-        let generation = above.map(|when| when.itself).fold(at_or_below, u64::max);
+        let when = |path: &str| self.touched.get(path).copied().unwrap_or_default();
+        let here = when(path.as_str());
+        let mut generation = here.itself.max(here.below).max(when("/").itself);
+        let mut above = path.as_str();
+        while let Some((parent, _)) = above
+            .rsplit_once('/')
+            .filter(|(parent, _)| !parent.is_empty())
+        {
+            generation = generation.max(when(parent).itself);
+            above = parent;
+        }
         Stamp {
             family: self.family,
             generation,
@@ -118,6 +122,8 @@ mod tests {
         assert_eq!(stamps("/apps/a/deep/file", &trees), [0, 1, 1]);
         assert_eq!(stamps("/apps/c", &trees), [0, 0, 0]);
         assert_eq!(stamps("/app", &trees), [0, 0, 0]);
+        let all = third.followed_by([Utf8Path::new("/")]);
+        assert_eq!(stamps("/app", &[&third, &all]), [0, 3]);
     }
 
     #[test]

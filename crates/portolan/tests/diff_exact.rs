@@ -2,12 +2,12 @@
 
 mod portolan;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use portolan::git::{GitRepository, copy};
+use portolan::git::GitRepository;
 use portolan::portolan_in;
 use portolan::repository::HARBOR;
 use portolan_object::canonical_json;
@@ -36,35 +36,32 @@ fn id(cluster: &str, kind: String, namespace: String, name: &str) -> Id {
     (cluster.to_owned(), kind, namespace, name)
 }
 
-/// Every object of a full build of one cluster, as canonical text.
-fn built(directory: &Path, cluster: &str, objects: &mut BTreeMap<Id, Vec<String>>) {
-    let path = format!("clusters/{cluster}");
-    if !directory.join(&path).exists() {
-        return;
+/// Every object of full builds of all clusters, as canonical text.
+type Objects = BTreeMap<Id, Vec<String>>;
+
+fn built(directory: &Path, clusters: &[&str]) -> Objects {
+    let mut objects = Objects::new();
+    for cluster in clusters {
+        let path = format!("clusters/{cluster}");
+        if !directory.join(&path).exists() {
+            continue;
+        }
+        let args = ["build", "all", "--show-secrets", "--path", &path];
+        let answer = portolan_in(directory.to_str().expect("UTF-8"), &args);
+        assert_eq!(answer.code, 0, "{answer}");
+        for node in parse(answer.stdout, Dialect::Kustomize).expect("YAML") {
+            let name = text(&node, &["metadata", "name"]);
+            let namespace = text(&node, &["metadata", "namespace"]);
+            let id = id(cluster, text(&node, &["kind"]), namespace, &name);
+            let canonical = canonical_json(&node).expect("JSON");
+            objects.entry(id).or_default().push(canonical);
+        }
     }
-    let args = ["build", "all", "--show-secrets", "--path", &path];
-    let answer = portolan_in(directory.to_str().expect("UTF-8"), &args);
-    assert_eq!(answer.code, 0, "{answer}");
-    for node in parse(answer.stdout, Dialect::Kustomize).expect("YAML") {
-        let name = text(&node, &["metadata", "name"]);
-        let id = id(
-            cluster,
-            text(&node, &["kind"]),
-            text(&node, &["metadata", "namespace"]),
-            &name,
-        );
-        let canonical = canonical_json(&node).expect("JSON");
-        objects.entry(id).or_default().push(canonical);
-    }
+    objects
 }
 
 /// What differs between two full builds.
-fn brute_force(old: &Path, new: &Path, clusters: &[&str]) -> Changes {
-    let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
-    for cluster in clusters {
-        built(old, cluster, &mut before);
-        built(new, cluster, &mut after);
-    }
+fn brute_force(before: &Objects, after: &Objects) -> Changes {
     let ids: BTreeSet<&Id> = before.keys().chain(after.keys()).collect();
     let change = |id: &Id| match (before.get(id), after.get(id)) {
         (None, _) => Some("added"),
@@ -118,32 +115,44 @@ fn told(repository: &GitRepository, what: &[&str], clusters: &[&str]) -> Changes
     distinct
 }
 
-/// Makes an edit, commits it, and compares both ways before and after; says how many objects it changed.
-fn check(
-    repository: &GitRepository,
-    clusters: &[&str],
-    name: &str,
-    edit: impl FnOnce(&GitRepository),
-) -> usize {
-    let before = tempfile::tempdir().expect("a directory");
-    copy(repository.path(), before.path());
-    fs::remove_dir_all(before.path().join(".git")).expect("it was copied");
-    edit(repository);
-    let expected = brute_force(before.path(), repository.path(), clusters);
-    assert_eq!(told(repository, EDITED, clusters), expected, "{name}");
-    repository.commit(name);
-    assert_eq!(told(repository, COMMITTED, clusters), expected, "{name}");
-    let stays: Changes = told(repository, EDITED, clusters);
-    assert_eq!(stays, Changes::new(), "{name} is committed");
-    expected.len()
+/// A repository that is edited commit by commit.
+struct Edited<'a> {
+    repository: GitRepository,
+    clusters: &'a [&'a str],
+    /// What the newest commit builds.
+    objects: RefCell<Objects>,
+}
+
+impl<'a> Edited<'a> {
+    fn new(repository: GitRepository, clusters: &'a [&'a str]) -> Self {
+        let objects = RefCell::new(built(repository.path(), clusters));
+        Self {
+            repository,
+            clusters,
+            objects,
+        }
+    }
+
+    /// Makes an edit, commits it, and compares both ways before and after; says how many objects it changed.
+    fn check(&self, name: &str, edit: impl FnOnce(&GitRepository)) -> usize {
+        let (repository, clusters) = (&self.repository, self.clusters);
+        edit(repository);
+        let after = built(repository.path(), clusters);
+        let expected = brute_force(&self.objects.replace(after.clone()), &after);
+        assert_eq!(told(repository, EDITED, clusters), expected, "{name}");
+        repository.commit(name);
+        assert_eq!(told(repository, COMMITTED, clusters), expected, "{name}");
+        let stays = told(repository, EDITED, clusters);
+        assert_eq!(stays, Changes::new(), "{name} is committed");
+        expected.len()
+    }
 }
 
 #[test]
 fn ten_commits_of_the_example() {
     let repository = GitRepository::of(Path::new(HARBOR));
-    let clusters = ["production", "staging"];
-    let check =
-        |name: &str, edit: &dyn Fn(&GitRepository)| check(&repository, &clusters, name, edit);
+    let edited = Edited::new(repository, &["production", "staging"]);
+    let check = |name: &str, edit: &dyn Fn(&GitRepository)| edited.check(name, edit);
     let bumped = check("image bump", &|repository| {
         repository.edit("apps/base/quay/deployment.yaml", "quay:2.3.0", "quay:2.4.0");
     });
@@ -241,9 +250,8 @@ fn ten_commits_of_a_generated_repository() {
         "{}",
         String::from_utf8_lossy(&made.stderr)
     );
-    let repository = GitRepository::of(&out);
-    let check =
-        |name: &str, edit: &dyn Fn(&GitRepository)| check(&repository, &["main"], name, edit);
+    let edited = Edited::new(GitRepository::of(&out), &["main"]);
+    let check = |name: &str, edit: &dyn Fn(&GitRepository)| edited.check(name, edit);
     let app = "apps/0000-app-template/app";
     let changed = check("a value", &|repository| {
         repository.edit(

@@ -100,7 +100,7 @@ pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
     let trees = Trees::find(args)?;
     let halves = Halves::render(args, &trees, printer)?;
     let comparison = Comparison::new(args, &halves);
-    if !args.names.is_empty() && !comparison.is_found() {
+    if !args.names.is_empty() && !comparison.is_found {
         return Err(not_found(args, &halves));
     }
     let options = Options {
@@ -152,7 +152,7 @@ impl DiffArgs {
 fn not_found(args: &DiffArgs, halves: &Halves) -> CommandError {
     let sides = || halves.new.values().chain(halves.old.values());
     if args.what == What::Hr {
-        let known = sides().flat_map(|half| half.releases.keys());
+        let known = sides().flat_map(|half| half.releases.keys().chain(half.unchanged.keys()));
         suggestion::not_found("HelmRelease", &args.names, known, "portolan get hr -A")
     } else {
         let known = sides().flat_map(|half| half.walk.kustomizations.keys());

@@ -23,6 +23,8 @@ pub(super) struct Comparison {
     broken: Vec<Owner>,
     /// Owners that did not build before.
     unknown: Vec<Owner>,
+    /// Whether an owner of the asked names is on either side.
+    pub(super) is_found: bool,
 }
 
 /// What became of an owner.
@@ -58,18 +60,14 @@ impl Comparison {
             let only = these.difference(others);
             only.filter(|owner| args.wants(owner)).cloned().collect()
         };
+        let mut owners = old.given.keys().chain(new.given.keys());
         Self {
+            is_found: owners.any(|owner| args.wants(owner)),
             old: batches(&old, &new),
             new: batches(&new, &old),
             broken: only(&lost, &unknown),
             unknown: only(&unknown, &lost),
         }
-    }
-
-    /// Whether an owner of the asked names is on either side.
-    pub(super) fn is_found(&self) -> bool {
-        let batches = self.old.iter().chain(&self.new);
-        batches.count() + self.broken.len() + self.unknown.len() > 0
     }
 
     /// Tells what could not be compared; that of the new side decides the exit code.
@@ -171,6 +169,11 @@ impl Side {
                 given => given,
             };
             self.given.insert(owner, given);
+        }
+        for (id, emitter) in &half.unchanged {
+            let owner = by(&Emitter::Release(id.clone()));
+            self.emit(&owner, Some(by(emitter)));
+            self.given.insert(owner, Given::Unchanged);
         }
     }
 

@@ -34,12 +34,11 @@ impl WorkTree {
 
     /// The content that the newest commit has, when only the ends of lines differ from it.
     fn committed(&self, path: &Utf8Path, bytes: &[u8]) -> Option<Vec<u8>> {
-        if !bytes.windows(2).any(|pair| pair == b"\r\n") {
+        if !has_carriage_returns(bytes) {
             return None;
         }
         let head = self.head.as_ref()?.read(path).ok()?;
-        let stores_crlf = head.windows(2).any(|pair| pair == b"\r\n");
-        (!stores_crlf).then(|| without_carriage_returns(bytes))
+        (!has_carriage_returns(&head)).then(|| without_carriage_returns(bytes))
     }
 }
 
@@ -89,6 +88,11 @@ fn submodule_paths(text: &str) -> Vec<Utf8PathBuf> {
         (key.trim() == "path" && !value.is_empty()).then(|| Utf8Path::new("/").join(value))
     };
     text.lines().filter_map(path).collect()
+}
+
+/// Whether a line ends in a carriage return.
+fn has_carriage_returns(bytes: &[u8]) -> bool {
+    memchr::memmem::find(bytes, b"\r\n").is_some()
 }
 
 fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {

@@ -1,0 +1,139 @@
+//! What both sides of a comparison make of the same, told without rendering it; and what matters to the other side.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use portolan_object::{Digest, Object};
+use portolan_yaml::{Node, Value};
+
+use crate::api::{HelmRelease, NamespacedName};
+use crate::chart;
+use crate::index::{DataId, Emitter, name_of};
+use crate::loaded_chart::{FLUX_GROUPS, add_defined};
+use crate::release_unit::ChartUnit;
+use crate::render::{RELEASE_GROUP, Renderer};
+use crate::walk::Walked;
+
+impl Renderer<'_> {
+    /// The releases that this side and another make of the same, each with what loads its chart.
+    pub(crate) fn releases_like<'a>(
+        &'a self,
+        other: &'a Self,
+    ) -> impl Iterator<Item = (NamespacedName, ChartUnit)> + 'a {
+        let index = &self.walker.walk.index;
+        let declared = index.of_kind(RELEASE_GROUP, "HelmRelease");
+        let asked = declared.map(|(_, object)| name_of(object));
+        let asked = asked.filter(|id| self.demand.releases.includes(id));
+        asked.filter_map(|id| {
+            let unit = self.chart_of_like(other, &id)?;
+            Some((id, unit))
+        })
+    }
+
+    /// What loads the chart of a release, if it is made of the same on another side: the same object, with equal data
+    /// for its values and the same chart, as long as both sides serve the same kinds.
+    pub(crate) fn chart_of_like(&self, other: &Self, id: &NamespacedName) -> Option<ChartUnit> {
+        let definition = self.definition(id)?;
+        let is_same = std::ptr::eq(definition, other.definition(id)?);
+        if !is_same || self.cluster.profile != other.cluster.profile {
+            return None;
+        }
+        let spec = HelmRelease::read(definition.node()).ok()?;
+        let values = spec.values.as_ref();
+        if values.is_some_and(mentions_flux) || !self.has_same_data(other, &spec) {
+            return None;
+        }
+        let unit = self.chart_unit(&spec)?;
+        (unit.key == other.chart_unit(&spec)?.key).then_some(unit)
+    }
+
+    fn definition(&self, id: &NamespacedName) -> Option<&Object> {
+        let index = &self.walker.walk.index;
+        let (_, object) = index.named(RELEASE_GROUP, "HelmRelease", id)?;
+        Some(object)
+    }
+
+    /// Whether the data that values come from is the same on both sides, and holds no objects of Flux.
+    fn has_same_data(&self, other: &Self, release: &HelmRelease) -> bool {
+        release.values_from.iter().all(|reference| {
+            let name = NamespacedName::new(release.id.namespace.clone(), reference.name.clone());
+            let id: DataId = (reference.kind, name);
+            let data = |side: &Self| side.walker.walk.index.data(&id).cloned();
+            let (mine, theirs) = (data(self), data(other));
+            let texts = mine.iter().flat_map(|data| data.values());
+            let leads_on = |text: &Vec<u8>| memchr::memmem::find(text, FLUX_GROUPS.as_bytes());
+            mine == theirs && texts.filter_map(leads_on).next().is_none()
+        })
+    }
+
+    fn chart_unit(&self, release: &HelmRelease) -> Option<ChartUnit> {
+        let index = &self.walker.walk.index;
+        let location = chart::locate(release, index).ok()?;
+        Some(ChartUnit::new(
+            self.cx,
+            self.cluster,
+            index,
+            release,
+            &location,
+        ))
+    }
+
+    /// The kinds that are defined by what the other side does not have in the same way.
+    pub(crate) fn own_kinds(&self, other: &Self) -> BTreeSet<String> {
+        let mut kinds = BTreeSet::new();
+        for object in self.own_objects(other) {
+            add_defined(&mut kinds, object);
+        }
+        let charts = |side: &Self| -> HashMap<Digest, _> {
+            let charts = side.releases.values();
+            let charts = charts.filter_map(|release| release.chart.clone());
+            charts.map(|chart| (chart.digest(), chart)).collect()
+        };
+        let known: HashSet<Digest> = charts(other).into_keys().collect();
+        for (digest, chart) in charts(self) {
+            if !known.contains(&digest) {
+                kinds.extend(chart.crds().iter().cloned());
+            }
+        }
+        kinds
+    }
+
+    /// The objects of emitters that give something else on the other side.
+    fn own_objects<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a Object> {
+        let theirs: HashMap<&Emitter, &Arc<Vec<Object>>> =
+            other.walker.walk.index.emitted().collect();
+        let mine = self.walker.walk.index.emitted();
+        let own = mine.filter(move |(emitter, objects)| {
+            let shared = theirs.get(emitter);
+            !shared.is_some_and(|shared| Arc::ptr_eq(shared, objects))
+        });
+        own.flat_map(|(_, objects)| objects.iter())
+    }
+
+    /// Whether something that differs from the other side, or fails, wants data that nothing emits so far.
+    pub(crate) fn lacks_data(&self, other: &Self) -> bool {
+        let is_shared = |id: &NamespacedName, walked: &Walked| {
+            let theirs = other.walker.walk.kustomizations.get(id);
+            let theirs = theirs.and_then(|theirs| theirs.built.as_ref());
+            let both = walked.built.as_ref().zip(theirs);
+            both.is_some_and(|(mine, theirs)| Arc::ptr_eq(mine, theirs))
+        };
+        let mut kustomizations = self.walker.walk.kustomizations.iter();
+        let mut releases = self.releases.iter();
+        kustomizations.any(|(id, walked)| !walked.missing.is_empty() && !is_shared(id, walked))
+            || releases.any(|(id, release)| {
+                let theirs = other.releases.get(id).and_then(|theirs| theirs.digest);
+                let is_same = release.digest.is_some() && release.digest == theirs;
+                !release.composed.missing.is_empty() && !is_same
+            })
+    }
+}
+
+/// Whether values hold an object of Flux, for charts that print what they are given.
+fn mentions_flux(values: &Node) -> bool {
+    match &values.value {
+        Value::Scalar(scalar) => scalar.text.contains(FLUX_GROUPS),
+        Value::List(list) => list.iter().any(mentions_flux),
+        Value::Map(map) => map.iter().any(|entry| mentions_flux(&entry.value)),
+    }
+}
