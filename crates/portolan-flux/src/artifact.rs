@@ -54,20 +54,26 @@ const MAX_DEPTH: usize = 128;
 pub struct Artifact {
     files: Arc<dyn Vfs>,
     /// Rules by directory, parents first: among rules that match, the last one decides.
-    rules: Vec<(Utf8PathBuf, Gitignore)>,
+    rules: Vec<Rules>,
     /// The digest of the rules: artifacts with equal rules leave out the same of equal trees.
     rules_digest: Digest,
     /// Tells trees of one session apart.
     number: u64,
     /// What paths were found to lead to: following links and trying rules costs more than remembering.
-    kinds: Mutex<HashMap<Utf8PathBuf, Option<FileKind>>>,
+    kinds: Mutex<HashMap<String, Option<FileKind>>>,
     /// What each of the rules says about a directory, for everything below that no rule names itself.
-    verdicts: Mutex<HashMap<Utf8PathBuf, Arc<[Verdict]>>>,
+    verdicts: Mutex<HashMap<String, Arc<[Verdict]>>>,
     answers: Answers,
 }
 
 /// The rules of a directory: where it is, and what its ignore file says.
 pub(crate) type IgnoreFile = (Utf8PathBuf, String);
+
+/// The rules of one directory.
+struct Rules {
+    directory: Utf8PathBuf,
+    patterns: Gitignore,
+}
 
 /// What rules say about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,52 +159,45 @@ impl Artifact {
 
     /// Whether the rules leave a path out: the last one that says something about it, or about what it lies in, decides.
     fn is_ignored(&self, path: &Utf8Path, is_directory: bool) -> bool {
-        let verdicts = self.verdicts(path, is_directory);
-        let mut said = verdicts.iter().rev();
-        said.find(|verdict| **verdict != Verdict::Nothing) == Some(&Verdict::Ignore)
+        let above = path.parent().map(|above| self.verdicts(above));
+        let above = above.as_deref().unwrap_or_default();
+        let nothing = std::iter::repeat(&Verdict::Nothing);
+        let rules = self.rules.iter().zip(above.iter().chain(nothing));
+        let verdict = rules.fold(Verdict::Nothing, |decided, (rule, above)| {
+            match rule.verdict(path, is_directory, *above) {
+                Verdict::Nothing => decided,
+                verdict => verdict,
+            }
+        });
+        verdict == Verdict::Ignore
     }
 
-    /// What each of the rules says about a path or, where it says nothing, about the nearest directory above.
-    fn verdicts(&self, path: &Utf8Path, is_directory: bool) -> Arc<[Verdict]> {
-        let known = |path: &Utf8Path| {
-            let verdicts = self.verdicts.lock();
-            let verdicts = verdicts.unwrap_or_else(PoisonError::into_inner);
-            verdicts.get(path).cloned()
-        };
-        let mut pending = vec![(path, is_directory)];
-        let above = path.ancestors().skip(1).find_map(|above| {
-            let known = known(above);
+    /// What each of the rules says about a directory or, where it says nothing, about the nearest one above.
+    fn verdicts(&self, directory: &Utf8Path) -> Arc<[Verdict]> {
+        let mut known = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = Vec::new();
+        let nearest = directory.ancestors().find_map(|directory| {
+            let known = known.get(directory.as_str()).cloned();
             if known.is_none() {
-                pending.push((above, true));
+                pending.push(directory);
             }
             known
         });
-        let mut verdicts = above.unwrap_or_else(|| vec![Verdict::Nothing; self.rules.len()].into());
-        while let Some((path, is_directory)) = pending.pop() {
-            let judged = self.rules.iter().zip(verdicts.iter());
-            verdicts = judged
-                .map(|((directory, rules), above)| {
-                    if rules.is_empty() || path == directory || !path.starts_with(directory) {
-                        return *above;
-                    }
-                    match rules.matched(path.as_std_path(), is_directory) {
-                        Match::Ignore(_) => Verdict::Ignore,
-                        Match::Whitelist(_) => Verdict::Keep,
-                        Match::None => *above,
-                    }
-                })
+        let nothing = || std::iter::repeat_n(Verdict::Nothing, self.rules.len()).collect();
+        let mut verdicts: Arc<[Verdict]> = nearest.unwrap_or_else(nothing);
+        while let Some(directory) = pending.pop() {
+            let rules = self.rules.iter().zip(verdicts.iter());
+            verdicts = rules
+                .map(|(rules, above)| rules.verdict(directory, true, *above))
                 .collect();
-            if !pending.is_empty() {
-                let mut known = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
-                known.insert(path.to_owned(), Arc::clone(&verdicts));
-            }
+            known.insert(directory.as_str().to_owned(), Arc::clone(&verdicts));
         }
         verdicts
     }
 
     /// What a cleaned path leads to, if it exists, is packed and is no link.
     fn packed(&self, path: &Utf8Path) -> Result<Option<FileKind>, VfsError> {
-        if let Some(known) = self.kinds().get(path) {
+        if let Some(known) = self.kinds().get(path.as_str()) {
             return Ok(*known);
         }
         let found = match self.files.canonicalize(path) {
@@ -207,11 +206,11 @@ impl Artifact {
             Err(error) => return Err(error),
         };
         let kind = found.filter(|kind| !self.is_ignored(path, *kind == FileKind::Directory));
-        self.kinds().insert(path.to_owned(), kind);
+        self.kinds().insert(path.as_str().to_owned(), kind);
         Ok(kind)
     }
 
-    fn kinds(&self) -> MutexGuard<'_, HashMap<Utf8PathBuf, Option<FileKind>>> {
+    fn kinds(&self) -> MutexGuard<'_, HashMap<String, Option<FileKind>>> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -220,6 +219,21 @@ impl Artifact {
         match self.packed(&path)? {
             Some(_) => Ok(path),
             None => Err(VfsError::NotFound(path)),
+        }
+    }
+}
+
+impl Rules {
+    /// What they say about a path, given what they say about the directory it lies in.
+    fn verdict(&self, path: &Utf8Path, is_directory: bool, above: Verdict) -> Verdict {
+        let is_below = path != self.directory && path.starts_with(&self.directory);
+        if self.patterns.is_empty() || !is_below {
+            return above;
+        }
+        match self.patterns.matched(path.as_std_path(), is_directory) {
+            Match::Ignore(_) => Verdict::Ignore,
+            Match::Whitelist(_) => Verdict::Keep,
+            Match::None => above,
         }
     }
 }
@@ -294,16 +308,15 @@ fn has_rules(text: &str) -> bool {
 }
 
 /// Builds the rules of one directory; a pattern that is none matches nothing, as in git.
-fn rules_of<'a>(
-    directory: Utf8PathBuf,
-    lines: impl Iterator<Item = &'a str>,
-) -> (Utf8PathBuf, Gitignore) {
+fn rules_of<'a>(directory: Utf8PathBuf, lines: impl Iterator<Item = &'a str>) -> Rules {
     let mut builder = GitignoreBuilder::new(&directory);
     for line in lines {
         let _ = builder.add_line(None, line);
     }
-    let rules = builder.build().unwrap_or_else(|_| Gitignore::empty());
-    (directory, rules)
+    Rules {
+        patterns: builder.build().unwrap_or_else(|_| Gitignore::empty()),
+        directory,
+    }
 }
 
 #[cfg(test)]

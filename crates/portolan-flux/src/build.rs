@@ -121,12 +121,14 @@ impl BuildError {
 }
 
 impl BuildInputs {
-    /// The key of the unit for these inputs in these files.
-    pub(crate) fn unit_key(&self) -> Key {
+    /// The unit for these inputs in these files, and its key.
+    pub(crate) fn into_unit(self) -> (Key, Unit) {
+        let digest = self.digest();
         let mut key = Fingerprint::of("Kustomization in files");
-        key.digest(&self.digest());
+        key.digest(&digest);
         self.files.fingerprint(&mut key);
-        unit_key("Kustomization", &self.spec.id, &key.finish())
+        let key = unit_key("Kustomization", &self.spec.id, &key.finish());
+        (key, self.find_or_make(digest))
     }
 
     /// The digest of everything but the files.
@@ -144,11 +146,11 @@ impl BuildInputs {
     }
 
     /// A unit that finds the result, or makes it.
-    pub(crate) fn into_unit(self) -> Unit {
+    fn find_or_make(self, digest: Digest) -> Unit {
         Unit::io(move |cx| async move {
             let artifact = self.files.wait(&cx).await?;
             let session = Arc::clone(&self.cluster.session);
-            let slot = session.builds.get(self.digest(), session.generation());
+            let slot = session.builds.get(digest, session.generation());
             let mut kept = slot.lock_owned().await;
             let made = cx.compute(move || {
                 let found = kept.iter().find_map(|kept| kept.for_tree(&artifact));

@@ -3,6 +3,8 @@
 //! A release that did not change need not be rendered to be compared, and its chart need not be loaded, unless what the
 //! chart prints may lead on: to more Kustomizations and releases, or to kinds that other charts ask for.
 
+use std::collections::BTreeSet;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_vfs::{DirEntry, Vfs};
 
@@ -88,6 +90,31 @@ impl Glance {
     }
 }
 
+/// Whether one of some words stands anywhere in the chart at a path; archives may hold any.
+pub(crate) fn mentions(files: &dyn Vfs, path: &str, words: &BTreeSet<String>) -> bool {
+    let is_in = |content: &[u8]| {
+        let mut words = words.iter();
+        words.any(|word| memchr::memmem::find(content, word.as_bytes()).is_some())
+    };
+    let mut queue = vec![(in_tree(path), MAX_DEPTH)];
+    while let Some((directory, depth)) = queue.pop() {
+        let Some(entries) = files.list(&directory).ok().filter(|_| depth > 0) else {
+            return true;
+        };
+        for entry in entries {
+            let path = directory.join(&entry.name);
+            if entry.is_directory {
+                queue.push((path, depth - 1));
+            } else if path.extension() == Some("tgz")
+                || files.read(&path).is_ok_and(|content| is_in(&content))
+            {
+                return true;
+            }
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use portolan_vfs::Memory;
@@ -126,5 +153,15 @@ mod tests {
             Glance::UNKNOWN
         );
         assert_eq!(glance(&[("/charts/web", "an archive")]), Glance::UNKNOWN);
+    }
+
+    #[test]
+    fn words_are_found_anywhere_in_a_chart() {
+        let files = [("/charts/web/crds/a.yaml", "group: a.io"), ("/b/c.tgz", "")];
+        let files: Memory = files.into_iter().collect();
+        let mentions = |path: &str, word: &str| mentions(&files, path, &[word.to_owned()].into());
+        assert!(mentions("charts/web", "a.io"));
+        assert!(!mentions("charts/web", "b.io"));
+        assert!(mentions("b", "a.io"), "it may be in the archive");
     }
 }

@@ -7,75 +7,100 @@ use portolan_object::{Digest, Object};
 use portolan_yaml::{Node, Value};
 
 use crate::api::{HelmRelease, NamespacedName};
-use crate::chart;
+use crate::chart::{self, Location};
 use crate::index::{DataId, Emitter, name_of};
 use crate::loaded_chart::{FLUX_GROUPS, add_defined};
 use crate::release_unit::ChartUnit;
 use crate::render::{RELEASE_GROUP, Renderer};
 use crate::walk::Walked;
 
-impl Renderer<'_> {
-    /// The releases that this side and another make of the same, each with what loads its chart.
-    pub(crate) fn releases_like<'a>(
-        &'a self,
-        other: &'a Self,
-    ) -> impl Iterator<Item = (NamespacedName, ChartUnit)> + 'a {
-        let index = &self.walker.walk.index;
-        let declared = index.of_kind(RELEASE_GROUP, "HelmRelease");
-        let asked = declared.map(|(_, object)| name_of(object));
-        let asked = asked.filter(|id| self.demand.releases.includes(id));
-        asked.filter_map(|id| {
-            let unit = self.chart_of_like(other, &id)?;
-            Some((id, unit))
-        })
+/// Two sides, and which charts they were found to have in common.
+pub(crate) struct Likeness<'a, 'r> {
+    one: &'a Renderer<'r>,
+    other: &'a Renderer<'r>,
+    charts: HashMap<Location, Option<Arc<ChartUnit>>>,
+}
+
+impl<'a, 'r> Likeness<'a, 'r> {
+    pub(crate) fn new(one: &'a Renderer<'r>, other: &'a Renderer<'r>) -> Self {
+        Self {
+            one,
+            other,
+            charts: HashMap::new(),
+        }
     }
 
-    /// What loads the chart of a release, if it is made of the same on another side: the same object, with equal data
-    /// for its values and the same chart, as long as both sides serve the same kinds.
-    pub(crate) fn chart_of_like(&self, other: &Self, id: &NamespacedName) -> Option<ChartUnit> {
-        let definition = self.definition(id)?;
-        let is_same = std::ptr::eq(definition, other.definition(id)?);
-        if !is_same || self.cluster.profile != other.cluster.profile {
+    /// The releases that are asked for and that both sides make of the same, each with what loads its chart.
+    pub(crate) fn releases(&mut self) -> Vec<(NamespacedName, Arc<ChartUnit>)> {
+        let one = self.one;
+        let declared = one.walker.walk.index.of_kind(RELEASE_GROUP, "HelmRelease");
+        let asked = declared.map(|(_, object)| name_of(object));
+        let asked = asked.filter(|id| one.demand.releases.includes(id));
+        asked
+            .filter_map(|id| {
+                let unit = self.chart_of(&id)?;
+                Some((id, unit))
+            })
+            .collect()
+    }
+
+    /// What loads the chart of a release, if it is made of the same on both sides: the same object, with equal data for
+    /// its values and the same chart, as long as both sides serve the same kinds.
+    pub(crate) fn chart_of(&mut self, id: &NamespacedName) -> Option<Arc<ChartUnit>> {
+        let definition = self.one.definition(id)?;
+        let is_same = std::ptr::eq(definition, self.other.definition(id)?);
+        if !is_same || self.one.cluster.profile != self.other.cluster.profile {
             return None;
         }
         let spec = HelmRelease::read(definition.node()).ok()?;
         let values = spec.values.as_ref();
-        if values.is_some_and(mentions_flux) || !self.has_same_data(other, &spec) {
+        if values.is_some_and(mentions_flux) || !self.has_same_data(&spec) {
             return None;
         }
-        let unit = self.chart_unit(&spec)?;
-        (unit.key == other.chart_unit(&spec)?.key).then_some(unit)
+        self.common_chart(&spec)
     }
 
+    /// Whether the data that values come from is the same on both sides, and holds no objects of Flux.
+    fn has_same_data(&self, release: &HelmRelease) -> bool {
+        release.values_from.iter().all(|reference| {
+            let name = NamespacedName::new(release.id.namespace.clone(), reference.name.clone());
+            let id: DataId = (reference.kind, name);
+            let data = |side: &Renderer<'_>| side.walker.walk.index.data(&id).cloned();
+            let (mine, theirs) = (data(self.one), data(self.other));
+            let mut texts = mine.iter().flat_map(|data| data.values());
+            let leads_on = |text: &Vec<u8>| memchr::memmem::find(text, FLUX_GROUPS.as_bytes());
+            mine == theirs && texts.find_map(leads_on).is_none()
+        })
+    }
+
+    /// What loads a release's chart, if it is the same on both sides.
+    fn common_chart(&mut self, release: &HelmRelease) -> Option<Arc<ChartUnit>> {
+        let location = |side: &Renderer<'_>| chart::locate(release, &side.walker.walk.index).ok();
+        let (mine, theirs) = (location(self.one)?, location(self.other)?);
+        if mine != theirs {
+            return None;
+        }
+        // How a chart elsewhere is reached is for each release to say.
+        let is_in_tree = matches!(mine, Location::Tree { .. });
+        if is_in_tree && let Some(known) = self.charts.get(&mine) {
+            return known.clone();
+        }
+        let unit = |side: &Renderer<'_>| {
+            let index = &side.walker.walk.index;
+            ChartUnit::new(side.cx, side.cluster, index, release, &mine)
+        };
+        let (one, other) = (unit(self.one), unit(self.other));
+        let common = (one.key == other.key).then(|| Arc::new(one));
+        self.charts.insert(mine, common.clone());
+        common
+    }
+}
+
+impl Renderer<'_> {
     fn definition(&self, id: &NamespacedName) -> Option<&Object> {
         let index = &self.walker.walk.index;
         let (_, object) = index.named(RELEASE_GROUP, "HelmRelease", id)?;
         Some(object)
-    }
-
-    /// Whether the data that values come from is the same on both sides, and holds no objects of Flux.
-    fn has_same_data(&self, other: &Self, release: &HelmRelease) -> bool {
-        release.values_from.iter().all(|reference| {
-            let name = NamespacedName::new(release.id.namespace.clone(), reference.name.clone());
-            let id: DataId = (reference.kind, name);
-            let data = |side: &Self| side.walker.walk.index.data(&id).cloned();
-            let (mine, theirs) = (data(self), data(other));
-            let texts = mine.iter().flat_map(|data| data.values());
-            let leads_on = |text: &Vec<u8>| memchr::memmem::find(text, FLUX_GROUPS.as_bytes());
-            mine == theirs && texts.filter_map(leads_on).next().is_none()
-        })
-    }
-
-    fn chart_unit(&self, release: &HelmRelease) -> Option<ChartUnit> {
-        let index = &self.walker.walk.index;
-        let location = chart::locate(release, index).ok()?;
-        Some(ChartUnit::new(
-            self.cx,
-            self.cluster,
-            index,
-            release,
-            &location,
-        ))
     }
 
     /// The kinds that are defined by what the other side does not have in the same way.

@@ -22,12 +22,14 @@ pub struct LoadedChart {
 }
 
 /// What a chart's templates want to know of the cluster's kinds.
-#[derive(Debug, PartialEq, Eq)]
-enum Asks {
-    /// Whether these are served, and nothing else.
-    For(BTreeSet<String>),
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Asks {
+    /// Whether these are served.
+    exactly: BTreeSet<String>,
+    /// Whether something that begins with one of these is served.
+    beginning: BTreeSet<String>,
     /// Something that shows only when it is rendered.
-    Anything,
+    anything: bool,
 }
 
 /// Words in templates without which they cannot print certain objects.
@@ -44,7 +46,7 @@ pub(crate) const DEFINITION: &str = "CustomResourceDefinition";
 
 impl LoadedChart {
     pub(crate) fn new(package: Package, digest: Digest) -> Self {
-        let mut asks = Asks::For(BTreeSet::new());
+        let mut asks = Asks::default();
         let mut mentions = Mentions::default();
         for_each_template(&package, &mut |text| {
             asks.read(text);
@@ -101,10 +103,18 @@ impl LoadedChart {
     }
 
     fn is_answered_by(&self, base: &Capabilities) -> bool {
-        match &self.asks {
-            Asks::Anything => false,
-            Asks::For(wanted) => wanted.iter().all(|version| serves(base, version)),
-        }
+        let asks = &self.asks;
+        let mut exactly = asks.exactly.iter();
+        !asks.anything && asks.beginning.is_empty() && exactly.all(|version| serves(base, version))
+    }
+
+    /// The API groups whose kinds it asks for beyond what Kubernetes itself serves; nothing when only rendering it tells.
+    pub(crate) fn groups_asked_for(&self, base: &Capabilities) -> Option<BTreeSet<String>> {
+        let asks = &self.asks;
+        let exactly = asks.exactly.iter().filter(|version| !serves(base, version));
+        let group = |version: &String| Some(version.split_once('/')?.0.to_owned());
+        let groups = exactly.chain(&asks.beginning).map(group);
+        groups.collect::<Option<_>>().filter(|_| !asks.anything)
     }
 
     /// Adds what of the cluster's kinds decides its render.
@@ -114,14 +124,17 @@ impl LoadedChart {
         key: &mut Fingerprint,
     ) {
         key.text(&capabilities.kube_version.version);
-        match &self.asks {
-            Asks::Anything => capabilities
-                .api_versions
-                .iter()
-                .for_each(|version| key.text(version)),
-            Asks::For(wanted) => wanted
-                .iter()
-                .for_each(|version| key.flag(serves(capabilities, version))),
+        let asks = &self.asks;
+        for version in &asks.exactly {
+            key.flag(serves(capabilities, version));
+        }
+        let is_asked_for = |version: &&String| {
+            let mut beginning = asks.beginning.iter();
+            asks.anything || beginning.any(|beginning| version.starts_with(beginning))
+        };
+        let served = capabilities.api_versions.iter();
+        for version in served.filter(is_asked_for) {
+            key.text(version);
         }
     }
 
@@ -146,20 +159,20 @@ impl Asks {
     /// Finds the questions in a template's text.
     fn read(&mut self, text: &str) {
         for after in text.split(".APIVersions").skip(1) {
-            let Self::For(wanted) = self else { return };
-            match literal(after) {
-                Some(version) => {
-                    wanted.insert(version.to_owned());
-                }
-                None => *self = Self::Anything,
+            let argument = after.strip_prefix(".Has").map(str::trim_start);
+            if let Some(version) = argument.and_then(literal) {
+                self.exactly.insert(version.to_owned());
+            } else if let Some(beginning) = argument.and_then(beginning) {
+                self.beginning.insert(beginning.to_owned());
+            } else {
+                self.anything = true;
             }
         }
     }
 }
 
-/// The text in `.Has "text"`.
-fn literal(after: &str) -> Option<&str> {
-    let argument = after.strip_prefix(".Has")?.trim_start();
+/// The text in `"text"`.
+fn literal(argument: &str) -> Option<&str> {
     let quote = argument
         .chars()
         .next()
@@ -168,6 +181,14 @@ fn literal(after: &str) -> Option<&str> {
         .get(1..)?
         .split_once(quote)
         .map(|(version, _)| version)
+}
+
+/// What `(printf "group/version/%s" …)` begins with, if that names the group.
+fn beginning(argument: &str) -> Option<&str> {
+    let format = argument.strip_prefix('(')?.trim_start();
+    let format = literal(format.strip_prefix("printf")?.trim_start())?;
+    let (beginning, _) = format.split_once('%')?;
+    beginning.contains('/').then_some(beginning)
 }
 
 fn serves(capabilities: &Capabilities, version: &str) -> bool {
@@ -214,7 +235,7 @@ mod tests {
     use super::*;
 
     fn asks(text: &str) -> Asks {
-        let mut asks = Asks::For(BTreeSet::new());
+        let mut asks = Asks::default();
         asks.read(text);
         asks
     }
@@ -223,18 +244,25 @@ mod tests {
     fn questions_by_literal_are_known_before_rendering() {
         let text = r#"{{ if .Capabilities.APIVersions.Has "a/v1" }}{{ if not (.Capabilities.APIVersions.Has  `b/v1/C`) }}"#;
         let wanted = ["a/v1", "b/v1/C"].map(str::to_owned);
-        assert_eq!(asks(text), Asks::For(wanted.into()));
+        assert_eq!(asks(text).exactly, wanted.into());
+        assert!(!asks(text).anything);
+    }
+
+    #[test]
+    fn questions_that_name_the_group_are_known_as_far_as_that() {
+        let text = r#"{{ if .Capabilities.APIVersions.Has (printf "a.io/v1/%s" .kind) }}"#;
+        assert_eq!(asks(text).beginning, ["a.io/v1/".to_owned()].into());
+        assert!(!asks(text).anything);
     }
 
     #[test]
     fn any_other_question_may_be_about_anything() {
-        assert_eq!(
-            asks("{{ range .Capabilities.APIVersions }}"),
-            Asks::Anything
-        );
-        assert_eq!(
-            asks("{{ .Capabilities.APIVersions.Has .version }}"),
-            Asks::Anything
-        );
+        for text in [
+            "{{ range .Capabilities.APIVersions }}",
+            "{{ .Capabilities.APIVersions.Has .version }}",
+            r#"{{ .Capabilities.APIVersions.Has (printf "%s/v1" .group) }}"#,
+        ] {
+            assert!(asks(text).anything, "{text}");
+        }
     }
 }

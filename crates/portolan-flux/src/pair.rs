@@ -19,6 +19,7 @@ use portolan_engine::{Failure, Unit};
 use crate::api::NamespacedName;
 use crate::cluster::Cluster;
 use crate::demand::Demand;
+use crate::likeness::Likeness;
 use crate::render::{Choice, Renderer, Rendering, Settled};
 
 /// How often releases that were left out are taken in again; twice is as often as it can matter in real repositories.
@@ -45,13 +46,17 @@ pub fn pair_unit(before: Arc<Cluster>, after: Arc<Cluster>, demand: impl Into<De
             after: Renderer::new(&cx, &after, &demand),
         };
         sides.leave_out_equal().await?;
-        for _ in 0..MAX_ROUNDS {
+        let mut rounds = 0..MAX_ROUNDS;
+        let is_settled = loop {
             let settled = sides.settle().await?;
             if !sides.take_in(settled) {
-                break;
+                break true;
             }
-        }
-        if sides.lack_data() {
+            if rounds.next().is_none() {
+                break false;
+            }
+        };
+        if !is_settled || sides.lack_data() {
             sides.settle_whole().await?;
         }
         Ok(Pair {
@@ -74,7 +79,7 @@ impl Sides<'_> {
         one?;
         other?;
         let mut by_chart = BTreeMap::new();
-        for (id, unit) in self.after.releases_like(&self.before) {
+        for (id, unit) in Likeness::new(&self.after, &self.before).releases() {
             let releases = by_chart
                 .entry(unit.key.clone())
                 .or_insert((unit, Vec::new()));
@@ -112,27 +117,44 @@ impl Sides<'_> {
     /// Takes releases in again that matter after all; says whether there are any.
     fn take_in(&mut self, settled: Settled) -> bool {
         let mattering: BTreeSet<NamespacedName> = if settled == Settled::LacksKinds {
-            let left_out = self.after.left_out.iter();
-            let bringing = left_out.filter(|(_, glance)| glance.may_define_kinds);
-            bringing.map(|(id, _)| id.clone()).collect()
+            self.bringing_kinds()
         } else if self.before.own_kinds(&self.after) != self.after.own_kinds(&self.before) {
             self.after.left_out.keys().cloned().collect()
         } else {
-            let differs = |id: &&NamespacedName| {
-                let like = self.after.chart_of_like(&self.before, id);
-                like.is_none()
-            };
-            self.after
-                .left_out
-                .keys()
-                .filter(differs)
+            let mut likeness = Likeness::new(&self.after, &self.before);
+            let left_out = self.after.left_out.keys();
+            left_out
+                .filter(|id| likeness.chart_of(id).is_none())
                 .cloned()
                 .collect()
         };
         for side in [&mut self.before, &mut self.after] {
             side.left_out.retain(|id, _| !mattering.contains(id));
         }
-        !mattering.is_empty()
+        !mattering.is_empty() || settled == Settled::LacksKinds
+    }
+
+    /// The releases that were left out and may define kinds that charts ask for.
+    fn bringing_kinds(&mut self) -> BTreeSet<NamespacedName> {
+        let (one, other) = (&self.before.asked_groups, &self.after.asked_groups);
+        let groups = one.as_ref().zip(other.as_ref());
+        let groups: Option<BTreeSet<String>> = groups.map(|(one, other)| one | other);
+        let mut likeness = Likeness::new(&self.after, &self.before);
+        let mut bringing = BTreeSet::new();
+        for (id, glance) in &self.after.left_out {
+            let mut may_define = |groups| {
+                let unit = likeness.chart_of(id);
+                unit.is_none_or(|unit| unit.mentions(groups))
+            };
+            if glance.may_define_kinds && groups.as_ref().is_none_or(&mut may_define) {
+                bringing.insert(id.clone());
+            }
+        }
+        for side in [&mut self.before, &mut self.after] {
+            side.undefined_groups
+                .extend(groups.iter().flatten().cloned());
+        }
+        bringing
     }
 
     /// Whether something that differs wants data that only a release could print which was not rendered.

@@ -3,6 +3,7 @@
 //! They are begun as soon as a release is emitted and everything it is made of is there, while Kustomizations are still
 //! being built. What is not right in the end – other values, another chart – has another key and is done again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use portolan_engine::{Context, Key, Unit};
@@ -15,7 +16,7 @@ use crate::api::{HelmRelease, NamespacedName};
 use crate::chart::{self, ChartError, Location};
 use crate::cluster::{Cluster, Files, access, unit_key};
 use crate::fingerprint::Fingerprint;
-use crate::glance::Glance;
+use crate::glance::{self, Glance};
 use crate::index::Index;
 use crate::loaded_chart::LoadedChart;
 use crate::outside::Access;
@@ -151,6 +152,16 @@ impl ChartUnit {
                 Glance::at(artifact.as_ref(), path)
             }
             _ => Glance::UNKNOWN,
+        }
+    }
+
+    /// Whether one of some words stands anywhere in the chart; of one that cannot be looked at, any may.
+    pub(crate) fn mentions(&self, words: &BTreeSet<String>) -> bool {
+        match (&self.files, &self.location) {
+            (Some(Files::Here(artifact)), Location::Tree { path, .. }) => {
+                glance::mentions(artifact.as_ref(), path, words)
+            }
+            _ => true,
         }
     }
 

@@ -103,6 +103,10 @@ pub(crate) struct Renderer<'a> {
     pub(crate) releases: BTreeMap<NamespacedName, RenderedRelease>,
     /// Whether some chart asks for kinds that only the whole repository tells.
     asks_for_kinds: bool,
+    /// The groups of those kinds; nothing when they may be any.
+    pub(crate) asked_groups: Option<BTreeSet<String>>,
+    /// Groups that releases which were left out are known not to define.
+    pub(crate) undefined_groups: BTreeSet<String>,
     /// Releases that are not looked at, for they give on another side what they give here; with what their charts may
     /// do to others.
     pub(crate) left_out: BTreeMap<NamespacedName, Glance>,
@@ -126,6 +130,8 @@ impl<'a> Renderer<'a> {
             walker: Walker::new(cx, cluster, demand),
             releases: BTreeMap::new(),
             asks_for_kinds: false,
+            asked_groups: Some(BTreeSet::new()),
+            undefined_groups: BTreeSet::new(),
             left_out: BTreeMap::new(),
         }
     }
@@ -182,9 +188,12 @@ impl<'a> Renderer<'a> {
         Ok(Settled::Yes)
     }
 
+    /// Whether a release that was left out may bring kinds that are asked for.
     fn leaves_out_kinds(&self) -> bool {
+        let asked = self.asked_groups.as_ref();
         let mut left_out = self.left_out.values();
-        left_out.any(|glance| glance.may_define_kinds)
+        !asked.is_some_and(|asked| asked.is_subset(&self.undefined_groups))
+            && left_out.any(|glance| glance.may_define_kinds)
     }
 
     /// Takes in every HelmRelease that was emitted; of several with one name, the first emitter's counts.
@@ -254,8 +263,16 @@ impl<'a> Renderer<'a> {
             };
             release.chart = available(self.cx.output::<Made<LoadedChart>>(key).await)?
                 .map(|chart| Arc::clone(&chart.0));
-            if let Some(chart) = &release.chart {
-                self.asks_for_kinds |= !chart.is_content_with(&self.cluster.capabilities);
+            let base = &self.cluster.capabilities;
+            if let Some(chart) = &release.chart
+                && !chart.is_content_with(base)
+            {
+                self.asks_for_kinds = true;
+                let groups = chart.groups_asked_for(base);
+                self.asked_groups = self.asked_groups.take().zip(groups).map(|(mut all, more)| {
+                    all.extend(more);
+                    all
+                });
             }
         }
         Ok(())

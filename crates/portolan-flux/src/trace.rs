@@ -24,7 +24,8 @@ use crate::fingerprint::Fingerprint;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Question {
     about: About,
-    path: Utf8PathBuf,
+    /// As text, which is hashed faster than a path.
+    path: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,7 +80,8 @@ impl Trace {
 
 impl Kept {
     fn holds_for(&self, question: &Question, artifact: &Artifact) -> bool {
-        let is_same = self.identity.is_some() && self.identity == artifact.identity(&question.path);
+        let is_same =
+            self.identity.is_some() && self.identity == artifact.identity(question.path());
         is_same
             || self.answer != Answer::ByIdentity
                 && self.answer == artifact.answers().get(question, artifact)
@@ -100,8 +102,12 @@ impl Answers {
 }
 
 impl Question {
+    fn path(&self) -> &Utf8Path {
+        Utf8Path::new(&self.path)
+    }
+
     fn ask(&self, files: &dyn Vfs) -> Answer {
-        let path = &self.path;
+        let path = self.path();
         match self.about {
             About::Content => content(files.read(path).as_deref()),
             About::Listing => listing(files.list(path).as_deref()),
@@ -162,7 +168,7 @@ impl<'a> Traced<'a> {
     fn note(&self, about: About, path: &Utf8Path, answer: impl FnOnce() -> Answer) {
         let question = Question {
             about,
-            path: path.to_owned(),
+            path: path.as_str().to_owned(),
         };
         if lock(&self.asked).contains_key(&question) {
             return;

@@ -257,8 +257,8 @@ impl<'a> Walker<'a> {
             variables,
             files,
         };
-        let key = build.unit_key();
-        self.cx.add(key.clone(), &[], build.into_unit());
+        let (key, unit) = build.into_unit();
+        self.cx.add(key.clone(), &[], unit);
         walked.unit = Some(key.clone());
         walked.missing = missing;
         walked.unavailable = None;

@@ -98,7 +98,8 @@ impl Vfs for Disk {
             return Err(VfsError::TooLarge(path.to_owned()));
         }
         buffer.clear();
-        buffer.reserve_exact(usize::try_from(metadata.len()).unwrap_or_default());
+        // One byte more than expected has the end noticed without growing.
+        buffer.reserve_exact(usize::try_from(metadata.len()).unwrap_or_default() + 1);
         // A device has no length, so what is read is counted as well.
         let mut limited = file.take(MAX_FILE_BYTES + 1);
         let count = limited.read_to_end(buffer).map_err(failed)?;

@@ -5,5 +5,6 @@
 mod bad;
 mod demand;
 mod flux;
+mod likeness;
 mod operator;
 mod sharing;
