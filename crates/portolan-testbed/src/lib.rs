@@ -4,6 +4,8 @@
 //! `CI` the test fails instead, so that nothing is skipped where it counts.
 
 mod authority;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 mod git_backend;
 mod http_call;
 mod http_server;

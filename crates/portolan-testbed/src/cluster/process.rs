@@ -1,0 +1,61 @@
+//! A program that ends with the test process, however that ends.
+//!
+//! A shell starts the program and waits for the end of a pipe whose other end the test process holds. When the handle is
+//! dropped, and also when the test process panics or is killed, the pipe closes and the shell stops the program.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const GUARD: &str = r#"
+log=$1; shift
+"$@" >"$log" 2>&1 </dev/null &
+cat >/dev/null
+kill -9 $! 2>/dev/null
+wait
+"#;
+
+/// Also removes the directory.
+const LAST: &str = r#"rm -rf "${log%/*}""#;
+
+/// A running program.
+pub(super) struct Process {
+    shell: Child,
+}
+
+impl Process {
+    /// Starts a program that logs to a file of its name in the directory.
+    pub(super) fn start(program: &Path, args: &[String], directory: &Path) -> Self {
+        Self::spawn(GUARD, program, args, directory)
+    }
+
+    /// The same, and the directory is removed when it ends.
+    pub(super) fn start_last(program: &Path, args: &[String], directory: &Path) -> Self {
+        Self::spawn(&format!("{GUARD}{LAST}"), program, args, directory)
+    }
+
+    fn spawn(script: &str, program: &Path, args: &[String], directory: &Path) -> Self {
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        let log = directory.join(format!("{name}.log"));
+        File::create(&log).expect("a log file");
+        let shell = Command::new("sh")
+            .args(["-c", script, "guard"])
+            .arg(log)
+            .arg(program)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a shell");
+        Self { shell }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.shell.stdin.take());
+        // The shell waits for the program, so nothing is left when this returns.
+        let _ = self.shell.wait();
+    }
+}

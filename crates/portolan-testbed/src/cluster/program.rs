@@ -1,0 +1,72 @@
+//! Where the cluster's programs are: etcd from the system, the others built from `testbed/kubernetes` into a cache.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use crate::has_program;
+
+/// The release is written once, where Go reads it.
+const MODULE: &str = include_str!("../../../../testbed/kubernetes/go.mod");
+
+/// The paths of the programs.
+pub(super) struct Programs {
+    pub(super) etcd: PathBuf,
+    pub(super) apiserver: PathBuf,
+    pub(super) controllers: PathBuf,
+}
+
+impl Programs {
+    /// Finds them; says so and gives `None` when they are not there, fails under `CI`.
+    pub(super) fn find() -> Option<Self> {
+        if !has_program("etcd", "--version") {
+            return None;
+        }
+        let directory = cache()
+            .join("tools")
+            .join(format!("kubernetes-{}", release()));
+        let programs = Self {
+            etcd: PathBuf::from("etcd"),
+            apiserver: directory.join("kube-apiserver"),
+            controllers: directory.join("kube-controller-manager"),
+        };
+        let built = is_built(&programs.apiserver) && is_built(&programs.controllers);
+        built.then_some(programs)
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+fn is_built(path: &Path) -> bool {
+    if path.is_file() {
+        return true;
+    }
+    let hint = "`testbed/kubernetes/build` makes it, and `./test` calls that; it needs Go";
+    assert!(
+        env::var_os("CI").is_none(),
+        "`{}` is not there: {hint}",
+        path.display()
+    );
+    eprintln!("SKIPPED: `{}` is not there: {hint}", path.display());
+    false
+}
+
+/// The directory that `./test` keeps its tools in.
+fn cache() -> PathBuf {
+    let named = |name: &str| {
+        env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    named("PORTOLAN_CACHE")
+        .or_else(|| named("XDG_CACHE_HOME").map(|path| path.join("portolan")))
+        .or_else(|| named("HOME").map(|path| path.join(".cache/portolan")))
+        .unwrap_or_else(|| PathBuf::from(".cache/portolan"))
+}
+
+/// The release that `go.mod` requires, without its `v`.
+fn release() -> &'static str {
+    let required = MODULE
+        .lines()
+        .find_map(|line| line.trim_start().strip_prefix("k8s.io/kubernetes v"));
+    let release = required.and_then(|line| line.split_whitespace().next());
+    release.expect("the module requires Kubernetes")
+}
