@@ -124,13 +124,18 @@ pub enum StorageError {
 
 /// Reads a record as it lies in a Secret's data, with or without the Secret's own base64 around it.
 pub fn decode(record: &[u8]) -> Result<StoredRelease, StorageError> {
+    Ok(serde_json::from_slice(&unpack(record)?)?)
+}
+
+/// The JSON of a record, for who needs only a part of it: most of its bytes are the chart.
+pub fn unpack(record: &[u8]) -> Result<Vec<u8>, StorageError> {
     let mut bytes = STANDARD.decode(record.trim_ascii())?;
     if !is_packed(&bytes) && bytes.first() != Some(&b'{') {
         bytes = STANDARD.decode(bytes.trim_ascii())?;
     }
     // Helm 2's first records were not packed.
     if !is_packed(&bytes) {
-        return Ok(serde_json::from_slice(&bytes)?);
+        return Ok(bytes);
     }
     let mut json = Vec::new();
     GzDecoder::new(bytes.as_slice())
@@ -139,7 +144,7 @@ pub fn decode(record: &[u8]) -> Result<StoredRelease, StorageError> {
     if json.len() as u64 > MAX_RECORD_BYTES {
         return Err(StorageError::TooLarge);
     }
-    Ok(serde_json::from_slice(&json)?)
+    Ok(json)
 }
 
 /// Writes a record; the Secret's own base64 is not part of it.
