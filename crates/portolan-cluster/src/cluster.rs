@@ -1,0 +1,292 @@
+//! A connection to an API server: requests with a time limit, retried when the server asks for patience.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::ClusterError;
+
+/// The most bytes an answer may have: a page of the largest metadata, or the metrics of a busy server.
+const MAX_ANSWER_BYTES: usize = 128 * 1024 * 1024;
+
+/// How long one answer may take unless told otherwise.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How often a request is tried again when the server is busy or stumbles.
+const REFUSALS: u32 = 4;
+
+/// How often it is tried again when the connection breaks; one that cannot be made is soon given up.
+const BREAKS: u32 = 2;
+
+/// The pause before the second try; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
+/// The longest pause that a server can talk us into.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+
+/// Which cluster, and as whom.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// A kubeconfig file; without it `KUBECONFIG`, `~/.kube/config` and the pod's service account are tried.
+    pub kubeconfig: Option<std::path::PathBuf>,
+    /// A context of the kubeconfig; the current one without it.
+    pub context: Option<String>,
+}
+
+/// A cluster that can be asked.
+#[derive(Clone)]
+pub struct Cluster {
+    client: kube::Client,
+    requests: Arc<AtomicU64>,
+    patience: Duration,
+}
+
+impl Cluster {
+    /// Connects; nothing is sent yet.
+    pub async fn connect(access: &Access) -> Result<Self, ClusterError> {
+        // Two crates in a tree may each bring a provider; a client asks for the chosen one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut config = config(access).await?;
+        // We retry ourselves: the client's own policy can wait for minutes without a word.
+        config.default_retry = false;
+        let client =
+            kube::Client::try_from(config).map_err(|error| ClusterError::Config(error.into()))?;
+        Ok(Self::from_client(client))
+    }
+
+    /// The cluster of a client.
+    pub fn from_client(client: kube::Client) -> Self {
+        Self {
+            client,
+            requests: Arc::default(),
+            patience: PATIENCE,
+        }
+    }
+
+    /// The same with another limit to how long one answer may take.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// How many requests were sent so far.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// The server's version, as it says it: `v1.36.3`.
+    pub async fn version(&self) -> Result<String, ClusterError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Version {
+            git_version: String,
+        }
+        let version: Version = self.json("/version", "application/json").await?;
+        Ok(version.git_version)
+    }
+
+    /// An answer read as JSON.
+    pub(crate) async fn json<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        accept: &str,
+    ) -> Result<T, ClusterError> {
+        let bytes = self.get(path, accept).await?;
+        serde_json::from_slice(&bytes).map_err(|error| ClusterError::Answer {
+            path: path.to_owned(),
+            message: error.to_string(),
+        })
+    }
+
+    /// The body of a successful answer.
+    pub(crate) async fn get(&self, path: &str, accept: &str) -> Result<Vec<u8>, ClusterError> {
+        let mut pause = FIRST_PAUSE;
+        let (mut refusals, mut breaks) = (0, 0);
+        loop {
+            let (error, retry) = match self.attempt(path, accept).await {
+                Ok(body) => return Ok(body),
+                Err(failed) => failed,
+            };
+            let wait = match retry {
+                Retry::Busy(wait) if refusals < REFUSALS => {
+                    refusals += 1;
+                    wait.unwrap_or(pause)
+                }
+                Retry::Broken if breaks < BREAKS => {
+                    breaks += 1;
+                    pause
+                }
+                _ => return Err(error),
+            };
+            tokio::time::sleep(wait.min(MAX_PAUSE)).await;
+            pause *= 2;
+        }
+    }
+
+    /// One try, and whether another may go better.
+    async fn attempt(&self, path: &str, accept: &str) -> Result<Vec<u8>, (ClusterError, Retry)> {
+        let timeout = |_| ClusterError::Timeout {
+            path: path.to_owned(),
+            after: self.patience,
+        };
+        let answer = tokio::time::timeout(self.patience, self.ask(path, accept)).await;
+        let (head, body) = match answer.map_err(timeout) {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => {
+                let retry = Retry::after(&error);
+                return Err((error, retry));
+            }
+            Err(error) => return Err((error, Retry::Never)),
+        };
+        if head.status.is_success() {
+            return Ok(body);
+        }
+        let error = status(path, head.status, &body);
+        let retry = match head.status {
+            status if is_passing(status) => Retry::Busy(retry_after(&head.headers)),
+            _ => Retry::Never,
+        };
+        Err((error, retry))
+    }
+
+    async fn ask(&self, path: &str, accept: &str) -> Result<(Head, Vec<u8>), ClusterError> {
+        let response = self.open(path, accept).await?;
+        let head = Head {
+            status: response.status(),
+            headers: response.headers().clone(),
+        };
+        let mut body = response.into_body();
+        let mut bytes = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(ClusterError::Unreachable)?;
+            let data = frame.into_data().unwrap_or_default();
+            if bytes.len() + data.len() > MAX_ANSWER_BYTES {
+                return Err(ClusterError::Answer {
+                    path: path.to_owned(),
+                    message: format!("it is larger than {MAX_ANSWER_BYTES} bytes"),
+                });
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Ok((head, bytes))
+    }
+
+    /// An answer whose body is still to be read.
+    pub(crate) async fn open(
+        &self,
+        path: &str,
+        accept: &str,
+    ) -> Result<Response<Body>, ClusterError> {
+        let request = Request::get(path)
+            .header(http::header::ACCEPT, accept)
+            .body(Body::empty())
+            .map_err(|error| ClusterError::Answer {
+                path: path.to_owned(),
+                message: error.to_string(),
+            })?;
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.client
+            .send(request)
+            .await
+            .map_err(ClusterError::Unreachable)
+    }
+}
+
+/// Whether the same request may succeed a little later.
+enum Retry {
+    Never,
+    /// The server is busy or stumbles, and may say when to come again.
+    Busy(Option<Duration>),
+    /// The connection broke, as it may in the middle of many good answers, or cannot be made.
+    Broken,
+}
+
+impl Retry {
+    fn after(error: &ClusterError) -> Self {
+        match error {
+            ClusterError::Unreachable(_) => Self::Broken,
+            _ => Self::Never,
+        }
+    }
+}
+
+struct Head {
+    status: StatusCode,
+    headers: HeaderMap,
+}
+
+async fn config(access: &Access) -> Result<kube::Config, ClusterError> {
+    let options = KubeConfigOptions {
+        context: access.context.clone(),
+        ..KubeConfigOptions::default()
+    };
+    let bad = |error: Box<dyn std::error::Error + Send + Sync>| ClusterError::Config(error);
+    match &access.kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path).map_err(|error| bad(error.into()))?;
+            kube::Config::from_custom_kubeconfig(file, &options)
+                .await
+                .map_err(|error| bad(error.into()))
+        }
+        None if access.context.is_some() => kube::Config::from_kubeconfig(&options)
+            .await
+            .map_err(|error| bad(error.into())),
+        None => kube::Config::infer()
+            .await
+            .map_err(|error| bad(error.into())),
+    }
+}
+
+/// Statuses of a server that is busy or stumbles.
+fn is_passing(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 429 | 500 | 502 | 503 | 504)
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(http::header::RETRY_AFTER)?.to_str().ok()?;
+    Some(Duration::from_secs(seconds.trim().parse().ok()?))
+}
+
+pub(crate) fn status(path: &str, status: StatusCode, body: &[u8]) -> ClusterError {
+    let path = path.to_owned();
+    let answer: Status = serde_json::from_slice(body).unwrap_or_else(|_| Status {
+        message: String::from_utf8_lossy(body).chars().take(200).collect(),
+        metadata: StatusMetadata::default(),
+    });
+    match status.as_u16() {
+        410 => ClusterError::Gone {
+            path,
+            fresh: Some(answer.metadata.next).filter(|token| !token.is_empty()),
+        },
+        code => ClusterError::Status {
+            path,
+            code,
+            message: answer.message,
+        },
+    }
+}
+
+#[derive(Deserialize)]
+struct Status {
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    metadata: StatusMetadata,
+}
+
+#[derive(Deserialize, Default)]
+struct StatusMetadata {
+    #[serde(rename = "continue", default)]
+    next: String,
+}

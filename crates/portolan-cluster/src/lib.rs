@@ -1,0 +1,31 @@
+//! A Kubernetes cluster as Portolan sees it: what it serves, its Helm releases, its objects, what changes.
+//!
+//! ```text
+//! kubeconfig, service account ──▶ Cluster ──┬─▶ pages of metadata (256 at a time)
+//!                                           ├─▶ Helm records, one at a time
+//!                                           ├─▶ what is served, the deprecated-request metric
+//!                                           └─▶ watch: names of what changed
+//! ```
+//!
+//! The crate moves bytes and metadata; what they mean is for the jobs above. It asks for metadata wherever metadata is
+//! enough, in pages, so that the size of a cluster shows in time and never in memory.
+
+mod cluster;
+mod error;
+mod metadata;
+mod pages;
+
+mod discovery;
+mod helm;
+mod metric;
+mod watch;
+
+pub use cluster::{Access, Cluster};
+pub use discovery::Resource;
+pub use error::{ClusterError, ErrorKind};
+pub use helm::{Driver, RecordRef, newest_deployed};
+pub use kube;
+pub use metadata::{ManagedBy, Metadata};
+pub use metric::{DeprecatedRequest, deprecated_requests};
+pub use pages::{PAGE_SIZE, Query};
+pub use watch::{Changed, Watch};
