@@ -13,13 +13,14 @@ mod reference;
 mod stored_version;
 
 use portolan_yaml::{Node, Position};
+use sha2::{Digest, Sha256};
 
-use crate::finding::{Evidence, Finding, Subject};
+use crate::finding::{Evidence, Finding, Subject, short_hex};
 use crate::fix;
 use crate::level::Level;
 use crate::lifecycle::{Api, KUBERNETES, Lifecycle, split};
 use crate::release::Release;
-use crate::table::Table;
+use crate::table::{self, Table};
 use crate::target::Target;
 
 /// Checks objects for a target.
@@ -69,6 +70,16 @@ impl Checker {
             table: Table::default(),
             target,
         }
+    }
+
+    /// Tells checkers apart: two with the same fingerprint find the same things in an object.
+    pub fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        for row in self.table.rows() {
+            hash.update(format!("{row:?}"));
+        }
+        hash.update(format!("{:?}", (table::deprecations(), &self.target)));
+        short_hex(&hash.finalize())
     }
 
     /// Everything that is wrong with an object; nothing when it is none.

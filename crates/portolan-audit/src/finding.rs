@@ -165,11 +165,7 @@ impl Finding {
             hash.update(part.as_bytes());
             hash.update([0]);
         }
-        self.id = hash
-            .finalize()
-            .iter()
-            .take(6)
-            .fold(String::new(), |id, byte| format!("{id}{byte:02x}"));
+        self.id = short_hex(&hash.finalize());
         self
     }
 
@@ -201,6 +197,12 @@ impl Finding {
                 .unwrap_or_default(),
         }
     }
+}
+
+/// The first bytes of a digest: enough to tell a few thousand things apart.
+pub(crate) fn short_hex(digest: &[u8]) -> String {
+    let bytes = digest.iter().take(6);
+    bytes.fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
 }
 
 impl Evidence {

@@ -1,0 +1,285 @@
+//! The exporter: the last good snapshot, the state, and the one task that scans.
+//!
+//! ```text
+//!              data older than the ttl, watch lost, pause over
+//!                              │
+//!   Empty, Ready, Failed ──────▶ Scanning ───▶ Ready  (snapshot replaced in memory and on disk)
+//!                                        └───▶ Failed (snapshot stays; next try after 1, 2, 4 … s, at most the ttl)
+//! ```
+//!
+//! There is one task, so there are never two scans. Requests read the snapshot through a lock that is held for the time
+//! of a pointer copy.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use portolan_audit::{Baseline, Checker, Day};
+use portolan_cluster::{Cluster, ErrorKind};
+
+use crate::backoff::Backoff;
+use crate::follow::Ended;
+use crate::metrics::{Rendered, metrics};
+use crate::scan::{Scan, ScanError, ScanOptions, look};
+use crate::snapshot::{Effort, Snapshot, SnapshotError};
+use crate::state::State;
+
+/// Makes the checker for a cluster that says this version of itself.
+pub type CheckerFor = Box<dyn Fn(&str) -> Checker + Send + Sync>;
+
+/// How an exporter works.
+pub struct ExporterOptions {
+    /// What to look at and how.
+    pub scan: ScanOptions,
+    /// By what it is judged; asked at every scan, since clusters are upgraded.
+    pub checker: CheckerFor,
+    /// How old the data may become.
+    pub ttl: Duration,
+    /// Where the last good snapshot is kept; nowhere without it.
+    pub state: Option<PathBuf>,
+    /// What is accepted.
+    pub baseline: Option<Baseline>,
+    /// How many series of single findings the metrics may have.
+    pub finding_series: usize,
+}
+
+/// What requests see.
+#[derive(Clone)]
+pub(crate) struct View {
+    pub(crate) state: State,
+    /// How the last scan failed; `None` when it did not.
+    pub(crate) last_failure: Option<Failure>,
+    /// Why the last snapshot could not be put on disk.
+    pub(crate) unsaved: Option<String>,
+    pub(crate) scans: u64,
+    pub(crate) refreshes: u64,
+    pub(crate) failures: u64,
+    pub(crate) snapshot: Option<Arc<Snapshot>>,
+    /// The texts that follow from the snapshot alone, made once.
+    pub(crate) rendered: Arc<Rendered>,
+}
+
+/// How a scan failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) kind: ErrorKind,
+    pub(crate) text: String,
+}
+
+/// Scans a cluster again and again and keeps the last good answer.
+pub struct Exporter {
+    view: RwLock<View>,
+    pub(crate) options: ExporterOptions,
+}
+
+impl Exporter {
+    /// Starts from the snapshot on disk, when there is one; a damaged one is told and replaced by the next scan.
+    pub fn open(options: ExporterOptions) -> (Self, Option<SnapshotError>) {
+        let (snapshot, trouble) = match options.state.as_deref().map(Snapshot::load) {
+            None => (None, None),
+            Some(Ok(snapshot)) => (snapshot.map(Arc::new), None),
+            Some(Err(error)) => (None, Some(error)),
+        };
+        let view = View {
+            state: if snapshot.is_some() {
+                State::Ready
+            } else {
+                State::Empty
+            },
+            last_failure: None,
+            unsaved: None,
+            scans: 0,
+            refreshes: 0,
+            failures: 0,
+            rendered: Arc::new(Rendered::of(snapshot.as_deref(), options.finding_series)),
+            snapshot,
+        };
+        let view = RwLock::new(view);
+        (Self { view, options }, trouble)
+    }
+
+    /// Where it stands.
+    pub fn state(&self) -> State {
+        self.view().state
+    }
+
+    /// The last good answer.
+    pub fn snapshot(&self) -> Option<Arc<Snapshot>> {
+        self.view().snapshot
+    }
+
+    /// What a scrape gets.
+    pub fn metrics(&self) -> String {
+        metrics(&self.view())
+    }
+
+    /// What requests see now.
+    pub(crate) fn view(&self) -> View {
+        // A writer only moves values in, so a poisoned lock still holds a whole view.
+        let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
+        view.clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut View)) {
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut view);
+    }
+
+    /// Scans whenever the data are older than their time to live, until the future is dropped.
+    pub async fn run(&self, cluster: &Cluster) {
+        let mut scans = Backoff::new(self.options.ttl);
+        let mut watches = Backoff::new(self.options.ttl);
+        let mut young = self.young(cluster).await;
+        loop {
+            let (checker, left) = match young.take() {
+                Some(young) => young,
+                None => match self.scan(cluster).await {
+                    Ok(checker) => (checker, self.options.ttl),
+                    Err(_) => {
+                        tokio::time::sleep(scans.next()).await;
+                        continue;
+                    }
+                },
+            };
+            scans.reset();
+            match self.follow(cluster, &checker, left).await {
+                Ended::Old => watches.reset(),
+                Ended::Lost => tokio::time::sleep(watches.next()).await,
+            }
+        }
+    }
+
+    /// What was loaded from disk may be young enough, and made by the same checker: then it is followed from there.
+    async fn young(&self, cluster: &Cluster) -> Option<(Arc<Checker>, Duration)> {
+        let snapshot = self.snapshot()?;
+        let age = Duration::from_secs(now().saturating_sub(snapshot.taken_at));
+        let left = self.options.ttl.checked_sub(age)?;
+        // A cluster that does not answer is told by the scan that follows.
+        let checker = (self.options.checker)(&cluster.version().await.ok()?);
+        (snapshot.checker == checker.fingerprint()).then(|| (Arc::new(checker), left))
+    }
+
+    /// One scan now, with its state told before and after; gives the checker that judged.
+    ///
+    /// Whoever calls it sees to it that there is one at a time, as [`Self::run`] does.
+    pub async fn scan(&self, cluster: &Cluster) -> Result<Arc<Checker>, ScanError> {
+        self.change(|view| view.state = State::Scanning);
+        let since = Instant::now();
+        let before = cluster.requests();
+        let scanned = self.look(cluster).await;
+        let effort = Effort {
+            took_ms: since.elapsed().as_millis() as u64,
+            requests: cluster.requests() - before,
+        };
+        let published = match scanned {
+            Ok((scan, checker)) => self
+                .publish_scan(scan, &checker, effort)
+                .await
+                .map(|()| checker),
+            Err(error) => Err(error),
+        };
+        published.inspect_err(|error| self.fail(error))
+    }
+
+    async fn look(&self, cluster: &Cluster) -> Result<(Scan, Arc<Checker>), ScanError> {
+        let checker = Arc::new((self.options.checker)(&cluster.version().await?));
+        let snapshot = self
+            .snapshot()
+            .filter(|snapshot| snapshot.checker == checker.fingerprint());
+        let known = snapshot.as_ref().map(|snapshot| &snapshot.scan.releases);
+        let scan = look(cluster, &checker, &self.options.scan, known).await?;
+        Ok((scan, checker))
+    }
+
+    async fn publish_scan(
+        &self,
+        scan: Scan,
+        checker: &Checker,
+        effort: Effort,
+    ) -> Result<(), ScanError> {
+        self.publish(scan, checker, now(), effort).await?;
+        self.change(|view| {
+            view.state = State::Ready;
+            view.scans += 1;
+            view.last_failure = None;
+        });
+        Ok(())
+    }
+
+    /// The same data with a few releases changed: neither older nor younger than before.
+    pub(crate) async fn publish_refresh(
+        &self,
+        scan: Scan,
+        checker: &Checker,
+    ) -> Result<(), ScanError> {
+        let before = self.snapshot();
+        let taken_at = before
+            .as_ref()
+            .map_or_else(now, |snapshot| snapshot.taken_at);
+        let effort = before.map(|snapshot| snapshot.effort).unwrap_or_default();
+        self.publish(scan, checker, taken_at, effort).await?;
+        self.change(|view| view.refreshes += 1);
+        Ok(())
+    }
+
+    async fn publish(
+        &self,
+        scan: Scan,
+        checker: &Checker,
+        taken_at: u64,
+        effort: Effort,
+    ) -> Result<(), ScanError> {
+        let mut report = scan.report(checker);
+        if let Some(baseline) = &self.options.baseline {
+            let warnings = baseline.apply(&mut report.findings, Day::of_unix_seconds(now()));
+            report.warnings.extend(warnings);
+        }
+        let snapshot = Snapshot::new(scan, report, checker.fingerprint(), taken_at, effort);
+        let (directory, series) = (self.options.state.clone(), self.options.finding_series);
+        // Writing waits for the disk: it must not hold up the threads that answer requests.
+        let work = tokio::task::spawn_blocking(move || {
+            let saved = directory.map(|directory| snapshot.save(&directory));
+            let rendered = Rendered::of(Some(&snapshot), series);
+            (snapshot, rendered, saved.and_then(Result::err))
+        });
+        let (snapshot, rendered, unsaved) = work
+            .await
+            .map_err(|error| ScanError::Worker(error.to_string()))?;
+        self.change(|view| {
+            view.unsaved = unsaved.map(|error| chain(&error));
+            view.snapshot = Some(Arc::new(snapshot));
+            view.rendered = Arc::new(rendered);
+        });
+        Ok(())
+    }
+
+    fn fail(&self, error: &ScanError) {
+        let failure = Failure {
+            kind: error.kind(),
+            text: chain(error),
+        };
+        self.change(|view| {
+            view.state = State::Failed;
+            view.failures += 1;
+            view.last_failure = Some(failure);
+        });
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// The wall clock, in seconds since 1970.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,30 @@
+//! Audits a cluster, keeps the last good answer and serves it.
+//!
+//! ```text
+//! Cluster ──scan──▶ Snapshot ──(atomic file)──▶ disk
+//!                      │
+//!                      ▼
+//!               Exporter (one scan at a time, backoff, watch) ──▶ /metrics, /api/v1/findings, page
+//! ```
+//!
+//! The front doors are [`scan`], one look at a cluster, and [`serve`], which looks again whenever the answer is older
+//! than its time to live. A request never waits for a scan: it is answered from the last good snapshot.
+
+mod record;
+mod scan;
+
+mod backoff;
+mod exporter;
+mod follow;
+mod snapshot;
+mod state;
+
+mod metrics;
+mod page;
+mod server;
+
+pub use exporter::{CheckerFor, Exporter, ExporterOptions};
+pub use scan::{ScanError, ScanOptions, Sources, scan};
+pub use server::serve;
+pub use snapshot::{Effort, Snapshot, SnapshotError};
+pub use state::State;

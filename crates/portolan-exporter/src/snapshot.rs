@@ -1,0 +1,144 @@
+//! The last good answer, in memory and on disk.
+//!
+//! The file is replaced by renaming a complete one over it, so that a reader finds the old or the new, never a part.
+
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use portolan_audit::Report;
+use serde::{Deserialize, Serialize};
+
+use crate::scan::Scan;
+
+/// The form of the file; another one is not read.
+const FORMAT: u32 = 2;
+
+/// The last good answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    format: u32,
+    /// When the scan ended, in seconds since 1970.
+    pub taken_at: u64,
+    /// What it cost.
+    pub effort: Effort,
+    /// The fingerprint of the checker that judged: another one would have to judge anew.
+    pub(crate) checker: String,
+    /// What it found.
+    pub report: Report,
+    /// What it learnt, so that unchanged releases need not be fetched after a restart.
+    pub(crate) scan: Scan,
+}
+
+/// What a scan cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Effort {
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+    /// How many requests it needed.
+    pub requests: u64,
+}
+
+/// Why a snapshot cannot be kept or loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// The disk said no.
+    #[error("cannot use the snapshot `{path}`")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is none of ours, or of another version.
+    #[error("the snapshot `{path}` is of another version or damaged")]
+    Format {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl Snapshot {
+    pub(crate) fn new(
+        scan: Scan,
+        report: Report,
+        checker: String,
+        taken_at: u64,
+        effort: Effort,
+    ) -> Self {
+        Self {
+            format: FORMAT,
+            taken_at,
+            effort,
+            checker,
+            report,
+            scan,
+        }
+    }
+
+    /// Loads the last good answer; `None` when there is none.
+    pub fn load(directory: &Path) -> Result<Option<Self>, SnapshotError> {
+        let path = path(directory);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(SnapshotError::Io { path, source }),
+        };
+        match serde_json::from_reader::<_, Self>(BufReader::new(file)) {
+            Ok(snapshot) if snapshot.format == FORMAT => Ok(Some(snapshot)),
+            _ => Err(SnapshotError::Format { path }),
+        }
+    }
+
+    /// Puts it in place of the one on disk.
+    pub fn save(&self, directory: &Path) -> Result<(), SnapshotError> {
+        let path = path(directory);
+        self.write(directory, &path)
+            .map_err(|source| SnapshotError::Io { path, source })
+    }
+
+    fn write(&self, directory: &Path, path: &Path) -> std::io::Result<()> {
+        fs::create_dir_all(directory)?;
+        let part = directory.join("snapshot.json.part");
+        let mut file = BufWriter::new(File::create(&part)?);
+        serde_json::to_writer(&mut file, self)?;
+        file.flush()?;
+        file.get_ref().sync_all()?;
+        fs::rename(&part, path)?;
+        // The new name must survive a power cut as well.
+        File::open(directory)?.sync_all()
+    }
+}
+
+fn path(directory: &Path) -> PathBuf {
+    directory.join("snapshot.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portolan_audit::{Checker, Counts};
+
+    #[test]
+    fn a_snapshot_survives_the_disk_and_damage_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(Snapshot::load(directory.path()).unwrap().is_none());
+        let report = Report::new(Vec::new(), Counts::default(), &Checker::default().target);
+        let effort = Effort {
+            took_ms: 8,
+            requests: 9,
+        };
+        let snapshot = Snapshot::new(Scan::default(), report, "print".to_owned(), 7, effort);
+        snapshot.save(directory.path()).unwrap();
+        let loaded = Snapshot::load(directory.path()).unwrap().unwrap();
+        assert_eq!(
+            (loaded.taken_at, loaded.effort, loaded.checker.as_str()),
+            (7, effort, "print")
+        );
+        fs::write(path(directory.path()), "{\"format\": 2").unwrap();
+        assert!(Snapshot::load(directory.path()).is_err());
+    }
+}
