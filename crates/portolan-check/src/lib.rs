@@ -1,9 +1,9 @@
 //! Finds what is wrong with the objects of a cluster before the cluster does.
 //!
 //! ```text
-//! objects with their owners ──▶ schema ┐
-//!                           ──▶ owner  ├─▶ findings ──settings──▶ what counts
-//!                           ──▶ reference ┘        └─ each with the line that caused it
+//! objects with their owners ──▶ api, schema ┐
+//!                           ──▶ owner       ├─▶ findings ──settings──▶ what counts
+//!                           ──▶ reference   ┘        └─ each with the line that caused it
 //! ```
 //!
 //! The front door is [`check`]. Every finding names a [`Rule`] with a stable id, a level and a page of help; a rule can
@@ -16,6 +16,7 @@
 mod finding;
 mod rule;
 
+mod api;
 mod locate;
 mod owner;
 mod reference;
@@ -27,6 +28,7 @@ use portolan_object::Object;
 use portolan_schema::Catalogue;
 use portolan_vfs::Vfs;
 
+pub use api::Apis;
 pub use finding::{Finding, Subject};
 pub use rule::{BUILD_FAILED, Level, RULES, Rule, rule};
 pub use settings::{IGNORE_ANNOTATION, Settings, SettingsError};
@@ -41,8 +43,12 @@ pub fn check(
     files: &dyn Vfs,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let apis = Apis::of(catalogue.asked());
     for (index, subject) in subjects.iter().enumerate() {
-        schema::check(subject, index, catalogue, files, &mut findings);
+        match api::check(subject, index, &apis) {
+            Some(gone) => findings.push(gone),
+            None => schema::check(subject, index, catalogue, files, &mut findings),
+        }
     }
     owner::check(subjects, &mut findings);
     reference::check(subjects, files, &mut findings);

@@ -31,6 +31,7 @@ pub fn rule(id: &str) -> Option<&'static Rule> {
 
 /// Every rule, by id.
 pub const RULES: &[&Rule] = &[
+    &API_REMOVED,
     &BUILD_FAILED,
     &DUPLICATE_OWNER,
     &MISSING_REFERENCE,
@@ -41,6 +42,14 @@ pub const RULES: &[&Rule] = &[
     &UNKNOWN_FIELD,
     &WRONG_TYPE,
 ];
+
+pub(crate) static API_REMOVED: Rule = Rule {
+    id: "api/removed",
+    level: Level::Error,
+    summary: "the chosen Kubernetes no longer serves this API version",
+    help: "The API server refuses the object, and Flux stops at it. The message names what to use instead; `portolan \
+           audit repo --target RELEASE` tells what else changes with it, and looks ahead to the next releases.",
+};
 
 /// A Kustomization or HelmRelease does not build.
 pub static BUILD_FAILED: Rule = Rule {
@@ -87,8 +96,8 @@ pub(crate) static NOT_SERVED: Rule = Rule {
     id: "schema/not-served",
     level: Level::Error,
     summary: "the chosen Kubernetes does not serve this kind in this version",
-    help: "The version was removed, or does not exist yet. `portolan audit` names the replacement; --kube-version \
-           chooses another release.",
+    help: "No release is known to have served it, or the chosen one does not serve it yet; --kube-version chooses \
+           another release.",
 };
 
 pub(crate) static BROKEN_RULE: Rule = Rule {

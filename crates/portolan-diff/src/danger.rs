@@ -4,6 +4,7 @@
 //! changed object to findings.
 
 mod access;
+mod api;
 mod deletion;
 mod flux;
 mod immutable;
@@ -18,6 +19,7 @@ use crate::field::Field;
 use crate::mask::Mask;
 use crate::pairing::{Owned, Pair};
 use crate::path::Path;
+use crate::report::Unserved;
 use crate::side::Owner;
 
 pub(crate) use world::World;
@@ -92,10 +94,16 @@ pub const RULES: &[Rule] = &[
     access::WIDENED,
     access::EVERYTHING,
     privilege::PRIVILEGED,
+    api::REMOVED,
 ];
 
 /// Everything dangerous about the changes, gravest first.
-pub(crate) fn lint(subjects: &[Subject<'_>], world: &World<'_>, mask: &Mask) -> Vec<Danger> {
+pub(crate) fn lint(
+    subjects: &[Subject<'_>],
+    world: &World<'_>,
+    mask: &Mask,
+    unserved: Option<&Unserved>,
+) -> Vec<Danger> {
     let mut dangers = Vec::new();
     for subject in subjects {
         let mut finder = Finder {
@@ -108,6 +116,7 @@ pub(crate) fn lint(subjects: &[Subject<'_>], world: &World<'_>, mask: &Mask) -> 
         traffic::lint(&mut finder, world);
         access::lint(&mut finder, world);
         privilege::lint(&mut finder);
+        api::lint(&mut finder, unserved);
     }
     for danger in &mut dangers {
         danger.message = mask.text(&Text::from(danger.message.as_str())).to_string();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use portolan_object::{ObjectId, Place};
+use portolan_object::{Object, ObjectId, Place};
 use portolan_yaml::Text;
 
 use crate::danger::{self, Danger, Level, Subject, World};
@@ -15,11 +15,16 @@ use crate::restart::{self, Restart};
 use crate::side::{Batch, Owner};
 use crate::strip::StripAttributes;
 
+/// Says why an API server refuses an object, when its API version is not served.
+pub type Unserved = Box<dyn Fn(&Object) -> Option<String>>;
+
 /// What a caller can choose about a comparison.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
 pub struct Options {
     /// Labels and annotations whose changes are left out.
     pub strip: StripAttributes,
+    /// Finds objects that the cluster would refuse; without it none is looked for.
+    pub unserved: Option<Unserved>,
 }
 
 /// How an object differs.
@@ -95,7 +100,7 @@ pub fn diff(old: &[Batch], new: &[Batch], options: &Options) -> Report {
     let mask = Mask::new(old.iter().chain(new));
     let world = World::new(old, new);
     let restarts = subjects.iter().filter_map(restart_of).collect();
-    let dangers = danger::lint(&subjects, &world, &mask);
+    let dangers = danger::lint(&subjects, &world, &mask, options.unserved.as_ref());
     let changes = subjects
         .into_iter()
         .filter_map(|subject| change(subject, &options.strip, &mask));

@@ -376,6 +376,36 @@ fn an_object_that_changes_its_owner_is_told() {
 }
 
 #[test]
+fn an_api_version_that_is_not_served_is_told_when_its_object_changes_or_comes() {
+    let options = || Options {
+        unserved: Some(Box::new(|object| {
+            let gone = object.gvk().api_version() == "policy/v1beta1";
+            gone.then(|| "use policy/v1".to_owned())
+        })),
+        ..Options::default()
+    };
+    let side = |version: &str, rest: &str| {
+        [kustomization(
+            "apps",
+            &object(version, "PodDisruptionBudget", rest),
+        )]
+    };
+    let ids = |old: &[_], new: &[_]| {
+        let report = diff(old, new, &options());
+        let ids: Vec<&str> = report.dangers.iter().map(|danger| danger.id).collect();
+        ids
+    };
+    let (old, new) = (
+        side("policy/v1beta1", "a: 1"),
+        side("policy/v1beta1", "a: 2"),
+    );
+    assert_eq!(ids(&old, &new), ["removed-api"]);
+    assert_eq!(ids(&[], &new), ["removed-api"]);
+    assert_eq!(ids(&old, &old), [""; 0]);
+    assert_eq!(ids(&old, &side("policy/v1", "a: 1")), [""; 0]);
+}
+
+#[test]
 fn rules_have_distinct_names() {
     let mut ids: Vec<&str> = RULES.iter().map(|rule| rule.id).collect();
     let count = ids.len();

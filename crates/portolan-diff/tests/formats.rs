@@ -84,6 +84,7 @@ fn stripped_attributes_are_no_change_but_their_restart_is_told() {
     };
     let options = Options {
         strip: StripAttributes::new(["common"]),
+        ..Options::default()
     };
     let side = |checksum| [sides::kustomization("apps", &object(checksum))];
     let report = diff(&side("a"), &side("b"), &options);

@@ -32,6 +32,7 @@ use crate::violation::Violation;
 /// ```
 #[derive(Debug)]
 pub struct Catalogue {
+    asked: KubeVersion,
     kubernetes: Kubernetes,
     defined: HashMap<Gvk, Defined>,
 }
@@ -66,6 +67,7 @@ impl Catalogue {
     /// The types of a Kubernetes release, or of the nearest known one, and Flux's.
     pub fn of(version: KubeVersion) -> Self {
         let mut catalogue = Self {
+            asked: version,
             kubernetes: Kubernetes::of(version),
             defined: HashMap::new(),
         };
@@ -73,6 +75,11 @@ impl Catalogue {
             catalogue.define(&definition);
         }
         catalogue
+    }
+
+    /// The release that was asked for, known or not.
+    pub fn asked(&self) -> KubeVersion {
+        self.asked
     }
 
     /// The release whose types are used.

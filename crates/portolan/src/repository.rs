@@ -5,9 +5,10 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_engine::{Key, Report};
 use portolan_flux::{
-    Cluster, Demand, DiscoverError, OpenError, Problem, Profile, Rendering, Repo, RepoOptions,
-    Session, Severity, cluster_unit, problems, repository_root,
+    Cluster, DEFAULT_KUBE_VERSION, Demand, DiscoverError, OpenError, Problem, Profile, Rendering,
+    Repo, RepoOptions, Session, Severity, cluster_unit, problems, repository_root,
 };
+use portolan_object::KubeVersion;
 use portolan_sources::Pinning;
 use portolan_vfs::{Disk, Frozen, Vfs};
 use portolan_yaml::Text;
@@ -176,6 +177,12 @@ impl RepositoryArgs {
             None => None,
         };
         Ok(Located { disk, root })
+    }
+
+    /// The Kubernetes that objects are held against; a version that is none means the newest.
+    pub(crate) fn kube_release(&self) -> KubeVersion {
+        let version = self.kube_version.as_deref().unwrap_or(DEFAULT_KUBE_VERSION);
+        version.parse().unwrap_or(KubeVersion::new(1, u32::MAX))
     }
 
     /// Opens the files of a repository: those on disk, or another state of them. What is rendered in one session is

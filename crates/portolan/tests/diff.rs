@@ -31,6 +31,16 @@ fn diff(repository: &GitRepository, args: &[&str]) -> Answer {
 }
 
 #[test]
+fn a_removed_api_that_comes_in_is_told() {
+    let repository = small();
+    let budget = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: web, namespace: apps}\n";
+    repository.write("clusters/a/budget.yaml", budget);
+    let answer = diff(&repository, &["--from", "HEAD", "--kube-version", "1.25.0"]);
+    assert!(answer.stdout.contains("removed-api"), "{answer}");
+    assert!(answer.stdout.contains("use policy/v1"), "{answer}");
+}
+
+#[test]
 fn a_pull_request_on_the_example() {
     let repository = GitRepository::of(Path::new(HARBOR));
     repository.git(&["checkout", "-q", "-b", "change"]);

@@ -41,6 +41,22 @@ spec:
 }
 
 #[test]
+fn a_removed_api_is_told_with_what_replaces_it() {
+    let budget = "\
+apiVersion: policy/v1beta1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: apps}
+spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
+";
+    let answer = test_of(budget, &["--kube-version", "1.25.0"]);
+    assert!(answer.stdout.contains("api/removed"), "{answer}");
+    assert!(answer.stdout.contains("1.25 on; use policy/v1"), "{answer}");
+    assert_eq!(answer.code, 1);
+    let answer = test_of(budget, &["--kube-version", "1.24.0"]);
+    assert!(!answer.stdout.contains("api/removed"), "{answer}");
+}
+
+#[test]
 fn a_finding_can_be_excused_on_the_object() {
     let service = "\
 apiVersion: v1

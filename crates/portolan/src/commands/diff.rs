@@ -9,6 +9,7 @@ mod trees;
 mod work_tree;
 
 use camino::Utf8PathBuf;
+use portolan_check::Apis;
 use portolan_diff::{Options, Report, StripAttributes};
 use portolan_flux::{Demand, Name, Wanted};
 use portolan_yaml::Text;
@@ -103,8 +104,10 @@ pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
     if !args.names.is_empty() && !comparison.is_found {
         return Err(not_found(args, &halves));
     }
+    let apis = Apis::of(args.repository.kube_release());
     let options = Options {
         strip: StripAttributes::new(args.strip_attrs.iter().map(String::as_str)),
+        unserved: Some(Box::new(move |object| apis.removed(object))),
     };
     let mut report = portolan_diff::diff(&comparison.old, &comparison.new, &options);
     if args.what == What::Images {
