@@ -64,6 +64,7 @@ fn join(kept: &mut Finding, other: Finding) {
         (kept.clone(), other)
     };
     winner.evidence.extend(loser.evidence);
+    winner.fixable &= loser.fixable;
     *kept = winner.with_id();
 }
 

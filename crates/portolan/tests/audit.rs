@@ -5,7 +5,7 @@ mod portolan;
 use std::fs;
 use std::path::Path;
 
-use portolan::repository::repository;
+use portolan::repository::{kustomization, repository};
 use portolan::{portolan, portolan_in, portolan_with_input};
 
 const OLD: &str = "\
@@ -163,6 +163,46 @@ fn the_fix_is_a_patch_that_git_applies() {
     assert!(applied.success(), "{}", answer.stdout);
     let fixed = fs::read_to_string(directory.path().join("apps/web.yaml")).unwrap();
     assert_eq!(fixed, OLD.replace("policy/v1beta1", "policy/v1"));
+}
+
+/// What a patch looks for by its old API version would not be found any more.
+#[test]
+fn the_fix_of_a_repository_leaves_alone_what_a_patch_names() {
+    let budget = |name: &str| {
+        format!(
+            "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata:\n  name: {name}\n  namespace: shop\nspec:\n  minAvailable: 1\n  selector:\n    matchLabels:\n      app: web\n"
+        )
+    };
+    let patch = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: patched, namespace: shop}\nspec: {minAvailable: 2}\n";
+    let directory = repository(&[
+        ("clusters/test/apps.yaml", &kustomization("apps", "./apps")),
+        (
+            "apps/kustomization.yaml",
+            "resources: [plain.yaml, patched.yaml]\npatches: [{path: patch.yaml}]\n",
+        ),
+        ("apps/plain.yaml", &budget("plain")),
+        ("apps/patched.yaml", &budget("patched")),
+        ("apps/patch.yaml", patch),
+    ]);
+    let root = text(directory.path());
+    let args = [
+        "audit",
+        "repo",
+        "--path",
+        "clusters/test",
+        "--target",
+        "1.32",
+    ];
+    let answer = portolan_in(root, &[&args[..], &["--fix"]].concat());
+    assert_eq!(
+        answer.stdout,
+        "--- a/apps/plain.yaml\n+++ b/apps/plain.yaml\n@@ -1,4 +1,4 @@\n-apiVersion: policy/v1beta1\n+apiVersion: policy/v1\n kind: PodDisruptionBudget\n metadata:\n   name: plain\n",
+        "{answer}"
+    );
+    assert!(
+        answer.stderr.contains("1 of 2 findings need a person"),
+        "{answer}"
+    );
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 mod check_options;
 mod files;
+mod fix;
+mod patches;
 mod print;
 mod repo;
 mod table;

@@ -1,13 +1,13 @@
 //! `portolan audit files`: manifests and charts on disk.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
-use portolan_audit::{Baseline, Checker, Counts, Finding, Report, Scanned, Site, merge, scan};
+use portolan_audit::{Baseline, Checker, Counts, Report, Scanned, Site, merge, scan};
 
 use super::check_options::{CheckOptions, today};
+use super::fix::fix;
 use super::print::print;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
@@ -54,7 +54,8 @@ pub(crate) fn files(args: &FilesArgs, printer: &Printer) -> CommandResult {
     let mut findings = merge(scanned.findings);
     warnings.extend(args.check.accept(&mut findings)?);
     if args.fix {
-        return fix(&checker, &findings, printer);
+        let read = |file: &str| fs::read_to_string(file).ok();
+        return fix(&checker, &findings, read, printer);
     }
     if let (Some(until), Some(reason)) = (args.write_baseline, &args.reason) {
         printer.data(Baseline::text(&findings, reason, until.max(today())))?;
@@ -92,41 +93,4 @@ fn scan_all(args: &FilesArgs, checker: &Checker) -> Result<Scanned, CommandError
         scanned.findings.extend(checked.findings);
     }
     Ok(scanned)
-}
-
-/// Prints one patch for all files; what needs a person is told on stderr.
-fn fix(checker: &Checker, findings: &[Finding], printer: &Printer) -> CommandResult {
-    let fixable = |finding: &&Finding| finding.fixable && finding.accepted.is_none();
-    let mut files: Vec<&str> = findings
-        .iter()
-        .filter(fixable)
-        .filter_map(|finding| finding.file.as_deref())
-        .collect();
-    files.dedup();
-    let mut text = String::new();
-    for file in files {
-        // A template cannot be read as YAML, so it gets no patch.
-        let Ok(content) = fs::read_to_string(file) else {
-            continue;
-        };
-        let patch = checker.fix(&content);
-        if !patch.is_empty() {
-            let _ = write!(text, "{}", patch.unified(file, &content));
-        }
-    }
-    printer.data(&text)?;
-    let left: Vec<&Finding> = findings
-        .iter()
-        .filter(|finding| !finding.fixable && finding.accepted.is_none())
-        .collect();
-    if let Some(first) = left.first() {
-        printer.note(&format!(
-            "{} of {} findings need a person; the first is {} at {}",
-            left.len(),
-            findings.len(),
-            first.subject.kind,
-            first.place()
-        ));
-    }
-    Ok(ExitStatus::Clean)
 }

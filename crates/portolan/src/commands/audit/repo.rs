@@ -1,10 +1,14 @@
 //! `portolan audit repo`: what a Flux repository renders to.
 
+use camino::Utf8Path;
 use portolan_audit::{Checker, Counts, Evidence, Finding, Report, Site, merge};
 use portolan_flux::Depth;
-use portolan_object::Object;
+use portolan_object::{Act, Object, Origin};
+use portolan_vfs::Vfs;
 
 use super::check_options::CheckOptions;
+use super::fix::fix;
+use super::patches::Patches;
 use super::print::print;
 use crate::commands::CommandResult;
 use crate::exit::ExitStatus;
@@ -20,13 +24,21 @@ use crate::repository::{Rendered, RepositoryArgs};
 #[command(after_help = "\
 Examples:
   portolan audit repo --target 1.34
-  portolan audit repo --path clusters/production --from 1.31 --target 1.34 -o markdown")]
+  portolan audit repo --path clusters/production --from 1.31 --target 1.34 -o markdown
+  portolan audit repo --target 1.34 --fix | git apply")]
 pub(crate) struct RepoArgs {
     #[command(flatten)]
     repository: RepositoryArgs,
 
     #[command(flatten)]
     check: CheckOptions,
+
+    /// Print a patch that rewrites what can be rewritten without changing its meaning
+    ///
+    /// Only objects that stand in a file of the repository are rewritten; what a chart or a generator makes, and what a
+    /// patch names by its API version, is left to a person.
+    #[arg(long)]
+    fix: bool,
 }
 
 pub(crate) fn repo(args: &RepoArgs, printer: &Printer) -> CommandResult {
@@ -35,6 +47,9 @@ pub(crate) fn repo(args: &RepoArgs, printer: &Printer) -> CommandResult {
     let mut counts = Counts::default();
     let mut findings = merge(check(&checker, &rendered, &mut counts));
     warnings.extend(args.check.accept(&mut findings)?);
+    if args.fix {
+        return patch(&checker, findings, rendered.files(), printer);
+    }
     let mut report = Report::new(findings, counts, &checker.target);
     report.warnings.extend(warnings);
     print(&report, args.check.output, printer)?;
@@ -86,6 +101,7 @@ fn check_object(checker: &Checker, object: &Object, unit: &str) -> Vec<Finding> 
     let place = object.origin.place();
     let mut findings = checker.check(object.node(), &site);
     for finding in &mut findings {
+        finding.fixable &= is_written_out(&object.origin);
         if let Some(place) = place {
             finding.file = Some(place.file.trim_start_matches('/').to_owned());
             finding.line = Some(place.at.line).filter(|line| *line > 0);
@@ -93,4 +109,26 @@ fn check_object(checker: &Checker, object: &Object, unit: &str) -> Vec<Finding> 
         }
     }
     findings.into_iter().map(Finding::with_id).collect()
+}
+
+/// Prints a patch for the files of the repository.
+fn patch(
+    checker: &Checker,
+    mut findings: Vec<Finding>,
+    files: &dyn Vfs,
+    printer: &Printer,
+) -> CommandResult {
+    let patches = Patches::find(files, &findings);
+    for finding in &mut findings {
+        finding.fixable &= !patches.name(&finding.subject);
+    }
+    let read =
+        |file: &str| String::from_utf8(files.read(&Utf8Path::new("/").join(file)).ok()?).ok();
+    fix(checker, &findings, read, printer)
+}
+
+/// Whether an object stands in a file, and was not made by a chart or a generator.
+fn is_written_out(origin: &Origin) -> bool {
+    let first = origin.steps().first().map(|step| step.act);
+    first == Some(Act::Read)
 }
