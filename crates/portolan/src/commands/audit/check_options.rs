@@ -12,9 +12,31 @@ use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::input::Input;
 
-/// For which releases, by which rules.
+/// How objects are judged, what is printed of it, and how the command ends.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckOptions {
+    #[command(flatten)]
+    judge: JudgeOptions,
+
+    /// The mildest level that makes the exit code 1
+    ///
+    /// From mild to bad: deprecated, field, reference, removed-next, unknown-api, removed, not-yet-served,
+    /// stored-version, unparsed.
+    #[arg(long, value_name = "LEVEL", default_value = "removed")]
+    fail_on: Level,
+
+    /// The exit code for a level, in place of what --fail-on says; may be repeated
+    #[arg(long, value_name = "LEVEL=CODE")]
+    exit_code: Vec<ExitCodeWord>,
+
+    /// In which form to print
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub(super) output: OutputFormat,
+}
+
+/// For which releases, by which rules.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct JudgeOptions {
     /// The release of Kubernetes to check for; or of an add-on, as `flux=2.8`; may be repeated
     ///
     /// Without it the newest release that the table knows is meant. What an add-on has removed counts as removed only
@@ -37,21 +59,6 @@ pub(crate) struct CheckOptions {
     /// A file with findings that are accepted, each with a reason and a last day
     #[arg(long, value_name = "FILE")]
     baseline: Option<Utf8PathBuf>,
-
-    /// The mildest level that makes the exit code 1
-    ///
-    /// From mild to bad: deprecated, field, reference, removed-next, unknown-api, removed, not-yet-served,
-    /// stored-version, unparsed.
-    #[arg(long, value_name = "LEVEL", default_value = "removed")]
-    fail_on: Level,
-
-    /// The exit code for a level, in place of what --fail-on says; may be repeated
-    #[arg(long, value_name = "LEVEL=CODE")]
-    exit_code: Vec<ExitCodeWord>,
-
-    /// In which form to print
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub(super) output: OutputFormat,
 }
 
 /// `removed=10`
@@ -61,42 +68,68 @@ struct ExitCodeWord {
     code: u8,
 }
 
-impl CheckOptions {
+impl JudgeOptions {
     /// The checker, and what is odd about its rules.
     pub(super) fn checker(&self) -> Result<(Checker, Vec<String>), CommandError> {
         self.checker_for(Target::default())
     }
 
-    /// The same for a target that a cluster named; --target still counts more.
-    pub(super) fn checker_for(
-        &self,
-        mut target: Target,
-    ) -> Result<(Checker, Vec<String>), CommandError> {
+    /// The same for a target that a cluster named.
+    fn checker_for(&self, target: Target) -> Result<(Checker, Vec<String>), CommandError> {
+        let (mut rows, mut warnings) = (Vec::new(), Vec::new());
+        for file in &self.rules {
+            let text = Input::read(file)?.bytes;
+            let rules = Rules::read(&text).map_err(|error| in_file(file, error))?;
+            let (added, expired) = rules.rows(today());
+            rows.extend(added);
+            warnings.extend(expired);
+        }
+        let checker = Checker {
+            table: Table::with(rows),
+            target: self.target(target),
+        };
+        Ok((checker, warnings))
+    }
+
+    /// The target that a cluster names, or what counts more: --target.
+    pub(super) fn target(&self, mut target: Target) -> Target {
         for word in &self.target {
             target.set(word.clone());
         }
         target.from = self.from;
         target.look_ahead = self.look_ahead;
-        let (mut rows, mut warnings) = (Vec::new(), Vec::new());
-        for file in &self.rules {
-            let rules =
-                Rules::read(&Input::read(file)?.bytes).map_err(|error| in_file(file, error))?;
-            let (added, expired) = rules.rows(today());
-            rows.extend(added);
-            warnings.extend(expired);
-        }
-        let table = Table::with(rows);
-        Ok((Checker { table, target }, warnings))
+        target
+    }
+
+    /// What is accepted, when a file says so.
+    pub(super) fn accepted(&self) -> Result<Option<Baseline>, CommandError> {
+        let Some(file) = &self.baseline else {
+            return Ok(None);
+        };
+        let text = Input::read(file)?.bytes;
+        let baseline = Baseline::read(&text).map_err(|error| in_file(file, error))?;
+        Ok(Some(baseline))
+    }
+}
+
+impl CheckOptions {
+    /// The checker, and what is odd about its rules.
+    pub(super) fn checker(&self) -> Result<(Checker, Vec<String>), CommandError> {
+        self.judge.checker()
+    }
+
+    /// The same for a target that a cluster named; --target still counts more.
+    pub(super) fn checker_for(
+        &self,
+        target: Target,
+    ) -> Result<(Checker, Vec<String>), CommandError> {
+        self.judge.checker_for(target)
     }
 
     /// Marks what the baseline accepts; gives what is odd about it.
     pub(super) fn accept(&self, findings: &mut [Finding]) -> Result<Vec<String>, CommandError> {
-        let Some(file) = &self.baseline else {
-            return Ok(Vec::new());
-        };
-        let baseline =
-            Baseline::read(&Input::read(file)?.bytes).map_err(|error| in_file(file, error))?;
-        Ok(baseline.apply(findings, today()))
+        let baseline = self.judge.accepted()?;
+        Ok(baseline.map_or_else(Vec::new, |baseline| baseline.apply(findings, today())))
     }
 
     /// How the command ends: the largest code that a level asks for, else 1 from --fail-on up.

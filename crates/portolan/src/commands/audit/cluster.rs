@@ -1,0 +1,129 @@
+//! `portolan audit cluster`: what runs in a cluster.
+
+use std::path::PathBuf;
+
+use portolan_audit::{Report, Target};
+use portolan_cluster::{Access, Cluster, ClusterError, ErrorKind};
+use portolan_exporter::{ScanError, ScanOptions, Sources, scan};
+use tokio::runtime::Runtime;
+
+use super::check_options::CheckOptions;
+use super::print::print;
+use crate::commands::CommandResult;
+use crate::error::CommandError;
+use crate::printer::Printer;
+
+/// Find deprecated and removed APIs in a cluster
+///
+/// Looked at are Helm releases (the newest deployed revision, hooks included, in Secrets and ConfigMaps), live objects (who
+/// wrote them last and in which API version, what was last applied), definitions and the versions they store, and the API
+/// server's own count of deprecated requests. Only metadata is listed, in pages; of each release one record is read.
+/// Without --target the cluster's own version is checked for.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portolan audit cluster --target 1.36
+  portolan audit cluster --context production -n shop -o json
+  portolan audit cluster --only helm --fail-on deprecated")]
+pub(crate) struct ClusterArgs {
+    #[command(flatten)]
+    look: LookArgs,
+
+    #[command(flatten)]
+    check: CheckOptions,
+}
+
+/// Which cluster, and how to look at it.
+#[derive(Debug, clap::Args)]
+pub(super) struct LookArgs {
+    /// The kubeconfig; without it `KUBECONFIG`, `~/.kube/config` and the pod's service account are tried
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+
+    /// Only this namespace; what belongs to none is left out
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+
+    /// Look at one source only
+    #[arg(long, value_name = "SOURCE")]
+    only: Option<Only>,
+
+    /// How many releases are read at a time
+    #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: u16,
+}
+
+/// One source of what there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Only {
+    /// Helm releases
+    Helm,
+    /// Live objects, definitions and deprecated requests
+    Live,
+}
+
+pub(crate) fn cluster(args: &ClusterArgs, printer: &Printer) -> CommandResult {
+    let mut report = Runtime::new()?.block_on(look(args))?;
+    let warnings = args.check.accept(&mut report.findings)?;
+    report.warnings.extend(warnings);
+    print(&report, args.check.output, printer)?;
+    Ok(args.check.status(&report))
+}
+
+async fn look(args: &ClusterArgs) -> Result<Report, CommandError> {
+    let cluster = args.look.connect().await?;
+    let version = cluster.version().await.map_err(refused)?;
+    let target = Target::kubernetes(version.parse().map_err(CommandError::user)?);
+    let (checker, warnings) = args.check.checker_for(target)?;
+    let report = scan(&cluster, &checker, &args.look.options()).await;
+    let mut report = report.map_err(scan_refused)?;
+    report.warnings.extend(warnings);
+    Ok(report)
+}
+
+impl LookArgs {
+    pub(super) async fn connect(&self) -> Result<Cluster, CommandError> {
+        let access = Access {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+        };
+        Cluster::connect(&access).await.map_err(refused)
+    }
+
+    pub(super) fn options(&self) -> ScanOptions {
+        ScanOptions {
+            sources: match self.only {
+                None => Sources::All,
+                Some(Only::Helm) => Sources::Helm,
+                Some(Only::Live) => Sources::Live,
+            },
+            namespace: self.namespace.clone(),
+            workers: usize::from(self.workers),
+        }
+    }
+}
+
+fn scan_refused(error: ScanError) -> CommandError {
+    match error {
+        ScanError::Cluster(error) => refused(error),
+        other @ ScanError::Worker(_) => CommandError::user(other),
+    }
+}
+
+fn refused(error: ClusterError) -> CommandError {
+    let hint = match error.kind() {
+        ErrorKind::Forbidden => {
+            "deploy/audit/rbac.yaml grants what an audit needs; --only live does without Secrets"
+        }
+        ErrorKind::Unauthorized => {
+            "the credentials of the kubeconfig are not accepted, or no longer"
+        }
+        ErrorKind::Config => "name a kubeconfig with --kubeconfig, or a context with --context",
+        _ => return CommandError::user(error),
+    };
+    CommandError::user(error).hint(hint)
+}
