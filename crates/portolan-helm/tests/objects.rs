@@ -1,5 +1,10 @@
 //! What templates see of Helm's own objects, as helm 3.17.3 prints them.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails, and says why"
+)]
+
 use portolan_helm::{Chart, ChartFile, OutputOptions, Package, Release, TemplateInput, template};
 
 const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.0.0\nannotations: {a: b}\nmaintainers: [{name: me, url: u}]\n";
