@@ -27,7 +27,8 @@ enum Pattern {
     Name(String),
     /// What stands behind the star, and the whole of it.
     Ending(String, String),
-    Wildcard(String),
+    /// What stands before the first sign with a meaning, and the whole of it.
+    Wildcard(String, String),
 }
 
 impl IgnoreRules {
@@ -45,8 +46,11 @@ impl IgnoreRules {
 
     /// Whether the file or directory at this path below the chart is left out.
     pub(crate) fn ignores(&self, path: &str, is_directory: bool) -> bool {
+        let name = path.rsplit('/').next().unwrap_or(path);
         for rule in &self.rules {
-            let fits = rule.matches(path);
+            let fits = rule
+                .pattern
+                .matches(if rule.whole_path { path } else { name });
             if rule.negated {
                 if (rule.directories_only && !is_directory) || !fits {
                     return true;
@@ -82,15 +86,6 @@ impl Rule {
             directories_only,
         })
     }
-
-    fn matches(&self, path: &str) -> bool {
-        let name = if self.whole_path {
-            path
-        } else {
-            path.rsplit('/').next().unwrap_or(path)
-        };
-        self.pattern.matches(name)
-    }
 }
 
 impl Pattern {
@@ -98,7 +93,10 @@ impl Pattern {
         match text.strip_prefix('*') {
             _ if is_plain(text) => Self::Name(text.to_owned()),
             Some(ending) if is_plain(ending) => Self::Ending(ending.to_owned(), text.to_owned()),
-            _ => Self::Wildcard(text.to_owned()),
+            _ => {
+                let plain = text.split(SIGNS).next().unwrap_or_default();
+                Self::Wildcard(plain.to_owned(), text.to_owned())
+            }
         }
     }
 
@@ -106,15 +104,19 @@ impl Pattern {
         match self {
             Self::Name(wanted) => wanted == name,
             Self::Ending(ending, _) if !name.contains('/') => name.ends_with(ending),
-            Self::Ending(_, whole) | Self::Wildcard(whole) => {
+            Self::Wildcard(start, _) if !name.starts_with(start) => false,
+            Self::Ending(_, whole) | Self::Wildcard(_, whole) => {
                 wildcard::matches(whole, name).unwrap_or(false)
             }
         }
     }
 }
 
+/// What has a meaning in a pattern.
+const SIGNS: [char; 4] = ['*', '?', '[', '\\'];
+
 fn is_plain(pattern: &str) -> bool {
-    !pattern.contains(['*', '?', '[', '\\'])
+    !pattern.contains(SIGNS)
 }
 
 #[cfg(test)]

@@ -12,11 +12,15 @@ use crate::function::Ctx;
 
 use super::der::{self, Reader, bits, context, element, integer, object_id, sequence};
 use super::pem;
+use super::prime::random_prime;
 
 /// How long RSA keys are: as in sprig, and where quickness counts.
 const CERTIFICATE_BITS: usize = 2048;
 const KEY_BITS: usize = 4096;
 const QUICK_BITS: usize = 2048;
+
+/// The exponent that all RSA keys of Go have.
+const PUBLIC_EXPONENT: u32 = 65_537;
 
 // Object identifiers, encoded.
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
@@ -123,8 +127,13 @@ impl PrivateKey {
     }
 
     fn rsa(ctx: &mut Ctx<'_>, bits: usize) -> Option<Self> {
-        let key = RsaPrivateKey::new(&mut HostRandom(ctx), bits).ok()?;
-        Some(Self::Rsa(Box::new(key)))
+        let mut random = HostRandom(ctx);
+        // Two primes that are no good together, which is next to impossible, are made anew.
+        (0..4).find_map(|_| {
+            let [p, q] = [(); 2].map(|()| random_prime(&mut random, bits / 2));
+            let key = RsaPrivateKey::from_p_q(p, q, BigUint::from(PUBLIC_EXPONENT)).ok()?;
+            Some(Self::Rsa(Box::new(key)))
+        })
     }
 
     fn ecdsa(ctx: &mut Ctx<'_>) -> Self {

@@ -11,6 +11,7 @@
 mod der;
 mod key;
 mod pem;
+mod prime;
 mod x509;
 
 use std::borrow::Cow;
