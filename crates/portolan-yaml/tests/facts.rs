@@ -217,3 +217,18 @@ fn tags_of_other_libraries_are_dropped_by_helm() {
         .map(|scalar| scalar.tag);
     assert_eq!(tag, Some(Tag::Other));
 }
+
+/// yaml.v3 takes the place from wherever its token buffer or a comment happens to be.
+#[test]
+fn an_absent_value_stands_where_its_indicator_ends_or_the_text_does() {
+    let places = |text: &str| {
+        let lines = portolan_yaml::outline(text.as_bytes()).lines;
+        let absent = lines.lines().find(|line| line.contains("!!null"));
+        absent.map(|line| line.trim().to_owned())
+    };
+    assert_eq!(
+        places("[\n  \"a\":,\n  b\n]\n").as_deref(),
+        Some(r#"2:6 scalar !!null """#)
+    );
+    assert_eq!(places("? a\n#").as_deref(), Some(r#"3:1 scalar !!null """#));
+}
