@@ -10,7 +10,7 @@ use portolan_flux::{
 };
 use portolan_object::KubeVersion;
 use portolan_sources::Pinning;
-use portolan_vfs::{Disk, Frozen, Vfs};
+use portolan_vfs::{Disk, Frozen, Lineage, Vfs};
 use portolan_yaml::Text;
 
 use crate::diagnostic::{Diagnostic, Place};
@@ -101,19 +101,9 @@ impl RepositoryArgs {
         demand: impl Into<Demand>,
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
-        self.render_located(&self.locate()?, None, demand, printer)
-    }
-
-    /// Renders the clusters of a repository as its files are now.
-    pub(crate) fn render_located(
-        &self,
-        located: &Located,
-        session: Option<&Arc<Session>>,
-        demand: impl Into<Demand>,
-        printer: &Printer,
-    ) -> Result<Rendered, CommandError> {
-        let outside = self.outside(located, Pinning::Prefer, printer)?;
-        self.render_outside(located, outside, session, &demand.into(), printer)
+        let located = self.locate()?;
+        let outside = self.outside(&located, Pinning::Prefer, printer)?;
+        self.render_outside(&located, outside, &demand.into(), printer)
     }
 
     /// Renders the clusters of a repository with what is brought in from outside of it.
@@ -121,11 +111,37 @@ impl RepositoryArgs {
         &self,
         located: &Located,
         outside: Outside,
+        demand: &Demand,
+        printer: &Printer,
+    ) -> Result<Rendered, CommandError> {
+        let files = Arc::new(Frozen::new(located.disk.clone()));
+        self.render_files(files, located, outside, None, demand, printer)
+    }
+
+    /// Renders the clusters of a repository in a state that follows from others of the session.
+    pub(crate) fn render_state(
+        &self,
+        located: &Located,
+        lineage: &Lineage,
+        session: &Arc<Session>,
+        demand: impl Into<Demand>,
+        printer: &Printer,
+    ) -> Result<Rendered, CommandError> {
+        let outside = self.outside(located, Pinning::Prefer, printer)?;
+        let files = Frozen::new(located.disk.clone()).with_lineage(lineage.clone());
+        let (files, demand) = (Arc::new(files), demand.into());
+        self.render_files(files, located, outside, Some(session), &demand, printer)
+    }
+
+    fn render_files(
+        &self,
+        files: Arc<dyn Vfs>,
+        located: &Located,
+        outside: Outside,
         session: Option<&Arc<Session>>,
         demand: &Demand,
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
-        let files: Arc<dyn Vfs> = Arc::new(Frozen::new(located.disk.clone()));
         let repo = self.open(&files, located, &outside, session)?;
         let key = |cluster: &Cluster| Key::from(format!("Cluster/{}", cluster.root.path));
         let report = session::run(printer, |run| {

@@ -50,7 +50,7 @@ pub(crate) fn fetch(args: &FetchArgs, printer: &Printer) -> CommandResult {
     let located = repository.locate()?;
     let outside = repository.outside(&located, pinning, printer)?;
     let demand = Depth::Releases.into();
-    let rendered = repository.render_outside(&located, outside, None, &demand, printer)?;
+    let rendered = repository.render_outside(&located, outside, &demand, printer)?;
     let status = rendered.tell_fetch_problems(printer);
     let pins = rendered.outside.sources.pins();
     write(&pins, status, &rendered)?;

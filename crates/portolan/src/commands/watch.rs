@@ -14,10 +14,11 @@ mod wakeups;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use portolan_diff::render::{Colour, TerminalOptions, json, unified};
 use portolan_diff::{Options, Report};
 use portolan_flux::{Depth, Session, Work};
+use portolan_vfs::Lineage;
 
 use super::CommandResult;
 use crate::error::{CommandError, ErrorKind};
@@ -66,6 +67,7 @@ pub(crate) fn watch(args: &WatchArgs, printer: &Printer) -> CommandResult {
         printer,
         located: args.repository.locate()?,
         session: Arc::default(),
+        lineage: Lineage::begin(),
         snapshot: Snapshot::default(),
         seen: Seen::default(),
     };
@@ -93,6 +95,8 @@ struct Watch<'a> {
     printer: &'a Printer,
     located: Located,
     session: Arc<Session>,
+    /// Which files were touched when, so that nothing else is looked at again.
+    lineage: Lineage,
     snapshot: Snapshot,
     seen: Seen,
 }
@@ -133,6 +137,13 @@ impl Watch<'_> {
             return Ok(false);
         }
         self.snapshot = snapshot;
+        let paths: Vec<_> = touched
+            .iter()
+            .map(|path| Utf8Path::new("/").join(path))
+            .collect();
+        self.lineage = self
+            .lineage
+            .followed_by(paths.iter().map(Utf8PathBuf::as_path));
         let (began, before) = (Instant::now(), self.session.made());
         let rendered = self.render()?;
         let after = self.session.made();
@@ -155,9 +166,10 @@ impl Watch<'_> {
     /// Renders the files as they are; what stops all of it is told and waited out.
     fn render(&self) -> Result<Option<Rendered>, CommandError> {
         let repository = &self.args.repository;
-        let rendered = repository.render_located(
+        let rendered = repository.render_state(
             &self.located,
-            Some(&self.session),
+            &self.lineage,
+            &self.session,
             Depth::Releases,
             self.printer,
         );
