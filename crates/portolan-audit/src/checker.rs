@@ -120,6 +120,38 @@ impl Checker {
         })
     }
 
+    /// What an API server means by calling an API deprecated, and removed from a release on. The table has the last
+    /// word where it knows the API; others, of definitions mostly, are told as the server tells them.
+    pub fn check_requested(
+        &self,
+        subject: Subject,
+        removed: Option<Release>,
+        site: &Site,
+    ) -> Option<Finding> {
+        let (group, version) = split(&subject.api_version);
+        if self.table.get(group, version, &subject.kind).is_some() {
+            return self.check_api(subject, site);
+        }
+        let null = Node::null();
+        let object = Subjected {
+            group,
+            version,
+            kind: &subject.kind,
+            node: &null,
+            subject: subject.clone(),
+            site,
+        };
+        let level = match removed {
+            Some(gone) if gone <= self.target.kubernetes => Level::Removed,
+            Some(_) => Level::RemovedNext,
+            None => Level::Deprecated,
+        };
+        let message = format!("the API server calls {} deprecated", subject.api_version);
+        let mut finding = object.finding(level, null.at, message);
+        finding.removed_in = removed;
+        Some(finding)
+    }
+
     fn subject(&self, node: &Node, api_version: &str, kind: &str, site: &Site) -> Subject {
         let metadata = node.get("metadata");
         let text = |key: &str| {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use releases::fetch_all;
 
 /// The most findings in live objects that are kept; a cluster with more has more to do than a list can tell.
-const MAX_LIVE_FINDINGS: usize = 100_000;
+const MAX_LIVE_FINDINGS: usize = 20_000;
 
 /// What to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -127,7 +127,7 @@ async fn requests(
     };
     let others = requests.iter().flatten().filter(|request| !ours(request));
     scan.live
-        .extend(others.filter_map(|request| check_request(checker, request)));
+        .extend(others.filter_map(|request| check_request(checker, resources, request)));
     Ok(())
 }
 
@@ -224,15 +224,23 @@ fn api_version_of(request: &DeprecatedRequest) -> String {
     }
 }
 
-/// The metric names resources; the table knows their kinds.
-fn check_request(checker: &Checker, request: &DeprecatedRequest) -> Option<Finding> {
+/// The metric names resources; the table or discovery knows their kinds.
+fn check_request(
+    checker: &Checker,
+    resources: &[Resource],
+    request: &DeprecatedRequest,
+) -> Option<Finding> {
     let row = checker
         .table
         .resource(&request.group, &request.resource)
-        .next()?;
+        .next();
+    let served = resources.iter().find(|resource| is_of(resource, request));
+    let kind = row
+        .map(|row| row.api.kind.to_string())
+        .or_else(|| served.map(|resource| resource.kind.clone()));
     let subject = Subject {
         api_version: api_version_of(request),
-        kind: row.api.kind.to_string(),
+        kind: kind.unwrap_or_else(|| request.resource.clone()),
         ..Subject::default()
     };
     let resource = match request.subresource.as_str() {
@@ -247,5 +255,70 @@ fn check_request(checker: &Checker, request: &DeprecatedRequest) -> Option<Findi
         evidence: vec![evidence],
         ..Site::default()
     };
-    checker.check_api(subject, &site)
+    checker.check_requested(subject, request.removed_release.parse().ok(), &site)
+}
+
+/// Whether a request was for this resource, in whatever version.
+fn is_of(resource: &Resource, request: &DeprecatedRequest) -> bool {
+    let group = resource
+        .api_version
+        .rsplit_once('/')
+        .map_or("", |(group, _)| group);
+    group == request.group && resource.name == request.resource
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(group: &str, version: &str, resource: &str) -> DeprecatedRequest {
+        DeprecatedRequest {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            resource: resource.to_owned(),
+            ..DeprecatedRequest::default()
+        }
+    }
+
+    #[test]
+    fn a_request_for_what_no_table_knows_is_told_as_the_server_tells_it() {
+        let served = Resource {
+            api_version: "example.com/v1".to_owned(),
+            kind: "Light".to_owned(),
+            name: "lights".to_owned(),
+            namespaced: true,
+        };
+        let request = request("example.com", "v1alpha1", "lights");
+        let found = check_request(&Checker::default(), &[served], &request).unwrap();
+        assert_eq!(found.subject.kind, "Light");
+        assert_eq!(found.subject.api_version, "example.com/v1alpha1");
+        assert_eq!(found.level, portolan_audit::Level::Deprecated);
+    }
+
+    #[test]
+    fn the_newest_entry_of_a_manager_counts_and_the_control_plane_does_not() {
+        let entry = |manager: &str, time: &str, api_version: &str| ManagedBy {
+            manager: manager.to_owned(),
+            time: time.to_owned(),
+            api_version: api_version.to_owned(),
+            ..ManagedBy::default()
+        };
+        let metadata = Metadata {
+            managed_fields: vec![
+                entry("script", "2026-01-01T00:00:00Z", "policy/v1beta1"),
+                entry("script", "2026-02-01T00:00:00Z", "policy/v1"),
+                entry(
+                    "kube-controller-manager",
+                    "2026-02-01T00:00:00Z",
+                    "policy/v1beta1",
+                ),
+            ],
+            ..Metadata::default()
+        };
+        let versions: Vec<String> = written(&metadata)
+            .into_iter()
+            .map(|(version, _)| version)
+            .collect();
+        assert_eq!(versions, ["policy/v1"]);
+    }
 }
