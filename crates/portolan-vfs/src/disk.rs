@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -66,11 +67,32 @@ impl Disk {
 
     /// Whether something is there that is no link and lies in a directory known to be plain.
     fn is_plain(&self, joined: &Utf8Path) -> bool {
-        let in_plain = joined.parent().is_some_and(|parent| {
+        self.is_in_plain(joined)
+            && fs::symlink_metadata(joined).is_ok_and(|metadata| !metadata.is_symlink())
+    }
+
+    fn is_in_plain(&self, joined: &Utf8Path) -> bool {
+        joined.parent().is_some_and(|parent| {
             let plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
             plain.contains(parent)
-        });
-        in_plain && fs::symlink_metadata(joined).is_ok_and(|metadata| !metadata.is_symlink())
+        })
+    }
+
+    /// Opens a file; in a plain directory the system itself refuses links, which are then followed with care.
+    fn open_file(&self, path: &Utf8Path) -> Result<fs::File, VfsError> {
+        let joined = self.join(path);
+        if self.is_in_plain(&joined) {
+            let mut options = fs::OpenOptions::new();
+            match options
+                .read(true)
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(&joined)
+            {
+                Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {}
+                opened => return opened.map_err(|source| io_error(path, source)),
+            }
+        }
+        fs::File::open(self.real(path)?).map_err(|source| io_error(path, source))
     }
 
     fn join(&self, path: &Utf8Path) -> Utf8PathBuf {
@@ -89,7 +111,7 @@ impl Vfs for Disk {
 
     fn read_into(&self, path: &Utf8Path, buffer: &mut Vec<u8>) -> Result<(), VfsError> {
         let failed = |source| io_error(path, source);
-        let file = fs::File::open(self.real(path)?).map_err(failed)?;
+        let file = self.open_file(path)?;
         let metadata = file.metadata().map_err(failed)?;
         if metadata.is_dir() {
             return Err(VfsError::IsDirectory(path.to_owned()));
@@ -98,10 +120,13 @@ impl Vfs for Disk {
             return Err(VfsError::TooLarge(path.to_owned()));
         }
         buffer.clear();
-        // One byte more than expected has the end noticed without growing.
-        buffer.reserve_exact(usize::try_from(metadata.len()).unwrap_or_default() + 1);
-        // A device has no length, so what is read is counted as well.
-        let mut limited = file.take(MAX_FILE_BYTES + 1);
+        buffer.reserve_exact(usize::try_from(metadata.len()).unwrap_or_default());
+        // A device has no length, so what is read is counted; a file needs no look behind its end.
+        let limit = match metadata.len() {
+            length if metadata.is_file() && length > 0 => length,
+            _ => MAX_FILE_BYTES + 1,
+        };
+        let mut limited = file.take(limit);
         let count = limited.read_to_end(buffer).map_err(failed)?;
         if count as u64 > MAX_FILE_BYTES {
             return Err(VfsError::TooLarge(path.to_owned()));
@@ -158,15 +183,12 @@ impl Vfs for Disk {
     }
 }
 
-/// `ELOOP`: the standard library's name for it is not stable yet.
-const TOO_MANY_LINKS: i32 = 40;
-
 fn io_error(path: &Utf8Path, source: io::Error) -> VfsError {
     let path = path.to_owned();
     match source.kind() {
         io::ErrorKind::NotFound => VfsError::NotFound(path),
         io::ErrorKind::NotADirectory => VfsError::NotDirectory(path),
-        _ if source.raw_os_error() == Some(TOO_MANY_LINKS) => VfsError::BadLink(path),
+        _ if source.raw_os_error() == Some(libc::ELOOP) => VfsError::BadLink(path),
         _ => VfsError::Io { path, source },
     }
 }
@@ -183,10 +205,11 @@ mod tests {
         fs::write(root.join("secret"), "x").unwrap();
         std::os::unix::fs::symlink(root.join("secret"), root.join("in/link")).unwrap();
         let disk = Disk::open(&root.join("in")).unwrap();
-        assert!(matches!(
-            disk.read("/link".into()),
-            Err(VfsError::BadLink(_))
-        ));
+        let is_refused = || matches!(disk.read("/link".into()), Err(VfsError::BadLink(_)));
+        assert!(is_refused());
+        // A directory that was listed is known to be plain, which says nothing of the links in it.
+        assert_eq!(disk.list("/".into()).unwrap().len(), 1);
+        assert!(is_refused());
         assert!(matches!(
             disk.read("/../secret".into()),
             Err(VfsError::NotFound(_))
