@@ -12,6 +12,7 @@
 mod block;
 mod directive;
 mod fold;
+mod key;
 mod plain;
 mod quoted;
 mod tag;
@@ -19,10 +20,11 @@ mod tag;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use self::key::SimpleKey;
 use crate::Dialect;
 use crate::cursor::{Cursor, PATH, WORD};
 use crate::error::{Error, Fallible};
-use crate::limits::{MAX_DEPTH, MAX_SIMPLE_KEY};
+use crate::limits::MAX_DEPTH;
 use crate::node::{Position, Style};
 use crate::reader::Source;
 use crate::token::{Content, Mark, Token, TokenKind};
@@ -51,16 +53,6 @@ pub(crate) struct Scanner<'s> {
     keys: Vec<SimpleKey>,
     /// Token number and flow level of keys that are still open, by rising number.
     keys_by_token: VecDeque<(usize, usize)>,
-}
-
-/// A token that becomes a key if a `:` follows on the same line.
-#[derive(Clone, Copy, Default)]
-struct SimpleKey {
-    possible: bool,
-    /// It stands where only a key can stand.
-    required: bool,
-    token: usize,
-    mark: Mark,
 }
 
 /// Where the lines of an error come from: Go counts them differently for the two.
@@ -319,78 +311,6 @@ impl<'s> Scanner<'s> {
         if (self.cursor.byte(), self.cursor.peek(1), self.cursor.peek(2)) == (0xef, 0xbb, 0xbf) {
             self.cursor.pos += 3;
         }
-    }
-
-    // Simple keys.
-
-    /// Whether the key of a flow level is still possible: on this line, and not too far back.
-    fn key_is_valid(&mut self, level: usize) -> Fallible<bool> {
-        let Some(key) = self.keys.get(level).copied() else {
-            return Ok(false);
-        };
-        if !key.possible {
-            return Ok(false);
-        }
-        let here = self.cursor.mark();
-        if key.mark.line == here.line && key.mark.column + MAX_SIMPLE_KEY >= here.column {
-            return Ok(true);
-        }
-        if key.required {
-            return self.fail(key.mark, "could not find expected ':'");
-        }
-        self.keys[level].possible = false;
-        Ok(false)
-    }
-
-    /// Notes that the next token may become a key; gives its place.
-    fn save_key(&mut self) -> Fallible<Mark> {
-        let mark = self.cursor.mark();
-        if !self.key_allowed {
-            return Ok(mark);
-        }
-        let required = self.flow_level == 0 && self.indent == mark.column as i32;
-        self.remove_key()?;
-        let token = self.next_number();
-        let level = self.keys.len() - 1;
-        self.keys[level] = SimpleKey {
-            possible: true,
-            required,
-            token,
-            mark,
-        };
-        self.forget_key(token);
-        self.keys_by_token.push_back((token, level));
-        Ok(mark)
-    }
-
-    /// Gives up the key of the current flow level.
-    fn remove_key(&mut self) -> Fallible<()> {
-        let level = self.keys.len() - 1;
-        let key = self.keys[level];
-        if !key.possible {
-            return Ok(());
-        }
-        if key.required {
-            return self.fail(key.mark, "could not find expected ':'");
-        }
-        self.keys[level].possible = false;
-        self.forget_key(key.token);
-        Ok(())
-    }
-
-    fn forget_key(&mut self, token: usize) {
-        // Numbers rise, so it is nearly always the last one.
-        if self.keys_by_token.back().is_some_and(|key| key.0 == token) {
-            self.keys_by_token.pop_back();
-        } else if self.keys_by_token.back().is_some_and(|key| key.0 < token) {
-            // It is not there.
-        } else if let Some(index) = self.keys_by_token.iter().rposition(|key| key.0 == token) {
-            self.keys_by_token.remove(index);
-        }
-    }
-
-    fn next_number(&self) -> usize {
-        self.parsed + self.queue.len()
     }
 
     // Indents.
