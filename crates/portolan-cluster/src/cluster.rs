@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use http::header::{self, HeaderName};
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -15,6 +16,9 @@ use crate::error::ClusterError;
 
 /// The most bytes an answer may have: a page of the largest metadata, or the metrics of a busy server.
 const MAX_ANSWER_BYTES: usize = 128 * 1024 * 1024;
+
+/// The most bytes an answer's length is believed for: a Secret has at most one and a half million.
+const MAX_SAID_BYTES: usize = 2 * 1024 * 1024;
 
 /// How long one answer may take unless told otherwise.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -167,7 +171,8 @@ impl Cluster {
             headers: response.headers().clone(),
         };
         let mut body = response.into_body();
-        let mut bytes = Vec::new();
+        let said = number(&head.headers, &header::CONTENT_LENGTH).unwrap_or(0) as usize;
+        let mut bytes = Vec::with_capacity(said.min(MAX_SAID_BYTES));
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(ClusterError::Unreachable)?;
             let data = frame.into_data().unwrap_or_default();
@@ -189,7 +194,7 @@ impl Cluster {
         accept: &str,
     ) -> Result<Response<Body>, ClusterError> {
         let request = Request::get(path)
-            .header(http::header::ACCEPT, accept)
+            .header(header::ACCEPT, accept)
             .body(Body::empty())
             .map_err(|error| ClusterError::Answer {
                 path: path.to_owned(),
@@ -254,8 +259,11 @@ fn is_passing(status: StatusCode) -> bool {
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(http::header::RETRY_AFTER)?.to_str().ok()?;
-    Some(Duration::from_secs(seconds.trim().parse().ok()?))
+    number(headers, &header::RETRY_AFTER).map(Duration::from_secs)
+}
+
+fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
 
 pub(crate) fn status(path: &str, status: StatusCode, body: &[u8]) -> ClusterError {

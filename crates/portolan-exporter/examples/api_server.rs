@@ -84,7 +84,7 @@ fn metadata(number: usize) -> Value {
     let release = format!("release-{number}");
     json!({"metadata": {
         "name": format!("sh.helm.release.v1.{release}.v10"),
-        "namespace": format!("team-{}", number % 100),
+        "namespace": format!("team-{number}"),
         "uid": format!("00000000-0000-4000-8000-{number:012}"),
         "resourceVersion": number.to_string(),
         "labels": {"owner": "helm", "name": release, "status": "deployed", "version": "10", "modifiedAt": "1700000000"},

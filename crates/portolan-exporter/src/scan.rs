@@ -105,7 +105,7 @@ pub async fn scan(
     options: &ScanOptions,
 ) -> Result<Report, ScanError> {
     let scan = look(cluster, checker, options, None).await?;
-    Ok(scan.report(checker))
+    Ok(scan.into_report(checker))
 }
 
 /// Looks at a cluster; what is known of a record already is taken from there.
@@ -157,18 +157,23 @@ impl Scan {
 
     /// The answer in one piece.
     pub(crate) fn report(&self, checker: &Checker) -> Report {
-        let mut findings = self.live.clone();
+        self.clone().into_report(checker)
+    }
+
+    /// The same when the scan is no longer needed: findings are moved, not copied.
+    fn into_report(self, checker: &Checker) -> Report {
+        let mut findings = self.live;
         let mut counts = Counts {
             releases: self.releases.len(),
             objects: self.live_objects,
             ..Counts::default()
         };
-        for known in self.releases.values() {
-            findings.extend(known.findings.iter().cloned());
+        for known in self.releases.into_values() {
+            findings.extend(known.findings);
             counts.objects += known.objects;
         }
         let mut report = Report::new(merge(findings), counts, &checker.target);
-        report.warnings.extend(self.warnings.iter().cloned());
+        report.warnings.extend(self.warnings);
         report
     }
 }

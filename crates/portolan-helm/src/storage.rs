@@ -137,7 +137,7 @@ pub fn unpack(record: &[u8]) -> Result<Vec<u8>, StorageError> {
     if !is_packed(&bytes) {
         return Ok(bytes);
     }
-    let mut json = Vec::new();
+    let mut json = Vec::with_capacity(said_size(&bytes));
     GzDecoder::new(bytes.as_slice())
         .take(MAX_RECORD_BYTES + 1)
         .read_to_end(&mut json)?;
@@ -157,6 +157,15 @@ pub fn encode(release: &StoredRelease) -> Result<String, StorageError> {
 /// The name of the Secret that holds a revision.
 pub fn secret_name(release: &str, revision: i64) -> String {
     format!("sh.helm.release.v1.{release}.v{revision}")
+}
+
+/// The size that a gzip stream says it unpacks to, at its end; not believed beyond what a large chart has.
+fn said_size(packed: &[u8]) -> usize {
+    const MOST: usize = 4 * 1024 * 1024;
+    let size = packed
+        .last_chunk()
+        .map_or(0, |end| u32::from_le_bytes(*end));
+    (size as usize).min(MOST)
 }
 
 fn is_packed(bytes: &[u8]) -> bool {
