@@ -37,11 +37,8 @@ func pack(repo, artifact, ignore string) error {
 		target := filepath.Join(artifact, relative)
 		ignored := matcher.Match(strings.Split(path, string(filepath.Separator)), entry.IsDir())
 		switch {
-		case relative == ".":
-			return nil
-		case ignored && entry.IsDir():
-			return filepath.SkipDir
-		case ignored:
+		// A directory that is ignored is entered all the same: a later rule may bring back what lies in it.
+		case relative == "." || ignored:
 			return nil
 		case entry.IsDir():
 			return os.MkdirAll(target, 0o755)
@@ -55,6 +52,9 @@ func pack(repo, artifact, ignore string) error {
 func copyFile(from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
 	return os.WriteFile(to, content, 0o644)

@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use portolan_helm::values::Tree;
 use portolan_helm::{ChartFile, LoadError, Package};
 use portolan_object::Digest;
-use portolan_vfs::{Vfs, VfsError, resolve};
+use portolan_vfs::{Vfs, VfsError, clean, resolve};
 use portolan_yaml::Text;
 
 use crate::api::{
@@ -16,6 +16,7 @@ use crate::api::{
     SourceSpec,
 };
 use crate::artifact::Artifact;
+use crate::chart_dependencies;
 use crate::fingerprint::Fingerprint;
 use crate::index::Index;
 use crate::outside::{ChartArchive, OutsideError};
@@ -32,10 +33,8 @@ pub enum Location {
         source: SourceRef,
         /// The directory, as written.
         path: Text,
-        /// Files that stand for the chart's `values.yaml`.
-        values_files: Vec<Text>,
-        /// Whether those that do not exist are passed over.
-        ignore_missing_values_files: bool,
+        /// Files of the tree that stand for the chart's `values.yaml`.
+        values: ValuesFiles,
     },
     /// In a repository with an index.
     Repository {
@@ -45,6 +44,8 @@ pub enum Location {
         name: Text,
         /// Which versions will do.
         version: Text,
+        /// Files of the chart that stand for its `values.yaml`.
+        values: ValuesFiles,
     },
     /// In a registry.
     Registry {
@@ -52,9 +53,22 @@ pub enum Location {
         url: Text,
         /// Which one.
         reference: OciReference,
+        /// The media type of the layer that holds it; the first one when none is named.
+        layer: Option<Text>,
         /// Whether Flux appends the digest to the version.
         tracks_digest: bool,
+        /// Files of the chart that stand for its `values.yaml`.
+        values: ValuesFiles,
     },
+}
+
+/// Files that stand for a chart's `values.yaml`, later ones over earlier ones; none when it stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ValuesFiles {
+    /// Their names, as written.
+    pub names: Vec<Text>,
+    /// Whether those that do not exist are passed over.
+    pub ignore_missing: bool,
 }
 
 /// Which artifact of a registry is meant.
@@ -97,6 +111,16 @@ pub enum ChartError {
         #[source]
         source: Box<LoadError>,
     },
+    /// A chart of the same tree is not of a version that will do.
+    #[error("dependency `{name}` wants version `{range}`, which the chart in `{directory}` is not")]
+    WrongDependency {
+        /// The chart's name.
+        name: String,
+        /// The range.
+        range: String,
+        /// Where the chart lies.
+        directory: Utf8PathBuf,
+    },
     /// A values file of the chart cannot be used.
     #[error("cannot read values file `{path}`: {reason}")]
     ValuesFile {
@@ -124,16 +148,22 @@ pub(crate) fn locate(release: &HelmRelease, index: &Index) -> Result<Location, C
             Ok(Location::Tree {
                 source: reference.clone(),
                 path: Text::default(),
-                values_files: Vec::new(),
-                ignore_missing_values_files: false,
+                values: ValuesFiles::default(),
             })
         }
         ChartField::Reference(reference) => match source(reference, index)?.spec {
             SourceSpec::HelmChart(spec) => locate_spec(&spec, index),
-            SourceSpec::Oci { url, reference, .. } => Ok(Location::Registry {
+            SourceSpec::Oci {
+                url,
+                reference,
+                layer_media_type,
+                ..
+            } => Ok(Location::Registry {
                 url,
                 reference: OciReference::from(reference),
+                layer: layer_media_type,
                 tracks_digest: true,
+                values: ValuesFiles::default(),
             }),
             _ => Err(ChartError::WrongKind(reference.clone())),
         },
@@ -155,12 +185,15 @@ pub(crate) fn source_of(release: &HelmRelease, index: &Index) -> Result<Source, 
 }
 
 fn locate_spec(spec: &ChartSpec, index: &Index) -> Result<Location, ChartError> {
+    let values = ValuesFiles {
+        names: spec.values_files.clone(),
+        ignore_missing: spec.ignore_missing_values_files,
+    };
     if matches!(spec.source.kind.as_str(), "GitRepository" | "Bucket") {
         return Ok(Location::Tree {
             source: spec.source.clone(),
             path: spec.chart.clone(),
-            values_files: spec.values_files.clone(),
-            ignore_missing_values_files: spec.ignore_missing_values_files,
+            values,
         });
     }
     let SourceSpec::HelmRepository { url, kind, .. } = source(&spec.source, index)?.spec else {
@@ -171,6 +204,7 @@ fn locate_spec(spec: &ChartSpec, index: &Index) -> Result<Location, ChartError> 
             url,
             name: spec.chart.clone(),
             version: spec.version.clone(),
+            values,
         },
         HelmRepositoryType::Oci => Location::Registry {
             url: format!("{}/{}", url.trim_end_matches('/'), spec.chart).into(),
@@ -178,7 +212,9 @@ fn locate_spec(spec: &ChartSpec, index: &Index) -> Result<Location, ChartError> 
                 range: spec.version.clone(),
                 filter: None,
             },
+            layer: None,
             tracks_digest: false,
+            values,
         },
     })
 }
@@ -192,18 +228,15 @@ fn source(reference: &SourceRef, index: &Index) -> Result<Source, ChartError> {
 
 /// A digest that names the files of a chart in a tree, where they are known without reading them.
 pub(crate) fn identity(artifact: &Artifact, location: &Location) -> Option<Digest> {
-    let Location::Tree {
-        path, values_files, ..
-    } = location
-    else {
+    let Location::Tree { path, values, .. } = location else {
         return None;
     };
     let mut digest = Fingerprint::of("chart by identity");
     digest.text(&format!("{location:?}"));
-    for written in [path].into_iter().chain(values_files) {
-        artifact
-            .identity(&in_tree(written))?
-            .fingerprint(&mut digest);
+    let written = [path].into_iter().chain(&values.names);
+    let local = chart_dependencies::local_directories(artifact, path);
+    for part in written.map(|written| in_tree(written)).chain(local) {
+        artifact.identity(&part)?.fingerprint(&mut digest);
     }
     Some(digest.finish())
 }
@@ -263,6 +296,17 @@ pub(crate) fn assemble_archive(
             path: location.to_string(),
             source: Box::new(source),
         })?;
+    if let Location::Repository { values, .. } | Location::Registry { values, .. } = location {
+        values.replace_in(&mut package, |package, name| {
+            let path = clean(&Utf8Path::new("/").join(name));
+            if path == "/values.yaml" {
+                return Some(Ok(package.values.clone()));
+            }
+            let mut files = package.files.iter();
+            let found = files.find(|file| Some(file.name.as_str()) == path.as_str().get(1..))?;
+            Some(Tree::read_table(&found.content))
+        })?;
+    }
     if location.tracks_digest() {
         package.metadata.version = tracked_version(&package.metadata.version, &archive.digest);
     }
@@ -277,25 +321,59 @@ fn tracked_version(version: &str, digest: &str) -> String {
     format!("{core}+{short}")
 }
 
-/// Values files are named from the root of the source.
-pub(crate) fn merged_values(
-    files: &dyn Vfs,
-    names: &[Text],
-    ignore_missing: bool,
-) -> Result<Tree, ChartError> {
-    let mut values = Tree::empty_table();
-    for name in names {
-        let failed = |reason: String| ChartError::ValuesFile {
-            path: name.to_string(),
-            reason,
+/// Puts the values files of a chart in a tree in the place of its values; they are named from the root of the tree.
+pub(crate) fn replace_values(
+    package: &mut Package,
+    values: &ValuesFiles,
+    texts: &[Option<Vec<u8>>],
+) -> Result<(), ChartError> {
+    let mut texts = texts.iter();
+    values.replace_in(package, |_, _| {
+        let text = texts.next()?.as_ref()?;
+        Some(Tree::read_table(text))
+    })
+}
+
+impl ValuesFiles {
+    /// The texts of the files in a tree; `None` for those that do not exist.
+    pub(crate) fn read(&self, files: &dyn Vfs) -> Result<Vec<Option<Vec<u8>>>, ChartError> {
+        let read = |name: &Text| match files.read(&in_tree(name)) {
+            Ok(text) => Ok(Some(text)),
+            Err(VfsError::NotFound(_)) => Ok(None),
+            Err(error) => Err(unusable(name, error.to_string())),
         };
-        match files.read(&in_tree(name)) {
-            Ok(text) => values = values.overlay(&Tree::read_table(&text).map_err(failed)?),
-            Err(VfsError::NotFound(_)) if ignore_missing => {}
-            Err(error) => return Err(failed(error.to_string())),
-        }
+        self.names.iter().map(read).collect()
     }
-    Ok(values)
+
+    /// Puts the files, merged in order, in the place of a chart's values.
+    fn replace_in(
+        &self,
+        package: &mut Package,
+        mut values_of: impl FnMut(&Package, &str) -> Option<Result<Tree, String>>,
+    ) -> Result<(), ChartError> {
+        if self.names.is_empty() {
+            return Ok(());
+        }
+        let mut merged = Tree::empty_table();
+        for name in &self.names {
+            match values_of(package, name) {
+                Some(Ok(values)) => merged = merged.overlay(&values),
+                Some(Err(reason)) => return Err(unusable(name, reason)),
+                None if self.ignore_missing => {}
+                None => return Err(unusable(name, "it does not exist".to_owned())),
+            }
+        }
+        package.values = merged;
+        package.merged_values = None;
+        Ok(())
+    }
+}
+
+fn unusable(name: &Text, reason: String) -> ChartError {
+    ChartError::ValuesFile {
+        path: name.to_string(),
+        reason,
+    }
 }
 
 impl Location {
@@ -333,7 +411,9 @@ impl std::fmt::Display for Location {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Tree { source, path, .. } => write!(f, "{path} of {source}"),
-            Self::Repository { url, name, version } => write!(f, "{name} {version} of {url}"),
+            Self::Repository {
+                url, name, version, ..
+            } => write!(f, "{name} {version} of {url}"),
             Self::Registry { url, reference, .. } => match reference {
                 OciReference::Digest(digest) => write!(f, "{url}@{digest}"),
                 OciReference::Range { range, .. } => write!(f, "{url} {range}"),

@@ -13,10 +13,11 @@ use crate::api::{Kustomization, NamespacedName, Source, SourceRef, SourceSpec};
 use crate::artifact::Artifact;
 use crate::artifact_generator::{self, Recipe};
 use crate::chart::{self, ChartError, Location};
+use crate::chart_dependencies;
 use crate::fingerprint::Fingerprint;
 use crate::index::Index;
 use crate::loaded_chart::LoadedChart;
-use crate::outside::{Access, Decrypt, SourceStore};
+use crate::outside::{Access, ChartArchive, Decrypt, SourceStore};
 use crate::profile::Profile;
 use crate::session::Session;
 
@@ -165,22 +166,33 @@ impl Cluster {
             let artifact = files.wait(cx).await?;
             return self.load_tree_chart(cx, location, artifact).await;
         }
+        let archive = self.fetch_chart(location, access).await?;
+        let mut digest = Fingerprint::of("archive");
+        digest.text(&archive.digest);
+        digest.flag(location.tracks_digest());
+        if let Location::Repository { values, .. } | Location::Registry { values, .. } = location {
+            digest.text(&format!("{values:?}"));
+        }
+        digest.bytes(&archive.content);
+        let location = location.clone();
+        let assemble = move || chart::assemble_archive(&archive, &location);
+        self.keep_chart(cx, digest.finish(), assemble).await
+    }
+
+    async fn fetch_chart(
+        &self,
+        location: &Location,
+        access: &Access,
+    ) -> Result<ChartArchive, ChartError> {
         let outside = self
             .outside
             .as_ref()
             .ok_or_else(|| ChartError::NotCached(location.to_string()))?;
         let archive = outside.chart(location, access).await;
-        let archive = archive.map_err(|source| ChartError::Fetch {
+        archive.map_err(|source| ChartError::Fetch {
             chart: location.to_string(),
             source,
-        })?;
-        let mut digest = Fingerprint::of("archive");
-        digest.text(&archive.digest);
-        digest.flag(location.tracks_digest());
-        digest.bytes(&archive.content);
-        let location = location.clone();
-        let assemble = move || chart::assemble_archive(&archive, &location);
-        self.keep_chart(cx, digest.finish(), assemble).await
+        })
     }
 
     async fn load_tree_chart(
@@ -189,43 +201,37 @@ impl Cluster {
         location: &Location,
         artifact: Arc<Artifact>,
     ) -> Result<Arc<LoadedChart>, Failure> {
-        let Location::Tree {
-            path,
-            values_files,
-            ignore_missing_values_files: ignore_missing,
-            ..
-        } = location.clone()
-        else {
+        let Location::Tree { path, values, .. } = location.clone() else {
             return Err(ChartError::NotCached(location.to_string()).into());
         };
         let identity = chart::identity(&artifact, location);
         if let Some(known) = self.known_chart(identity).await {
             return Ok(known);
         }
-        let (written, name) = (path.clone(), path);
         let read = cx.compute(move || {
-            let files = chart::read_from_tree(artifact.as_ref(), &written)?;
-            let mut digest = identity.unwrap_or_else(|| chart::digest(&files));
-            if values_files.is_empty() {
-                return Ok((files, digest, None));
-            }
-            let values = chart::merged_values(artifact.as_ref(), &values_files, ignore_missing)?;
-            if identity.is_none() {
-                let mut with_values = Fingerprint::of("chart with values files");
-                with_values.digest(&digest);
-                with_values.tree(&values);
-                digest = with_values.finish();
-            }
-            Ok::<_, ChartError>((files, digest, Some(values)))
+            let tree = artifact.as_ref();
+            let files = chart::read_from_tree(tree, &path)?;
+            let local = chart_dependencies::read_local(tree, &path)?;
+            let texts = values.read(tree)?;
+            let digest = identity.unwrap_or_else(|| {
+                let mut digest = Fingerprint::of("chart in a tree");
+                digest.digest(&chart::digest(&files));
+                local.iter().for_each(|one| one.fingerprint(&mut digest));
+                digest.text(&format!("{values:?}"));
+                for text in texts.iter().flatten() {
+                    digest.bytes(text);
+                }
+                digest.finish()
+            });
+            let assemble = move || {
+                let mut package = chart::assemble(files, &path)?;
+                chart_dependencies::add_local(&mut package, &path, local)?;
+                chart::replace_values(&mut package, &values, &texts)?;
+                Ok(package)
+            };
+            Ok::<_, ChartError>((digest, assemble))
         });
-        let (files, digest, values) = read.await?;
-        let assemble = move || {
-            let mut package = chart::assemble(files, &name)?;
-            if let Some(values) = values {
-                package.values = values;
-            }
-            Ok(package)
-        };
+        let (digest, assemble) = read.await?;
         self.keep_chart(cx, digest, assemble).await
     }
 
@@ -254,12 +260,10 @@ impl Cluster {
             return Ok(Arc::clone(chart));
         }
         let mut package = cx.compute(assemble).await?;
-        if let Some(outside) = &self.outside
-            && !package.missing_dependencies().is_empty()
-        {
-            let chart = package.metadata.name.clone();
-            let vendored = outside.vendor(package).await;
-            package = vendored.map_err(|source| ChartError::Fetch { chart, source })?;
+        for missing in chart_dependencies::remote(&package) {
+            let archive = self.fetch_chart(&missing, &Access::default()).await?;
+            let subchart = chart::assemble_archive(&archive, &missing)?;
+            package.subcharts.push(Arc::new(subchart));
         }
         let chart = cx
             .compute(move || Arc::new(LoadedChart::new(package, digest)))

@@ -1,19 +1,23 @@
 //! Where clusters start in a repository.
 //!
 //! A root is a Kustomization that lies in the directory it builds and that no other one builds, as `flux bootstrap`
-//! writes it; or what a FluxInstance syncs; or, in a directory that the user names, the one Flux would be pointed at.
+//! writes it; or what a FluxInstance syncs; or, in a directory of Kustomizations that nobody builds or that the user
+//! names, the one Flux would be pointed at.
+
+mod declared;
+mod search;
 
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_vfs::{DirEntry, Vfs, VfsError, clean, resolve};
+use portolan_vfs::{Vfs, VfsError, clean, resolve};
 use portolan_yaml::{Dialect, Node, Text};
 
 use crate::api::{CommonMetadata, Kustomization, NamespacedName, SourceRef};
 use crate::memo::Memo;
-
-/// How deep directories are searched.
-const MAX_DEPTH: usize = 64;
+pub(crate) use declared::Declared;
+use declared::Form;
+use search::Search;
 
 /// The name that Flux gives to what it bootstraps.
 const FLUX_SYSTEM: &str = "flux-system";
@@ -28,10 +32,12 @@ pub enum DiscoverError {
     #[error("`{0}` is no directory of the repository")]
     NoDirectory(Utf8PathBuf),
     /// There is no Kustomization that could be the first.
-    #[error("no cluster found: no Kustomization lies in the directory that it builds")]
+    #[error(
+        "no cluster found: neither a Kustomization that lies in the directory it builds, nor a FluxInstance with a sync, nor a directory of Kustomizations that nothing else builds"
+    )]
     NoRoot {
-        /// Directories that hold Kustomizations nobody builds.
-        candidates: Vec<Utf8PathBuf>,
+        /// The files that hold Kustomizations.
+        seen: Vec<Utf8PathBuf>,
     },
 }
 
@@ -42,15 +48,6 @@ pub struct Root {
     pub kustomization: Kustomization,
     /// The file that declares it; none when Flux would make it.
     pub file: Option<Utf8PathBuf>,
-}
-
-/// A Kustomization or FluxInstance that stands in a file.
-#[derive(Debug)]
-pub(crate) struct Declared {
-    file: Utf8PathBuf,
-    kustomization: Kustomization,
-    directory: Utf8PathBuf,
-    is_instance: bool,
 }
 
 /// The root of the cluster in a directory: the Kustomization there that builds this directory, or the one that
@@ -64,17 +61,21 @@ pub(crate) fn root_at(
     if !files.is_directory(&directory) {
         return Err(DiscoverError::NoDirectory(directory));
     }
-    let declared = declared_below(files, &directory, memo)?;
+    let declared = declared::below(files, &directory, memo)?;
     let own = declared
         .iter()
-        .find(|declared| declared.directory == directory);
-    Ok(own.map_or_else(
-        || Root {
-            kustomization: bootstrapped(&directory),
+        .find(|one| one.directory == directory && one.form != Form::Patch);
+    Ok(match own {
+        Some(own) => Root::declared(own),
+        None => Root {
+            kustomization: bootstrapped(
+                files,
+                &directory,
+                &declared.iter().map(Arc::as_ref).collect::<Vec<_>>(),
+            ),
             file: None,
         },
-        |own| own.root(),
-    ))
+    })
 }
 
 /// The roots of all clusters in a repository, by directory.
@@ -82,38 +83,14 @@ pub(crate) fn roots(
     files: &dyn Vfs,
     memo: &Memo<Arc<Declared>>,
 ) -> Result<Vec<Root>, DiscoverError> {
-    let declared = declared_below(files, Utf8Path::new("/"), memo)?;
-    let is_built_by_another = |one: &Declared| {
-        let builds_it = |other: &Arc<Declared>| {
-            other.kustomization.id != one.kustomization.id && one.file.starts_with(&other.directory)
-        };
-        declared.iter().any(builds_it)
-    };
-    let orphans: Vec<_> = declared
-        .iter()
-        .map(|one| !is_built_by_another(one))
-        .collect();
-    let mut candidates = Vec::new();
-    let mut roots = Vec::new();
-    for (one, is_orphan) in declared.into_iter().zip(orphans) {
-        if one.is_instance || (is_orphan && one.file.starts_with(&one.directory)) {
-            roots.push(one);
-        } else if is_orphan {
-            candidates.extend(one.file.parent().map(Utf8Path::to_owned));
-        }
+    let declared = declared::below(files, Utf8Path::new("/"), memo)?;
+    let found = Search::new(files, &declared).roots();
+    if found.is_empty() {
+        return Err(DiscoverError::NoRoot {
+            seen: declared.iter().map(|one| one.file.clone()).collect(),
+        });
     }
-    roots.sort_by(|a, b| a.directory.cmp(&b.directory));
-    roots.dedup_by(|a, b| a.directory == b.directory);
-    candidates.sort();
-    candidates.dedup();
-    match (roots.is_empty(), candidates.as_slice()) {
-        (false, _) => Ok(roots.iter().map(|one| one.root()).collect()),
-        (true, [only]) => Ok(vec![Root {
-            kustomization: bootstrapped(only),
-            file: None,
-        }]),
-        (true, _) => Err(DiscoverError::NoRoot { candidates }),
-    }
+    Ok(found)
 }
 
 /// The `spec.ignore` of the root's source, if the repository declares that source beside the root.
@@ -156,7 +133,8 @@ pub(crate) fn installed_version(files: &dyn Vfs, root: &Root) -> Option<String> 
         let text = files.read(root.file.as_deref()?).ok()?;
         let documents = portolan_yaml::parse_bytes(&text, Dialect::Kustomize).ok()?;
         documents.iter().find_map(|document| {
-            let version = document.at_path(&["spec", "distribution", "version"]);
+            let spec = declared::instance_spec(document)?;
+            let version = spec.at_path(&["distribution", "version"]);
             version.and_then(Node::as_str).map(str::to_owned)
         })
     })
@@ -164,7 +142,7 @@ pub(crate) fn installed_version(files: &dyn Vfs, root: &Root) -> Option<String> 
 
 /// The top directory of the repository that a path lies in.
 ///
-/// A git work tree's top ends the search. On the way up, the nearest directory is taken from which the paths of the
+/// A git work tree's top ends the search. On the way up, the nearest directory is taken from which most paths of the
 /// Kustomizations below lead somewhere, so that a copy without `.git` is recognised too. A cluster's own directory is
 /// never the top.
 pub fn repository_root(machine: &dyn Vfs, path: &Utf8Path, is_cluster: bool) -> Utf8PathBuf {
@@ -179,93 +157,81 @@ pub fn repository_root(machine: &dyn Vfs, path: &Utf8Path, is_cluster: bool) -> 
         return path;
     }
     let built = built_paths(machine, &path);
-    let leads_somewhere = |directory: &&Utf8Path| {
-        built
-            .iter()
-            .any(|below| machine.is_directory(&resolve(directory, below.trim_start_matches('/'))))
+    let leading = |directory: &Utf8Path| {
+        let exists =
+            |path: &&Text| machine.is_directory(&resolve(directory, path.trim_start_matches('/')));
+        built.iter().filter(exists).count()
     };
     let above = path
         .ancestors()
-        .take_while(|directory| git_top.is_none_or(|top| directory.starts_with(top)));
-    let found = above
-        .skip(usize::from(is_cluster))
-        .find(leads_somewhere)
-        .or(git_top);
-    found.unwrap_or(&path).to_owned()
+        .take_while(|directory| git_top.is_none_or(|top| directory.starts_with(top)))
+        .skip(usize::from(is_cluster));
+    let mut best = (0, git_top.unwrap_or(&path));
+    for directory in above {
+        let count = leading(directory);
+        if count > best.0 {
+            best = (count, directory);
+        }
+    }
+    best.1.to_owned()
 }
 
 /// What the Kustomizations in a directory build, where it says something about where the repository begins.
 fn built_paths(files: &dyn Vfs, directory: &Utf8Path) -> Vec<Text> {
-    let declared = declared_below(files, directory, &Memo::default()).unwrap_or_default();
-    let paths = declared.iter().map(|one| one.kustomization.path.clone());
-    paths
+    let declared = declared::below(files, directory, &Memo::default()).unwrap_or_default();
+    let in_repository = declared
+        .iter()
+        .filter(|one| one.kustomization.source.kind != "ExternalArtifact");
+    in_repository
+        .map(|one| one.kustomization.path.clone())
         .filter(|path| !matches!(path.trim_matches(['.', '/']), ""))
         .collect()
 }
 
-impl Declared {
-    fn read(file: &Utf8Path, document: &Node) -> Option<Self> {
-        let api_version = document.get("apiVersion")?.as_str()?;
-        let kind = document.get("kind")?.as_str()?;
-        let is_instance =
-            api_version.starts_with("fluxcd.controlplane.io/") && kind == "FluxInstance";
-        let kustomization = if is_instance {
-            synced(document)?
-        } else if api_version.starts_with("kustomize.toolkit.fluxcd.io/") && kind == "Kustomization"
-        {
-            Kustomization::read(document).ok()?
-        } else {
-            return None;
-        };
-        let directory = resolve(
-            Utf8Path::new("/"),
-            kustomization.path.trim_start_matches('/'),
-        );
-        Some(Self {
-            file: file.to_owned(),
-            kustomization,
-            directory,
-            is_instance,
-        })
-    }
-
-    fn root(&self) -> Root {
-        Root {
-            kustomization: self.kustomization.clone(),
-            file: Some(self.file.clone()),
+impl Root {
+    fn declared(declared: &Declared) -> Self {
+        Self {
+            kustomization: declared.kustomization.clone(),
+            file: Some(declared.file.clone()),
         }
     }
 }
 
-/// The Kustomization that a FluxInstance makes for its `spec.sync`.
-fn synced(instance: &Node) -> Option<Kustomization> {
-    let sync = instance.at_path(&["spec", "sync"])?;
-    let text = |node: &Node, key: &str| node.get(key).and_then(Node::as_str).map(Text::from);
-    let namespace = instance
-        .at_path(&["metadata", "namespace"])
-        .and_then(Node::as_str)
-        .unwrap_or(FLUX_SYSTEM);
-    let name = text(sync, "name").unwrap_or_else(|| Text::from(namespace));
-    let id = NamespacedName {
-        namespace: Text::from(namespace),
-        name,
+/// The Kustomization that `flux bootstrap` makes for a directory. Its source is the one that the Kustomizations there
+/// use for what lies in this repository.
+fn bootstrapped(files: &dyn Vfs, directory: &Utf8Path, inside: &[&Declared]) -> Kustomization {
+    let mut kustomization = bootstrapped_from(Text::from(format!(".{directory}")));
+    let is_part = |one: &&&Declared| {
+        one.directory != Utf8Path::new("/") && files.is_directory(&one.directory)
     };
-    let kind = text(sync, "kind").unwrap_or(Text::from_static("GitRepository"));
-    Some(synthetic(
-        id.clone(),
-        SourceRef { kind, id },
-        text(sync, "path").unwrap_or_default(),
-    ))
+    let sources = inside
+        .iter()
+        .filter(|one| one.form == Form::Whole)
+        .filter(is_part)
+        .map(|one| &one.kustomization.source)
+        .filter(|source| source.kind != "ExternalArtifact");
+    let mut sources = sources.peekable();
+    let default = kustomization.source.clone();
+    if let Some(first) = sources.peek().copied()
+        && sources.all(|source| source == first)
+        && first.id.name != default.id.name
+    {
+        kustomization.source = first.clone();
+        if first.id.namespace.is_empty() {
+            kustomization.source.id.namespace = default.id.namespace;
+        }
+    }
+    kustomization
 }
 
-/// The Kustomization that `flux bootstrap` makes for a directory.
-fn bootstrapped(directory: &Utf8Path) -> Kustomization {
+/// The Kustomization that `flux bootstrap` makes for a path.
+fn bootstrapped_from(path: Text) -> Kustomization {
     let id = NamespacedName::new(FLUX_SYSTEM, FLUX_SYSTEM);
     let source = SourceRef {
         kind: Text::from_static("GitRepository"),
         id: id.clone(),
     };
-    synthetic(id, source, Text::from(format!(".{directory}")))
+    synthetic(id, source, path)
 }
 
 fn synthetic(id: NamespacedName, source: SourceRef, path: Text) -> Kustomization {
@@ -290,58 +256,6 @@ fn synthetic(id: NamespacedName, source: SourceRef, path: Text) -> Kustomization
         common_metadata: CommonMetadata::default(),
         decryption: None,
     }
-}
-
-/// Every Kustomization and FluxInstance in files below a directory; files that are no YAML have none.
-fn declared_below(
-    files: &dyn Vfs,
-    directory: &Utf8Path,
-    memo: &Memo<Arc<Declared>>,
-) -> Result<Vec<Arc<Declared>>, DiscoverError> {
-    let mut found = Vec::new();
-    search(files, directory, MAX_DEPTH, memo, &mut found)?;
-    found.sort_by(|a, b| a.file.cmp(&b.file));
-    Ok(found)
-}
-
-fn search(
-    files: &dyn Vfs,
-    directory: &Utf8Path,
-    depth: usize,
-    memo: &Memo<Arc<Declared>>,
-    found: &mut Vec<Arc<Declared>>,
-) -> Result<(), DiscoverError> {
-    memo.extend(found, directory, files.stamp(directory), |found| {
-        for entry in files.list(directory)? {
-            let path = directory.join(&entry.name);
-            if entry.is_directory && is_searched(&entry) && depth > 0 {
-                search(files, &path, depth - 1, memo, found)?;
-            } else if !entry.is_directory && matches!(path.extension(), Some("yaml" | "yml")) {
-                read_declared(files, &path, found);
-            }
-        }
-        Ok(())
-    })
-}
-
-fn is_searched(entry: &DirEntry) -> bool {
-    !entry.is_symlink && !entry.name.starts_with('.')
-}
-
-fn read_declared(files: &dyn Vfs, path: &Utf8Path, found: &mut Vec<Arc<Declared>>) {
-    let Ok(bytes) = files.read(path) else { return };
-    let mentions = |group: &str| memchr::memmem::find(&bytes, group.as_bytes()).is_some();
-    // Most files are something else; looking costs less than parsing.
-    if !mentions("kustomize.toolkit.fluxcd.io/") && !mentions("fluxcd.controlplane.io/") {
-        return;
-    }
-    let documents = portolan_yaml::parse_bytes(&bytes, Dialect::Kustomize).unwrap_or_default();
-    found.extend(
-        documents
-            .iter()
-            .filter_map(|document| Declared::read(path, document))
-            .map(Arc::new),
-    );
 }
 
 #[cfg(test)]
@@ -415,5 +329,92 @@ mod tests {
     fn the_only_directory_that_nobody_builds_is_taken_as_bootstrapped() {
         let files = [("/flux/cluster/apps.yaml", kustomization("apps", "./apps"))];
         assert_eq!(names(&files), ["./flux/cluster"]);
+    }
+
+    #[test]
+    fn what_installs_flux_from_another_source_builds_nothing_here() {
+        let install =
+            kustomization("flux", "./").replace("name: flux-system}}", "name: manifests}}");
+        let files = [
+            (
+                "/flux/config/cluster.yaml",
+                kustomization("cluster", "./flux"),
+            ),
+            ("/flux/config/flux.yaml", install),
+            ("/flux/apps.yaml", kustomization("apps", "./apps")),
+            ("/apps/db/ks.yaml", kustomization("db", "./apps/db/app")),
+        ];
+        assert_eq!(names(&files), ["./flux"]);
+    }
+
+    #[test]
+    fn several_directories_that_nobody_builds_are_several_clusters() {
+        let files = [
+            ("/clusters/a/apps.yaml", kustomization("apps", "./apps")),
+            ("/clusters/b/apps.yaml", kustomization("apps", "./apps")),
+            ("/apps/db/ks.yaml", kustomization("db", "./apps/db/app")),
+        ];
+        assert_eq!(names(&files), ["./clusters/a", "./clusters/b"]);
+    }
+
+    #[test]
+    fn leftovers_that_lead_nowhere_are_no_clusters() {
+        let files = [
+            ("/flux/cluster/apps.yaml", kustomization("apps", "./apps")),
+            (
+                "/apps/kustomization.yaml",
+                "resources: [db/ks.yaml]\n".to_owned(),
+            ),
+            ("/apps/db/ks.yaml", kustomization("db", "./apps/db/app")),
+            ("/apps/old/ks.yaml", kustomization("old", "./apps/old/app")),
+        ];
+        assert_eq!(names(&files), ["./flux/cluster"]);
+    }
+
+    #[test]
+    fn an_overlay_that_patches_the_path_of_its_own_kustomization_is_a_root() {
+        let patch = |path: &str| {
+            format!(
+                "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: flux-system, namespace: flux-system}}\nspec: {{path: {path}}}\n"
+            )
+        };
+        let overlay = |patch: &str| {
+            format!(
+                "resources: [../base]\npatches: [{{path: ../../apps/flux-system/{patch}.yaml}}]\n"
+            )
+        };
+        let files = [
+            ("/clusters/a/kustomization.yaml", overlay("a")),
+            ("/clusters/b/kustomization.yaml", overlay("b")),
+            (
+                "/clusters/base/kustomization.yaml",
+                "resources: [../../apps/ks.yaml]\n".to_owned(),
+            ),
+            ("/apps/ks.yaml", kustomization("apps", "./apps/base")),
+            ("/apps/flux-system/a.yaml", patch("./clusters/a")),
+            ("/apps/flux-system/b.yaml", patch("./clusters/b")),
+        ];
+        assert_eq!(names(&files), ["./clusters/a", "./clusters/b"]);
+    }
+
+    #[test]
+    fn values_of_the_chart_that_makes_an_instance_tell_what_is_synced() {
+        let values = "instance:\n  sync: {kind: GitRepository, url: 'https://example.org/x', path: flux/cluster}\n";
+        let files = [
+            ("/apps/flux-instance/values.yaml", values.to_owned()),
+            ("/flux/cluster/ks.yaml", kustomization("apps", "./apps")),
+            ("/other/ks.yaml", kustomization("other", "./apps")),
+        ];
+        assert_eq!(names(&files), ["flux/cluster"]);
+    }
+
+    #[test]
+    fn a_bootstrapped_directory_has_the_source_that_its_kustomizations_use() {
+        let other = kustomization("apps", "./apps").replace("name: flux-system}}", "name: home}}");
+        let memory: Memory = [("/flux/apps.yaml", other.as_str()), ("/apps/a.yaml", "")]
+            .into_iter()
+            .collect();
+        let root = roots(&memory, &Memo::default()).unwrap().remove(0);
+        assert_eq!(root.kustomization.source.id.to_string(), "flux-system/home");
     }
 }

@@ -9,6 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use portolan_vfs::{DirEntry, Vfs};
 
 use crate::chart::in_tree;
+use crate::chart_dependencies::local_directories;
 use crate::loaded_chart::{DEFINITION, FLUX_GROUPS};
 
 /// How deep directories of a chart are searched.
@@ -38,6 +39,9 @@ impl Glance {
         }
         let mut glance = Self::default();
         glance.look_at_chart(files, &directory, MAX_DEPTH);
+        for dependency in local_directories(files, path) {
+            glance.look_at_chart(files, &dependency, MAX_DEPTH);
+        }
         glance
     }
 
@@ -97,6 +101,11 @@ pub(crate) fn mentions(files: &dyn Vfs, path: &str, words: &BTreeSet<String>) ->
         words.any(|word| memchr::memmem::find(content, word.as_bytes()).is_some())
     };
     let mut queue = vec![(in_tree(path), MAX_DEPTH)];
+    queue.extend(
+        local_directories(files, path)
+            .into_iter()
+            .map(|at| (at, MAX_DEPTH)),
+    );
     while let Some((directory, depth)) = queue.pop() {
         let Some(entries) = files.list(&directory).ok().filter(|_| depth > 0) else {
             return true;

@@ -151,6 +151,7 @@ impl Reach {
             "generators",
             "transformers",
         ];
+        self.patches(directory, &documents);
         for field in fields {
             let entries = documents
                 .iter()
@@ -162,6 +163,22 @@ impl Reach {
                     self.directory(files, &path, depth + 1);
                 } else {
                     self.files.insert(path);
+                }
+            }
+        }
+    }
+
+    /// Files that patches are written in.
+    fn patches(&mut self, directory: &Utf8Path, documents: &[Node]) {
+        for document in documents {
+            let entries = |field: &str| document.get(field).and_then(Node::as_list);
+            let patches = entries("patches").into_iter().flatten();
+            let named = patches.filter_map(|patch| patch.get("path"));
+            let older = entries("patchesStrategicMerge").into_iter().flatten();
+            for written in named.chain(older).filter_map(Node::as_str) {
+                // An older patch may be the text itself.
+                if !written.contains('\n') {
+                    self.files.insert(resolve(directory, written));
                 }
             }
         }

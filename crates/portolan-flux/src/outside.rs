@@ -17,7 +17,6 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 use futures_util::future::BoxFuture;
-use portolan_helm::Package;
 use portolan_object::Digest;
 use portolan_vfs::Vfs;
 use portolan_yaml::{Node, Text};
@@ -84,11 +83,6 @@ pub trait SourceStore: Send + Sync {
         location: &'a Location,
         access: &'a Access,
     ) -> BoxFuture<'a, Result<ChartArchive, OutsideError>>;
-
-    /// Puts the charts that a chart in a tree depends on, and that are not vendored, into its package.
-    fn vendor(&self, chart: Package) -> BoxFuture<'_, Result<Package, OutsideError>> {
-        Box::pin(async move { Ok(chart) })
-    }
 }
 
 /// Opens what is encrypted. `None` means that it is not.

@@ -4,13 +4,14 @@
 //! chart + values ──template──▶ CRDs, manifests, hooks ──▶ post-renderers ──▶ common metadata ──▶ objects
 //! ```
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use camino::Utf8Path;
 use portolan_helm::values::Tree;
 use portolan_helm::{Capabilities, Chart, Rendered, TemplateInput};
 use portolan_kustomize::{LoadRestrictor, Options, Reorder};
-use portolan_object::{Act, Digest, Object, Origin, Place, Step, expand_lists};
+use portolan_object::{Act, Digest, Gvk, Object, Origin, Place, Step, expand_lists};
 use portolan_vfs::Memory;
 use portolan_yaml::{Dialect, List, Map, Node, Position, Text, Value};
 
@@ -43,8 +44,16 @@ pub enum ReleaseError {
         #[source]
         source: Box<portolan_helm::Error>,
     },
-    /// A document is not YAML.
-    #[error("`{file}` of the chart did not give YAML: {reason}")]
+    /// An object is there twice.
+    #[error("the chart gives {object} twice, the second time in `{file}`")]
+    Twice {
+        /// Which object.
+        object: String,
+        /// The template.
+        file: Text,
+    },
+    /// A document is not YAML, or not as kustomize will have it.
+    #[error("cannot read what `{file}` of the chart gave: {reason}")]
     NotYaml {
         /// The template.
         file: Text,
@@ -121,6 +130,7 @@ pub(crate) fn render(
         release,
         &rendered,
         &format!("chart {} {}", metadata.name, metadata.version),
+        profile,
     )?;
     for (index, renderer) in release.post_renderers.iter().enumerate() {
         objects = post_render(&objects, renderer).map_err(|source| ReleaseError::PostRenderer {
@@ -167,49 +177,94 @@ fn input(
 }
 
 /// Objects of `crds/` first, then manifests, then hooks; tests are no part of a release.
+///
+/// Manifests go through kustomize on their way, which refuses a key or an object that is there twice. Definitions go to
+/// the cluster as they are, and so do the hooks of Flux with Helm 3.
 fn parse(
     release: &HelmRelease,
     rendered: &Rendered,
     chart: &str,
+    profile: Profile,
 ) -> Result<Vec<Object>, ReleaseError> {
-    let mut texts: Vec<(Text, Text)> = Vec::new();
-    if release.crds == CrdsPolicy::Apply {
-        texts.extend(rendered.crds.iter().map(|crd| {
-            (
-                Text::from(crd.path.as_str()),
-                Text::from(String::from_utf8_lossy(&crd.content).as_ref()),
-            )
-        }));
-    }
-    texts.extend(
-        rendered
-            .manifests
-            .iter()
-            .map(|manifest| (manifest.source.clone(), manifest.text.clone())),
-    );
-    if !release.disable_hooks {
-        let hooks = rendered.hooks.iter().filter(|hook| !hook.is_test());
-        texts.extend(hooks.map(|hook| (hook.manifest.source.clone(), hook.manifest.text.clone())));
-    }
     let mut objects = Vec::new();
-    for (file, text) in texts {
-        let documents = read(&text).map_err(|reason| ReleaseError::NotYaml {
+    let mut ids = HashSet::new();
+    let mut take = |file: &Text, text: &Text, way: Way| {
+        let nodes = read(text, way).map_err(|reason| ReleaseError::NotYaml {
             file: file.clone(),
             reason,
         })?;
-        let step = Step::new(Act::Template, chart).at(Place::new(file, Position::default()));
+        let step =
+            Step::new(Act::Template, chart).at(Place::new(file.clone(), Position::default()));
         let origin = Origin::default().then(step).then(built_by(&release.id));
-        let nodes = documents.into_iter().flat_map(expand_lists);
-        objects.extend(nodes.filter_map(|node| Object::new(node, origin.clone()).ok()));
+        for node in nodes.into_iter().flat_map(expand_lists) {
+            let Ok(object) = Object::new(node, origin.clone()) else {
+                continue;
+            };
+            if way == Way::Kustomize && !ids.insert(identity(&object)) {
+                return Err(ReleaseError::Twice {
+                    object: object.id().to_string(),
+                    file: file.clone(),
+                });
+            }
+            objects.push(object);
+        }
+        Ok(())
+    };
+    if release.crds == CrdsPolicy::Apply {
+        for crd in &rendered.crds {
+            let text = String::from_utf8_lossy(&crd.content);
+            take(
+                &Text::from(crd.path.as_str()),
+                &Text::from(text.as_ref()),
+                Way::Direct,
+            )?;
+        }
+    }
+    for manifest in &rendered.manifests {
+        take(&manifest.source, &manifest.text, Way::Kustomize)?;
+    }
+    if !release.disable_hooks {
+        let way = if profile.helm4 {
+            Way::Kustomize
+        } else {
+            Way::Direct
+        };
+        for hook in rendered.hooks.iter().filter(|hook| !hook.is_test()) {
+            take(&hook.manifest.source, &hook.manifest.text, way)?;
+        }
     }
     Ok(objects)
 }
 
-/// Reads a template's output as kustomize would, or as Helm does where that refuses: charts repeat keys, the last wins.
-fn read(text: &Text) -> Result<Vec<Node>, String> {
-    portolan_yaml::parse(text.clone(), Dialect::Kustomize)
-        .or_else(|_| portolan_yaml::parse(text.clone(), Dialect::Helm))
-        .map_err(|errors| errors.to_string())
+/// How a rendered document gets to the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Through kustomize, which puts Flux's labels on.
+    Kustomize,
+    /// As it is.
+    Direct,
+}
+
+/// Reads a template's output as whoever takes it does: kustomize refuses repeated keys, for others the last one wins.
+fn read(text: &Text, way: Way) -> Result<Vec<Node>, String> {
+    let dialect = match way {
+        Way::Kustomize => Dialect::Kustomize,
+        Way::Direct => Dialect::Helm,
+    };
+    portolan_yaml::parse(text.clone(), dialect).map_err(|errors| errors.to_string())
+}
+
+/// What makes two objects the same to kustomize: no namespace is `default`.
+fn identity(object: &Object) -> (Gvk, Text, Text) {
+    let namespace = match object.namespace() {
+        "" => "default",
+        namespace => namespace,
+    };
+    (
+        object.gvk().clone(),
+        Text::from(namespace),
+        Text::from(object.name()),
+    )
 }
 
 fn built_by(id: &NamespacedName) -> Step {

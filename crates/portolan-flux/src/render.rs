@@ -26,6 +26,7 @@ use crate::loaded_chart::{LoadedChart, add_defined};
 use crate::release;
 use crate::release_unit::{self, AllKinds, ChartUnit, Known, ReleaseInputs, Rendered};
 use crate::session::Made;
+use crate::stream::{Outlet, Stream};
 use crate::values::Composed;
 use crate::walk::{Walk, Walker, data_ids};
 
@@ -75,12 +76,26 @@ pub struct Rendering {
 
 /// Renders what is asked for of a cluster; one unit does the walking and adds all others.
 pub fn cluster_unit(cluster: Arc<Cluster>, demand: impl Into<Demand>) -> Unit {
-    let demand = demand.into();
+    unit(cluster, demand.into(), None)
+}
+
+/// Renders everything of a kind in a cluster, and hands it out as soon as its turn has come.
+pub fn streamed_unit(cluster: Arc<Cluster>, demand: impl Into<Demand>, outlet: Outlet) -> Unit {
+    unit(cluster, demand.into(), Some(Stream::new(outlet)))
+}
+
+fn unit(cluster: Arc<Cluster>, demand: Demand, stream: Option<Stream>) -> Unit {
     Unit::io(move |cx| async move {
         let mut renderer = Renderer::new(&cx, &cluster, &demand);
+        renderer.stream = stream;
         renderer.walker.begins_releases = demand.releases == Wanted::All;
         renderer.settle(&Choice::Wanted).await?;
-        Ok(renderer.into_rendering())
+        let stream = renderer.stream.take();
+        let rendering = renderer.into_rendering();
+        if let Some(mut stream) = stream {
+            stream.give_rest(&rendering);
+        }
+        Ok(rendering)
     })
 }
 
@@ -110,6 +125,8 @@ pub(crate) struct Renderer<'a> {
     /// Releases that are not looked at, for they give on another side what they give here; with what their charts may
     /// do to others.
     pub(crate) left_out: BTreeMap<NamespacedName, Glance>,
+    /// Hands out what is ready.
+    stream: Option<Stream>,
 }
 
 /// How far a renderer came.
@@ -133,6 +150,7 @@ impl<'a> Renderer<'a> {
             asked_groups: Some(BTreeSet::new()),
             undefined_groups: BTreeSet::new(),
             left_out: BTreeMap::new(),
+            stream: None,
         }
     }
 
@@ -176,6 +194,7 @@ impl<'a> Renderer<'a> {
                 self.walker.want_everything();
                 continue;
             }
+            self.give_walk();
             let mut is_news = self.render(choice, None).await?;
             if self.asks_for_kinds {
                 let all_kinds = AllKinds::new(self.capabilities());
@@ -194,6 +213,34 @@ impl<'a> Renderer<'a> {
         let mut left_out = self.left_out.values();
         !asked.is_some_and(|asked| asked.is_subset(&self.undefined_groups))
             && left_out.any(|glance| glance.may_define_kinds)
+    }
+
+    /// Hands out what Kustomizations gave, unless something that a chart prints may change it.
+    fn give_walk(&mut self) {
+        if self.stream.is_none() {
+            return;
+        }
+        let may_emit_flux = |release: &RenderedRelease| {
+            let chart = release.chart.as_ref();
+            chart.is_some_and(|chart| chart.may_emit_flux())
+                || release_unit::mentions_flux(&release.composed.values)
+        };
+        let may_change =
+            self.releases.values().any(may_emit_flux) || !self.awaited_data().is_empty();
+        if let (Some(stream), false) = (&mut self.stream, may_change) {
+            stream.give_walk(&self.walker.walk);
+        }
+    }
+
+    /// Whether a chart that asks for kinds may define some itself, so that others must be asked again.
+    fn may_ask_again(&self) -> bool {
+        let base = &self.cluster.capabilities;
+        let charts = self
+            .releases
+            .values()
+            .filter_map(|release| release.chart.as_ref());
+        let mut asking = charts.filter(|chart| !chart.is_content_with(base));
+        asking.any(|chart| chart.may_define_kinds())
     }
 
     /// Takes in every HelmRelease that was emitted; of several with one name, the first emitter's counts.
@@ -342,10 +389,14 @@ impl<'a> Renderer<'a> {
         }
         let mut is_news = false;
         let awaited = self.awaited_data();
+        let is_final = all_kinds.is_none() || !self.may_ask_again();
         for (id, unit) in begun {
             let objects = available(self.cx.output::<Rendered>(&unit).await)?;
             let objects = objects.and_then(|objects| Option::clone(&objects));
             is_news |= self.take(&id, objects, &awaited, all_kinds);
+            if let (Some(stream), true) = (&mut self.stream, is_final) {
+                stream.finish(&id, &self.releases);
+            }
         }
         Ok(is_news)
     }

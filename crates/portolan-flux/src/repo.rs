@@ -1,9 +1,9 @@
 //! The front door: a repository opened, its clusters found, ready to be rendered.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use portolan_helm::{BadKubeVersion, Capabilities};
 use portolan_kustomize::Fetch;
 use portolan_object::{KubeVersion, served};
@@ -30,6 +30,8 @@ pub struct RepoOptions {
     pub profile: Option<Profile>,
     /// Which Kubernetes to assume.
     pub kube_version: Option<String>,
+    /// API versions that the cluster serves besides, as in `policy/v1/PodDisruptionBudget`.
+    pub api_versions: Vec<String>,
     /// Trees that stand for sources, by the source's name.
     pub sources: Vec<(Text, Arc<dyn Vfs>)>,
     /// Brings remote bases.
@@ -74,9 +76,14 @@ impl Repo {
             session: &session,
             artifacts: HashMap::new(),
         };
-        let clusters = roots
-            .into_iter()
-            .map(|root| open_cluster(files, root, options, &capabilities, &mut packed));
+        let paths: Vec<&str> = roots
+            .iter()
+            .map(|root| root.kustomization.path.as_str())
+            .collect();
+        let names = names_of(&paths);
+        let clusters = roots.into_iter().zip(names).map(|(root, name)| {
+            open_cluster(files, (name, root), options, &capabilities, &mut packed)
+        });
         Ok(Self {
             clusters: clusters.collect::<Result<_, _>>()?,
         })
@@ -112,7 +119,7 @@ impl Packed<'_> {
 
 fn open_cluster(
     files: &Arc<dyn Vfs>,
-    root: Root,
+    (name, root): (Text, Root),
     options: &RepoOptions,
     capabilities: &Arc<Capabilities>,
     packed: &mut Packed<'_>,
@@ -137,7 +144,7 @@ fn open_cluster(
         }
     }
     Ok(Arc::new(Cluster {
-        name: name_of(&root.kustomization.path),
+        name,
         root: root.kustomization,
         sources,
         fetch: options.fetch.clone(),
@@ -162,13 +169,51 @@ fn named_source(kind: &'static str, name: &str, root: &Root) -> SourceRef {
     }
 }
 
-/// A cluster is called like its directory.
-fn name_of(path: &str) -> Text {
-    let name = Utf8Path::new(path)
-        .file_name()
-        .filter(|name| !matches!(*name, "." | "flux" | "cluster"));
-    let parent = Utf8Path::new(path).parent().and_then(Utf8Path::file_name);
-    Text::from(name.or(parent).unwrap_or("cluster"))
+/// What clusters are called: like their directory, or the part of its path that tells them apart.
+fn names_of(paths: &[&str]) -> Vec<Text> {
+    let split: Vec<Vec<&str>> = paths
+        .iter()
+        .map(|path| {
+            let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+            parts.collect()
+        })
+        .collect();
+    let all_end_alike = |cut: usize| {
+        let mut ends = split.iter().map(|parts| parts.iter().rev().nth(cut));
+        let first = ends.next().flatten();
+        first.is_some() && ends.all(|end| end == first)
+    };
+    let is_generic = |parts: &&Vec<&str>, cut: usize| {
+        let end = parts.iter().rev().nth(cut);
+        end.is_some_and(|end| matches!(*end, "flux" | "cluster" | "config"))
+    };
+    let mut cut = 0;
+    while match split.as_slice() {
+        [only] => is_generic(&only, cut),
+        _ => all_end_alike(cut),
+    } {
+        cut += 1;
+    }
+    let names = |depth: usize| -> Vec<String> {
+        let named = split.iter().map(|parts| {
+            let left = parts.len().saturating_sub(cut);
+            let from = left.saturating_sub(depth);
+            parts.get(from..left).unwrap_or_default().join("/")
+        });
+        named.collect()
+    };
+    let longest = split.iter().map(Vec::len).max().unwrap_or_default();
+    let is_distinct = |names: &Vec<String>| {
+        let distinct: HashSet<_> = names.iter().collect();
+        distinct.len() == names.len()
+    };
+    let found = (1..=longest).map(names).find(is_distinct);
+    let found = found.unwrap_or_else(|| names(longest));
+    let named = found.into_iter().map(|name| match name.as_str() {
+        "" => Text::from_static("cluster"),
+        name => Text::from(name),
+    });
+    named.collect()
 }
 
 /// What the chosen Kubernetes serves, group versions and kinds.
@@ -189,5 +234,28 @@ fn capabilities(options: &RepoOptions) -> Result<Capabilities, OpenError> {
                 format!("{}{slash}{}/{}", kind.group, kind.version, kind.kind)
             }),
     );
+    capabilities.add_api_versions(options.api_versions.iter().cloned());
     Ok(capabilities)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_are_called_by_what_tells_their_directories_apart() {
+        let check = |paths: &[&str], expected: &[&str]| assert_eq!(names_of(paths), expected);
+        check(&["./clusters/production"], &["production"]);
+        check(&["kubernetes/main/flux/cluster"], &["main"]);
+        check(&["./kubernetes/flux/cluster"], &["kubernetes"]);
+        check(&["./"], &["cluster"]);
+        check(
+            &["./kubernetes/main/flux", "./kubernetes/test/flux"],
+            &["main", "test"],
+        );
+        check(
+            &["./clusters/a/00", "./clusters/b/00", "./clusters/b/01"],
+            &["a/00", "b/00", "b/01"],
+        );
+    }
 }

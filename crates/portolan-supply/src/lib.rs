@@ -22,6 +22,6 @@ mod vault;
 
 pub use address::same_repository;
 pub use netrc::Netrc;
-pub use opener::Opener;
+pub use opener::{Opener, WithoutKeys};
 pub use remote::{OwnTree, Remote};
 pub use vault::Vault;

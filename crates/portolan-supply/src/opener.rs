@@ -28,8 +28,19 @@ const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/decrypt";
 #[derive(Debug, Default)]
 pub struct Opener {
     keys: Keys,
+    without_keys: WithoutKeys,
     vault: Arc<Vault>,
     left_closed: AtomicUsize,
+}
+
+/// What becomes of encrypted values when there is no key at all.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum WithoutKeys {
+    /// Placeholders of their type stand for them, so that what is built of them can be judged.
+    #[default]
+    Placeholders,
+    /// They stay as they are written.
+    AsWritten,
 }
 
 /// Why an object stays closed.
@@ -46,17 +57,27 @@ enum OpenError {
 
 impl Opener {
     /// Opens with these keys; what is opened is remembered in the vault.
-    pub fn new(keys: Keys, vault: Arc<Vault>) -> Self {
+    pub fn new(keys: Keys, without_keys: WithoutKeys, vault: Arc<Vault>) -> Self {
         Self {
             keys,
+            without_keys,
             vault,
             left_closed: AtomicUsize::new(0),
         }
     }
 
-    /// How many objects and files got placeholders because there was no key.
+    /// What becomes of what is encrypted when there is no key.
+    pub fn without_keys(&self) -> WithoutKeys {
+        self.without_keys
+    }
+
+    /// How many objects and files could not be opened because there was no key.
     pub fn left_closed(&self) -> usize {
         self.left_closed.load(Ordering::Relaxed)
+    }
+
+    fn leaves_all_as_written(&self) -> bool {
+        self.keys.is_empty() && self.without_keys == WithoutKeys::AsWritten
     }
 
     fn opens_nothing(&self) -> bool {
@@ -132,6 +153,11 @@ impl Opener {
 
 impl Decrypt for Opener {
     fn object(&self, object: &Node, _: &Decryption) -> Result<Option<Node>, OutsideError> {
+        if self.leaves_all_as_written() {
+            self.left_closed
+                .fetch_add(usize::from(is_sops(object)), Ordering::Relaxed);
+            return Ok(None);
+        }
         if is_sops(object) {
             return Ok(Some(self.sealed_object(object)?));
         }
@@ -147,6 +173,9 @@ impl Decrypt for Opener {
         content: &[u8],
         _: &Decryption,
     ) -> Result<Option<Vec<u8>>, OutsideError> {
+        if self.leaves_all_as_written() {
+            return Ok(None);
+        }
         let name = path.file_name().unwrap_or_default();
         let Some(format) = Format::detect(name, content) else {
             return Ok(None);
@@ -158,7 +187,8 @@ impl Decrypt for Opener {
     }
 
     fn fingerprint(&self) -> Digest {
-        Digest::of(self.keys.recipients().join("\n").as_bytes())
+        let recipients = self.keys.recipients().join("\n");
+        Digest::of(format!("{:?}\n{recipients}", self.without_keys).as_bytes())
     }
 }
 

@@ -13,7 +13,6 @@ use portolan_flux::api::{GitRef, OciRef, Source, SourceSpec};
 use portolan_flux::{
     Access as Asked, Advised, ChartArchive, Location, OciReference, OutsideError, SourceStore,
 };
-use portolan_helm::{Package, lock};
 use portolan_sources::{
     Access, BucketRequest, ChartRequest, GitRef as WantedCommit, GitRequest, OciRef as WantedTag,
     OciRequest, SourceError, Sources,
@@ -239,27 +238,6 @@ impl Remote {
             content: chart.content.into(),
         })
     }
-
-    async fn vendored(&self, mut chart: Package) -> Result<Package, OutsideError> {
-        for wanted in lock::build_plan(&chart)? {
-            let is_remote =
-                !wanted.repository.is_empty() && !wanted.repository.starts_with("file://");
-            if !is_remote || lock::is_vendored(&chart, &wanted) {
-                continue;
-            }
-            let request = ChartRequest {
-                access: self.access(&Asked::default(), &wanted.repository),
-                repository: wanted.repository,
-                name: wanted.name,
-                version: wanted.version,
-            };
-            let archive = self.repository_chart(request).await?;
-            chart
-                .subcharts
-                .push(Arc::new(Package::from_archive(&archive.content)?));
-        }
-        Ok(chart)
-    }
 }
 
 impl SourceStore for Remote {
@@ -318,7 +296,9 @@ impl SourceStore for Remote {
     ) -> BoxFuture<'a, Result<ChartArchive, OutsideError>> {
         Box::pin(async move {
             match location {
-                Location::Repository { url, name, version } => {
+                Location::Repository {
+                    url, name, version, ..
+                } => {
                     let request = ChartRequest {
                         repository: url.to_string(),
                         name: name.to_string(),
@@ -330,6 +310,7 @@ impl SourceStore for Remote {
                 Location::Registry {
                     url,
                     reference,
+                    layer,
                     tracks_digest,
                     ..
                 } => {
@@ -342,7 +323,7 @@ impl SourceStore for Remote {
                     let request = OciRequest {
                         url: url.to_string(),
                         reference: wanted_tag(reference)?,
-                        media_type: None,
+                        media_type: layer.as_ref().map(ToString::to_string),
                         access: self.access(access, url),
                     };
                     self.registry_chart(request).await
@@ -352,10 +333,6 @@ impl SourceStore for Remote {
                 }
             }
         })
-    }
-
-    fn vendor(&self, chart: Package) -> BoxFuture<'_, Result<Package, OutsideError>> {
-        Box::pin(self.vendored(chart))
     }
 }
 

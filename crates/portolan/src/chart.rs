@@ -22,9 +22,9 @@ impl ChartInfo {
     pub(crate) fn of(release: &RenderedRelease) -> Self {
         let (name, asked, url) = match &release.location {
             Some(Location::Tree { path, .. }) => (last_part(path), String::new(), String::new()),
-            Some(Location::Repository { url, name, version }) => {
-                (name.to_string(), version.to_string(), url.to_string())
-            }
+            Some(Location::Repository {
+                url, name, version, ..
+            }) => (name.to_string(), version.to_string(), url.to_string()),
             Some(Location::Registry { url, reference, .. }) => {
                 (last_part(url), asked_for(reference), url.to_string())
             }

@@ -8,7 +8,7 @@ use portolan_git::Repository;
 use portolan_oci::DockerConfig;
 use portolan_sops::Keys;
 use portolan_sources::{Lock, Options, Pinning, Sources, Watch};
-use portolan_supply::{Netrc, Opener, OwnTree, Remote};
+use portolan_supply::{Netrc, Opener, OwnTree, Remote, WithoutKeys};
 use portolan_vfs::Disk;
 
 use crate::error::CommandError;
@@ -28,7 +28,7 @@ pub(crate) struct OutsideArgs {
     /// A file of age keys that open what sops encrypted; may be repeated
     ///
     /// Keys in `$SOPS_AGE_KEY`, `$SOPS_AGE_KEY_FILE` and sops's own directory are used too. Without any key, encrypted
-    /// values are built as placeholders of their type.
+    /// values are built as placeholders of their type, or as they are written with --show-secrets.
     #[arg(long, value_name = "FILE")]
     age_key_file: Vec<Utf8PathBuf>,
 }
@@ -68,7 +68,13 @@ impl OutsideArgs {
                 .unwrap_or_default(),
             files: Arc::new(disk.clone()),
         };
-        let opener = Opener::new(self.keys()?, printer.vault());
+        // Whoever asks to see what is secret wants the encrypted text rather than a word in its place.
+        let without_keys = if printer.shows_secrets() {
+            WithoutKeys::AsWritten
+        } else {
+            WithoutKeys::Placeholders
+        };
+        let opener = Opener::new(self.keys()?, without_keys, printer.vault());
         Ok(Outside {
             remote: Arc::new(Remote::new(Arc::clone(&sources), netrc(), Some(own))),
             opener: Arc::new(opener),
@@ -100,15 +106,23 @@ impl OutsideArgs {
 }
 
 impl Outside {
-    /// Says once that placeholders stand for encrypted values.
+    /// Says once that encrypted values were not opened.
     pub(crate) fn tell_placeholders(&self, printer: &Printer) {
         let count = self.opener.left_closed();
-        if count > 0 {
-            printer.note(&format!(
-                "{count} encrypted {} built with placeholders, for want of an age key (--age-key-file)",
-                if count == 1 { "object or file was" } else { "objects and files were" }
-            ));
+        if count == 0 {
+            return;
         }
+        let (objects, were) = match count {
+            1 => ("object or file", "was"),
+            _ => ("objects and files", "were"),
+        };
+        let treated = match self.opener.without_keys() {
+            WithoutKeys::Placeholders => "built with placeholders",
+            WithoutKeys::AsWritten => "left as written",
+        };
+        printer.note(&format!(
+            "{count} encrypted {objects} {were} {treated}, for want of an age key (--age-key-file)"
+        ));
     }
 }
 

@@ -120,6 +120,11 @@ impl Printer {
         self.hidden.0.is_shown.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the user asked to see what is secret.
+    pub(crate) fn shows_secrets(&self) -> bool {
+        self.hidden.0.is_shown.load(Ordering::Relaxed)
+    }
+
     /// What must not be seen, for those who write elsewhere.
     pub(crate) fn hidden(&self) -> Hidden {
         self.hidden.clone()
@@ -152,6 +157,11 @@ impl Printer {
         } else {
             ProgressStyle::Plain
         }
+    }
+
+    /// Whether a changing line would be drawn over data on the same terminal.
+    pub(crate) fn draws_over_data(&self) -> bool {
+        self.progress_style() == ProgressStyle::Line && self.stdout.is_terminal()
     }
 
     /// The file that events are to be written to.

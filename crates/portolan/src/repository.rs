@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_engine::{Key, Report};
+use portolan_engine::{Key, Report, Unit};
 use portolan_flux::{
-    Cluster, DEFAULT_KUBE_VERSION, Demand, DiscoverError, OpenError, Problem, Profile, Rendering,
-    Repo, RepoOptions, Session, Severity, cluster_unit, problems, repository_root,
+    Cluster, DEFAULT_KUBE_VERSION, Demand, DiscoverError, OpenError, Outlet, Problem, Profile,
+    Rendering, Repo, RepoOptions, Session, Severity, cluster_unit, problems, repository_root,
+    streamed_unit,
 };
 use portolan_object::KubeVersion;
 use portolan_sources::Pinning;
@@ -50,9 +51,15 @@ pub(crate) struct RepositoryArgs {
     #[arg(long, value_name = "VERSION")]
     flux_version: Option<String>,
 
-    /// The Kubernetes that charts are told of
+    /// The Kubernetes that charts are told of; 1.34.0 when not given
     #[arg(long, value_name = "VERSION")]
     kube_version: Option<String>,
+
+    /// API versions that charts are told of besides those of Kubernetes and of the repository's own definitions
+    ///
+    /// As in `monitoring.coreos.com/v1` or `policy/v1/PodDisruptionBudget`; may be repeated.
+    #[arg(short, long, value_name = "VERSION", value_delimiter = ',')]
+    api_versions: Vec<String>,
 
     /// What a ConfigMap or Secret that is missing means, when nothing in the repository makes it
     #[arg(long, value_name = "WHAT", default_value = "strict")]
@@ -106,6 +113,22 @@ impl RepositoryArgs {
         self.render_outside(&located, outside, &demand.into(), printer)
     }
 
+    /// Opens the repository and renders its clusters; what is ready goes to the outlet of its cluster meanwhile.
+    pub(crate) fn render_streamed(
+        &self,
+        demand: &Demand,
+        mut outlet_for: impl FnMut(Option<&str>) -> Outlet,
+        printer: &Printer,
+    ) -> Result<Rendered, CommandError> {
+        let located = self.locate()?;
+        let outside = self.outside(&located, Pinning::Prefer, printer)?;
+        let unit = |cluster: &Arc<Cluster>, name: Option<&str>| {
+            streamed_unit(Arc::clone(cluster), demand.clone(), outlet_for(name))
+        };
+        let files = Arc::new(Frozen::new(located.disk.clone()));
+        self.render_files(files, &located, outside, None, unit, printer)
+    }
+
     /// Renders the clusters of a repository with what is brought in from outside of it.
     pub(crate) fn render_outside(
         &self,
@@ -115,7 +138,7 @@ impl RepositoryArgs {
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
         let files = Arc::new(Frozen::new(located.disk.clone()));
-        self.render_files(files, located, outside, None, demand, printer)
+        self.render_files(files, located, outside, None, whole(demand), printer)
     }
 
     /// Renders the clusters of a repository in a state that follows from others of the session.
@@ -130,24 +153,27 @@ impl RepositoryArgs {
         let outside = self.outside(located, Pinning::Prefer, printer)?;
         let files = Frozen::new(located.disk.clone()).with_lineage(lineage.clone());
         let (files, demand) = (Arc::new(files), demand.into());
-        self.render_files(files, located, outside, Some(session), &demand, printer)
+        let unit = whole(&demand);
+        self.render_files(files, located, outside, Some(session), unit, printer)
     }
 
+    /// Runs a unit for each cluster, which is named when there are several.
     fn render_files(
         &self,
         files: Arc<dyn Vfs>,
         located: &Located,
         outside: Outside,
         session: Option<&Arc<Session>>,
-        demand: &Demand,
+        mut unit: impl FnMut(&Arc<Cluster>, Option<&str>) -> Unit,
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
         let repo = self.open(&files, located, &outside, session)?;
         let key = |cluster: &Cluster| Key::from(format!("Cluster/{}", cluster.root.path));
+        let several = repo.clusters().len() > 1;
         let report = session::run(printer, |run| {
             for cluster in repo.clusters() {
-                let unit = cluster_unit(Arc::clone(cluster), demand.clone());
-                run.add(key(cluster), &[], unit);
+                let name = several.then_some(cluster.name.as_str());
+                run.add(key(cluster), &[], unit(cluster, name));
             }
         })?;
         let mut clusters = Vec::new();
@@ -215,6 +241,7 @@ impl RepositoryArgs {
             path: located.root.clone(),
             profile: self.profile()?,
             kube_version: self.kube_version.clone(),
+            api_versions: self.api_versions.clone(),
             sources: self.mapped_sources()?,
             fetch: Some(Arc::clone(&remote) as _),
             outside: Some(remote),
@@ -392,6 +419,11 @@ impl Teller<'_> {
     }
 }
 
+/// The unit that renders what is asked for of a cluster and hands it out at the end.
+fn whole(demand: &Demand) -> impl FnMut(&Arc<Cluster>, Option<&str>) -> Unit {
+    |cluster, _| cluster_unit(Arc::clone(cluster), demand.clone())
+}
+
 /// What is wrong with what, in one line.
 fn sentence(problem: &Problem) -> String {
     format!(
@@ -436,20 +468,30 @@ fn inside(disk: &Disk, path: &Utf8Path) -> Result<Utf8PathBuf, CommandError> {
     Ok(Utf8Path::new("/").join(inside))
 }
 
+/// How many files a hint names.
+const NAMED_FILES: usize = 5;
+
 fn open_error(error: OpenError, top: &Utf8Path) -> CommandError {
-    let hint = match &error {
-        OpenError::Discover(DiscoverError::NoRoot { candidates }) if candidates.is_empty() => {
-            format!("`{top}` holds no Flux Kustomization; name the repository with --repo")
-        }
-        OpenError::Discover(DiscoverError::NoRoot { candidates }) => {
-            let named: Vec<_> = candidates
-                .iter()
-                .take(5)
-                .map(|path| format!("--path .{path}"))
-                .collect();
-            format!("name the cluster's directory: {}", named.join(", "))
-        }
-        _ => return CommandError::user(error),
+    let OpenError::Discover(DiscoverError::NoRoot { seen }) = &error else {
+        return CommandError::user(error);
     };
-    CommandError::user(error).hint(hint)
+    if seen.is_empty() {
+        let none = format!(
+            "`{top}` holds no Flux Kustomization; name the repository with --repo, or the directory that Flux is pointed at with --path"
+        );
+        return CommandError::user(error).hint(none);
+    }
+    let hints: Vec<String> = seen
+        .iter()
+        .take(NAMED_FILES)
+        .map(|file| {
+            let directory = file.parent().unwrap_or(file);
+            format!(
+                "`{}` holds Kustomizations: try --path .{directory}",
+                file.as_str().trim_start_matches('/')
+            )
+        })
+        .collect();
+    let error = CommandError::user(error);
+    hints.into_iter().fold(error, CommandError::hint)
 }

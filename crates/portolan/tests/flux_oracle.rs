@@ -8,12 +8,17 @@ mod portolan;
 
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use portolan::repository::repository;
 use portolan::{Answer, portolan_in};
 use portolan_testbed::has_program;
 use portolan_yaml::{Dialect, Node, from_json, parse, to_json};
 use tempfile::TempDir;
+
+/// How many cases are compared at once; most of the time goes into starting the oracle.
+const THREADS: usize = 4;
 
 /// Objects as canonical JSON, by the Kustomization or HelmRelease that they belong to.
 type Owned = BTreeMap<String, Vec<String>>;
@@ -29,14 +34,23 @@ fn kustomizations_and_releases_are_built_as_flux_builds_them() {
         .map(|entry| entry.expect("it can be listed").path())
         .collect();
     names.sort();
-    let mut differences = Vec::new();
-    for path in names {
-        let text = std::fs::read_to_string(&path).expect("a case");
-        let name = path.file_stem().expect("a name").to_string_lossy();
-        for difference in compare(&text) {
-            differences.push(format!("{name}: {difference}"));
+    let next = AtomicUsize::new(0);
+    let differences = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(path) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let text = std::fs::read_to_string(path).expect("a case");
+            let name = path.file_stem().expect("a name").to_string_lossy();
+            let found = compare(&text);
+            let mut differences = differences.lock().expect("no thread panicked");
+            differences.extend(found.iter().map(|text| format!("{name}: {text}")));
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(work);
+        }
+    });
+    let differences = differences.into_inner().expect("no thread panicked");
     assert!(differences.is_empty(), "{}", differences.join("\n\n"));
 }
 
@@ -45,25 +59,11 @@ fn compare(text: &str) -> Vec<String> {
     let (case, root) = unpack(text);
     let theirs = oracle(&root);
     let directory = root.path().to_str().expect("UTF-8");
-    let build = |what: &str| {
-        let args = [
-            "build",
-            what,
-            "--path",
-            "cluster",
-            "--repo",
-            ".",
-            "--offline",
-        ];
-        let shown = ["--no-owner-labels", "--show-secrets", "--provenance"];
-        portolan_in(directory, &[&args[..], &shown[..]].concat())
-    };
-    let ours = build("ks");
+    let args =
+        "build all --path cluster --repo . --offline --no-owner-labels --show-secrets --provenance";
+    let ours = portolan_in(directory, &args.split(' ').collect::<Vec<_>>());
     let mut differences = kustomizations(&theirs, &ours);
-    let releases = theirs.get("helmReleases").and_then(Node::as_map);
-    if releases.is_some_and(|releases| !releases.is_empty()) {
-        differences.extend(releases_differ(&theirs, &build("hr")));
-    }
+    differences.extend(releases_differ(&theirs, &ours));
     let case = case.trim();
     differences
         .into_iter()
@@ -158,12 +158,9 @@ fn objects_differ(owner: &str, wanted: &[String], got: &[String]) -> Option<Stri
 /// The charts of the cases print their values into a ConfigMap.
 fn releases_differ(theirs: &Node, ours: &Answer) -> Vec<String> {
     let objects = owned(&ours.stdout);
-    let releases = theirs
-        .get("helmReleases")
-        .and_then(Node::as_map)
-        .expect("a map");
+    let releases = theirs.get("helmReleases").and_then(Node::as_map);
     let mut differences = Vec::new();
-    for entry in releases {
+    for entry in releases.into_iter().flatten() {
         let owner = format!("HelmRelease {}", entry.key.as_str());
         let wanted = entry.value.get("values").map(canonical).unwrap_or_default();
         let got = objects.get(&owner).and_then(|objects| objects.first());

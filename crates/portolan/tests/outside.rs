@@ -450,3 +450,41 @@ fn push(registry: &Registry, name: &str, tag: &str, layer: &[u8]) -> String {
     registry.push_manifest(name, tag, media_type::OCI_MANIFEST, manifest.as_bytes());
     Digest::of(manifest.as_bytes()).to_string()
 }
+
+#[test]
+fn values_files_of_a_fetched_chart_stand_for_its_values() {
+    let archive = packed(&[
+        (
+            "web/Chart.yaml",
+            "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        ),
+        ("web/values.yaml", "colour: none\nsize: small\n"),
+        ("web/values-blue.yaml", "colour: blue\n"),
+        (
+            "web/templates/cm.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Values.colour }}-{{ .Values.size }}\"}\n",
+        ),
+    ]);
+    let server = HttpServer::start(move |request| match request.path() {
+        "/index.yaml" => Reply::ok(
+            "apiVersion: v1\nentries:\n  web: [{name: web, version: 1.0.0, urls: [web-1.0.0.tgz]}]\n",
+        ),
+        _ => Reply::ok(archive.clone()),
+    });
+    let repository = helm_repository(&server.url());
+    let release = repository.path().join("apps/release.yaml");
+    let text = std::fs::read_to_string(&release).expect("it was written");
+    let built = |files: &str| {
+        let with = format!("version: \"^1\", {files}, ");
+        let text = text.replace("version: \"^1\", ", &with);
+        std::fs::write(&release, text).expect("it can be written");
+        run(&repository, &["build", "hr"])
+    };
+    let answer = built("valuesFiles: [values.yaml, values-blue.yaml]");
+    assert!(answer.stdout.contains("name: blue-small"), "{answer}");
+    let answer = built("valuesFiles: [none.yaml]");
+    let told = "cannot read values file `none.yaml`: it does not exist";
+    assert!(answer.stderr.contains(told), "{answer}");
+    let answer = built("valuesFiles: [none.yaml, values.yaml], ignoreMissingValuesFiles: true");
+    assert!(answer.stdout.contains("name: none-small"), "{answer}");
+}

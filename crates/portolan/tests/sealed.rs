@@ -99,12 +99,12 @@ fn objects_files_and_patches_are_opened_with_the_key() {
 
 #[test]
 fn without_a_key_everything_is_built_with_placeholders() {
-    let answer = sealed(None, &["build", "all", "--show-secrets"]);
+    let answer = sealed(None, &["build", "all"]);
     assert_eq!(answer.code, 0, "{answer}");
     assert!(
         answer
             .stderr
-            .contains("for want of an age key (--age-key-file)"),
+            .contains("built with placeholders, for want of an age key (--age-key-file)"),
         "{answer}"
     );
     assert!(
@@ -112,6 +112,18 @@ fn without_a_key_everything_is_built_with_placeholders() {
         "{answer}"
     );
     assert!(!answer.stdout.contains("ENC["), "{answer}");
+}
+
+/// As Flux's own tools have it without a key.
+#[test]
+fn without_a_key_secrets_that_are_shown_are_shown_as_written() {
+    let answer = sealed(None, &["build", "all", "--show-secrets"]);
+    assert_eq!(answer.code, 0, "{answer}");
+    let told = "left as written, for want of an age key (--age-key-file)";
+    assert!(answer.stderr.contains(told), "{answer}");
+    let host = "host: app.ENC[AES256_GCM,data:";
+    assert!(answer.stdout.contains(host), "{answer}");
+    assert!(!answer.stdout.contains("sops-placeholder"), "{answer}");
 }
 
 #[test]
@@ -175,6 +187,9 @@ fn nothing_that_was_sealed_is_ever_shown_unasked() {
         std::fs::read_to_string(repository.path().join("web/release.yaml")).expect("a file");
     let failing = release.replace("name: web,", "name: failing,") + "  values: {fail: true}\n";
     write(repository.path(), "web/failing.yaml", &failing);
+    let older = copied();
+    std::fs::remove_file(older.path().join("web/web.yaml")).expect("a file");
+    let before = older.path().to_str().expect("UTF-8");
     let rendered = repository.path().join("rendered");
     let events = repository.path().join("events.json");
     let (rendered, events) = (
@@ -191,6 +206,12 @@ fn nothing_that_was_sealed_is_ever_shown_unasked() {
         vec!["get", "objects", "--tree"],
         vec!["get", "hr", "--graph", "dot"],
         vec!["fetch"],
+        vec!["test"],
+        vec!["test", "-o", "json"],
+        vec!["diff", "--path-orig", before],
+        vec!["diff", "--path-orig", before, "-o", "json"],
+        vec!["explain", "cm/web", "-n", "web"],
+        vec!["explain", "cm/web.data.url", "-n", "web"],
     ];
     for what in ["ks", "hr", "sources", "images", "charts", "objects"] {
         for format in ["table", "wide", "yaml", "json", "name"] {

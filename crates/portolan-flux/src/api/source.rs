@@ -2,10 +2,20 @@
 
 use portolan_yaml::{Node, Text};
 
-use super::fields::{Errors, Fields};
+use super::fields::{Errors, Fields, read_object};
 use super::helm_release::ChartSpec;
 use super::kustomization::non_empty;
 use super::{DataKind, FieldError, NamespacedName, SourceRef};
+
+/// What sources are called.
+const KINDS: [&str; 6] = [
+    "GitRepository",
+    "OCIRepository",
+    "HelmRepository",
+    "HelmChart",
+    "Bucket",
+    "ExternalArtifact",
+];
 
 /// A source and what it says of itself.
 #[derive(Debug, Clone)]
@@ -111,29 +121,20 @@ impl Source {
     /// Reads a source; `None` when the object is of another kind.
     pub fn read(object: &Node) -> Option<Result<Self, Vec<FieldError>>> {
         let kind = Text::from(object.get("kind")?.as_str()?);
-        let mut errors = Errors::new();
-        let root = Fields::of(object);
-        let metadata = root.map("metadata", &mut errors);
-        let id = NamespacedName {
-            namespace: metadata.text("namespace", &mut errors).unwrap_or_default(),
-            name: metadata.required("name", &mut errors),
-        };
-        let fields = root.map("spec", &mut errors);
-        let spec = SourceSpec::read(&kind, &fields, &id, &mut errors)?;
-        let source = Self {
-            id: SourceRef { kind, id },
-            ignore: fields.text("ignore", &mut errors),
-            secret: fields
-                .map("secretRef", &mut errors)
-                .text("name", &mut errors),
-            insecure: fields.bool("insecure", &mut errors),
-            spec,
-        };
-        Some(if errors.is_empty() {
-            Ok(source)
-        } else {
-            Err(errors)
-        })
+        if !KINDS.contains(&kind.as_str()) {
+            return None;
+        }
+        let read = read_object(object, |id, fields, errors| {
+            let spec = SourceSpec::read(&kind, fields, &id, errors)?;
+            Some(Self {
+                id: SourceRef { kind, id },
+                ignore: fields.text("ignore", errors),
+                secret: fields.map("secretRef", errors).text("name", errors),
+                insecure: fields.bool("insecure", errors),
+                spec,
+            })
+        });
+        read.transpose()
     }
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test sets up must work")]
 
 mod bad;
+mod charts;
 mod demand;
 mod flux;
 mod likeness;

@@ -22,7 +22,11 @@ fn opener(key: Option<&str>) -> Opener {
         let text = String::from_utf8(fixture(name)).unwrap();
         Keys::parse(&text).unwrap()
     });
-    Opener::new(keys.unwrap_or_default(), Arc::default())
+    Opener::new(
+        keys.unwrap_or_default(),
+        WithoutKeys::default(),
+        Arc::default(),
+    )
 }
 
 fn json(node: &Node) -> String {
@@ -137,7 +141,7 @@ fn an_object_that_wants_to_stay_closed_does() {
 fn what_was_opened_is_known_to_the_vault() {
     let vault = Arc::new(Vault::default());
     let keys = Keys::parse(std::str::from_utf8(&fixture("key.txt")).unwrap()).unwrap();
-    let opener = Opener::new(keys, Arc::clone(&vault));
+    let opener = Opener::new(keys, WithoutKeys::default(), Arc::clone(&vault));
     opener
         .file("/vars.env".into(), &fixture("vars.env"), &how())
         .unwrap();
@@ -148,4 +152,14 @@ fn what_was_opened_is_known_to_the_vault() {
     // A plain word is a name far oftener than a secret.
     let secret = values.find(|value| value.len() > 11).unwrap();
     assert!(vault.holds(secret), "{secret}");
+}
+
+#[test]
+fn without_a_key_what_is_sealed_can_stay_as_it_is_written() {
+    let opener = Opener::new(Keys::none(), WithoutKeys::AsWritten, Arc::default());
+    let object = documents(&fixture("secret.yaml")).remove(0);
+    assert!(opener.object(&object, &how()).unwrap().is_none());
+    let file = opener.file("/vars.env".into(), &fixture("vars.env"), &how());
+    assert!(file.unwrap().is_none());
+    assert_eq!(opener.left_closed(), 1, "the object, which is told of");
 }

@@ -3,9 +3,13 @@
 mod filter;
 mod write;
 
+use std::sync::{Arc, mpsc};
+use std::thread;
+
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{
-    Demand, Emitter, Wanted, set_kustomization_labels, set_release_labels, set_resource_set_labels,
+    Demand, Emitter, Outlet, Wanted, set_kustomization_labels, set_release_labels,
+    set_resource_set_labels,
 };
 use portolan_object::Object;
 
@@ -15,13 +19,13 @@ use crate::printer::Printer;
 use crate::repository::{Rendered, RepositoryArgs};
 use crate::suggestion::not_found;
 use filter::ObjectFilter;
-use write::WriteArgs;
+use write::{WriteArgs, Writer};
 
 /// Print the objects that a Flux repository declares
 ///
 /// Everything is rendered as Flux would: Kustomizations found from the cluster's root, built, variables put in; then
-/// HelmReleases with their values and charts. Objects go to standard output as YAML documents in a stable order, what
-/// is wrong goes to standard error, and the rest is still built. The exit code is 1 when something is wrong.
+/// HelmReleases with their values and charts. Objects go to standard output as YAML documents in a stable order, while
+/// the rest is still being rendered; what is wrong goes to standard error, and everything else is built all the same. The exit code is 1 when something is wrong.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -84,15 +88,81 @@ struct Batch {
     objects: Vec<Object>,
 }
 
+/// What a Kustomization, ResourceSet or HelmRelease gave.
+type Ready = (Emitter, Arc<Vec<Object>>);
+
 pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
     args.write.secrets.apply(printer);
+    // Names may turn out to be wrong; a line that changes and documents do not go together on one terminal.
+    let rendered = if args.names.is_empty() && !printer.draws_over_data() {
+        streamed(args, printer)?
+    } else {
+        collected(args, printer)?
+    };
+    Ok(rendered.tell_problems(printer))
+}
+
+/// Renders, and writes what is ready meanwhile.
+fn streamed(args: &BuildArgs, printer: &Printer) -> Result<Rendered, CommandError> {
+    let (clusters, queue) = mpsc::channel();
+    thread::scope(|scope| {
+        let writing = scope.spawn(move || write_streams(args, printer, &queue));
+        let outlet_for = move |cluster: Option<&str>| -> Outlet {
+            let (ready, stream) = mpsc::channel::<Ready>();
+            // A writer that has given up wants nothing more.
+            let _ = clusters.send((cluster.map(str::to_owned), stream));
+            Box::new(move |emitter, objects| {
+                let _ = ready.send((emitter, Arc::clone(objects)));
+            })
+        };
+        let rendered = args
+            .repository
+            .render_streamed(&args.demand(), outlet_for, printer);
+        let written = writing.join();
+        let written = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let rendered = rendered?;
+        written.map(|()| rendered)
+    })
+}
+
+/// Writes one cluster after the other, each as it becomes ready.
+fn write_streams(
+    args: &BuildArgs,
+    printer: &Printer,
+    queue: &mpsc::Receiver<(Option<String>, mpsc::Receiver<Ready>)>,
+) -> Result<(), CommandError> {
+    let mut writer = None;
+    for (cluster, stream) in queue {
+        let writer = writer.get_or_insert_with(|| Writer::new(&args.write, printer));
+        for (emitter, objects) in stream {
+            if let Some(batch) = args.batch(cluster.as_deref(), &emitter, &objects) {
+                writer.write(&batch)?;
+            }
+        }
+    }
+    // Without a cluster there was nothing to write, not even an empty list.
+    writer.map_or(Ok(()), Writer::finish)
+}
+
+/// Renders, and then writes.
+fn collected(args: &BuildArgs, printer: &Printer) -> Result<Rendered, CommandError> {
     let rendered = args.repository.render(args.demand(), printer)?;
     let missing = args.missing(&rendered);
     if !missing.is_empty() {
         return Err(unknown(args.what, &missing, &rendered));
     }
-    write::write(&collect(args, &rendered), &args.write, printer)?;
-    Ok(rendered.tell_problems(printer))
+    let several = rendered.clusters.len() > 1;
+    let mut writer = Writer::new(&args.write, printer);
+    for (cluster, rendering) in &rendered.clusters {
+        let cluster = several.then_some(cluster.name.as_str());
+        for (emitter, objects) in rendering.given() {
+            if let Some(batch) = args.batch(cluster, &emitter, objects) {
+                writer.write(&batch)?;
+            }
+        }
+    }
+    writer.finish()?;
+    Ok(rendered)
 }
 
 impl BuildArgs {
@@ -116,6 +186,29 @@ impl BuildArgs {
                 releases: named,
             },
         }
+    }
+
+    /// The objects of an owner that are asked for, as they are written.
+    fn batch(&self, cluster: Option<&str>, owner: &Emitter, objects: &[Object]) -> Option<Batch> {
+        let id = owner.id();
+        let (is_asked_for, label): (bool, fn(&mut Object, &NamespacedName)) = match owner {
+            Emitter::Kustomization(_) => (self.what != What::Hr, set_kustomization_labels),
+            Emitter::ResourceSet(_) => (self.what == What::All, set_resource_set_labels),
+            Emitter::Release(_) => (self.what != What::Ks, set_release_labels),
+            Emitter::Instance(_) => return None,
+        };
+        if !is_asked_for || !self.filter.selection.has_name(&self.names, id) {
+            return None;
+        }
+        let mut objects = self.filter.objects(objects);
+        if !self.no_owner_labels {
+            objects.iter_mut().for_each(|object| label(object, id));
+        }
+        Some(Batch {
+            cluster: cluster.map(str::to_owned),
+            owner: owner.to_string(),
+            objects,
+        })
     }
 
     /// The names that are asked for and that nothing has.
@@ -159,54 +252,4 @@ fn unknown(what: What, names: &[String], rendered: &Rendered) -> CommandError {
             "portolan get hr --tree",
         ),
     }
-}
-
-fn collect(args: &BuildArgs, rendered: &Rendered) -> Vec<Batch> {
-    let mut batches = Vec::new();
-    for (cluster, rendering) in &rendered.clusters {
-        let several = rendered.clusters.len() > 1;
-        let cluster = several.then(|| cluster.name.to_string());
-        let mut push = |owner: String, objects: &[Object], label: &dyn Fn(&mut Object)| {
-            let mut objects = args.filter.objects(objects);
-            if !args.no_owner_labels {
-                objects.iter_mut().for_each(label);
-            }
-            batches.push(Batch {
-                cluster: cluster.clone(),
-                owner,
-                objects,
-            });
-        };
-        if args.what != What::Hr {
-            for (id, walked) in &rendering.walk.kustomizations {
-                let Some(built) = &walked.built else { continue };
-                if args.filter.selection.has_name(&args.names, id) {
-                    push(format!("Kustomization {id}"), &built.objects, &|object| {
-                        set_kustomization_labels(object, id);
-                    });
-                }
-            }
-        }
-        for (emitter, expansion) in &rendering.walk.expansions {
-            let (Emitter::ResourceSet(id), Some(objects)) = (emitter, &expansion.objects) else {
-                continue;
-            };
-            if args.what == What::All && args.filter.selection.has_name(&args.names, id) {
-                push(emitter.to_string(), objects, &|object| {
-                    set_resource_set_labels(object, id);
-                });
-            }
-        }
-        for (id, release) in &rendering.releases {
-            let Some(objects) = &release.objects else {
-                continue;
-            };
-            if args.filter.selection.has_name(&args.names, id) {
-                push(format!("HelmRelease {id}"), objects, &|object| {
-                    set_release_labels(object, id);
-                });
-            }
-        }
-    }
-    batches
 }

@@ -8,7 +8,7 @@ use portolan_object::Object;
 
 use super::Batch;
 use crate::error::CommandError;
-use crate::printer::{Hidden, Printer};
+use crate::printer::Printer;
 use crate::secret::SecretArgs;
 
 /// How objects are written.
@@ -45,71 +45,89 @@ enum Form {
     Json,
 }
 
-pub(super) fn write(
-    batches: &[Batch],
-    args: &WriteArgs,
-    printer: &Printer,
-) -> Result<(), CommandError> {
-    if let Some(directory) = &args.output_dir {
-        return write_files(batches, args, directory, &printer.hidden());
-    }
-    if let Some(file) = &args.output_file {
-        let mut text = String::new();
-        each_text(batches, args, |part| {
-            text.push_str(part);
-            Ok(())
-        })?;
-        return write_file(file, &printer.hidden().clean(&text));
-    }
-    each_text(batches, args, |part| printer.data(part))
+/// Writes the objects of one owner after another.
+pub(super) struct Writer<'a> {
+    args: &'a WriteArgs,
+    printer: &'a Printer,
+    /// What goes before the next object of a JSON list.
+    separator: &'static str,
+    /// The text for `--output-file`, which is written whole or not at all.
+    text: String,
+    /// The files of `--output-dir` so far.
+    taken: HashSet<Utf8PathBuf>,
 }
 
-/// Gives the text of all objects piece by piece, so that it is never in memory as a whole.
-fn each_text(
-    batches: &[Batch],
-    args: &WriteArgs,
-    mut give: impl FnMut(&str) -> Result<(), CommandError>,
-) -> Result<(), CommandError> {
-    let mut separator = "[\n";
-    for batch in batches {
-        let mut text = String::new();
-        for object in &batch.objects {
-            if args.output == Form::Yaml {
-                push_document(&mut text, batch, object, &print(object, args)?, args);
-            } else {
-                text.push_str(separator);
-                text.push_str(&print(object, args)?);
-                separator = ",\n";
+impl<'a> Writer<'a> {
+    pub(super) fn new(args: &'a WriteArgs, printer: &'a Printer) -> Self {
+        Self {
+            args,
+            printer,
+            separator: "[\n",
+            text: String::new(),
+            taken: HashSet::new(),
+        }
+    }
+
+    pub(super) fn write(&mut self, batch: &Batch) -> Result<(), CommandError> {
+        match &self.args.output_dir {
+            Some(directory) => self.write_files(batch, directory),
+            None => {
+                let text = self.text_of(batch)?;
+                self.give(&text)
             }
         }
-        give(&text)?;
     }
-    match (args.output, separator) {
-        (Form::Yaml, _) => Ok(()),
-        (Form::Json, "[\n") => give("[]\n"),
-        (Form::Json, _) => give("\n]\n"),
-    }
-}
 
-/// Writes a file for each object.
-fn write_files(
-    batches: &[Batch],
-    args: &WriteArgs,
-    directory: &Utf8Path,
-    hidden: &Hidden,
-) -> Result<(), CommandError> {
-    let mut taken = HashSet::new();
-    for batch in batches {
+    pub(super) fn finish(mut self) -> Result<(), CommandError> {
+        if self.args.output_dir.is_some() {
+            return Ok(());
+        }
+        match (self.args.output, self.separator) {
+            (Form::Yaml, _) => {}
+            (Form::Json, "[\n") => self.give("[]\n")?,
+            (Form::Json, _) => self.give("\n]\n")?,
+        }
+        match &self.args.output_file {
+            Some(file) => write_file(file, &self.printer.hidden().clean(&self.text)),
+            None => Ok(()),
+        }
+    }
+
+    fn give(&mut self, text: &str) -> Result<(), CommandError> {
+        if self.args.output_file.is_some() {
+            self.text.push_str(text);
+            return Ok(());
+        }
+        self.printer.data(text)
+    }
+
+    fn text_of(&mut self, batch: &Batch) -> Result<String, CommandError> {
+        let mut text = String::new();
         for object in &batch.objects {
-            let name = file_name(batch, object, args.output, &mut taken);
-            let mut text = print(object, args)?;
-            if args.provenance && args.output == Form::Yaml {
+            let printed = print(object, self.args)?;
+            if self.args.output == Form::Yaml {
+                push_document(&mut text, batch, object, &printed, self.args);
+            } else {
+                text.push_str(self.separator);
+                text.push_str(&printed);
+                self.separator = ",\n";
+            }
+        }
+        Ok(text)
+    }
+
+    /// Writes a file for each object.
+    fn write_files(&mut self, batch: &Batch, directory: &Utf8Path) -> Result<(), CommandError> {
+        for object in &batch.objects {
+            let name = file_name(batch, object, self.args.output, &mut self.taken);
+            let mut text = print(object, self.args)?;
+            if self.args.provenance && self.args.output == Form::Yaml {
                 text.insert_str(0, &provenance(batch, object));
             }
-            write_file(&directory.join(name), &hidden.clean(&text))?;
+            write_file(&directory.join(name), &self.printer.hidden().clean(&text))?;
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn push_document(text: &mut String, batch: &Batch, object: &Object, yaml: &str, args: &WriteArgs) {

@@ -211,8 +211,7 @@ impl Files<'_> {
         let Some(Location::Tree {
             source,
             path,
-            values_files,
-            ..
+            values,
         }) = &release.location
         else {
             return;
@@ -238,7 +237,7 @@ impl Files<'_> {
             }
         }
         self.add(&top.join("values.yaml"), Role::Default, &of, false);
-        for file in values_files {
+        for file in &values.names {
             let path = resolve(Utf8Path::new("/"), file.trim_start_matches('/'));
             self.add(&path, Role::Default, &of, false);
         }

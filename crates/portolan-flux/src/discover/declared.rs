@@ -1,0 +1,170 @@
+//! The Kustomizations and FluxInstances that stand in a repository's files, as far as they say where a cluster starts.
+
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_vfs::{DirEntry, Vfs, VfsError, resolve};
+use portolan_yaml::{Dialect, Node, Text};
+
+use super::{FLUX_SYSTEM, bootstrapped_from, synthetic};
+use crate::api::{Kustomization, NamespacedName, SourceRef};
+use crate::memo::Memo;
+
+/// How deep directories are searched.
+const MAX_DEPTH: usize = 64;
+
+/// A Kustomization or FluxInstance that stands in a file.
+#[derive(Debug)]
+pub(crate) struct Declared {
+    pub(super) file: Utf8PathBuf,
+    pub(super) kustomization: Kustomization,
+    /// The directory that it builds.
+    pub(super) directory: Utf8PathBuf,
+    pub(super) form: Form,
+}
+
+/// How much of a Kustomization a document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// All of it.
+    Whole,
+    /// A patch for one: it names a path and leaves out what is required.
+    Patch,
+    /// A FluxInstance, or the values of the chart that makes one: Flux makes the Kustomization of its `sync`.
+    Instance,
+}
+
+/// Everything declared in files below a directory, by file; files that are no YAML declare nothing.
+pub(super) fn below(
+    files: &dyn Vfs,
+    directory: &Utf8Path,
+    memo: &Memo<Arc<Declared>>,
+) -> Result<Vec<Arc<Declared>>, VfsError> {
+    let mut found = Vec::new();
+    search(files, directory, MAX_DEPTH, memo, &mut found)?;
+    found.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(found)
+}
+
+fn search(
+    files: &dyn Vfs,
+    directory: &Utf8Path,
+    depth: usize,
+    memo: &Memo<Arc<Declared>>,
+    found: &mut Vec<Arc<Declared>>,
+) -> Result<(), VfsError> {
+    memo.extend(found, directory, files.stamp(directory), |found| {
+        for entry in files.list(directory)? {
+            let path = directory.join(&entry.name);
+            if entry.is_directory && is_searched(&entry) && depth > 0 {
+                search(files, &path, depth - 1, memo, found)?;
+            } else if !entry.is_directory && matches!(path.extension(), Some("yaml" | "yml")) {
+                read_file(files, &path, found);
+            }
+        }
+        Ok(())
+    })
+}
+
+fn is_searched(entry: &DirEntry) -> bool {
+    !entry.is_symlink && !entry.name.starts_with('.')
+}
+
+fn read_file(files: &dyn Vfs, path: &Utf8Path, found: &mut Vec<Arc<Declared>>) {
+    let Ok(bytes) = files.read(path) else { return };
+    let mentions = |word: &str| memchr::memmem::find(&bytes, word.as_bytes()).is_some();
+    // Most files are something else; looking costs less than parsing.
+    let may_declare = mentions("kustomize.toolkit.fluxcd.io/")
+        || mentions("fluxcd.controlplane.io/")
+        || (mentions("instance:") && mentions("sync:"));
+    if may_declare {
+        let documents = portolan_yaml::parse_bytes(&bytes, Dialect::Kustomize).unwrap_or_default();
+        let declared = documents.iter();
+        let declared = declared.filter_map(|document| Declared::read(path, document));
+        found.extend(declared.map(Arc::new));
+    }
+}
+
+impl Declared {
+    fn read(file: &Utf8Path, document: &Node) -> Option<Self> {
+        let (kustomization, form) = match instance_spec(document) {
+            Some(spec) => (synced(document, spec)?, Form::Instance),
+            None => read_kustomization(document)?,
+        };
+        let directory = resolve(
+            Utf8Path::new("/"),
+            kustomization.path.trim_start_matches('/'),
+        );
+        Some(Self {
+            file: file.to_owned(),
+            kustomization,
+            directory,
+            form,
+        })
+    }
+
+    /// Whether it says itself where it is to be applied from, so that it cannot be a part of something else.
+    pub(super) fn is_instance(&self) -> bool {
+        self.form == Form::Instance
+    }
+}
+
+fn read_kustomization(document: &Node) -> Option<(Kustomization, Form)> {
+    let api_version = document.get("apiVersion")?.as_str()?;
+    let is_kustomization = api_version.starts_with("kustomize.toolkit.fluxcd.io/")
+        && document.get("kind")?.as_str()? == "Kustomization";
+    if !is_kustomization {
+        return None;
+    }
+    if let Ok(whole) = Kustomization::read(document) {
+        return Some((whole, Form::Whole));
+    }
+    let text = |path: &[&str]| document.at_path(path).and_then(Node::as_str);
+    let mut patch = bootstrapped_from(Text::from(text(&["spec", "path"])?));
+    if let Some(name) = text(&["metadata", "name"]) {
+        patch.id.name = Text::from(name);
+    }
+    Some((patch, Form::Patch))
+}
+
+/// The spec of a FluxInstance: of the object itself, or in the values that a release or a values file gives to the
+/// chart `flux-instance`.
+pub(super) fn instance_spec(document: &Node) -> Option<&Node> {
+    let text = |key: &str| document.get(key).and_then(Node::as_str);
+    match (text("apiVersion"), text("kind")) {
+        (Some(version), Some("FluxInstance")) if version.starts_with("fluxcd.controlplane.io/") => {
+            document.get("spec")
+        }
+        (Some(_), Some("HelmRelease")) => document.at_path(&["spec", "values", "instance"]),
+        (None, None) => document.get("instance"),
+        _ => None,
+    }
+}
+
+/// The Kustomization that a FluxInstance makes for its `spec.sync`.
+fn synced(document: &Node, spec: &Node) -> Option<Kustomization> {
+    let sync = spec.get("sync")?;
+    let text = |key: &str| sync.get(key).and_then(Node::as_str).map(Text::from);
+    // The release may stand in another namespace than the instance, a values file in none.
+    let is_object = document.get("kind").and_then(Node::as_str) == Some("FluxInstance");
+    let namespace = document
+        .at_path(&["metadata", "namespace"])
+        .and_then(Node::as_str)
+        .filter(|_| is_object)
+        .unwrap_or(FLUX_SYSTEM);
+    let name = text("name").unwrap_or_else(|| Text::from(namespace));
+    let id = NamespacedName {
+        namespace: Text::from(namespace),
+        name,
+    };
+    if !is_object {
+        // Other charts may have values of these names; only this one has an address among them.
+        text("url")?;
+    }
+    let kind = text("kind").unwrap_or(Text::from_static("GitRepository"));
+    Some(synthetic(
+        id.clone(),
+        SourceRef { kind, id },
+        text("path").unwrap_or_default(),
+    ))
+}
