@@ -111,6 +111,14 @@ pub enum ChartError {
         #[source]
         source: Box<LoadError>,
     },
+    /// A chart of the same tree is not there.
+    #[error("dependency `{name}` is neither in `charts/` nor in `{directory}`")]
+    NoDependency {
+        /// The chart's name.
+        name: String,
+        /// Where it should lie.
+        directory: Utf8PathBuf,
+    },
     /// A chart of the same tree is not of a version that will do.
     #[error("dependency `{name}` wants version `{range}`, which the chart in `{directory}` is not")]
     WrongDependency {

@@ -45,7 +45,7 @@ pub(crate) fn read_local(tree: &dyn Vfs, path: &str) -> Result<Vec<LocalChart>, 
         .collect()
 }
 
-/// The directories of the tree whose charts the chart at a path names.
+/// The directories of the tree whose charts the chart at a path names; what is vendored may be named from elsewhere.
 pub(crate) fn local_directories(tree: &dyn Vfs, path: &str) -> Vec<Utf8PathBuf> {
     let directory = chart::in_tree(path);
     let mut found = Vec::new();
@@ -62,6 +62,7 @@ pub(crate) fn local_directories(tree: &dyn Vfs, path: &str) -> Vec<Utf8PathBuf> 
             );
         }
     }
+    found.retain(|directory| tree.is_directory(directory));
     found.sort();
     found.dedup();
     found
@@ -79,7 +80,10 @@ pub(crate) fn add_local(
             continue;
         };
         let Some(at) = local.iter().position(|one| one.directory == directory) else {
-            continue;
+            return Err(ChartError::NoDependency {
+                name: wanted.name,
+                directory,
+            });
         };
         let subchart = chart::assemble(local.swap_remove(at).files, directory.as_str())?;
         package.subcharts.push(subchart.into());

@@ -6,7 +6,7 @@ use std::error::Error as _;
 use camino::Utf8Path;
 use portolan_kustomize::Error;
 use portolan_object::Place;
-use portolan_vfs::{Vfs, VfsError};
+use portolan_vfs::{Vfs, VfsError, resolve};
 
 use crate::generate;
 use crate::hints::Reach;
@@ -14,6 +14,7 @@ use crate::hints::Reach;
 /// Where the cause of a failed build is written, as far as that can be told.
 pub(crate) fn of_build(error: &Error, files: &dyn Vfs, directory: &Utf8Path) -> Option<Place> {
     let mut named = None;
+    let mut missing = None;
     let mut cause = Some(error);
     while let Some(error) = cause {
         match error {
@@ -25,15 +26,27 @@ pub(crate) fn of_build(error: &Error, files: &dyn Vfs, directory: &Utf8Path) -> 
                 | VfsError::IsDirectory(path)
                 | VfsError::NotDirectory(path),
             )
-            | Error::MissingKustomization(path) => named = path.file_name().map(str::to_owned),
+            | Error::MissingKustomization(path) => {
+                missing = Some(path);
+                named = path.file_name().map(str::to_owned);
+            }
             Error::Fetch { url, .. } => named = Some(url.clone()),
             Error::NeitherFileNorDirectory { path, .. } => named = Some(path.clone()),
             _ => {}
         }
         cause = error.source().and_then(as_build_error);
     }
-    let named = named.and_then(|name| mention(files, directory, &name));
-    named.or_else(|| {
+    let reach = Reach::of(files, directory);
+    let exact = missing.and_then(|path| {
+        mention(files, &reach, |directory, line| {
+            resolve(directory, entry(line)) == *path
+        })
+    });
+    let named = || {
+        let name = named.as_deref()?;
+        mention(files, &reach, |_, line| line.contains(name))
+    };
+    exact.or_else(named).or_else(|| {
         let file = generate::existing(files, directory)?;
         Some(Place::line(file.as_str(), 1))
     })
@@ -45,16 +58,26 @@ fn as_build_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'
     boxed.or_else(|| cause.downcast_ref())
 }
 
-/// The line of a kustomization file that names something.
-fn mention(files: &dyn Vfs, directory: &Utf8Path, name: &str) -> Option<Place> {
-    let reach = Reach::of(files, directory);
+/// The first line of a kustomization file that is meant; the files' directories are given with their lines.
+fn mention(
+    files: &dyn Vfs,
+    reach: &Reach,
+    is_meant: impl Fn(&Utf8Path, &str) -> bool,
+) -> Option<Place> {
     let mut kustomizations = reach.kustomization_files();
     kustomizations.find_map(|path| {
+        let directory = path.parent()?;
         let text = files.read(path).ok()?;
         let text = String::from_utf8_lossy(&text);
-        let at = text.lines().position(|line| line.contains(name))?;
+        let at = text.lines().position(|line| is_meant(directory, line))?;
         Some(Place::line(path.as_str(), line_number(at)))
     })
+}
+
+/// What a line such as `- path: "a.yaml"` or `- key=a.txt` names.
+fn entry(line: &str) -> &str {
+    let last = line.trim_end().rsplit([' ', '=']).next().unwrap_or(line);
+    last.trim_matches(['"', '\''])
 }
 
 /// The line of an expression such as `${NAME}`, searched for in the file from where its object begins.

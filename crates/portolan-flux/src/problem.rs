@@ -161,6 +161,12 @@ impl<'a> About<'a> {
                     format!("the files of {source} are not at hand"),
                     "`portolan fetch` brings them, ",
                 ),
+                None if source.kind == "ExternalArtifact" => (
+                    format!(
+                        "{source} is made in the cluster, by nothing that the repository holds"
+                    ),
+                    "",
+                ),
                 None => (format!("{source} does not exist in the repository"), ""),
             };
             let hint = format!("{fetch}`--source {}=DIR` gives its files", source.id);

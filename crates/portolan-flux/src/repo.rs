@@ -183,17 +183,15 @@ fn names_of(paths: &[&str]) -> Vec<Text> {
         let first = ends.next().flatten();
         first.is_some() && ends.all(|end| end == first)
     };
-    let is_generic = |parts: &&Vec<&str>, cut: usize| {
+    let is_generic = |parts: &[&str], cut: usize| {
         let end = parts.iter().rev().nth(cut);
         end.is_some_and(|end| matches!(*end, "flux" | "cluster" | "config"))
     };
-    let mut cut = 0;
-    while match split.as_slice() {
-        [only] => is_generic(&only, cut),
-        _ => all_end_alike(cut),
-    } {
-        cut += 1;
-    }
+    let says_nothing = |cut: &usize| match split.as_slice() {
+        [only] => is_generic(only, *cut),
+        _ => all_end_alike(*cut),
+    };
+    let cut = (0..).take_while(says_nothing).count();
     let names = |depth: usize| -> Vec<String> {
         let named = split.iter().map(|parts| {
             let left = parts.len().saturating_sub(cut);

@@ -63,6 +63,23 @@ fn a_source_that_is_not_declared() {
 }
 
 #[test]
+fn an_external_artifact_that_nothing_here_makes() {
+    let bad = kustomization("bad", "./good", "").replace(
+        "kind: GitRepository\n    name: flux-system\n",
+        "kind: ExternalArtifact\n    name: other\n",
+    );
+    let outcome = with(vec![file("/clusters/prod/bad.yaml", bad)]);
+    assert_eq!(
+        outcome.told(),
+        [
+            "Error Kustomization flux-system/bad: ExternalArtifact flux-system/other is made in the cluster, by nothing that the repository holds at /clusters/prod/bad.yaml:12"
+        ]
+    );
+    let hints = &outcome.problems()[0].hints;
+    assert!(hints[0].contains("--source flux-system/other=DIR"));
+}
+
+#[test]
 fn a_source_that_nobody_may_fetch() {
     let source = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: other, namespace: flux-system}\nspec: {url: 'https://example.org/other', interval: 1h}\n";
     let bad = kustomization("bad", "./good", "").replace("name: flux-system\n", "name: other\n");
@@ -325,5 +342,21 @@ fn a_resource_set_whose_template_fails() {
         told[0].starts_with("Error ResourceSet flux-system/set: ")
             && told[0].ends_with("at /clusters/prod/set.yaml:1"),
         "{told:?}"
+    );
+}
+
+/// Of several files that name another of the same name, the one that leads nowhere is meant.
+#[test]
+fn a_resource_that_does_not_exist_is_told_where_it_is_named() {
+    check(
+        vec![
+            file("/clusters/prod/bad.yaml", kustomization("bad", "./bad", "")),
+            file("/bad/a/kustomization.yaml", "resources:\n- ./app/ks.yaml\n"),
+            file("/bad/a/app/ks.yaml", config_map("bad", "a", "a", "b")),
+            file("/bad/b/kustomization.yaml", "resources:\n- ./app/ks.yaml\n"),
+        ],
+        &[
+            "Error Kustomization flux-system/bad: kustomize build failed: accumulating resources: cannot use `./b` as a file (`/bad/b` is a directory) or as a directory: recursed accumulation of path `/bad/b`: accumulating resources: cannot use `./app/ks.yaml` as a file (`/bad/b/app/ks.yaml` does not exist) or as a directory: `/bad/b/app/ks.yaml` does not exist at /bad/b/kustomization.yaml:2",
+        ],
     );
 }

@@ -84,6 +84,21 @@ fn a_dependency_beside_the_chart_must_be_of_a_version_that_will_do() {
     );
 }
 
+#[test]
+fn a_dependency_that_is_nowhere_is_told_and_one_that_is_vendored_needs_no_directory() {
+    let mut files = depending("^1");
+    files.retain(|(path, _)| !path.starts_with("/charts/base"));
+    assert_eq!(
+        with(files.clone(), "").told(),
+        [
+            "Error HelmRelease shop/web: dependency `base` is neither in `charts/` nor in `/charts/base` at /apps/web.yaml:9"
+        ]
+    );
+    files.extend(chart("/charts/web/charts/base", COLOUR));
+    let outcome = with(files, "");
+    assert_eq!(outcome.release("web"), ["ConfigMap/shop/web-green"]);
+}
+
 /// Everything that a chart prints goes through kustomize, which puts Flux's labels on.
 #[test]
 fn a_key_that_a_chart_repeats_is_refused() {
@@ -93,7 +108,7 @@ fn a_key_that_a_chart_repeats_is_refused() {
     assert_eq!(
         outcome.told(),
         [
-            "Error HelmRelease shop/web: cannot read what `web/templates/all.yaml` of the chart gave: 7:3: mapping key \"a\" already defined at line 6 at /apps/web.yaml:9"
+            "Error HelmRelease shop/web: cannot read what `web/templates/all.yaml` of the chart gave: line 6, column 3: mapping key \"a\" already defined at line 5 at /apps/web.yaml:9"
         ]
     );
 }
