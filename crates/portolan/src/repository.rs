@@ -421,7 +421,7 @@ impl Teller<'_> {
 
 /// The unit that renders what is asked for of a cluster and hands it out at the end.
 fn whole(demand: &Demand) -> impl FnMut(&Arc<Cluster>, Option<&str>) -> Unit {
-    |cluster, _| cluster_unit(Arc::clone(cluster), demand.clone())
+    move |cluster, _| cluster_unit(Arc::clone(cluster), demand.clone())
 }
 
 /// What is wrong with what, in one line.

@@ -48,7 +48,7 @@ fn a_values_file_that_is_missing_is_an_error_unless_it_may_be() {
     assert_eq!(
         with(files(), named).told(),
         [
-            "Error HelmRelease shop/web: cannot read values file `settings/none.yaml`: it does not exist at /apps/web.yaml:9"
+            "Error HelmRelease shop/web: cannot read values file `settings/none.yaml`: it does not exist at /apps/web.yaml:10"
         ]
     );
     let ignoring = format!("{named}      ignoreMissingValuesFiles: true\n");
@@ -79,7 +79,7 @@ fn a_dependency_beside_the_chart_must_be_of_a_version_that_will_do() {
     assert_eq!(
         with(depending("^2"), "").told(),
         [
-            "Error HelmRelease shop/web: dependency `base` wants version `^2`, which the chart in `/charts/base` is not at /apps/web.yaml:9"
+            "Error HelmRelease shop/web: dependency `base` wants version `^2`, which the chart in `/charts/base` is not at /apps/web.yaml:10"
         ]
     );
 }
@@ -91,7 +91,7 @@ fn a_dependency_that_is_nowhere_is_told_and_one_that_is_vendored_needs_no_direct
     assert_eq!(
         with(files.clone(), "").told(),
         [
-            "Error HelmRelease shop/web: dependency `base` is neither in `charts/` nor in `/charts/base` at /apps/web.yaml:9"
+            "Error HelmRelease shop/web: dependency `base` is neither in `charts/` nor in `/charts/base` at /apps/web.yaml:10"
         ]
     );
     files.extend(chart("/charts/web/charts/base", COLOUR));
@@ -108,7 +108,7 @@ fn a_key_that_a_chart_repeats_is_refused() {
     assert_eq!(
         outcome.told(),
         [
-            "Error HelmRelease shop/web: cannot read what `web/templates/all.yaml` of the chart gave: line 6, column 3: mapping key \"a\" already defined at line 5 at /apps/web.yaml:9"
+            "Error HelmRelease shop/web: cannot read what `web/templates/all.yaml` of the chart gave: line 6, column 3: mapping key \"a\" already defined at line 5 at /apps/web.yaml:1"
         ]
     );
 }
@@ -120,7 +120,7 @@ fn an_object_that_a_chart_gives_twice_is_refused() {
     assert_eq!(
         outcome.told(),
         [
-            "Error HelmRelease shop/web: the chart gives v1/ConfigMap/default/c twice, the second time in `web/templates/all.yaml` at /apps/web.yaml:9"
+            "Error HelmRelease shop/web: the chart gives v1/ConfigMap/default/c twice, the second time in `web/templates/all.yaml` at /apps/web.yaml:1"
         ]
     );
 }
