@@ -54,7 +54,7 @@ fn sieve(start: &BigUint) -> Vec<bool> {
         let rest = remainder(start, *prime);
         // Half of what is missing to the next odd multiple.
         let missing = (*prime - rest) % *prime;
-        let first = if missing % 2 == 0 {
+        let first = if missing.is_multiple_of(2) {
             missing / 2
         } else {
             missing.midpoint(*prime)
@@ -81,7 +81,7 @@ fn remainder(number: &BigUint, prime: u32) -> u32 {
 static SMALL_PRIMES: LazyLock<Vec<u32>> = LazyLock::new(|| {
     let is_prime = |number: &u32| {
         let mut divisors = (3..).step_by(2).take_while(|d| d * d <= *number);
-        divisors.all(|divisor| number % divisor != 0)
+        divisors.all(|divisor| !number.is_multiple_of(divisor))
     };
     (3..SIEVE_LIMIT).step_by(2).filter(is_prime).collect()
 });
