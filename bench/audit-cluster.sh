@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Audits a stand-in for a cluster with 10,000 Helm releases of about 500 KB each, and scrapes the exporter under load while
+# Audits a stand-in for a cluster with 10,000 Helm releases of about 500 KB each, a removed API in every tenth, and scrapes the exporter under load while
 # it scans. There is no peer: pluto needs a real API server, and keeps every release in memory.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -34,7 +34,7 @@ start_server 9281 0
 /usr/bin/time -f '%U %S %M %e' -o "$work/time" \
   "$target/portolan" audit cluster --only helm --kubeconfig "$work/kubeconfig-9281" -o json > "$work/report" 2>/dev/null || true
 found=$(grep -c '"level": "removed"' "$work/report" || true)
-[ "$found" -eq "$releases" ] || { echo "found $found of $releases planted objects" >&2; exit 1; }
+[ "$found" -eq $((releases / 10)) ] || { echo "found $found of $((releases / 10)) planted objects" >&2; exit 1; }
 read -r user system memory wall < <(tail -1 "$work/time")
 awk -v u="$user" -v s="$system" -v m="$memory" -v w="$wall" -v n="$releases" 'BEGIN {
   printf "| audit cluster, %d releases of 500 KB: peak memory | %.0f MB (%.1f s) | - | - | ≤ 64 MB |\n", n, m / 1024, w

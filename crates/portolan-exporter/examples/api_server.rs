@@ -21,8 +21,13 @@ use serde_json::{Value, json};
 struct Cluster {
     releases: usize,
     delay: Duration,
-    record: String,
+    /// A record with an object of a removed API, and one without.
+    old: String,
+    fine: String,
 }
+
+/// One release in so many has an object of a removed API.
+const PLANTED: usize = 10;
 
 #[tokio::main]
 async fn main() {
@@ -34,7 +39,8 @@ async fn main() {
     let cluster = Arc::new(Cluster {
         releases: releases as usize,
         delay: Duration::from_millis(delay),
-        record: STANDARD.encode(encode(&release()).expect("a record")),
+        old: record(OLD),
+        fine: record(""),
     });
     let router = Router::new()
         .route(
@@ -96,9 +102,13 @@ async fn secret(
     Path((_, name)): Path<(String, String)>,
 ) -> Response {
     tokio::time::sleep(cluster.delay).await;
+    let number = name
+        .split(['-', '.'])
+        .find_map(|word| word.parse::<usize>().ok());
+    let planted = number.is_some_and(|number| number.is_multiple_of(PLANTED));
+    let record = if planted { &cluster.old } else { &cluster.fine };
     let body = format!(
-        "{{\"metadata\": {{\"name\": \"{name}\"}}, \"data\": {{\"release\": \"{}\"}}}}",
-        cluster.record
+        "{{\"metadata\": {{\"name\": \"{name}\"}}, \"data\": {{\"release\": \"{record}\"}}}}"
     );
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
@@ -111,8 +121,16 @@ fn answer(value: &Value) -> Response {
         .into_response()
 }
 
-/// A release of a large chart: 300 KB of templates, 60 KB of manifest with one object of a removed API.
-fn release() -> StoredRelease {
+const OLD: &str =
+    "---\napiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata:\n  name: web\n";
+
+/// A record as it lies in a Secret.
+fn record(planted: &str) -> String {
+    STANDARD.encode(encode(&release(planted)).expect("a record"))
+}
+
+/// A release of a large chart: 300 KB of templates, 50 KB of manifest, and what is planted.
+fn release(planted: &str) -> StoredRelease {
     let mut seed = 1;
     let templates: Vec<Value> = (0..60)
         .map(|number| json!({"name": format!("templates/{number}.yaml"), "data": STANDARD.encode(text(&mut seed, 5_000))}))
@@ -125,9 +143,7 @@ fn release() -> StoredRelease {
             "---\n# Source: big/templates/{number}.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config-{number}\ndata:\n{body}"
         );
     }
-    manifest.push_str(
-        "---\napiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata:\n  name: web\n",
-    );
+    manifest.push_str(planted);
     StoredRelease {
         name: "release".to_owned(),
         info: Info {
