@@ -152,6 +152,11 @@ impl Artifact {
         })
     }
 
+    /// Whether what lies at a path has an identity.
+    pub(crate) fn is_stamped(&self) -> bool {
+        self.files.stamp(Utf8Path::new("/")).is_some()
+    }
+
     /// What was asked of this tree before.
     pub(crate) fn answers(&self) -> &Answers {
         &self.answers

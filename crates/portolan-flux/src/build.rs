@@ -17,13 +17,14 @@ use portolan_vfs::{DirEntry, FileKind, Vfs, VfsError};
 use portolan_yaml::{Dialect, Node, Style, Text, Value};
 
 use crate::api::{Decryption, Kustomization, NamespacedName};
+use crate::artifact::Artifact;
 use crate::cluster::{Cluster, Files, unit_key};
 use crate::culprit;
 use crate::fingerprint::Fingerprint;
 use crate::generate::{self, GenerateError};
 use crate::metadata::set_metadata;
 use crate::outside::{Decrypt, OutsideError};
-use crate::session::{KeptBuild, Made};
+use crate::session::{KeptBuild, Made, Session};
 use crate::trace::Traced;
 use crate::variables::{SubstitutionError, UnsetVariable, Variables, is_disabled, opted_out};
 
@@ -152,11 +153,15 @@ impl BuildInputs {
             let session = Arc::clone(&self.cluster.session);
             let slot = session.builds.get(digest, session.generation());
             let mut kept = slot.lock_owned().await;
+            // Where stamps answer, asking costs less than handing the question to another thread.
+            if artifact.is_stamped()
+                && let Some(built) = find(&kept, &artifact, &session)
+            {
+                return Ok(Made(built));
+            }
             let made = cx.compute(move || {
-                let found = kept.iter().find_map(|kept| kept.for_tree(&artifact));
-                if let Some(built) = found {
-                    session.count(|tally| &tally.kustomizations, false);
-                    return Ok(Arc::clone(built));
+                if let Some(built) = find(&kept, &artifact, &session) {
+                    return Ok(built);
                 }
                 session.count(|tally| &tally.kustomizations, true);
                 let traced = Traced::new(&artifact);
@@ -185,6 +190,13 @@ impl BuildInputs {
         // kustomize tries a file that cannot be read in other ways and tells of those: the first cause counts.
         built.map_err(|error| opened.refused.into_inner().unwrap_or(error))
     }
+}
+
+/// A result that holds for a tree.
+fn find(kept: &[KeptBuild], artifact: &Artifact, session: &Session) -> Option<Arc<Built>> {
+    let found = kept.iter().find_map(|kept| kept.for_tree(artifact))?;
+    session.count(|tally| &tally.kustomizations, false);
+    Some(Arc::clone(found))
 }
 
 /// Adds what of a Kustomization decides its build.

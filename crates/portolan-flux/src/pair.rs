@@ -75,9 +75,9 @@ struct Sides<'a> {
 impl Sides<'_> {
     /// Walks both, and leaves out releases that are made of the same and lead nowhere.
     async fn leave_out_equal(&mut self) -> Result<(), Failure> {
-        let (one, other) = join!(self.before.walker.run(), self.after.walker.run());
-        one?;
-        other?;
+        // One after the other: the second finds nearly everything made, and neither waits for the other's units.
+        self.after.walker.run().await?;
+        self.before.walker.run().await?;
         let mut by_chart = BTreeMap::new();
         for (id, unit) in Likeness::new(&self.after, &self.before).releases() {
             let releases = by_chart
