@@ -201,6 +201,12 @@ impl RepositoryArgs {
         self.outside.open(&located.disk, pinning, printer)
     }
 
+    /// The directory that was asked for, as the user wrote it.
+    pub(crate) fn shown_path(&self) -> &str {
+        let path = self.path.as_ref().or(self.repo.as_ref());
+        path.map_or(".", |path| path.as_str())
+    }
+
     /// Finds the repository on disk, and in it the cluster that was asked for.
     pub(crate) fn locate(&self) -> Result<Located, CommandError> {
         let here = current_directory()?;

@@ -60,7 +60,7 @@ impl Trees {
         let old_root = is_cluster.then(|| Utf8Path::new("/").join(inside));
         let name = args.path_orig.as_ref().map_or("", |path| path.as_str());
         Ok(Self {
-            title: format!("{name} → {}", located.disk.root()),
+            title: format!("{name} → {}", args.repository.shown_path()),
             old: Some(Arc::new(Frozen::new(disk))),
             new: Arc::new(Frozen::new(located.disk.clone())),
             located,
