@@ -216,7 +216,9 @@ impl Cluster {
             let digest = identity.unwrap_or_else(|| {
                 let mut digest = Fingerprint::of("chart in a tree");
                 digest.digest(&chart::digest(&files));
-                local.iter().for_each(|one| one.fingerprint(&mut digest));
+                for one in &local {
+                    one.fingerprint(&mut digest);
+                }
                 digest.text(&format!("{values:?}"));
                 for text in texts.iter().flatten() {
                     digest.bytes(text);

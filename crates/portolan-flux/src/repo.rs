@@ -191,7 +191,8 @@ fn names_of(paths: &[&str]) -> Vec<Text> {
         [only] => is_generic(only, *cut),
         _ => all_end_alike(*cut),
     };
-    let cut = (0..).take_while(says_nothing).count();
+    let longest = split.iter().map(Vec::len).max().unwrap_or_default();
+    let cut = (0..longest).take_while(says_nothing).count();
     let names = |depth: usize| -> Vec<String> {
         let named = split.iter().map(|parts| {
             let left = parts.len().saturating_sub(cut);
@@ -200,7 +201,6 @@ fn names_of(paths: &[&str]) -> Vec<Text> {
         });
         named.collect()
     };
-    let longest = split.iter().map(Vec::len).max().unwrap_or_default();
     let is_distinct = |names: &Vec<String>| {
         let distinct: HashSet<_> = names.iter().collect();
         distinct.len() == names.len()

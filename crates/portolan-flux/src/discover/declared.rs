@@ -1,4 +1,4 @@
-//! The Kustomizations and FluxInstances that stand in a repository's files, as far as they say where a cluster starts.
+//! Every Kustomization and FluxInstance in a repository's files, as far as it says where a cluster starts.
 
 use std::sync::Arc;
 

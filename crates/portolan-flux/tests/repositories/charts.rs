@@ -27,7 +27,7 @@ fn with(chart: Files, more: &str) -> Outcome {
 #[test]
 fn values_files_of_a_tree_stand_for_the_values_of_the_chart() {
     let mut files = chart("/charts/web", COLOUR);
-    files[1].1 = "colour: none\n".to_owned();
+    files[1].1 += "colour: none\n";
     files.push(file("/settings/a.yaml", "colour: red\n"));
     files.push(file("/settings/b.yaml", "colour: blue\n"));
     let outcome = with(
@@ -59,10 +59,11 @@ fn a_values_file_that_is_missing_is_an_error_unless_it_may_be() {
 /// A chart that depends on another one beside it.
 fn depending(version: &str) -> Files {
     let mut files = chart("/charts/web", "");
-    files[0].1.push_str(&format!(
-        "dependencies:\n- {{name: base, version: '{version}', repository: 'file://../base'}}\n"
-    ));
-    files[1].1 = "base: {colour: green}\n".to_owned();
+    let dependency =
+        format!("- {{name: base, version: '{version}', repository: 'file://../base'}}\n");
+    files[0].1 += "dependencies:\n";
+    files[0].1 += &dependency;
+    files[1].1 += "base: {colour: green}\n";
     files.extend(chart("/charts/base", COLOUR));
     files
 }

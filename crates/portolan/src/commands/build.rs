@@ -202,7 +202,9 @@ impl BuildArgs {
         }
         let mut objects = self.filter.objects(objects);
         if !self.no_owner_labels {
-            objects.iter_mut().for_each(|object| label(object, id));
+            for object in &mut objects {
+                label(object, id);
+            }
         }
         Some(Batch {
             cluster: cluster.map(str::to_owned),
