@@ -1,4 +1,4 @@
-//! What CI systems read – JUnit and SARIF – read by programs that others wrote.
+//! What CI systems read – `JUnit` and SARIF – read by programs that others wrote.
 
 mod portolan;
 
