@@ -57,6 +57,10 @@ both="$(awk -v a="$full" -v b="$old_full" 'BEGIN { print a + b }')"
 row "one-file diff of $apps releases, CPU, against our full render of both sides" "$one" "$both" "≥ 10×"
 printf '| one-file diff of %s releases, peak memory | %s MiB | – | – | ≤ 100 MiB |\n' "$apps" "$memory"
 
+read -r tested _ < <(measure "$ours" test --path clusters/main)
+awk -v ours="$tested" -v build="$full" -v apps="$apps" \
+  'BEGIN { printf "| `test` of %s releases against `build all`, CPU | %s s | %s s | %.1f× the time | ≤ 2× |\n", apps, ours, build, ours / build }'
+
 if [ -n "$flate" ]; then
   read -r peer peer_memory < <(measure "$flate" diff all --path clusters/main --path-orig "$work/old/clusters/main")
   row "one-file diff of $apps releases, CPU, against flate" "$one" "$peer" "≥ 10×"
