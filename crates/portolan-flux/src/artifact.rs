@@ -55,6 +55,8 @@ pub struct Artifact {
     files: Arc<dyn Vfs>,
     /// Rules by directory, parents first: among rules that match, the last one decides.
     rules: Vec<Rules>,
+    /// Whether a rule brings something back that another leaves out.
+    brings_back: bool,
     /// The digest of the rules: artifacts with equal rules leave out the same of equal trees.
     rules_digest: Digest,
     /// Tells trees of one session apart.
@@ -130,6 +132,9 @@ impl Artifact {
         rules.push(rules_of("/".into(), own.lines()));
         Ok(Self {
             files,
+            brings_back: rules
+                .iter()
+                .any(|rules| rules.patterns.num_whitelists() > 0),
             rules,
             rules_digest: digest.finish(),
             number: session.number_tree(),
@@ -177,6 +182,27 @@ impl Artifact {
         verdict == Verdict::Ignore
     }
 
+    /// Whether a path is not in the archive: a directory that is left out is there all the same when something below it
+    /// is brought back.
+    fn is_left_out(&self, path: &Utf8Path, is_directory: bool) -> bool {
+        let can_return = is_directory && self.brings_back && path.file_name() != Some(".git");
+        self.is_ignored(path, is_directory) && !(can_return && self.keeps_below(path, MAX_DEPTH))
+    }
+
+    /// Whether the rules keep something below a directory that they leave out.
+    fn keeps_below(&self, directory: &Utf8Path, depth: usize) -> bool {
+        let Some(depth) = depth.checked_sub(1) else {
+            return false;
+        };
+        let entries = self.files.list(directory).unwrap_or_default();
+        let mut packable = entries.iter().filter(|entry| !entry.is_symlink);
+        packable.any(|entry| {
+            let path = directory.join(&entry.name);
+            !self.is_ignored(&path, entry.is_directory)
+                || (entry.is_directory && self.keeps_below(&path, depth))
+        })
+    }
+
     /// What each of the rules says about a directory or, where it says nothing, about the nearest one above.
     fn verdicts(&self, directory: &Utf8Path) -> Arc<[Verdict]> {
         let mut known = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -210,7 +236,7 @@ impl Artifact {
             Ok(_) | Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => None,
             Err(error) => return Err(error),
         };
-        let kind = found.filter(|kind| !self.is_ignored(path, *kind == FileKind::Directory));
+        let kind = found.filter(|kind| !self.is_left_out(path, *kind == FileKind::Directory));
         self.kinds().insert(path.as_str().to_owned(), kind);
         Ok(kind)
     }
@@ -262,7 +288,8 @@ impl Vfs for Artifact {
         let directory = self.check(directory)?;
         let mut entries = self.files.list(&directory)?;
         entries.retain(|entry| {
-            !entry.is_symlink && !self.is_ignored(&directory.join(&entry.name), entry.is_directory)
+            let path = directory.join(&entry.name);
+            !entry.is_symlink && !self.is_left_out(&path, entry.is_directory)
         });
         Ok(entries)
     }
