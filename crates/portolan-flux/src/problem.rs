@@ -250,6 +250,10 @@ impl<'a> About<'a> {
         if let Some(error) = &release.chart_error {
             self.chart(error, chain(error), spec, index);
         }
+        for refusal in &release.refusals {
+            let hint = "Helm takes it; Flux fails to install the release".to_owned();
+            self.note(vec![refusal.clone()], vec![hint]);
+        }
         if let Some(failure) = release.unit.as_ref().and_then(|key| failure(report, key)) {
             let messages = chain(failure.error());
             match failure.error().downcast_ref::<ChartError>() {

@@ -44,14 +44,6 @@ pub enum ReleaseError {
         #[source]
         source: Box<portolan_helm::Error>,
     },
-    /// An object is there twice.
-    #[error("the chart gives {object} twice, the second time in `{file}`")]
-    Twice {
-        /// Which object.
-        object: String,
-        /// The template.
-        file: Text,
-    },
     /// A document is not YAML, or not as kustomize will have it.
     #[error("cannot read what `{file}` of the chart gave: {reason}")]
     NotYaml {
@@ -69,6 +61,14 @@ pub enum ReleaseError {
         #[source]
         source: Box<portolan_kustomize::Error>,
     },
+}
+
+/// What a release gave.
+#[derive(Debug, Default)]
+pub(crate) struct Released {
+    pub(crate) objects: Arc<Vec<Object>>,
+    /// Why Flux would not take what the chart gave, though Helm does.
+    pub(crate) refusals: Vec<String>,
 }
 
 /// The digest of everything that decides what a release gives.
@@ -118,7 +118,7 @@ pub(crate) fn render(
     values: Tree,
     capabilities: &Arc<Capabilities>,
     profile: Profile,
-) -> Result<Vec<Object>, ReleaseError> {
+) -> Result<Released, ReleaseError> {
     let metadata = &chart.package().metadata;
     let rendered = portolan_helm::template(chart, &input(release, values, capabilities, profile))
         .map_err(|source| ReleaseError::Template {
@@ -126,11 +126,13 @@ pub(crate) fn render(
         version: metadata.version.clone(),
         source: Box::new(source),
     })?;
+    let mut refusals = Vec::new();
     let mut objects = parse(
         release,
         &rendered,
         &format!("chart {} {}", metadata.name, metadata.version),
         profile,
+        &mut refusals,
     )?;
     for (index, renderer) in release.post_renderers.iter().enumerate() {
         objects = post_render(&objects, renderer).map_err(|source| ReleaseError::PostRenderer {
@@ -143,7 +145,10 @@ pub(crate) fn render(
         set_metadata(object, "annotations", &release.common_metadata.annotations);
     }
     place(&mut objects, release_namespace(release));
-    Ok(objects)
+    Ok(Released {
+        objects: Arc::new(objects),
+        refusals,
+    })
 }
 
 /// Puts the labels on an object by which Flux knows whose it is; they win over common labels.
@@ -178,21 +183,30 @@ fn input(
 
 /// Objects of `crds/` first, then manifests, then hooks; tests are no part of a release.
 ///
-/// Manifests go through kustomize on their way, which refuses a key or an object that is there twice. Definitions go to
-/// the cluster as they are, and so do the hooks of Flux with Helm 3.
+/// Manifests go through kustomize on their way, which refuses a key or an object that is there twice: that is told, and
+/// they are read as Helm reads them. Definitions go to the cluster as they are, and so do the hooks of Flux with Helm 3.
 fn parse(
     release: &HelmRelease,
     rendered: &Rendered,
     chart: &str,
     profile: Profile,
+    refusals: &mut Vec<String>,
 ) -> Result<Vec<Object>, ReleaseError> {
     let mut objects = Vec::new();
     let mut ids = HashSet::new();
     let mut take = |file: &Text, text: &Text, way: Way| {
-        let nodes = read(text, way).map_err(|reason| ReleaseError::NotYaml {
+        let not_yaml = |reason| ReleaseError::NotYaml {
             file: file.clone(),
             reason,
-        })?;
+        };
+        let nodes = match read(text, way) {
+            Err(reason) if way == Way::Kustomize => {
+                refusals.push(not_yaml(reason).to_string());
+                read(text, Way::Direct)
+            }
+            read => read,
+        };
+        let nodes = nodes.map_err(not_yaml)?;
         let step =
             Step::new(Act::Template, chart).at(Place::new(file.clone(), Position::default()));
         let origin = Origin::default().then(step).then(built_by(&release.id));
@@ -201,10 +215,10 @@ fn parse(
                 continue;
             };
             if way == Way::Kustomize && !ids.insert(identity(&object)) {
-                return Err(ReleaseError::Twice {
-                    object: object.id().to_string(),
-                    file: file.clone(),
-                });
+                let object = object.id();
+                refusals.push(format!(
+                    "the chart gives {object} twice, the second time in `{file}`"
+                ));
             }
             objects.push(object);
         }

@@ -20,13 +20,13 @@ use crate::glance::{self, Glance};
 use crate::index::Index;
 use crate::loaded_chart::LoadedChart;
 use crate::outside::Access;
-use crate::release;
+use crate::release::{self, Released};
 use crate::render::is_release;
 use crate::session::Made;
 use crate::values::{Composed, compose};
 
 /// What a release's unit gives: nothing when it must wait until all kinds of the cluster are known.
-pub(crate) type Rendered = Option<Arc<Vec<Object>>>;
+pub(crate) type Rendered = Option<Arc<Released>>;
 
 /// Everything that decides what a release gives, but for the cluster's kinds.
 pub(crate) struct ReleaseInputs {
@@ -217,15 +217,15 @@ impl ReleaseInputs {
             let slot = session.releases.get(key, session.generation());
             let mut kept = slot.lock().await;
             session.count(|tally| &tally.releases, kept.is_none());
-            if let Some(objects) = kept.as_ref() {
-                return Ok(Some(Arc::clone(objects)));
+            if let Some(released) = kept.as_ref() {
+                return Ok(Some(Arc::clone(released)));
             }
             let Self { spec, values, .. } = self;
             let render =
                 move || release::render(&spec, chart.chart(), values, &capabilities, profile);
-            let objects = Arc::new(cx.compute(render).await?);
-            *kept = Some(Arc::clone(&objects));
-            Ok(Some(objects))
+            let released = Arc::new(cx.compute(render).await?);
+            *kept = Some(Arc::clone(&released));
+            Ok(Some(released))
         })
     }
 }

@@ -23,7 +23,7 @@ use crate::demand::{Demand, Wanted};
 use crate::glance::Glance;
 use crate::index::{DataId, Emitter, data_id, name_of};
 use crate::loaded_chart::{LoadedChart, add_defined};
-use crate::release;
+use crate::release::{self, Released};
 use crate::release_unit::{self, AllKinds, ChartUnit, Known, ReleaseInputs, Rendered};
 use crate::session::Made;
 use crate::stream::{Outlet, Stream};
@@ -61,6 +61,8 @@ pub struct RenderedRelease {
     pub unit: Option<Key>,
     /// What it gave.
     pub objects: Option<Arc<Vec<Object>>>,
+    /// Why Flux would not take what its chart gave, though Helm does.
+    pub refusals: Vec<String>,
 }
 
 /// Everything that a cluster's repository declares, rendered.
@@ -292,6 +294,7 @@ impl<'a> Renderer<'a> {
             digest: None,
             unit,
             objects,
+            refusals: Vec::new(),
         }
     }
 
@@ -391,9 +394,9 @@ impl<'a> Renderer<'a> {
         let awaited = self.awaited_data();
         let is_final = all_kinds.is_none() || !self.may_ask_again();
         for (id, unit) in begun {
-            let objects = available(self.cx.output::<Rendered>(&unit).await)?;
-            let objects = objects.and_then(|objects| Option::clone(&objects));
-            is_news |= self.take(&id, objects, &awaited, all_kinds);
+            let released = available(self.cx.output::<Rendered>(&unit).await)?;
+            let released = released.and_then(|released| Option::clone(&released));
+            is_news |= self.take(&id, released.as_deref(), &awaited, all_kinds);
             if let (Some(stream), true) = (&mut self.stream, is_final) {
                 stream.finish(&id, &self.releases);
             }
@@ -405,13 +408,15 @@ impl<'a> Renderer<'a> {
     fn take(
         &mut self,
         id: &NamespacedName,
-        objects: Option<Arc<Vec<Object>>>,
+        released: Option<&Released>,
         awaited: &BTreeSet<DataId>,
         all_kinds: Option<&AllKinds>,
     ) -> bool {
         let Some(release) = self.releases.get_mut(id) else {
             return false;
         };
+        release.refusals = released.map_or_else(Vec::new, |released| released.refusals.clone());
+        let objects = released.map(|released| Arc::clone(&released.objects));
         let is_same = match (&release.objects, &objects) {
             (Some(before), Some(now)) => Arc::ptr_eq(before, now),
             (None, None) => true,

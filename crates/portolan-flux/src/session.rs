@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portolan_object::{Digest, Object};
+use portolan_object::Digest;
 use tokio::sync::Mutex as Turn;
 
 use crate::artifact::{Artifact, IgnoreFile};
@@ -24,6 +24,7 @@ use crate::build::Built;
 use crate::discover::Declared;
 use crate::loaded_chart::LoadedChart;
 use crate::memo::Memo;
+use crate::release::Released;
 use crate::trace::Trace;
 
 /// Results that are shared between renders.
@@ -31,7 +32,7 @@ use crate::trace::Trace;
 pub struct Session {
     pub(crate) builds: Slots<Vec<KeptBuild>>,
     pub(crate) charts: Slots<Option<Arc<LoadedChart>>>,
-    pub(crate) releases: Slots<Option<Arc<Vec<Object>>>>,
+    pub(crate) releases: Slots<Option<Arc<Released>>>,
     pub(crate) ignore_files: Memo<IgnoreFile>,
     pub(crate) declared: Memo<Arc<Declared>>,
     made: Tally,

@@ -215,10 +215,10 @@ fn the_last_good_answer_outlives_faults_and_the_process() {
 
     fake.set(SILENT);
     serve.wait_for(&state("scanning"));
-    // One scan at a time, however many ask.
+    // One scan at a time, however many ask; its own request may still be on the way.
     let asked = fake.server.requests().len();
     assert!((0..100).all(|_| serve.get("/metrics").0 == 200));
-    assert_eq!(fake.server.requests().len(), asked);
+    assert!(fake.server.requests().len() <= asked + 1);
     drop(serve);
     let serve = Serve::start(&fake, directory.path());
     assert_eq!(serve.get("/api/v1/findings"), (200, findings));

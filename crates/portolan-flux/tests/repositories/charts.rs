@@ -100,28 +100,29 @@ fn a_dependency_that_is_nowhere_is_told_and_one_that_is_vendored_needs_no_direct
     assert_eq!(outcome.release("web"), ["ConfigMap/shop/web-green"]);
 }
 
-/// Everything that a chart prints goes through kustomize, which puts Flux's labels on.
+/// Everything that a chart prints goes through kustomize, which puts Flux's labels on; Helm alone takes the last value.
 #[test]
-fn a_key_that_a_chart_repeats_is_refused() {
+fn a_key_that_a_chart_repeats_is_told() {
     let template =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: first\n  a: last\n";
     let outcome = with(chart("/charts/web", template), "");
     assert_eq!(
         outcome.told(),
         [
-            "Error HelmRelease shop/web: cannot read what `web/templates/all.yaml` of the chart gave: line 6, column 3: mapping key \"a\" already defined at line 5 at /apps/web.yaml:1"
+            "Note HelmRelease shop/web: cannot read what `web/templates/all.yaml` of the chart gave: line 6, column 3: mapping key \"a\" already defined at line 5 at /apps/web.yaml:1"
         ]
     );
+    assert_eq!(outcome.release("web"), ["ConfigMap/shop/c"]);
 }
 
 #[test]
-fn an_object_that_a_chart_gives_twice_is_refused() {
+fn an_object_that_a_chart_gives_twice_is_told() {
     let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: default}\n";
     let outcome = with(chart("/charts/web", template), "");
     assert_eq!(
         outcome.told(),
         [
-            "Error HelmRelease shop/web: the chart gives v1/ConfigMap/default/c twice, the second time in `web/templates/all.yaml` at /apps/web.yaml:1"
+            "Note HelmRelease shop/web: the chart gives v1/ConfigMap/default/c twice, the second time in `web/templates/all.yaml` at /apps/web.yaml:1"
         ]
     );
 }
