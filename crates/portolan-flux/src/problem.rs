@@ -251,8 +251,8 @@ impl<'a> About<'a> {
             self.chart(error, chain(error), spec, index);
         }
         for refusal in &release.refusals {
-            let hint = "Helm takes it; Flux fails to install the release".to_owned();
-            self.note(vec![refusal.clone()], vec![hint]);
+            let message = format!("Helm takes the release, Flux will not: {refusal}");
+            self.note(vec![message], vec![]);
         }
         if let Some(failure) = release.unit.as_ref().and_then(|key| failure(report, key)) {
             let messages = chain(failure.error());
