@@ -8,7 +8,7 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -236,20 +236,45 @@ async fn config(access: &Access) -> Result<kube::Config, ClusterError> {
         context: access.context.clone(),
         ..KubeConfigOptions::default()
     };
-    let bad = |error: Box<dyn std::error::Error + Send + Sync>| ClusterError::Config(error);
     match &access.kubeconfig {
         Some(path) => {
-            let file = Kubeconfig::read_from(path).map_err(|error| bad(error.into()))?;
+            let file = Kubeconfig::read_from(path).map_err(refused)?;
             kube::Config::from_custom_kubeconfig(file, &options)
                 .await
-                .map_err(|error| bad(error.into()))
+                .map_err(refused)
         }
-        None if access.context.is_some() => kube::Config::from_kubeconfig(&options)
-            .await
-            .map_err(|error| bad(error.into())),
-        None => kube::Config::infer()
-            .await
-            .map_err(|error| bad(error.into())),
+        None if access.context.is_some() => {
+            let config = kube::Config::from_kubeconfig(&options).await;
+            config.map_err(refused)
+        }
+        None => kube::Config::infer().await.map_err(refused),
+    }
+}
+
+/// Tells why there is no configuration, without a word of the file itself.
+fn refused(error: impl std::error::Error + Send + Sync + 'static) -> ClusterError {
+    let mut causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| {
+        error.source()
+    });
+    let parse = causes.find_map(|cause| match cause.downcast_ref() {
+        Some(KubeconfigError::Parse(error)) => Some(error.to_string()),
+        _ => None,
+    });
+    match parse {
+        Some(text) => ClusterError::Kubeconfig {
+            place: place(&text),
+        },
+        None => ClusterError::Config(Box::new(error)),
+    }
+}
+
+/// The line that a parser names, in words.
+fn place(text: &str) -> String {
+    let named = text.split_once("line ").map(|(_, rest)| rest);
+    let digits = named.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+    match digits {
+        Some(line) if !line.is_empty() => format!(", at line {line}"),
+        _ => String::new(),
     }
 }
 

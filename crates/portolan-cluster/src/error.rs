@@ -8,6 +8,12 @@ pub enum ClusterError {
     /// There is no usable kubeconfig, and this is not a pod.
     #[error("cannot tell which cluster is meant")]
     Config(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A kubeconfig is not one. The parser's own words quote the file, which holds credentials: only the place is told.
+    #[error("the kubeconfig cannot be read: it is not YAML, or not a kubeconfig{place}")]
+    Kubeconfig {
+        /// `, at line 3`, or nothing where it is not known.
+        place: String,
+    },
     /// The API server could not be reached.
     #[error("cannot reach the API server")]
     Unreachable(#[source] kube::Error),
@@ -74,7 +80,7 @@ impl ClusterError {
     /// What kind of error it is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Config(_) => ErrorKind::Config,
+            Self::Config(_) | Self::Kubeconfig { .. } => ErrorKind::Config,
             Self::Unreachable(_) => ErrorKind::Unreachable,
             Self::Timeout { .. } => ErrorKind::Timeout,
             Self::Gone { .. } => ErrorKind::Gone,
