@@ -4,12 +4,12 @@ mod helm;
 mod seed;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use portolan_audit::{Checker, Evidence, Level, Target};
 use portolan_cluster::{Cluster, ErrorKind};
 use portolan_exporter::{Exporter, ExporterOptions, ScanOptions, Sources, scan};
-use portolan_testbed::cluster::{Cluster as Testbed, NOBODY_TOKEN};
+use portolan_testbed::cluster::{Cluster as Testbed, NOBODY_TOKEN, eventually};
 
 use helm::Helm;
 use seed::{Driver, Revision, Seeder};
@@ -23,18 +23,6 @@ fn helm_in(namespace: &str) -> ScanOptions {
         sources: Sources::Helm,
         namespace: Some(namespace.to_owned()),
         workers: 8,
-    }
-}
-
-/// Looks again and again until the answer is yes.
-async fn eventually<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F) {
-    let started = Instant::now();
-    while !look().await {
-        assert!(
-            started.elapsed() < Duration::from_mins(1),
-            "{what} takes too long"
-        );
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

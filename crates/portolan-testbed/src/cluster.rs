@@ -10,6 +10,7 @@
 //! cluster ([`Cluster::shared`]) and keeps its tests apart by namespaces. Everything ends with the test process, even
 //! when that is killed: each part hangs on a pipe from it.
 
+mod eventually;
 mod kubelet;
 mod process;
 mod program;
@@ -23,6 +24,7 @@ use rcgen::KeyPair;
 use tokio::sync::OnceCell;
 
 use crate::Authority;
+pub use eventually::eventually;
 pub use kubelet::{Kubelet, KubeletSetup};
 use process::Process;
 use program::Programs;

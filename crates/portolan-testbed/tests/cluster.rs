@@ -2,24 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, PostParams};
-use portolan_testbed::cluster::{Cluster, ClusterSetup, Kubelet, KubeletSetup, WORKLOADS};
+use portolan_testbed::cluster::{
+    Cluster, ClusterSetup, Kubelet, KubeletSetup, WORKLOADS, eventually,
+};
 use serde_json::json;
-
-/// Looks again and again until the answer is yes.
-async fn eventually<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F) {
-    let started = Instant::now();
-    while !look().await {
-        assert!(
-            started.elapsed() < Duration::from_mins(1),
-            "{what} takes too long"
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
 
 fn deployment(image: &str) -> Deployment {
     let labels = json!({"app": "web"});
