@@ -116,11 +116,11 @@ impl Failure {
 
 impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        let text = chain(&error)
+        let text = causes(&error)
             .map(ToString::to_string)
             .collect::<Vec<_>>()
             .join(": ");
-        let wait_error = chain(&error)
+        let wait_error = causes(&error)
             .find_map(|cause| cause.downcast_ref())
             .cloned();
         Self {
@@ -132,7 +132,10 @@ impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     }
 }
 
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+/// An error and its causes, the nearest first.
+pub fn causes<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }
 

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use portolan_engine::{Failure, Key, Outcome, Report};
+use portolan_engine::{Failure, Key, Outcome, Report, causes};
 use portolan_object::{Object, Place, produced_name, producer_kinds};
 use portolan_yaml::{Node, Position};
 
@@ -412,28 +412,13 @@ fn source_place(source: &SourceRef, index: &Index) -> Option<Place> {
 
 /// What those who tried to bring something from outside advise.
 fn advice(error: &(dyn Error + 'static)) -> Vec<String> {
-    let mut hints = Vec::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        hints.extend(
-            error
-                .downcast_ref::<Advised>()
-                .map(|advised| advised.hint.clone()),
-        );
-        next = error.source();
-    }
-    hints
+    let advised = causes(error).filter_map(|cause| cause.downcast_ref::<Advised>());
+    advised.map(|advised| advised.hint.clone()).collect()
 }
 
 /// An error and its causes, one sentence each.
 fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
-    let mut messages = vec![error.to_string()];
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        messages.push(error.to_string());
-        cause = error.source();
-    }
-    messages
+    causes(error).map(ToString::to_string).collect()
 }
 
 /// An object that makes a Secret or ConfigMap of this name in the cluster.
