@@ -39,7 +39,7 @@ pub(crate) struct CheckOptions {
 pub(super) struct JudgeOptions {
     /// The release of Kubernetes to check for; or of an add-on, as `flux=2.8`; may be repeated
     ///
-    /// Without it the newest release that the table knows is meant. What an add-on has removed counts as removed only
+    /// Without it a cluster's own release is meant, elsewhere the newest that the table knows. What an add-on has removed counts as removed only
     /// when its release is given here.
     #[arg(long, value_name = "[COMPONENT=]RELEASE")]
     target: Vec<TargetWord>,
