@@ -160,6 +160,26 @@ impl<'s> Cursor<'s> {
             && self.is_blankz(3)
     }
 
+    /// Passes over spaces.
+    #[inline]
+    pub(crate) fn skip_spaces(&mut self) {
+        self.pos += self.count_spaces(0);
+    }
+
+    /// How many spaces stand `ahead` of here; eight are compared at once, since indentation is long.
+    #[inline]
+    pub(crate) fn count_spaces(&self, ahead: usize) -> usize {
+        let mut rest = self.bytes.get(self.pos + ahead..).unwrap_or_default();
+        let all = rest.len();
+        while let Some((b"        ", more)) = rest.split_first_chunk() {
+            rest = more;
+        }
+        while let [b' ', more @ ..] = rest {
+            rest = more;
+        }
+        all - rest.len()
+    }
+
     /// Passes over blanks.
     pub(crate) fn skip_blanks(&mut self) {
         while self.is_blank(0) {
@@ -205,6 +225,15 @@ impl<'s> Cursor<'s> {
             self.line += 1;
             self.start_line();
         }
+    }
+
+    /// Passes over an LF and the indentation after it.
+    #[inline]
+    pub(crate) fn skip_line_feed(&mut self, indentation: usize) {
+        self.pos += 1;
+        self.line += 1;
+        self.start_line();
+        self.pos += indentation;
     }
 
     /// Passes over a line break and gives what it means: LF, or itself for U+2028 and U+2029.

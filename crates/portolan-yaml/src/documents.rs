@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::compose::Composer;
+use crate::direct::Direct;
 use crate::error::{Error, Errors};
 use crate::node::{Node, Position};
 use crate::parser::Parser;
@@ -95,8 +96,16 @@ fn whole(source: &Source) -> Part {
     }
 }
 
+fn direct(source: &Source, part: Part, dialect: Dialect) -> Option<Direct<'_>> {
+    Direct::new(source, part.start, part.end, part.line, dialect)
+}
+
 fn read_first(source: &Source, dialect: Dialect, strict: bool) -> Result<Node, Error> {
-    let first = composer(source, whole(source), dialect, strict).next_document()?;
+    let part = whole(source);
+    if let Some(node) = direct(source, part, dialect).and_then(|mut direct| direct.document()) {
+        return Ok(node);
+    }
+    let first = composer(source, part, dialect, strict).next_document()?;
     Ok(first.unwrap_or_else(Node::null))
 }
 
@@ -114,7 +123,9 @@ fn read_all(source: &Source, dialect: Dialect) -> Result<Vec<Node>, Errors> {
 
 /// Reads document after document; after an error goes on at the next line that starts one.
 fn read_stream(source: &Source, nodes: &mut Vec<Node>, errors: &mut Vec<Error>) {
-    let mut part = whole(source);
+    let Some(mut part) = read_directly(source, nodes) else {
+        return;
+    };
     loop {
         let mut composer = composer(source, part, Dialect::Helm, false);
         let error = loop {
@@ -139,6 +150,19 @@ fn read_stream(source: &Source, nodes: &mut Vec<Node>, errors: &mut Vec<Error>) 
     }
 }
 
+/// Reads documents the direct way while that goes; gives the rest, if there is one.
+fn read_directly(source: &Source, nodes: &mut Vec<Node>) -> Option<Part> {
+    let mut part = whole(source);
+    let Some(mut direct) = direct(source, part, Dialect::Helm) else {
+        return Some(part);
+    };
+    while let Some(node) = direct.document() {
+        nodes.push(node);
+        (part.start, part.line) = direct.rest()?;
+    }
+    Some(part)
+}
+
 /// The first `---` that begins a line at or after an offset.
 fn next_document_line(text: &str, offset: usize, line: u32) -> Option<(usize, u32)> {
     let rest = text.get(offset..)?;
@@ -161,7 +185,12 @@ fn read_parts(source: &Source, nodes: &mut Vec<Node>, errors: &mut Vec<Error>) {
     };
     let single = parts.len() == 1;
     for part in parts {
-        match composer(source, part, Dialect::Kustomize, false).next_document() {
+        let directly = direct(source, part, Dialect::Kustomize).and_then(|mut way| way.document());
+        let document = match directly {
+            Some(node) => Ok(Some(node)),
+            None => composer(source, part, Dialect::Kustomize, false).next_document(),
+        };
+        match document {
             Ok(Some(node)) if node.is_null() => {}
             Ok(Some(node)) if single && is_list(&node) => nodes.extend(list_items(&node)),
             Ok(Some(node)) => nodes.push(node),

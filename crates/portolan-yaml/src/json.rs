@@ -21,6 +21,9 @@ pub enum Numbers {
     Float64,
 }
 
+/// Room for most manifests, so that their text is not moved while it grows.
+const FIRST_CAPACITY: usize = 1_024;
+
 /// Prints a tree as Go's `YAMLToJSON` does: keys in byte order, `<`, `>` and `&` escaped, whole numbers exact.
 pub fn to_json(node: &Node) -> Result<String, WriteError> {
     to_json_with(node, Numbers::Exact)
@@ -28,7 +31,7 @@ pub fn to_json(node: &Node) -> Result<String, WriteError> {
 
 /// Prints a tree as JSON with a choice for numbers.
 pub fn to_json_with(node: &Node, numbers: Numbers) -> Result<String, WriteError> {
-    let mut out = String::new();
+    let mut out = String::with_capacity(FIRST_CAPACITY);
     write_node(&mut out, node, numbers, 0)?;
     Ok(out)
 }
@@ -98,6 +101,7 @@ fn write_scalar(out: &mut String, scalar: &Scalar, numbers: Numbers) -> Result<(
         } else {
             "false"
         }),
+        Tag::Int if number::is_short_decimal(scalar.text.as_bytes()) => out.push_str(&scalar.text),
         Tag::Int | Tag::Float => {
             let number = number::of(scalar).ok_or_else(|| wrong_tag(scalar))?;
             write_number(out, number, numbers)?;
@@ -165,6 +169,7 @@ pub(crate) fn write_plain_string(out: &mut String, text: &str) {
 }
 
 fn write_quoted(out: &mut String, text: &str, escape_html: bool) {
+    out.reserve(text.len() + 2);
     out.push('"');
     let bytes = text.as_bytes();
     let (mut plain, mut at) = (0, 0);

@@ -32,6 +32,7 @@ pub mod limits;
 
 mod compose;
 mod cursor;
+mod direct;
 mod documents;
 mod event;
 mod go_syntax;

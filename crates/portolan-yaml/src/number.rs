@@ -39,12 +39,18 @@ pub(crate) fn of(scalar: &Scalar) -> Option<Number> {
 /// Reads a number as Go does, underscores and bases included.
 pub(crate) fn parse(text: &str) -> Option<Number> {
     match text.as_bytes() {
-        [b'1'..=b'9', rest @ ..] if rest.len() < 18 && rest.iter().all(u8::is_ascii_digit) => {
-            text.parse().ok().map(Number::Int)
-        }
+        bytes if is_short_decimal(bytes) => text.parse().ok().map(Number::Int),
         [b'.', ..] => parse_dotted(text),
         [b'+' | b'-' | b'0'..=b'9', ..] => parse_signed(text),
         _ => None,
+    }
+}
+
+/// Whether a text is a whole number as it is printed too, and surely not too long to be one.
+pub(crate) fn is_short_decimal(text: &[u8]) -> bool {
+    match text {
+        [b'1'..=b'9', rest @ ..] => rest.len() < 15 && rest.iter().all(u8::is_ascii_digit),
+        _ => false,
     }
 }
 

@@ -9,6 +9,9 @@ use crate::{binary, timestamp};
 /// The prefix that `!!` stands for.
 const LONG_PREFIX: &str = "tag:yaml.org,2002:";
 
+/// The length of `false`, the longest word that is no text.
+const LONGEST_WORD: usize = 5;
+
 /// The type of a plain scalar without a tag.
 #[inline]
 pub(crate) fn plain(dialect: Dialect, text: &str) -> Tag {
@@ -17,6 +20,7 @@ pub(crate) fn plain(dialect: Dialect, text: &str) -> Tag {
     };
     match first {
         b'~' if text.len() == 1 => Tag::Null,
+        b'a'..=b'z' | b'A'..=b'Z' if text.len() > LONGEST_WORD => Tag::Str,
         b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' => word(dialect, text),
         b'0'..=b'9' if timestamp::parse(text).is_some() => Tag::Timestamp,
         b'0'..=b'9' | b'+' | b'-' | b'.' => numeric(text),

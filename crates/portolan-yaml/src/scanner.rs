@@ -30,11 +30,11 @@ use crate::reader::Source;
 use crate::token::{Content, Mark, Token, TokenKind};
 
 /// Up to this length a key is surely not too long to be one.
-const SHORT_KEY: usize = 256;
+pub(crate) const SHORT_KEY: usize = 256;
 
 /// The scanner over one source.
 pub(crate) struct Scanner<'s> {
-    cursor: Cursor<'s>,
+    pub(crate) cursor: Cursor<'s>,
     text: &'s Arc<str>,
     bad: Option<&'s Error>,
     dialect: Dialect,
@@ -45,10 +45,11 @@ pub(crate) struct Scanner<'s> {
     parsed: usize,
     ready: bool,
     /// The column of the innermost block collection; -1 outside of all.
-    indent: i32,
+    pub(crate) indent: i32,
     indents: Vec<i32>,
-    flow_level: usize,
-    key_allowed: bool,
+    pub(crate) flow_level: usize,
+    /// A key may begin here: since the last line break nothing stood that forbids it.
+    pub(crate) key_allowed: bool,
     /// One for each flow level.
     keys: Vec<SimpleKey>,
     /// Token number and flow level of keys that are still open, by rising number.
@@ -76,13 +77,12 @@ impl<'s> Scanner<'s> {
             // A part that ends before the bad block is not hurt by it.
             bad: source.bad.as_ref().filter(|_| end == source.end),
             dialect,
-            // Enough for nearly all documents, of which there are many small ones.
-            queue: VecDeque::with_capacity(16),
+            queue: VecDeque::new(),
             merged: 0,
             parsed: 0,
             ready: false,
             indent: -1,
-            indents: Vec::with_capacity(16),
+            indents: Vec::new(),
             flow_level: 0,
             key_allowed: true,
             keys: vec![SimpleKey::default()],
@@ -253,30 +253,30 @@ impl<'s> Scanner<'s> {
         let after_key = self.cursor.clone();
         self.cursor.pos += length + 1;
         self.cursor.skip_blanks();
-        if let Some(value) = self.scan_short_value() {
+        let value_start = self.cursor.mark();
+        if let Some((content, style)) = self.scan_short_value(value_start) {
             self.push(TokenKind::EntryKey(key, key_end), start, start);
             self.merged += 2;
-            self.queue.push_back(value);
+            self.push_scalar(content, style, value_start);
             return Ok(());
         }
         // Another kind of value, or a wrong one: its turn comes after the tokens before it.
         self.cursor = after_key;
         self.push(TokenKind::Key, start, start);
-        let content = Content::Slice(key, key_end);
-        self.push(TokenKind::Scalar(content, Style::Plain), start, start);
+        self.push_scalar(Content::Slice(key, key_end), Style::Plain, start);
         self.cursor.pos += length;
         self.push_indicator(TokenKind::Value, 1);
         Ok(())
     }
 
     /// A plain or quoted value; `None` when it is neither, or wrong.
-    fn scan_short_value(&mut self) -> Option<Token> {
-        let start = self.cursor.mark();
+    fn scan_short_value(&mut self, start: Mark) -> Option<(Content, Style)> {
         match self.cursor.byte() {
-            first if first.is_ascii_alphanumeric() => self.scan_plain(start).ok(),
-            quote @ (b'"' | b'\'') => self.scan_quoted(quote, start).ok(),
-            _ => None,
+            first if first.is_ascii_alphanumeric() => self.scan_plain(start),
+            quote @ (b'"' | b'\'') => self.scan_quoted(quote, start),
+            _ => return None,
         }
+        .ok()
     }
 
     fn no_token(&mut self) -> Fallible<()> {
@@ -348,6 +348,10 @@ impl<'s> Scanner<'s> {
 
     fn push(&mut self, kind: TokenKind, start: Mark, end: Mark) {
         self.queue.push_back(Token { kind, start, end });
+    }
+
+    fn push_scalar(&mut self, content: Content, style: Style, start: Mark) {
+        self.push(TokenKind::Scalar(content, style), start, start);
     }
 
     /// Puts a token before the one with a number. One that was taken already puts it at the end, as in Go.
@@ -519,24 +523,25 @@ impl<'s> Scanner<'s> {
     fn fetch_block_scalar(&mut self, literal: bool) -> Fallible<()> {
         self.remove_key()?;
         self.key_allowed = true;
-        let token = self.scan_block_scalar(literal)?;
-        self.queue.push_back(token);
+        let start = self.cursor.mark();
+        let (content, style) = self.scan_block_scalar(literal, start)?;
+        self.push_scalar(content, style, start);
         Ok(())
     }
 
     fn fetch_quoted(&mut self, quote: u8) -> Fallible<()> {
         let start = self.save_key()?;
         self.key_allowed = false;
-        let token = self.scan_quoted(quote, start)?;
-        self.queue.push_back(token);
+        let (content, style) = self.scan_quoted(quote, start)?;
+        self.push_scalar(content, style, start);
         Ok(())
     }
 
     fn fetch_plain(&mut self) -> Fallible<()> {
         let start = self.save_key()?;
         self.key_allowed = false;
-        let token = self.scan_plain(start)?;
-        self.queue.push_back(token);
+        let (content, style) = self.scan_plain(start)?;
+        self.push_scalar(content, style, start);
         Ok(())
     }
 }

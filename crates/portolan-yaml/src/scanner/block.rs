@@ -3,7 +3,7 @@
 use super::Scanner;
 use crate::error::Fallible;
 use crate::node::Style;
-use crate::token::{Content, Mark, Token, TokenKind};
+use crate::token::{Content, Mark};
 
 /// What becomes of the line breaks at the end.
 #[derive(Clone, Copy, PartialEq)]
@@ -14,8 +14,11 @@ enum Chomping {
 }
 
 impl Scanner<'_> {
-    pub(super) fn scan_block_scalar(&mut self, literal: bool) -> Fallible<Token> {
-        let start = self.cursor.mark();
+    pub(crate) fn scan_block_scalar(
+        &mut self,
+        literal: bool,
+        start: Mark,
+    ) -> Fallible<(Content, Style)> {
         self.cursor.pos += 1;
         let (chomping, increment) = self.scan_block_header(start)?;
         let mut indent = match increment {
@@ -28,11 +31,7 @@ impl Scanner<'_> {
         } else {
             Style::Folded
         };
-        Ok(Token {
-            kind: TokenKind::Scalar(Content::Owned(Box::new(text)), style),
-            start,
-            end: start,
-        })
+        Ok((Content::Owned(Box::new(text)), style))
     }
 
     fn scan_block_text(

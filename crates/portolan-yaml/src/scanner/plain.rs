@@ -5,7 +5,7 @@ use super::fold::Fold;
 use crate::cursor::{BLANK, BREAKISH, COLON, FLOW};
 use crate::error::Fallible;
 use crate::node::Style;
-use crate::token::{Content, Mark, Token, TokenKind};
+use crate::token::{Content, Mark};
 
 /// A scalar's text as it grows: a slice of the source until a line is folded.
 struct Growing {
@@ -15,7 +15,7 @@ struct Growing {
 }
 
 impl Scanner<'_> {
-    pub(super) fn scan_plain(&mut self, start: Mark) -> Fallible<Token> {
+    pub(crate) fn scan_plain(&mut self, start: Mark) -> Fallible<(Content, Style)> {
         let indent = (self.indent + 1) as u32;
         let from = self.cursor.pos;
         let mut text = Growing {
@@ -44,11 +44,7 @@ impl Scanner<'_> {
         if fold.is_some() {
             self.key_allowed = true;
         }
-        Ok(Token {
-            kind: TokenKind::Scalar(text.into_content(), Style::Plain),
-            start,
-            end: start,
-        })
+        Ok((text.into_content(), Style::Plain))
     }
 
     /// Passes over text up to a blank, a line break, or what ends a plain scalar.

@@ -5,10 +5,10 @@ use super::fold::Fold;
 use crate::cursor::{BLANK, BREAKISH, DOUBLE, SINGLE};
 use crate::error::Fallible;
 use crate::node::Style;
-use crate::token::{Content, Mark, Token, TokenKind};
+use crate::token::{Content, Mark};
 
 impl Scanner<'_> {
-    pub(super) fn scan_quoted(&mut self, quote: u8, start: Mark) -> Fallible<Token> {
+    pub(crate) fn scan_quoted(&mut self, quote: u8, start: Mark) -> Fallible<(Content, Style)> {
         self.cursor.pos += 1;
         let content = match self.scan_simple_quoted(quote) {
             Some(content) => content,
@@ -20,11 +20,7 @@ impl Scanner<'_> {
             Style::Single
         };
         self.cursor.pos += 1;
-        Ok(Token {
-            kind: TokenKind::Scalar(content, style),
-            start,
-            end: start,
-        })
+        Ok((content, style))
     }
 
     /// The nearly always case: one line, nothing to resolve. Leaves the cursor where it was otherwise.
