@@ -132,12 +132,20 @@ impl<'s> Composer<'s> {
         }
     }
 
-    /// Reads on to the document's end: Go looks at the meaning only when all of it could be read.
+    /// Reads on to the document's end: Go looks at the meaning only when all of it could be read and every alias has
+    /// its anchor.
     fn skip_document(&mut self) -> Fallible<()> {
         loop {
             let event = self.parser.next()?;
-            if let EventKind::DocumentEnd | EventKind::StreamEnd = event.kind {
-                return Ok(());
+            if let Some(name) = event.properties.and_then(|properties| properties.anchor) {
+                self.declare(name);
+            }
+            match event.kind {
+                EventKind::DocumentEnd | EventKind::StreamEnd => return Ok(()),
+                EventKind::Alias(name) if !self.names.contains_key(&name) => {
+                    return Err(unknown_anchor(&name, event.at));
+                }
+                _ => {}
             }
         }
     }
@@ -413,7 +421,7 @@ impl<'s> Composer<'s> {
         let error = |message: String| Error::new(at.position(), message);
         let fail = |message: String| Err(Failure::Meaning(error(message)));
         let Some(&anchor) = self.names.get(name) else {
-            return Err(Box::new(error(format!("unknown anchor '{name}' referenced"))).into());
+            return Err(unknown_anchor(name, at).into());
         };
         let Some(target) = self.anchored.get(anchor).and_then(Clone::clone) else {
             return fail(format!("anchor '{name}' value contains itself"));
@@ -464,6 +472,11 @@ fn empty(value: Value, at: Mark) -> Node {
         value,
         at: at.position(),
     }
+}
+
+fn unknown_anchor(name: &str, at: Mark) -> Box<Error> {
+    let message = format!("unknown anchor '{name}' referenced");
+    Box::new(Error::new(at.position(), message))
 }
 
 fn needs_the_rest(at: Mark) -> Failure {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::compose::Composer;
 use crate::direct::Direct;
 use crate::error::{Error, Errors};
-use crate::node::{Node, Position};
+use crate::node::{Node, Position, Value};
 use crate::parser::Parser;
 use crate::reader::Source;
 use crate::scanner::Scanner;
@@ -113,12 +113,22 @@ fn read_all(source: &Source, dialect: Dialect) -> Result<Vec<Node>, Errors> {
     let (mut nodes, mut errors) = (Vec::new(), Vec::new());
     match dialect {
         Dialect::Helm => read_stream(source, &mut nodes, &mut errors),
-        Dialect::Kustomize => read_parts(source, &mut nodes, &mut errors),
+        Dialect::Kustomize => match without_carriage_returns(source) {
+            Some(source) => read_parts(&source, &mut nodes, &mut errors),
+            None => read_parts(source, &mut nodes, &mut errors),
+        },
     }
     match Errors::from_list(errors) {
         Some(errors) => Err(errors),
         None => Ok(nodes),
     }
+}
+
+/// kyaml puts LF in place of CRLF before it reads, which only shows where another CR stands before that.
+fn without_carriage_returns(source: &Source) -> Option<Source> {
+    let changed = source.text.contains("\r\r\n") && source.bad.is_none();
+    let text = changed.then(|| source.text.replace("\r\n", "\n"))?;
+    Source::from_text(text.into()).ok()
 }
 
 /// Reads document after document; after an error goes on at the next line that starts one.
@@ -249,7 +259,17 @@ fn is_list(node: &Node) -> bool {
         && (node.get("items").is_some() || node.get("functionConfig").is_some())
 }
 
+/// The items of a list; of a map kyaml takes the keys and the values, which it then cannot print.
 fn list_items(node: &Node) -> Vec<Node> {
-    let items = node.get("items").and_then(Node::as_list);
-    items.map_or_else(Vec::new, |items| items.iter().cloned().collect())
+    match node.get("items").map(|items| &items.value) {
+        Some(Value::List(items)) => items.iter().cloned().collect(),
+        Some(Value::Map(entries)) => entries
+            .iter()
+            .map(|entry| Node {
+                value: Value::Scalar(entry.key.scalar.clone()),
+                at: entry.key.at,
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
 }

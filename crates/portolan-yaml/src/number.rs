@@ -36,6 +36,9 @@ pub(crate) fn of(scalar: &Scalar) -> Option<Number> {
     }
 }
 
+/// Below it every whole number is a float of its own.
+const EXACT_WHOLE: f64 = 9_007_199_254_740_992.0;
+
 /// Reads a number as Go does, underscores and bases included.
 pub(crate) fn parse(text: &str) -> Option<Number> {
     match text.as_bytes() {
@@ -104,6 +107,14 @@ fn parse_int(text: &str) -> Option<Number> {
         _ => (10, digits),
     };
     from_radix(sign, digits, radix)
+}
+
+/// `0o-7`, which only v3 takes for a number.
+pub(crate) fn is_octal_with_sign(text: &str) -> bool {
+    let mut digits = text.bytes().filter(|byte| *byte != b'_');
+    digits.next() == Some(b'0')
+        && digits.next() == Some(b'o')
+        && matches!(digits.next(), Some(b'+' | b'-'))
 }
 
 /// `0b-1` and `0o-7`: a prefix and then a sign, which Go takes by accident.
@@ -177,8 +188,31 @@ fn parse_decimal(text: &str) -> Option<f64> {
 pub(crate) fn write_yaml(out: &mut String, value: f64) {
     match special(value) {
         Some(word) => out.push_str(word),
-        None => write_shortest(out, &format!("{value:e}")),
+        None => write_shortest(out, &shortest(value)),
     }
+}
+
+/// The shortest digits that stand for a float, as `d.ddde±x`.
+fn shortest(value: f64) -> String {
+    let digits = format!("{value:e}");
+    even_of_two(value, &digits).unwrap_or(digits)
+}
+
+/// Of two digits that are equally near Go takes the even one: the neighbour of an odd one, when the float lies
+/// half-way between them.
+fn even_of_two(value: f64, digits: &str) -> Option<String> {
+    /// Shorter digits never lie so.
+    const LONG: usize = 16;
+    let (mantissa, exponent) = digits.split_once('e')?;
+    if mantissa.len() < LONG || !mantissa.ends_with(['1', '3', '5', '7', '9']) {
+        return None;
+    }
+    let exact = format!("{value:.60e}");
+    let (kept, rest) = exact.split_at_checked(mantissa.len())?;
+    let (after_half, _) = rest.strip_prefix('5')?.split_once('e')?;
+    let even = format!("{kept}e{exponent}");
+    let is_half_way = after_half.bytes().all(|digit| digit == b'0');
+    (is_half_way && even.parse() == Ok(value)).then_some(even)
 }
 
 /// The same with the digits of a 32-bit float, as sigs.k8s.io/yaml prints a key that is a float.
@@ -220,6 +254,14 @@ fn write_shortest(out: &mut String, scientific: &str) {
     write_positional(out, &digits, power);
 }
 
+/// Rearranges `d.ddde±x` without an exponent.
+fn write_plainly(out: &mut String, scientific: &str) {
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let digits = mantissa.trim_start_matches('-');
+    out.push_str(&mantissa[..mantissa.len() - digits.len()]);
+    write_positional(out, &digits.replace('.', ""), exponent.parse().unwrap_or(0));
+}
+
 fn write_exponent(out: &mut String, power: i32) {
     let sign = if power < 0 { '-' } else { '+' };
     // Writing to a string cannot fail.
@@ -248,19 +290,21 @@ fn write_positional(out: &mut String, digits: &str, power: i32) {
 pub(crate) fn write_json(out: &mut String, value: f64) {
     let size = value.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
-        let scientific = format!("{value:e}");
+        let scientific = shortest(value);
         let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
         out.push_str(mantissa);
         let sign = if exponent.starts_with('-') { "" } else { "+" };
         let _ = write!(out, "e{sign}{exponent}");
-    } else {
+    } else if size < EXACT_WHOLE && value.trunc() == value {
         let _ = write!(out, "{value}");
+    } else {
+        write_plainly(out, &shortest(value));
     }
 }
 
 /// What a float is once it went through JSON and was read again: whole numbers become integers.
 pub(crate) fn through_json(value: f64) -> Number {
-    if value.trunc() == value && value.abs() < 9_007_199_254_740_992.0 {
+    if value.trunc() == value && value.abs() < EXACT_WHOLE {
         return Number::Int(value as i64);
     }
     if value.abs() >= 1e21 || !value.is_finite() {

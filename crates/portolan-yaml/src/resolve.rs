@@ -23,6 +23,7 @@ pub(crate) fn plain(dialect: Dialect, text: &str) -> Tag {
         b'a'..=b'z' | b'A'..=b'Z' if text.len() > LONGEST_WORD => Tag::Str,
         b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' => word(dialect, text),
         b'0'..=b'9' if timestamp::parse(text).is_some() => Tag::Timestamp,
+        b'0' if dialect == Dialect::Helm && number::is_octal_with_sign(text) => Tag::Str,
         b'0'..=b'9' | b'+' | b'-' | b'.' => numeric(text),
         _ => Tag::Str,
     }

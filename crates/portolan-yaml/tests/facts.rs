@@ -232,3 +232,53 @@ fn an_absent_value_stands_where_its_indicator_ends_or_the_text_does() {
     );
     assert_eq!(places("? a\n#").as_deref(), Some(r#"3:1 scalar !!null """#));
 }
+
+/// Both are equally near to the float; Rust prints the odd one.
+#[test]
+fn of_two_shortest_numbers_the_even_one_is_printed() {
+    let node = parse_one(
+        "[1494116541415856.2, 0.3, -1494116541415856.25]",
+        Dialect::Helm,
+    )
+    .expect("reads");
+    assert_eq!(
+        to_json(&node).expect("prints"),
+        "[1494116541415856.2,0.3,-1494116541415856.2]"
+    );
+    assert_eq!(
+        write_v2(&node).expect("prints"),
+        "- 1.4941165414158562e+15\n- 0.3\n- -1.4941165414158562e+15\n"
+    );
+}
+
+#[test]
+fn an_octal_number_with_a_sign_inside_is_one_in_kustomize_only() {
+    let text = "a: 0o-7\n";
+    let helm = parse_one(text, Dialect::Helm).expect("reads");
+    assert_eq!(to_json(&helm).expect("prints"), "{\"a\":\"0o-7\"}");
+    let kustomize = parse_one(text, Dialect::Kustomize).expect("reads");
+    assert_eq!(to_json(&kustomize).expect("prints"), "{\"a\":-7}");
+}
+
+/// Go reads all of a document before it looks at what it means.
+#[test]
+fn an_unknown_anchor_is_found_before_a_wrong_merge() {
+    let error = parse_one("<<: 1\na: *b\n", Dialect::Helm).expect_err("is refused");
+    assert_eq!(
+        error.first().go_message(),
+        "yaml: unknown anchor 'b' referenced"
+    );
+}
+
+#[test]
+fn kustomize_reads_crlf_as_lf_before_anything_else() {
+    let nodes = parse("a: 'b\r\r\nc'\n", Dialect::Kustomize).expect("reads");
+    assert_eq!(write_kustomize(&nodes[0]).expect("prints"), "a: b c\n");
+}
+
+#[test]
+fn a_time_as_key_in_braces_is_a_text() {
+    let nodes = parse("- {2001-12-14T21:59:43Z: a}\n", Dialect::Kustomize).expect("reads");
+    let printed = write_kustomize(&nodes[0]).expect("prints");
+    assert_eq!(printed, "- \"2001-12-14T21:59:43Z\": a\n");
+}

@@ -125,6 +125,8 @@ fn helm_scalar(emitter: &mut Emitter<'_>, scalar: &Scalar) -> Result<(), WriteEr
 fn check_key(key: &Scalar, depth: usize) -> Result<(), WriteError> {
     let fits = match key.tag {
         Tag::Str | Tag::Merge => return Ok(()),
+        // It has quotes by then.
+        Tag::Timestamp if key.style == Style::Flow => return Ok(()),
         _ if depth > 0 => return Err(WriteError::KeyNotString(key.text.to_string())),
         Tag::Int | Tag::Float => number::of(key).is_some(),
         Tag::Binary => binary::decode(&key.text).is_some(),
