@@ -13,7 +13,8 @@
 //!   expires: 2027-03-31
 //! ```
 
-use crate::day::Day;
+use portolan_object::Day;
+
 use crate::finding::Finding;
 use crate::level::Level;
 use crate::settings::{Item, SettingsError, items};

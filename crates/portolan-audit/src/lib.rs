@@ -12,7 +12,6 @@
 //! they are fetched from a cluster or rendered from a repository is the business of others. It reads files, but no
 //! clock: today comes in as a [`Day`].
 
-mod day;
 mod level;
 mod lifecycle;
 mod release;
@@ -41,7 +40,6 @@ mod report;
 
 pub use baseline::Baseline;
 pub use checker::{Checker, Site, head};
-pub use day::{BadDay, Day};
 pub use files::{Scanned, scan};
 pub use finding::{Evidence, Finding, Subject};
 pub use level::{BadLevel, Level};
@@ -49,6 +47,7 @@ pub use lifecycle::{Api, Basis, KUBERNETES, Lifecycle, Stage, Str};
 pub use manifest::{Checked, unreadable};
 pub use merge::merge;
 pub use patch::Patch;
+pub use portolan_object::{BadDay, Day};
 pub use release::{BadRelease, Release};
 pub use report::{Counts, Format, Report};
 pub use rules::Rules;

@@ -14,7 +14,8 @@
 
 use std::borrow::Cow;
 
-use crate::day::Day;
+use portolan_object::Day;
+
 use crate::lifecycle::{Api, Basis, KUBERNETES, Lifecycle};
 use crate::settings::{Item, SettingsError, items};
 

@@ -31,6 +31,7 @@ mod list;
 mod object;
 
 mod canonical;
+mod day;
 
 mod label;
 mod selector;
@@ -47,6 +48,7 @@ mod pod_template;
 mod producer;
 
 pub use canonical::{Digest, canonical_json};
+pub use day::{BadDay, Day};
 pub use definition::{DefinedKind, defined_kinds};
 pub use gvk::{Gvk, GvkError};
 pub use id::{IdError, ObjectId, Short};

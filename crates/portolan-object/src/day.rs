@@ -38,6 +38,19 @@ impl Day {
             day: day as u8,
         }
     }
+
+    /// How many days its month has; none when there is no such month.
+    fn days_in_month(self) -> u8 {
+        let is_leap = self.year.is_multiple_of(4)
+            && (!self.year.is_multiple_of(100) || self.year.is_multiple_of(400));
+        match self.month {
+            1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+            4 | 6 | 9 | 11 => 30,
+            2 if is_leap => 29,
+            2 => 28,
+            _ => 0,
+        }
+    }
 }
 
 impl FromStr for Day {
@@ -54,7 +67,8 @@ impl FromStr for Day {
             month: month.parse().map_err(|_| bad())?,
             day: day.parse().map_err(|_| bad())?,
         };
-        if (1..=12).contains(&day.month) && (1..=31).contains(&day.day) && day.year >= 1970 {
+        let in_month = (1..=day.days_in_month()).contains(&day.day);
+        if day.year >= 1970 && in_month {
             Ok(day)
         } else {
             Err(bad())
@@ -86,8 +100,19 @@ mod tests {
 
     #[test]
     fn only_days_are_days() {
-        assert!("2026-02-30".parse::<Day>().is_ok());
-        for text in ["", "2026", "2026-13-01", "soon", "2026-01-01T00:00:00Z"] {
+        for text in ["2026-12-31", "2028-02-29", "2000-02-29"] {
+            assert_eq!(text.parse::<Day>().unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "2026",
+            "2026-13-01",
+            "2026-02-29",
+            "2100-02-29",
+            "2026-04-31",
+            "soon",
+            "2026-01-01T00:00:00Z",
+        ] {
             assert!(text.parse::<Day>().is_err(), "{text}");
         }
     }
