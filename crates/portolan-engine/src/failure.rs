@@ -116,10 +116,7 @@ impl Failure {
 
 impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        let text = causes(&error)
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(": ");
+        let text = with_causes(&error);
         let wait_error = causes(&error)
             .find_map(|cause| cause.downcast_ref())
             .cloned();
@@ -137,6 +134,12 @@ pub fn causes<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
+}
+
+/// An error and its causes in a line, the nearest first, separated by colons.
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let texts: Vec<String> = causes(error).map(ToString::to_string).collect();
+    texts.join(": ")
 }
 
 /// The error and its causes, separated by colons.

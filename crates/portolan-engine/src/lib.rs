@@ -68,7 +68,7 @@ mod voice;
 pub mod wire;
 
 pub use context::Context;
-pub use failure::{Failure, WaitError, causes};
+pub use failure::{Failure, WaitError, causes, with_causes};
 pub use journal::{Batch, Durability, Journal, JournalError, JournalOptions, ReadError, Reader};
 pub use key::Key;
 pub use outcome::Outcome;

@@ -2,9 +2,9 @@
 //!
 //! kustomize asks for them in the middle of a build, on a thread that computes: the answer is waited for there.
 
-use std::error::Error;
 use std::sync::Arc;
 
+use portolan_engine::with_causes;
 use portolan_kustomize::{Fetch, RepoSpec};
 use portolan_sources::{FileRequest, GitRef, GitRequest};
 use portolan_vfs::Vfs;
@@ -23,7 +23,7 @@ impl Fetch for Remote {
         let fetched = self.wait(async move { sources.http_file(&request).await });
         fetched
             .map(|file| file.content)
-            .map_err(|error| told(error.as_ref()))
+            .map_err(|error| with_causes(error.as_ref()))
     }
 
     fn repository(&self, spec: &RepoSpec) -> Result<Arc<dyn Vfs>, String> {
@@ -38,7 +38,7 @@ impl Fetch for Remote {
             let sources = Arc::clone(&self.world.sources);
             match self.wait(async move { sources.git_tree(&request).await }) {
                 Ok(tree) => return Ok(Arc::new(tree.tree)),
-                Err(error) => problem = told(error.as_ref()),
+                Err(error) => problem = with_causes(error.as_ref()),
             }
         }
         Err(problem)
@@ -57,16 +57,4 @@ fn candidates(reference: &str) -> Vec<GitRef> {
     } else {
         vec![GitRef::Tag(name.clone()), GitRef::Branch(name)]
     }
-}
-
-/// An error and its causes in one line: kustomize's errors hold texts.
-fn told(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
