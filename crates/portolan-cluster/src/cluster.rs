@@ -8,10 +8,10 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::access::{Access, config};
 use crate::error::ClusterError;
 
 /// The most bytes an answer may have: a page of the largest metadata, or the metrics of a busy server.
@@ -35,19 +35,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause that a server can talk us into.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// Which cluster, and as whom.
-#[derive(Debug, Clone, Default)]
-pub struct Access {
-    /// A kubeconfig file; without it `KUBECONFIG`, `~/.kube/config` and the pod's service account are tried.
-    pub kubeconfig: Option<std::path::PathBuf>,
-    /// A context of the kubeconfig; the current one without it.
-    pub context: Option<String>,
-}
-
 /// A cluster that can be asked.
 #[derive(Clone)]
 pub struct Cluster {
     client: kube::Client,
+    server: Arc<str>,
     requests: Arc<AtomicU64>,
     patience: Duration,
 }
@@ -60,15 +52,19 @@ impl Cluster {
         let mut config = config(access).await?;
         // We retry ourselves: the client's own policy can wait for minutes without a word.
         config.default_retry = false;
-        let client =
-            kube::Client::try_from(config).map_err(|error| ClusterError::Config(error.into()))?;
-        Ok(Self::from_client(client))
+        let server = config.cluster_url.to_string();
+        let helper = config.auth_info.exec.as_ref();
+        let helper = helper.and_then(|exec| exec.command.clone());
+        let client = kube::Client::try_from(config)
+            .map_err(|error| ClusterError::no_client(&server, helper.as_deref(), &error))?;
+        Ok(Self::from_client(client, &server))
     }
 
-    /// The cluster of a client.
-    pub fn from_client(client: kube::Client) -> Self {
+    /// The cluster of a client, at the address that errors name.
+    pub fn from_client(client: kube::Client, server: &str) -> Self {
         Self {
             client,
+            server: server.trim_end_matches('/').into(),
             requests: Arc::default(),
             patience: PATIENCE,
         }
@@ -78,6 +74,10 @@ impl Cluster {
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    pub(crate) fn server(&self) -> &str {
+        &self.server
     }
 
     pub(crate) fn patience(&self) -> Duration {
@@ -140,12 +140,8 @@ impl Cluster {
 
     /// One try, and whether another may go better.
     async fn attempt(&self, path: &str, accept: &str) -> Result<Vec<u8>, (ClusterError, Retry)> {
-        let timeout = |_| ClusterError::Timeout {
-            path: path.to_owned(),
-            after: self.patience,
-        };
         let answer = tokio::time::timeout(self.patience, self.ask(path, accept)).await;
-        let (head, body) = match answer.map_err(timeout) {
+        let (head, body) = match answer.map_err(|_| self.too_slow(path)) {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
                 let retry = Retry::after(&error);
@@ -174,7 +170,7 @@ impl Cluster {
         let said = number(&head.headers, &header::CONTENT_LENGTH).unwrap_or(0) as usize;
         let mut bytes = Vec::with_capacity(said.min(MAX_SAID_BYTES));
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(ClusterError::Unreachable)?;
+            let frame = frame.map_err(|error| ClusterError::unreachable(&self.server, &error))?;
             let data = frame.into_data().unwrap_or_default();
             if bytes.len() + data.len() > MAX_ANSWER_BYTES {
                 return Err(ClusterError::Answer {
@@ -204,7 +200,15 @@ impl Cluster {
         self.client
             .send(request)
             .await
-            .map_err(ClusterError::Unreachable)
+            .map_err(|error| ClusterError::unreachable(&self.server, &error))
+    }
+
+    pub(crate) fn too_slow(&self, path: &str) -> ClusterError {
+        ClusterError::Timeout {
+            server: self.server.to_string(),
+            path: path.to_owned(),
+            after: self.patience,
+        }
     }
 }
 
@@ -220,7 +224,7 @@ enum Retry {
 impl Retry {
     fn after(error: &ClusterError) -> Self {
         match error {
-            ClusterError::Unreachable(_) => Self::Broken,
+            ClusterError::Unreachable { .. } => Self::Broken,
             _ => Self::Never,
         }
     }
@@ -229,53 +233,6 @@ impl Retry {
 struct Head {
     status: StatusCode,
     headers: HeaderMap,
-}
-
-async fn config(access: &Access) -> Result<kube::Config, ClusterError> {
-    let options = KubeConfigOptions {
-        context: access.context.clone(),
-        ..KubeConfigOptions::default()
-    };
-    match &access.kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).map_err(refused)?;
-            kube::Config::from_custom_kubeconfig(file, &options)
-                .await
-                .map_err(refused)
-        }
-        None if access.context.is_some() => {
-            let config = kube::Config::from_kubeconfig(&options).await;
-            config.map_err(refused)
-        }
-        None => kube::Config::infer().await.map_err(refused),
-    }
-}
-
-/// Tells why there is no configuration, without a word of the file itself.
-fn refused(error: impl std::error::Error + Send + Sync + 'static) -> ClusterError {
-    let mut causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| {
-        error.source()
-    });
-    let parse = causes.find_map(|cause| match cause.downcast_ref() {
-        Some(KubeconfigError::Parse(error)) => Some(error.to_string()),
-        _ => None,
-    });
-    match parse {
-        Some(text) => ClusterError::Kubeconfig {
-            place: place(&text),
-        },
-        None => ClusterError::Config(Box::new(error)),
-    }
-}
-
-/// The line that a parser names, in words.
-fn place(text: &str) -> String {
-    let named = text.split_once("line ").map(|(_, rest)| rest);
-    let digits = named.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
-    match digits {
-        Some(line) if !line.is_empty() => format!(", at line {line}"),
-        _ => String::new(),
-    }
 }
 
 /// Statuses of a server that is busy or stumbles.

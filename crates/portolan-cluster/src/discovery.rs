@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
-use crate::metadata::Metadata;
 use crate::pages::Query;
 
 /// A kind of object that the cluster serves.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Resource {
     /// `apps/v1`
     pub api_version: String,
@@ -20,6 +20,8 @@ pub struct Resource {
     pub name: String,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
+    /// Whether changes of its objects can be watched.
+    pub watchable: bool,
 }
 
 #[derive(Deserialize)]
@@ -95,11 +97,11 @@ impl Cluster {
 
     async fn group(&self, api_version: &str) -> Result<Vec<Resource>, ClusterError> {
         let served: Served = self.json(&root(api_version), "application/json").await?;
-        let can_list = |kind: &ServedResource| {
-            !kind.name.contains('/') && kind.verbs.iter().any(|verb| verb == "list")
-        };
+        let can = |kind: &ServedResource, what: &str| kind.verbs.iter().any(|verb| verb == what);
+        let can_list = |kind: &ServedResource| !kind.name.contains('/') && can(kind, "list");
         let resource = |kind: ServedResource| Resource {
             api_version: api_version.to_owned(),
+            watchable: can(&kind, "watch"),
             kind: kind.kind,
             name: kind.name,
             namespaced: kind.namespaced,
@@ -111,22 +113,24 @@ impl Cluster {
             .map(resource)
             .collect())
     }
+}
 
-    /// Gives the metadata of every object of a resource to `take`; of one namespace, when one is named. Helm's records
-    /// are left out: they are read as what they hold.
-    pub async fn each_of(
-        &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        take: impl FnMut(Metadata),
-    ) -> Result<(), ClusterError> {
-        let root = root(&resource.api_version);
-        let holds_records = resource.api_version == "v1"
-            && ["secrets", "configmaps"].contains(&resource.name.as_str());
-        let query = Query {
-            path: match namespace {
-                Some(namespace) => format!("{root}/namespaces/{namespace}/{}", resource.name),
-                None => format!("{root}/{}", resource.name),
+impl Resource {
+    /// Tells resources apart: `apps/v1 deployments`.
+    pub fn id(&self) -> String {
+        format!("{} {}", self.api_version, self.name)
+    }
+
+    /// Its objects; those of one namespace, when one is named. Helm's records are left out: they are read as what they
+    /// hold.
+    pub fn query(&self, namespace: Option<&str>) -> Query {
+        let root = root(&self.api_version);
+        let holds_records =
+            self.api_version == "v1" && ["secrets", "configmaps"].contains(&self.name.as_str());
+        Query {
+            path: match namespace.filter(|_| self.namespaced) {
+                Some(namespace) => format!("{root}/namespaces/{namespace}/{}", self.name),
+                None => format!("{root}/{}", self.name),
             },
             labels: if holds_records {
                 "owner!=helm".to_owned()
@@ -134,32 +138,25 @@ impl Cluster {
                 String::new()
             },
             fields: String::new(),
-        };
-        self.each(&query, take).await
-    }
-
-    /// Gives every `CustomResourceDefinition` to `take` as JSON text, one at a time: they can be large.
-    pub async fn each_definition(&self, mut take: impl FnMut(&[u8])) -> Result<(), ClusterError> {
-        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        let mut names = Vec::new();
-        let query = Query {
-            path: path.to_owned(),
-            ..Query::default()
-        };
-        self.each(&query, |metadata| names.push(metadata.name))
-            .await?;
-        for name in names {
-            match self
-                .get(&format!("{path}/{name}"), "application/json")
-                .await
-            {
-                Ok(definition) => take(&definition),
-                // It went away in the meantime.
-                Err(ClusterError::Status { code: 404, .. }) => {}
-                Err(error) => return Err(error),
-            }
         }
-        Ok(())
+    }
+}
+
+impl Cluster {
+    /// One object as JSON text; `None` when it is gone.
+    pub async fn object(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Vec<u8>>, ClusterError> {
+        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+        let path = format!("{}/{name}", resource.query(namespace).path);
+        match self.get(&path, "application/json").await {
+            Ok(object) => Ok(Some(object)),
+            Err(ClusterError::Status { code: 404, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -1,13 +1,17 @@
 //! Why a cluster did not give what was asked for.
 
+use std::error::Error;
 use std::time::Duration;
+
+use kube::client::AuthError;
+use portolan_engine::{causes, with_causes};
 
 /// Why a cluster did not give what was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// There is no usable kubeconfig, and this is not a pod.
-    #[error("cannot tell which cluster is meant")]
-    Config(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("cannot tell which cluster is meant: {0}")]
+    Config(String),
     /// A kubeconfig is not one. The parser's own words quote the file, which holds credentials: only the place is told.
     #[error("the kubeconfig cannot be read: it is not YAML, or not a kubeconfig{place}")]
     Kubeconfig {
@@ -15,11 +19,34 @@ pub enum ClusterError {
         place: String,
     },
     /// The API server could not be reached.
-    #[error("cannot reach the API server")]
-    Unreachable(#[source] kube::Error),
+    #[error("cannot reach the API server at `{server}`: {cause}")]
+    Unreachable {
+        /// Its address.
+        server: String,
+        /// Why not.
+        cause: String,
+    },
+    /// Whoever answers cannot prove to be the API server, or does not believe that we may ask.
+    #[error("cannot make a safe connection to the API server at `{server}`: {cause}")]
+    Untrusted {
+        /// Its address.
+        server: String,
+        /// Why not.
+        cause: String,
+    },
+    /// The credentials could not be got: a helper program failed, or a file is missing.
+    #[error("cannot get credentials for the API server at `{server}`: {cause}")]
+    Credentials {
+        /// Its address.
+        server: String,
+        /// Why not.
+        cause: String,
+    },
     /// The API server took too long.
-    #[error("the API server did not answer `{path}` within {seconds} s", seconds = .after.as_secs())]
+    #[error("the API server at `{server}` did not answer `{path}` within {seconds} s", seconds = .after.as_secs())]
     Timeout {
+        /// Its address.
+        server: String,
         /// What was asked for.
         path: String,
         /// How long it was waited for.
@@ -77,11 +104,42 @@ pub enum ErrorKind {
 }
 
 impl ClusterError {
+    /// Why there is no client for a server; credentials may come from a helper program.
+    pub(crate) fn no_client(server: &str, helper: Option<&str>, error: &kube::Error) -> Self {
+        if !causes(error).any(<dyn Error>::is::<AuthError>) {
+            return Self::Config(with_causes(error));
+        }
+        let cause = causes(error).last().map(ToString::to_string);
+        let cause = cause.unwrap_or_default();
+        Self::Credentials {
+            server: server.trim_end_matches('/').to_owned(),
+            cause: match helper {
+                Some(helper) => format!("`{helper}`: {cause}"),
+                None => cause,
+            },
+        }
+    }
+
+    /// Why a request did not get through, in the words of whoever knows best: the last cause.
+    pub(crate) fn unreachable(server: &str, error: &kube::Error) -> Self {
+        let server = server.to_owned();
+        let cause = causes(error).last().map(ToString::to_string);
+        let cause = cause.unwrap_or_default();
+        if causes(error).any(<dyn Error>::is::<AuthError>) {
+            Self::Credentials { server, cause }
+        } else if causes(error).any(is_tls) {
+            Self::Untrusted { server, cause }
+        } else {
+            Self::Unreachable { server, cause }
+        }
+    }
+
     /// What kind of error it is.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Config(_) | Self::Kubeconfig { .. } => ErrorKind::Config,
-            Self::Unreachable(_) => ErrorKind::Unreachable,
+            Self::Unreachable { .. } | Self::Untrusted { .. } => ErrorKind::Unreachable,
+            Self::Credentials { .. } => ErrorKind::Unauthorized,
             Self::Timeout { .. } => ErrorKind::Timeout,
             Self::Gone { .. } => ErrorKind::Gone,
             Self::Answer { .. } => ErrorKind::Other,
@@ -124,4 +182,12 @@ impl ErrorKind {
             Self::Other => "other",
         }
     }
+}
+
+/// Whether an error is of the encrypted connection: it hides inside errors of reading and writing.
+fn is_tls(mut error: &(dyn Error + 'static)) -> bool {
+    while let Some(inner) = error.downcast_ref().and_then(std::io::Error::get_ref) {
+        error = inner;
+    }
+    error.is::<rustls::Error>()
 }

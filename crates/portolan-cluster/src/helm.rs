@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
 use crate::metadata::Metadata;
-use crate::pages::{Listed, Query};
+use crate::pages::Query;
 
 /// Where Helm keeps its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ impl Driver {
     /// The records in a namespace, or in all of them.
     ///
     /// Superseded revisions, nine tenths of all records, stay where they are.
-    pub(crate) fn query(self, namespace: Option<&str>) -> Query {
+    pub fn query(self, namespace: Option<&str>) -> Query {
         let path = match namespace {
             Some(namespace) => format!("/api/v1/namespaces/{namespace}/{}", self.resource()),
             None => format!("/api/v1/{}", self.resource()),
@@ -73,7 +73,7 @@ impl Driver {
 
 impl RecordRef {
     /// The record that an object's metadata tell of.
-    pub(crate) fn read(metadata: &Metadata, driver: Driver) -> Option<Self> {
+    pub fn read(metadata: &Metadata, driver: Driver) -> Option<Self> {
         let label = |name: &str| metadata.labels.get(name).cloned();
         Some(Self {
             release: label("name")?,
@@ -120,8 +120,8 @@ impl Cluster {
         let mut records = Vec::new();
         let query = driver.query(namespace);
         let take = |metadata| records.extend(RecordRef::read(&metadata, driver));
-        let Listed { resource_version } = self.list(&query, take).await?;
-        Ok((records, resource_version))
+        let resume = self.list(&query, take).await?;
+        Ok((records, resume))
     }
 
     /// The text of a record, as `portolan_helm::storage` decodes it; `None` when it is gone.

@@ -4,12 +4,13 @@
 //! kubeconfig, service account ──▶ Cluster ──┬─▶ pages of metadata (256 at a time)
 //!                                           ├─▶ Helm records, one at a time
 //!                                           ├─▶ what is served, the deprecated-request metric
-//!                                           └─▶ watch: names of what changed
+//!                                           └─▶ watch: metadata of what changes
 //! ```
 //!
 //! The crate moves bytes and metadata; what they mean is for the jobs above. It asks for metadata wherever metadata is
 //! enough, in pages, so that the size of a cluster shows in time and never in memory.
 
+mod access;
 mod cluster;
 mod error;
 mod metadata;
@@ -20,12 +21,13 @@ mod helm;
 mod metric;
 mod watch;
 
-pub use cluster::{Access, Cluster};
+pub use access::Access;
+pub use cluster::Cluster;
 pub use discovery::Resource;
 pub use error::{ClusterError, ErrorKind};
 pub use helm::{Driver, RecordRef, newest_deployed};
 pub use kube;
-pub use metadata::{ManagedBy, Metadata};
+pub use metadata::{ManagedBy, Metadata, object_key};
 pub use metric::{DeprecatedRequest, deprecated_requests};
 pub use pages::{PAGE_SIZE, Query};
-pub use watch::{Changed, Watch};
+pub use watch::{Event, Watch};

@@ -16,6 +16,8 @@ pub struct Metadata {
     pub uid: String,
     /// Changes whenever the object does.
     pub resource_version: String,
+    /// Counts the changes of what was asked for; 0 where nobody counts.
+    pub generation: i64,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// Its annotations.
@@ -25,7 +27,7 @@ pub struct Metadata {
 }
 
 /// Somebody who wrote fields of an object.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedBy {
     /// Who.
@@ -38,4 +40,20 @@ pub struct ManagedBy {
     pub time: String,
     /// The part of the object, when it is not the main one: `status`.
     pub subresource: String,
+}
+
+impl Metadata {
+    /// What the object is known by among those of its kind.
+    pub fn key(&self) -> String {
+        object_key(&self.namespace, &self.name)
+    }
+}
+
+/// `namespace/name`, or the name of what has no namespace.
+pub fn object_key(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{namespace}/{name}")
+    }
 }

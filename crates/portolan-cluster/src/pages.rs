@@ -1,4 +1,4 @@
-//! Lists, read page by page as metadata only.
+//! Lists, read page by page: as metadata wherever that is enough, as whole objects where it is not.
 //!
 //! A list that takes long can outlive its token: the server then answers 410 and, when it can, with a token that goes on
 //! at the newest state. That is taken; else the list begins anew, so whoever takes the items must bear to see one twice.
@@ -6,20 +6,24 @@
 use std::fmt::Write as _;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
 use crate::metadata::Metadata;
 
-/// How many objects a page has.
+/// How many objects a page of metadata has.
 pub const PAGE_SIZE: usize = 256;
+
+/// How many objects a page of whole objects has.
+const WHOLE_PAGE_SIZE: usize = 64;
 
 /// How often a list may outlive its token.
 const RESTARTS: u32 = 5;
 
 /// Asks for metadata in place of whole objects.
-pub(crate) const METADATA_LIST: &str =
-    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// What to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,19 +36,11 @@ pub struct Query {
     pub fields: String,
 }
 
-/// How a list went.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Listed {
-    /// The state that a watch can go on from.
-    pub(crate) resource_version: String,
-}
-
 #[derive(Deserialize)]
-struct Page {
+struct Page<T> {
     #[serde(default)]
     metadata: PageMetadata,
-    #[serde(default)]
-    items: Option<Vec<Item>>,
+    items: Option<Vec<T>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -59,6 +55,12 @@ struct PageMetadata {
 struct Item {
     #[serde(default)]
     metadata: Metadata,
+}
+
+/// How a list's pages look.
+struct Form {
+    accept: &'static str,
+    page_size: usize,
 }
 
 impl Query {
@@ -77,30 +79,49 @@ impl Query {
 }
 
 impl Cluster {
-    /// Gives the metadata of every object to `take`, a page at a time; nothing is kept here.
-    pub async fn each(
-        &self,
-        query: &Query,
-        take: impl FnMut(Metadata),
-    ) -> Result<(), ClusterError> {
-        self.list(query, take).await.map(|_| ())
-    }
-
-    pub(crate) async fn list(
+    /// Gives the metadata of every object to `take`, a page at a time; nothing is kept here. Returns the state that a
+    /// watch can go on from.
+    pub async fn list(
         &self,
         query: &Query,
         mut take: impl FnMut(Metadata),
-    ) -> Result<Listed, ClusterError> {
+    ) -> Result<String, ClusterError> {
+        let form = Form {
+            accept: METADATA_LIST,
+            page_size: PAGE_SIZE,
+        };
+        self.pages(query, &form, |item: Item| take(item.metadata))
+            .await
+    }
+
+    /// The same with whole objects, in smaller pages. The objects of a list do not say what they are.
+    pub async fn list_whole(
+        &self,
+        query: &Query,
+        take: impl FnMut(Value),
+    ) -> Result<String, ClusterError> {
+        let form = Form {
+            accept: "application/json",
+            page_size: WHOLE_PAGE_SIZE,
+        };
+        self.pages(query, &form, take).await
+    }
+
+    async fn pages<T: DeserializeOwned>(
+        &self,
+        query: &Query,
+        form: &Form,
+        mut take: impl FnMut(T),
+    ) -> Result<String, ClusterError> {
         let mut next = String::new();
-        let mut listed = Listed::default();
         let mut restarts = 0;
         loop {
             // Without a resource version: older servers ignore the limit when one is sent.
-            let mut more = format!("limit={PAGE_SIZE}");
+            let mut more = format!("limit={}", form.page_size);
             if !next.is_empty() {
                 let _ = write!(more, "&continue={}", encode(&next));
             }
-            let page: Page = match self.json(&query.target(&more), METADATA_LIST).await {
+            let page: Page<T> = match self.json(&query.target(&more), form.accept).await {
                 Ok(page) => page,
                 Err(ClusterError::Gone { fresh, .. }) if restarts < RESTARTS => {
                     restarts += 1;
@@ -109,21 +130,17 @@ impl Cluster {
                 }
                 Err(error) => return Err(error),
             };
-            page.items
-                .into_iter()
-                .flatten()
-                .for_each(|item| take(item.metadata));
-            listed.resource_version = page.metadata.resource_version;
+            page.items.into_iter().flatten().for_each(&mut take);
             next = page.metadata.next;
             if next.is_empty() {
-                return Ok(listed);
+                return Ok(page.metadata.resource_version);
             }
         }
     }
 }
 
 /// A value inside a URL's query.
-pub(crate) fn encode(text: &str) -> String {
+fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

@@ -1,4 +1,7 @@
-//! A watch on Helm's records: metadata of what changed, as it changes.
+//! A watch: the metadata of what changes in a list, as it changes.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Collected};
 use kube::client::Body;
@@ -6,8 +9,8 @@ use serde::Deserialize;
 
 use crate::cluster::{Cluster, status};
 use crate::error::ClusterError;
-use crate::helm::{Driver, RecordRef};
 use crate::metadata::Metadata;
+use crate::pages::Query;
 
 /// Asks for metadata in place of whole objects.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -15,18 +18,27 @@ const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 /// The longest event that is read; metadata are far smaller.
 const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
-/// What happened to a record.
+/// How long the server is asked to keep a watch, in seconds: the least, and how many more at most. Many watches that
+/// begin together shall not all end together.
+const LIFE_SECONDS: u64 = 240;
+const SPREAD_SECONDS: u64 = 60;
+
+/// How long nothing may come: a bookmark comes every minute, and the server ends every watch in the end. After that the
+/// connection is dead, though nobody has said so.
+const SILENCE: Duration = Duration::from_secs(LIFE_SECONDS + SPREAD_SECONDS + 30);
+
+/// What happened to an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Changed {
+pub enum Event {
     /// It is new or other than before.
-    Record(RecordRef),
-    /// It is gone, or superseded.
-    Gone(RecordRef),
+    Changed(Metadata),
+    /// It is gone, or no longer in the list.
+    Gone(Metadata),
 }
 
 /// An open watch.
 pub struct Watch {
-    driver: Driver,
+    server: String,
     path: String,
     body: Body,
     buffer: Vec<u8>,
@@ -34,7 +46,7 @@ pub struct Watch {
 }
 
 #[derive(Deserialize)]
-struct Event {
+struct Line {
     #[serde(rename = "type")]
     kind: String,
     object: Object,
@@ -51,22 +63,19 @@ struct Object {
 }
 
 impl Cluster {
-    /// Watches the records of a driver from a state on.
-    pub async fn watch_records(
+    /// Watches a list from a state on.
+    pub async fn watch(
         &self,
-        driver: Driver,
-        namespace: Option<&str>,
+        query: &Query,
         resource_version: &str,
     ) -> Result<Watch, ClusterError> {
         let more = format!(
-            "watch=1&allowWatchBookmarks=true&timeoutSeconds=290&resourceVersion={resource_version}"
+            "watch=1&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={resource_version}",
+            life(query)
         );
-        let path = driver.query(namespace).target(&more);
+        let path = query.target(&more);
         let opened = tokio::time::timeout(self.patience(), self.open(&path, METADATA)).await;
-        let response = opened.map_err(|_| ClusterError::Timeout {
-            path: path.clone(),
-            after: self.patience(),
-        })??;
+        let response = opened.map_err(|_| self.too_slow(&path))??;
         if !response.status().is_success() {
             let code = response.status();
             let body = response.into_body().collect().await;
@@ -74,7 +83,7 @@ impl Cluster {
             return Err(status(&path, code, &bytes));
         }
         Ok(Watch {
-            driver,
+            server: self.server().to_owned(),
             path,
             body: response.into_body(),
             buffer: Vec::new(),
@@ -83,26 +92,39 @@ impl Cluster {
     }
 }
 
+/// The seconds that a watch shall last; other for other lists.
+fn life(query: &Query) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    query.path.hash(&mut hasher);
+    LIFE_SECONDS + hasher.finish() % SPREAD_SECONDS
+}
+
 impl Watch {
     /// The state that another watch can go on from.
     pub fn resource_version(&self) -> &str {
         &self.resource_version
     }
 
-    /// The next change; `None` when the server ended the watch, which it does every few minutes.
-    pub async fn next(&mut self) -> Result<Option<Changed>, ClusterError> {
+    /// The next event; `None` when the server ended the watch, which it does every few minutes.
+    pub async fn next(&mut self) -> Result<Option<Event>, ClusterError> {
         loop {
             while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
-                if let Some(changed) = self.event(&line)? {
-                    return Ok(Some(changed));
+                if let Some(event) = self.event(&line)? {
+                    return Ok(Some(event));
                 }
             }
-            let Some(frame) = self.body.frame().await else {
+            let frame = tokio::time::timeout(SILENCE, self.body.frame()).await;
+            let frame = frame.map_err(|_| ClusterError::Timeout {
+                server: self.server.clone(),
+                path: self.path.clone(),
+                after: SILENCE,
+            })?;
+            let Some(frame) = frame else {
                 return Ok(None);
             };
             let data = frame
-                .map_err(ClusterError::Unreachable)?
+                .map_err(|error| ClusterError::unreachable(&self.server, &error))?
                 .into_data()
                 .unwrap_or_default();
             if self.buffer.len() + data.len() > MAX_EVENT_BYTES {
@@ -112,23 +134,21 @@ impl Watch {
         }
     }
 
-    fn event(&mut self, line: &[u8]) -> Result<Option<Changed>, ClusterError> {
-        let event: Event =
+    fn event(&mut self, line: &[u8]) -> Result<Option<Event>, ClusterError> {
+        let line: Line =
             serde_json::from_slice(line).map_err(|error| self.bad(error.to_string()))?;
-        let metadata = event.object.metadata;
+        let metadata = line.object.metadata;
         if !metadata.resource_version.is_empty() {
             self.resource_version.clone_from(&metadata.resource_version);
         }
-        match event.kind.as_str() {
-            "ADDED" | "MODIFIED" => {
-                Ok(RecordRef::read(&metadata, self.driver).map(Changed::Record))
-            }
-            "DELETED" => Ok(RecordRef::read(&metadata, self.driver).map(Changed::Gone)),
-            "ERROR" if event.object.code == 410 => Err(ClusterError::Gone {
+        match line.kind.as_str() {
+            "ADDED" | "MODIFIED" => Ok(Some(Event::Changed(metadata))),
+            "DELETED" => Ok(Some(Event::Gone(metadata))),
+            "ERROR" if line.object.code == 410 => Err(ClusterError::Gone {
                 path: self.path.clone(),
                 fresh: None,
             }),
-            "ERROR" => Err(self.bad(event.object.message)),
+            "ERROR" => Err(self.bad(line.object.message)),
             // A bookmark: the server is alive and nothing happened.
             _ => Ok(None),
         }

@@ -11,7 +11,8 @@ use serde_json::json;
 fn cluster(server: &HttpServer) -> Cluster {
     let mut config = portolan_cluster::kube::Config::new(server.url().parse().expect("an address"));
     config.default_retry = false;
-    Cluster::from_client(portolan_cluster::kube::Client::try_from(config).expect("a client"))
+    let client = portolan_cluster::kube::Client::try_from(config).expect("a client");
+    Cluster::from_client(client, &server.url())
 }
 
 fn secrets() -> Query {
@@ -40,7 +41,7 @@ fn token(request: &Request) -> Option<&str> {
 async fn names(cluster: &Cluster) -> Result<Vec<String>, ClusterError> {
     let mut names = Vec::new();
     cluster
-        .each(&secrets(), |metadata| names.push(metadata.name))
+        .list(&secrets(), |metadata| names.push(metadata.name))
         .await?;
     Ok(names)
 }

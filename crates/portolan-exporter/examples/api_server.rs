@@ -1,7 +1,8 @@
 //! A stand-in for an API server with as many Helm releases as wanted: more than etcd holds, for `bench/audit-cluster.sh`.
 //!
-//! `api_server PORT RELEASES DELAY_MS` answers `/version`, pages of records' metadata, and each record after a delay. The
-//! record's JSON has about 500 KB, most of it the chart, and packs to about 60 KB, as those of large charts do.
+//! `api_server PORT RELEASES DELAY_MS OBJECTS` answers `/version`, pages of records' metadata, and each record after a
+//! delay. The record's JSON has about 500 KB, most of it the chart, and packs to about 60 KB, as those of large charts do;
+//! every tenth has so many objects of a removed API.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -35,11 +36,11 @@ async fn main() {
         .skip(1)
         .map(|word| word.parse().expect("a number"))
         .collect();
-    let [port, releases, delay] = numbers[..3].try_into().expect("three numbers");
+    let [port, releases, delay, objects] = numbers[..4].try_into().expect("four numbers");
     let cluster = Arc::new(Cluster {
         releases: releases as usize,
         delay: Duration::from_millis(delay),
-        old: record(OLD),
+        old: record(&planted(objects)),
         fine: record(""),
     });
     let router = Router::new()
@@ -121,8 +122,15 @@ fn answer(value: &Value) -> Response {
         .into_response()
 }
 
-const OLD: &str =
-    "---\napiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata:\n  name: web\n";
+/// Objects of a removed API.
+fn planted(count: u64) -> String {
+    let object = |number| {
+        format!(
+            "---\napiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata:\n  name: web-{number}\n"
+        )
+    };
+    (0..count).map(object).collect()
+}
 
 /// A record as it lies in a Secret.
 fn record(planted: &str) -> String {

@@ -1,7 +1,9 @@
 //! Scrapes at a steady rate and tells how long the answers took, for `bench/audit-cluster.sh`.
 //!
 //! `scrape_load ADDRESS RATE SECONDS` asks for `/metrics` on twenty connections. A request's time counts from when it was
-//! due, so that a server that falls behind shows it.
+//! due, so that a server that falls behind shows it. It prints the number of answers, the median, the 99th percentile and
+//! the worst in milliseconds, and the 99th percentile of how late the requests themselves were sent: on a busy machine it
+//! is this program that waits.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -30,24 +32,34 @@ fn main() {
             })
         })
         .collect();
-    let mut times: Vec<Duration> = workers
+    let (mut times, mut late): (Vec<Duration>, Vec<Duration>) = workers
         .into_iter()
         .flat_map(|worker| worker.join().expect("every answer is good"))
-        .collect();
-    times.sort_unstable();
-    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1000.0;
+        .unzip();
     let line = format!(
-        "{} {:.2} {:.2} {:.2}",
+        "{} {:.2} {:.2} {:.2} {:.2}",
         times.len(),
-        at(0.5),
-        at(0.99),
-        at(1.0)
+        at(&mut times, 0.5),
+        at(&mut times, 0.99),
+        at(&mut times, 1.0),
+        at(&mut late, 0.99)
     );
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// The times of a worker's requests; panics at an answer that is not 200.
-fn scrape(address: &str, first: Instant, period: Duration, count: u32) -> Vec<Duration> {
+/// The time, in milliseconds, that this share stays below.
+fn at(times: &mut [Duration], share: f64) -> f64 {
+    times.sort_unstable();
+    times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1000.0
+}
+
+/// The times of a worker's requests, and how late they were sent; panics at an answer that is not 200.
+fn scrape(
+    address: &str,
+    first: Instant,
+    period: Duration,
+    count: u32,
+) -> Vec<(Duration, Duration)> {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_nodelay(true).expect("a socket");
     let request = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\n\r\n");
@@ -56,11 +68,12 @@ fn scrape(address: &str, first: Instant, period: Duration, count: u32) -> Vec<Du
     for number in 0..count {
         let due = first + period * number;
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        let late = due.elapsed();
         stream
             .write_all(request.as_bytes())
             .expect("it takes a request");
         read_answer(&mut stream, &mut buffer);
-        times.push(due.elapsed());
+        times.push((due.elapsed(), late));
     }
     times
 }

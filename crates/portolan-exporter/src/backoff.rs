@@ -28,6 +28,11 @@ impl Backoff {
         pause.min(self.most)
     }
 
+    /// How often it went wrong in a row.
+    pub(crate) fn failures(&self) -> u32 {
+        self.failures
+    }
+
     /// It went well.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;

@@ -14,13 +14,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use portolan_audit::{Baseline, Checker, Day};
+use portolan_audit::{Baseline, Checker, Day, Report};
 use portolan_cluster::{Cluster, ErrorKind};
+use portolan_engine::with_causes;
 
 use crate::backoff::Backoff;
 use crate::follow::Ended;
 use crate::metrics::{Rendered, metrics};
-use crate::scan::{Scan, ScanError, ScanOptions, look};
+use crate::scan::{Knowledge, ScanError, ScanOptions, look};
 use crate::snapshot::{Effort, Snapshot, SnapshotError};
 use crate::state::State;
 
@@ -54,6 +55,9 @@ pub(crate) struct View {
     pub(crate) scans: u64,
     pub(crate) refreshes: u64,
     pub(crate) failures: u64,
+    /// How many lists are followed between scans, and how many cannot be.
+    pub(crate) followed: usize,
+    pub(crate) unfollowed: usize,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
     /// The texts that follow from the snapshot alone, made once.
     pub(crate) rendered: Arc<Rendered>,
@@ -75,11 +79,15 @@ pub struct Exporter {
 impl Exporter {
     /// Starts from the snapshot on disk, when there is one; a damaged one is told and replaced by the next scan.
     pub fn open(options: ExporterOptions) -> (Self, Option<SnapshotError>) {
-        let (snapshot, trouble) = match options.state.as_deref().map(Snapshot::load) {
+        let (loaded, trouble) = match options.state.as_deref().map(Snapshot::load) {
             None => (None, None),
-            Some(Ok(snapshot)) => (snapshot.map(Arc::new), None),
+            Some(Ok(loaded)) => (loaded, None),
             Some(Err(error)) => (None, Some(error)),
         };
+        let rendered = loaded.as_ref().map_or_else(Rendered::default, |loaded| {
+            Rendered::of(&loaded.0, &loaded.1, options.finding_series)
+        });
+        let snapshot = loaded.map(|(snapshot, _)| Arc::new(snapshot));
         let view = View {
             state: if snapshot.is_some() {
                 State::Ready
@@ -91,7 +99,9 @@ impl Exporter {
             scans: 0,
             refreshes: 0,
             failures: 0,
-            rendered: Arc::new(Rendered::of(snapshot.as_deref(), options.finding_series)),
+            followed: 0,
+            unfollowed: 0,
+            rendered: Arc::new(rendered),
             snapshot,
         };
         let view = RwLock::new(view);
@@ -108,6 +118,11 @@ impl Exporter {
         self.view().snapshot
     }
 
+    /// What it found.
+    pub fn report(&self) -> Option<Report> {
+        serde_json::from_slice(&self.view().rendered.findings).ok()
+    }
+
     /// What a scrape gets.
     pub fn metrics(&self) -> String {
         metrics(&self.view())
@@ -120,7 +135,7 @@ impl Exporter {
         view.clone()
     }
 
-    fn change(&self, change: impl FnOnce(&mut View)) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut View)) {
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         change(&mut view);
     }
@@ -172,8 +187,8 @@ impl Exporter {
             requests: cluster.requests() - before,
         };
         let published = match scanned {
-            Ok((scan, checker)) => self
-                .publish_scan(scan, &checker, effort)
+            Ok((knowledge, checker)) => self
+                .publish_scan(knowledge, &checker, effort)
                 .await
                 .map(|()| checker),
             Err(error) => Err(error),
@@ -181,23 +196,23 @@ impl Exporter {
         published.inspect_err(|error| self.fail(error))
     }
 
-    async fn look(&self, cluster: &Cluster) -> Result<(Scan, Arc<Checker>), ScanError> {
+    async fn look(&self, cluster: &Cluster) -> Result<(Knowledge, Arc<Checker>), ScanError> {
         let checker = Arc::new((self.options.checker)(&cluster.version().await?));
         let snapshot = self
             .snapshot()
             .filter(|snapshot| snapshot.checker == checker.fingerprint());
-        let known = snapshot.as_ref().map(|snapshot| &snapshot.scan.releases);
-        let scan = look(cluster, &checker, &self.options.scan, known).await?;
-        Ok((scan, checker))
+        let known = snapshot.as_ref().map(|snapshot| &snapshot.knowledge);
+        let knowledge = look(cluster, &checker, &self.options.scan, known).await?;
+        Ok((knowledge, checker))
     }
 
     async fn publish_scan(
         &self,
-        scan: Scan,
+        knowledge: Knowledge,
         checker: &Checker,
         effort: Effort,
     ) -> Result<(), ScanError> {
-        self.publish(scan, checker, now(), effort).await?;
+        self.publish(knowledge, checker, now(), effort).await?;
         self.change(|view| {
             view.state = State::Ready;
             view.scans += 1;
@@ -206,10 +221,10 @@ impl Exporter {
         Ok(())
     }
 
-    /// The same data with a few releases changed: neither older nor younger than before.
+    /// The same data with a few things changed: neither older nor younger than before.
     pub(crate) async fn publish_refresh(
         &self,
-        scan: Scan,
+        knowledge: Knowledge,
         checker: &Checker,
     ) -> Result<(), ScanError> {
         let before = self.snapshot();
@@ -217,46 +232,56 @@ impl Exporter {
             .as_ref()
             .map_or_else(now, |snapshot| snapshot.taken_at);
         let effort = before.map(|snapshot| snapshot.effort).unwrap_or_default();
-        self.publish(scan, checker, taken_at, effort).await?;
+        self.publish(knowledge, checker, taken_at, effort).await?;
         self.change(|view| view.refreshes += 1);
         Ok(())
     }
 
     async fn publish(
         &self,
-        scan: Scan,
+        knowledge: Knowledge,
         checker: &Checker,
         taken_at: u64,
         effort: Effort,
     ) -> Result<(), ScanError> {
-        let mut report = scan.report(checker);
-        if let Some(baseline) = &self.options.baseline {
-            let warnings = baseline.apply(&mut report.findings, Day::of_unix_seconds(now()));
-            report.warnings.extend(warnings);
-        }
-        let snapshot = Snapshot::new(scan, report, checker.fingerprint(), taken_at, effort);
+        let report = self.judge(&knowledge, checker);
+        let snapshot = Snapshot {
+            taken_at,
+            effort,
+            checker: checker.fingerprint(),
+            knowledge,
+        };
         let (directory, series) = (self.options.state.clone(), self.options.finding_series);
-        // Writing waits for the disk: it must not hold up the threads that answer requests.
+        // Writing waits for the disk.
         let work = tokio::task::spawn_blocking(move || {
-            let saved = directory.map(|directory| snapshot.save(&directory));
-            let rendered = Rendered::of(Some(&snapshot), series);
+            let saved = directory.map(|directory| snapshot.save(&report, &directory));
+            let rendered = Rendered::of(&snapshot, &report, series);
             (snapshot, rendered, saved.and_then(Result::err))
         });
         let (snapshot, rendered, unsaved) = work
             .await
             .map_err(|error| ScanError::Worker(error.to_string()))?;
         self.change(|view| {
-            view.unsaved = unsaved.map(|error| chain(&error));
+            view.unsaved = unsaved.map(|error| with_causes(&error));
             view.snapshot = Some(Arc::new(snapshot));
             view.rendered = Arc::new(rendered);
         });
         Ok(())
     }
 
+    fn judge(&self, knowledge: &Knowledge, checker: &Checker) -> Report {
+        let mut report = knowledge.report(checker);
+        if let Some(baseline) = &self.options.baseline {
+            let warnings = baseline.apply(&mut report.findings, Day::of_unix_seconds(now()));
+            report.warnings.extend(warnings);
+        }
+        report
+    }
+
     fn fail(&self, error: &ScanError) {
         let failure = Failure {
             kind: error.kind(),
-            text: chain(error),
+            text: with_causes(error),
         };
         self.change(|view| {
             view.state = State::Failed;
@@ -264,18 +289,6 @@ impl Exporter {
             view.last_failure = Some(failure);
         });
     }
-}
-
-/// An error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 /// The wall clock, in seconds since 1970.

@@ -1,31 +1,41 @@
-//! Following a cluster after a scan: a watch on Helm's records tells what changed, and only that is read again.
+//! Following a cluster after a scan: watches tell what changed, and only that is read again.
 //!
 //! ```text
-//! watch on Secrets ────┐
-//! watch on ConfigMaps ─┴▶ changes ──(settle)──▶ fetch what is new ──▶ snapshot
+//! watches on Helm's records ─┐
+//! watches on live objects ───┴▶ news ──(settle)──▶ read what is new ──▶ snapshot
 //! ```
+//!
+//! A watch that loses its place lists its own resource again. One that is refused is left to the next scan; when the
+//! server itself cannot be reached, the following ends and a scan comes next, which tells why.
 
-use std::collections::BTreeMap;
+mod feed;
+mod news;
+
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use portolan_audit::Checker;
-use portolan_cluster::{Changed, Cluster, ClusterError, Driver, RecordRef};
+use portolan_cluster::{Cluster, ClusterError, ErrorKind, object_key};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::exporter::Exporter;
-use crate::scan::{ScanError, fetch_all, key};
+use crate::scan::{Knowledge, Live, ScanError, fetch_all, read};
+use feed::{Objects, Outlet, Records, feed};
+use news::{Todo, Told};
 
-/// Changes that wait to be looked at; a watch with more waits.
+/// News that wait to be looked at; a watch with more waits.
 const QUEUE: usize = 1024;
 
-/// How long changes are gathered: an upgrade marks the old revision superseded before it marks the new one deployed, and
+/// The most resources that are watched: each watch is a connection. The rest is left to the next scan.
+const MAX_WATCHED: usize = 128;
+
+/// How long news are gathered: an upgrade marks the old revision superseded before it marks the new one deployed, and
 /// in between the release must not vanish.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// The least time between two watches, for servers that end them at once.
-const REOPEN: Duration = Duration::from_secs(1);
+/// How many times as long as the last refresh took the next one waits: a cluster in unrest must not keep us busy.
+const REST: u32 = 4;
 
 /// Why the following ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,124 +47,142 @@ pub(crate) enum Ended {
 }
 
 impl Exporter {
-    /// Follows what changes in Helm's records for some time.
+    /// Follows what changes in the cluster for some time.
     pub(crate) async fn follow(
         &self,
         cluster: &Cluster,
         checker: &Arc<Checker>,
         left: Duration,
     ) -> Ended {
-        let (sender, mut changes) = mpsc::channel(QUEUE);
+        let (sender, mut news) = mpsc::channel(QUEUE);
         // Dropped with this function, and the watches with it.
-        let mut watches = JoinSet::new();
-        for (driver, resume) in self
-            .snapshot()
-            .map(|snapshot| snapshot.scan.resume.clone())
-            .unwrap_or_default()
-        {
-            let namespace = self.options.scan.namespace.clone();
-            watches.spawn(watch(
-                cluster.clone(),
-                driver,
-                namespace,
-                resume,
-                sender.clone(),
-            ));
-        }
+        let mut watches = self.watch(cluster, checker, &Outlet::new(sender));
         let old = tokio::time::sleep(left);
         tokio::pin!(old);
+        let mut settle = SETTLE;
         loop {
             tokio::select! {
                 () = &mut old => return Ended::Old,
-                Some(_) = watches.join_next() => return Ended::Lost,
-                Some(first) = changes.recv() => {
-                    let changed = gather(first, &mut changes).await;
-                    if self.refresh(cluster, checker, changed).await.is_err() {
+                Some(ended) = watches.join_next() => {
+                    if !ended.is_ok_and(|error| is_refusal(&error)) {
                         return Ended::Lost;
                     }
+                    self.count_watches(watches.len());
+                }
+                Some(first) = news.recv() => {
+                    let gathered = gather(first, &mut news, settle).await;
+                    let since = Instant::now();
+                    if self.refresh(cluster, checker, gathered).await.is_err() {
+                        return Ended::Lost;
+                    }
+                    settle = SETTLE.max(since.elapsed() * REST);
                 }
             }
         }
     }
 
-    /// Takes changes in; an error ends the following, and a scan comes next.
+    /// Starts a watch on everything that can have findings.
+    fn watch(
+        &self,
+        cluster: &Cluster,
+        checker: &Arc<Checker>,
+        outlet: &Outlet,
+    ) -> JoinSet<ClusterError> {
+        let mut watches = JoinSet::new();
+        let Some(snapshot) = self.snapshot() else {
+            return watches;
+        };
+        let namespace = &self.options.scan.namespace;
+        for (driver, resume) in &snapshot.knowledge.resume {
+            let records = Records {
+                driver: *driver,
+                namespace: namespace.clone(),
+            };
+            watches.spawn(feed(
+                cluster.clone(),
+                records,
+                resume.clone(),
+                outlet.clone(),
+            ));
+        }
+        let worth = worth_watching(&snapshot.knowledge, checker);
+        for live in worth.iter().take(MAX_WATCHED) {
+            let objects = Objects::new(live, Arc::clone(checker), &self.options.scan);
+            let resume = live.resume.clone();
+            watches.spawn(feed(cluster.clone(), objects, resume, outlet.clone()));
+        }
+        let wanted = snapshot.knowledge.resume.len() + worth.len();
+        self.change(|view| (view.followed, view.unfollowed) = (0, wanted));
+        self.count_watches(watches.len());
+        watches
+    }
+
+    fn count_watches(&self, followed: usize) {
+        self.change(|view| {
+            view.unfollowed = (view.followed + view.unfollowed).saturating_sub(followed);
+            view.followed = followed;
+        });
+    }
+
+    /// Takes news in; an error ends the following, and a scan comes next.
     async fn refresh(
         &self,
         cluster: &Cluster,
         checker: &Arc<Checker>,
-        changes: Vec<Changed>,
+        gathered: Vec<Told>,
     ) -> Result<(), ScanError> {
         let Some(snapshot) = self.snapshot() else {
             return Ok(());
         };
-        let mut scan = snapshot.scan.clone();
-        let mut todo: BTreeMap<String, RecordRef> = BTreeMap::new();
-        for changed in changes {
-            let (Changed::Record(record) | Changed::Gone(record)) = &changed;
-            scan.resume
-                .insert(record.driver, record.resource_version.clone());
-            let key = key(record);
-            match changed {
-                Changed::Record(record) if record.is_deployed() => {
-                    if scan.is_news(&record) {
-                        todo.insert(key, record);
-                    }
+        let mut knowledge = snapshot.knowledge.clone();
+        let mut todo = Todo::default();
+        for told in gathered {
+            todo.take(told.news, &mut knowledge);
+        }
+        let workers = self.options.scan.workers;
+        let records = todo.records.into_values();
+        fetch_all(cluster, checker, workers, records, &mut knowledge).await?;
+        for (resource, namespace, name) in todo.objects {
+            let Some(live) = knowledge.live().get(&resource) else {
+                continue;
+            };
+            let served = live.resource.clone();
+            match read(cluster, checker, &served, &namespace, &name).await {
+                Ok(findings) => {
+                    knowledge.put_object(&resource, object_key(&namespace, &name), findings);
                 }
-                Changed::Record(record) | Changed::Gone(record) => {
-                    scan.forget(&record);
-                    if todo
-                        .get(&key)
-                        .is_some_and(|waiting| waiting.uid == record.uid)
-                    {
-                        todo.remove(&key);
-                    }
-                }
+                // It may be listed, but not read alone: the next scan lists it.
+                Err(error) if is_refusal(&error) => {}
+                Err(error) => return Err(error.into()),
             }
         }
-        fetch_all(
-            cluster,
-            checker,
-            self.options.scan.workers,
-            todo.into_values(),
-            &mut scan,
-        )
-        .await?;
-        if scan.releases == snapshot.scan.releases {
+        if knowledge.finds_as(&snapshot.knowledge) {
             return Ok(());
         }
-        self.publish_refresh(scan, checker).await
+        self.publish_refresh(knowledge, checker).await
     }
 }
 
-/// The change and what comes soon after it.
-async fn gather(first: Changed, changes: &mut mpsc::Receiver<Changed>) -> Vec<Changed> {
+/// The resources whose objects can have findings, and that can be watched.
+fn worth_watching<'a>(knowledge: &'a Knowledge, checker: &Checker) -> Vec<&'a Live> {
+    let worth = |live: &&Live| {
+        let kind = &live.resource.kind;
+        live.resource.watchable && (checker.may_find(kind) || Checker::reads_contents(kind))
+    };
+    knowledge.live().values().filter(worth).collect()
+}
+
+/// Whether just this one thing may not be watched or read, or no longer exists.
+fn is_refusal(error: &ClusterError) -> bool {
+    matches!(error.kind(), ErrorKind::Forbidden | ErrorKind::Other)
+}
+
+/// The news and what comes soon after.
+async fn gather(first: Told, news: &mut mpsc::Receiver<Told>, settle: Duration) -> Vec<Told> {
     let mut gathered = vec![first];
-    tokio::time::sleep(SETTLE).await;
-    while let Ok(changed) = changes.try_recv() {
-        gathered.push(changed);
+    tokio::time::sleep(settle).await;
+    while let Ok(more) = news.try_recv() {
+        gathered.push(more);
     }
     gathered
-}
-
-/// Sends the changes of a driver on, over as many watches as it takes; ends when they cannot be followed any longer.
-async fn watch(
-    cluster: Cluster,
-    driver: Driver,
-    namespace: Option<String>,
-    mut resume: String,
-    changes: mpsc::Sender<Changed>,
-) -> Result<(), ClusterError> {
-    loop {
-        let reopen = tokio::time::Instant::now() + REOPEN;
-        let mut watch = cluster
-            .watch_records(driver, namespace.as_deref(), &resume)
-            .await?;
-        while let Some(changed) = watch.next().await? {
-            if changes.send(changed).await.is_err() {
-                return Ok(());
-            }
-        }
-        watch.resource_version().clone_into(&mut resume);
-        tokio::time::sleep_until(reopen).await;
-    }
 }

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The front doors are [`scan`], one look at a cluster, and [`serve`], which looks again whenever the answer is older
-//! than its time to live. A request never waits for a scan: it is answered from the last good snapshot.
+//! than its time to live, and follows what changes in between. A request never waits for a scan: it is answered from the
+//! last good snapshot, on other threads.
 
 mod record;
 mod scan;
@@ -22,9 +23,11 @@ mod state;
 mod metrics;
 mod page;
 mod server;
+mod threads;
 
 pub use exporter::{CheckerFor, Exporter, ExporterOptions};
-pub use scan::{ScanError, ScanOptions, Sources, scan};
+pub use scan::{MAX_FINDINGS, ScanError, ScanOptions, Sources, scan};
 pub use server::serve;
 pub use snapshot::{Effort, Snapshot, SnapshotError};
 pub use state::State;
+pub use threads::scanning_threads;

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use portolan_audit::{Finding, NEWEST};
+use axum::body::Bytes;
+use portolan_audit::{Finding, NEWEST, Report};
 use portolan_cluster::ErrorKind;
 
 use crate::exporter::{View, now};
@@ -12,30 +13,33 @@ use crate::page;
 use crate::snapshot::Snapshot;
 use crate::state::State;
 
-/// The texts that follow from a snapshot alone.
+/// Room for what moves.
+const MOVING_BYTES: usize = 4096;
+
+/// The texts that follow from a snapshot alone, made once and shared by all answers.
 #[derive(Default)]
 pub(crate) struct Rendered {
     pub(crate) metrics: String,
-    pub(crate) findings: String,
+    /// The report as JSON; empty before there is one.
+    pub(crate) findings: Bytes,
     pub(crate) page: String,
 }
 
 impl Rendered {
-    pub(crate) fn of(snapshot: Option<&Snapshot>, series: usize) -> Self {
-        let Some(snapshot) = snapshot else {
-            return Self::default();
-        };
+    pub(crate) fn of(snapshot: &Snapshot, report: &Report, series: usize) -> Self {
         Self {
-            metrics: fixed(snapshot, series),
-            findings: serde_json::to_string_pretty(&snapshot.report).unwrap_or_default(),
-            page: page::findings(&snapshot.report),
+            metrics: fixed(snapshot, report, series),
+            findings: serde_json::to_vec_pretty(report).unwrap_or_default().into(),
+            page: page::findings(report),
         }
     }
 }
 
 /// The whole answer to a scrape.
 pub(crate) fn metrics(view: &View) -> String {
-    let mut text = view.rendered.metrics.clone();
+    let fixed = &view.rendered.metrics;
+    let mut text = String::with_capacity(fixed.len() + MOVING_BYTES);
+    text.push_str(fixed);
     state(&mut text, view);
     data(&mut text, view.snapshot.as_deref());
     text.push_str("# EOF\n");
@@ -60,9 +64,20 @@ fn state(text: &mut String, view: &View) {
         text,
         "portolan_audit_refreshes",
         "counter",
-        "Times that changed releases were read again between scans.",
+        "Times that what changed was taken in between scans.",
     );
     let _ = writeln!(text, "portolan_audit_refreshes_total {}", view.refreshes);
+    head(
+        text,
+        "portolan_audit_lists",
+        "gauge",
+        "Lists of the cluster that are followed between scans, and such that may not be.",
+    );
+    let _ = writeln!(
+        text,
+        "portolan_audit_lists{{followed=\"yes\"}} {}\nportolan_audit_lists{{followed=\"no\"}} {}",
+        view.followed, view.unfollowed
+    );
     head(
         text,
         "portolan_audit_snapshot_unsaved",
@@ -135,9 +150,8 @@ fn data(text: &mut String, snapshot: Option<&Snapshot>) {
     );
 }
 
-fn fixed(snapshot: &Snapshot, series: usize) -> String {
+fn fixed(snapshot: &Snapshot, report: &Report, series: usize) -> String {
     let mut text = String::new();
-    let report = &snapshot.report;
     let gauge = |text: &mut String, name: &str, help: &str, value: f64| {
         head(text, name, "gauge", help);
         let _ = writeln!(text, "{name} {value}");
@@ -177,6 +191,12 @@ fn fixed(snapshot: &Snapshot, series: usize) -> String {
         "portolan_audit_warnings",
         "Odd things the last good scan met.",
         report.warnings.len() as f64,
+    );
+    gauge(
+        &mut text,
+        "portolan_audit_findings_left_out",
+        "Findings beyond the limit, which are counted here and told nowhere else.",
+        snapshot.knowledge.left_out() as f64,
     );
     head(
         &mut text,

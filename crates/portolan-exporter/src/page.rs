@@ -11,6 +11,9 @@ th,td{text-align:left;padding:.3rem .8rem;border-bottom:1px solid #ddd;vertical-
 .removed,.stored-version,.unparsed,.not-yet-served{color:#a00}.deprecated,.field,.reference,.removed-next{color:#850}\
 small{color:#666}.bad{background:#fee;padding:.6rem;border-left:4px solid #a00}";
 
+/// The most rows of the page: people read no more, and browsers show no more.
+const MAX_ROWS: usize = 1000;
+
 /// The whole page.
 pub(crate) fn page(view: &View) -> String {
     let mut text = format!(
@@ -36,8 +39,7 @@ pub(crate) fn page(view: &View) -> String {
             let age = now().saturating_sub(snapshot.taken_at);
             let _ = write!(
                 text,
-                "<p>{}<br><small>{age} s old, state: {}</small></p>",
-                escape(&snapshot.report.summary()),
+                "<p><small>{age} s old, state: {}</small></p>",
                 view.state.name()
             );
             text.push_str(&view.rendered.page);
@@ -49,15 +51,26 @@ pub(crate) fn page(view: &View) -> String {
 
 /// The part that follows from the report alone.
 pub(crate) fn findings(report: &Report) -> String {
-    let mut text = String::new();
+    let mut text = format!("<p>{}</p>", escape(&report.summary()));
+    for warning in &report.warnings {
+        let _ = write!(text, "<p class=\"bad\">{}</p>", escape(warning));
+    }
     if report.open().next().is_none() {
-        return "<p>Nothing found.</p>".to_owned();
+        text.push_str("<p>Nothing found.</p>");
+        return text;
     }
     text.push_str("<table><tr><th>Level<th>Kind<th>Name<th>API<th>Use<th>Seen in<th>What</tr>");
-    for finding in report.open() {
+    for finding in report.open().take(MAX_ROWS) {
         row(&mut text, finding);
     }
     text.push_str("</table>");
+    let more = report.open().count().saturating_sub(MAX_ROWS);
+    if more > 0 {
+        let _ = write!(
+            text,
+            "<p>{more} more are in the <a href=\"/api/v1/findings\">JSON</a>.</p>"
+        );
+    }
     text
 }
 

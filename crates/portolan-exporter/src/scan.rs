@@ -2,22 +2,28 @@
 //!
 //! ```text
 //! Cluster ──▶ releases (records) ─┐
-//!         └─▶ live (objects, definitions, requests) ─┴─▶ Scan ──merge──▶ Report
+//!         └─▶ live (objects, definitions), requests ─┴─▶ Knowledge ──merge──▶ Report
 //! ```
 
+mod contents;
+mod knowledge;
 mod live;
 mod releases;
+mod requests;
+mod shared;
+mod written;
 
-use std::collections::BTreeMap;
+use portolan_audit::{Checker, Report};
+use portolan_cluster::{Cluster, ClusterError, ErrorKind};
 
-use portolan_audit::{Checker, Counts, Finding, Report, merge};
-use portolan_cluster::{Cluster, ClusterError, Driver, ErrorKind, RecordRef};
-use serde::{Deserialize, Serialize};
-
+pub(crate) use contents::{Reading, reading, stamp};
+pub(crate) use knowledge::{Knowledge, Live, key};
+pub(crate) use live::{list, read};
 pub(crate) use releases::fetch_all;
+pub(crate) use written::check as check_written;
 
-/// The most findings in live objects that are kept; a cluster with more has more to do than a list can tell.
-const MAX_LIVE_FINDINGS: usize = 20_000;
+/// How many findings are kept unless told otherwise: about 3 KB each in a process that serves them.
+pub const MAX_FINDINGS: usize = 20_000;
 
 /// What to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +45,8 @@ pub struct ScanOptions {
     pub namespace: Option<String>,
     /// How many records are fetched at a time.
     pub workers: usize,
+    /// How many findings are kept; the rest is counted.
+    pub max_findings: usize,
 }
 
 /// Why a scan gave nothing.
@@ -52,38 +60,13 @@ pub enum ScanError {
     Worker(String),
 }
 
-/// What was found in a record, with what makes it the same record: a scan that meets it again need not fetch it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Known {
-    pub(crate) uid: String,
-    pub(crate) resource_version: String,
-    pub(crate) revision: i64,
-    pub(crate) objects: usize,
-    pub(crate) findings: Vec<Finding>,
-}
-
-/// Everything a scan learnt; a part of the snapshot on disk.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Scan {
-    /// By `namespace/release`.
-    pub(crate) releases: BTreeMap<String, Known>,
-    /// Findings that come from no record.
-    pub(crate) live: Vec<Finding>,
-    pub(crate) live_objects: usize,
-    /// What is odd, though the scan went well.
-    pub(crate) warnings: Vec<String>,
-    /// For each driver the state a watch can go on from.
-    pub(crate) resume: BTreeMap<Driver, String>,
-}
-
 impl Default for ScanOptions {
     fn default() -> Self {
         Self {
             sources: Sources::All,
             namespace: None,
             workers: 8,
+            max_findings: MAX_FINDINGS,
         }
     }
 }
@@ -104,8 +87,8 @@ pub async fn scan(
     checker: &Checker,
     options: &ScanOptions,
 ) -> Result<Report, ScanError> {
-    let scan = look(cluster, checker, options, None).await?;
-    Ok(scan.into_report(checker))
+    let knowledge = look(cluster, checker, options, None).await?;
+    Ok(knowledge.report(checker))
 }
 
 /// Looks at a cluster; what is known of a record already is taken from there.
@@ -113,67 +96,14 @@ pub(crate) async fn look(
     cluster: &Cluster,
     checker: &Checker,
     options: &ScanOptions,
-    known: Option<&BTreeMap<String, Known>>,
-) -> Result<Scan, ScanError> {
-    let mut scan = Scan::default();
+    known: Option<&Knowledge>,
+) -> Result<Knowledge, ScanError> {
+    let mut knowledge = Knowledge::with_room_for(options.max_findings);
     if options.sources != Sources::Live {
-        releases::scan(cluster, checker, options, known, &mut scan).await?;
+        releases::scan(cluster, checker, options, known, &mut knowledge).await?;
     }
     if options.sources != Sources::Helm {
-        live::scan(cluster, checker, options, &mut scan).await?;
+        live::scan(cluster, checker, options, &mut knowledge).await?;
     }
-    Ok(scan)
-}
-
-/// What a record's release is known by.
-pub(crate) fn key(record: &RecordRef) -> String {
-    format!("{}/{}", record.namespace, record.release)
-}
-
-impl Known {
-    fn is(&self, record: &RecordRef) -> bool {
-        self.uid == record.uid && self.resource_version == record.resource_version
-    }
-}
-
-impl Scan {
-    /// Whether a deployed record says more than what is known of its release.
-    pub(crate) fn is_news(&self, record: &RecordRef) -> bool {
-        let known = self.releases.get(&key(record));
-        known.is_none_or(|known| record.revision >= known.revision && !known.is(record))
-    }
-
-    /// Takes a release out when this record is what is known of it.
-    pub(crate) fn forget(&mut self, record: &RecordRef) {
-        let key = key(record);
-        if self
-            .releases
-            .get(&key)
-            .is_some_and(|known| known.uid == record.uid)
-        {
-            self.releases.remove(&key);
-        }
-    }
-
-    /// The answer in one piece.
-    pub(crate) fn report(&self, checker: &Checker) -> Report {
-        self.clone().into_report(checker)
-    }
-
-    /// The same when the scan is no longer needed: findings are moved, not copied.
-    fn into_report(self, checker: &Checker) -> Report {
-        let mut findings = self.live;
-        let mut counts = Counts {
-            releases: self.releases.len(),
-            objects: self.live_objects,
-            ..Counts::default()
-        };
-        for known in self.releases.into_values() {
-            findings.extend(known.findings);
-            counts.objects += known.objects;
-        }
-        let mut report = Report::new(merge(findings), counts, &checker.target);
-        report.warnings.extend(self.warnings);
-        report
-    }
+    Ok(knowledge)
 }

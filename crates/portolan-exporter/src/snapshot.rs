@@ -1,6 +1,8 @@
 //! The last good answer, in memory and on disk.
 //!
-//! The file is replaced by renaming a complete one over it, so that a reader finds the old or the new, never a part.
+//! The file is replaced by renaming a complete one over it, so that a reader finds the old or the new, never a part. It
+//! holds the report too, so that a restart can answer before anybody is asked; memory holds only what the report and its
+//! texts are made of.
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write as _};
@@ -9,26 +11,23 @@ use std::path::{Path, PathBuf};
 use portolan_audit::Report;
 use serde::{Deserialize, Serialize};
 
-use crate::scan::Scan;
+use crate::scan::Knowledge;
 
 /// The form of the file; another one is not read.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// The last good answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
-    format: u32,
     /// When the scan ended, in seconds since 1970.
     pub taken_at: u64,
     /// What it cost.
     pub effort: Effort,
     /// The fingerprint of the checker that judged: another one would have to judge anew.
     pub(crate) checker: String,
-    /// What it found.
-    pub report: Report,
     /// What it learnt, so that unchanged releases need not be fetched after a restart.
-    pub(crate) scan: Scan,
+    pub(crate) knowledge: Knowledge,
 }
 
 /// What a scan cost.
@@ -39,6 +38,22 @@ pub struct Effort {
     pub took_ms: u64,
     /// How many requests it needed.
     pub requests: u64,
+}
+
+/// The file, as it is written.
+#[derive(Serialize)]
+struct Written<'a> {
+    format: u32,
+    snapshot: &'a Snapshot,
+    report: &'a Report,
+}
+
+/// The file, as it is read.
+#[derive(Deserialize)]
+struct Stored {
+    format: u32,
+    snapshot: Snapshot,
+    report: Report,
 }
 
 /// Why a snapshot cannot be kept or loaded.
@@ -62,55 +77,42 @@ pub enum SnapshotError {
 }
 
 impl Snapshot {
-    pub(crate) fn new(
-        scan: Scan,
-        report: Report,
-        checker: String,
-        taken_at: u64,
-        effort: Effort,
-    ) -> Self {
-        Self {
-            format: FORMAT,
-            taken_at,
-            effort,
-            checker,
-            report,
-            scan,
-        }
-    }
-
-    /// Loads the last good answer; `None` when there is none.
-    pub fn load(directory: &Path) -> Result<Option<Self>, SnapshotError> {
+    /// Loads the last good answer and what it found; `None` when there is none.
+    pub fn load(directory: &Path) -> Result<Option<(Self, Report)>, SnapshotError> {
         let path = path(directory);
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(SnapshotError::Io { path, source }),
         };
-        match serde_json::from_reader::<_, Self>(BufReader::new(file)) {
-            Ok(snapshot) if snapshot.format == FORMAT => Ok(Some(snapshot)),
+        match serde_json::from_reader::<_, Stored>(BufReader::new(file)) {
+            Ok(stored) if stored.format == FORMAT => Ok(Some((stored.snapshot, stored.report))),
             _ => Err(SnapshotError::Format { path }),
         }
     }
 
     /// Puts it in place of the one on disk.
-    pub fn save(&self, directory: &Path) -> Result<(), SnapshotError> {
+    pub fn save(&self, report: &Report, directory: &Path) -> Result<(), SnapshotError> {
         let path = path(directory);
-        self.write(directory, &path)
-            .map_err(|source| SnapshotError::Io { path, source })
+        let written = Written {
+            format: FORMAT,
+            snapshot: self,
+            report,
+        };
+        replace(directory, &path, &written).map_err(|source| SnapshotError::Io { path, source })
     }
+}
 
-    fn write(&self, directory: &Path, path: &Path) -> std::io::Result<()> {
-        fs::create_dir_all(directory)?;
-        let part = directory.join("snapshot.json.part");
-        let mut file = BufWriter::new(File::create(&part)?);
-        serde_json::to_writer(&mut file, self)?;
-        file.flush()?;
-        file.get_ref().sync_all()?;
-        fs::rename(&part, path)?;
-        // The new name must survive a power cut as well.
-        File::open(directory)?.sync_all()
-    }
+fn replace(directory: &Path, path: &Path, written: &Written<'_>) -> std::io::Result<()> {
+    fs::create_dir_all(directory)?;
+    let part = directory.join("snapshot.json.part");
+    let mut file = BufWriter::new(File::create(&part)?);
+    serde_json::to_writer(&mut file, written)?;
+    file.flush()?;
+    file.get_ref().sync_all()?;
+    fs::rename(&part, path)?;
+    // The new name must survive a power cut as well.
+    File::open(directory)?.sync_all()
 }
 
 fn path(directory: &Path) -> PathBuf {
@@ -131,14 +133,20 @@ mod tests {
             took_ms: 8,
             requests: 9,
         };
-        let snapshot = Snapshot::new(Scan::default(), report, "print".to_owned(), 7, effort);
-        snapshot.save(directory.path()).unwrap();
-        let loaded = Snapshot::load(directory.path()).unwrap().unwrap();
+        let snapshot = Snapshot {
+            taken_at: 7,
+            effort,
+            checker: "print".to_owned(),
+            knowledge: Knowledge::default(),
+        };
+        snapshot.save(&report, directory.path()).unwrap();
+        let (loaded, found) = Snapshot::load(directory.path()).unwrap().unwrap();
         assert_eq!(
             (loaded.taken_at, loaded.effort, loaded.checker.as_str()),
             (7, effort, "print")
         );
-        fs::write(path(directory.path()), "{\"format\": 2").unwrap();
+        assert_eq!(found, report);
+        fs::write(path(directory.path()), "{\"format\": 3").unwrap();
         assert!(Snapshot::load(directory.path()).is_err());
     }
 }

@@ -27,7 +27,8 @@ fn cluster(server: &HttpServer) -> Cluster {
     let uri = server.url().parse().expect("an address");
     let mut config = portolan_cluster::kube::Config::new(uri);
     config.default_retry = false;
-    Cluster::from_client(portolan_cluster::kube::Client::try_from(config).expect("a client"))
+    let client = portolan_cluster::kube::Client::try_from(config).expect("a client");
+    Cluster::from_client(client, &server.url())
 }
 
 fn options(state: Option<&std::path::Path>) -> ExporterOptions {
@@ -123,4 +124,26 @@ async fn a_restart_serves_the_last_good_snapshot_at_once() {
     assert_eq!(exporter.state(), State::Ready);
     assert!(exporter.metrics().contains("portolan_audit_has_data 1\n"));
     assert!(Snapshot::load(directory.path()).unwrap().is_some());
+}
+
+/// Every metric that the dashboard asks for is one that the exporter has.
+#[tokio::test]
+async fn the_dashboard_asks_for_metrics_that_exist() {
+    let (exporter, _) = Exporter::open(options(None));
+    let (server, _) = server();
+    exporter.scan(&cluster(&server)).await.unwrap();
+    let metrics = exporter.metrics();
+    let dashboard = include_str!("../../../deploy/audit/dashboard.json");
+    let mut names: Vec<&str> = dashboard
+        .split(|c: char| !(c.is_ascii_lowercase() || c == '_'))
+        .filter(|word| word.starts_with("portolan_audit_"))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    assert!(names.len() > 5, "{names:?}");
+    for name in names {
+        let family = name.strip_suffix("_total").unwrap_or(name);
+        let told = format!("# TYPE {family} ");
+        assert!(metrics.contains(&told), "there is no metric `{name}`");
+    }
 }

@@ -178,40 +178,6 @@ fn the_releases_of_a_cluster_are_audited() {
     assert_eq!(paths.len(), 4, "{paths:?}");
 }
 
-#[test]
-fn a_cluster_that_refuses_is_told_with_a_hint() {
-    let fake = Fake::start();
-    fake.set(403);
-    let answer = portolan(&["audit", "cluster", "--kubeconfig", &fake.kubeconfig()]);
-    assert_eq!(answer.code, 2);
-    assert!(answer.stderr.contains("403"), "{answer}");
-    assert!(answer.stderr.contains("deploy/audit/rbac.yaml"), "{answer}");
-    let answer = portolan(&["audit", "cluster", "--kubeconfig", "/nowhere"]);
-    assert_eq!(answer.code, 2);
-    assert!(answer.stderr.contains("--kubeconfig"), "{answer}");
-}
-
-#[test]
-fn a_kubeconfig_that_is_broken_is_told_without_what_stands_in_it() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("kubeconfig");
-    for text in ["users:\n- user: {token: planted\n", "users: planted\n"] {
-        std::fs::write(&file, text).unwrap();
-        let answer = portolan(&[
-            "audit",
-            "cluster",
-            "--kubeconfig",
-            &file.display().to_string(),
-        ]);
-        assert_eq!(answer.code, 2);
-        assert!(
-            answer.stderr.contains("kubeconfig cannot be read"),
-            "{answer}"
-        );
-        assert!(!answer.stderr.contains("planted"), "{answer}");
-    }
-}
-
 /// What was found stays and is served, whatever happens to the API server and to the process itself.
 #[test]
 fn the_last_good_answer_outlives_faults_and_the_process() {

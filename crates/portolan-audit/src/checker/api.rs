@@ -8,6 +8,12 @@ use crate::release::Release;
 use crate::table::{self, NEWEST};
 
 impl Checker {
+    /// Whether an object of this kind can be in an API version that the target does not like.
+    pub fn may_find(&self, kind: &str) -> bool {
+        let mut rows = self.table.rows().filter(|row| row.api.kind == kind);
+        rows.any(|row| self.judge(row).is_some())
+    }
+
     /// What the target thinks of the object's API version.
     pub(super) fn api(&self, object: &Subjected<'_>) -> Option<Finding> {
         let Some(row) = self.table.get(object.group, object.version, object.kind) else {

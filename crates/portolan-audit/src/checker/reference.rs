@@ -8,6 +8,22 @@ use crate::level::Level;
 use crate::lifecycle::{Lifecycle, Stage, split};
 
 impl Checker {
+    /// Whether objects of this kind name other APIs, or say in which versions others are stored: then more than their
+    /// metadata has to be read.
+    pub fn reads_contents(kind: &str) -> bool {
+        matches!(
+            kind,
+            "CustomResourceDefinition"
+                | "HorizontalPodAutoscaler"
+                | "ScaledObject"
+                | "VerticalPodAutoscaler"
+                | "Role"
+                | "ClusterRole"
+                | "ValidatingWebhookConfiguration"
+                | "MutatingWebhookConfiguration"
+        )
+    }
+
     /// Adds a finding for every API the object names that the target deprecates or no longer serves.
     pub(super) fn references(&self, object: &Subjected<'_>, findings: &mut Vec<Finding>) {
         match object.kind {
@@ -53,7 +69,12 @@ impl Checker {
     }
 
     /// A rule of a role names groups and resources, no versions: it is stale when no version is served any more.
+    ///
+    /// The rules of a role that gathers those of others are theirs.
     fn role_rules(&self, object: &Subjected<'_>, findings: &mut Vec<Finding>) {
+        if object.node.get("aggregationRule").is_some() {
+            return;
+        }
         for rule in items(object.node.get("rules")) {
             let groups: Vec<&str> = texts(rule.get("apiGroups")).map(|(text, _)| text).collect();
             for (group, at) in texts(rule.get("apiGroups")) {

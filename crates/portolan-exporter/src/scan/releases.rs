@@ -6,8 +6,6 @@
 //!
 //! A record is fetched, decoded, checked and dropped; what was checked before and has not changed is not fetched again.
 
-use std::collections::BTreeMap;
-use std::num::NonZero;
 use std::sync::Arc;
 
 use portolan_audit::{Checked, Checker};
@@ -15,15 +13,18 @@ use portolan_cluster::{Cluster, Driver, RecordRef, newest_deployed};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::{Known, Scan, ScanError, ScanOptions, key};
+use super::knowledge::{Knowledge, Release, key};
+use super::shared::Shared;
+use super::{ScanError, ScanOptions};
 use crate::record;
+use crate::threads::spare_cores;
 
 pub(super) async fn scan(
     cluster: &Cluster,
     checker: &Checker,
     options: &ScanOptions,
-    known: Option<&BTreeMap<String, Known>>,
-    scan: &mut Scan,
+    known: Option<&Knowledge>,
+    knowledge: &mut Knowledge,
 ) -> Result<(), ScanError> {
     let mut records = Vec::new();
     for driver in Driver::ALL {
@@ -31,15 +32,13 @@ pub(super) async fn scan(
             .records(driver, options.namespace.as_deref())
             .await?;
         records.extend(found);
-        scan.resume.insert(driver, resume);
+        knowledge.resume.insert(driver, resume);
     }
     let mut todo = Vec::new();
     for record in newest_deployed(records) {
         let key = key(&record);
-        match known.and_then(|known| known.get(&key)) {
-            Some(before) if before.is(&record) => {
-                scan.releases.insert(key, before.clone());
-            }
+        match known.and_then(|known| known.releases().get(&key)) {
+            Some(before) if before.is_of(&record) => knowledge.put_release(key, before.clone()),
             _ => todo.push(record),
         }
     }
@@ -48,7 +47,7 @@ pub(super) async fn scan(
         &Arc::new(checker.clone()),
         options.workers,
         todo,
-        scan,
+        knowledge,
     )
     .await
 }
@@ -59,9 +58,9 @@ pub(crate) async fn fetch_all(
     checker: &Arc<Checker>,
     workers: usize,
     todo: impl IntoIterator<Item = RecordRef>,
-    scan: &mut Scan,
+    knowledge: &mut Knowledge,
 ) -> Result<(), ScanError> {
-    let decoders = Arc::new(Semaphore::new(decoders()));
+    let decoders = Arc::new(Semaphore::new(spare_cores()));
     let mut todo = todo.into_iter();
     let mut running = JoinSet::new();
     loop {
@@ -77,16 +76,10 @@ pub(crate) async fn fetch_all(
         let Some(ended) = running.join_next().await else {
             return Ok(());
         };
-        if let Some((key, known)) = ended.map_err(died)?? {
-            scan.releases.insert(key, known);
+        if let Some((key, release)) = ended.map_err(died)?? {
+            knowledge.put_release(key, Shared::new(release));
         }
     }
-}
-
-/// How many records are decoded at a time: one core is left to those who wait for an answer.
-fn decoders() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    cores.saturating_sub(1).max(1)
 }
 
 /// What one record holds; `None` when it went away in the meantime.
@@ -95,7 +88,7 @@ async fn fetch(
     checker: Arc<Checker>,
     decoders: Arc<Semaphore>,
     record: RecordRef,
-) -> Result<Option<(String, Known)>, ScanError> {
+) -> Result<Option<(String, Release)>, ScanError> {
     let Some(text) = cluster.record(&record).await? else {
         return Ok(None);
     };
@@ -106,13 +99,14 @@ async fn fetch(
     // Unpacking is work: it must not hold up the threads that answer requests.
     let work = tokio::task::spawn_blocking(move || {
         let checked = record::check(&checker, &record, &text);
-        (key(&record), known(record, checked))
+        (key(&record), release(record, checked))
     });
     work.await.map(Some).map_err(died)
 }
 
-fn known(record: RecordRef, checked: Checked) -> Known {
-    Known {
+fn release(record: RecordRef, checked: Checked) -> Release {
+    Release {
+        driver: record.driver,
         uid: record.uid,
         resource_version: record.resource_version,
         revision: record.revision,

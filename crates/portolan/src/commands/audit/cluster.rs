@@ -1,6 +1,7 @@
 //! `portolan audit cluster`: what runs in a cluster.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use portolan_audit::{Report, Target};
 use portolan_cluster::{Access, Cluster, ClusterError, ErrorKind};
@@ -55,6 +56,14 @@ pub(super) struct LookArgs {
     /// How many releases are read at a time
     #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: u16,
+
+    /// How many findings are kept; the rest is counted
+    #[arg(long, value_name = "COUNT", default_value_t = portolan_exporter::MAX_FINDINGS)]
+    max_findings: usize,
+
+    /// How long one answer of the API server may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
 }
 
 /// One source of what there is.
@@ -91,7 +100,8 @@ impl LookArgs {
             kubeconfig: self.kubeconfig.clone(),
             context: self.context.clone(),
         };
-        Cluster::connect(&access).await.map_err(refused)
+        let cluster = Cluster::connect(&access).await.map_err(refused)?;
+        Ok(cluster.with_patience(Duration::from_secs(self.timeout)))
     }
 
     pub(super) fn options(&self) -> ScanOptions {
@@ -103,6 +113,7 @@ impl LookArgs {
             },
             namespace: self.namespace.clone(),
             workers: usize::from(self.workers),
+            max_findings: self.max_findings,
         }
     }
 }
@@ -115,15 +126,40 @@ fn scan_refused(error: ScanError) -> CommandError {
 }
 
 fn refused(error: ClusterError) -> CommandError {
-    let hint = match error.kind() {
+    match hint(&error) {
+        Some(hint) => CommandError::user(error).hint(hint),
+        None => CommandError::user(error),
+    }
+}
+
+/// What to do about it.
+fn hint(error: &ClusterError) -> Option<&'static str> {
+    let by_kind = match error.kind() {
         ErrorKind::Forbidden => {
-            "deploy/audit/rbac.yaml grants what an audit needs; --only live does without Secrets"
+            "deploy/audit/rbac.yaml grants what an audit needs; --only live does without Secrets, --namespace with one namespace"
         }
         ErrorKind::Unauthorized => {
-            "the credentials of the kubeconfig are not accepted, or no longer"
+            "the credentials of the kubeconfig are not accepted, or no longer: log in again, or choose others with --context"
         }
-        ErrorKind::Config => "name a kubeconfig with --kubeconfig, or a context with --context",
-        _ => return CommandError::user(error),
+        ErrorKind::Config => {
+            "name a kubeconfig with --kubeconfig, or a context of it with --context"
+        }
+        ErrorKind::Unreachable => {
+            "is the cluster up, and can it be reached from here? --context chooses another"
+        }
+        ErrorKind::Timeout => "--timeout gives it longer",
+        ErrorKind::Throttled | ErrorKind::Server => {
+            "the API server is busy or in trouble: try again later, or ask for less at a time with --workers"
+        }
+        ErrorKind::Gone | ErrorKind::Other => return None,
     };
-    CommandError::user(error).hint(hint)
+    Some(match error {
+        ClusterError::Untrusted { .. } => {
+            "the server's certificate must be signed by the kubeconfig's certificate-authority, for this address"
+        }
+        ClusterError::Credentials { .. } => {
+            "the kubeconfig's user names a program or a file that gives the credentials: try it by hand"
+        }
+        _ => by_kind,
+    })
 }

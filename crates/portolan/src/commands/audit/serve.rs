@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portolan_audit::Target;
-use portolan_exporter::{Exporter, ExporterOptions, serve as answer};
+use portolan_cluster::Cluster;
+use portolan_exporter::{Exporter, ExporterOptions, scanning_threads, serve as answer};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 
 use super::check_options::JudgeOptions;
 use super::cluster::LookArgs;
@@ -22,7 +24,7 @@ use crate::printer::Printer;
 ///
 /// `/metrics`, `/api/v1/findings` and `/` are answered at once from the last good scan; the metrics tell its age and
 /// whether the last scan failed. The cluster is scanned again when the data are older than --ttl, one scan at a time, and
-/// what changes in Helm releases is followed in between. `/readyz` is 503 until there is an answer.
+/// what changes in Helm releases and live objects is followed in between. `/readyz` is 503 until there is an answer.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -72,26 +74,39 @@ pub(crate) fn serve(args: &ServeArgs, printer: &Printer) -> CommandResult {
         baseline: args.judge.accepted()?,
         finding_series: args.finding_series,
     };
-    Runtime::new()?.block_on(run(args, options, printer))
-}
-
-async fn run(args: &ServeArgs, options: ExporterOptions, printer: &Printer) -> CommandResult {
     let (exporter, trouble) = Exporter::open(options);
     if let Some(trouble) = trouble {
         printer.warning(&trouble.to_string());
     }
     let exporter = Arc::new(exporter);
-    let cluster = args.look.connect().await?;
-    let listener = TcpListener::bind(args.listen).await.map_err(|error| {
+    let scanning = scanning_threads()?;
+    let cluster = scanning.block_on(args.look.connect())?;
+    let scans = scanning.spawn(scan(Arc::clone(&exporter), cluster));
+    let ended = Runtime::new()?.block_on(run(args.listen, exporter, scans, printer));
+    scanning.shutdown_background();
+    ended
+}
+
+async fn scan(exporter: Arc<Exporter>, cluster: Cluster) {
+    exporter.run(&cluster).await;
+}
+
+async fn run(
+    address: SocketAddr,
+    exporter: Arc<Exporter>,
+    scans: JoinHandle<()>,
+    printer: &Printer,
+) -> CommandResult {
+    let listener = TcpListener::bind(address).await.map_err(|error| {
         let error = anyhow::Error::new(error);
-        CommandError::user(error.context(format!("cannot listen on `{}`", args.listen)))
+        CommandError::user(error.context(format!("cannot listen on `{address}`")))
     })?;
     printer.note(&format!("listening on http://{}", listener.local_addr()?));
     // A pod is ended by SIGTERM, a terminal by SIGINT; both are the usual end.
     let mut terminated = signal(SignalKind::terminate())?;
     tokio::select! {
-        served = answer(listener, Arc::clone(&exporter)) => served?,
-        () = exporter.run(&cluster) => {}
+        served = answer(listener, exporter) => served?,
+        ended = scans => ended.map_err(CommandError::user)?,
         _ = terminated.recv() => {}
         interrupted = tokio::signal::ctrl_c() => interrupted?,
     }

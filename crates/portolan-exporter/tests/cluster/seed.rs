@@ -95,30 +95,23 @@ pub(crate) struct Seeder {
 impl Seeder {
     /// Makes the namespace.
     pub(crate) async fn new(client: portolan_cluster::kube::Client, namespace: &str) -> Self {
-        let seeder = Self {
-            client,
-            namespace: namespace.to_owned(),
-        };
+        let seeder = Self::with(client, namespace);
         let object =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
         seeder.create("/api/v1/namespaces", &object).await;
         seeder
     }
 
-    pub(crate) async fn create(&self, path: &str, object: &Value) {
-        create(&self.client, path, object).await;
+    /// Takes the namespace as it is.
+    pub(crate) fn with(client: portolan_cluster::kube::Client, namespace: &str) -> Self {
+        Self {
+            client,
+            namespace: namespace.to_owned(),
+        }
     }
 
-    /// Creates an object from YAML.
-    pub(crate) async fn create_yaml(&self, path: &str, text: &str) {
-        send(
-            &self.client,
-            "POST",
-            path,
-            "application/yaml",
-            text.to_owned(),
-        )
-        .await;
+    pub(crate) async fn create(&self, path: &str, object: &Value) {
+        create(&self.client, path, object).await;
     }
 
     /// Asks for something and does nothing with it.
@@ -129,15 +122,47 @@ impl Seeder {
     /// Changes a revision's status, as far as its labels go.
     pub(crate) async fn set_status(&self, release: &str, revision: i64, status: &str) {
         let patch = json!({"metadata": {"labels": {"status": status}}});
-        let path = self.secret(release, revision);
-        let kind = "application/merge-patch+json";
-        send(&self.client, "PATCH", &path, kind, patch.to_string()).await;
+        self.patch(&self.secret(release, revision), &patch).await;
     }
 
     /// Deletes a revision.
     pub(crate) async fn delete(&self, release: &str, revision: i64) {
-        let path = self.secret(release, revision);
-        send(&self.client, "DELETE", &path, JSON, String::new()).await;
+        self.delete_at(&self.secret(release, revision)).await;
+    }
+
+    /// Deletes what is at a path.
+    pub(crate) async fn delete_at(&self, path: &str) {
+        send(&self.client, "DELETE", path, JSON, String::new()).await;
+    }
+
+    /// Merges a patch into what is at a path.
+    pub(crate) async fn patch(&self, path: &str, patch: &Value) {
+        send(&self.client, "PATCH", path, MERGE_PATCH, patch.to_string()).await;
+    }
+
+    /// The same; tells whether it was taken.
+    pub(crate) async fn try_patch(&self, path: &str, patch: &Value) -> bool {
+        let answer = ask(&self.client, "PATCH", path, MERGE_PATCH, patch.to_string()).await;
+        answer.is_ok()
+    }
+
+    /// Puts an object at a path, from YAML, whether there is one or not.
+    pub(crate) async fn apply_yaml(&self, path: &str, text: &str) {
+        let path = format!("{path}?fieldManager=test&force=true");
+        let kind = "application/apply-patch+yaml";
+        send(&self.client, "PATCH", &path, kind, text.to_owned()).await;
+    }
+
+    /// Reads what is at a path.
+    pub(crate) async fn read(&self, path: &str) -> Value {
+        let answer = ask(&self.client, "GET", path, JSON, String::new()).await;
+        serde_json::from_str(&answer.expect("an answer")).expect("JSON")
+    }
+
+    /// Posts an object and reads the answer.
+    pub(crate) async fn post(&self, path: &str, object: &Value) -> Value {
+        let answer = ask(&self.client, "POST", path, JSON, object.to_string()).await;
+        serde_json::from_str(&answer.expect("an answer")).expect("JSON")
     }
 
     fn secret(&self, release: &str, revision: i64) -> String {
@@ -169,6 +194,7 @@ impl Seeder {
 }
 
 const JSON: &str = "application/json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
 
 async fn create(client: &portolan_cluster::kube::Client, path: &str, object: &Value) {
     send(client, "POST", path, JSON, object.to_string()).await;
@@ -181,11 +207,21 @@ async fn send(
     kind: &str,
     body: String,
 ) {
+    let answer = ask(client, method, path, kind, body).await;
+    assert!(answer.is_ok(), "{method} {path}: {answer:?}");
+}
+
+async fn ask(
+    client: &portolan_cluster::kube::Client,
+    method: &str,
+    path: &str,
+    kind: &str,
+    body: String,
+) -> Result<String, portolan_cluster::kube::Error> {
     let request = Request::builder()
         .method(method)
         .uri(path)
         .header("content-type", kind);
     let request = request.body(body.into_bytes()).expect("a request");
-    let answer = client.request_text(request).await;
-    assert!(answer.is_ok(), "{method} {path}: {answer:?}");
+    client.request_text(request).await
 }
