@@ -13,9 +13,10 @@
 use std::fmt::Write;
 use std::fs;
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portolan_yaml::{Dialect, Node, parse, parse_one, to_json, write_v2};
+use portolan_yaml::{Dialect, Node, Text, parse, parse_one, to_json, write_v2};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -30,12 +31,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn bench(what: &str, file: &str, count: usize) -> Result<(), Box<dyn std::error::Error>> {
-    let text = fs::read_to_string(file)?;
-    let parts: Vec<&str> = text.split("\n---\n").collect();
+    let text = Arc::<str>::from(fs::read_to_string(file)?);
+    let parts = documents(&text);
     let read = || -> Result<Vec<Node>, portolan_yaml::Errors> {
         parts
             .iter()
-            .map(|part| parse_one(*part, Dialect::Helm))
+            .map(|part| parse_one(part.clone(), Dialect::Helm))
             .collect()
     };
     let nodes = if what == "write" { read()? } else { Vec::new() };
@@ -45,7 +46,7 @@ fn bench(what: &str, file: &str, count: usize) -> Result<(), Box<dyn std::error:
         let made = match what {
             "helm" => read()?,
             "json" => convert(&parts)?,
-            "kustomize" => parse(text.as_str(), Dialect::Kustomize)?,
+            "kustomize" => parse(Arc::clone(&text), Dialect::Kustomize)?,
             "write" => write(&nodes)?,
             _ => return Err("WHAT is helm, json, kustomize or write".into()),
         };
@@ -57,9 +58,16 @@ fn bench(what: &str, file: &str, count: usize) -> Result<(), Box<dyn std::error:
     Ok(())
 }
 
-fn convert(parts: &[&str]) -> Result<Vec<Node>, Box<dyn std::error::Error>> {
+/// The documents of a file, split at lines that are exactly `---`; like Go's, they share the file's text.
+fn documents(text: &Arc<str>) -> Vec<Text> {
+    let start = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
+    let part = |part: &str| Text::slice(text, start(part), start(part) + part.len());
+    text.split("\n---\n").filter_map(part).collect()
+}
+
+fn convert(parts: &[Text]) -> Result<Vec<Node>, Box<dyn std::error::Error>> {
     for part in parts {
-        black_box(to_json(&parse_one(*part, Dialect::Helm)?)?);
+        black_box(to_json(&parse_one(part.clone(), Dialect::Helm)?)?);
     }
     Ok(Vec::new())
 }

@@ -143,7 +143,7 @@ impl<'s> Composer<'s> {
             match event.kind {
                 EventKind::DocumentEnd | EventKind::StreamEnd => return Ok(()),
                 EventKind::Alias(name) if !self.names.contains_key(&name) => {
-                    return Err(unknown_anchor(&name, event.at));
+                    return Err(Box::new(unknown_anchor(&name, event.at)));
                 }
                 _ => {}
             }
@@ -279,9 +279,9 @@ impl<'s> Composer<'s> {
         at: Mark,
     ) -> Result<Node, Error> {
         self.decoded += 1;
-        let tag = properties
-            .as_ref()
-            .and_then(|properties| properties.tag.as_deref());
+        let Properties { anchor, tag } = properties.map(|found| *found).unwrap_or_default();
+        let anchor = anchor.map(|name| self.declare(name));
+        let tag = tag.as_deref();
         let mut scalar = match self.dialect {
             Dialect::Helm => resolve::helm(text, style, tag)
                 .map_err(|message| Error::new(at.position(), message))?,
@@ -299,8 +299,7 @@ impl<'s> Composer<'s> {
             value: Value::Scalar(scalar),
             at: at.position(),
         };
-        if let Some(name) = properties.and_then(|properties| properties.anchor) {
-            let anchor = self.declare(name);
+        if let Some(anchor) = anchor {
             self.anchored[anchor] = Some(Anchored {
                 node: node.clone(),
                 size: 1,
@@ -396,9 +395,7 @@ impl<'s> Composer<'s> {
         let height = open.height + 1;
         let node = Node {
             value: match open.content {
-                Content::List(start) => {
-                    Value::List(List::from_items(self.items.drain(start..).collect()))
-                }
+                Content::List(start) => Value::List(List::read(self.items.drain(start..))),
                 Content::Map(mut builder) => {
                     let map = builder.finish(&mut self.entries)?;
                     self.idle.push(builder);
@@ -421,7 +418,7 @@ impl<'s> Composer<'s> {
         let error = |message: String| Error::new(at.position(), message);
         let fail = |message: String| Err(Failure::Meaning(error(message)));
         let Some(&anchor) = self.names.get(name) else {
-            return Err(unknown_anchor(name, at).into());
+            return Err(Failure::Syntax(Box::new(unknown_anchor(name, at))));
         };
         let Some(target) = self.anchored.get(anchor).and_then(Clone::clone) else {
             return fail(format!("anchor '{name}' value contains itself"));
@@ -474,9 +471,9 @@ fn empty(value: Value, at: Mark) -> Node {
     }
 }
 
-fn unknown_anchor(name: &str, at: Mark) -> Box<Error> {
+fn unknown_anchor(name: &str, at: Mark) -> Error {
     let message = format!("unknown anchor '{name}' referenced");
-    Box::new(Error::new(at.position(), message))
+    Error::new(at.position(), message)
 }
 
 fn needs_the_rest(at: Mark) -> Failure {

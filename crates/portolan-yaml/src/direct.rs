@@ -117,9 +117,10 @@ impl<'s> Direct<'s> {
                 _ => break,
             }
         }
-        self.column = match self.scanner.cursor.at_document_indicator() {
-            true => END,
-            false => self.scanner.cursor.column() as i32,
+        self.column = if self.scanner.cursor.at_document_indicator() {
+            END
+        } else {
+            self.scanner.cursor.column() as i32
         };
         self.scanner.key_allowed.then_some(())
     }
@@ -158,7 +159,7 @@ impl<'s> Direct<'s> {
         if repeats_a_key(&self.entries[first..]) {
             return None;
         }
-        let map = Map::from_entries(self.entries.drain(first..).collect());
+        let map = Map::read(self.entries.drain(first..));
         Some(Node {
             value: Value::Map(map),
             at,
@@ -177,7 +178,7 @@ impl<'s> Direct<'s> {
     }
 
     fn finish_list(&mut self, first: usize, at: Position) -> Node {
-        let list = List::from_items(self.items.drain(first..).collect());
+        let list = List::read(self.items.drain(first..));
         Node {
             value: Value::List(list),
             at,
@@ -185,6 +186,7 @@ impl<'s> Direct<'s> {
     }
 
     /// What stands after the `:` of a key or the `-` of an item; the collection is at the column `parent`.
+    #[inline]
     fn value(&mut self, parent: i32, holder: Holder) -> Option<Node> {
         let indicator_end = self.scanner.cursor.mark();
         self.scanner.key_allowed = false;
@@ -235,6 +237,7 @@ impl<'s> Direct<'s> {
 
     /// A plain scalar that surely ends with its line, which is nearly every one; then the cursor is at the next line's
     /// text. Otherwise it stays where it is.
+    #[inline]
     fn plain_line(&mut self, parent: i32) -> Option<Content> {
         if parent == END || !self.at_plain() {
             return None;
@@ -276,14 +279,12 @@ impl<'s> Direct<'s> {
         self.scalar(content, style, start)
     }
 
+    #[inline]
     fn scalar(&self, content: Content, style: Style, at: Mark) -> Option<Node> {
         let text = content.into_text(self.scanner.source());
-        let scalar = match self.dialect {
-            Dialect::Helm => resolve::helm(text, style, None).ok()?,
-            Dialect::Kustomize => resolve::kustomize(text, style, None),
-        };
-        (scalar.tag != Tag::Merge).then(|| Node {
-            value: Value::Scalar(scalar),
+        let tag = resolve::untagged(self.dialect, &text, style);
+        (tag != Tag::Merge).then(|| Node {
+            value: Value::Scalar(Scalar { text, tag, style }),
             at: at.position(),
         })
     }
@@ -291,6 +292,7 @@ impl<'s> Direct<'s> {
     // Keys.
 
     /// A key that is a text in both dialects, and the `:` after it.
+    #[inline]
     fn key(&mut self) -> Option<Key> {
         let at = self.scanner.cursor.mark();
         let (start, end, style) = match self.scanner.cursor.byte() {
@@ -309,23 +311,19 @@ impl<'s> Direct<'s> {
         ends.then(|| self.text_key(start, end, style, at)).flatten()
     }
 
+    #[inline]
     fn text_key(&self, start: u32, end: u32, style: Style, at: Mark) -> Option<Key> {
         let text = Text::scanned(self.scanner.source(), start, end);
-        let is_text = style != Style::Plain || resolve::plain(self.dialect, &text) == Tag::Str;
-        let is_short = ((end - start) as usize) < SHORT_KEY;
-        let scalar = Scalar {
-            tag: Tag::Str,
-            style,
-            text,
-        };
-        (is_text && is_short && scalar.text != "<<").then(|| Key {
-            scalar,
+        let tag = resolve::untagged(self.dialect, &text, style);
+        (tag == Tag::Str && text.len() < SHORT_KEY && text != "<<").then(|| Key {
+            scalar: Scalar { text, tag, style },
             at: at.position(),
         })
     }
 
     // What the next text is.
 
+    #[inline]
     fn at_dash(&self) -> bool {
         self.scanner.cursor.byte() == b'-' && self.scanner.cursor.is_blankz(1)
     }
@@ -344,12 +342,14 @@ impl<'s> Direct<'s> {
     }
 
     /// A character that can only be the first of a plain scalar.
+    #[inline]
     fn at_plain(&self) -> bool {
-        match self.scanner.cursor.byte() {
+        let first = self.scanner.cursor.byte();
+        match first {
             b'-' => !self.scanner.cursor.is_blankz(1),
-            0..=b' ' | b'!'..=b'#' | b'%'..=b'\'' | b'*' | b',' | b':' | b'>'..=b'@' => false,
-            b'[' | b']' | b'`' | b'{'..=b'}' | 0xc2 | 0xe2 | 0xef => false,
-            _ => true,
+            // Line breaks and byte order marks begin so.
+            0..=b' ' | 0xc2 | 0xe2 | 0xef => false,
+            _ => !b"!\"#%&'*,:>?@[]`{|}".contains(&first),
         }
     }
 }

@@ -4,8 +4,6 @@
 //!   bytes ──► Source ──► Scanner ──► Parser ──► Composer ──► Node, one for each document
 //! ```
 
-use std::sync::Arc;
-
 use crate::compose::Composer;
 use crate::direct::Direct;
 use crate::error::{Error, Errors};
@@ -29,7 +27,7 @@ pub enum Dialect {
 /// In the Helm dialect every document counts, empty ones as null. In the kustomize dialect a file is split at lines
 /// `---`, empty documents are dropped, and a file that is one `List` gives its items.
 pub fn parse(text: impl Into<Text>, dialect: Dialect) -> Result<Vec<Node>, Errors> {
-    read_all(&Source::from_text(shared(text.into()))?, dialect)
+    read_all(&Source::of(text.into())?, dialect)
 }
 
 /// Reads all documents of bytes in UTF-8, or in UTF-16 with a byte order mark.
@@ -39,11 +37,7 @@ pub fn parse_bytes(bytes: &[u8], dialect: Dialect) -> Result<Vec<Node>, Errors> 
 
 /// Reads the first document only, as Go's `Unmarshal` does: errors after it are not seen. Nothing is null.
 pub fn parse_one(text: impl Into<Text>, dialect: Dialect) -> Result<Node, Errors> {
-    Ok(read_first(
-        &Source::from_text(shared(text.into()))?,
-        dialect,
-        false,
-    )?)
+    Ok(read_first(&Source::of(text.into())?, dialect, false)?)
 }
 
 /// Reads the first document of bytes.
@@ -53,11 +47,7 @@ pub fn parse_one_bytes(bytes: &[u8], dialect: Dialect) -> Result<Node, Errors> {
 
 /// Reads the first document and refuses repeated keys, as Go's `UnmarshalStrict` does.
 pub fn parse_one_strict(text: impl Into<Text>, dialect: Dialect) -> Result<Node, Errors> {
-    Ok(read_first(
-        &Source::from_text(shared(text.into()))?,
-        dialect,
-        true,
-    )?)
+    Ok(read_first(&Source::of(text.into())?, dialect, true)?)
 }
 
 /// Reads the first document, but keeps only so many levels of collections; deeper ones are checked and left empty.
@@ -69,10 +59,6 @@ pub fn parse_head(text: &Text, depth: usize) -> Option<Node> {
     let mut composer = composer(&source, whole(&source), Dialect::Helm, false).keep(depth);
     let first = composer.next_document().ok()?;
     Some(first.unwrap_or_else(Node::null))
-}
-
-fn shared(text: Text) -> Arc<str> {
-    text.into_shared()
 }
 
 fn composer(source: &Source, part: Part, dialect: Dialect, strict: bool) -> Composer<'_> {
@@ -126,8 +112,9 @@ fn read_all(source: &Source, dialect: Dialect) -> Result<Vec<Node>, Errors> {
 
 /// kyaml puts LF in place of CRLF before it reads, which only shows where another CR stands before that.
 fn without_carriage_returns(source: &Source) -> Option<Source> {
-    let changed = source.text.contains("\r\r\n") && source.bad.is_none();
-    let text = changed.then(|| source.text.replace("\r\n", "\n"))?;
+    let text = &source.text[source.start..source.end];
+    let changed = text.contains("\r\r\n") && source.bad.is_none();
+    let text = changed.then(|| text.replace("\r\n", "\n"))?;
     Source::from_text(text.into()).ok()
 }
 

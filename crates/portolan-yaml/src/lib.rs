@@ -12,9 +12,11 @@
 //!
 //! # Who owns what
 //!
-//! A source is copied once into an `Arc<str>`. Every scalar and key that stands in it as it is, which is nearly all of
+//! A source is copied once into an `Arc<str>`, unless it is handed over as a [`Text`], a part of another one maybe,
+//! which is read where it is. Every scalar and key that stands in it as it is, which is nearly all of
 //! them, is a [`Text`]: a slice that shares the source. Cloning a `Text`, a [`List`], a [`Map`] or a whole [`Node`]
-//! copies no content; lists and maps are behind an `Arc` and are copied, one level deep, when a shared one is changed.
+//! copies no content; lists and maps are behind an `Arc` and are copied, one level deep, when a shared one is changed
+//! (and moved into a vector when one that was read grows or shrinks).
 //! So an alias costs nothing, a tree can be handed out freely, and changing a clone never shows in the original. The
 //! price: a node keeps its whole source alive; a program that keeps a few texts of many sources copies them.
 //!
@@ -25,6 +27,7 @@
 #![warn(missing_docs)]
 
 mod node;
+mod shared;
 mod text;
 
 mod error;

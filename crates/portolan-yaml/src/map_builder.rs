@@ -121,7 +121,7 @@ impl MapBuilder {
         if let Some(merge) = self.merge.take() {
             self.merge_last(stack, &merge)?;
         }
-        Ok(Map::from_entries(stack.drain(self.start..).collect()))
+        Ok(Map::read(stack.drain(self.start..)))
     }
 
     // Keys.

@@ -3,9 +3,8 @@
 //! A [`Node`] owns its place in the tree; lists and maps sit behind an `Arc` and are copied only when a shared one is
 //! changed, so cloning a whole manifest costs one reference count and changing a clone never shows in the original.
 
-use std::sync::Arc;
-
 use crate::number::{self, Number};
+use crate::shared::Shared;
 use crate::text::Text;
 
 /// Where something begins in its source: line and column from 1, columns in characters; 0 where it was made, not read.
@@ -72,7 +71,7 @@ pub struct Scalar {
 }
 
 /// A map's key with its place.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Key {
     /// The key's text and type; nearly always a string.
     pub scalar: Scalar,
@@ -81,7 +80,7 @@ pub struct Key {
 }
 
 /// A key and its value.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Entry {
     /// The key.
     pub key: Key,
@@ -92,13 +91,13 @@ pub struct Entry {
 /// The entries of a map in the order they were written.
 #[derive(Debug, Clone, Default)]
 pub struct Map {
-    entries: Arc<Vec<Entry>>,
+    entries: Shared<Entry>,
 }
 
 /// The items of a list.
 #[derive(Debug, Clone, Default)]
 pub struct List {
-    items: Arc<Vec<Node>>,
+    items: Shared<Node>,
 }
 
 /// The three shapes of a value.
@@ -172,7 +171,14 @@ impl Map {
     /// A map of these entries, in this order.
     pub fn from_entries(entries: Vec<Entry>) -> Self {
         Self {
-            entries: Arc::new(entries),
+            entries: entries.into(),
+        }
+    }
+
+    /// A map as it was read.
+    pub(crate) fn read(entries: impl Iterator<Item = Entry>) -> Self {
+        Self {
+            entries: entries.collect(),
         }
     }
 
@@ -198,7 +204,7 @@ impl Map {
 
     /// The entries, to change; copies them first when they are shared.
     pub fn entries_mut(&mut self) -> &mut Vec<Entry> {
-        Arc::make_mut(&mut self.entries)
+        self.entries.to_mut()
     }
 
     /// The value of a key.
@@ -217,14 +223,14 @@ impl Map {
     /// The value of a key, to change.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         let index = self.position(key)?;
-        Some(&mut self.entries_mut()[index].value)
+        Some(&mut self.entries.slice_mut()[index].value)
     }
 
     /// Sets a key: in its place when it is there, at the end when it is new.
     pub fn insert(&mut self, key: impl Into<Key>, value: Node) {
         let key = key.into();
         match self.position(key.as_str()) {
-            Some(index) => self.entries_mut()[index].value = value,
+            Some(index) => self.entries.slice_mut()[index].value = value,
             None => self.entries_mut().push(Entry { key, value }),
         }
     }
@@ -244,7 +250,7 @@ impl Map {
             });
             self.len() - 1
         });
-        &mut self.entries_mut()[index].value
+        &mut self.entries.slice_mut()[index].value
     }
 
     fn position(&self, key: &str) -> Option<usize> {
@@ -274,7 +280,14 @@ impl List {
     /// A list of these items.
     pub fn from_items(items: Vec<Node>) -> Self {
         Self {
-            items: Arc::new(items),
+            items: items.into(),
+        }
+    }
+
+    /// A list as it was read.
+    pub(crate) fn read(items: impl Iterator<Item = Node>) -> Self {
+        Self {
+            items: items.collect(),
         }
     }
 
@@ -300,7 +313,7 @@ impl List {
 
     /// The items, to change; copies them first when they are shared.
     pub fn items_mut(&mut self) -> &mut Vec<Node> {
-        Arc::make_mut(&mut self.items)
+        self.items.to_mut()
     }
 }
 
@@ -474,17 +487,20 @@ impl Node {
     }
 }
 
+/// Null.
+impl Default for Node {
+    fn default() -> Self {
+        Self::null()
+    }
+}
+
 /// Equal content: positions and styles do not count, nor does the order of a map's keys.
 impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
         match (&self.value, &other.value) {
             (Value::Scalar(a), Value::Scalar(b)) => a.tag == b.tag && a.text == b.text,
-            (Value::List(a), Value::List(b)) => {
-                Arc::ptr_eq(&a.items, &b.items) || a.items == b.items
-            }
-            (Value::Map(a), Value::Map(b)) => {
-                Arc::ptr_eq(&a.entries, &b.entries) || same_entries(a, b)
-            }
+            (Value::List(a), Value::List(b)) => a.items.is_same(&b.items) || *a.items == *b.items,
+            (Value::Map(a), Value::Map(b)) => a.entries.is_same(&b.entries) || same_entries(a, b),
             _ => false,
         }
     }

@@ -26,6 +26,14 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// Takes a text where it is, or a copy of one that needs a closer look.
+    pub(crate) fn of(text: Text) -> Result<Self, Error> {
+        match Self::from_part(&text) {
+            Some(source) => Ok(source),
+            None => Self::from_text(text.into_shared()),
+        }
+    }
+
     /// Takes a text that is known to be UTF-8.
     pub(crate) fn from_text(text: Arc<str>) -> Result<Self, Error> {
         check_size(text.len())?;

@@ -20,7 +20,6 @@ pub(crate) fn plain(dialect: Dialect, text: &str) -> Tag {
     };
     match first {
         b'~' if text.len() == 1 => Tag::Null,
-        b'a'..=b'z' | b'A'..=b'Z' if text.len() > LONGEST_WORD => Tag::Str,
         b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' => word(dialect, text),
         b'0'..=b'9' if timestamp::parse(text).is_some() => Tag::Timestamp,
         b'0' if dialect == Dialect::Helm && number::is_octal_with_sign(text) => Tag::Str,
@@ -68,16 +67,26 @@ fn numeric(text: &str) -> Tag {
     }
 }
 
+/// The type of a scalar without a tag: what is in quotes or a block is text, and so are times in v2.
+#[inline]
+pub(crate) fn untagged(dialect: Dialect, text: &Text, style: Style) -> Tag {
+    match text.as_bytes() {
+        _ if style != Style::Plain => Tag::Str,
+        [b'a'..=b'z' | b'A'..=b'Z', ..] if text.len() > LONGEST_WORD => Tag::Str,
+        b"<<" => Tag::Merge,
+        _ => match plain(dialect, text) {
+            Tag::Timestamp if dialect == Dialect::Helm => Tag::Str,
+            tag => tag,
+        },
+    }
+}
+
 /// The scalar that v2 makes of a text: dates are text, `!!binary` is decoded, unknown tags are dropped.
 #[inline]
 pub(crate) fn helm(text: Text, style: Style, tag: Option<&str>) -> Result<Scalar, String> {
     let tag = match tag {
-        None | Some("!") if text == "<<" && (style == Style::Plain || tag.is_some()) => Tag::Merge,
-        None if style == Style::Plain => match plain(Dialect::Helm, &text) {
-            Tag::Timestamp => Tag::Str,
-            tag => tag,
-        },
-        None => Tag::Str,
+        None => untagged(Dialect::Helm, &text, style),
+        Some("!") if text == "<<" => Tag::Merge,
         Some(tag) => match tag.strip_prefix(LONG_PREFIX) {
             Some("binary") => return decode_binary(text, style),
             Some("merge") if text == "<<" => Tag::Merge,
@@ -101,9 +110,7 @@ fn decode_binary(text: Text, style: Style) -> Result<Scalar, String> {
 pub(crate) fn kustomize(text: Text, style: Style, tag: Option<&str>) -> Scalar {
     let tag = match tag {
         Some(tag) if tag != "!" => named(tag),
-        _ if style != Style::Plain => Tag::Str,
-        _ if text == "<<" => Tag::Merge,
-        _ => plain(Dialect::Kustomize, &text),
+        _ => untagged(Dialect::Kustomize, &text, style),
     };
     Scalar { text, tag, style }
 }
