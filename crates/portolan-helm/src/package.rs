@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use portolan_gotmpl::Value;
 use portolan_vfs::{Vfs, VfsError};
 
 pub use archive::{ArchiveError, MAX_CHART_BYTES, MAX_CHART_FILE_BYTES, MAX_CHART_FILES};
@@ -29,7 +30,7 @@ pub use metadata::{Dependency, ImportValues, Lock, Maintainer, Metadata};
 
 use crate::profile::Profile;
 use crate::values::Tree;
-use crate::values::schema::Schema;
+use crate::values::schema::{exact, loose};
 use decode::read_yaml;
 
 /// How deep charts may lie in each other's `charts/`.
@@ -66,14 +67,17 @@ pub struct Package {
     /// What Helm prints to its log while loading.
     pub warnings: Vec<String>,
     /// The schema made ready on first use.
-    compiled_schema: SchemaCell,
+    compiled_schema: SchemaCells,
 }
 
-/// A compiled schema; a copy of a package compiles its own.
+/// The schema as each Helm compiles it; a copy of a package compiles its own.
 #[derive(Debug, Default)]
-struct SchemaCell(OnceLock<Result<Schema, String>>);
+struct SchemaCells {
+    loose: OnceLock<Result<loose::Schema, String>>,
+    exact: OnceLock<Result<exact::Schema, String>>,
+}
 
-impl Clone for SchemaCell {
+impl Clone for SchemaCells {
     fn clone(&self) -> Self {
         Self::default()
     }
@@ -175,14 +179,22 @@ impl Package {
         }
     }
 
-    /// The chart's schema, `None` where it has none, an error where it cannot be read.
-    pub(crate) fn schema(&self) -> Option<&Result<Schema, String>> {
+    /// What that Helm says of values that the chart's schema does not allow; also when the schema itself is none.
+    pub(crate) fn schema_messages(&self, values: &Value, profile: Profile) -> Option<String> {
         let bytes = self.schema.as_deref()?;
-        Some(
-            self.compiled_schema
-                .0
-                .get_or_init(|| Schema::compile(bytes)),
-        )
+        let cells = &self.compiled_schema;
+        match profile {
+            Profile::Helm3 => {
+                let schema = cells.loose.get_or_init(|| loose::Schema::compile(bytes));
+                let messages = schema.as_ref().map(|schema| schema.messages(values));
+                messages.unwrap_or_else(|reason| Some(reason.clone()))
+            }
+            Profile::Helm4 => {
+                let schema = cells.exact.get_or_init(|| exact::Schema::compile(bytes));
+                let messages = schema.as_ref().map(|schema| schema.messages(values));
+                messages.unwrap_or_else(|reason| Some(reason.clone()))
+            }
+        }
     }
 
     /// The charts that `Chart.yaml` lists and `charts/` does not hold.
@@ -209,7 +221,7 @@ fn assemble(files: Vec<ChartFile>, depth: usize) -> Result<Package, LoadError> {
         files: Vec::new(),
         subcharts: Vec::new(),
         warnings: Vec::new(),
-        compiled_schema: SchemaCell::default(),
+        compiled_schema: SchemaCells::default(),
     };
     let mut subcharts: BTreeMap<String, Vec<ChartFile>> = BTreeMap::new();
     for file in files {

@@ -161,7 +161,7 @@ fn checked_values(
     };
     let values = coalescer.values(plan, &input.values, Nulls::Delete)?;
     if !input.skip_schema_validation {
-        schema::validate(plan, &values)?;
+        schema::validate(plan, &values, input.profile)?;
     }
     Ok(values)
 }

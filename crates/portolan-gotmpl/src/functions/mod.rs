@@ -49,6 +49,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::function::Function;
+pub use regex::GoRegex;
 
 /// Functions by name; later tables override earlier ones, as Helm's override sprig's and sprig's override Go's.
 #[derive(Clone, Default)]

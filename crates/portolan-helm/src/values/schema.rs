@@ -1,24 +1,22 @@
 //! `values.schema.json`: values checked before a chart is rendered.
 //!
-//! Helm 3 checks with a library that knows drafts 4 to 7, reads every other draft as a mixture of them and ignores
-//! whatever stands beside a `$ref`. Charts were written against that, so it is what this module does; a stricter
-//! validator would refuse charts that Helm installs. Messages are that library's as well.
+//! Each Helm has its own validator, and charts were written against one of them: [`loose`] is Helm 3's, [`exact`] is
+//! Helm 4's. Verdicts and messages are those of the libraries that the two use.
 //!
 //! ```text
-//! bytes ──read──▶ document ──compile──▶ Schema ──check(values)──▶ messages, each with the path of its value
+//! bytes ──read──▶ document ──compile──▶ Schema ──messages(values)──▶ text, each line with the place of its value
 //! ```
 
-mod check;
-mod compile;
 mod document;
-mod format;
+pub(crate) mod exact;
+pub(crate) mod loose;
 
 use std::rc::Rc;
 
 use portolan_gotmpl::{Map, Value};
 
 use crate::dependency::Plan;
-pub(crate) use compile::Schema;
+use crate::profile::Profile;
 
 /// The values break the schemas of these charts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,9 +24,9 @@ pub(crate) use compile::Schema;
 pub struct SchemaError(pub String);
 
 /// Checks the coalesced values of a chart and, below their names, those of its dependencies.
-pub(crate) fn validate(plan: &Plan, values: &Rc<Map>) -> Result<(), SchemaError> {
+pub(crate) fn validate(plan: &Plan, values: &Rc<Map>, profile: Profile) -> Result<(), SchemaError> {
     let mut report = String::new();
-    collect(plan, values, &mut report);
+    collect(plan, values, profile, &mut report);
     if report.is_empty() {
         Ok(())
     } else {
@@ -36,111 +34,16 @@ pub(crate) fn validate(plan: &Plan, values: &Rc<Map>) -> Result<(), SchemaError>
     }
 }
 
-fn collect(plan: &Plan, values: &Rc<Map>, report: &mut String) {
-    if let Some(schema) = plan.package().schema() {
-        let found = match schema {
-            Ok(schema) => schema.messages(&Value::Map(Rc::clone(values))),
-            Err(reason) => Some(reason.clone()),
-        };
-        if let Some(messages) = found {
-            report.push_str(plan.name());
-            report.push_str(":\n");
-            report.push_str(&messages);
-        }
+fn collect(plan: &Plan, values: &Rc<Map>, profile: Profile, report: &mut String) {
+    let own = Value::Map(Rc::clone(values));
+    if let Some(messages) = plan.package().schema_messages(&own, profile) {
+        report.push_str(plan.name());
+        report.push_str(":\n");
+        report.push_str(&messages);
     }
     for dependency in plan.dependencies() {
         if let Some(Value::Map(below)) = values.get(dependency.name()) {
-            collect(dependency, &below, report);
+            collect(dependency, &below, profile, report);
         }
-    }
-}
-
-impl Schema {
-    /// One line for each message; none where the value fits.
-    fn messages(&self, value: &Value) -> Option<String> {
-        let findings = self.check(value);
-        let lines: Vec<_> = findings.iter().map(|found| format!("- {found}")).collect();
-        (!lines.is_empty()).then(|| lines.join("\n") + "\n")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::values::Tree;
-
-    fn check(schema: &str, values: &str, expected: &str) {
-        let schema = Schema::compile(schema.as_bytes()).unwrap();
-        let values = Tree::read_table(values.as_bytes()).unwrap().thaw();
-        let messages = schema.messages(&values).unwrap_or_default();
-        assert_eq!(messages, expected);
-    }
-
-    #[test]
-    fn types_and_ranges_are_checked() {
-        let schema = r#"{"properties": {"age": {"type": "integer", "minimum": 0}, "name": {"type": ["string", "null"]}}, "required": ["job"]}"#;
-        check(
-            schema,
-            "{age: -5, name: 3}",
-            "- (root): job is required\n- age: Must be greater than or equal to 0\n- name: Invalid type. Expected: [string,null], given: integer\n",
-        );
-        check(schema, "{age: 5, name: null, job: x}", "");
-    }
-
-    #[test]
-    fn the_nearest_alternative_explains_itself() {
-        let schema = r#"{"anyOf": [{"properties": {"a": {"const": true}}}, {"required": ["b"]}]}"#;
-        check(
-            schema,
-            "{a: false}",
-            "- (root): Must validate at least one schema (anyOf)\n- a: a does not match: true\n",
-        );
-    }
-
-    #[test]
-    fn references_lead_into_the_document_and_hide_their_neighbours() {
-        let schema = r##"{"$defs": {"port": {"type": "integer"}}, "properties": {"p": {"$ref": "#/$defs/port", "maximum": 1}}}"##;
-        check(schema, "{p: 80}", "");
-        check(
-            schema,
-            "{p: x}",
-            "- p: Invalid type. Expected: integer, given: string\n",
-        );
-    }
-
-    #[test]
-    fn a_reference_to_itself_ends() {
-        let schema = r##"{"$ref": "#"}"##;
-        let schema = Schema::compile(schema.as_bytes()).unwrap();
-        assert!(
-            schema
-                .messages(&Value::Nil)
-                .unwrap()
-                .contains("nested too deep")
-        );
-    }
-
-    #[test]
-    fn enums_are_listed_as_json() {
-        check(
-            r#"{"properties": {"a": {"enum": ["x", 1, null]}}}"#,
-            "{a: y}",
-            "- a: a must be one of the following: \"x\", 1, null\n",
-        );
-    }
-
-    #[test]
-    fn additional_properties_may_be_forbidden() {
-        check(
-            r#"{"properties": {"a": {}}, "patternProperties": {"^x-": {}}, "additionalProperties": false}"#,
-            "{a: 1, x-b: 2, c: 3}",
-            "- (root): Additional property c is not allowed\n",
-        );
-    }
-
-    #[test]
-    fn a_remote_reference_is_refused_with_its_address() {
-        let error = Schema::compile(br#"{"$ref": "https://example.com/x.json"}"#).unwrap_err();
-        assert!(error.contains("https://example.com/x.json"), "{error}");
     }
 }

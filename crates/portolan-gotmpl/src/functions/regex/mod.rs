@@ -15,6 +15,7 @@ use crate::fmt::quote;
 use crate::fmt::raw::is_marked;
 use crate::function::{Args, Ctx, FuncError};
 use crate::functions::size::check_size;
+use crate::limits::Limits;
 use crate::value::{ElementType, Value};
 
 type Answer = Result<Value, FuncError>;
@@ -70,6 +71,41 @@ fn compile(ctx: &Ctx<'_>, pattern: &str, text: &[u8]) -> Result<Rc<Regex>, FuncE
         kept.insert(pattern.to_owned(), Rc::clone(&regex));
     });
     Ok(regex)
+}
+
+/// An expression of Go's, for those who match texts outside templates.
+#[derive(Debug, Clone)]
+pub struct GoRegex {
+    pattern: String,
+    regex: Regex,
+}
+
+impl GoRegex {
+    /// Compiles an expression; the error is Go's.
+    pub fn new(pattern: &str) -> Result<Self, String> {
+        let fail = |reason: &str| format!("error parsing regexp: {reason}");
+        let translated = syntax::translate(pattern).map_err(|error| fail(&error.to_string()))?;
+        let limit = Limits::default().regex_bytes;
+        let regex = RegexBuilder::new(&translated)
+            .size_limit(limit)
+            .dfa_size_limit(limit)
+            .build()
+            .map_err(|_| fail(&format!("expression too large: `{pattern}`")))?;
+        Ok(Self {
+            pattern: pattern.to_owned(),
+            regex,
+        })
+    }
+
+    /// The expression as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.pattern
+    }
+
+    /// Whether it matches any part of a text.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text.as_bytes())
+    }
 }
 
 /// Whether an expression names no character beyond ASCII, of which some are other cases of ASCII letters.

@@ -497,7 +497,10 @@ fn textual(node: &Node, text: &str, path: &Path<'_>, outcome: &mut Outcome) {
         );
     }
     if let Some(pattern) = node.rare().pattern.as_ref().filter(|p| !p.is_match(text)) {
-        outcome.add(path, format!("Does not match pattern '{pattern}'"));
+        outcome.add(
+            path,
+            format!("Does not match pattern '{}'", pattern.as_str()),
+        );
     }
     outcome.score += 1;
 }

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use regex::Regex;
+use portolan_gotmpl::functions::GoRegex;
 
 /// Whether a text has a format.
 pub(super) fn fits(format: &str, text: &str) -> bool {
@@ -18,7 +18,7 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "uri-reference" | "iri-reference" => uri_reference(text),
         "uri-template" => uri_reference(text) && balanced(text),
         "uuid" => uuid(text),
-        "regex" => Regex::new(text).is_ok(),
+        "regex" => GoRegex::new(text).is_ok(),
         "json-pointer" => json_pointer(text),
         "relative-json-pointer" => relative_json_pointer(text),
         _ => true,

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
-use regex::Regex;
+use portolan_gotmpl::functions::GoRegex;
 
-use super::document::{Fields, Json, read};
+use super::super::document::{Fields, Json, read};
 use crate::values::json;
 use crate::values::strvals::from_json;
 
@@ -40,7 +40,7 @@ pub(super) struct Node {
 pub(super) struct Keywords {
     /// A boolean schema.
     pub(super) pass: Option<bool>,
-    pub(super) pattern_properties: Vec<(Regex, Id)>,
+    pub(super) pattern_properties: Vec<(GoRegex, Id)>,
     pub(super) additional_properties: Option<Rest>,
     pub(super) property_names: Option<Id>,
     pub(super) dependencies: BTreeMap<String, Needs>,
@@ -52,7 +52,7 @@ pub(super) struct Keywords {
     pub(super) exclusive_maximum: Option<f64>,
     pub(super) min_length: Option<u64>,
     pub(super) max_length: Option<u64>,
-    pub(super) pattern: Option<Regex>,
+    pub(super) pattern: Option<GoRegex>,
     pub(super) format: String,
     pub(super) min_properties: Option<u64>,
     pub(super) max_properties: Option<u64>,
@@ -403,7 +403,7 @@ impl Compiler<'_> {
             None => {}
             Some(Json::Object(properties)) => {
                 for (pattern, value) in properties.iter() {
-                    let regex = Regex::new(pattern)
+                    let regex = GoRegex::new(pattern)
                         .map_err(|_| format!("Invalid regex pattern '{pattern}'"))?;
                     let id = self.schema(value, depth)?;
                     node.pattern_properties.push((regex, id));
@@ -515,10 +515,10 @@ fn count(fields: &Fields<'_>, key: &str) -> Result<Option<u64>, String> {
     }
 }
 
-fn pattern(fields: &Fields<'_>) -> Result<Option<Regex>, String> {
+fn pattern(fields: &Fields<'_>) -> Result<Option<GoRegex>, String> {
     match fields.get("pattern") {
         None => Ok(None),
-        Some(Json::String(pattern)) => Regex::new(pattern)
+        Some(Json::String(pattern)) => GoRegex::new(pattern)
             .map(Some)
             .map_err(|_| "pattern must be a valid regex".to_owned()),
         Some(_) => Err("pattern must be of a string".to_owned()),
