@@ -22,6 +22,15 @@ pub trait Host {
         true
     }
 
+    /// The salt for a password's digest: random, or where keys may be quick the same for the same password, so that a
+    /// secret that is rendered again for its checksum is the same secret.
+    fn salt(&mut self, password: &[u8]) -> [u8; 16] {
+        let _ = password;
+        let mut salt = [0; 16];
+        self.fill_random(&mut salt);
+        salt
+    }
+
     /// Objects of the cluster, as `lookup` asks for them: an empty map where there is none.
     fn lookup(&mut self, query: &LookupQuery<'_>) -> Result<Value, String> {
         let _ = query;
@@ -52,6 +61,7 @@ pub struct LookupQuery<'a> {
 #[derive(Debug, Clone)]
 pub struct Seeded {
     now: i128,
+    seed: u64,
     state: [u64; 4],
 }
 
@@ -59,11 +69,10 @@ impl Seeded {
     /// A host for a seed, such as the release's name and namespace, and a time in nanoseconds since 1970.
     pub fn new(seed: &str, now: i128) -> Self {
         // FNV-1a spreads the seed, SplitMix64 fills the generator's state from it.
-        let mut hash = seed.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        let state = std::array::from_fn(|_| split_mix(&mut hash));
-        Self { now, state }
+        let seed = spread(0xcbf2_9ce4_8422_2325, seed.as_bytes());
+        let mut next = seed;
+        let state = std::array::from_fn(|_| split_mix(&mut next));
+        Self { now, seed, state }
     }
 
     /// The next number of xoshiro256**.
@@ -87,6 +96,19 @@ impl Host for Seeded {
             chunk.copy_from_slice(&bytes[..chunk.len()]);
         }
     }
+
+    fn salt(&mut self, password: &[u8]) -> [u8; 16] {
+        let mut next = spread(self.seed, password);
+        let halves = [split_mix(&mut next), split_mix(&mut next)];
+        (u128::from(halves[0]) << 64 | u128::from(halves[1])).to_le_bytes()
+    }
+}
+
+/// Mixes bytes into a hash by FNV-1a.
+fn spread(hash: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(hash, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 fn split_mix(state: &mut u64) -> u64 {

@@ -1,5 +1,8 @@
 //! Passwords: `bcrypt`, `htpasswd` and `derivePassword`.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use bcrypt::Version;
 use hmac::{Hmac, Mac};
 use scrypt::Params;
@@ -15,6 +18,15 @@ const BCRYPT_COST: u32 = 10;
 
 /// The longest password that bcrypt takes.
 const BCRYPT_LENGTH: usize = 72;
+
+/// How many digests a thread keeps: one takes as long as rendering ten charts.
+const MAX_DIGESTS: usize = 64;
+
+type SaltAndPassword = ([u8; 16], Vec<u8>);
+
+thread_local! {
+    static DIGESTS: RefCell<HashMap<SaltAndPassword, String>> = RefCell::default();
+}
 
 pub(super) fn bcrypt(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     Ok(digest(ctx, args.bytes(0)).into())
@@ -34,12 +46,27 @@ fn digest(ctx: &mut Ctx<'_>, password: &[u8]) -> String {
     if password.len() > BCRYPT_LENGTH {
         return failed("bcrypt: password length exceeds 72 bytes");
     }
-    let mut salt = [0; 16];
-    ctx.host.fill_random(&mut salt);
-    match bcrypt::hash_with_salt(password, BCRYPT_COST, salt) {
-        Ok(parts) => parts.format_for_version(Version::TwoA),
+    let key = (ctx.host.salt(password), password.to_owned());
+    if let Some(known) = DIGESTS.with_borrow(|digests| digests.get(&key).cloned()) {
+        return known;
+    }
+    match bcrypt::hash_with_salt(password, BCRYPT_COST, key.0) {
+        Ok(parts) => {
+            let digest = parts.format_for_version(Version::TwoA);
+            remember(key, &digest);
+            digest
+        }
         Err(error) => failed(&error.to_string()),
     }
+}
+
+fn remember(key: SaltAndPassword, digest: &str) {
+    DIGESTS.with_borrow_mut(|digests| {
+        if digests.len() >= MAX_DIGESTS {
+            digests.clear();
+        }
+        digests.insert(key, digest.to_owned());
+    });
 }
 
 /// The name that the derivation mixes in everywhere; it is that of the program this scheme comes from.

@@ -44,6 +44,15 @@ impl Host for RenderHost {
         self.seeded.fill_random(buffer);
     }
 
+    fn salt(&mut self, password: &[u8]) -> [u8; 16] {
+        if self.is_live {
+            let mut salt = [0; 16];
+            self.fill_random(&mut salt);
+            return salt;
+        }
+        self.seeded.salt(password)
+    }
+
     fn quick_keys(&self) -> bool {
         !self.is_live
     }
