@@ -5,6 +5,7 @@ usage: helm_cases.py CORPUS HELM PORTOLAN LIMIT
 import json, os, statistics, subprocess, sys, time
 
 corpus, helm, portolan, limit = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+ROUNDS = int(os.environ.get('ROUNDS', 5))
 
 
 def arguments(case):
@@ -13,17 +14,30 @@ def arguments(case):
     return [case['release'], case['chart'], *namespace, *values, *case.get('flags', [])]
 
 
-def measure(command):
-    """Seconds of the best of a few runs, and peak kilobytes."""
-    best = None
-    for _ in range(3):
-        start = time.perf_counter()
-        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        seconds = time.perf_counter() - start
-        best = seconds if best is None else min(best, seconds)
-    # Measured by a small parent: a child's peak never reads below that of the process it was forked from.
+NULL = os.open('/dev/null', os.O_RDWR)
+SILENT = [(os.POSIX_SPAWN_DUP2, NULL, stream) for stream in (0, 1, 2)]
+
+
+def run(command):
+    """Seconds from start to end.
+
+    The process is spawned without a copy of this one, whose preparation would take longer than a small render.
+    """
+    start = time.perf_counter()
+    os.waitpid(os.posix_spawn(command[0], command, os.environ, file_actions=SILENT), 0)
+    return time.perf_counter() - start
+
+
+def memory(command):
+    """Peak kilobytes, by a small parent: a process's peak never reads below that of the one it was forked from."""
     told = subprocess.run(['/usr/bin/time', '-f', '%M', *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    return best, int(told.stderr.split()[-1])
+    return int(told.stderr.split()[-1])
+
+
+def measure(*commands):
+    """The best seconds and the peak kilobytes of each command; they take turns, so that all see the same machine."""
+    rounds = [[run(command) for command in commands] for _ in range(ROUNDS)]
+    return [(min(seconds), memory(command)) for seconds, command in zip(zip(*rounds), commands)]
 
 
 os.chdir(corpus)
@@ -31,8 +45,8 @@ cases = [c for c in json.load(open('cases-helm.json')) if 'expected' in c]
 step = max(1, len(cases) // limit)
 rows = []
 for case in cases[::step]:
-    ours, our_memory = measure([portolan, 'helm', 'template', *arguments(case)])
-    theirs, their_memory = measure([helm, 'template', *arguments(case)])
+    (ours, our_memory), (theirs, their_memory) = measure(
+        [portolan, 'helm', 'template', *arguments(case)], [helm, 'template', *arguments(case)])
     rows.append((theirs / ours, ours, theirs, our_memory, their_memory, case['id']))
 rows.sort()
 ratios = [r[0] for r in rows]

@@ -89,10 +89,11 @@ impl Templates {
     ) -> (Result<Self, TemplateError>, B) {
         let mut found = BTreeMap::new();
         collect(plan, &mut 0, &mut found);
-        let mut ordered: Vec<_> = found.into_iter().collect();
-        ordered.sort_by(|(a, _), (b, _)| {
-            let depth = |path: &str| path.bytes().filter(|b| *b == b'/').count();
-            (depth(b), b).cmp(&(depth(a), a))
+        // Names are sorted already, so only their depths remain, and both go backwards.
+        let mut ordered: Vec<_> = found.into_iter().rev().collect();
+        ordered.sort_by_cached_key(|(path, _)| {
+            let depth = path.bytes().filter(|byte| *byte == b'/').count();
+            std::cmp::Reverse(depth)
         });
         let parser = TextParser::new(function_table(), Limits::default().parse_depth);
         let parse =

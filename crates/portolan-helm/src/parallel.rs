@@ -1,6 +1,7 @@
 //! Independent pieces of work on several cores, where they are worth it.
 
 use std::num::NonZero;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -9,6 +10,13 @@ const WORTH_A_THREAD: usize = 96 * 1024;
 
 /// The most threads: charts are rendered beside each other as well.
 const MAX_THREADS: usize = 4;
+
+/// How many threads can run at once: asked once, for the answer lies in several files.
+fn cores() -> usize {
+    static CORES: LazyLock<usize> =
+        LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
+    *CORES
+}
 
 /// Applies a function to every item, in order; `bytes` is how much input all of them have.
 pub(crate) fn map<T: Sync, R: Send>(
@@ -26,9 +34,12 @@ pub(crate) fn map_beside<T: Sync, R: Send, B>(
     apply: impl Fn(&T) -> R + Sync,
     beside: impl FnOnce() -> B,
 ) -> (Vec<R>, B) {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = cores.min(MAX_THREADS).min(bytes / WORTH_A_THREAD + 1);
-    if threads < 2 || items.len() < 2 {
+    let worth = bytes / WORTH_A_THREAD + 1;
+    let threads = match worth.min(items.len()) {
+        0 | 1 => 1,
+        wanted => wanted.min(cores()).min(MAX_THREADS),
+    };
+    if threads < 2 {
         let beside = beside();
         return (items.iter().map(apply).collect(), beside);
     }

@@ -17,7 +17,7 @@ pub struct Disk {
     root: Utf8PathBuf,
     /// Directories below the root that were found to be no links and not to lie behind any: a file in one of them that
     /// is no link itself lies where its path says, and following every part of the path again would tell nothing new.
-    plain: Arc<Mutex<HashSet<Utf8PathBuf>>>,
+    plain: Arc<Mutex<HashSet<String>>>,
 }
 
 impl Disk {
@@ -72,7 +72,8 @@ impl Disk {
     }
 
     fn is_in_plain(&self, joined: &Utf8Path) -> bool {
-        joined.parent().is_some_and(|parent| {
+        let parent = joined.as_str().rsplit_once('/');
+        parent.is_some_and(|(parent, _)| {
             let plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
             plain.contains(parent)
         })
@@ -141,7 +142,7 @@ impl Vfs for Disk {
         }
         if real == self.join(directory) {
             let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
-            plain.insert(real.clone());
+            plain.insert(real.as_str().to_owned());
         }
         let mut entries = Vec::new();
         for entry in fs::read_dir(&real).map_err(|source| io_error(directory, source))? {

@@ -1,14 +1,18 @@
 //! A chart directory as a list of files: everything below it, sorted by path, less what `.helmignore` names.
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use portolan_vfs::{Vfs, VfsError};
 
 use super::archive::{MAX_CHART_FILE_BYTES, MAX_CHART_FILES};
 use super::ignore::IgnoreRules;
 use super::{ChartFile, LoadError};
+use crate::parallel;
 
 /// How deep directories may lie in each other: symbolic links that lead in circles end here.
 const MAX_DEPTH: usize = 64;
+
+/// What opening and reading a file costs, in bytes that could be parsed meanwhile.
+const COST_OF_A_FILE: usize = 1024;
 
 /// Reads the files of a chart directory.
 pub(crate) fn read(vfs: &dyn Vfs, root: &Utf8Path) -> Result<Vec<ChartFile>, LoadError> {
@@ -21,19 +25,36 @@ pub(crate) fn read(vfs: &dyn Vfs, root: &Utf8Path) -> Result<Vec<ChartFile>, Loa
     let mut walk = Walk {
         vfs,
         rules,
-        files: Vec::new(),
-        content: Vec::new(),
+        found: Vec::new(),
     };
     walk.directory(root, "", 0)?;
-    Ok(walk.files)
+    let cost = walk.found.len() * COST_OF_A_FILE;
+    let files = parallel::map(&walk.found, cost, |found| found.read(vfs));
+    files.into_iter().collect()
+}
+
+/// A file that belongs to the chart.
+struct Found {
+    /// The path below the chart's root.
+    name: String,
+    path: Utf8PathBuf,
+}
+
+impl Found {
+    fn read(&self, vfs: &dyn Vfs) -> Result<ChartFile, LoadError> {
+        let content = vfs.read(&self.path)?;
+        if content.len() as u64 > MAX_CHART_FILE_BYTES {
+            let name = self.path.file_name().unwrap_or(&self.name);
+            return Err(LoadError::FileTooLarge(name.to_owned()));
+        }
+        Ok(ChartFile::new(self.name.clone(), &content))
+    }
 }
 
 struct Walk<'v> {
     vfs: &'v dyn Vfs,
     rules: IgnoreRules,
-    files: Vec<ChartFile>,
-    /// The file read last.
-    content: Vec<u8>,
+    found: Vec<Found>,
 }
 
 impl Walk<'_> {
@@ -43,7 +64,7 @@ impl Walk<'_> {
         prefix: &str,
         depth: usize,
     ) -> Result<(), LoadError> {
-        if depth > MAX_DEPTH || self.files.len() > MAX_CHART_FILES {
+        if depth > MAX_DEPTH || self.found.len() > MAX_CHART_FILES {
             return Err(LoadError::TooDeep(directory.to_owned()));
         }
         for entry in self.vfs.list(directory)? {
@@ -55,11 +76,7 @@ impl Walk<'_> {
             if entry.is_directory {
                 self.directory(&path, &format!("{name}/"), depth + 1)?;
             } else {
-                self.vfs.read_into(&path, &mut self.content)?;
-                if self.content.len() as u64 > MAX_CHART_FILE_BYTES {
-                    return Err(LoadError::FileTooLarge(entry.name));
-                }
-                self.files.push(ChartFile::new(name, &self.content));
+                self.found.push(Found { name, path });
             }
         }
         Ok(())
