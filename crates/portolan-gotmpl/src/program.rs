@@ -15,7 +15,7 @@ use crate::value::{FloatKind, IntKind, UintKind, Value};
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) text: Arc<str>,
-    pub(crate) delims: Delimiters,
+    pub(crate) delims: Arc<Delimiters>,
 }
 
 /// One template, ready to run.
@@ -87,11 +87,11 @@ pub(crate) enum Op {
     /// Where to go when there was nothing to ask for a method.
     MethodEnd(u32),
     /// Checks an argument of a method.
-    MethodArg { name: u32, index: u32 },
+    MethodArg { name: u32, index: u16 },
     /// Pushes a constant as an argument of a method.
-    MethodLiteral { name: u32, index: u32, literal: u32 },
+    MethodLiteral { name: u32, index: u16, literal: u32 },
     /// Pushes nil as an argument of a method.
-    MethodNil { name: u32, index: u32 },
+    MethodNil { name: u32, index: u16 },
     /// Calls a method.
     CallMethod { name: u32, args: u32, piped: bool },
     /// Copies the top value into a variable.

@@ -22,7 +22,7 @@ pub struct ParsedText {
 #[derive(Clone)]
 pub struct TextParser {
     functions: Arc<FunctionTable>,
-    delims: Delimiters,
+    delims: Arc<Delimiters>,
     max_depth: usize,
 }
 
@@ -39,7 +39,7 @@ impl TextParser {
     pub fn new(functions: Arc<FunctionTable>, max_depth: usize) -> Self {
         Self {
             functions,
-            delims: Delimiters::default(),
+            delims: Arc::default(),
             max_depth,
         }
     }
@@ -47,11 +47,12 @@ impl TextParser {
     /// Uses other delimiters than `{{` and `}}`; an empty one keeps the default.
     #[must_use]
     pub fn with_delimiters(mut self, left: &str, right: &str) -> Self {
+        let delims = Arc::make_mut(&mut self.delims);
         if !left.is_empty() {
-            left.clone_into(&mut self.delims.left);
+            left.clone_into(&mut delims.left);
         }
         if !right.is_empty() {
-            right.clone_into(&mut self.delims.right);
+            right.clone_into(&mut delims.right);
         }
         self
     }
@@ -66,7 +67,7 @@ impl TextParser {
         let source = Arc::new(Source {
             name: name.to_owned(),
             text,
-            delims: self.delims.clone(),
+            delims: Arc::clone(&self.delims),
         });
         let programs = parse(&source, &self.functions, self.max_depth)?.into();
         Ok(ParsedText { programs })
@@ -93,7 +94,7 @@ impl ParsedText {
             let source = Source {
                 name: name.to_owned(),
                 text: Arc::clone(&main.source.text),
-                delims: main.source.delims.clone(),
+                delims: Arc::clone(&main.source.delims),
             };
             Arc::new(Program {
                 name: name.into(),

@@ -293,6 +293,11 @@ impl Value {
         }
     }
 
+    /// Whether it is a map or a list, which may hold more of them.
+    fn is_nested(&self) -> bool {
+        matches!(self, Self::Map(_) | Self::List(_))
+    }
+
     /// What `reflect` calls its kind; nil is `invalid`.
     pub fn kind(&self) -> Kind {
         match self {
@@ -517,6 +522,16 @@ impl Map {
         }
     }
 
+    /// Another map of the same data, where nobody has looked at this one since it was made.
+    pub(crate) fn frozen_copy(&self) -> Option<Self> {
+        match &self.entries {
+            Entries::Frozen { source, thawed } if thawed.get().is_none() => {
+                Some(Self::frozen(Rc::clone(source)))
+            }
+            _ => None,
+        }
+    }
+
     fn cell(&self) -> &RefCell<BTreeMap<Text, Value>> {
         let mut map = self;
         loop {
@@ -577,21 +592,21 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        drop_flat(self.take_values());
+        drop_flat(self.take_nested());
     }
 }
 
 impl Map {
-    /// The values of a map that nobody holds any more.
-    fn take_values(&mut self) -> Vec<Value> {
-        match &mut self.entries {
-            Entries::Own(cell) => std::mem::take(cell.get_mut()).into_values().collect(),
-            Entries::Frozen { thawed, .. } => thawed
-                .take()
-                .map(|cell| cell.into_inner().into_values().collect())
-                .unwrap_or_default(),
-            Entries::Shared(_) => Vec::new(),
-        }
+    /// The maps and lists in a map that nobody holds any more; everything else in it is freed.
+    fn take_nested(&mut self) -> Vec<Value> {
+        let entries = match &mut self.entries {
+            Entries::Own(cell) => std::mem::take(cell.get_mut()),
+            Entries::Frozen { thawed, .. } => {
+                thawed.take().map(RefCell::into_inner).unwrap_or_default()
+            }
+            Entries::Shared(_) => return Vec::new(),
+        };
+        entries.into_values().filter(Value::is_nested).collect()
     }
 }
 
@@ -606,7 +621,7 @@ fn drop_flat(mut items: Vec<Value>) {
             }
             Value::Map(map) => {
                 if let Some(mut map) = Rc::into_inner(map) {
-                    items.append(&mut map.take_values());
+                    items.append(&mut map.take_nested());
                 }
             }
             _ => {}

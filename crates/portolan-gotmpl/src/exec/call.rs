@@ -96,8 +96,7 @@ impl Executor<'_> {
     fn include(&mut self, base: usize) -> Result<Called, Failure> {
         let (name, dot) = self.name_and_dot(base);
         let failed = |message: String| failed_call("include", FuncError::new(message));
-        let depth = self.included.entry(name.clone()).or_insert(0);
-        if *depth > self.ctx.limits.include_depth {
+        if self.machine.inclusions(&name) > self.ctx.limits.include_depth {
             return Err(failed(format!(
                 "rendering template has a nested reference name: {name}: unable to execute template"
             )));
@@ -108,7 +107,6 @@ impl Executor<'_> {
                 "template: no template {name} associated with template \"gotpl\""
             )));
         };
-        *depth += 1;
         self.check_depth()?;
         let start = self.machine.out.len();
         self.machine
@@ -160,12 +158,7 @@ impl Executor<'_> {
         let (start, strip) = match machine.leave() {
             None | Some(FrameKind::Root) => return Ok(false),
             Some(FrameKind::Template) => return Ok(true),
-            Some(FrameKind::Include { name, start }) => {
-                if let Some(depth) = self.included.get_mut(&name) {
-                    *depth -= 1;
-                }
-                (start, false)
-            }
+            Some(FrameKind::Include { start, .. }) => (start, false),
             Some(FrameKind::Tpl { start, outer, .. }) => {
                 machine.scope = outer;
                 (start, true)

@@ -76,6 +76,34 @@ impl Machine {
         });
     }
 
+    /// Forgets the template before, but for the memory it used.
+    pub(super) fn reset(&mut self) {
+        self.stack.clear();
+        self.variables.clear();
+        self.dots.clear();
+        self.loops.clear();
+        self.frames.clear();
+        self.out.clear();
+        *self = Self {
+            stack: std::mem::take(&mut self.stack),
+            variables: std::mem::take(&mut self.variables),
+            dots: std::mem::take(&mut self.dots),
+            loops: std::mem::take(&mut self.loops),
+            frames: std::mem::take(&mut self.frames),
+            out: std::mem::take(&mut self.out),
+            ..Self::default()
+        };
+    }
+
+    /// How often a name is being included right now.
+    pub(super) fn inclusions(&self, name: &Text) -> usize {
+        let frames = self.frames.iter();
+        let including = frames.filter(
+            |frame| matches!(&frame.kind, FrameKind::Include { name: own, .. } if own == name),
+        );
+        including.count()
+    }
+
     pub(super) fn start(&mut self, program: &Arc<Program>, dot: Value) {
         self.enter(program, dot, FrameKind::Root);
     }

@@ -38,8 +38,6 @@ pub struct Executor<'e> {
     is_due: Option<&'e dyn Fn() -> bool>,
     /// Texts that `tpl` has seen.
     texts: HashMap<Text, ParsedText>,
-    /// How often each name is being included right now.
-    included: HashMap<Text, usize>,
     machine: Machine,
 }
 
@@ -95,7 +93,6 @@ impl<'e> Executor<'e> {
             ctx: Ctx { host, limits },
             is_due: None,
             texts: HashMap::new(),
-            included: HashMap::new(),
             machine: Machine::default(),
         }
     }
@@ -115,12 +112,12 @@ impl<'e> Executor<'e> {
                 format!("template: no template {name} associated with template \"gotpl\"");
             return Err(Box::new(ExecError::message(message)));
         };
-        self.machine = Machine::default();
-        self.included.clear();
+        self.machine.reset();
         self.machine.start(program, dot);
         match self.run() {
             Ok(()) => {
-                let out = std::mem::take(&mut self.machine.out);
+                // The buffer stays for the next template.
+                let out = self.machine.out.clone();
                 Ok(if self.machine.is_marked {
                     raw::lossy(out)
                 } else {

@@ -161,11 +161,15 @@ fn copy(value: &Value, depth: usize) -> Answer {
             let items = list.iter().map(|item| copy(item, depth + 1));
             Value::typed_list(list.element(), items.collect::<Result<_, _>>()?)
         }
-        Value::Map(map) => {
-            let copy = |(key, value)| Ok((key, copy(&value, depth + 1)?));
-            let entries = map.snapshot().into_iter().map(copy);
-            Value::typed_map(map.map_type(), entries.collect::<Result<_, FuncError>>()?)
-        }
+        Value::Map(map) => match map.frozen_copy() {
+            Some(copied) => Value::Map(Rc::new(copied)),
+            None => {
+                let entries = map.borrow();
+                let copy = |(key, value): (&Text, _)| Ok((key.clone(), copy(value, depth + 1)?));
+                let entries = entries.iter().map(copy);
+                Value::typed_map(map.map_type(), entries.collect::<Result<_, FuncError>>()?)
+            }
+        },
         _ => value.clone(),
     })
 }

@@ -1,5 +1,7 @@
 //! YAML as Helm reads and writes it, through `portolan-yaml`.
 
+mod memory;
+
 use std::collections::BTreeMap;
 
 use portolan_yaml::{Dialect, Emitter, order, parse_one, parse_one_bytes};
@@ -82,13 +84,14 @@ fn emit(emitter: &mut Emitter<'_>, value: &Value, style: Style, depth: usize) ->
             emitter.end();
         }
         Value::Map(map) => {
-            let mut entries = map.snapshot();
+            let entries = map.borrow();
+            let mut entries: Vec<_> = entries.iter().collect();
             match style {
                 Style::ThroughJson => order::sort_keys(&mut entries, |(key, _)| key),
                 Style::Direct => order::sort_keys_v3(&mut entries, |(key, _)| key),
             }
             emitter.begin_map();
-            for (key, value) in &entries {
+            for (key, value) in entries {
                 emitter.key(key);
                 emit(emitter, value, style, depth + 1)?;
             }
@@ -163,8 +166,20 @@ fn mismatch(value: &Value, wanted: &str) -> String {
     format!("error unmarshaling JSON: while decoding JSON: {problem}")
 }
 
-/// The first document of a text, in which every number is a float.
+/// The first document of a text. Charts read the same texts again and again, what another template printed.
 fn read(args: Args<'_>) -> Result<Value, String> {
+    let Value::Str(text) = args.get(0) else {
+        return read_anew(args);
+    };
+    if let Some(known) = memory::recall(text) {
+        return Ok(known);
+    }
+    let value = read_anew(args)?;
+    Ok(memory::keep(text, value))
+}
+
+/// The first document of a text, in which every number is a float.
+fn read_anew(args: Args<'_>) -> Result<Value, String> {
     let fail = |message: String| format!("error converting YAML to JSON: {message}");
     let node = match args.get(0) {
         Value::Str(text) => parse_one(text.clone(), Dialect::Helm),

@@ -5,6 +5,7 @@
 //! instruction that fails, because Go complains only about what it reaches.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::Arc;
 
 use portolan_yaml::Text;
@@ -34,7 +35,14 @@ pub(crate) fn compile<'s>(
     draft.finish(source)
 }
 
-/// The parts of a program while it grows; one draft serves all templates of a text.
+/// The largest draft that is kept for the next text.
+const MAX_KEPT: usize = 1 << 16;
+
+thread_local! {
+    static KEPT: Cell<Option<Draft>> = const { Cell::new(None) };
+}
+
+/// The parts of a program while it grows; one draft serves all templates of a text, and then the next text.
 #[derive(Default)]
 pub(crate) struct Draft {
     code: Vec<Op>,
@@ -51,25 +59,42 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
+    /// An empty draft, with the memory of an earlier one.
+    pub(crate) fn begin() -> Self {
+        KEPT.take().unwrap_or_default()
+    }
+
+    /// Leaves the memory to the next text of this thread.
+    pub(crate) fn end(self) {
+        if self.code.capacity() <= MAX_KEPT {
+            KEPT.set(Some(self));
+        }
+    }
+
     /// Moves everything into memory of the right size.
     fn finish(&mut self, source: &Arc<Source>) -> Program {
         fn take<T>(pool: &mut Vec<T>) -> Box<[T]> {
             pool.drain(..).collect()
         }
+        fn copy<T: Copy>(pool: &mut Vec<T>) -> Box<[T]> {
+            let copied = Box::from(pool.as_slice());
+            pool.clear();
+            copied
+        }
         Program {
             name: Text::default(),
             source: Arc::clone(source),
-            code: take(&mut self.code),
-            spans: take(&mut self.spans),
+            code: copy(&mut self.code),
+            spans: copy(&mut self.spans),
             constants: take(&mut self.constants),
             literals: take(&mut self.literals),
-            functions: take(&mut self.functions),
-            params: take(&mut self.params),
+            functions: copy(&mut self.functions),
+            params: copy(&mut self.params),
             fields: take(&mut self.fields),
-            paths: take(&mut self.paths),
+            paths: copy(&mut self.paths),
             names: take(&mut self.names),
             messages: take(&mut self.messages),
-            targets: take(&mut self.targets),
+            targets: copy(&mut self.targets),
             slots: 0,
             blank: false,
         }
@@ -543,7 +568,8 @@ impl<'s> Compiler<'_, 's> {
         );
         let end = self.emit(Op::MethodEnd(0), node.span);
         for (index, arg) in self.tree.operands.iter(args).enumerate() {
-            self.method_arg(arg, name, index as u32);
+            // Only the types of parameters depend on the index, and no method has that many.
+            self.method_arg(arg, name, index.try_into().unwrap_or(u16::MAX));
         }
         self.emit(
             Op::CallMethod {
@@ -557,7 +583,7 @@ impl<'s> Compiler<'_, 's> {
     }
 
     /// What a method takes is known only when it runs.
-    fn method_arg(&mut self, node: &Node<'s>, name: u32, index: u32) {
+    fn method_arg(&mut self, node: &Node<'s>, name: u32, index: u16) {
         if let Some(literal) = self.as_literal(node) {
             let literal = push(&mut self.program.literals, literal);
             self.emit(

@@ -155,6 +155,11 @@ impl<'s> Lexer<'s> {
         self.start
     }
 
+    /// Whether the next byte is a point, as that of a field.
+    pub(crate) fn is_at_point(&self) -> bool {
+        self.peek_byte() == Some(b'.')
+    }
+
     /// A part of the text.
     pub(crate) fn text(&self, start: usize, end: usize) -> &'s str {
         self.input.get(start..end).unwrap_or_default()

@@ -40,11 +40,12 @@ pub(crate) fn parse(
         range_depth: 0,
         scope: Scope::default(),
         tree: Tree::for_text(source.text.len()),
-        draft: Draft::default(),
+        draft: Draft::begin(),
         programs: Vec::new(),
     };
     let body = parser.file()?;
     parser.define(&source.name, body)?;
+    parser.draft.end();
     Ok(parser.programs)
 }
 
@@ -278,8 +279,8 @@ impl<'s> Parser<'s> {
     fn action(&mut self) -> Parsed<Result<Statement<'s>, Ending>> {
         let token = self.next_non_space();
         let TokenKind::Keyword(keyword) = token.kind else {
-            self.pending.push(token);
-            let pipeline = self.pipeline(Context("command"), TokenKind::RightDelim)?;
+            let context = Context("command");
+            let pipeline = self.pipeline_from(token, context, TokenKind::RightDelim)?;
             return Ok(Ok(Statement::Action(pipeline)));
         };
         match keyword {

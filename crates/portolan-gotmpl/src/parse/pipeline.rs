@@ -13,20 +13,31 @@ use crate::program::Span;
 
 impl<'s> Parser<'s> {
     pub(super) fn pipeline(&mut self, context: Context, end: TokenKind) -> Parsed<Pipeline<'s>> {
-        let first = self.peek_non_space();
-        let start = first.start;
+        let token = self.next_non_space();
+        self.pipeline_from(token, context, end)
+    }
+
+    /// A pipeline that begins with this token.
+    pub(super) fn pipeline_from(
+        &mut self,
+        mut token: Token<'s>,
+        context: Context,
+        end: TokenKind,
+    ) -> Parsed<Pipeline<'s>> {
+        let start = token.start;
         let mut pipeline = Pipeline {
             targets: List::default(),
             assign: false,
             commands: List::default(),
             span: Span::new(start, start, start),
         };
-        let announced = match first.kind {
-            TokenKind::Variable => self.targets(&mut pipeline, context)?,
-            _ => [None; 2],
-        };
+        let mut announced = [None; 2];
+        if token.kind == TokenKind::Variable {
+            self.pending.push(token);
+            announced = self.targets(&mut pipeline, context)?;
+            token = self.next_non_space();
+        }
         loop {
-            let token = self.next_non_space();
             if token.kind == end {
                 self.check_pipeline(&pipeline, context)?;
                 for index in announced.into_iter().flatten() {
@@ -41,6 +52,7 @@ impl<'s> Parser<'s> {
             let command = self.command(token)?;
             pipeline.span = Span::new(start, command.span.end(), start);
             self.tree.commands.push(&mut pipeline.commands, command);
+            token = self.next_non_space();
         }
     }
 
@@ -161,6 +173,9 @@ impl<'s> Parser<'s> {
         let Some(mut node) = self.term(token)? else {
             return Ok(None);
         };
+        if self.pending.is_empty() && !self.lexer.is_at_point() {
+            return Ok(Some(node));
+        }
         let first_field = self.peek();
         if first_field.kind != TokenKind::Field {
             return Ok(Some(node));
