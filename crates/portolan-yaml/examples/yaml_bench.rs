@@ -13,7 +13,7 @@
 use std::fmt::Write;
 use std::fs;
 use std::hint::black_box;
-use std::sync::Arc;
+use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
 use portolan_yaml::{Dialect, Node, Text, parse, parse_one, to_json, write_v2};
@@ -31,8 +31,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn bench(what: &str, file: &str, count: usize) -> Result<(), Box<dyn std::error::Error>> {
-    let text = Arc::<str>::from(fs::read_to_string(file)?);
-    let parts = documents(&text);
+    let (parts, whole) = match what {
+        "kustomize" => (Vec::new(), Text::from(fs::read_to_string(file)?)),
+        _ => (documents(file)?, Text::default()),
+    };
     let read = || -> Result<Vec<Node>, portolan_yaml::Errors> {
         parts
             .iter()
@@ -46,7 +48,7 @@ fn bench(what: &str, file: &str, count: usize) -> Result<(), Box<dyn std::error:
         let made = match what {
             "helm" => read()?,
             "json" => convert(&parts)?,
-            "kustomize" => parse(Arc::clone(&text), Dialect::Kustomize)?,
+            "kustomize" => parse(whole.clone(), Dialect::Kustomize)?,
             "write" => write(&nodes)?,
             _ => return Err("WHAT is helm, json, kustomize or write".into()),
         };
@@ -58,11 +60,22 @@ fn bench(what: &str, file: &str, count: usize) -> Result<(), Box<dyn std::error:
     Ok(())
 }
 
-/// The documents of a file, split at lines that are exactly `---`; like Go's, they share the file's text.
-fn documents(text: &Arc<str>) -> Vec<Text> {
-    let start = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
-    let part = |part: &str| Text::slice(text, start(part), start(part) + part.len());
-    text.split("\n---\n").filter_map(part).collect()
+/// The documents of a file, split at lines that are exactly `---`.
+fn documents(file: &str) -> std::io::Result<Vec<Text>> {
+    let (mut parts, mut part) = (Vec::new(), String::new());
+    let mut lines = BufReader::new(fs::File::open(file)?);
+    let mut line = String::new();
+    while lines.read_line(&mut line)? > 0 {
+        if line == "---\n" {
+            parts.push(Text::from(part.as_str()));
+            part.clear();
+        } else {
+            part.push_str(&line);
+        }
+        line.clear();
+    }
+    parts.push(Text::from(part));
+    Ok(parts)
 }
 
 fn convert(parts: &[Text]) -> Result<Vec<Node>, Box<dyn std::error::Error>> {

@@ -171,13 +171,23 @@ pub(crate) fn write_plain_string(out: &mut String, text: &str) {
 fn write_quoted(out: &mut String, text: &str, escape_html: bool) {
     out.reserve(text.len() + 2);
     out.push('"');
+    match next_suspect(text.as_bytes()) {
+        None => out.push_str(text),
+        Some(first) => write_escaping(out, text, first, escape_html),
+    }
+    out.push('"');
+}
+
+#[inline]
+fn next_suspect(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|byte| SUSPECT[usize::from(*byte)])
+}
+
+/// Prints a text whose first suspect byte is at an offset.
+fn write_escaping(out: &mut String, text: &str, first: usize, escape_html: bool) {
     let bytes = text.as_bytes();
-    let (mut plain, mut at) = (0, 0);
-    while let Some(clean) = bytes[at..]
-        .iter()
-        .position(|byte| SUSPECT[usize::from(*byte)])
-    {
-        at += clean;
+    let (mut plain, mut at) = (0, first);
+    loop {
         let escape = match bytes[at] {
             b'<' | b'>' | b'&' if !escape_html => 0,
             0xe2 => match bytes.get(at + 1..at + 3) {
@@ -192,9 +202,12 @@ fn write_quoted(out: &mut String, text: &str, escape_html: bool) {
             plain = at + escape;
         }
         at += escape.max(1);
+        match next_suspect(&bytes[at..]) {
+            Some(clean) => at += clean,
+            None => break,
+        }
     }
     out.push_str(&text[plain..]);
-    out.push('"');
 }
 
 /// The bytes that may have to be escaped; all others are copied in runs.

@@ -286,10 +286,7 @@ impl<'s> Scanner<'s> {
     /// Passes over blanks, comments and line breaks.
     fn skip_to_token(&mut self) {
         loop {
-            // A second byte order mark at the very start is passed over too.
-            if self.parsed == 0 && self.cursor.pos <= 3 && self.cursor.at_line_start() {
-                self.skip_byte_order_mark();
-            }
+            self.skip_second_byte_order_mark();
             let tabs = self.flow_level > 0 || !self.key_allowed;
             while self.cursor.byte() == b' ' || tabs && self.cursor.byte() == b'\t' {
                 self.cursor.pos += 1;
@@ -307,9 +304,11 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    fn skip_byte_order_mark(&mut self) {
-        if (self.cursor.byte(), self.cursor.peek(1), self.cursor.peek(2)) == (0xef, 0xbb, 0xbf) {
-            self.cursor.pos += 3;
+    /// A second byte order mark right after the first is passed over too.
+    fn skip_second_byte_order_mark(&mut self) {
+        let mark = "\u{feff}";
+        if self.cursor.pos == mark.len() && self.text.starts_with("\u{feff}\u{feff}") {
+            self.cursor.pos += mark.len();
         }
     }
 

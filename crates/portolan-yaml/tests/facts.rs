@@ -277,6 +277,19 @@ fn kustomize_reads_crlf_as_lf_before_anything_else() {
 }
 
 #[test]
+fn an_absent_item_of_a_list_is_an_empty_object() {
+    let nodes = parse("kind: List\nitems:\n- a: 1\n-\n", Dialect::Kustomize).expect("reads");
+    let printed: Vec<_> = nodes.iter().map(write_kustomize).collect();
+    assert_eq!(printed, [Ok("a: 1\n".to_owned()), Ok("{}\n".to_owned())]);
+}
+
+#[test]
+fn a_byte_order_mark_below_the_first_line_is_a_character() {
+    let node = parse_one("\n\u{feff}", Dialect::Helm).expect("reads");
+    assert_eq!(node.as_str(), Some("\u{feff}"));
+}
+
+#[test]
 fn a_time_as_key_in_braces_is_a_text() {
     let nodes = parse("- {2001-12-14T21:59:43Z: a}\n", Dialect::Kustomize).expect("reads");
     let printed = write_kustomize(&nodes[0]).expect("prints");

@@ -39,10 +39,11 @@ pub fn write_v3_pretty(node: &Node) -> Result<String, WriteError> {
 
 /// Prints a tree as kustomize does: through JSON, whole numbers exact, times in full.
 pub fn write_kustomize(node: &Node) -> Result<String, WriteError> {
-    if let Value::Scalar(scalar) = &node.value
-        && scalar.tag != Tag::Null
-    {
-        return Err(WriteError::NotAnObject(scalar.text.to_string()));
+    match &node.value {
+        // An item of a `List` that is absent.
+        Value::Scalar(scalar) if scalar.tag == Tag::Null => return Ok("{}\n".to_owned()),
+        Value::Scalar(scalar) => return Err(WriteError::NotAnObject(scalar.text.to_string())),
+        Value::List(_) | Value::Map(_) => {}
     }
     let mut out = String::new();
     let mut printer = Printer {
