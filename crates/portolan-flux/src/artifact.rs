@@ -157,6 +157,16 @@ impl Artifact {
         })
     }
 
+    /// Whether it leaves out the same as another.
+    pub(crate) fn has_rules_of(&self, other: &Self) -> bool {
+        self.rules_digest == other.rules_digest
+    }
+
+    /// The tree as it is, with what the rules leave out.
+    pub(crate) fn tree(&self) -> &dyn Vfs {
+        self.files.as_ref()
+    }
+
     /// Whether what lies at a path has an identity.
     pub(crate) fn is_stamped(&self) -> bool {
         self.files.stamp(Utf8Path::new("/")).is_some()

@@ -199,6 +199,14 @@ fn find(kept: &[KeptBuild], artifact: &Artifact, session: &Session) -> Option<Ar
     Some(Arc::clone(found))
 }
 
+/// The digest of what a Kustomization says that decides its build, and of which data it takes.
+pub(crate) fn digest_of_spec(spec: &Kustomization) -> Digest {
+    let mut key = Fingerprint::of("spec");
+    fingerprint(spec, &mut key);
+    key.text(&format!("{} {:?}", spec.source, spec.post_build));
+    key.finish()
+}
+
 /// Adds what of a Kustomization decides its build.
 fn fingerprint(spec: &Kustomization, key: &mut Fingerprint) {
     key.text(&spec.id.namespace);

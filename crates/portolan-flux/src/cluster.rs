@@ -142,6 +142,12 @@ impl Cluster {
         self.sources.get(&self.root.source)
     }
 
+    /// Whether a source is the repository that is rendered.
+    pub(crate) fn is_own(&self, source: &SourceRef, index: &Index) -> bool {
+        let is_declared = |declared| self.is_this_repository(&declared, index);
+        *source == self.root.source || index.source(source).is_some_and(is_declared)
+    }
+
     /// Whether another GitRepository object means the repository that is rendered: same address, same reference.
     fn is_this_repository(&self, declared: &Source, index: &Index) -> bool {
         let git = |source: &Source| match &source.spec {

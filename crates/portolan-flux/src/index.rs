@@ -141,6 +141,19 @@ impl Index {
         self.emitted.iter()
     }
 
+    /// What emitters give that give something else in another index, or nothing; with what they give there.
+    pub(crate) fn emitted_otherwise<'a>(
+        &'a self,
+        other: &'a Self,
+    ) -> impl Iterator<Item = (&'a [Object], &'a [Object])> {
+        self.emitted.iter().filter_map(|(emitter, objects)| {
+            let theirs = other.emitted.get(emitter);
+            let is_shared = theirs.is_some_and(|theirs| Arc::ptr_eq(theirs, objects));
+            let theirs = theirs.map_or(&[][..], |theirs| theirs.as_slice());
+            (!is_shared).then_some((objects.as_slice(), theirs))
+        })
+    }
+
     /// Every object of a group and kind with who emitted it, emitters in order.
     pub fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = (&Emitter, &Object)> {
         let spots = self.kinds.get(&(Text::from(group), Text::from(kind)));

@@ -8,7 +8,7 @@ use portolan_yaml::{Node, Value};
 
 use crate::api::{HelmRelease, NamespacedName};
 use crate::chart::{self, Location};
-use crate::index::{DataId, Emitter, name_of};
+use crate::index::{DataId, name_of};
 use crate::loaded_chart::{FLUX_GROUPS, add_defined};
 use crate::release_unit::ChartUnit;
 use crate::render::{RELEASE_GROUP, Renderer};
@@ -125,14 +125,9 @@ impl Renderer<'_> {
 
     /// The objects of emitters that give something else on the other side.
     fn own_objects<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a Object> {
-        let theirs: HashMap<&Emitter, &Arc<Vec<Object>>> =
-            other.walker.walk.index.emitted().collect();
-        let mine = self.walker.walk.index.emitted();
-        let own = mine.filter(move |(emitter, objects)| {
-            let shared = theirs.get(emitter);
-            !shared.is_some_and(|shared| Arc::ptr_eq(shared, objects))
-        });
-        own.flat_map(|(_, objects)| objects.iter())
+        let (mine, theirs) = (&self.walker.walk.index, &other.walker.walk.index);
+        let own = mine.emitted_otherwise(theirs);
+        own.flat_map(|(objects, _)| objects)
     }
 
     /// Whether something that differs from the other side, or fails, wants data that nothing emits so far.

@@ -1,13 +1,14 @@
 //! Two trees of one cluster, rendered as far as they differ.
 //!
 //! ```text
-//! walk both ──▶ releases made of the same are left out ──▶ charts ──▶ releases with other digests are rendered
-//!                    ▲                                                        │
-//!                    └── those that turn out to matter are taken in again ◀───┘
+//! walk both, sparing what is the same ──▶ releases made of the same are left out ──▶ charts ──▶ releases with other digests
+//!      ▲                                      ▲                                                    are rendered │
+//!      └──── those that turn out to matter ───┴──── are taken in again ◀────────────────────────────────────────┘
 //! ```
 //!
-//! Both are walked; what they share is built once. A release that is made of the same on both sides gives the same, so
-//! neither its chart is loaded nor is it rendered – unless what it prints may lead on.
+//! A Kustomization that both sides build of the same files is not built where nothing it gives can matter; one that is
+//! built by both is built once. A release that is made of the same on both sides gives the same, so neither its chart is
+//! loaded nor is it rendered – unless what it prints may lead on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,16 +20,20 @@ use portolan_engine::{Failure, Unit};
 use crate::api::NamespacedName;
 use crate::cluster::Cluster;
 use crate::demand::Demand;
+use crate::drawing::Drawing;
 use crate::likeness::Likeness;
+use crate::release_unit::ChartUnit;
 use crate::render::{Choice, Renderer, Rendering, Settled};
+use crate::sparing::Sparing;
 
 /// How often releases that were left out are taken in again; twice is as often as it can matter in real repositories.
 const MAX_ROUNDS: usize = 8;
 
 /// Both sides of a comparison.
 ///
-/// A Kustomization whose `built` is the same allocation on both sides ([`Arc::ptr_eq`]), and a release whose `digest` is
-/// equal, did not change; such a release has no `objects` unless something else needed them.
+/// A Kustomization whose `built` is the same allocation on both sides ([`Arc::ptr_eq`]) or that has no unit on either, and
+/// a release whose `digest` is equal, did not change. The releases of a Kustomization without a unit are not known;
+/// others that did not change have no `objects` unless something else needed them.
 #[derive(Debug)]
 pub struct Pair {
     /// The side that was.
@@ -41,17 +46,22 @@ pub struct Pair {
 pub fn pair_unit(before: Arc<Cluster>, after: Arc<Cluster>, demand: impl Into<Demand>) -> Unit {
     let demand = demand.into();
     Unit::io(move |cx| async move {
+        let sparing = Sparing::between(&before, &after, &demand);
         let mut sides = Sides {
             before: Renderer::new(&cx, &before, &demand),
             after: Renderer::new(&cx, &after, &demand),
+            sparing: sparing.map(Arc::new),
+            taken_in: BTreeSet::new(),
         };
-        sides.leave_out_equal().await?;
+        sides.begin();
+        sides.walk().await?;
         let mut rounds = 0..MAX_ROUNDS;
         let is_settled = loop {
             let settled = sides.settle().await?;
             if !sides.take_in(settled) {
                 break true;
             }
+            sides.walk().await?;
             if rounds.next().is_none() {
                 break false;
             }
@@ -70,16 +80,63 @@ pub fn pair_unit(before: Arc<Cluster>, after: Arc<Cluster>, demand: impl Into<De
 struct Sides<'a> {
     before: Renderer<'a>,
     after: Renderer<'a>,
+    /// Which Kustomizations need not be built; nothing when all are.
+    sparing: Option<Arc<Sparing>>,
+    /// Releases that were left out and turned out to matter.
+    taken_in: BTreeSet<NamespacedName>,
 }
 
 impl Sides<'_> {
-    /// Walks both, and leaves out releases that are made of the same and lead nowhere.
+    fn begin(&mut self) {
+        if let Some(sparing) = &self.sparing {
+            self.before.walker.spare(sparing);
+            self.after.walker.spare(sparing);
+        }
+    }
+
+    /// Walks both until nothing more has to be built, and leaves out what is found to be the same.
+    async fn walk(&mut self) -> Result<(), Failure> {
+        loop {
+            // One after the other: the second finds nearly everything made, and neither waits for the other's units.
+            self.after.walker.run().await?;
+            self.before.walker.run().await?;
+            if !self.draw_in(|drawing| drawing.affected()) {
+                return self.leave_out_equal().await;
+            }
+        }
+    }
+
+    /// Has spared Kustomizations built on both sides; says whether there are any.
+    fn draw_in(&mut self, which: impl Fn(&Drawing<'_, '_>) -> BTreeSet<NamespacedName>) -> bool {
+        let Some(sparing) = &self.sparing else {
+            return false;
+        };
+        let drawn_in = which(&Drawing {
+            sparing,
+            before: &self.before.walker,
+            after: &self.after.walker,
+        });
+        for id in &drawn_in {
+            self.before.walker.want(id);
+            self.after.walker.want(id);
+        }
+        !drawn_in.is_empty()
+    }
+
+    /// Has every Kustomization built on both sides; says whether that is news.
+    fn spare_nothing(&mut self) -> bool {
+        let is_news = self.sparing.take().is_some();
+        if is_news {
+            self.before.walker.want_everything();
+            self.after.walker.want_everything();
+        }
+        is_news
+    }
+
+    /// Leaves out releases that are made of the same and lead nowhere, of those that were not looked at yet.
     async fn leave_out_equal(&mut self) -> Result<(), Failure> {
-        // One after the other: the second finds nearly everything made, and neither waits for the other's units.
-        self.after.walker.run().await?;
-        self.before.walker.run().await?;
         let mut by_chart = BTreeMap::new();
-        for (id, unit) in Likeness::new(&self.after, &self.before).releases() {
+        for (id, unit) in self.newly_equal() {
             let releases = by_chart
                 .entry(unit.key.clone())
                 .or_insert((unit, Vec::new()));
@@ -96,9 +153,19 @@ impl Sides<'_> {
                 left_out.extend(releases.into_iter().map(|id| (id, glance)));
             }
         }
-        self.before.left_out = left_out.clone();
-        self.after.left_out = left_out;
+        self.before.left_out.extend(left_out.clone());
+        self.after.left_out.extend(left_out);
         Ok(())
+    }
+
+    /// The releases that are made of the same, of those that were not looked at yet, each with what loads its chart.
+    fn newly_equal(&self) -> Vec<(NamespacedName, Arc<ChartUnit>)> {
+        let mut equal = Likeness::new(&self.after, &self.before).releases();
+        equal.retain(|(id, _)| {
+            let is_known = |side: &Renderer<'_>| side.releases.contains_key(id);
+            !self.taken_in.contains(id) && !is_known(&self.before) && !is_known(&self.after)
+        });
+        equal
     }
 
     /// Renders, but for what is left out, what leads on and what differs.
@@ -116,9 +183,15 @@ impl Sides<'_> {
 
     /// Takes releases in again that matter after all; says whether there are any.
     fn take_in(&mut self, settled: Settled) -> bool {
+        if self.draw_in(|drawing| drawing.affected()) {
+            return true;
+        }
         let mattering: BTreeSet<NamespacedName> = if settled == Settled::LacksKinds {
             self.bringing_kinds()
         } else if self.before.own_kinds(&self.after) != self.after.own_kinds(&self.before) {
+            if self.spare_nothing() {
+                return true;
+            }
             self.after.left_out.keys().cloned().collect()
         } else {
             let mut likeness = Likeness::new(&self.after, &self.before);
@@ -131,7 +204,9 @@ impl Sides<'_> {
         for side in [&mut self.before, &mut self.after] {
             side.left_out.retain(|id, _| !mattering.contains(id));
         }
-        !mattering.is_empty() || settled == Settled::LacksKinds
+        let is_news = !mattering.is_empty() || settled == Settled::LacksKinds;
+        self.taken_in.extend(mattering);
+        is_news
     }
 
     /// The releases that were left out and may define kinds that charts ask for.
@@ -139,6 +214,14 @@ impl Sides<'_> {
         let (one, other) = (&self.before.asked_groups, &self.after.asked_groups);
         let groups = one.as_ref().zip(other.as_ref());
         let groups: Option<BTreeSet<String>> = groups.map(|(one, other)| one | other);
+        let is_more = match &groups {
+            Some(groups) => self.draw_in(|drawing| drawing.defining(groups)),
+            None => self.spare_nothing(),
+        };
+        if is_more {
+            // Their releases are judged when they are known.
+            return BTreeSet::new();
+        }
         let mut likeness = Likeness::new(&self.after, &self.before);
         let mut bringing = BTreeSet::new();
         for (id, glance) in &self.after.left_out {
@@ -164,6 +247,7 @@ impl Sides<'_> {
 
     /// Renders everything.
     async fn settle_whole(&mut self) -> Result<(), Failure> {
+        self.spare_nothing();
         self.before.left_out.clear();
         self.after.left_out.clear();
         let all = Choice::Wanted;

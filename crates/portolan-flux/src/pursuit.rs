@@ -138,6 +138,29 @@ fn goals(walker: &Walker<'_>) -> BTreeSet<Goal> {
     goals
 }
 
+/// The names of data that something built is made of, and of sources that nothing emits so far.
+///
+/// Data that is there counts as well: another emitter of it may come first.
+pub(crate) fn needed_names(walker: &Walker<'_>) -> BTreeSet<String> {
+    let mut goals = BTreeSet::new();
+    let mut names = BTreeSet::new();
+    for state in walker.states.values() {
+        if state.phase != Phase::Found {
+            names.extend(data_ids(&state.spec).map(|(_, id)| id.name.to_string()));
+            add_source(&mut goals, walker, &state.spec.source);
+        }
+    }
+    for (_, object) in walker.walk.index.of_kind(RELEASE_GROUP, "HelmRelease") {
+        if let Ok(release) = HelmRelease::read(object.node()) {
+            let data = release.values_from.iter();
+            names.extend(data.map(|reference| reference.name.to_string()));
+            add_release(&mut goals, walker, &release);
+        }
+    }
+    names.extend(goals.into_iter().map(|goal| goal.name));
+    names
+}
+
 /// What a release is made of: data for its values, and the sources its chart comes from.
 fn add_release(goals: &mut BTreeSet<Goal>, walker: &Walker<'_>, release: &HelmRelease) {
     let data = release.values_from.iter().map(|reference| {

@@ -192,7 +192,7 @@ impl<'a> Renderer<'a> {
             if self.asks_for_kinds && self.leaves_out_kinds() {
                 return Ok(Settled::LacksKinds);
             }
-            if self.asks_for_kinds && !self.walker.walk.is_complete {
+            if self.asks_for_kinds && !self.walker.walk.is_complete && !self.walker.is_sparing() {
                 self.walker.want_everything();
                 continue;
             }
@@ -209,12 +209,12 @@ impl<'a> Renderer<'a> {
         Ok(Settled::Yes)
     }
 
-    /// Whether a release that was left out may bring kinds that are asked for.
+    /// Whether a release that was left out, or that a spared Kustomization gives, may bring kinds that are asked for.
     fn leaves_out_kinds(&self) -> bool {
         let asked = self.asked_groups.as_ref();
         let mut left_out = self.left_out.values();
         !asked.is_some_and(|asked| asked.is_subset(&self.undefined_groups))
-            && left_out.any(|glance| glance.may_define_kinds)
+            && (self.walker.is_sparing() || left_out.any(|glance| glance.may_define_kinds))
     }
 
     /// Hands out what Kustomizations gave, unless something that a chart prints may change it.

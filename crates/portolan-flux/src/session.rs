@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use camino::Utf8PathBuf;
 use portolan_object::Digest;
 use tokio::sync::Mutex as Turn;
 
@@ -35,6 +36,7 @@ pub struct Session {
     pub(crate) releases: Slots<Option<Arc<Released>>>,
     pub(crate) ignore_files: Memo<IgnoreFile>,
     pub(crate) declared: Memo<Arc<Declared>>,
+    pub(crate) chart_places: Memo<Utf8PathBuf>,
     made: Tally,
     shared: Tally,
     generation: AtomicU64,

@@ -136,6 +136,12 @@ impl Variables {
         Ok((node, unset))
     }
 
+    /// Puts variables into a line of text; nothing when that fails.
+    pub(crate) fn complete_line(&self, line: &str) -> Option<String> {
+        let lookup = |name: &str| self.values.get(name).map(String::as_str);
+        envsubst::substitute(line, false, lookup).ok()
+    }
+
     fn complete(&self, text: &str) -> Result<(String, Option<UnsetVariable>), SubstitutionError> {
         let lookup = |name: &str| self.values.get(name).map(String::as_str);
         let located = |error: &envsubst::Error| (line_at(text, error.offset), error.to_string());

@@ -29,6 +29,8 @@ use crate::index::{DataId, Emitter, Index, name_of};
 use crate::pursuit::Pursuit;
 use crate::release_unit;
 use crate::session::Made;
+use crate::sketch::Filling;
+use crate::sparing::{SparedByName, Sparing};
 use crate::variables::{Data, Variables};
 
 /// How often a Kustomization is built anew because its inputs changed; real repositories need one.
@@ -81,6 +83,9 @@ pub(crate) struct Walker<'a> {
     pub(crate) states: BTreeMap<NamespacedName, State>,
     running: FuturesUnordered<BoxFuture<'a, Ended>>,
     pursuit: Option<Pursuit>,
+    sparing: Option<Arc<Sparing>>,
+    /// Kustomizations that were found and need not be built.
+    pub(crate) spared: SparedByName,
     /// Whether releases are rendered as soon as they are emitted.
     pub(crate) begins_releases: bool,
 }
@@ -118,6 +123,8 @@ impl<'a> Walker<'a> {
             states: BTreeMap::new(),
             running: FuturesUnordered::new(),
             pursuit: (!is_complete).then(Pursuit::default),
+            sparing: None,
+            spared: SparedByName::new(),
             begins_releases: false,
         };
         let root = Arc::new(cluster.root.clone());
@@ -142,9 +149,21 @@ impl<'a> Walker<'a> {
         }
     }
 
+    /// Has only those built that are not the same on another side; nothing was built so far.
+    pub(crate) fn spare(&mut self, sparing: &Arc<Sparing>) {
+        self.walk.is_complete = false;
+        self.sparing = Some(Arc::clone(sparing));
+    }
+
+    /// Whether Kustomizations are spared.
+    pub(crate) fn is_sparing(&self) -> bool {
+        self.sparing.is_some()
+    }
+
     /// Has every Kustomization built from now on.
     pub(crate) fn want_everything(&mut self) {
         self.pursuit = None;
+        self.sparing = None;
         self.walk.is_complete = true;
         for state in self.states.values_mut() {
             if state.phase == Phase::Found {
@@ -176,6 +195,9 @@ impl<'a> Walker<'a> {
     }
 
     fn pursue(&mut self) -> usize {
+        if let Some(sparing) = self.sparing.clone() {
+            return self.want_unspared(&sparing);
+        }
         let Some(mut pursuit) = self.pursuit.take() else {
             return 0;
         };
@@ -347,6 +369,16 @@ impl Walked {
 
 fn is_kustomization(object: &Object) -> bool {
     object.gvk().is(KUSTOMIZATION_GROUP, "Kustomization")
+}
+
+/// What is put into the text of a Kustomization, as far as the data is there that it comes from.
+pub(crate) fn filling(spec: &Kustomization, index: &Index) -> Filling {
+    let inputs = inputs(index, spec);
+    match variables(spec, false, &inputs).0 {
+        None => Filling::Nothing,
+        Some(variables) if inputs.iter().all(Option::is_some) => Filling::Variables(variables),
+        Some(_) => Filling::Unknown,
+    }
 }
 
 /// What is there of the data that a Kustomization's variables come from, in order.

@@ -8,4 +8,6 @@ mod demand;
 mod flux;
 mod likeness;
 mod operator;
+mod pair;
 mod sharing;
+mod sparing;
