@@ -144,34 +144,15 @@ impl Excerpt {
         let mut lines = Vec::new();
         for document in portolan_yaml::parse_bytes(bytes, Dialect::Helm).ok()? {
             let map = document.as_map()?;
-            self.add_entries(files, directory, map)?;
+            if !is_understood(files, directory, map) {
+                return None;
+            }
             add_scalars(&document, &mut lines);
         }
         for line in &lines {
             self.add_path(files, directory, line)?;
         }
         self.add_lines(&lines)
-    }
-
-    /// Whether the fields are understood and what they name is there.
-    fn add_entries(&self, files: &dyn Vfs, directory: &Utf8Path, map: &Map) -> Option<()> {
-        for entry in map {
-            let field = entry.key.as_str();
-            if !UNDERSTOOD.contains(&field) {
-                return None;
-            }
-            if PATHS.contains(&field) {
-                let mut written = entry.value.as_list().into_iter().flatten();
-                let is_there = |written: &Node| {
-                    let path = written.as_str().map(|written| resolve(directory, written));
-                    path.is_some_and(|path| matches!(files.kind(&path), Ok(Some(_))))
-                };
-                if !written.all(is_there) {
-                    return None;
-                }
-            }
-        }
-        Some(())
     }
 
     /// Takes down a text that may be a path to somewhere else. One without `..` stays below its directory.
@@ -229,6 +210,19 @@ impl Excerpt {
         }
         Some(())
     }
+}
+
+/// Whether the fields of a kustomization file are understood and what they name is there.
+fn is_understood(files: &dyn Vfs, directory: &Utf8Path, map: &Map) -> bool {
+    let is_there = |written: &Node| {
+        let path = written.as_str().map(|written| resolve(directory, written));
+        path.is_some_and(|path| matches!(files.kind(&path), Ok(Some(_))))
+    };
+    map.iter().all(|entry| {
+        let field = entry.key.as_str();
+        let mut written = entry.value.as_list().into_iter().flatten();
+        UNDERSTOOD.contains(&field) && (!PATHS.contains(&field) || written.all(is_there))
+    })
 }
 
 /// The line of a text that a byte is in.

@@ -94,12 +94,9 @@ impl Glance {
     }
 }
 
-/// Whether one of some words stands anywhere in the chart at a path; archives may hold any.
-pub(crate) fn mentions(files: &dyn Vfs, path: &str, words: &BTreeSet<String>) -> bool {
-    let is_in = |content: &[u8]| {
-        let mut words = words.iter();
-        words.any(|word| memchr::memmem::find(content, word.as_bytes()).is_some())
-    };
+/// Whether the chart at a path may define a kind of one of some groups; archives may define any.
+pub(crate) fn may_define(files: &dyn Vfs, path: &str, groups: &BTreeSet<String>) -> bool {
+    let mut definitions = Definitions::default();
     let mut queue = vec![(in_tree(path), MAX_DEPTH)];
     queue.extend(
         local_directories(files, path)
@@ -114,14 +111,54 @@ pub(crate) fn mentions(files: &dyn Vfs, path: &str, words: &BTreeSet<String>) ->
             let path = directory.join(&entry.name);
             if entry.is_directory {
                 queue.push((path, depth - 1));
-            } else if path.extension() == Some("tgz")
-                || files.read(&path).is_ok_and(|content| is_in(&content))
-            {
+            } else if path.extension() == Some("tgz") {
                 return true;
+            } else if let Ok(content) = files.read(&path) {
+                definitions.look_at(&path, &content, groups);
             }
         }
     }
-    false
+    definitions.written || (definitions.computed && definitions.mentioned)
+}
+
+/// What the files of a chart say about kinds of some groups.
+#[derive(Default)]
+struct Definitions {
+    /// One is defined, its group written out.
+    written: bool,
+    /// Something is defined whose group only rendering tells.
+    computed: bool,
+    /// One of the groups is mentioned somewhere.
+    mentioned: bool,
+}
+
+impl Definitions {
+    fn look_at(&mut self, path: &Utf8Path, content: &[u8], groups: &BTreeSet<String>) {
+        let mentions = |word: &str| memchr::memmem::find(content, word.as_bytes()).is_some();
+        let mentioned = groups.iter().any(|group| mentions(group));
+        self.mentioned |= mentioned;
+        if !mentions(DEFINITION) {
+            return;
+        }
+        let is_template = path.components().any(|part| part.as_str() == "templates");
+        if is_template && !has_plain_groups(content) {
+            self.computed = true;
+        } else {
+            self.written |= mentioned;
+        }
+    }
+}
+
+/// Whether every `group:` of a template is written out, and there is one.
+fn has_plain_groups(template: &[u8]) -> bool {
+    let lines = template.split(|byte| *byte == b'\n');
+    let mut groups = lines.filter_map(|line| line.trim_ascii_start().strip_prefix(b"group:"));
+    let mut is_one = false;
+    let is_plain = groups.all(|group| {
+        is_one |= !group.trim_ascii().is_empty();
+        !group.contains(&b'{')
+    });
+    is_plain && is_one
 }
 
 #[cfg(test)]
@@ -165,12 +202,26 @@ mod tests {
     }
 
     #[test]
-    fn words_are_found_anywhere_in_a_chart() {
-        let files = [("/charts/web/crds/a.yaml", "group: a.io"), ("/b/c.tgz", "")];
-        let files: Memory = files.into_iter().collect();
-        let mentions = |path: &str, word: &str| mentions(&files, path, &[word.to_owned()].into());
-        assert!(mentions("charts/web", "a.io"));
-        assert!(!mentions("charts/web", "b.io"));
-        assert!(mentions("b", "a.io"), "it may be in the archive");
+    fn kinds_are_defined_where_their_group_is_written_or_computed() {
+        let plain = "kind: CustomResourceDefinition\nspec:\n  group: a.io\n";
+        let computed = "kind: CustomResourceDefinition\nspec:\n  group: {{ .Values.group }}\n";
+        let files: Memory = [
+            ("/charts/web/crds/a.yaml", plain),
+            ("/charts/web/templates/role.yaml", "apiGroups: [b.io]"),
+            ("/charts/written/templates/a.yaml", plain),
+            ("/charts/written/templates/role.yaml", "apiGroups: [b.io]"),
+            ("/charts/computed/templates/a.yaml", computed),
+            ("/charts/computed/values.yaml", "group: b.io"),
+            ("/b/c.tgz", ""),
+        ]
+        .into_iter()
+        .collect();
+        let may_define =
+            |path: &str, group: &str| may_define(&files, path, &[group.to_owned()].into());
+        for chart in ["charts/web", "charts/written"] {
+            assert!(may_define(chart, "a.io") && !may_define(chart, "b.io"));
+        }
+        assert!(may_define("charts/computed", "b.io") && !may_define("charts/computed", "a.io"));
+        assert!(may_define("b", "a.io"), "it may be in the archive");
     }
 }

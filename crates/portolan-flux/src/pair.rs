@@ -86,7 +86,7 @@ struct Sides<'a> {
     taken_in: BTreeSet<NamespacedName>,
 }
 
-impl Sides<'_> {
+impl<'a> Sides<'a> {
     fn begin(&mut self) {
         if let Some(sparing) = &self.sparing {
             self.before.walker.spare(sparing);
@@ -100,27 +100,39 @@ impl Sides<'_> {
             // One after the other: the second finds nearly everything made, and neither waits for the other's units.
             self.after.walker.run().await?;
             self.before.walker.run().await?;
-            if !self.draw_in(|drawing| drawing.affected()) {
+            if !self.draw_in_affected() {
                 return self.leave_out_equal().await;
             }
         }
     }
 
-    /// Has spared Kustomizations built on both sides; says whether there are any.
-    fn draw_in(&mut self, which: impl Fn(&Drawing<'_, '_>) -> BTreeSet<NamespacedName>) -> bool {
-        let Some(sparing) = &self.sparing else {
-            return false;
-        };
-        let drawn_in = which(&Drawing {
-            sparing,
+    /// Has spared Kustomizations built that may differ; says whether there are any.
+    fn draw_in_affected(&mut self) -> bool {
+        let affected = self.drawing().map(|drawing| drawing.affected());
+        self.want(affected)
+    }
+
+    /// Has spared Kustomizations built whose releases may define kinds of some groups; says whether there are any.
+    fn draw_in_defining(&mut self, groups: &BTreeSet<String>) -> bool {
+        let defining = self.drawing().map(|drawing| drawing.defining(groups));
+        self.want(defining)
+    }
+
+    fn drawing(&self) -> Option<Drawing<'_, 'a>> {
+        Some(Drawing {
+            sparing: self.sparing.as_deref()?,
             before: &self.before.walker,
             after: &self.after.walker,
-        });
-        for id in &drawn_in {
+        })
+    }
+
+    fn want(&mut self, wanted: Option<BTreeSet<NamespacedName>>) -> bool {
+        let wanted = wanted.unwrap_or_default();
+        for id in &wanted {
             self.before.walker.want(id);
             self.after.walker.want(id);
         }
-        !drawn_in.is_empty()
+        !wanted.is_empty()
     }
 
     /// Has every Kustomization built on both sides; says whether that is news.
@@ -183,7 +195,7 @@ impl Sides<'_> {
 
     /// Takes releases in again that matter after all; says whether there are any.
     fn take_in(&mut self, settled: Settled) -> bool {
-        if self.draw_in(|drawing| drawing.affected()) {
+        if self.draw_in_affected() {
             return true;
         }
         let mattering: BTreeSet<NamespacedName> = if settled == Settled::LacksKinds {
@@ -215,7 +227,7 @@ impl Sides<'_> {
         let groups = one.as_ref().zip(other.as_ref());
         let groups: Option<BTreeSet<String>> = groups.map(|(one, other)| one | other);
         let is_more = match &groups {
-            Some(groups) => self.draw_in(|drawing| drawing.defining(groups)),
+            Some(groups) => self.draw_in_defining(groups),
             None => self.spare_nothing(),
         };
         if is_more {
@@ -227,7 +239,7 @@ impl Sides<'_> {
         for (id, glance) in &self.after.left_out {
             let mut may_define = |groups| {
                 let unit = likeness.chart_of(id);
-                unit.is_none_or(|unit| unit.mentions(groups))
+                unit.is_none_or(|unit| unit.may_define(groups))
             };
             if glance.may_define_kinds && groups.as_ref().is_none_or(&mut may_define) {
                 bringing.insert(id.clone());

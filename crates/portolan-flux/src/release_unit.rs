@@ -155,11 +155,11 @@ impl ChartUnit {
         }
     }
 
-    /// Whether one of some words stands anywhere in the chart; of one that cannot be looked at, any may.
-    pub(crate) fn mentions(&self, words: &BTreeSet<String>) -> bool {
+    /// Whether the chart may define a kind of one of some groups; one that cannot be looked at may.
+    pub(crate) fn may_define(&self, groups: &BTreeSet<String>) -> bool {
         match (&self.files, &self.location) {
             (Some(Files::Here(artifact)), Location::Tree { path, .. }) => {
-                glance::mentions(artifact.as_ref(), path, words)
+                glance::may_define(artifact.as_ref(), path, groups)
             }
             _ => true,
         }

@@ -63,7 +63,7 @@ impl TreeCharts {
     /// The names of charts that may define kinds of some groups.
     pub(crate) fn defining(&self, groups: &BTreeSet<String>) -> BTreeSet<String> {
         let defines = |(place, glance): &&(Utf8PathBuf, Glance)| {
-            glance.may_define_kinds && glance::mentions(self.after.tree(), place.as_str(), groups)
+            glance.may_define_kinds && glance::may_define(self.after.tree(), place.as_str(), groups)
         };
         let defining = self.charts.iter().filter(defines);
         defining

@@ -137,15 +137,13 @@ impl Vfs for Disk {
 
     fn list(&self, directory: &Utf8Path) -> Result<Vec<DirEntry>, VfsError> {
         let real = self.real(directory)?;
-        if !real.is_dir() {
-            return Err(VfsError::NotDirectory(directory.to_owned()));
-        }
+        let listed = fs::read_dir(&real).map_err(|source| io_error(directory, source))?;
         if real == self.join(directory) {
             let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
             plain.insert(real.as_str().to_owned());
         }
         let mut entries = Vec::new();
-        for entry in fs::read_dir(&real).map_err(|source| io_error(directory, source))? {
+        for entry in listed {
             let entry = entry.map_err(|source| io_error(directory, source))?;
             let name = entry.file_name().into_string();
             let name = name.map_err(|_| VfsError::NotUtf8(directory.to_owned()))?;
