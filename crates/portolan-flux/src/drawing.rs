@@ -29,8 +29,8 @@ impl Drawing<'_, '_> {
     /// The spared Kustomizations that are not the same on both sides, or may not be.
     pub(crate) fn affected(&self) -> BTreeSet<NamespacedName> {
         let names = self.names();
-        let releases = self.spared().any(|(_, spared)| spared.sketch.has_releases);
-        let charts = if releases {
+        let spared = self.spared();
+        let charts = if spared.values().any(|spared| spared.sketch.has_releases) {
             let session = &self.after.cluster.session;
             let mattering = self.sparing.charts(session).mattering();
             mattering
@@ -40,8 +40,7 @@ impl Drawing<'_, '_> {
         } else {
             BTreeSet::new()
         };
-        let spared = self.spared();
-        let affected = spared.filter(|(id, spared)| {
+        let affected = spared.into_iter().filter(|(id, spared)| {
             !self.is_same(id) || self.mentions(spared, &names) || self.uses(spared, &charts)
         });
         affected.map(|(id, _)| id.clone()).collect()
@@ -51,14 +50,14 @@ impl Drawing<'_, '_> {
     pub(crate) fn defining(&self, groups: &BTreeSet<String>) -> BTreeSet<NamespacedName> {
         let session = &self.after.cluster.session;
         let charts = self.sparing.charts(session).defining(groups);
-        let using = self
-            .spared()
-            .filter(|(_, spared)| self.uses(spared, &charts));
+        let spared = self.spared().into_iter();
+        let using = spared.filter(|(_, spared)| self.uses(spared, &charts));
         using.map(|(id, _)| id.clone()).collect()
     }
 
-    fn spared(&self) -> impl Iterator<Item = (&NamespacedName, &Spared)> {
-        self.before.all_spared().chain(self.after.all_spared())
+    fn spared(&self) -> BTreeMap<&NamespacedName, &Spared> {
+        let both = self.before.all_spared().chain(self.after.all_spared());
+        both.collect()
     }
 
     /// Whether both sides spare it, and build it of the same spec and data.
@@ -87,8 +86,8 @@ impl Drawing<'_, '_> {
     }
 
     fn mentions(&self, spared: &Spared, names: &BTreeSet<String>) -> bool {
-        let filling = walk::filling(&spared.spec, &self.after.walk.index);
-        spared.sketch.mentions(names, &filling)
+        let filling = || walk::filling(&spared.spec, &self.after.walk.index);
+        spared.sketch.mentions(names, filling)
     }
 
     /// The names of everything that differs or is missing and may be part of something else.

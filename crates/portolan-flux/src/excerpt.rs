@@ -110,7 +110,9 @@ impl Excerpt {
 
     fn add_directory(&mut self, files: &dyn Vfs, directory: &Utf8Path, depth: usize) -> Option<()> {
         let depth = depth.checked_sub(1)?;
-        for entry in files.list(directory).ok()? {
+        // Links are no part of what Flux builds.
+        let entries = files.list(directory).ok()?.into_iter();
+        for entry in entries.filter(|entry| !entry.is_symlink) {
             let path = directory.join(&entry.name);
             if entry.is_directory {
                 self.add_directory(files, &path, depth)?;

@@ -98,20 +98,29 @@ impl Sketch {
     }
 
     /// Whether one of some names stands in it, once variables are put in; where they cannot be, any may.
-    pub(crate) fn mentions(&self, names: &BTreeSet<String>, filling: &Filling) -> bool {
+    pub(crate) fn mentions(
+        &self,
+        names: &BTreeSet<String>,
+        filling: impl FnOnce() -> Filling,
+    ) -> bool {
         let stands_in = |text: &[u8]| names.iter().any(|name| has_word(text, name));
-        let completed = |line: &String| match filling {
+        let mut texts = self.excerpts.iter().map(|excerpt| excerpt.text());
+        if names.is_empty() || texts.any(stands_in) {
+            return !names.is_empty();
+        }
+        let mut composed = self.excerpts.iter().flat_map(|excerpt| excerpt.composed());
+        let Some(first) = composed.next() else {
+            return false;
+        };
+        let mut lines = std::iter::once(first).chain(composed);
+        match filling() {
             Filling::Nothing => false,
-            Filling::Variables(variables) => {
+            Filling::Variables(variables) => lines.any(|line| {
                 let line = variables.complete_line(line);
                 line.is_none_or(|line| stands_in(line.as_bytes()))
-            }
+            }),
             Filling::Unknown => true,
-        };
-        let mentions = |excerpt: &Arc<Excerpt>| {
-            stands_in(excerpt.text()) || excerpt.composed().iter().any(completed)
-        };
-        !names.is_empty() && self.excerpts.iter().any(mentions)
+        }
     }
 }
 

@@ -82,7 +82,7 @@ impl Sparing {
             |path: &Utf8Path| self.before.identity(path) == self.after.identity(path);
         let is_own = spec.source == self.source;
         let sketch = is_own
-            .then(|| Sketch::of(spec, self.after.as_ref(), &self.excerpts, is_untouched))
+            .then(|| Sketch::of(spec, self.after.tree(), &self.excerpts, is_untouched))
             .flatten()
             .map(Arc::new);
         self.sketches.lock().insert(digest, sketch.clone());

@@ -7,7 +7,7 @@
 //! The index knows the id of every file it tracks, and how the file on disk looked when that was last sure. Only a file
 //! that looks otherwise is read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use gix::ObjectId;
@@ -196,6 +196,7 @@ impl Comparison<'_> {
 
     /// Files on disk that the index does not have.
     fn find_untracked(&mut self) {
+        let tracked = Tracked::by(self.index);
         let mut queue = vec![(Utf8PathBuf::from("/"), 0)];
         while let Some((directory, depth)) = queue.pop() {
             let listed = self.files.list(&directory);
@@ -206,12 +207,12 @@ impl Comparison<'_> {
             };
             for entry in entries.iter().filter(|entry| entry.name != ".git") {
                 let path = directory.join(&entry.name);
-                let mut tracked = self.prefix.clone();
-                tracked.push_str(path.strip_prefix("/").unwrap_or(&path).as_str());
+                let mut name = self.prefix.clone();
+                name.push_str(path.strip_prefix("/").unwrap_or(&path).as_str());
                 let is_directory = entry.is_directory && !entry.is_symlink;
-                if is_directory && self.index.path_is_directory(tracked.as_ref()) {
+                if is_directory && tracked.directories.contains(name.as_bstr()) {
                     queue.push((path, depth + 1));
-                } else if self.index.entry_by_path(tracked.as_ref()).is_none() {
+                } else if !tracked.files.contains(name.as_bstr()) {
                     self.touched.insert(path);
                 }
             }
@@ -233,6 +234,40 @@ impl Comparison<'_> {
                 return Some(Utf8Path::new("/").join(text));
             }
             below = below.get(..below.rfind_byte(b'/').unwrap_or(0))?;
+        }
+    }
+}
+
+/// What an index has, to be asked for one by one: searching it each time would compare long paths over and over.
+struct Tracked<'a> {
+    files: HashSet<&'a BStr>,
+    directories: HashSet<&'a BStr>,
+}
+
+impl<'a> Tracked<'a> {
+    fn by(index: &'a State) -> Self {
+        let mut tracked = Self {
+            files: HashSet::with_capacity(index.entries().len()),
+            directories: HashSet::new(),
+        };
+        for entry in index.entries() {
+            let path = entry.path(index);
+            tracked.files.insert(path);
+            if entry.mode.is_submodule() {
+                tracked.directories.insert(path);
+            }
+            tracked.add_directories_of(path);
+        }
+        tracked
+    }
+
+    fn add_directories_of(&mut self, path: &'a BStr) {
+        let mut above = path;
+        while let Some(end) = above.rfind_byte(b'/') {
+            above = above.get(..end).unwrap_or_default().as_bstr();
+            if !self.directories.insert(above) {
+                return;
+            }
         }
     }
 }
