@@ -64,7 +64,8 @@ func (w *walk) build(one *built, data *cluster) bool {
 	one.inputs, one.missing = inputs, nil
 	one.objects, one.err = build(w.artifact, one.spec, data, w.strict)
 	if one.err != nil && len(missing) > 0 {
-		objects, err := build(w.artifact, allOptional(one.spec), data, w.strict)
+		// Variables that the missing data would have set are unset because of that, which is no fault of its own.
+		objects, err := build(w.artifact, allOptional(one.spec), data, false)
 		if err == nil {
 			one.objects, one.missing = objects, missing
 		}
