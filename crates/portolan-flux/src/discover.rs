@@ -144,7 +144,7 @@ pub(crate) fn installed_version(files: &dyn Vfs, root: &Root) -> Option<String> 
 ///
 /// A git work tree's top ends the search. On the way up, the nearest directory is taken from which most paths of the
 /// Kustomizations below lead somewhere, so that a copy without `.git` is recognised too. A cluster's own directory is
-/// never the top.
+/// the top only when no other leads to as much.
 pub fn repository_root(machine: &dyn Vfs, path: &Utf8Path, is_cluster: bool) -> Utf8PathBuf {
     let path = clean(path);
     let is_git = |directory: &&Utf8Path| {
@@ -162,12 +162,15 @@ pub fn repository_root(machine: &dyn Vfs, path: &Utf8Path, is_cluster: bool) -> 
             |path: &&Text| machine.is_directory(&resolve(directory, path.trim_start_matches('/')));
         built.iter().filter(exists).count()
     };
-    let above = path
+    let mut upwards: Vec<&Utf8Path> = path
         .ancestors()
         .take_while(|directory| git_top.is_none_or(|top| directory.starts_with(top)))
-        .skip(usize::from(is_cluster));
+        .collect();
+    if is_cluster {
+        upwards.rotate_left(1);
+    }
     let mut best = (0, git_top.unwrap_or(&path));
-    for directory in above {
+    for directory in upwards {
         let count = leading(directory);
         if count > best.0 {
             best = (count, directory);
@@ -212,6 +215,14 @@ fn bootstrapped(files: &dyn Vfs, directory: &Utf8Path, inside: &[&Declared]) -> 
         .filter(|source| source.kind != "ExternalArtifact");
     let mut sources = sources.peekable();
     let default = kustomization.source.clone();
+    let itself = inside
+        .iter()
+        .find(|one| one.form == Form::Whole && one.kustomization.id == kustomization.id);
+    if let Some(itself) = itself {
+        // What it builds may define it anew, and then says best where it comes from.
+        kustomization.source = itself.kustomization.source.clone();
+        return kustomization;
+    }
     if let Some(first) = sources.peek().copied()
         && sources.all(|source| source == first)
         && first.id.name != default.id.name
@@ -416,5 +427,49 @@ mod tests {
             .collect();
         let root = roots(&memory, &Memo::default()).unwrap().remove(0);
         assert_eq!(root.kustomization.source.id.to_string(), "flux-system/home");
+    }
+
+    #[test]
+    fn a_path_with_variables_is_no_root() {
+        let values = "instance:\n  sync: {kind: GitRepository, url: 'https://example.org/x', path: 'clusters/${NAME}'}\n";
+        let files = [
+            ("/apps/flux-instance/values.yaml", values.to_owned()),
+            ("/clusters/a/apps.yaml", kustomization("apps", "./apps")),
+            ("/apps/db/ks.yaml", kustomization("db", "./apps/db/app")),
+        ];
+        assert_eq!(names(&files), ["./clusters/a"]);
+    }
+
+    #[test]
+    fn a_patch_that_leaves_out_the_path_builds_nothing() {
+        let patch = kustomization("defaults", "x").replace("path: x, ", "");
+        let files = [
+            (
+                "/clusters/a/kustomization.yaml",
+                "resources: [apps.yaml]\npatches: [{path: ../../patch.yaml}]\n".to_owned(),
+            ),
+            ("/clusters/a/apps.yaml", kustomization("apps", "./apps")),
+            ("/apps/db/ks.yaml", kustomization("db", "./apps/db/app")),
+            ("/patch.yaml", patch),
+        ];
+        assert_eq!(names(&files), ["./clusters/a"]);
+    }
+
+    #[test]
+    fn an_instance_that_does_not_say_its_name_has_that_of_what_it_leads_to() {
+        let values =
+            "instance:\n  sync: {kind: GitRepository, url: 'https://example.org/x', path: flux}\n";
+        let apps = kustomization("apps", "./apps")
+            .replace("namespace: flux-system}", "namespace: gitops}")
+            .replace("name: flux-system}}", "name: gitops}}");
+        let memory: Memory = [
+            ("/apps/flux-instance/values.yaml", values),
+            ("/flux/apps.yaml", apps.as_str()),
+        ]
+        .into_iter()
+        .collect();
+        let root = roots(&memory, &Memo::default()).unwrap().remove(0);
+        assert_eq!(root.kustomization.id.to_string(), "gitops/gitops");
+        assert_eq!(root.kustomization.source.id.to_string(), "gitops/gitops");
     }
 }

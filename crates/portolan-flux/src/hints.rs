@@ -102,6 +102,22 @@ impl Reach {
         self.files.contains(path)
     }
 
+    /// The files of a tree that its kustomization files apply as patches.
+    pub(crate) fn patch_files(files: &dyn Vfs) -> BTreeSet<Utf8PathBuf> {
+        let mut patches = Self::default();
+        for_each_manifest(files, Utf8Path::new("/"), 0, &mut |path| {
+            let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+                return;
+            };
+            if generate::FILE_NAMES.contains(&name) {
+                let bytes = files.read(&path).unwrap_or_default();
+                let documents = portolan_yaml::parse_bytes(&bytes, Dialect::Helm);
+                patches.patches(directory, &documents.unwrap_or_default());
+            }
+        });
+        patches.files
+    }
+
     /// The kustomization files on the way.
     pub(crate) fn kustomization_files(&self) -> impl Iterator<Item = &Utf8Path> {
         let files = self.files.iter().map(Utf8PathBuf::as_path);

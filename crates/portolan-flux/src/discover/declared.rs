@@ -32,6 +32,8 @@ pub(super) enum Form {
     Patch,
     /// A FluxInstance, or the values of the chart that makes one: Flux makes the Kustomization of its `sync`.
     Instance,
+    /// Such values that do not say what that Kustomization is called.
+    NamelessInstance,
 }
 
 /// Everything declared in files below a directory, by file; files that are no YAML declare nothing.
@@ -88,7 +90,7 @@ fn read_file(files: &dyn Vfs, path: &Utf8Path, found: &mut Vec<Arc<Declared>>) {
 impl Declared {
     fn read(file: &Utf8Path, document: &Node) -> Option<Self> {
         let (kustomization, form) = match instance_spec(document) {
-            Some(spec) => (synced(document, spec)?, Form::Instance),
+            Some(spec) => synced(document, spec)?,
             None => read_kustomization(document)?,
         };
         let directory = resolve(
@@ -103,9 +105,11 @@ impl Declared {
         })
     }
 
-    /// Whether it says itself where it is to be applied from, so that it cannot be a part of something else.
+    /// Whether it says itself where it is to be applied from, so that it cannot be a part of something else. A path
+    /// with variables does not say it.
     pub(super) fn is_instance(&self) -> bool {
-        self.form == Form::Instance
+        matches!(self.form, Form::Instance | Form::NamelessInstance)
+            && !self.directory.as_str().contains("${")
     }
 }
 
@@ -142,7 +146,7 @@ pub(super) fn instance_spec(document: &Node) -> Option<&Node> {
 }
 
 /// The Kustomization that a FluxInstance makes for its `spec.sync`.
-fn synced(document: &Node, spec: &Node) -> Option<Kustomization> {
+fn synced(document: &Node, spec: &Node) -> Option<(Kustomization, Form)> {
     let sync = spec.get("sync")?;
     let text = |key: &str| sync.get(key).and_then(Node::as_str).map(Text::from);
     // The release may stand in another namespace than the instance, a values file in none.
@@ -152,6 +156,10 @@ fn synced(document: &Node, spec: &Node) -> Option<Kustomization> {
         .and_then(Node::as_str)
         .filter(|_| is_object)
         .unwrap_or(FLUX_SYSTEM);
+    let form = match (is_object, text("name")) {
+        (false, None) => Form::NamelessInstance,
+        _ => Form::Instance,
+    };
     let name = text("name").unwrap_or_else(|| Text::from(namespace));
     let id = NamespacedName {
         namespace: Text::from(namespace),
@@ -162,9 +170,10 @@ fn synced(document: &Node, spec: &Node) -> Option<Kustomization> {
         text("url")?;
     }
     let kind = text("kind").unwrap_or(Text::from_static("GitRepository"));
-    Some(synthetic(
-        id.clone(),
-        SourceRef { kind, id },
-        text("path").unwrap_or_default(),
-    ))
+    let source = SourceRef {
+        kind,
+        id: id.clone(),
+    };
+    let path = text("path").unwrap_or_default();
+    Some((synthetic(id, source, path), form))
 }

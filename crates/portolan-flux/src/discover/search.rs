@@ -49,7 +49,7 @@ impl<'a> Search<'a> {
 
     /// The roots where every cluster has its own directory with everything in it that Flux starts from, told by paths
     /// alone; `None` when kustomization files must be asked.
-    fn plain(&self) -> Option<Vec<(Utf8PathBuf, Root)>> {
+    fn plain(&mut self) -> Option<Vec<(Utf8PathBuf, Root)>> {
         let lies_in = |one: &Declared, other: &Declared| {
             other.kustomization.id != one.kustomization.id && one.file.starts_with(&other.directory)
         };
@@ -64,7 +64,7 @@ impl<'a> Search<'a> {
             && roots
                 .iter()
                 .all(|root| root.directory != Utf8Path::new("/"));
-        is_plain.then(|| roots.into_iter().map(rooted).collect())
+        is_plain.then(|| roots.into_iter().map(|root| self.rooted(root)).collect())
     }
 
     /// Whatever is part of what it builds itself and of nothing else.
@@ -80,7 +80,7 @@ impl<'a> Search<'a> {
             .into_iter()
             .map(|one| match one.form {
                 Form::Patch => self.pointed_at(&one.directory),
-                Form::Whole | Form::Instance => rooted(one),
+                Form::Whole | Form::Instance | Form::NamelessInstance => self.rooted(one),
             })
             .collect()
     }
@@ -99,6 +99,21 @@ impl<'a> Search<'a> {
             .iter()
             .map(|directory| self.pointed_at(directory))
             .collect()
+    }
+
+    /// The root that is declared. Values of the chart that makes an instance do not say how that is called: what it
+    /// leads to does.
+    fn rooted(&mut self, declared: &Declared) -> (Utf8PathBuf, Root) {
+        let mut root = Root::declared(declared);
+        if declared.form == Form::NamelessInstance {
+            let inside = self.declared_in(&declared.directory);
+            let pointed_at = bootstrapped(self.files, &declared.directory, &inside);
+            if pointed_at.source.kind == root.kustomization.source.kind {
+                root.kustomization.id = pointed_at.source.id.clone();
+                root.kustomization.source = pointed_at.source;
+            }
+        }
+        (declared.directory.clone(), root)
     }
 
     /// The root that Flux has when it is pointed at a directory.
@@ -208,15 +223,16 @@ impl<'a> Search<'a> {
     }
 }
 
-fn rooted(declared: &Declared) -> (Utf8PathBuf, Root) {
-    (declared.directory.clone(), Root::declared(declared))
-}
-
 /// What builds a directory of this repository. Whatever builds a whole tree often builds that of another source, which
-/// installs Flux itself: it counts only when others take a part of the same source.
+/// installs Flux itself: it counts only when others take a part of the same source, and when it is no patch that leaves
+/// the path to what it patches.
 fn of_this_repository<'a>(files: &dyn Vfs, declared: &'a [Arc<Declared>]) -> Vec<&'a Declared> {
-    let declared: Vec<&Declared> = declared.iter().map(Arc::as_ref).collect();
+    let mut declared: Vec<&Declared> = declared.iter().map(Arc::as_ref).collect();
     let top = Utf8Path::new("/");
+    if declared.iter().any(|one| one.directory == top) {
+        let patches = Reach::patch_files(files);
+        declared.retain(|one| one.directory != top || !patches.contains(&one.file));
+    }
     let parts = declared
         .iter()
         .filter(|one| one.directory != top && files.is_directory(&one.directory));
