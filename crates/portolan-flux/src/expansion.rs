@@ -70,9 +70,9 @@ impl Walker<'_> {
         Ok(count)
     }
 
+    /// Of several objects with one name, the first emitter's counts.
     fn tasks(&self) -> Vec<Task> {
-        let index = &self.walk.index;
-        let of = |kind| index.of_kind(OPERATOR_GROUP, kind);
+        let of = |kind| self.walk.index.first_of_kind(OPERATOR_GROUP, kind);
         let sets = of("ResourceSet").map(|(emitter, object)| self.set_task(object, emitter));
         let instances = of("FluxInstance").map(|(emitter, object)| instance_task(object, emitter));
         sets.chain(instances).collect()

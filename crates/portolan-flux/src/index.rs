@@ -3,7 +3,7 @@
 //! The same object may come from several emitters; the one whose name sorts first answers, so that the answer does not
 //! depend on which of them was built first.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -158,6 +158,17 @@ impl Index {
     pub fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = (&Emitter, &Object)> {
         let spots = self.kinds.get(&(Text::from(group), Text::from(kind)));
         spots.into_iter().flatten().filter_map(|spot| self.at(spot))
+    }
+
+    /// Every object of a group and kind that no earlier emitter gives under the same name, with who emitted it.
+    pub fn first_of_kind(
+        &self,
+        group: &str,
+        kind: &str,
+    ) -> impl Iterator<Item = (&Emitter, &Object)> {
+        let mut seen = HashSet::new();
+        self.of_kind(group, kind)
+            .filter(move |(_, object)| seen.insert(name_of(object)))
     }
 
     fn at(&self, (emitter, at): &Spot) -> Option<(&Emitter, &Object)> {

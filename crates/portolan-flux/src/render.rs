@@ -248,13 +248,10 @@ impl<'a> Renderer<'a> {
     /// Takes in every HelmRelease that was emitted; of several with one name, the first emitter's counts.
     fn declare(&mut self) {
         let index = &self.walker.walk.index;
-        for (emitter, object) in index.of_kind(RELEASE_GROUP, "HelmRelease") {
+        for (emitter, object) in index.first_of_kind(RELEASE_GROUP, "HelmRelease") {
             let id = name_of(object);
-            let is_first = index
-                .named(RELEASE_GROUP, "HelmRelease", &id)
-                .is_some_and(|(_, first)| std::ptr::eq(first, object));
             let is_needed = self.asks_for_kinds || self.demand.releases.includes(&id);
-            if is_first && is_needed && !self.left_out.contains_key(&id) {
+            if is_needed && !self.left_out.contains_key(&id) {
                 let before = self.releases.remove(&id);
                 let release = self.declared(object, emitter, before);
                 self.releases.insert(id, release);

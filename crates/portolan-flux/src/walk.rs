@@ -19,6 +19,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use portolan_engine::{Context, Failure, Key, WaitError};
 use portolan_object::Object;
+use portolan_yaml::Position;
 
 use crate::api::{FieldError, Kustomization, NamespacedName, SourceRef, SubstituteReference};
 use crate::build::{BuildInputs, Built};
@@ -35,6 +36,13 @@ use crate::variables::{Data, Variables};
 
 /// How often a Kustomization is built anew because its inputs changed; real repositories need one.
 const MAX_REBUILDS: u32 = 8;
+
+/// How many Kustomizations may lead to one, each emitting the next: with variables in names that may have no end. Real
+/// repositories have less than ten.
+const MAX_GENERATIONS: u32 = 64;
+
+/// How much text a Kustomization's own variables may hold; the API server takes no larger objects.
+const MAX_VARIABLES: usize = 1 << 20;
 
 /// The API group of Flux's Kustomizations.
 pub(crate) const KUSTOMIZATION_GROUP: &str = "kustomize.toolkit.fluxcd.io";
@@ -94,6 +102,8 @@ pub(crate) struct Walker<'a> {
 pub(crate) struct State {
     pub(crate) spec: Arc<Kustomization>,
     pub(crate) phase: Phase,
+    /// How many Kustomizations lead to it.
+    generation: u32,
     attempts: u32,
     /// The data that the last attempt was given.
     inputs: Vec<Option<Arc<Data>>>,
@@ -213,6 +223,9 @@ impl<'a> Walker<'a> {
         definition: Option<(Object, Emitter)>,
         spec: Result<Arc<Kustomization>, Vec<FieldError>>,
     ) {
+        let emitter = definition.as_ref().map(|(_, emitter)| emitter);
+        let generation = emitter.map_or(0, |emitter| self.generation(emitter) + 1);
+        let spec = spec.and_then(|spec| bounded(spec, generation));
         let walked = self.walk.kustomizations.entry(id.clone());
         let walked = walked.or_insert_with(|| Walked::new(spec.clone()));
         if let Some((definition, emitter)) = definition {
@@ -229,6 +242,7 @@ impl<'a> Walker<'a> {
         let state = self.states.entry(id).or_insert_with(|| State {
             spec: Arc::clone(&spec),
             phase,
+            generation,
             attempts: 0,
             inputs: Vec::new(),
         });
@@ -238,6 +252,16 @@ impl<'a> Walker<'a> {
                 state.phase = Phase::Waiting;
             }
         }
+    }
+
+    /// How many Kustomizations lead to one, or to the one that emits a ResourceSet.
+    fn generation(&self, emitter: &Emitter) -> u32 {
+        let emitter = match self.walk.expansions.get(emitter) {
+            Some(expansion) => &expansion.emitter,
+            None => emitter,
+        };
+        let state = self.states.get(emitter.id());
+        state.map_or(0, |state| state.generation)
     }
 
     /// Starts those that wait, whose source is known and whose inputs the condition accepts; says how many.
@@ -365,6 +389,30 @@ impl Walked {
             unavailable: None,
         }
     }
+}
+
+/// Refuses what would have no end: a chain of Kustomizations that emit one another, and variables that grow on the way.
+fn bounded(
+    spec: Arc<Kustomization>,
+    generation: u32,
+) -> Result<Arc<Kustomization>, Vec<FieldError>> {
+    let variables = spec.post_build.iter().flat_map(|post| &post.substitute);
+    let size: usize = variables.map(|(_, value)| value.len()).sum();
+    let refused = |path: &str, wanted| FieldError {
+        path: path.to_owned(),
+        at: Position::default(),
+        wanted,
+    };
+    if generation > MAX_GENERATIONS {
+        let wanted =
+            "that of a Kustomization which at most 64 others lead to, each emitting the next";
+        return Err(vec![refused("metadata.name", wanted)]);
+    }
+    if size > MAX_VARIABLES {
+        let wanted = "shorter than 1 MiB, or the API server refuses it";
+        return Err(vec![refused("spec.postBuild.substitute", wanted)]);
+    }
+    Ok(spec)
 }
 
 fn is_kustomization(object: &Object) -> bool {

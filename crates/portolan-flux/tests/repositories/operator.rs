@@ -130,3 +130,22 @@ fn kustomizations_over_generated_artifacts_find_their_files() {
     };
     assert_eq!(render(&files, demand).objects("apps").len(), 1);
 }
+
+#[test]
+fn of_two_resource_sets_with_one_name_the_first_emitters_counts() {
+    let set = |name: &str| {
+        format!(
+            "apiVersion: fluxcd.controlplane.io/v1\nkind: ResourceSet\nmetadata: {{name: set, namespace: flux-system}}\nspec:\n  resources:\n  - apiVersion: kustomize.toolkit.fluxcd.io/v1\n    kind: Kustomization\n    metadata: {{name: {name}, namespace: flux-system}}\n    spec:\n      path: ./apps\n      prune: true\n      sourceRef: {{kind: GitRepository, name: flux-system}}\n"
+        )
+    };
+    let files = vec![
+        file("/clusters/prod/a.yaml", kustomization("a", "./a", "")),
+        file("/clusters/prod/b.yaml", kustomization("b", "./b", "")),
+        file("/a/set.yaml", set("of-a")),
+        file("/b/set.yaml", set("of-b")),
+        file("/apps/map.yaml", config_map("apps", "hello", "a", "b")),
+    ];
+    let outcome = render(&files, Depth::Kustomizations);
+    assert_eq!(outcome.objects("of-a"), ["ConfigMap/apps/hello"]);
+    assert_eq!(outcome.objects("of-b"), Vec::<String>::new());
+}
