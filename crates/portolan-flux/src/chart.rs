@@ -8,6 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use portolan_helm::values::Tree;
 use portolan_helm::{ChartFile, LoadError, Package};
 use portolan_object::Digest;
+use portolan_semver::Version;
 use portolan_vfs::{Vfs, VfsError, clean, resolve};
 use portolan_yaml::Text;
 
@@ -136,6 +137,17 @@ pub enum ChartError {
         path: String,
         /// What is wrong with it.
         reason: String,
+    },
+    /// The chart's own version is none.
+    #[error("invalid chart version `{0}`")]
+    InvalidVersion(String),
+    /// The tag of an artifact names another version than the chart in it.
+    #[error("artifact revision `{tag}` does not match chart version `{version}`")]
+    OtherVersion {
+        /// The tag.
+        tag: Text,
+        /// The chart's version.
+        version: String,
     },
     /// Fetching failed.
     #[error("cannot fetch chart `{chart}`")]
@@ -316,17 +328,28 @@ pub(crate) fn assemble_archive(
         })?;
     }
     if location.tracks_digest() {
-        package.metadata.version = tracked_version(&package.metadata.version, &archive.digest);
+        package.metadata.version = tracked_version(&package.metadata.version, archive)?;
     }
     Ok(package)
 }
 
 /// A version with the beginning of the artifact's digest as build metadata, by which Flux notices changed content.
-fn tracked_version(version: &str, digest: &str) -> String {
-    let hex = digest.rsplit(':').next().unwrap_or(digest);
+///
+/// A tag that is a version itself must be the chart's. Tags cannot hold the `+` of build metadata and have `_` instead.
+fn tracked_version(version: &str, archive: &ChartArchive) -> Result<String, ChartError> {
+    let invalid = || ChartError::InvalidVersion(version.to_owned());
+    let own = Version::parse(version).map_err(|_| invalid())?;
+    let tag = Version::parse(&archive.tag.replace('_', "+"));
+    if tag.is_ok_and(|tag| tag != own) {
+        return Err(ChartError::OtherVersion {
+            tag: archive.tag.clone(),
+            version: version.to_owned(),
+        });
+    }
+    let hex = archive.digest.rsplit(':').next().unwrap_or_default();
     let short = hex.get(..12).unwrap_or(hex);
-    let core = version.split('+').next().unwrap_or(version);
-    format!("{core}+{short}")
+    let tracked = own.with_metadata(short).map_err(|_| invalid())?;
+    Ok(tracked.to_string())
 }
 
 /// Puts the values files of a chart in a tree in the place of its values; they are named from the root of the tree.
@@ -421,6 +444,9 @@ impl std::fmt::Display for Location {
             Self::Tree { source, path, .. } => write!(f, "{path} of {source}"),
             Self::Repository {
                 url, name, version, ..
+            } if version.is_empty() => write!(f, "{name} of {url}"),
+            Self::Repository {
+                url, name, version, ..
             } => write!(f, "{name} {version} of {url}"),
             Self::Registry { url, reference, .. } => match reference {
                 OciReference::Digest(digest) => write!(f, "{url}@{digest}"),
@@ -428,5 +454,51 @@ impl std::fmt::Display for Location {
                 OciReference::Tag(tag) => write!(f, "{url}:{tag}"),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tracked(version: &str, tag: &str) -> Result<String, String> {
+        let archive = ChartArchive {
+            content: Vec::new().into(),
+            digest: Text::from_static("sha256:0123456789abcdef"),
+            tag: Text::from(tag),
+        };
+        tracked_version(version, &archive).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_digest_takes_the_place_of_build_metadata() {
+        assert_eq!(
+            tracked("1.2.0", "1.2.0"),
+            Ok("1.2.0+0123456789ab".to_owned())
+        );
+        assert_eq!(
+            tracked("v1.2+old", "1.2.0_new"),
+            Ok("1.2.0+0123456789ab".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_tag_that_is_no_version_may_be_any() {
+        assert_eq!(
+            tracked("1.2.0", "latest"),
+            Ok("1.2.0+0123456789ab".to_owned())
+        );
+        assert_eq!(tracked("1.2.0", ""), Ok("1.2.0+0123456789ab".to_owned()));
+    }
+
+    /// In the words of helm-controller.
+    #[test]
+    fn a_tag_of_another_version_is_refused() {
+        let refused = "artifact revision `1.3.0` does not match chart version `1.2.0`";
+        assert_eq!(tracked("1.2.0", "1.3.0"), Err(refused.to_owned()));
+        assert_eq!(
+            tracked("one", "1.3.0"),
+            Err("invalid chart version `one`".to_owned())
+        );
     }
 }

@@ -175,7 +175,7 @@ impl Cluster {
         let archive = self.fetch_chart(location, access).await?;
         let mut digest = Fingerprint::of("archive");
         digest.text(&archive.digest);
-        digest.flag(location.tracks_digest());
+        digest.optional(location.tracks_digest().then_some(&archive.tag));
         if let Location::Repository { values, .. } | Location::Registry { values, .. } = location {
             digest.text(&format!("{values:?}"));
         }

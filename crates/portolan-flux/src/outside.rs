@@ -64,6 +64,8 @@ pub struct ChartArchive {
     pub content: Arc<[u8]>,
     /// The digest of the artifact that holds it, as in `sha256:…`; Flux puts it into the version of some charts.
     pub digest: Text,
+    /// The tag that it was found by in a registry; empty when it was found otherwise.
+    pub tag: Text,
 }
 
 /// Brings sources and charts that are not in the repository.

@@ -224,6 +224,7 @@ impl Remote {
             .await?;
         Ok(ChartArchive {
             digest: chart.digest.to_string().into(),
+            tag: portolan_yaml::Text::default(),
             content: chart.content.into(),
         })
     }
@@ -235,6 +236,7 @@ impl Remote {
             .await?;
         Ok(ChartArchive {
             digest: chart.digest.to_string().into(),
+            tag: chart.tag.into(),
             content: chart.content.into(),
         })
     }
