@@ -14,6 +14,8 @@
 
 #![warn(missing_docs)]
 
+mod advice;
+mod ancestry;
 pub mod api;
 mod artifact;
 mod artifact_generator;
@@ -54,6 +56,7 @@ mod session;
 mod sketch;
 mod sparing;
 mod stream;
+mod template_lines;
 mod trace;
 mod tree_charts;
 mod values;
@@ -79,7 +82,7 @@ pub use render::{RenderedRelease, Rendering, cluster_unit, streamed_unit};
 pub use repo::{DEFAULT_KUBE_VERSION, OpenError, Repo, RepoOptions};
 pub use resource_set::{ResourceSetError, set_owner_labels as set_resource_set_labels};
 pub use session::{Session, Work};
-pub use stream::Outlet;
+pub use stream::{Given, Outlet};
 pub use values::{Composed, ValuesError};
 pub use variables::{SubstitutionError, UnsetVariable};
 pub use walk::{Walk, Walked};

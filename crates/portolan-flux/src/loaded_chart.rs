@@ -8,6 +8,7 @@ use portolan_object::{Digest, Object, Origin, defined_kinds};
 use portolan_yaml::Dialect;
 
 use crate::fingerprint::Fingerprint;
+use crate::template_lines::TemplateLines;
 
 /// A chart, and what can be told of it before it is rendered.
 #[derive(Debug)]
@@ -17,6 +18,7 @@ pub struct LoadedChart {
     asks: Asks,
     mentions: Mentions,
     crds: OnceLock<BTreeSet<String>>,
+    pub(crate) lines: TemplateLines,
     /// Whether it is content with these kinds; a session seldom sees more than one Kubernetes.
     content: OnceLock<(Arc<Capabilities>, bool)>,
 }
@@ -59,6 +61,7 @@ impl LoadedChart {
             asks,
             mentions,
             crds: OnceLock::new(),
+            lines: TemplateLines::default(),
             content: OnceLock::new(),
         }
     }

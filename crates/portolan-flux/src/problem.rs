@@ -2,10 +2,13 @@
 
 use std::error::Error;
 
+use camino::Utf8Path;
 use portolan_engine::{Failure, Key, Outcome, Report, causes};
 use portolan_object::{Object, Place, produced_name, producer_kinds};
+use portolan_vfs::Vfs;
 use portolan_yaml::{Node, Position};
 
+use crate::advice;
 use crate::api::{
     Chart, DataKind, Dependency, FieldError, HelmRelease, Kustomization, NamespacedName, SourceRef,
 };
@@ -16,7 +19,7 @@ use crate::dependencies;
 use crate::expansion::Expansion;
 use crate::generate::GenerateError;
 use crate::index::{Emitter, Index, SOURCE_GROUP};
-use crate::outside::Advised;
+use crate::release::ReleaseError;
 use crate::render::{RenderedRelease, Rendering};
 use crate::walk::Walked;
 
@@ -48,33 +51,36 @@ pub struct Problem {
     pub is_missing_data: bool,
 }
 
-/// Everything that is wrong, by kind and name.
-pub fn problems(rendering: &Rendering, report: &Report) -> Vec<Problem> {
+/// Everything that is wrong, by kind and name; `files` are those that were rendered.
+pub fn problems(rendering: &Rendering, report: &Report, files: &dyn Vfs) -> Vec<Problem> {
     let walk = &rendering.walk;
-    let mut problems = Vec::new();
+    let mut told = Told {
+        files,
+        problems: Vec::new(),
+    };
     for (id, walked) in &walk.kustomizations {
         let definition = walked.definition.as_ref();
-        let mut about = About::new("Kustomization", id, definition, &mut problems);
+        let mut about = About::new("Kustomization", id, definition, &mut told);
         about.kustomization(walked, &walk.index, report);
     }
     for (emitter, expansion) in &walk.expansions {
         let definition = Some(&expansion.definition);
-        let mut about = About::new(emitter.kind(), emitter.id(), definition, &mut problems);
+        let mut about = About::new(emitter.kind(), emitter.id(), definition, &mut told);
         about.expansion(emitter, expansion, report);
     }
     for (id, release) in &rendering.releases {
         let definition = Some(&release.definition);
-        let mut about = About::new("HelmRelease", id, definition, &mut problems);
+        let mut about = About::new("HelmRelease", id, definition, &mut told);
         about.release(release, &walk.index, report);
     }
     if walk.is_complete {
-        about_dependencies(rendering, &mut problems);
+        about_dependencies(rendering, &mut told);
     }
-    problems
+    told.problems
 }
 
 /// Dependencies decide order and never content; they are only looked at.
-fn about_dependencies(rendering: &Rendering, problems: &mut Vec<Problem>) {
+fn about_dependencies(rendering: &Rendering, told: &mut Told<'_>) {
     let kustomizations = rendering.walk.kustomizations.iter();
     let kustomizations: Vec<_> = kustomizations
         .filter_map(|(id, walked)| {
@@ -82,7 +88,7 @@ fn about_dependencies(rendering: &Rendering, problems: &mut Vec<Problem>) {
             Some((id, walked.definition.as_ref(), spec.depends_on.as_slice()))
         })
         .collect();
-    dependency_problems("Kustomization", &kustomizations, problems);
+    dependency_problems("Kustomization", &kustomizations, told);
     let releases = rendering.releases.iter();
     let mut releases: Vec<_> = releases
         .filter_map(|(id, release)| {
@@ -97,19 +103,19 @@ fn about_dependencies(rendering: &Rendering, problems: &mut Vec<Problem>) {
             .keys()
             .map(|id| (id, None, [].as_slice())),
     );
-    dependency_problems("HelmRelease", &releases, problems);
+    dependency_problems("HelmRelease", &releases, told);
 }
 
 fn dependency_problems(
     kind: &'static str,
     objects: &[(&NamespacedName, Option<&Object>, &[Dependency])],
-    problems: &mut Vec<Problem>,
+    told: &mut Told<'_>,
 ) {
     for finding in dependencies::check(objects.iter().map(|(id, _, on)| (*id, *on))) {
         let definition = objects.iter().find(|(id, ..)| *id == finding.of);
         let definition = definition.and_then(|(_, definition, _)| *definition);
-        let mut about = About::new(kind, finding.of, definition, problems);
-        let place = about.place(finding.at);
+        let mut about = About::new(kind, finding.of, definition, told);
+        let place = about.place(finding.at, &finding.on.name);
         match finding.circle {
             Some(circle) => {
                 let circle: Vec<_> = circle.iter().map(ToString::to_string).collect();
@@ -126,26 +132,32 @@ fn dependency_problems(
     }
 }
 
+/// What was told so far, and the files that it is about.
+struct Told<'a> {
+    files: &'a dyn Vfs,
+    problems: Vec<Problem>,
+}
+
 /// The problems of one object being told.
-struct About<'a> {
+struct About<'a, 'files> {
     kind: &'static str,
     id: &'a NamespacedName,
     definition: Option<&'a Object>,
-    problems: &'a mut Vec<Problem>,
+    told: &'a mut Told<'files>,
 }
 
-impl<'a> About<'a> {
+impl<'a, 'files> About<'a, 'files> {
     fn new(
         kind: &'static str,
         id: &'a NamespacedName,
         definition: Option<&'a Object>,
-        problems: &'a mut Vec<Problem>,
+        told: &'a mut Told<'files>,
     ) -> Self {
         Self {
             kind,
             id,
             definition,
-            problems,
+            told,
         }
     }
 
@@ -190,23 +202,19 @@ impl<'a> About<'a> {
 
     fn build(&mut self, failure: &Failure, spec: &Kustomization, index: &Index) {
         if let Some(SourceError { id, .. }) = failure.error().downcast_ref() {
-            let mut hints = advice(failure.error());
+            let mut hints = advice::from_outside(failure.error());
             hints.push(format!("`--source {}=DIR` gives its files", id.id));
             return self.error(chain(failure.error()), source_place(id, index), hints);
         }
         let error = failure.error().downcast_ref::<BuildError>();
-        let (place, hint) = match error {
-            Some(BuildError::Generate(GenerateError::NoPath(_))) => (
-                self.field(&["spec", "path"]),
-                Some(format!("paths begin at the top of {}", spec.source)),
-            ),
-            Some(BuildError::Substitution { .. }) => (
-                error.and_then(BuildError::place),
-                Some("`$${` keeps `${` as it is; the annotation `kustomize.toolkit.fluxcd.io/substitute: disabled` keeps the whole object".to_owned()),
-            ),
-            _ => (error.and_then(BuildError::place), None),
+        let place = match error {
+            Some(BuildError::Generate(GenerateError::NoPath(_))) => self.field(&["spec", "path"]),
+            _ => error.and_then(BuildError::place),
         };
-        let hints = hint.into_iter().chain(advice(failure.error()));
+        let hint = error.map(|error| advice::on_build(error, spec));
+        let hints = hint
+            .into_iter()
+            .chain(advice::from_outside(failure.error()));
         self.error(chain(failure.error()), place, hints.collect());
     }
 
@@ -218,7 +226,8 @@ impl<'a> About<'a> {
             let message = format!(
                 "ResourceSetInputProvider {namespace}/{name} does not exist in the repository"
             );
-            self.error(vec![message], place, vec![]);
+            let hint = "add it to what Flux applies, or mend the name in `inputsFrom`".to_owned();
+            self.error(vec![message], place, vec![hint]);
         }
         for provider in &expansion.outside {
             let message = format!(
@@ -245,7 +254,9 @@ impl<'a> About<'a> {
         }
         for error in &release.composed.errors {
             let place = self.entry(&["spec", "valuesFrom"], error.name());
-            self.error(vec![error.to_string()], place, vec![]);
+            let hint =
+                "mend the key in the object, or `valuesKey` and `targetPath` of the reference";
+            self.error(vec![error.to_string()], place, vec![hint.to_owned()]);
         }
         if let Some(error) = &release.chart_error {
             self.chart(error, chain(error), spec, index);
@@ -267,7 +278,12 @@ impl<'a> About<'a> {
     fn release_failure(&mut self, failure: &Failure, messages: Vec<String>, index: &Index) {
         let source = failure.error().downcast_ref::<SourceError>();
         let place = source.and_then(|error| source_place(&error.id, index));
-        self.error(messages, place, advice(failure.error()));
+        let own = failure.error().downcast_ref::<ReleaseError>();
+        let hint = own.map(|error| advice::on_release(error).to_owned());
+        let hints = hint
+            .into_iter()
+            .chain(advice::from_outside(failure.error()));
+        self.error(messages, place, hints.collect());
     }
 
     fn chart(
@@ -290,21 +306,16 @@ impl<'a> About<'a> {
             (Chart::Spec(_), true) => self.field(&["spec", "chart", "spec", "sourceRef", "name"]),
             (Chart::Spec(_), false) => self.field(&["spec", "chart", "spec", "chart"]),
         };
-        let hint = match error {
-            ChartError::NotCached(_) => Some("`portolan fetch` brings it".to_owned()),
-            ChartError::Unavailable(source) => {
-                Some(format!("`--source {}=DIR` gives its files", source.id))
-            }
-            _ => None,
-        };
-        let hints = hint.into_iter().chain(advice(error));
+        let hint = advice::on_chart(error).into_iter();
+        let hints = hint.chain(advice::from_outside(error));
         self.error(messages, place, hints.collect());
     }
 
     fn fields(&mut self, errors: &[FieldError]) {
         for error in errors {
-            let place = self.place(error.at);
-            self.error(vec![error.to_string()], place, vec![]);
+            let place = self.place(error.at, "");
+            let hint = advice::FIELD.to_owned();
+            self.error(vec![error.to_string()], place, vec![hint]);
         }
     }
 
@@ -333,7 +344,7 @@ impl<'a> About<'a> {
                 self.error(vec![message], place, vec![hint]);
             }
         }
-        if let Some(told) = self.problems.last_mut() {
+        if let Some(told) = self.told.problems.last_mut() {
             told.is_missing_data = true;
         }
     }
@@ -354,7 +365,7 @@ impl<'a> About<'a> {
         hints: Vec<String>,
     ) {
         let declared = self.definition.and_then(|object| object.origin.place());
-        self.problems.push(Problem {
+        self.told.problems.push(Problem {
             severity,
             kind: self.kind,
             id: self.id.clone(),
@@ -367,20 +378,31 @@ impl<'a> About<'a> {
 
     /// The place of a field of the object.
     fn field(&self, path: &[&str]) -> Option<Place> {
-        self.place(self.definition?.node().at_path(path)?.at)
+        let field = self.definition?.node().at_path(path)?;
+        self.place(field.at, field.as_str().unwrap_or_default())
     }
 
     /// The place of the item with this name in a list of the object.
     fn entry(&self, path: &[&str], name: &str) -> Option<Place> {
         let list = self.definition?.node().at_path(path)?.as_list()?;
         let named = |item: &&Node| item.get("name").and_then(Node::as_str) == Some(name);
-        self.place(list.iter().find(named)?.at)
+        let item = list.iter().find(named)?;
+        self.place(item.get("name")?.at, name)
     }
 
-    /// A place in the object's file. What a patch brought stands elsewhere, and so above the object if anywhere.
-    fn place(&self, at: Position) -> Option<Place> {
+    /// A place in the object's file, if a word stands there: what a patch brought stands elsewhere.
+    fn place(&self, at: Position, word: &str) -> Option<Place> {
         let begins = self.definition?.origin.place()?;
-        (at.line >= begins.at.line && at.line > 0).then(|| Place::new(begins.file.clone(), at))
+        if at.line < begins.at.line || at.line == 0 {
+            return None;
+        }
+        let text = self.told.files.read(Utf8Path::new(begins.file.as_str()));
+        let text = text.unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let line = text.lines().nth(at.line as usize - 1)?;
+        // A word with variables in it stands there in another form.
+        let is_there = line.contains(word) || line.contains("${");
+        is_there.then(|| Place::new(begins.file.clone(), at))
     }
 }
 
@@ -408,12 +430,6 @@ fn source_place(source: &SourceRef, index: &Index) -> Option<Place> {
         .map(|node| node.at)
         .filter(|at| at.line > begins.at.line);
     Some(at.map_or_else(|| begins.clone(), |at| Place::new(begins.file.clone(), at)))
-}
-
-/// What those who tried to bring something from outside advise.
-fn advice(error: &(dyn Error + 'static)) -> Vec<String> {
-    let advised = causes(error).filter_map(|cause| cause.downcast_ref::<Advised>());
-    advised.map(|advised| advised.hint.clone()).collect()
 }
 
 /// An error and its causes, one sentence each.

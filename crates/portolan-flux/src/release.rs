@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 use portolan_helm::values::Tree;
-use portolan_helm::{Capabilities, Chart, Rendered, TemplateInput};
+use portolan_helm::{Capabilities, Rendered, TemplateInput};
 use portolan_kustomize::{LoadRestrictor, Options, Reorder};
 use portolan_object::{Act, Digest, Gvk, Object, Origin, Place, Step, expand_lists};
 use portolan_vfs::Memory;
-use portolan_yaml::{Dialect, List, Map, Node, Position, Text, Value};
+use portolan_yaml::{Dialect, List, Map, Node, Text, Value};
 
 use crate::api::{CrdsPolicy, HelmRelease, NamespacedName, PostRenderer};
 use crate::fingerprint::Fingerprint;
@@ -45,10 +45,10 @@ pub enum ReleaseError {
         source: Box<portolan_helm::Error>,
     },
     /// A document is not YAML, or not as kustomize will have it.
-    #[error("cannot read what `{file}` of the chart gave: {reason}")]
+    #[error("cannot read what `{place}` of the chart gave: {reason}")]
     NotYaml {
-        /// The template.
-        file: Text,
+        /// Where its template begins.
+        place: Place,
         /// What is wrong.
         reason: String,
     },
@@ -114,26 +114,23 @@ pub(crate) fn fingerprint_spec(release: &HelmRelease, key: &mut Fingerprint) {
 /// Renders a release.
 pub(crate) fn render(
     release: &HelmRelease,
-    chart: &Chart,
+    chart: &LoadedChart,
     values: Tree,
     capabilities: &Arc<Capabilities>,
     profile: Profile,
 ) -> Result<Released, ReleaseError> {
-    let metadata = &chart.package().metadata;
-    let rendered = portolan_helm::template(chart, &input(release, values, capabilities, profile))
-        .map_err(|source| ReleaseError::Template {
+    let metadata = &chart.chart().package().metadata;
+    let rendered = portolan_helm::template(
+        chart.chart(),
+        &input(release, values, capabilities, profile),
+    )
+    .map_err(|source| ReleaseError::Template {
         chart: metadata.name.clone(),
         version: metadata.version.clone(),
         source: Box::new(source),
     })?;
     let mut refusals = Vec::new();
-    let mut objects = parse(
-        release,
-        &rendered,
-        &format!("chart {} {}", metadata.name, metadata.version),
-        profile,
-        &mut refusals,
-    )?;
+    let mut objects = parse(release, &rendered, chart, profile, &mut refusals)?;
     for (index, renderer) in release.post_renderers.iter().enumerate() {
         objects = post_render(&objects, renderer).map_err(|source| ReleaseError::PostRenderer {
             number: index + 1,
@@ -188,15 +185,20 @@ fn input(
 fn parse(
     release: &HelmRelease,
     rendered: &Rendered,
-    chart: &str,
+    chart: &LoadedChart,
     profile: Profile,
     refusals: &mut Vec<String>,
 ) -> Result<Vec<Object>, ReleaseError> {
+    let name = Text::from(format!("chart {} {}", chart.name(), chart.version()));
+    let built_by = Step::new(Act::Build, format!("HelmRelease {}", release.id));
+    let mut lines = chart.lines.finder(chart.chart().package());
     let mut objects = Vec::new();
     let mut ids = HashSet::new();
     let mut take = |file: &Text, text: &Text, way: Way| {
+        let begins = lines.position(file, text);
+        let place = Place::new(file.clone(), begins);
         let not_yaml = |reason| ReleaseError::NotYaml {
-            file: file.clone(),
+            place: place.clone(),
             reason,
         };
         let nodes = match read(text, way) {
@@ -207,17 +209,19 @@ fn parse(
             read => read,
         };
         let nodes = nodes.map_err(not_yaml)?;
-        let step =
-            Step::new(Act::Template, chart).at(Place::new(file.clone(), Position::default()));
-        let origin = Origin::default().then(step).then(built_by(&release.id));
         for node in nodes.into_iter().flat_map(expand_lists) {
-            let Ok(object) = Object::new(node, origin.clone()) else {
+            // A definition in `crds/` is no template: it begins where it was read.
+            let at = if begins.line == 0 { node.at } else { begins };
+            let place = Place::new(file.clone(), at);
+            let step = Step::new(Act::Template, name.clone()).at(place.clone());
+            let origin = Origin::default().then(step).then(built_by.clone());
+            let Ok(object) = Object::new(node, origin) else {
                 continue;
             };
             if way == Way::Kustomize && !ids.insert(identity(&object)) {
                 let object = object.id();
                 refusals.push(format!(
-                    "the chart gives {object} twice, the second time in `{file}`"
+                    "the chart gives {object} twice, the second time in `{place}`"
                 ));
             }
             objects.push(object);
@@ -279,10 +283,6 @@ fn identity(object: &Object) -> (Gvk, Text, Text) {
         Text::from(namespace),
         Text::from(object.name()),
     )
-}
-
-fn built_by(id: &NamespacedName) -> Step {
-    Step::new(Act::Build, format!("HelmRelease {id}"))
 }
 
 /// Runs the objects through kustomize with the renderer's patches and images.

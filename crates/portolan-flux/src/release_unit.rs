@@ -221,8 +221,7 @@ impl ReleaseInputs {
                 return Ok(Some(Arc::clone(released)));
             }
             let Self { spec, values, .. } = self;
-            let render =
-                move || release::render(&spec, chart.chart(), values, &capabilities, profile);
+            let render = move || release::render(&spec, &chart, values, &capabilities, profile);
             let released = Arc::new(cx.compute(render).await?);
             *kept = Some(Arc::clone(&released));
             Ok(Some(released))

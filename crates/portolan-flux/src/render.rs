@@ -395,7 +395,7 @@ impl<'a> Renderer<'a> {
             let released = released.and_then(|released| Option::clone(&released));
             is_news |= self.take(&id, released.as_deref(), &awaited, all_kinds);
             if let (Some(stream), true) = (&mut self.stream, is_final) {
-                stream.finish(&id, &self.releases);
+                stream.finish(&id, &self.releases, &self.walker.walk.index);
             }
         }
         Ok(is_news)

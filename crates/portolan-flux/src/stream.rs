@@ -7,15 +7,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use portolan_object::Object;
+use portolan_object::{Object, Step};
 
 use crate::api::NamespacedName;
-use crate::index::Emitter;
+use crate::index::{Emitter, Index};
 use crate::render::{RenderedRelease, Rendering};
 use crate::walk::Walk;
 
-/// Takes what is ready: whose it is, and the objects.
-pub type Outlet = Box<dyn Fn(Emitter, &Arc<Vec<Object>>) + Send + Sync>;
+/// What a Kustomization, ResourceSet or release gives.
+pub struct Given<'a> {
+    /// Whose it is.
+    pub emitter: Emitter,
+    /// The objects.
+    pub objects: &'a Arc<Vec<Object>>,
+    release: Option<(&'a RenderedRelease, &'a Index)>,
+}
+
+/// Takes what is ready.
+pub type Outlet = Box<dyn Fn(Given<'_>) + Send + Sync>;
 
 /// What has been handed out so far.
 pub(crate) struct Stream {
@@ -39,8 +48,7 @@ impl Stream {
     pub(crate) fn give_walk(&mut self, walk: &Walk) {
         if !self.has_given_walk {
             self.has_given_walk = true;
-            walk.given()
-                .for_each(|(emitter, objects)| (self.outlet)(emitter, objects));
+            walk.given().for_each(&self.outlet);
         }
     }
 
@@ -49,9 +57,10 @@ impl Stream {
         &mut self,
         id: &NamespacedName,
         releases: &BTreeMap<NamespacedName, RenderedRelease>,
+        index: &Index,
     ) {
         self.finished.insert(id.clone());
-        self.give_releases(releases, |finished, id, release| {
+        self.give_releases(releases, index, |finished, id, release| {
             // What has no chart is not rendered at all.
             finished.contains(id) || release.chart.is_none()
         });
@@ -60,12 +69,14 @@ impl Stream {
     /// Hands out everything that is left.
     pub(crate) fn give_rest(&mut self, rendering: &Rendering) {
         self.give_walk(&rendering.walk);
-        self.give_releases(&rendering.releases, |_, _, _| true);
+        let index = &rendering.walk.index;
+        self.give_releases(&rendering.releases, index, |_, _, _| true);
     }
 
     fn give_releases(
         &mut self,
         releases: &BTreeMap<NamespacedName, RenderedRelease>,
+        index: &Index,
         is_final: impl Fn(&BTreeSet<NamespacedName>, &NamespacedName, &RenderedRelease) -> bool,
     ) {
         if !self.has_given_walk {
@@ -78,25 +89,50 @@ impl Stream {
         let left = releases.range((begin, Bound::Unbounded));
         for (id, release) in left.take_while(|(id, release)| is_final(&self.finished, id, release))
         {
-            if let Some(objects) = &release.objects {
-                (self.outlet)(Emitter::Release(id.clone()), objects);
+            if let Some(given) = release.given(id, index) {
+                (self.outlet)(given);
             }
             self.last_given = Some(id.clone());
         }
     }
 }
 
+impl<'a> Given<'a> {
+    fn new(emitter: Emitter, objects: &'a Arc<Vec<Object>>) -> Self {
+        Self {
+            emitter,
+            objects,
+            release: None,
+        }
+    }
+
+    /// What a release is made of besides its chart; nothing for others, whose objects say it themselves.
+    pub fn made_of(&self) -> Vec<Step> {
+        let release = self.release;
+        release.map_or_else(Vec::new, |(release, index)| release.made_of(index))
+    }
+}
+
+impl RenderedRelease {
+    fn given<'a>(&'a self, id: &NamespacedName, index: &'a Index) -> Option<Given<'a>> {
+        Some(Given {
+            release: Some((self, index)),
+            ..Given::new(Emitter::Release(id.clone()), self.objects.as_ref()?)
+        })
+    }
+}
+
 impl Walk {
     /// What Kustomizations and ResourceSets gave, in order.
-    fn given(&self) -> impl Iterator<Item = (Emitter, &Arc<Vec<Object>>)> {
+    fn given(&self) -> impl Iterator<Item = Given<'_>> {
         let kustomizations = self.kustomizations.iter().filter_map(|(id, walked)| {
-            let built = walked.built.as_ref()?;
-            Some((Emitter::Kustomization(id.clone()), &built.objects))
+            let objects = &walked.built.as_ref()?.objects;
+            Some(Given::new(Emitter::Kustomization(id.clone()), objects))
         });
         let sets = self.expansions.iter().filter_map(|(emitter, expansion)| {
             let is_set = matches!(emitter, Emitter::ResourceSet(_));
             let objects = expansion.objects.as_ref().filter(|_| is_set)?;
-            Some((emitter.clone(), objects))
+            Some(Given::new(emitter.clone(), objects))
         });
         kustomizations.chain(sets)
     }
@@ -104,11 +140,10 @@ impl Walk {
 
 impl Rendering {
     /// What every Kustomization, ResourceSet and release gave, in the order in which it is handed out.
-    pub fn given(&self) -> impl Iterator<Item = (Emitter, &Arc<Vec<Object>>)> {
-        let releases = self.releases.iter().filter_map(|(id, release)| {
-            let objects = release.objects.as_ref()?;
-            Some((Emitter::Release(id.clone()), objects))
-        });
+    pub fn given(&self) -> impl Iterator<Item = Given<'_>> {
+        let index = &self.walk.index;
+        let releases = self.releases.iter();
+        let releases = releases.filter_map(move |(id, release)| release.given(id, index));
         self.walk.given().chain(releases)
     }
 }

@@ -155,9 +155,11 @@ fn every_object_of_real_repositories_is_as_flux_builds_it() {
 fn the_same_kustomizations_fail_and_name_the_same_missing_data() {
     let Some(corpus) = corpus() else { return };
     for (repository, root, expected) in CLUSTERS {
-        let (rendering, report) = render(&corpus.join("flux").join(repository), root);
+        let directory = corpus.join("flux").join(repository);
+        let (rendering, report) = render(&directory, root);
         let index = index(&corpus.join("flux-expected").join(expected));
-        let problems = problems(&rendering, &report);
+        let files = Disk::open(Utf8Path::from_path(&directory).unwrap()).unwrap();
+        let problems = problems(&rendering, &report, &files);
         for entry in index["kustomizations"].as_array().unwrap() {
             let id = entry["id"].as_str().unwrap();
             let told = problems

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_engine::{Key, Report, Unit};
+use portolan_engine::{CancellationToken, Key, Report, Unit};
 use portolan_flux::{
     Cluster, DEFAULT_KUBE_VERSION, Demand, DiscoverError, OpenError, Outlet, Problem, Profile,
     Rendering, Repo, RepoOptions, Session, Severity, cluster_unit, problems, repository_root,
@@ -101,6 +101,13 @@ pub(crate) struct Rendered {
     pub(crate) outside: Outside,
 }
 
+/// What one run of several is part of, and what ends it.
+#[derive(Default)]
+struct Course<'a> {
+    session: Option<&'a Arc<Session>>,
+    token: CancellationToken,
+}
+
 impl RepositoryArgs {
     /// Opens the repository and renders its clusters.
     pub(crate) fn render(
@@ -113,11 +120,13 @@ impl RepositoryArgs {
         self.render_outside(&located, outside, &demand.into(), printer)
     }
 
-    /// Opens the repository and renders its clusters; what is ready goes to the outlet of its cluster meanwhile.
+    /// Opens the repository and renders its clusters until the token is cancelled; what is ready goes to the outlet of
+    /// its cluster meanwhile.
     pub(crate) fn render_streamed(
         &self,
         demand: &Demand,
         mut outlet_for: impl FnMut(Option<&str>) -> Outlet,
+        token: &CancellationToken,
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
         let located = self.locate()?;
@@ -126,7 +135,11 @@ impl RepositoryArgs {
             streamed_unit(Arc::clone(cluster), demand.clone(), outlet_for(name))
         };
         let files = Arc::new(Frozen::new(located.disk.clone()));
-        self.render_files(files, &located, outside, None, unit, printer)
+        let course = Course {
+            token: token.clone(),
+            ..Course::default()
+        };
+        self.render_files(files, &located, outside, course, unit, printer)
     }
 
     /// Renders the clusters of a repository with what is brought in from outside of it.
@@ -138,7 +151,8 @@ impl RepositoryArgs {
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
         let files = Arc::new(Frozen::new(located.disk.clone()));
-        self.render_files(files, located, outside, None, whole(demand), printer)
+        let course = Course::default();
+        self.render_files(files, located, outside, course, whole(demand), printer)
     }
 
     /// Renders the clusters of a repository in a state that follows from others of the session.
@@ -154,7 +168,11 @@ impl RepositoryArgs {
         let files = Frozen::new(located.disk.clone()).with_lineage(lineage.clone());
         let (files, demand) = (Arc::new(files), demand.into());
         let unit = whole(&demand);
-        self.render_files(files, located, outside, Some(session), unit, printer)
+        let course = Course {
+            session: Some(session),
+            ..Course::default()
+        };
+        self.render_files(files, located, outside, course, unit, printer)
     }
 
     /// Runs a unit for each cluster, which is named when there are several.
@@ -163,14 +181,14 @@ impl RepositoryArgs {
         files: Arc<dyn Vfs>,
         located: &Located,
         outside: Outside,
-        session: Option<&Arc<Session>>,
+        course: Course<'_>,
         mut unit: impl FnMut(&Arc<Cluster>, Option<&str>) -> Unit,
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
-        let repo = self.open(&files, located, &outside, session)?;
+        let repo = self.open(&files, located, &outside, course.session)?;
         let key = |cluster: &Cluster| Key::from(format!("Cluster/{}", cluster.root.path));
         let several = repo.clusters().len() > 1;
-        let report = session::run(printer, |run| {
+        let report = session::run_under(&course.token, printer, |run| {
             for cluster in repo.clusters() {
                 let name = several.then_some(cluster.name.as_str());
                 run.add(key(cluster), &[], unit(cluster, name));
@@ -282,7 +300,7 @@ impl RepositoryArgs {
 impl Rendered {
     /// How the Kustomizations and releases of a cluster fared.
     pub(crate) fn statuses(&self, rendering: &Rendering) -> Statuses {
-        Statuses::of(problems(rendering, &self.report), |problem| {
+        Statuses::of(problems(rendering, &self.report, self.files()), |problem| {
             self.is_error(problem)
         })
     }
@@ -302,7 +320,8 @@ impl Rendered {
     /// Everything that is wrong, cluster by cluster, each with what says it in one line.
     pub(crate) fn problems(&self) -> Vec<(String, Problem)> {
         let clusters = self.clusters.iter();
-        let problems = clusters.flat_map(|(_, rendering)| problems(rendering, &self.report));
+        let problems =
+            clusters.flat_map(|(_, rendering)| problems(rendering, &self.report, self.files()));
         problems
             .map(|problem| (sentence(&problem), problem))
             .collect()
@@ -318,7 +337,7 @@ impl Rendered {
         let mut status = ExitStatus::Clean;
         let failures = self.outside.remote.failures();
         for (_, rendering) in &self.clusters {
-            for problem in problems(rendering, &self.report) {
+            for problem in problems(rendering, &self.report, self.files()) {
                 if problem.messages.iter().any(|text| failures.contains(text)) {
                     status = ExitStatus::Findings;
                     self.teller().tell(&problem, printer);
@@ -335,7 +354,7 @@ impl Rendered {
 
     /// What Flux would refuse in a cluster.
     pub(crate) fn errors(&self, rendering: &Rendering) -> impl Iterator<Item = Problem> {
-        let problems = problems(rendering, &self.report).into_iter();
+        let problems = problems(rendering, &self.report, self.files()).into_iter();
         problems.filter(|problem| self.is_error(problem))
     }
 
@@ -379,7 +398,7 @@ impl Teller<'_> {
     /// Tells every problem, and says how many were errors.
     pub(crate) fn tell_problems(&self, rendering: &Rendering, printer: &Printer) -> usize {
         let mut errors = 0;
-        for problem in problems(rendering, self.report) {
+        for problem in problems(rendering, self.report, self.files) {
             errors += usize::from(self.is_error(&problem));
             self.tell_problem(&problem, printer);
         }

@@ -22,14 +22,22 @@ use crate::printer::Printer;
 
 /// Runs the units that `plan` adds and waits for all of them.
 pub(crate) fn run(printer: &Printer, plan: impl FnOnce(&Run)) -> Result<Report, CommandError> {
+    run_under(&CancellationToken::new(), printer, plan)
+}
+
+/// Runs the units that `plan` adds and waits for all of them, or until the token is cancelled.
+pub(crate) fn run_under(
+    token: &CancellationToken,
+    printer: &Printer,
+    plan: impl FnOnce(&Run),
+) -> Result<Report, CommandError> {
     let sink = events::Sink::open(printer)?;
     let runtime = Runtime::new()?;
     let journal = Journal::in_memory(JournalOptions {
         epoch_ms: wall_clock_ms(),
         ..Default::default()
     });
-    let token = CancellationToken::new();
-    let run = Run::new(Limits::default(), journal.clone()).under(&token);
+    let run = Run::new(Limits::default(), journal.clone()).under(token);
     let report = runtime.block_on(async {
         let view = tokio::spawn(view::follow(
             journal.after(0),

@@ -202,7 +202,7 @@ fn data_that_is_missing_is_an_error_and_what_needs_it_is_built_without() {
     assert_eq!(
         outcome.told(),
         [
-            "Error Kustomization flux-system/bad: missing Secret flux-system/keys at /clusters/prod/bad.yaml:15"
+            "Error Kustomization flux-system/bad: missing Secret flux-system/keys at /clusters/prod/bad.yaml:16"
         ]
     );
     assert!(outcome.problems()[0].is_missing_data);
@@ -313,7 +313,7 @@ fn values_that_lack_their_key() {
     check(
         files,
         &[
-            "Error HelmRelease apps/web: ConfigMap `colours` has no key `values.yaml` at /releases/release.yaml:16",
+            "Error HelmRelease apps/web: ConfigMap `colours` has no key `values.yaml` at /releases/release.yaml:17",
         ],
     );
 }
@@ -359,4 +359,39 @@ fn a_resource_that_does_not_exist_is_told_where_it_is_named() {
             "Error Kustomization flux-system/bad: kustomize build failed: accumulating resources: cannot use `./b` as a file (`/bad/b` is a directory) or as a directory: recursed accumulation of path `/bad/b`: accumulating resources: cannot use `./app/ks.yaml` as a file (`/bad/b/app/ks.yaml` does not exist) or as a directory: `/bad/b/app/ks.yaml` does not exist at /bad/b/kustomization.yaml:2",
         ],
     );
+}
+
+/// Flux would go on for ever as well.
+#[test]
+fn kustomizations_that_emit_one_another_without_end() {
+    let variables = "  postBuild:\n    substitute:\n      N: \"${N}x\"\n";
+    let endless = kustomization("${N}x", "./bad", variables);
+    let first = kustomization("bad", "./bad", &variables.replace("${N}x", "n"));
+    let outcome = with(vec![
+        file("/clusters/prod/bad.yaml", first),
+        file("/bad/next.yaml", endless),
+    ]);
+    let told = outcome.told();
+    assert_eq!(told.len(), 1);
+    assert!(
+        told[0].contains("which at most 64 others lead to"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn variables_that_grow_without_end() {
+    let variables = "  postBuild:\n    substitute:\n      N: \"${N}x\"\n      V: \"${V}${V}\"\n";
+    let endless = kustomization("${N}x", "./bad", variables);
+    let begin = variables.replace("${N}x", "n").replace("${V}${V}", "vv");
+    let outcome = with(vec![
+        file(
+            "/clusters/prod/bad.yaml",
+            kustomization("bad", "./bad", &begin),
+        ),
+        file("/bad/next.yaml", endless),
+    ]);
+    let told = outcome.told();
+    assert_eq!(told.len(), 1);
+    assert!(told[0].contains("must be shorter than 1 MiB"), "{told:?}");
 }

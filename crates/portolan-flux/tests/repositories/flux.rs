@@ -15,12 +15,13 @@ pub(crate) type Files = Vec<(String, String)>;
 pub(crate) struct Outcome {
     pub(crate) rendering: Arc<Rendering>,
     pub(crate) report: Report,
+    files: Arc<dyn Vfs>,
 }
 
 impl Outcome {
     /// Everything that is wrong: kind, name, messages, place, hints.
     pub(crate) fn problems(&self) -> Vec<Problem> {
-        problems(&self.rendering, &self.report)
+        problems(&self.rendering, &self.report, self.files.as_ref())
     }
 
     /// Everything that is wrong, a line each.
@@ -95,8 +96,10 @@ pub(crate) fn render(files: &Files, demand: impl Into<Demand>) -> Outcome {
 }
 
 pub(crate) fn render_cluster(cluster: Arc<Cluster>, demand: impl Into<Demand>) -> Outcome {
+    let files = Arc::clone(&cluster.sources[&cluster.root.source]);
     let report = run(vec![("cluster", cluster_unit(cluster, demand))]);
     Outcome {
+        files,
         rendering: report.output(&"cluster".into()).unwrap(),
         report,
     }

@@ -6,12 +6,13 @@ mod write;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
+use portolan_engine::CancellationToken;
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{
-    Demand, Emitter, Outlet, Wanted, set_kustomization_labels, set_release_labels,
+    Demand, Emitter, Given, Outlet, Wanted, set_kustomization_labels, set_release_labels,
     set_resource_set_labels,
 };
-use portolan_object::Object;
+use portolan_object::{Object, Step};
 
 use super::CommandResult;
 use crate::error::CommandError;
@@ -85,11 +86,17 @@ struct Batch {
     cluster: Option<String>,
     /// `Kustomization flux-system/apps`
     owner: String,
+    /// What the owner is made of, for those who want to know.
+    made_of: Vec<Step>,
     objects: Vec<Object>,
 }
 
-/// What a Kustomization, ResourceSet or HelmRelease gave.
-type Ready = (Emitter, Arc<Vec<Object>>);
+/// What a Kustomization, ResourceSet or HelmRelease gave, and what that is made of.
+struct Ready {
+    owner: Emitter,
+    objects: Arc<Vec<Object>>,
+    made_of: Vec<Step>,
+}
 
 pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
     args.write.secrets.apply(printer);
@@ -105,23 +112,27 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
 /// Renders, and writes what is ready meanwhile.
 fn streamed(args: &BuildArgs, printer: &Printer) -> Result<Rendered, CommandError> {
     let (clusters, queue) = mpsc::channel();
+    let with_provenance = args.write.provenance;
+    let token = CancellationToken::new();
     thread::scope(|scope| {
-        let writing = scope.spawn(move || write_streams(args, printer, &queue));
+        // Nobody wants what cannot be written: a pipe that was closed ends the rendering.
+        let stop = token.clone();
+        let writing = scope
+            .spawn(move || write_streams(args, printer, &queue).inspect_err(|_| stop.cancel()));
         let outlet_for = move |cluster: Option<&str>| -> Outlet {
             let (ready, stream) = mpsc::channel::<Ready>();
             // A writer that has given up wants nothing more.
             let _ = clusters.send((cluster.map(str::to_owned), stream));
-            Box::new(move |emitter, objects| {
-                let _ = ready.send((emitter, Arc::clone(objects)));
+            Box::new(move |given| {
+                let _ = ready.send(Ready::new(given, with_provenance));
             })
         };
         let rendered = args
             .repository
-            .render_streamed(&args.demand(), outlet_for, printer);
+            .render_streamed(&args.demand(), outlet_for, &token, printer);
         let written = writing.join();
-        let written = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let rendered = rendered?;
-        written.map(|()| rendered)
+        written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        rendered
     })
 }
 
@@ -134,8 +145,8 @@ fn write_streams(
     let mut writer = None;
     for (cluster, stream) in queue {
         let writer = writer.get_or_insert_with(|| Writer::new(&args.write, printer));
-        for (emitter, objects) in stream {
-            if let Some(batch) = args.batch(cluster.as_deref(), &emitter, &objects) {
+        for ready in stream {
+            if let Some(batch) = args.batch(cluster.as_deref(), ready) {
                 writer.write(&batch)?;
             }
         }
@@ -152,17 +163,32 @@ fn collected(args: &BuildArgs, printer: &Printer) -> Result<Rendered, CommandErr
         return Err(unknown(args.what, &missing, &rendered));
     }
     let several = rendered.clusters.len() > 1;
+    let with_provenance = args.write.provenance;
     let mut writer = Writer::new(&args.write, printer);
     for (cluster, rendering) in &rendered.clusters {
         let cluster = several.then_some(cluster.name.as_str());
-        for (emitter, objects) in rendering.given() {
-            if let Some(batch) = args.batch(cluster, &emitter, objects) {
+        for given in rendering.given() {
+            if let Some(batch) = args.batch(cluster, Ready::new(given, with_provenance)) {
                 writer.write(&batch)?;
             }
         }
     }
     writer.finish()?;
     Ok(rendered)
+}
+
+impl Ready {
+    fn new(given: Given<'_>, with_provenance: bool) -> Self {
+        Self {
+            made_of: if with_provenance {
+                given.made_of()
+            } else {
+                Vec::new()
+            },
+            objects: Arc::clone(given.objects),
+            owner: given.emitter,
+        }
+    }
 }
 
 impl BuildArgs {
@@ -189,7 +215,8 @@ impl BuildArgs {
     }
 
     /// The objects of an owner that are asked for, as they are written.
-    fn batch(&self, cluster: Option<&str>, owner: &Emitter, objects: &[Object]) -> Option<Batch> {
+    fn batch(&self, cluster: Option<&str>, ready: Ready) -> Option<Batch> {
+        let owner = &ready.owner;
         let id = owner.id();
         let (is_asked_for, label): (bool, fn(&mut Object, &NamespacedName)) = match owner {
             Emitter::Kustomization(_) => (self.what != What::Hr, set_kustomization_labels),
@@ -200,7 +227,7 @@ impl BuildArgs {
         if !is_asked_for || !self.filter.selection.has_name(&self.names, id) {
             return None;
         }
-        let mut objects = self.filter.objects(objects);
+        let mut objects = self.filter.objects(&ready.objects);
         if !self.no_owner_labels {
             for object in &mut objects {
                 label(object, id);
@@ -209,6 +236,7 @@ impl BuildArgs {
         Some(Batch {
             cluster: cluster.map(str::to_owned),
             owner: owner.to_string(),
+            made_of: ready.made_of,
             objects,
         })
     }

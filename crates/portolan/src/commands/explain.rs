@@ -15,14 +15,16 @@ mod suspects;
 mod target;
 mod trial;
 
-use portolan_flux::Depth;
-use portolan_object::Object;
+use std::sync::Arc;
+
+use portolan_flux::{Cluster, Depth};
+use portolan_object::{Object, Step};
 use portolan_yaml::{Node, Value};
 
 use super::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::inventory::{self, Placed};
+use crate::inventory::{self, Owner, Placed};
 use crate::listing::{indented, record};
 use crate::printer::Printer;
 use crate::repository::{Rendered, RepositoryArgs};
@@ -78,7 +80,7 @@ pub(crate) fn explain(args: &ExplainArgs, printer: &Printer) -> CommandResult {
     let several = rendered.clusters.len() > 1;
     for target in &targets {
         let story = match &target.field {
-            None => Story::of_object(target.placed),
+            None => Story::of_object(target.placed, &made_of(target.placed, &rendered)),
             Some(field) => args.field_story(target.placed, field, &rendered, printer)?,
         };
         let cluster = several.then_some(target.placed.cluster.name.as_str());
@@ -97,6 +99,20 @@ pub(crate) fn explain(args: &ExplainArgs, printer: &Printer) -> CommandResult {
         })?;
     }
     Ok(ExitStatus::Clean)
+}
+
+/// What the release that gave an object is made of; nothing for objects of others.
+fn made_of(placed: &Placed<'_>, rendered: &Rendered) -> Vec<Step> {
+    let mut clusters = rendered.clusters.iter();
+    let of_this =
+        |(cluster, _): &&(Arc<Cluster>, _)| std::ptr::eq(cluster.as_ref(), placed.cluster);
+    match (placed.owner, clusters.find(of_this)) {
+        (Owner::Release(id), Some((_, rendering))) => {
+            let release = rendering.releases.get(id);
+            release.map_or_else(Vec::new, |release| release.made_of(&rendering.walk.index))
+        }
+        _ => Vec::new(),
+    }
 }
 
 impl ExplainArgs {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_object::Object;
+use portolan_object::{Object, Step};
 
 use super::Batch;
 use crate::error::CommandError;
@@ -19,7 +19,7 @@ pub(super) struct WriteArgs {
 
     /// Say before each object what it belongs to and where it comes from
     #[arg(long)]
-    provenance: bool,
+    pub(super) provenance: bool,
 
     /// In which form
     #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
@@ -142,8 +142,15 @@ fn push_document(text: &mut String, batch: &Batch, object: &Object, yaml: &str, 
 fn provenance(batch: &Batch, object: &Object) -> String {
     let cluster = batch.cluster.as_ref();
     let cluster = cluster.map_or_else(String::new, |name| format!(" of {name}"));
-    let origin = object.origin.to_string().replace(['\n', '\r'], " ");
-    format!("# {}{cluster}\n# {origin}\n", batch.owner)
+    let one_line = |text: String| text.replace(['\n', '\r'], " ");
+    let origin = one_line(object.origin.to_string());
+    let mut text = format!("# {}{cluster}\n# {origin}\n", batch.owner);
+    if !batch.made_of.is_empty() {
+        let made_of = batch.made_of.iter().map(Step::to_string);
+        let made_of = one_line(made_of.collect::<Vec<_>>().join(", "));
+        text.push_str(&format!("# declared in {made_of}\n"));
+    }
+    text
 }
 
 fn print(object: &Object, args: &WriteArgs) -> Result<String, CommandError> {

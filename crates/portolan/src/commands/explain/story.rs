@@ -27,12 +27,13 @@ struct Cause {
 }
 
 impl Story {
-    /// How an object came about.
-    pub(super) fn of_object(placed: &Placed<'_>) -> Self {
-        let steps = placed.object.origin.steps();
+    /// How an object came about, and what its release is made of.
+    pub(super) fn of_object(placed: &Placed<'_>, made_of: &[Step]) -> Self {
+        let steps = placed.object.origin.steps().into_iter();
+        let release = made_of.iter().map(Cause::of_release);
         Self {
             head: placed.id.to_string(),
-            causes: steps.into_iter().map(Cause::of_step).collect(),
+            causes: steps.map(Cause::of_step).chain(release).collect(),
             otherwise: "nothing is known of where it comes from",
         }
     }
@@ -134,6 +135,17 @@ impl Cause {
             }),
             text: String::new(),
         }
+    }
+
+    /// A step on the way of the release that gave an object.
+    fn of_release(step: &Step) -> Self {
+        let mut cause = Self::of_step(step);
+        cause.what = match (step.act, step.by.as_str()) {
+            (Act::Read, "") => "release declared".to_owned(),
+            (Act::Read, values) => values.to_owned(),
+            _ => format!("release {}", cause.what),
+        };
+        cause
     }
 
     fn of_suspect(suspect: &Suspect, show_secrets: bool) -> Self {

@@ -1,0 +1,87 @@
+//! What to do about what is wrong.
+
+use std::error::Error;
+
+use portolan_engine::causes;
+
+use crate::api::Kustomization;
+use crate::build::BuildError;
+use crate::chart::ChartError;
+use crate::generate::GenerateError;
+use crate::outside::Advised;
+use crate::release::ReleaseError;
+
+/// A field has the wrong type, or is not there.
+pub(crate) const FIELD: &str = "the API server refuses the object until this is mended; in quotes, numbers and booleans are strings";
+
+/// What those who tried to bring something from outside advise.
+pub(crate) fn from_outside(error: &(dyn Error + 'static)) -> Vec<String> {
+    let advised = causes(error).filter_map(|cause| cause.downcast_ref::<Advised>());
+    advised.map(|advised| advised.hint.clone()).collect()
+}
+
+/// A Kustomization that cannot be built.
+pub(crate) fn on_build(error: &BuildError, spec: &Kustomization) -> String {
+    let path = spec.path.trim_start_matches("./").trim_matches('/');
+    match error {
+        BuildError::Generate(GenerateError::NoPath(_)) => {
+            format!("paths begin at the top of {}", spec.source)
+        }
+        BuildError::Generate(_) => {
+            format!("without a kustomization.yaml everything below `{path}` is applied: mend the file, or leave it out in `.sourceignore`")
+        }
+        BuildError::Kustomize { .. } => {
+            format!("`portolan kustomize build {path}` tries the directory alone")
+        }
+        BuildError::Substitution { .. } => {
+            "`$${` keeps `${` as it is; the annotation `kustomize.toolkit.fluxcd.io/substitute: disabled` keeps the whole object".to_owned()
+        }
+        BuildError::Decrypt { .. } | BuildError::DecryptFile { .. } => {
+            "`--age-key-file FILE` names the key; without one, placeholders are built".to_owned()
+        }
+        BuildError::Duplicate(_) => "give the variables other values, or the objects other names".to_owned(),
+    }
+}
+
+/// A chart that is not to be had.
+pub(crate) fn on_chart(error: &ChartError) -> Option<String> {
+    match error {
+        ChartError::NotCached(_) => Some("`portolan fetch` brings it".to_owned()),
+        ChartError::Unavailable(source) => {
+            Some(format!("`--source {}=DIR` gives its files", source.id))
+        }
+        ChartError::NoSource(source) => Some(format!(
+            "mend the name or the namespace, or add the {} to what Flux applies",
+            source.kind
+        )),
+        ChartError::WrongKind(_) => {
+            Some("charts come from a HelmRepository, OCIRepository, GitRepository or Bucket".to_owned())
+        }
+        ChartError::Load { .. } => {
+            Some("in a GitRepository or Bucket, `chart` is the path of the chart's directory from the top".to_owned())
+        }
+        ChartError::NoDependency { .. } | ChartError::WrongDependency { .. } => {
+            Some("mend `dependencies` in the chart's Chart.yaml".to_owned())
+        }
+        ChartError::ValuesFile { .. } => {
+            Some("`valuesFiles` begin at the top of the source; `ignoreMissingValuesFiles: true` passes over those that are not there".to_owned())
+        }
+        ChartError::InvalidVersion(_) | ChartError::OtherVersion { .. } => {
+            Some("helm-controller refuses a chart whose version is not that of its tag: push it again under its own version".to_owned())
+        }
+        ChartError::Fetch { .. } => None,
+    }
+}
+
+/// A release that cannot be rendered.
+pub(crate) fn on_release(error: &ReleaseError) -> &'static str {
+    match error {
+        ReleaseError::Template { .. } => {
+            "values come from `valuesFrom` and `values` of the release, and from the chart's own values.yaml"
+        }
+        ReleaseError::NotYaml { .. } => {
+            "the template must give YAML with these values: look at its quotes and indentation"
+        }
+        ReleaseError::PostRenderer { .. } => "`postRenderers` must fit what the chart gives",
+    }
+}
