@@ -53,6 +53,8 @@ pub(crate) struct Entry {
 pub(crate) struct Listing {
     columns: Vec<Column>,
     entries: Vec<Entry>,
+    /// What is said of an empty table.
+    otherwise: &'static str,
 }
 
 impl Listing {
@@ -61,7 +63,13 @@ impl Listing {
         Self {
             columns,
             entries: Vec::new(),
+            otherwise: "nothing found",
         }
+    }
+
+    /// The same list, which says something else when it is empty.
+    pub(crate) fn otherwise(self, otherwise: &'static str) -> Self {
+        Self { otherwise, ..self }
     }
 
     /// Adds a thing.
@@ -78,7 +86,7 @@ impl Listing {
     pub(crate) fn print(&self, format: Format, printer: &Printer) -> Result<(), CommandError> {
         match format {
             Format::Table | Format::Wide if self.entries.is_empty() => {
-                printer.say_unless_quiet("nothing found");
+                printer.say_unless_quiet(self.otherwise);
                 Ok(())
             }
             Format::Table | Format::Wide => {

@@ -83,7 +83,8 @@ fn list(pins: &Lock, before: &Lock) -> Listing {
         Column::Always("DIGEST"),
         Column::Always("PIN"),
         Column::Wide("REQUEST"),
-    ]);
+    ])
+    .otherwise("nothing to fetch: whatever the clusters need lies in the repository");
     for (key, pin) in pins.iter() {
         listing.push(entry(key, pin, before.get(key)));
     }
