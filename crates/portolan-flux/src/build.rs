@@ -22,7 +22,7 @@ use crate::cluster::{Cluster, Files, unit_key};
 use crate::culprit;
 use crate::fingerprint::Fingerprint;
 use crate::generate::{self, GenerateError};
-use crate::metadata::set_metadata;
+use crate::metadata::{set_common_metadata, set_metadata};
 use crate::outside::{Decrypt, OutsideError};
 use crate::session::{KeptBuild, Made, Session};
 use crate::trace::Traced;
@@ -277,8 +277,7 @@ fn build(
         );
     }
     for object in &mut objects {
-        set_metadata(object, "labels", &spec.common_metadata.labels);
-        set_metadata(object, "annotations", &spec.common_metadata.annotations);
+        set_common_metadata(object, &spec.common_metadata);
     }
     objects.shrink_to_fit();
     Ok(Built {

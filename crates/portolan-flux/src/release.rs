@@ -18,7 +18,7 @@ use portolan_yaml::{Dialect, List, Map, Node, Text, Value};
 use crate::api::{CrdsPolicy, HelmRelease, NamespacedName, PostRenderer};
 use crate::fingerprint::Fingerprint;
 use crate::loaded_chart::LoadedChart;
-use crate::metadata::set_metadata;
+use crate::metadata::{set_common_metadata, set_metadata};
 use crate::placement::place;
 use crate::profile::Profile;
 use crate::release_name::{release_name, release_namespace};
@@ -138,8 +138,7 @@ pub(crate) fn render(
         })?;
     }
     for object in &mut objects {
-        set_metadata(object, "labels", &release.common_metadata.labels);
-        set_metadata(object, "annotations", &release.common_metadata.annotations);
+        set_common_metadata(object, &release.common_metadata);
     }
     place(&mut objects, release_namespace(release));
     Ok(Released {

@@ -23,7 +23,7 @@ use portolan_yaml::{Dialect, Map, Node, Text, Value};
 use crate::api::{InputProvider, InputStrategy, InputsFrom, NamespacedName, ResourceSet, Template};
 use crate::fingerprint::Fingerprint;
 use crate::index::Index;
-use crate::metadata::set_metadata;
+use crate::metadata::{set_common_metadata, set_metadata};
 use crate::variables::is_disabled;
 
 /// The API group of `ResourceSet`s, input providers and `FluxInstance`s.
@@ -277,8 +277,7 @@ pub(crate) fn expand(
         }
     }
     for object in &mut objects {
-        set_metadata(object, "labels", &set.common_metadata.labels);
-        set_metadata(object, "annotations", &set.common_metadata.annotations);
+        set_common_metadata(object, &set.common_metadata);
     }
     Ok(objects)
 }
