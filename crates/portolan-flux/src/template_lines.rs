@@ -136,9 +136,9 @@ impl Part {
         let is_key = |line: &&str| line.starts_with(|first: char| first.is_ascii_alphabetic());
         let prints = |line: &&str| line.contains("include") || line.contains("template");
         let is_text = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
-        let begins = lines.iter().position(|line| is_key(&line));
-        let begins = begins.or_else(|| lines.iter().position(|line| prints(&line)));
-        let begins = begins.or_else(|| lines.iter().position(|line| is_text(&line)))?;
+        let begins = lines.iter().position(is_key);
+        let begins = begins.or_else(|| lines.iter().position(prints));
+        let begins = begins.or_else(|| lines.iter().position(is_text))?;
         let literal = lines.iter().map(|line| line.trim());
         let literal = literal.filter(|line| !line.is_empty() && !line.contains("{{"));
         Some(Self {
