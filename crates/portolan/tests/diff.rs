@@ -336,7 +336,7 @@ fn two_directories_are_compared_without_git() {
       spec.template.spec.containers[beacon].resources.limits.memory
     -   64Mi
     +   96Mi
-      because beacon/templates/deployment.yaml
+      because beacon/templates/deployment.yaml:1
     ");
 }
 
