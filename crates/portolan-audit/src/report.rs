@@ -212,10 +212,15 @@ impl Report {
     }
 
     fn cases(&self) -> Vec<Case> {
+        let name = |finding: &Finding| {
+            let name = format!("{} {}", subject(finding), finding.subject.api_version);
+            match name.trim() {
+                "" => finding.level.to_string(),
+                name => name.to_owned(),
+            }
+        };
         let case = |finding: &Finding| Case {
-            name: format!("{} {}", subject(finding), finding.subject.api_version)
-                .trim()
-                .to_owned(),
+            name: name(finding),
             class: finding.place(),
             outcome: match &finding.accepted {
                 Some(reason) => Outcome::Skipped(reason.clone()),

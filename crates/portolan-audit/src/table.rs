@@ -7,6 +7,8 @@
 
 mod rows;
 
+use std::collections::BTreeSet;
+
 use crate::deprecation::Deprecation;
 use crate::lifecycle::{Api, Lifecycle, Stage};
 use crate::migration::Migration;
@@ -49,6 +51,11 @@ impl Table {
         self.added
             .iter()
             .chain(rows::LIFECYCLES.iter().filter(kept))
+    }
+
+    /// The components that rows speak of, in order.
+    pub fn components(&self) -> BTreeSet<&str> {
+        self.rows().map(|row| &*row.component).collect()
     }
 
     /// The versions of a kind that are known.

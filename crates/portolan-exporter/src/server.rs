@@ -7,6 +7,7 @@ use axum::extract::State as Shared;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
+use axum::serve::ListenerExt as _;
 use tokio::net::TcpListener;
 
 use crate::exporter::Exporter;
@@ -21,6 +22,10 @@ pub async fn serve(listener: TcpListener, exporter: Arc<Exporter>) -> std::io::R
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .with_state(exporter);
+    // The end of a long answer must not wait until its beginning is acknowledged.
+    let listener = listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
     axum::serve(listener, router).await
 }
 

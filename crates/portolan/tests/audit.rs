@@ -296,3 +296,63 @@ fn the_table_can_be_looked_at() {
         answer.stdout
     );
 }
+
+/// Whatever is misspelt is told, with what may be meant; it never just means nothing.
+#[test]
+fn what_is_misspelt_is_refused() {
+    let directory = repository(&[("web.yaml", OLD), ("empty/readme.txt", "no manifest")]);
+    let audit = |args: &[&str]| portolan_in(text(directory.path()), &[&["audit"], args].concat());
+    for (args, words) in [
+        (&["files", "wbe.yaml"][..], &["there is no `wbe.yaml`"][..]),
+        (
+            &["files", ".", "--target", "flx=2.8"],
+            &["no component `flx`", "flux"],
+        ),
+        (
+            &["files", ".", "--from", "1.35", "--target", "1.32"],
+            &["newer than the target 1.32"],
+        ),
+        (&["files", ".", "--rules", "none.yaml"], &["none.yaml"]),
+        (
+            &["files", ".", "--baseline", "web.yaml"],
+            &["web.yaml", "no list `accept`"],
+        ),
+        (
+            &[
+                "files",
+                ".",
+                "--write-baseline",
+                "2027-02-30",
+                "--reason",
+                "x",
+            ],
+            &["`2027-02-30` is not a day"],
+        ),
+        (
+            &["files", ".", "--fail-on", "bad"],
+            &["there are deprecated, field"],
+        ),
+        (
+            &["files", ".", "--exit-code", "removed=300"],
+            &["`300` is no exit code"],
+        ),
+        (
+            &["table", "--kind", "Ingres"],
+            &["no kind `Ingres`", "did you mean `Ingress`"],
+        ),
+        (
+            &["table", "--component", "flx"],
+            &["no component `flx`", "flux"],
+        ),
+        (&["serve", "--ttl", "soon"], &["`soon`"]),
+    ] {
+        let answer = audit(args);
+        assert_eq!(answer.code, 2, "{args:?}: {answer}");
+        for word in words {
+            assert!(answer.stderr.contains(word), "{args:?}: {answer}");
+        }
+    }
+    let answer = audit(&["files", "empty"]);
+    assert_eq!(answer.code, 0, "{answer}");
+    assert!(answer.stderr.contains("nothing was checked"), "{answer}");
+}

@@ -73,6 +73,17 @@ impl Release {
     pub(crate) fn is_of(&self, record: &RecordRef) -> bool {
         self.uid == record.uid && self.resource_version == record.resource_version
     }
+
+    /// The same with no more than so many findings.
+    fn shortened_to(&self, count: usize) -> Self {
+        Self {
+            driver: self.driver,
+            uid: self.uid.clone(),
+            resource_version: self.resource_version.clone(),
+            findings: self.findings.iter().take(count).cloned().collect(),
+            ..*self
+        }
+    }
 }
 
 impl Live {
@@ -89,7 +100,7 @@ impl Live {
     }
 
     /// Puts findings of an object in place of those before, as long as there are no more than `room` in all.
-    pub(crate) fn put(&mut self, object: String, findings: Vec<Finding>, room: usize) {
+    pub(crate) fn put(&mut self, object: String, mut findings: Vec<Finding>, room: usize) {
         if let Some(before) = self.findings.remove(&object) {
             self.kept -= before.len();
         }
@@ -101,6 +112,8 @@ impl Live {
             return;
         }
         self.kept += findings.len();
+        // Room for four would be kept for each of many that have one.
+        findings.shrink_to_fit();
         self.findings.insert(object, Shared::new(findings));
     }
 
@@ -166,9 +179,7 @@ impl Knowledge {
             release
         } else {
             self.left_out += over;
-            let mut short = Release::clone(&release);
-            short.findings.truncate(room);
-            Shared::new(short)
+            Shared::new(release.shortened_to(room))
         };
         self.kept += release.findings.len();
         self.releases.insert(key, release);

@@ -104,7 +104,8 @@ async fn fetch(
     work.await.map(Some).map_err(died)
 }
 
-fn release(record: RecordRef, checked: Checked) -> Release {
+fn release(record: RecordRef, mut checked: Checked) -> Release {
+    checked.findings.shrink_to_fit();
     Release {
         driver: record.driver,
         uid: record.uid,

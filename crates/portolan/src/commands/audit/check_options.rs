@@ -1,5 +1,6 @@
 //! The options that every audit takes: for which releases, by which rules, what is accepted, how it ends.
 
+use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -11,6 +12,7 @@ use super::print::OutputFormat;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::input::Input;
+use crate::suggestion::nearest;
 
 /// How objects are judged, what is printed of it, and how the command ends.
 #[derive(Debug, clap::Args)]
@@ -88,7 +90,26 @@ impl JudgeOptions {
             table: Table::with(rows),
             target: self.target(target),
         };
+        self.check_target(&checker)?;
         Ok((checker, warnings))
+    }
+
+    /// A component that nobody knows, or a way that leads back, would silently mean nothing.
+    fn check_target(&self, checker: &Checker) -> Result<(), CommandError> {
+        let components = checker.table.components();
+        let name = |word: &TargetWord| word.component.clone();
+        let unknown = |name: &String| !components.contains(name.as_str());
+        if let Some(name) = self.target.iter().map(name).find(unknown) {
+            let error = format!("--target: the table knows no component `{name}`");
+            return Err(not_known(error, &name, &components));
+        }
+        let to = checker.target.kubernetes;
+        match self.from {
+            Some(from) if from.minor() > to => Err(CommandError::usage(format!(
+                "--from {from} is newer than the target {to}"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// The target that a cluster names, or what counts more: --target.
@@ -167,6 +188,19 @@ impl std::str::FromStr for ExitCodeWord {
                 .map_err(|_| format!("`{code}` is no exit code"))?,
         })
     }
+}
+
+/// A name that is not there, and the one that may be meant.
+pub(super) fn not_known(error: String, name: &str, known: &BTreeSet<&str>) -> CommandError {
+    let near = nearest(&[name.to_owned()], known.iter(), |known| known);
+    let hint = match near {
+        Some(near) if known.len() > 20 => format!("did you mean `{near}`?"),
+        _ => format!(
+            "there are {}",
+            Vec::from_iter(known.iter().copied()).join(", ")
+        ),
+    };
+    CommandError::usage(error).hint(hint)
 }
 
 fn in_file(file: &Utf8Path, error: portolan_audit::SettingsError) -> CommandError {

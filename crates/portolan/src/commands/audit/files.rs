@@ -61,6 +61,9 @@ pub(crate) fn files(args: &FilesArgs, printer: &Printer) -> CommandResult {
         printer.data(Baseline::text(&findings, reason, until.max(today())))?;
         return Ok(ExitStatus::Clean);
     }
+    if scanned.files + scanned.charts == 0 {
+        warnings.push("nothing was checked: there is neither YAML nor JSON".to_owned());
+    }
     let counts = Counts {
         objects: scanned.objects,
         files: scanned.files,
@@ -76,6 +79,10 @@ pub(crate) fn files(args: &FilesArgs, printer: &Printer) -> CommandResult {
 fn scan_all(args: &FilesArgs, checker: &Checker) -> Result<Scanned, CommandError> {
     let (piped, paths): (Vec<&Utf8PathBuf>, Vec<&Utf8PathBuf>) =
         args.paths.iter().partition(|path| *path == "-");
+    // What a directory holds and cannot be read is a finding; a path that was misspelt is none.
+    if let Some(path) = paths.iter().find(|path| path.symlink_metadata().is_err()) {
+        return Err(CommandError::usage(format!("there is no `{path}`")));
+    }
     let paths: Vec<PathBuf> = paths
         .into_iter()
         .map(|path| path.as_std_path().to_owned())

@@ -3,7 +3,9 @@
 use portolan_audit::{Lifecycle, NEWEST, Release, Table};
 use portolan_yaml::{Map, Node, Value};
 
+use super::check_options::not_known;
 use crate::commands::CommandResult;
+use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
@@ -34,8 +36,10 @@ pub(crate) fn table(args: &TableArgs, printer: &Printer) -> CommandResult {
             .as_deref()
             .is_none_or(|name| name == row.component)
     };
+    let table = Table::default();
+    args.check(&table)?;
     let mut text = format!("newest: \"{NEWEST}\"\napis:\n");
-    for row in Table::default().rows().filter(wanted) {
+    for row in table.rows().filter(wanted) {
         let entry = portolan_yaml::write_v2(&record(row)).unwrap_or_default();
         for (number, line) in entry.lines().enumerate() {
             text.push_str(if number == 0 { "- " } else { "  " });
@@ -45,6 +49,23 @@ pub(crate) fn table(args: &TableArgs, printer: &Printer) -> CommandResult {
     }
     printer.data(text)?;
     Ok(ExitStatus::Clean)
+}
+
+impl TableArgs {
+    /// A misspelt name must not look like a table without the row.
+    fn check(&self, table: &Table) -> Result<(), CommandError> {
+        let kinds = table.rows().map(|row| &*row.api.kind).collect();
+        for (what, name, known) in [
+            ("kind", &self.kind, kinds),
+            ("component", &self.component, table.components()),
+        ] {
+            if let Some(name) = name.as_deref().filter(|name| !known.contains(name)) {
+                let error = format!("the table knows no {what} `{name}`");
+                return Err(not_known(error, name, &known));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn record(row: &Lifecycle) -> Node {
