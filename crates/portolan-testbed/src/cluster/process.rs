@@ -1,13 +1,15 @@
 //! A program that ends with the test process, however that ends.
 //!
 //! A shell starts the program and waits for the end of a pipe whose other end the test process holds. When the handle is
-//! dropped, and also when the test process panics or is killed, the pipe closes and the shell stops the program.
+//! dropped, and also when the test process panics or is killed, the pipe closes and the shell stops the program. Signals
+//! for the whole group, as of a terminal or `timeout`, must not take the shell away before that.
 
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 const GUARD: &str = r#"
+trap '' HUP INT TERM
 log=$1; shift
 "$@" >"$log" 2>&1 </dev/null &
 cat >/dev/null
