@@ -22,7 +22,7 @@ pub(crate) use live::{list, read};
 pub(crate) use releases::fetch_all;
 pub(crate) use written::check as check_written;
 
-/// How many findings are kept unless told otherwise: about 5 KB each in a process that serves them.
+/// How many findings are kept unless told otherwise: about 4 KB each in a process that serves them.
 pub const MAX_FINDINGS: usize = 10_000;
 
 /// What to look at.

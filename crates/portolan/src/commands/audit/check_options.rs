@@ -195,10 +195,10 @@ pub(super) fn not_known(error: String, name: &str, known: &BTreeSet<&str>) -> Co
     let near = nearest(&[name.to_owned()], known.iter(), |known| known);
     let hint = match near {
         Some(near) if known.len() > 20 => format!("did you mean `{near}`?"),
-        _ => format!(
-            "there are {}",
-            Vec::from_iter(known.iter().copied()).join(", ")
-        ),
+        _ => {
+            let names: Vec<&str> = known.iter().copied().collect();
+            format!("there are {}", names.join(", "))
+        }
     };
     CommandError::usage(error).hint(hint)
 }
