@@ -139,7 +139,7 @@ impl RepositoryArgs {
             token: token.clone(),
             ..Course::default()
         };
-        self.render_files(files, &located, outside, course, unit, printer)
+        self.render_files(files, &located, outside, &course, unit, printer)
     }
 
     /// Renders the clusters of a repository with what is brought in from outside of it.
@@ -152,7 +152,7 @@ impl RepositoryArgs {
     ) -> Result<Rendered, CommandError> {
         let files = Arc::new(Frozen::new(located.disk.clone()));
         let course = Course::default();
-        self.render_files(files, located, outside, course, whole(demand), printer)
+        self.render_files(files, located, outside, &course, whole(demand), printer)
     }
 
     /// Renders the clusters of a repository in a state that follows from others of the session.
@@ -172,7 +172,7 @@ impl RepositoryArgs {
             session: Some(session),
             ..Course::default()
         };
-        self.render_files(files, located, outside, course, unit, printer)
+        self.render_files(files, located, outside, &course, unit, printer)
     }
 
     /// Runs a unit for each cluster, which is named when there are several.
@@ -181,7 +181,7 @@ impl RepositoryArgs {
         files: Arc<dyn Vfs>,
         located: &Located,
         outside: Outside,
-        course: Course<'_>,
+        course: &Course<'_>,
         mut unit: impl FnMut(&Arc<Cluster>, Option<&str>) -> Unit,
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {

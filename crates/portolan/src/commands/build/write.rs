@@ -148,7 +148,7 @@ fn provenance(batch: &Batch, object: &Object) -> String {
     if !batch.made_of.is_empty() {
         let made_of = batch.made_of.iter().map(Step::to_string);
         let made_of = one_line(made_of.collect::<Vec<_>>().join(", "));
-        text.push_str(&format!("# declared in {made_of}\n"));
+        text += &["# declared in ", &made_of, "\n"].concat();
     }
     text
 }
