@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use memchr::memmem;
 use portolan_gotmpl::Value;
 use portolan_vfs::{Vfs, VfsError};
 
@@ -361,7 +362,7 @@ fn read_lock(file: &'static str, content: &Content) -> Result<Lock, LoadError> {
 
 /// The documents of a values file that has several, when they can be read.
 fn read_documents(content: &[u8]) -> Option<Tree> {
-    let has_several = content.windows(4).any(|window| window == b"\n---");
+    let has_several = memmem::find(content, b"\n---").is_some();
     has_several.then(|| Tree::read_documents(content).ok())?
 }
 

@@ -25,7 +25,12 @@ pub(super) struct Fields<'d>(Vec<(Cow<'d, str>, Json<'d>)>);
 
 /// Reads a document. How deep it may nest is `serde_json`'s own limit.
 pub(super) fn read(bytes: &[u8]) -> Result<Json<'_>, String> {
-    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+    // Text that is known to be UTF-8 as a whole is not looked at again string by string.
+    let read = match std::str::from_utf8(bytes) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(bytes),
+    };
+    read.map_err(|error| error.to_string())
 }
 
 // === impl Json ===
