@@ -1,9 +1,9 @@
 //! Finds what is wrong with the objects of a cluster before the cluster does.
 //!
 //! ```text
-//! objects with their owners ──▶ api, schema ┐
-//!                           ──▶ owner       ├─▶ findings ──settings──▶ what counts
-//!                           ──▶ reference   ┘        └─ each with the line that caused it
+//! objects with their owners ──▶ api, schema, admission ┐
+//!                           ──▶ owner                  ├─▶ findings ──settings──▶ what counts
+//!                           ──▶ reference              ┘        └─ each with the line that caused it
 //! ```
 //!
 //! The front door is [`check`]. Every finding names a [`Rule`] with a stable id, a level and a page of help; a rule can
@@ -16,6 +16,7 @@
 mod finding;
 mod rule;
 
+mod admission;
 mod api;
 mod locate;
 mod owner;
@@ -47,7 +48,10 @@ pub fn check(
     for (index, subject) in subjects.iter().enumerate() {
         match api::check(subject, index, &apis) {
             Some(gone) => findings.push(gone),
-            None => schema::check(subject, index, catalogue, files, &mut findings),
+            None => {
+                schema::check(subject, index, catalogue, files, &mut findings);
+                admission::check(subject, index, files, &mut findings);
+            }
         }
     }
     owner::check(subjects, &mut findings);

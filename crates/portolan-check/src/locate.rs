@@ -75,15 +75,14 @@ fn follow(source: &Node, rendered: &Node, path: &FieldPath) -> (usize, Position)
     (path.segments.len(), at)
 }
 
-/// The item of the same name, or else in the same place.
+/// The item of the same name, nearest to the same place; or else the one in the same place.
 fn item<'a>(list: &'a List, index: usize, wanted: Option<&Node>) -> Option<&'a Node> {
-    let name = wanted
-        .and_then(|node| node.get("name"))
-        .and_then(Node::as_str);
-    match name {
-        Some(name) => list
-            .iter()
-            .find(|item| item.get("name").and_then(Node::as_str) == Some(name)),
-        None => list.get(index),
+    let name_of = |node: &'a Node| node.get("name").and_then(Node::as_str);
+    let wanted = wanted.and_then(|node| node.get("name")?.as_str());
+    let here = list.get(index);
+    match wanted {
+        Some(_) if here.and_then(name_of) == wanted => here,
+        Some(_) => list.iter().find(|item| name_of(item) == wanted),
+        None => here,
     }
 }

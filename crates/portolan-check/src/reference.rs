@@ -1,9 +1,9 @@
-//! References from one object to another that nothing brings.
+//! References from one object to another that nothing brings, or to a key or port that the other does not have.
 //!
 //! Only what an object needs to work counts, and only inside the repository: a Secret that an operator makes in the
 //! cluster looks the same as a forgotten one, so these findings are warnings.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use portolan_object::{pod_templates, produced_name};
 use portolan_schema::FieldPath;
@@ -20,55 +20,81 @@ struct Wanted {
     namespace: String,
     name: String,
     path: FieldPath,
+    part: Option<Part>,
 }
 
-/// The names an object of the cluster goes by.
+/// What of the other object is asked for.
+struct Part {
+    what: &'static str,
+    name: String,
+    path: FieldPath,
+}
+
+/// The names that objects of the cluster go by, with the object; what a controller makes is known by name alone.
 struct Known<'a> {
-    names: HashSet<(&'a str, &'a str, &'a str)>,
+    objects: HashMap<(&'a str, &'a str, &'a str), Option<&'a Node>>,
 }
 
 pub(crate) fn check(subjects: &[Subject<'_>], files: &dyn Vfs, findings: &mut Vec<Finding>) {
     let known = Known::of(subjects);
     for (index, subject) in subjects.iter().enumerate() {
         for wanted in wanted_by(subject) {
-            if !known.has(&wanted) {
-                findings.push(Finding {
-                    rule: &MISSING_REFERENCE,
-                    subject: index,
-                    message: format!(
-                        "{}: no {} is called `{}` here",
-                        wanted.path, wanted.kind, wanted.name
-                    ),
-                    place: locate(files, subject.object, &wanted.path),
-                });
-            }
+            findings.extend(known.lack(&wanted).map(|(path, message)| Finding {
+                rule: &MISSING_REFERENCE,
+                subject: index,
+                message: format!("{path}: {message}"),
+                place: locate(files, subject.object, path),
+            }));
         }
     }
 }
 
 impl<'a> Known<'a> {
     fn of(subjects: &'a [Subject<'a>]) -> Self {
-        let mut names = HashSet::new();
+        let mut objects = HashMap::new();
         for subject in subjects {
             let (object, namespace) = (subject.object, subject.id.namespace.as_str());
-            names.insert((object.kind(), namespace, object.name()));
+            let key = (object.kind(), namespace, object.name());
+            objects.insert(key, Some(object.node()));
             if let Some(target) = produced_name(object) {
-                names.insert(("Secret", namespace, target));
-                names.insert(("ConfigMap", namespace, target));
+                objects.entry(("Secret", namespace, target)).or_insert(None);
+                objects
+                    .entry(("ConfigMap", namespace, target))
+                    .or_insert(None);
             }
         }
-        Self { names }
+        Self { objects }
     }
 
-    fn has(&self, wanted: &Wanted) -> bool {
-        let key = (wanted.kind, wanted.namespace.as_str(), wanted.name.as_str());
-        self.names.contains(&key) || is_made_by_kubernetes(wanted)
+    /// What of the reference leads nowhere, and why.
+    fn lack<'w>(&self, wanted: &'w Wanted) -> Option<(&'w FieldPath, String)> {
+        let Wanted { kind, name, .. } = wanted;
+        let key = (*kind, wanted.namespace.as_str(), name.as_str());
+        let Some(found) = self.objects.get(&key) else {
+            let message = format!("no {kind} is called `{name}` here");
+            return (!is_made_by_kubernetes(wanted)).then_some((&wanted.path, message));
+        };
+        let (node, part) = ((*found)?, wanted.part.as_ref()?);
+        let message = format!("{kind} `{name}` has no {} `{}`", part.what, part.name);
+        (!has_part(node, part)).then_some((&part.path, message))
     }
+}
+
+fn has_part(node: &Node, part: &Part) -> bool {
+    if part.what == "port" {
+        let ports = node.at_path(&["spec", "ports"]).and_then(Node::as_list);
+        let named = |port: &Node| port.get("name").and_then(Node::as_str) == Some(&part.name);
+        return ports.is_some_and(|ports| ports.iter().any(named));
+    }
+    ["data", "stringData", "binaryData"]
+        .into_iter()
+        .any(|field| node.at_path(&[field, &part.name]).is_some())
 }
 
 fn is_made_by_kubernetes(wanted: &Wanted) -> bool {
     match wanted.kind {
         "ConfigMap" => wanted.name == "kube-root-ca.crt",
+        "PriorityClass" => wanted.name.starts_with("system-"),
         "ServiceAccount" => wanted.name == "default",
         "ClusterRole" => {
             wanted.name.starts_with("system:")
@@ -112,6 +138,7 @@ struct References<'a> {
 impl References<'_> {
     fn pod(&mut self, spec: &Node, path: &FieldPath) {
         self.name("ServiceAccount", spec, path, "serviceAccountName");
+        self.cluster_wide("PriorityClass", spec, path, "priorityClassName");
         for (volume, path) in items(spec, path, "volumes") {
             self.volume(volume, &path);
         }
@@ -171,12 +198,11 @@ impl References<'_> {
             };
             for (route, path) in items(http, &path.key("http"), "paths") {
                 if let Some(service) = route.at_path(&["backend", "service"]) {
-                    self.name(
-                        "Service",
-                        service,
-                        &path.key("backend").key("service"),
-                        "name",
-                    );
+                    let path = path.key("backend").key("service");
+                    self.name("Service", service, &path, "name");
+                    if let Some(port) = service.get("port") {
+                        self.of_last("port", port, &path.key("port"), "name");
+                    }
                 }
             }
         }
@@ -189,7 +215,7 @@ impl References<'_> {
         let path = path.key("roleRef");
         match role.get("kind").and_then(Node::as_str) {
             Some("Role") => self.name("Role", role, &path, "name"),
-            Some("ClusterRole") => self.cluster_wide("ClusterRole", role, &path),
+            Some("ClusterRole") => self.cluster_wide("ClusterRole", role, &path, "name"),
             _ => {}
         }
     }
@@ -207,7 +233,21 @@ impl References<'_> {
             return;
         };
         if reference.get("optional").and_then(Node::as_bool) != Some(true) {
-            self.name(kind, reference, &path.key(field), name);
+            let path = path.key(field);
+            self.name(kind, reference, &path, name);
+            self.of_last("key", reference, &path, "key");
+        }
+    }
+
+    /// The part of the object named last that the reference asks for.
+    fn of_last(&mut self, what: &'static str, node: &Node, path: &FieldPath, field: &str) {
+        let name = node.get(field).and_then(Node::as_str);
+        if let (Some(wanted), Some(name)) = (self.wanted.last_mut(), name) {
+            wanted.part = Some(Part {
+                what,
+                name: name.to_owned(),
+                path: path.key(field),
+            });
         }
     }
 
@@ -216,8 +256,8 @@ impl References<'_> {
         self.add(kind, namespace, node, path, field);
     }
 
-    fn cluster_wide(&mut self, kind: &'static str, node: &Node, path: &FieldPath) {
-        self.add(kind, String::new(), node, path, "name");
+    fn cluster_wide(&mut self, kind: &'static str, node: &Node, path: &FieldPath, field: &str) {
+        self.add(kind, String::new(), node, path, field);
     }
 
     fn add(
@@ -237,6 +277,7 @@ impl References<'_> {
             namespace,
             name: name.to_owned(),
             path: path.key(field),
+            part: None,
         }));
     }
 }

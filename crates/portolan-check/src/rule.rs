@@ -31,9 +31,15 @@ pub fn rule(id: &str) -> Option<&'static Rule> {
 
 /// Every rule, by id.
 pub const RULES: &[&Rule] = &[
+    &CONFLICT,
+    &DUPLICATE_ITEM,
+    &REFUSED_NAME,
+    &SELECTOR,
+    &REFUSED_VALUE,
     &API_REMOVED,
     &BUILD_FAILED,
     &DUPLICATE_OWNER,
+    &INSIDE_REFERENCE,
     &MISSING_REFERENCE,
     &INVALID_VALUE,
     &MISSING_FIELD,
@@ -42,6 +48,46 @@ pub const RULES: &[&Rule] = &[
     &UNKNOWN_FIELD,
     &WRONG_TYPE,
 ];
+
+pub(crate) static CONFLICT: Rule = Rule {
+    id: "admission/conflict",
+    level: Level::Error,
+    summary: "fields exclude one another, or one of several is needed",
+    help: "The API server refuses the object: a probe needs exactly one way to ask, a volume comes from one source, a \
+           budget sets a least or a most. Keep the one that is meant.",
+};
+
+pub(crate) static DUPLICATE_ITEM: Rule = Rule {
+    id: "admission/duplicate",
+    level: Level::Error,
+    summary: "two items of a list go by one name",
+    help: "Containers, ports, volumes and mounts are told apart by their names; the API server refuses two of one. \
+           Often a patch added what it was meant to change.",
+};
+
+pub(crate) static REFUSED_NAME: Rule = Rule {
+    id: "admission/name",
+    level: Level::Error,
+    summary: "a name, a label or a key is not written as one must be",
+    help: "Names become parts of addresses and paths, so Kubernetes allows few characters in them and limits their \
+           length; the API server refuses others. A variable that was not replaced is a frequent cause.",
+};
+
+pub(crate) static SELECTOR: Rule = Rule {
+    id: "admission/selector",
+    level: Level::Error,
+    summary: "a selector does not select the pods beside it",
+    help: "The labels of the pod template must have everything that the selector asks for; the API server refuses \
+           the workload otherwise. A selector cannot be changed later: mend the labels.",
+};
+
+pub(crate) static REFUSED_VALUE: Rule = Rule {
+    id: "admission/value",
+    level: Level::Error,
+    summary: "a value is outside of what is allowed",
+    help: "Its type is right, but the API server allows only some words, a range of numbers or a form of text here; \
+           the message says which.",
+};
 
 pub(crate) static API_REMOVED: Rule = Rule {
     id: "api/removed",
@@ -66,6 +112,14 @@ pub(crate) static DUPLICATE_OWNER: Rule = Rule {
     summary: "two Kustomizations or HelmReleases bring the same object",
     help: "Both controllers apply the object in turn, each undoing the other's fields, and pruning one deletes it \
            for both. Keep it in one place, or give the objects different names.",
+};
+
+pub(crate) static INSIDE_REFERENCE: Rule = Rule {
+    id: "reference/inside",
+    level: Level::Error,
+    summary: "something of the same object is named that it does not have",
+    help: "A mount names a volume of its pod, a probe may name a port of its container. The API server refuses an \
+           unknown volume; a probe of an unknown port fails for ever. Usually one of the two names is mistyped.",
 };
 
 pub(crate) static MISSING_REFERENCE: Rule = Rule {

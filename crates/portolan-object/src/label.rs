@@ -1,5 +1,7 @@
 //! What may stand in a label: qualified names as keys, short names as values, with the messages the API server gives.
 
+use crate::name::{framed, is_dns_labels};
+
 const NAME_MAX: usize = 63;
 const PREFIX_MAX: usize = 253;
 const NAME_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
@@ -15,7 +17,7 @@ const VALUE_RULE: &str = "a valid label must be an empty string or consist of al
                           '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 /// Everything wrong with a label's key; empty when it is right.
-pub(crate) fn key_problems(key: &str) -> Vec<String> {
+pub fn key_problems(key: &str) -> Vec<String> {
     let parts: Vec<&str> = key.split('/').collect();
     match parts.as_slice() {
         [name] => name_problems(name),
@@ -31,7 +33,7 @@ pub(crate) fn key_problems(key: &str) -> Vec<String> {
 }
 
 /// Everything wrong with a label's value; empty when it is right.
-pub(crate) fn value_problems(value: &str) -> Vec<String> {
+pub fn value_problems(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > NAME_MAX {
         problems.push(format!("must be no more than {NAME_MAX} characters"));
@@ -67,7 +69,7 @@ fn prefix_problems(prefix: &str) -> Vec<String> {
             "prefix part must be no more than {PREFIX_MAX} characters"
         ));
     }
-    if !prefix.split('.').all(is_dns_label) {
+    if !is_dns_labels(prefix) {
         problems.push(format!("prefix part {PREFIX_RULE}"));
     }
     problems
@@ -76,15 +78,4 @@ fn prefix_problems(prefix: &str) -> Vec<String> {
 fn is_name(text: &str) -> bool {
     let inner = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     framed(text, u8::is_ascii_alphanumeric, inner)
-}
-
-fn is_dns_label(text: &str) -> bool {
-    let edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    framed(text, edge, |byte| edge(byte) || *byte == b'-')
-}
-
-/// Whether the first and last byte are `edge` and all are `inner`.
-fn framed(text: &str, edge: impl Fn(&u8) -> bool, inner: impl Fn(&u8) -> bool) -> bool {
-    let bytes = text.as_bytes();
-    bytes.first().is_some_and(&edge) && bytes.last().is_some_and(&edge) && bytes.iter().all(inner)
 }

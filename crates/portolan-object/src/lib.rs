@@ -34,6 +34,7 @@ mod canonical;
 mod day;
 
 mod label;
+mod name;
 mod selector;
 
 mod definition;
@@ -54,7 +55,9 @@ pub use gvk::{Gvk, GvkError};
 pub use id::{IdError, ObjectId, Short};
 pub use image::{ImageError, ImageRef};
 pub use images::{Image, ImageRole, images};
+pub use label::{key_problems as label_key_problems, value_problems as label_value_problems};
 pub use list::expand_lists;
+pub use name::NameRule;
 pub use object::{Object, ObjectError};
 pub use origin::{Act, Origin, Place, Step};
 pub use pod_template::{PodTemplate, pod_templates, visit_pod_templates_mut};

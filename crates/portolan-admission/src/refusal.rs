@@ -1,0 +1,45 @@
+//! What would be refused, and where.
+
+use std::fmt;
+
+use portolan_schema::FieldPath;
+
+/// One thing an API server would refuse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// In which way it is wrong.
+    pub fault: Fault,
+    /// The value, or for a missing field what lacks it.
+    pub path: FieldPath,
+    /// What it must be, without the path.
+    pub message: String,
+}
+
+/// The ways to be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Fields that exclude one another, or of which one is needed.
+    Conflict,
+    /// Two items of a list go by one name.
+    Duplicate,
+    /// A field that must be there is not.
+    Missing,
+    /// A name, a label or a key is not written as one must be.
+    Name,
+    /// Something of the same object is named that it does not have.
+    Reference,
+    /// A selector does not select the pods beside it.
+    Selector,
+    /// A value is outside of what is allowed.
+    Value,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.segments.is_empty() {
+            write!(f, "{}", self.message)
+        } else {
+            write!(f, "{}: {}", self.path, self.message)
+        }
+    }
+}

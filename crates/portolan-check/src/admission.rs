@@ -1,0 +1,45 @@
+//! Objects of the right types against what an API server asks of them beyond types.
+
+use portolan_admission::{Fault, refusals};
+use portolan_vfs::Vfs;
+
+use crate::finding::{Finding, Subject};
+use crate::locate::locate;
+use crate::rule::{
+    CONFLICT, DUPLICATE_ITEM, INSIDE_REFERENCE, MISSING_FIELD, REFUSED_NAME, REFUSED_VALUE, Rule,
+    SELECTOR,
+};
+
+pub(crate) fn check(
+    subject: &Subject<'_>,
+    index: usize,
+    files: &dyn Vfs,
+    findings: &mut Vec<Finding>,
+) {
+    for refusal in refusals(subject.object) {
+        let message = refusal.to_string();
+        // Its type may have said the same.
+        let is_known = |found: &Finding| found.subject == index && found.message == message;
+        if findings.iter().rev().any(is_known) {
+            continue;
+        }
+        findings.push(Finding {
+            rule: rule_of(refusal.fault),
+            subject: index,
+            place: locate(files, subject.object, &refusal.path),
+            message,
+        });
+    }
+}
+
+fn rule_of(fault: Fault) -> &'static Rule {
+    match fault {
+        Fault::Conflict => &CONFLICT,
+        Fault::Duplicate => &DUPLICATE_ITEM,
+        Fault::Missing => &MISSING_FIELD,
+        Fault::Name => &REFUSED_NAME,
+        Fault::Reference => &INSIDE_REFERENCE,
+        Fault::Selector => &SELECTOR,
+        Fault::Value => &REFUSED_VALUE,
+    }
+}
