@@ -129,6 +129,53 @@ fn a_missing_field_is_found_where_it_belongs() {
 }
 
 #[test]
+fn a_key_or_a_port_that_the_other_object_lacks_is_found_at_its_line() {
+    let text = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: shop}
+data: {mode: fast}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {ports: [{name: http, port: 80}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: shop}
+spec:
+  rules:
+    - http:
+        paths:
+          - path: /
+            pathType: Prefix
+            backend:
+              service:
+                name: web
+                port:
+                  name: https
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop}
+spec:
+  priorityClassName: pilot
+  containers:
+    - name: web
+      image: web
+      env:
+        - name: MODE
+          valueFrom:
+            configMapKeyRef:
+              name: settings
+              key: mood
+";
+    let found = findings(text);
+    assert_eq!(found, [24, 30, 39].map(|line| ("reference/missing", line)));
+}
+
+#[test]
 fn two_owners_of_one_object_are_found() {
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: x}\n";
     let node = parse(text, Dialect::Kustomize).expect("YAML").remove(0);
