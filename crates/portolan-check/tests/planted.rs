@@ -176,6 +176,14 @@ spec:
 }
 
 #[test]
+fn a_group_that_nothing_can_serve_is_found() {
+    let found = findings("apiVersion: app/v1\nkind: Deployment\nmetadata: {name: web}\n");
+    assert_eq!(found, [("schema/not-served", 1)]);
+    let found = findings("apiVersion: harbor.example/v1\nkind: Ship\nmetadata: {name: web}\n");
+    assert_eq!(found, []);
+}
+
+#[test]
 fn two_owners_of_one_object_are_found() {
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: x}\n";
     let node = parse(text, Dialect::Kustomize).expect("YAML").remove(0);

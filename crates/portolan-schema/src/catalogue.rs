@@ -42,7 +42,7 @@ pub struct Catalogue {
 pub enum Verdict {
     /// Its type is known; these are its faults.
     Checked(Vec<Violation>),
-    /// Its group is Kubernetes' own, but the release does not serve the kind.
+    /// Its group can only be Kubernetes' own, but the release does not serve the kind.
     NotServed,
     /// Nothing describes its kind.
     Unknown,
@@ -123,7 +123,7 @@ impl Catalogue {
                 }
                 Verdict::Checked(without_status(walk.finish()))
             }
-            None if Kubernetes::owns(&gvk.group) => Verdict::NotServed,
+            None if is_kubernetes(&gvk.group) => Verdict::NotServed,
             None => Verdict::Unknown,
         }
     }
@@ -168,6 +168,11 @@ impl Defined {
             }
         })
     }
+}
+
+/// Whether no definition could add kinds to a group: those need a name with a dot.
+fn is_kubernetes(group: &str) -> bool {
+    Kubernetes::owns(group) || !group.contains('.')
 }
 
 fn is_common(field: &str) -> bool {
