@@ -10,6 +10,7 @@ corpus="${CORPUS:-../shared/corpus}"
 generator="${MAKE_REPO:-../shared/tools/make-flux-repo.py}"
 apps="${APPS:-170}"
 flate="${FLATE:-$(command -v flate || true)}"
+bench="$PWD/bench"
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 
@@ -60,6 +61,17 @@ printf '| one-file diff of %s releases, peak memory | %s MiB | – | – | ≤ 1
 read -r tested _ < <(measure "$ours" test --path clusters/main)
 awk -v ours="$tested" -v build="$full" -v apps="$apps" \
   'BEGIN { printf "| `test` of %s releases against `build all`, CPU | %s s | %s s | %.1f× the time | ≤ 2× |\n", apps, ours, build, ours / build }'
+
+# `watch` is measured on 100 releases, by the clock: from the save to the printed difference, quiet time included.
+(cd "$OLDPWD" && python3 "$generator" "$corpus" "$work/watched" --apps 100 --no-git >&2)
+watched() { # what, file, old text, new text
+  local time
+  time="$(python3 "$bench/watch.py" "$ours" "$work/watched" clusters/main "$2" "$3" "$4")"
+  printf '| `watch` of 100 releases: %s saved, until its result is printed | %s ms | – | – | ≤ 100 ms |\n' "$1" "$time"
+}
+leaf="$(cd "$work/watched" && ls -d apps/*-app-template | head -1)/app/helmrelease.yaml"
+watched "a release" "$leaf" "interval: 1h" "interval: 2h"
+watched "a component of all" components/common/kustomization.yaml "team: platform" "team: harbour"
 
 if [ -n "$flate" ]; then
   read -r peer peer_memory < <(measure "$flate" diff all --path clusters/main --path-orig "$work/old/clusters/main")

@@ -34,7 +34,7 @@ pub fn junit(suite: &str, cases: &[Case]) -> String {
     let count =
         |wanted: fn(&Outcome) -> bool| cases.iter().filter(|case| wanted(&case.outcome)).count();
     let mut text = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\">\n",
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\">\n",
         escape(suite),
         cases.len(),
         count(|outcome| matches!(outcome, Outcome::Failed { .. })),
@@ -110,7 +110,7 @@ mod tests {
             .collect();
         let text = junit("audit", &cases);
         assert!(
-            text.contains("tests=\"3\" failures=\"1\" skipped=\"1\""),
+            text.contains("tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\""),
             "{text}"
         );
         assert!(

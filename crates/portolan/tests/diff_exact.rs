@@ -228,6 +228,112 @@ fn ten_commits_of_the_example() {
     assert!(gone > 5, "with everything it made");
 }
 
+/// A cluster whose Kustomizations hang together in ways that no single file shows.
+fn entangled() -> GitRepository {
+    let repository = GitRepository::new();
+    let kustomization = |name: &str, path: &str, more: &str| {
+        format!(
+            "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: flux-system}}\nspec:\n  interval: 1h\n  path: {path}\n  prune: true\n  sourceRef: {{kind: GitRepository, name: flux-system}}\n{more}"
+        )
+    };
+    let config_map = |name: &str, entry: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: flux-system}}\ndata: {{{entry}}}\n"
+        )
+    };
+    let root = kustomization("flux-system", "./clusters/main", "");
+    repository.write("clusters/main/flux-system/sync.yaml", &root);
+    let children = [
+        kustomization("vars", "./vars", ""),
+        kustomization(
+            "painted",
+            "./painted",
+            "  postBuild: {substituteFrom: [{kind: ConfigMap, name: settings}]}\n",
+        ),
+        kustomization("plain", "./plain", ""),
+        kustomization("linked", "./linked", ""),
+        kustomization("deep", "./deep", "  components: [../shared]\n"),
+    ];
+    repository.write("clusters/main/apps/apps.yaml", &children.join("---\n"));
+    repository.write(
+        "clusters/main/apps/kustomization.yaml",
+        "resources: [apps.yaml]\npatches:\n- target: {kind: Kustomization}\n  path: labels.yaml\n",
+    );
+    repository.write(
+        "clusters/main/apps/labels.yaml",
+        "- op: add\n  path: /spec/commonMetadata\n  value: {labels: {team: red}}\n",
+    );
+    repository.write(
+        "vars/kustomization.yaml",
+        "configMapGenerator:\n- {name: settings, namespace: flux-system, envs: [vars.env]}\ngeneratorOptions: {disableNameSuffixHash: true}\n",
+    );
+    repository.write("vars/vars.env", "COLOUR=red\n");
+    let painted = config_map("painted", "colour: '${COLOUR}'");
+    repository.write("painted/map.yaml", &painted);
+    repository.write("plain/map.yaml", &config_map("plain", "a: b"));
+    repository.write("linked/map.yaml", &config_map("linked", "a: b"));
+    std::os::unix::fs::symlink(
+        "../plain/map.yaml",
+        repository.path().join("linked/link.yaml"),
+    )
+    .expect("a link can be made");
+    repository.write("deep/below/map.yaml", &config_map("deep", "a: b"));
+    repository.write(
+        "shared/kustomization.yaml",
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\ncommonAnnotations: {colour: red}\n",
+    );
+    repository.commit("first");
+    repository
+}
+
+#[test]
+fn commits_that_reach_further_than_their_files() {
+    let edited = Edited::new(entangled(), &["main"]);
+    let check = |name: &str, edit: &dyn Fn(&GitRepository)| edited.check(name, edit);
+    let told = check("a variable that is generated elsewhere", &|repository| {
+        repository.write("vars/vars.env", "COLOUR=green\n");
+    });
+    assert_eq!(told, 2, "the data, and what it is put into");
+    let told = check("a component beside", &|repository| {
+        repository.edit("shared/kustomization.yaml", "red", "green");
+    });
+    assert_eq!(told, 1);
+    let told = check("what a link leads to", &|repository| {
+        repository.edit("plain/map.yaml", "a: b", "a: c");
+    });
+    assert_eq!(told, 1, "a link is no part of what Flux takes");
+    check("a file becomes a link", &|repository| {
+        let path = repository.path().join("linked/map.yaml");
+        std::fs::remove_file(&path).expect("it is there");
+        std::os::unix::fs::symlink("../plain/map.yaml", path).expect("a link can be made");
+    });
+    let told = check(
+        "a file comes to a directory without a list",
+        &|repository| {
+            let text = repository.read("deep/below/map.yaml");
+            repository.write(
+                "deep/other/map.yaml",
+                &text.replace("name: deep", "name: deeper"),
+            );
+        },
+    );
+    assert_eq!(told, 1);
+    let told = check("a file moves to another Kustomization", &|repository| {
+        repository.git(&["mv", "deep/other/map.yaml", "plain/deeper.yaml"]);
+    });
+    assert_eq!(told, 1, "it has other annotations there");
+    let told = check("a parent patches all of its children", &|repository| {
+        repository.edit("clusters/main/apps/labels.yaml", "red", "green");
+    });
+    assert!(told > 8, "{told}");
+    let told = check("a Kustomization goes", &|repository| {
+        let text = repository.read("clusters/main/apps/apps.yaml");
+        let (left, _) = text.split_once("---\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: deep").expect("it is the last");
+        repository.write("clusters/main/apps/apps.yaml", left);
+    });
+    assert_eq!(told, 2, "it, and what it made");
+}
+
 #[test]
 fn ten_commits_of_a_generated_repository() {
     let shared = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));

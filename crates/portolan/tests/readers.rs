@@ -34,6 +34,35 @@ with tempfile.NamedTemporaryFile(suffix='.sarif') as file:
         print(result['Severity'], result['Code'], result['Location'], result['Line'], '|', result['Description'])
 ";
 
+/// Checks a report against the schema that Jenkins and pytest go by.
+const JUNIT_SCHEMA: &str = "
+import os, sys
+from lxml import etree
+schema = etree.XMLSchema(etree.parse(os.path.join(os.environ['PORTOLAN_SCHEMAS'], 'junit.xsd')))
+schema.assertValid(etree.fromstring(sys.stdin.buffer.read()))
+";
+
+/// Checks a log against the schema of the standard, formats included.
+const SARIF_SCHEMA: &str = "
+import json, os, sys, jsonschema
+schema = json.load(open(os.path.join(os.environ['PORTOLAN_SCHEMAS'], 'sarif.json')))
+checks = jsonschema.Draft7Validator(schema, format_checker=jsonschema.Draft7Validator.FORMAT_CHECKER)
+found = [f'{error.json_path}: {error.message}' for error in checks.iter_errors(json.load(sys.stdin))]
+sys.exit('\\n'.join(found) or None)
+";
+
+/// Fails unless a text is as its schema wants it; where the schema is not installed, CI fails.
+#[expect(clippy::print_stderr, reason = "a test that is left out says so")]
+fn check(module: &str, program: &str, text: &str) {
+    if std::env::var_os("PORTOLAN_SCHEMAS").is_some() {
+        read_by(module, program, text);
+    } else {
+        let must = std::env::var_os("CI").is_some();
+        assert!(!must, "`PORTOLAN_SCHEMAS` is not set");
+        eprintln!("skipped: `PORTOLAN_SCHEMAS` does not say where the schemas are");
+    }
+}
+
 /// What a Python program prints about a text; nothing where its module is not installed, which CI does not allow.
 #[expect(clippy::print_stderr, reason = "a test that is left out says so")]
 fn read_by(module: &str, program: &str, text: &str) -> Option<String> {
@@ -94,6 +123,24 @@ fn junit_is_read_with_every_case_and_its_failure() {
         return;
     };
     insta::assert_snapshot!(read);
+}
+
+#[test]
+fn junit_is_as_its_schema_wants_it() {
+    check("lxml.etree", JUNIT_SCHEMA, &report("junit"));
+}
+
+#[test]
+fn sarif_is_as_its_schema_wants_it() {
+    check("jsonschema", SARIF_SCHEMA, &report("sarif"));
+    let removed = repository(&[(
+        "job.yaml",
+        "apiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: nightly}\n",
+    )]);
+    let directory = removed.path().to_str().expect("a path in UTF-8");
+    let audited = portolan_in(directory, &["audit", "files", ".", "-o", "sarif"]);
+    assert!(audited.stdout.contains("CronJob"), "{audited}");
+    check("jsonschema", SARIF_SCHEMA, &audited.stdout);
 }
 
 #[test]

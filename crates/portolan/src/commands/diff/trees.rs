@@ -16,6 +16,13 @@ use crate::repository::Located;
 /// Branches that others usually start from, in the order they are tried.
 const USUAL_BASES: [&str; 3] = ["origin/HEAD", "main", "master"];
 
+/// What to do without git.
+const WITHOUT_GIT: &str = "`--path-orig DIR` compares with another directory, without git";
+
+/// What to do when history is missing.
+const UNSHALLOW: &str =
+    "`git fetch --unshallow` brings the history; in GitHub Actions, `fetch-depth: 0` does";
+
 /// The files of both sides.
 pub(super) struct Trees {
     /// What was; nothing when the repository was not there yet.
@@ -71,10 +78,7 @@ impl Trees {
 
     fn of_git(args: &DiffArgs, located: Located) -> Result<Self, CommandError> {
         let top = located.disk.root();
-        let repository = Repository::discover(top).map_err(|error| {
-            CommandError::user(error)
-                .hint("`--path-orig DIR` compares with another directory, without git")
-        })?;
+        let repository = Repository::discover(top).map_err(|error| no_repository(error, top))?;
         let prefix = prefix(&repository, top)?;
         let (base_name, base) = base(args, &repository)?;
         let tree = |commit: CommitId| {
@@ -188,11 +192,28 @@ fn base(args: &DiffArgs, repository: &Repository) -> Result<(String, CommitId), 
     Ok((name, base))
 }
 
+/// Says that there is no repository; what git made of it only matters when there seems to be one.
+fn no_repository(error: GitError, top: &Utf8Path) -> CommandError {
+    let seems_to_be = top.ancestors().any(|above| above.join(".git").exists());
+    let error = if seems_to_be {
+        CommandError::user(error)
+    } else {
+        CommandError::usage(error.to_string())
+    };
+    error.hint(WITHOUT_GIT)
+}
+
 fn usual_base(repository: &Repository) -> Result<(String, CommitId), CommandError> {
     let found = USUAL_BASES
         .iter()
         .find_map(|name| Some(((*name).to_owned(), repository.resolve(name).ok()?)));
     found.ok_or_else(|| {
+        if repository.resolve("HEAD").is_err() {
+            return refused(
+                "the git repository has no commit to compare with",
+                WITHOUT_GIT,
+            );
+        }
         refused(
             "the repository has neither a branch `main` nor `master`, nor an `origin`",
             "name what to compare with: --from REF",
@@ -214,12 +235,14 @@ fn resolve(repository: &Repository, name: &str) -> Result<CommitId, CommandError
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
                 None => error,
             };
-            if shallow {
-                error.hint(format!(
+            // `main~3` is no name that a server knows.
+            let is_reckoned = revision.contains(['~', '^', '@']);
+            match (shallow, is_reckoned) {
+                (false, _) => error,
+                (true, false) => error.hint(format!(
                     "the clone is shallow: `git fetch origin {revision}` brings it here"
-                ))
-            } else {
-                error
+                )),
+                (true, true) => error.hint(UNSHALLOW),
             }
         }
         error => CommandError::user(error),
@@ -230,9 +253,7 @@ fn no_merge_base(error: GitError, repository: &Repository, name: &str) -> Comman
     let error = CommandError::user(error);
     let exact = format!("`--exact` compares with `{name}` itself");
     if repository.is_shallow() {
-        error
-            .hint("`git fetch --unshallow` brings the history; in GitHub Actions, `fetch-depth: 0` does")
-            .hint(exact)
+        error.hint(UNSHALLOW).hint(exact)
     } else {
         error.hint(exact)
     }
