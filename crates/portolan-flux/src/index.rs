@@ -98,6 +98,17 @@ impl Index {
         }
     }
 
+    /// Forgets what an emitter gave, but for some of it.
+    pub(crate) fn reduce(&mut self, emitter: &Emitter, is_kept: impl Fn(&Object) -> bool) {
+        let Some(objects) = self.emitted.get(emitter) else {
+            return;
+        };
+        // What is kept is little and seldom there; the rest goes with the list.
+        let kept = objects.iter().filter(|object| is_kept(object)).cloned();
+        let kept = Arc::new(kept.collect());
+        self.replace(emitter, &kept);
+    }
+
     fn remove(&mut self, emitter: &Emitter, objects: &[Object]) {
         for (at, object) in objects.iter().enumerate() {
             let (kind, name) = (kind_of(object), name_of(object));

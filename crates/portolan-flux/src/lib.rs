@@ -82,7 +82,7 @@ pub use render::{RenderedRelease, Rendering, cluster_unit, streamed_unit};
 pub use repo::{DEFAULT_KUBE_VERSION, OpenError, Repo, RepoOptions};
 pub use resource_set::{ResourceSetError, set_owner_labels as set_resource_set_labels};
 pub use session::{Session, Work};
-pub use stream::{Given, Outlet};
+pub use stream::{Afterwards, Given, Outlet};
 pub use values::{Composed, ValuesError};
 pub use variables::{SubstitutionError, UnsetVariable};
 pub use walk::{Walk, Walked};

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use camino::Utf8Path;
+use parking_lot::Mutex;
 use portolan_helm::values::Tree;
 use portolan_helm::{Capabilities, Rendered, TemplateInput};
 use portolan_kustomize::{LoadRestrictor, Options, Reorder};
@@ -66,9 +67,21 @@ pub enum ReleaseError {
 /// What a release gave.
 #[derive(Debug, Default)]
 pub(crate) struct Released {
-    pub(crate) objects: Arc<Vec<Object>>,
+    objects: Mutex<Option<Arc<Vec<Object>>>>,
     /// Why Flux would not take what the chart gave, though Helm does.
     pub(crate) refusals: Vec<String>,
+}
+
+impl Released {
+    /// The objects, unless they were forgotten.
+    pub(crate) fn objects(&self) -> Option<Arc<Vec<Object>>> {
+        self.objects.lock().clone()
+    }
+
+    /// Lets go of the objects, which nobody will ask for again.
+    pub(crate) fn forget(&self) {
+        self.objects.lock().take();
+    }
 }
 
 /// The digest of everything that decides what a release gives.
@@ -141,8 +154,9 @@ pub(crate) fn render(
         set_common_metadata(object, &release.common_metadata);
     }
     place(&mut objects, release_namespace(release));
+    objects.shrink_to_fit();
     Ok(Released {
-        objects: Arc::new(objects),
+        objects: Mutex::new(Some(Arc::new(objects))),
         refusals,
     })
 }

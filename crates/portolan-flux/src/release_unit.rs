@@ -65,8 +65,14 @@ impl AllKinds {
     }
 }
 
-/// Begins loading and rendering releases among objects, as far as all they are made of is there.
-pub(crate) fn begin_early(cx: &Context, cluster: &Arc<Cluster>, index: &Index, objects: &[Object]) {
+/// Begins loading and rendering releases among objects, as far as all they are made of is there; says how many.
+pub(crate) fn begin_early(
+    cx: &Context,
+    cluster: &Arc<Cluster>,
+    index: &Index,
+    objects: &[Object],
+) -> usize {
+    let mut begun = 0;
     for object in objects.iter().filter(|object| is_release(object)) {
         let Ok(spec) = HelmRelease::read(object.node()) else {
             continue;
@@ -84,8 +90,10 @@ pub(crate) fn begin_early(cx: &Context, cluster: &Arc<Cluster>, index: &Index, o
                 chart,
             };
             inputs.add(cx, Known::Base);
+            begun += 1;
         }
     }
+    begun
 }
 
 /// The values of a release from what was emitted so far.
@@ -229,12 +237,12 @@ impl ReleaseInputs {
     }
 }
 
-/// Whether values hold an object of Flux, for charts that print what they are given.
-pub(crate) fn mentions_flux(values: &Tree) -> bool {
+/// Whether a word stands in values, for charts that print what they are given.
+pub(crate) fn mentions(values: &Tree, word: &str) -> bool {
     match values {
-        Tree::Text(text) => text.contains("toolkit.fluxcd.io"),
-        Tree::List(items) => items.iter().any(mentions_flux),
-        Tree::Table(table) => table.values().any(mentions_flux),
+        Tree::Text(text) => text.contains(word),
+        Tree::List(items) => items.iter().any(|item| mentions(item, word)),
+        Tree::Table(table) => table.values().any(|value| mentions(value, word)),
         _ => false,
     }
 }

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use portolan_engine::{Context, Failure, Key, Unit, WaitError};
 use portolan_helm::Capabilities;
-use portolan_object::{Digest, Object};
+use portolan_helm::values::Tree;
+use portolan_object::{Digest, Object, producer_kinds};
 
 use crate::api::{FieldError, HelmRelease, NamespacedName};
 use crate::chart::{self, ChartError, Location};
@@ -22,11 +23,11 @@ use crate::cluster::Cluster;
 use crate::demand::{Demand, Wanted};
 use crate::glance::Glance;
 use crate::index::{DataId, Emitter, data_id, name_of};
-use crate::loaded_chart::{LoadedChart, add_defined};
+use crate::loaded_chart::{DEFINITION, FLUX_GROUPS, LoadedChart, add_defined};
 use crate::release::{self, Released};
 use crate::release_unit::{self, AllKinds, ChartUnit, Known, ReleaseInputs, Rendered};
 use crate::session::Made;
-use crate::stream::{Outlet, Stream};
+use crate::stream::{Afterwards, Outlet, Stream};
 use crate::values::Composed;
 use crate::walk::{Walk, Walker, data_ids};
 
@@ -35,6 +36,10 @@ pub(crate) const RELEASE_GROUP: &str = "helm.toolkit.fluxcd.io";
 
 /// How often releases are looked at again because charts printed Flux's own objects; real repositories need one.
 const MAX_ROUNDS: usize = 8;
+
+/// How many releases are begun while Kustomizations are still built: enough to keep all cores busy, and not more, for
+/// what they give must wait for its turn.
+const MAX_EARLY_RELEASES: usize = 128;
 
 /// A HelmRelease and what became of it.
 #[derive(Debug)]
@@ -63,6 +68,8 @@ pub struct RenderedRelease {
     pub objects: Option<Arc<Vec<Object>>>,
     /// Why Flux would not take what its chart gave, though Helm does.
     pub refusals: Vec<String>,
+    /// What keeps the objects for others.
+    pub(crate) released: Option<Arc<Released>>,
 }
 
 /// Everything that a cluster's repository declares, rendered.
@@ -82,15 +89,26 @@ pub fn cluster_unit(cluster: Arc<Cluster>, demand: impl Into<Demand>) -> Unit {
 }
 
 /// Renders everything of a kind in a cluster, and hands it out as soon as its turn has come.
-pub fn streamed_unit(cluster: Arc<Cluster>, demand: impl Into<Demand>, outlet: Outlet) -> Unit {
-    unit(cluster, demand.into(), Some(Stream::new(outlet)))
+pub fn streamed_unit(
+    cluster: Arc<Cluster>,
+    demand: impl Into<Demand>,
+    outlet: Outlet,
+    afterwards: Afterwards,
+) -> Unit {
+    unit(
+        cluster,
+        demand.into(),
+        Some(Stream::new(outlet, afterwards)),
+    )
 }
 
 fn unit(cluster: Arc<Cluster>, demand: Demand, stream: Option<Stream>) -> Unit {
     Unit::io(move |cx| async move {
         let mut renderer = Renderer::new(&cx, &cluster, &demand);
         renderer.stream = stream;
-        renderer.walker.begins_releases = demand.releases == Wanted::All;
+        if demand.releases == Wanted::All {
+            renderer.walker.early_releases = MAX_EARLY_RELEASES;
+        }
         renderer.settle(&Choice::Wanted).await?;
         let stream = renderer.stream.take();
         let rendering = renderer.into_rendering();
@@ -197,11 +215,13 @@ impl<'a> Renderer<'a> {
                 continue;
             }
             self.give_walk();
-            let mut is_news = self.render(choice, None).await?;
+            let mut is_news = false;
+            let mut all_kinds = None;
             if self.asks_for_kinds {
-                let all_kinds = AllKinds::new(self.capabilities());
-                is_news |= self.render(choice, Some(&all_kinds)).await?;
+                is_news |= self.render(choice, &Stage::Definers).await?;
+                all_kinds = Some(AllKinds::new(self.capabilities()));
             }
+            is_news |= self.render(choice, &Stage::Others(all_kinds)).await?;
             if !is_news {
                 return Ok(Settled::Yes);
             }
@@ -225,7 +245,7 @@ impl<'a> Renderer<'a> {
         let may_emit_flux = |release: &RenderedRelease| {
             let chart = release.chart.as_ref();
             chart.is_some_and(|chart| chart.may_emit_flux())
-                || release_unit::mentions_flux(&release.composed.values)
+                || release_unit::mentions(&release.composed.values, FLUX_GROUPS)
         };
         let may_change =
             self.releases.values().any(may_emit_flux) || !self.awaited_data().is_empty();
@@ -277,8 +297,9 @@ impl<'a> Renderer<'a> {
             Some(Err(error)) => (None, Some(error)),
             None => (None, None),
         };
-        let (chart, objects, unit) =
-            before.map_or((None, None, None), |was| (was.chart, was.objects, was.unit));
+        let (chart, objects, unit, released) = before.map_or((None, None, None, None), |was| {
+            (was.chart, was.objects, was.unit, was.released)
+        });
         RenderedRelease {
             definition: object.clone(),
             emitter: emitter.clone(),
@@ -292,6 +313,7 @@ impl<'a> Renderer<'a> {
             unit,
             objects,
             refusals: Vec::new(),
+            released,
         }
     }
 
@@ -344,15 +366,9 @@ impl<'a> Renderer<'a> {
         capabilities
     }
 
-    /// Renders the chosen releases that are content with the kinds of Kubernetes itself; or, when all kinds are known,
-    /// the others. Says whether what they gave may change something else.
-    async fn render(
-        &mut self,
-        choice: &Choice<'_>,
-        all_kinds: Option<&AllKinds>,
-    ) -> Result<bool, WaitError> {
+    /// Renders the chosen releases of a stage. Says whether what they gave may change something else.
+    async fn render(&mut self, choice: &Choice<'_>, stage: &Stage) -> Result<bool, WaitError> {
         let base = &self.cluster.capabilities;
-        let capabilities = all_kinds.map_or(base, |all| &all.capabilities);
         let mut begun = Vec::new();
         for (id, release) in &mut self.releases {
             let (Ok(spec), Some(chart), Some(chart_unit)) =
@@ -362,10 +378,23 @@ impl<'a> Renderer<'a> {
                 release.unit.clone_from(&release.chart_unit);
                 continue;
             };
-            if chart.is_content_with(base) != all_kinds.is_none() {
+            let is_given = |stream: &Stream| stream.has_given(id);
+            let values = &release.composed.values;
+            let is_content = chart.is_content_with(base);
+            let defines = is_content && self.asks_for_kinds && may_define_kinds(chart, values);
+            if defines != matches!(stage, Stage::Definers)
+                || self.stream.as_ref().is_some_and(is_given)
+            {
                 continue;
             }
-            let values = &release.composed.values;
+            let known = match stage {
+                Stage::Others(Some(all)) if !is_content => Known::All(all.clone()),
+                _ => Known::Base,
+            };
+            let capabilities = match &known {
+                Known::All(all) => &all.capabilities,
+                Known::Base => base,
+            };
             let profile = self.cluster.profile;
             let digest = release::fingerprint(spec, chart, values, capabilities, profile);
             release.digest = Some(digest);
@@ -379,41 +408,68 @@ impl<'a> Renderer<'a> {
                 values: values.clone(),
                 chart: chart_unit.clone(),
             };
-            let known = match all_kinds {
-                Some(all) => Known::All(all.clone()),
-                None => Known::Base,
-            };
             let unit = inputs.add(self.cx, known);
             release.unit = Some(unit.clone());
-            begun.push((id.clone(), unit));
+            begun.push((id.clone(), unit, is_content));
         }
         let mut is_news = false;
+        let referenced = self.referenced_data();
         let awaited = self.awaited_data();
-        let is_final = all_kinds.is_none() || !self.may_ask_again();
-        for (id, unit) in begun {
+        let may_ask_again = self.may_ask_again();
+        let all_kinds = match stage {
+            Stage::Others(all_kinds) => all_kinds.as_ref(),
+            Stage::Definers => None,
+        };
+        for (id, unit, is_content) in begun {
             let released = available(self.cx.output::<Rendered>(&unit).await)?;
             let released = released.and_then(|released| Option::clone(&released));
-            is_news |= self.take(&id, released.as_deref(), &awaited, all_kinds);
-            if let (Some(stream), true) = (&mut self.stream, is_final) {
-                stream.finish(&id, &self.releases, &self.walker.walk.index);
+            is_news |= self.take(&id, released, &awaited, all_kinds);
+            if is_content || !may_ask_again {
+                self.finish(&id, &referenced);
             }
         }
         Ok(is_news)
+    }
+
+    /// Has a release handed out, if something takes it and its turn has come.
+    fn finish(&mut self, id: &NamespacedName, referenced: &BTreeSet<DataId>) {
+        let Some(stream) = &mut self.stream else {
+            return;
+        };
+        let index = &mut self.walker.walk.index;
+        let given = stream.finish(id, &self.releases, index);
+        if stream.afterwards == Afterwards::Keep {
+            return;
+        }
+        let asks_for_kinds = self.asks_for_kinds;
+        for id in given {
+            if let Some(release) = self.releases.get_mut(&id) {
+                release.forget();
+            }
+            index.reduce(&Emitter::Release(id), |object| {
+                object.gvk().group.ends_with("fluxcd.io")
+                    || data_id(object).is_some_and(|id| referenced.contains(&id))
+                    || is_producer(object)
+                    || (asks_for_kinds && object.kind() == DEFINITION)
+            });
+        }
     }
 
     /// Takes in what a release gave; says whether it is new and may change something else.
     fn take(
         &mut self,
         id: &NamespacedName,
-        released: Option<&Released>,
+        released: Option<Arc<Released>>,
         awaited: &BTreeSet<DataId>,
         all_kinds: Option<&AllKinds>,
     ) -> bool {
         let Some(release) = self.releases.get_mut(id) else {
             return false;
         };
-        release.refusals = released.map_or_else(Vec::new, |released| released.refusals.clone());
-        let objects = released.map(|released| Arc::clone(&released.objects));
+        let refusals = released.as_ref().map(|released| released.refusals.clone());
+        release.refusals = refusals.unwrap_or_default();
+        let objects = released.as_ref().and_then(|released| released.objects());
+        release.released = released;
         let is_same = match (&release.objects, &objects) {
             (Some(before), Some(now)) => Arc::ptr_eq(before, now),
             (None, None) => true,
@@ -447,21 +503,57 @@ impl<'a> Renderer<'a> {
         let kustomizations = walk.kustomizations.values();
         let specs = kustomizations.filter_map(|walked| walked.spec.as_ref().ok());
         let variables = specs.flat_map(|spec| data_ids(spec).collect::<Vec<_>>());
-        let releases = self.releases.iter().flat_map(|(id, release)| {
+        let releases = self.releases.iter();
+        let values = releases.flat_map(|(id, release)| {
             let missing = release.composed.missing.iter();
-            missing.map(|reference| {
-                let name = NamespacedName {
-                    namespace: id.namespace.clone(),
-                    name: reference.name.clone(),
-                };
-                (reference.kind, name)
-            })
+            missing.map(|reference| reference.data_id(&id.namespace))
         });
         variables
-            .chain(releases)
+            .chain(values)
             .filter(|id| walk.index.data(id).is_none())
             .collect()
     }
+
+    /// The data that variables and values come from.
+    fn referenced_data(&self) -> BTreeSet<DataId> {
+        let kustomizations = self.walker.walk.kustomizations.values();
+        let specs = kustomizations.filter_map(|walked| walked.spec.as_ref().ok());
+        let variables = specs.flat_map(|spec| data_ids(spec).collect::<Vec<_>>());
+        let releases = self.releases.iter();
+        let releases = releases.filter_map(|(id, release)| Some((id, release.spec.as_ref().ok()?)));
+        let values = releases.flat_map(|(id, spec)| {
+            let references = spec.values_from.iter();
+            references.map(|reference| reference.data_id(&id.namespace))
+        });
+        variables.chain(values).collect()
+    }
+}
+
+impl RenderedRelease {
+    /// Lets go of the objects, which nobody will ask for again.
+    fn forget(&mut self) {
+        self.objects = None;
+        if let Some(released) = &self.released {
+            released.forget();
+        }
+    }
+}
+
+/// Releases that are rendered together.
+enum Stage {
+    /// Those that may define kinds which others ask for, and ask for none themselves.
+    Definers,
+    /// All others; with every kind that there is, when some ask.
+    Others(Option<AllKinds>),
+}
+
+/// Whether a chart or the values that it may print define kinds.
+fn may_define_kinds(chart: &LoadedChart, values: &Tree) -> bool {
+    chart.may_define_kinds() || release_unit::mentions(values, DEFINITION)
+}
+
+fn is_producer(object: &Object) -> bool {
+    producer_kinds().any(|(group, kind)| object.gvk().is(group, kind))
 }
 
 impl Choice<'_> {
@@ -475,7 +567,7 @@ impl Choice<'_> {
         let matters = release.chart.as_ref().is_some_and(|chart| {
             chart.may_define_kinds()
                 || chart.may_emit_flux()
-                || release_unit::mentions_flux(&release.composed.values)
+                || release_unit::mentions(&release.composed.values, FLUX_GROUPS)
         });
         match self {
             Self::Wanted => is_wanted || matters,

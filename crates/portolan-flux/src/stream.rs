@@ -26,18 +26,29 @@ pub struct Given<'a> {
 /// Takes what is ready.
 pub type Outlet = Box<dyn Fn(Given<'_>) + Send + Sync>;
 
+/// What becomes of the objects of a release after they were handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Afterwards {
+    /// They are kept, for others may ask for them.
+    Keep,
+    /// They are forgotten.
+    Forget,
+}
+
 /// What has been handed out so far.
 pub(crate) struct Stream {
     outlet: Outlet,
+    pub(crate) afterwards: Afterwards,
     has_given_walk: bool,
     finished: BTreeSet<NamespacedName>,
     last_given: Option<NamespacedName>,
 }
 
 impl Stream {
-    pub(crate) fn new(outlet: Outlet) -> Self {
+    pub(crate) fn new(outlet: Outlet, afterwards: Afterwards) -> Self {
         Self {
             outlet,
+            afterwards,
             has_given_walk: false,
             finished: BTreeSet::new(),
             last_given: None,
@@ -52,18 +63,23 @@ impl Stream {
         }
     }
 
-    /// Notes that a release will not change any more, and hands out those whose turn it is.
+    /// Whether a release was handed out, or would have been if it had given something.
+    pub(crate) fn has_given(&self, id: &NamespacedName) -> bool {
+        self.last_given.as_ref().is_some_and(|last| id <= last)
+    }
+
+    /// Notes that a release will not change any more, and hands out those whose turn it is: which they are.
     pub(crate) fn finish(
         &mut self,
         id: &NamespacedName,
         releases: &BTreeMap<NamespacedName, RenderedRelease>,
         index: &Index,
-    ) {
+    ) -> Vec<NamespacedName> {
         self.finished.insert(id.clone());
         self.give_releases(releases, index, |finished, id, release| {
             // What has no chart is not rendered at all.
             finished.contains(id) || release.chart.is_none()
-        });
+        })
     }
 
     /// Hands out everything that is left.
@@ -78,22 +94,25 @@ impl Stream {
         releases: &BTreeMap<NamespacedName, RenderedRelease>,
         index: &Index,
         is_final: impl Fn(&BTreeSet<NamespacedName>, &NamespacedName, &RenderedRelease) -> bool,
-    ) {
+    ) -> Vec<NamespacedName> {
         if !self.has_given_walk {
-            return;
+            return Vec::new();
         }
         let begin = match self.last_given.clone() {
             Some(last) => Bound::Excluded(last),
             None => Bound::Unbounded,
         };
         let left = releases.range((begin, Bound::Unbounded));
+        let mut given = Vec::new();
         for (id, release) in left.take_while(|(id, release)| is_final(&self.finished, id, release))
         {
-            if let Some(given) = release.given(id, index) {
-                (self.outlet)(given);
+            if let Some(ready) = release.given(id, index) {
+                (self.outlet)(ready);
             }
-            self.last_given = Some(id.clone());
+            given.push(id.clone());
         }
+        self.last_given = given.last().cloned().or_else(|| self.last_given.take());
+        given
     }
 }
 

@@ -94,8 +94,8 @@ pub(crate) struct Walker<'a> {
     sparing: Option<Arc<Sparing>>,
     /// Kustomizations that were found and need not be built.
     pub(crate) spared: SparedByName,
-    /// Whether releases are rendered as soon as they are emitted.
-    pub(crate) begins_releases: bool,
+    /// How many more releases are begun as soon as they are emitted.
+    pub(crate) early_releases: usize,
 }
 
 /// Where one Kustomization stands.
@@ -135,7 +135,7 @@ impl<'a> Walker<'a> {
             pursuit: (!is_complete).then(Pursuit::default),
             sparing: None,
             spared: SparedByName::new(),
-            begins_releases: false,
+            early_releases: 0,
         };
         let root = Arc::new(cluster.root.clone());
         walker.found(root.id.clone(), None, Ok(Arc::clone(&root)));
@@ -199,8 +199,9 @@ impl<'a> Walker<'a> {
         for object in objects.iter().filter(|object| is_kustomization(object)) {
             self.found_object(object);
         }
-        if self.begins_releases {
-            release_unit::begin_early(self.cx, self.cluster, &self.walk.index, objects);
+        if self.early_releases > 0 {
+            let begun = release_unit::begin_early(self.cx, self.cluster, &self.walk.index, objects);
+            self.early_releases = self.early_releases.saturating_sub(begun);
         }
     }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_engine::{CancellationToken, Key, Report, Unit};
 use portolan_flux::{
-    Cluster, DEFAULT_KUBE_VERSION, Demand, DiscoverError, OpenError, Outlet, Problem, Profile,
-    Rendering, Repo, RepoOptions, Session, Severity, cluster_unit, problems, repository_root,
-    streamed_unit,
+    Afterwards, Cluster, DEFAULT_KUBE_VERSION, Demand, DiscoverError, OpenError, Outlet, Problem,
+    Profile, Rendering, Repo, RepoOptions, Session, Severity, cluster_unit, problems,
+    repository_root, streamed_unit,
 };
 use portolan_object::KubeVersion;
 use portolan_sources::Pinning;
@@ -132,7 +132,13 @@ impl RepositoryArgs {
         let located = self.locate()?;
         let outside = self.outside(&located, Pinning::Prefer, printer)?;
         let unit = |cluster: &Arc<Cluster>, name: Option<&str>| {
-            streamed_unit(Arc::clone(cluster), demand.clone(), outlet_for(name))
+            // What several clusters have in common is rendered once.
+            let afterwards = match name {
+                Some(_) => Afterwards::Keep,
+                None => Afterwards::Forget,
+            };
+            let (cluster, outlet) = (Arc::clone(cluster), outlet_for(name));
+            streamed_unit(cluster, demand.clone(), outlet, afterwards)
         };
         let files = Arc::new(Frozen::new(located.disk.clone()));
         let course = Course {

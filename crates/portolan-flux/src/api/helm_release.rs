@@ -176,6 +176,15 @@ impl CrdsPolicy {
 }
 
 impl ValuesReference {
+    /// Which object it names, in the namespace of its release.
+    pub(crate) fn data_id(&self, namespace: &Text) -> (DataKind, NamespacedName) {
+        let name = NamespacedName {
+            namespace: namespace.clone(),
+            name: self.name.clone(),
+        };
+        (self.kind, name)
+    }
+
     fn read_all(spec: &Fields<'_>, errors: &mut Errors) -> Vec<Self> {
         let mut references = Vec::new();
         for entry in spec.maps("valuesFrom", errors) {

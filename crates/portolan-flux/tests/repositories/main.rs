@@ -11,3 +11,4 @@ mod operator;
 mod pair;
 mod sharing;
 mod sparing;
+mod stream;
