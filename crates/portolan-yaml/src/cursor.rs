@@ -248,6 +248,17 @@ impl<'s> Cursor<'s> {
         Some(character)
     }
 
+    /// The place of the end.
+    pub(crate) fn end(mut self) -> Mark {
+        loop {
+            self.skip_to_line_end();
+            if !self.is_break(0) {
+                return self.mark();
+            }
+            self.skip_break();
+        }
+    }
+
     /// The end of the stream counts as the start of a line.
     pub(crate) fn end_line(&mut self) {
         if self.column() != 0 {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Most documents need neither tokens nor events: a key is known by the `:` after its word, and nesting by columns.
-//! This reader takes just that, with the scanner's own code for scalars, at a third of the cost. Where it meets
+//! This reader takes just that, with the scanner's own code for scalars, at less than half the cost. Where it meets
 //! anything else (anchors, tags, merged or repeated keys, tabs before text, a mistake) it gives up, and the document
 //! is read from its start the long way. So it has no errors to report; what it accepts must be what the long way
 //! makes of it, places included, which a property test watches over.

@@ -1,10 +1,12 @@
 //! Documents of a file: how the two programs split it and what they leave out.
 //!
 //! ```text
-//!   bytes ──► Source ──► Scanner ──► Parser ──► Composer ──► Node, one for each document
+//!   bytes ──► Source ──► Direct ──────────────────────────► Node, one for each document
+//!                          └─► Scanner ► Parser ► Composer ──┘
 //! ```
 
 use crate::compose::Composer;
+use crate::cursor::Cursor;
 use crate::direct::Direct;
 use crate::error::{Error, Errors};
 use crate::node::{Node, Position, Value};
@@ -167,7 +169,8 @@ fn next_document_line(text: &str, offset: usize, line: u32) -> Option<(usize, u3
     for (index, piece) in rest.split_inclusive('\n').enumerate() {
         let starts_line = index > 0 || offset == 0 || text[..offset].ends_with('\n');
         if starts_line && piece.starts_with("---") {
-            return Some((offset + passed, line + index as u32));
+            let start = offset + passed;
+            return Some((start, Cursor::new(text, offset, start, line).end().line));
         }
         passed += piece.len();
     }
@@ -209,10 +212,7 @@ fn split(source: &Source) -> Result<Vec<Part>, Error> {
         let Some(length) = text[after..].find('\n') else {
             break;
         };
-        let lines = text[start..=break_at]
-            .bytes()
-            .filter(|byte| *byte == b'\n')
-            .count() as u32;
+        let lines = Cursor::new(text, start, break_at + 1, 0).end().line;
         let rest = text[after..after + length].trim();
         if !rest.is_empty() && !rest.starts_with('#') {
             let at = Position {

@@ -22,7 +22,8 @@
 //!
 //! # Safety against input
 //!
-//! The bounds are in [`limits`]. Reading does not recurse; printing recurses no deeper than [`limits::MAX_DEPTH`].
+//! The bounds are in [`limits`]. Reading recurses over a few levels at most, deeper ones are kept on a stack of its own;
+//! printing recurses no deeper than [`limits::MAX_DEPTH`].
 
 #![warn(missing_docs)]
 

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::cursor::Cursor;
 use crate::error::Error;
 use crate::limits::MAX_INPUT_BYTES;
 use crate::node::Position;
@@ -194,13 +195,9 @@ fn utf8_problem(rest: &[u8]) -> &'static str {
     }
 }
 
+/// A problem at an offset; before it stand allowed characters only.
 fn complaint(text: &str, offset: usize, problem: &str) -> Error {
-    let before = &text[..offset];
-    let line = before.bytes().filter(|&byte| byte == b'\n').count();
-    let last = before.rfind('\n').map_or(0, |at| at + 1);
-    let at = Position {
-        line: line as u32 + 1,
-        column: before[last..].chars().count() as u32 + 1,
-    };
-    Error::new(at, problem)
+    let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
+    let end = Cursor::new(text, start.min(offset), offset, 0).end();
+    Error::new(end.position(), problem)
 }
