@@ -103,6 +103,11 @@ impl<'s> Composer<'s> {
         self
     }
 
+    /// Whether the next collection lies deeper than what is kept; without such a wish the depth is an error.
+    fn is_left_out(&self) -> bool {
+        self.kept_depth < MAX_DEPTH && self.open.len() >= self.kept_depth
+    }
+
     /// Where reading stands, and the line there.
     pub(crate) fn offset(&self) -> (usize, u32) {
         self.parser.offset()
@@ -182,11 +187,11 @@ impl<'s> Composer<'s> {
                     let target = self.alias(&name, at)?;
                     (target.node, target.height, true)
                 }
-                EventKind::ListStart { .. } if self.open.len() >= self.kept_depth => {
+                EventKind::ListStart { .. } if self.is_left_out() => {
                     self.look_through(vec![Inside::List], properties.is_some(), at)?;
                     (empty(Value::List(List::new()), at), 1, false)
                 }
-                EventKind::MapStart { .. } if self.open.len() >= self.kept_depth => {
+                EventKind::MapStart { .. } if self.is_left_out() => {
                     self.look_through(vec![Inside::Key], properties.is_some(), at)?;
                     (empty(Value::Map(Map::new()), at), 1, false)
                 }

@@ -32,6 +32,7 @@ fn refused(text: &str, words: &str) {
 fn ten_megabytes_of_open_brackets_are_refused() {
     refused(&"[".repeat(10 << 20), "exceeded max depth");
     refused(&"{a: ".repeat(3 << 20), "exceeded max depth");
+    refused(&"a: {".repeat(3 << 20), "exceeded max depth");
 }
 
 #[test]
