@@ -323,6 +323,13 @@ impl Rendered {
         status
     }
 
+    /// Ends the command. The process ends with it: freeing a large repository piece by piece would take a tenth of the
+    /// time on one core alone.
+    pub(crate) fn end(self, status: ExitStatus) -> ExitStatus {
+        std::mem::forget(self);
+        status
+    }
+
     /// Everything that is wrong, cluster by cluster, each with what says it in one line.
     pub(crate) fn problems(&self) -> Vec<(String, Problem)> {
         let clusters = self.clusters.iter();

@@ -106,7 +106,8 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
     } else {
         collected(args, printer)?
     };
-    Ok(rendered.tell_problems(printer))
+    let status = rendered.tell_problems(printer);
+    Ok(rendered.end(status))
 }
 
 /// Renders, and writes what is ready meanwhile.

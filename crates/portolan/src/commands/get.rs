@@ -123,7 +123,8 @@ pub(crate) fn get(args: &GetArgs, printer: &Printer) -> CommandResult {
     } else {
         question.listing(args.what)?.print(args.output, printer)?;
     }
-    Ok(rendered.tell_problems(printer))
+    let status = rendered.tell_problems(printer);
+    Ok(rendered.end(status))
 }
 
 impl GetArgs {

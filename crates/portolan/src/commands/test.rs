@@ -75,11 +75,11 @@ pub(crate) fn test(args: &TestArgs, printer: &Printer) -> CommandResult {
         FailOn::Error => verdicts.errors() > 0,
         FailOn::Warning => !verdicts.found.is_empty(),
     };
-    Ok(if failed {
+    Ok(rendered.end(if failed {
         ExitStatus::Findings
     } else {
         ExitStatus::Clean
-    })
+    }))
 }
 
 /// Everything checked, cluster by cluster.
