@@ -10,7 +10,8 @@ use portolan_vfs::{DirEntry, Vfs};
 
 use crate::chart::in_tree;
 use crate::chart_dependencies::local_directories;
-use crate::loaded_chart::{DEFINITION, FLUX_GROUPS};
+use crate::flux_mention::may_print_flux;
+use crate::loaded_chart::DEFINITION;
 
 /// How deep directories of a chart are searched.
 const MAX_DEPTH: usize = 32;
@@ -89,7 +90,7 @@ impl Glance {
 
     fn look_at_template(&mut self, content: &[u8]) {
         let mentions = |word: &str| memchr::memmem::find(content, word.as_bytes()).is_some();
-        self.may_emit_flux = self.may_emit_flux || mentions(FLUX_GROUPS);
+        self.may_emit_flux = self.may_emit_flux || may_print_flux(content);
         self.may_define_kinds = self.may_define_kinds || mentions(DEFINITION);
     }
 }

@@ -32,6 +32,7 @@ mod excerpt;
 mod expansion;
 mod fingerprint;
 mod flux_instance;
+mod flux_mention;
 mod generate;
 mod glance;
 mod hints;

@@ -8,6 +8,7 @@ use portolan_object::{Digest, Object, Origin, defined_kinds};
 use portolan_yaml::Dialect;
 
 use crate::fingerprint::Fingerprint;
+use crate::flux_mention::may_print_flux;
 use crate::template_lines::TemplateLines;
 
 /// A chart, and what can be told of it before it is rendered.
@@ -53,7 +54,7 @@ impl LoadedChart {
         for_each_template(&package, &mut |text| {
             asks.read(text);
             mentions.definitions |= text.contains(DEFINITION);
-            mentions.flux |= text.contains(FLUX_GROUPS);
+            mentions.flux |= may_print_flux(text.as_bytes());
         });
         Self {
             chart: Chart::new(package),
