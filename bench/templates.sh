@@ -23,7 +23,7 @@ measure_go linkerd2-cni linkerd+linkerd2/linkerd2-cni ""
 
 cargo bench -q -p portolan-gotmpl --bench templates -- "${dumps[@]}" > "$work/ours"
 cat "$work/go" "$work/ours" >&2
-while read -r name go_execute _ go_render && read -r -u 3 _ execute render equal files; do
+while read -r name go_execute go_allocations go_render && read -r -u 3 _ execute allocations render equal files; do
   row() { # what, ours, peer, target
     awk -v what="$1" -v ours="$2" -v peer="$3" -v target="$4" 'BEGIN {
       printf "| %s | %.0f µs | %.0f µs | %.1f× | %s |\n", what, ours / 1000, peer / 1000, peer / ours, target }'
@@ -33,5 +33,7 @@ while read -r name go_execute _ go_render && read -r -u 3 _ execute render equal
     *) target="≥ 5×" ;;
   esac
   row "execute $name, $equal of $files files equal" "$execute" "$go_execute" "$target"
+  awk -v n="$name" -v ours="$allocations" -v peer="$go_allocations" 'BEGIN {
+    printf "| allocations of executing %s | %d | %d | %.1f× fewer | |\n", n, ours, peer, peer / ours }'
   row "parse and execute $name" "$render" "$go_render" ""
 done < "$work/go" 3< "$work/ours"

@@ -1,5 +1,6 @@
-//! Executes the templates that `bench/go-templates` dumped and prints `NAME EXECUTE_NS RENDER_NS EQUAL FILES`:
-//! executing parsed templates, the same with parsing, and how many files came out as in Go.
+//! Executes the templates that `bench/go-templates` dumped and prints
+//! `NAME EXECUTE_NS ALLOCATIONS RENDER_NS EQUAL FILES`: executing parsed templates, the same with parsing, and how many
+//! files came out as in Go.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
@@ -41,10 +42,14 @@ fn main() {
         let set = work.parse();
         let equal = work.execute(&set);
         let execute = measure(|| work.execute(&set));
+        let allocations = allocation_counter::measure(|| {
+            work.execute(&set);
+        });
         let render = measure(|| work.execute(&work.parse()));
         println!(
-            "{name} {} {} {equal} {}",
+            "{name} {} {} {} {equal} {}",
             execute.as_nanos(),
+            allocations.count_total,
             render.as_nanos(),
             work.printed()
         );
