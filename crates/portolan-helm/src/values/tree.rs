@@ -71,6 +71,11 @@ impl Tree {
 
     /// The table that a document is; null is an empty one.
     pub(crate) fn table_of(node: &Node) -> Result<Self, String> {
+        if let Some(number) = number_without_json(node) {
+            return Err(format!(
+                "error converting YAML to JSON: json: unsupported value: {number}"
+            ));
+        }
         match &node.value {
             Shape::Map(_) => Ok(Self::from_node(node)),
             _ if node.is_null() => Ok(Self::empty_table()),
@@ -84,6 +89,9 @@ impl Tree {
             .map_err(|errors| errors.first().go_message())?;
         let mut merged = Self::empty_table();
         for document in &documents {
+            if let Some(number) = number_without_json(document) {
+                return Err(format!("json: unsupported value: {number}"));
+            }
             match &document.value {
                 Shape::Map(_) => merged = merged.overlay(&Self::from_node(document)),
                 _ if document.is_null() => {}
@@ -178,6 +186,23 @@ impl Tree {
     }
 }
 
+/// A number below a node that JSON cannot say, as Go spells it. Values pass through JSON on their way into Helm.
+fn number_without_json(node: &Node) -> Option<&'static str> {
+    match &node.value {
+        Shape::Map(map) => map
+            .iter()
+            .find_map(|entry| number_without_json(&entry.value)),
+        Shape::List(list) => list.iter().find_map(number_without_json),
+        Shape::Scalar(scalar) if scalar.tag == Tag::Float => match node.as_f64()? {
+            number if number.is_nan() => Some("NaN"),
+            f64::INFINITY => Some("+Inf"),
+            f64::NEG_INFINITY => Some("-Inf"),
+            _ => None,
+        },
+        Shape::Scalar(_) => None,
+    }
+}
+
 fn no_table(node: &Node) -> String {
     format!(
         "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
@@ -207,6 +232,21 @@ mod tests {
 
     fn table(text: &str) -> Tree {
         Tree::read_table(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn numbers_that_json_cannot_say_are_refused() {
+        let message = "error converting YAML to JSON: json: unsupported value:";
+        for (text, number) in [
+            ("a: [.nan]", "NaN"),
+            ("a: {b: .inf}", "+Inf"),
+            ("a: -.Inf", "-Inf"),
+        ] {
+            assert_eq!(
+                Tree::read_table(text.as_bytes()).unwrap_err(),
+                format!("{message} {number}")
+            );
+        }
     }
 
     #[test]
