@@ -10,6 +10,7 @@
 mod document;
 pub(crate) mod exact;
 pub(crate) mod loose;
+mod subschema;
 
 use std::rc::Rc;
 

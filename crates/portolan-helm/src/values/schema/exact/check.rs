@@ -16,7 +16,8 @@ use std::fmt::Write;
 
 use portolan_gotmpl::Value;
 
-use super::compile::{Id, Node, Schema};
+use super::super::subschema::Id;
+use super::compile::{Node, Schema};
 use super::document::escaped;
 use super::draft::Draft;
 use super::failure::{Failure, Rule};

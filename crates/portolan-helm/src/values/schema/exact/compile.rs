@@ -10,15 +10,13 @@ use std::sync::Arc;
 use portolan_gotmpl::functions::GoRegex;
 
 use super::super::document::{Fields, Json, read};
+use super::super::subschema::{Id, Needs, Rest};
 use super::document::{Document, Resource, escaped, join, not_fetched};
 use super::draft::Draft;
 use super::failure::quoted;
 use super::meta;
 use crate::values::json;
 use crate::values::strvals::from_json;
-
-/// A subschema's place in the table.
-pub(super) type Id = usize;
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -132,20 +130,6 @@ pub(super) struct ObjectRules {
     /// `dependencies`, `dependentSchemas` and `dependentRequired`.
     pub(super) needs: Vec<(String, Needs)>,
     pub(super) unevaluated: Option<Id>,
-}
-
-/// What holds for properties or items that nothing else describes.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Rest {
-    Allowed(bool),
-    Schema(Id),
-}
-
-/// What a property needs beside it.
-#[derive(Debug)]
-pub(super) enum Needs {
-    Properties(Vec<String>),
-    Schema(Id),
 }
 
 /// Whether `format` is checked.

@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 use portolan_gotmpl::{Map, Value};
 
-use super::compile::{Id, Items, Needs, Node, Rest, Schema};
+use super::super::subschema::{Id, Needs, Rest};
+use super::compile::{Items, Node, Schema};
 use super::format;
 use crate::values::json;
 

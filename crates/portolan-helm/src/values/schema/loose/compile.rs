@@ -6,14 +6,12 @@ use std::sync::LazyLock;
 use portolan_gotmpl::functions::GoRegex;
 
 use super::super::document::{Fields, Json, read};
+use super::super::subschema::{Id, Needs, Rest};
 use crate::values::json;
 use crate::values::strvals::from_json;
 
 /// How deep a schema may nest.
 const MAX_DEPTH: usize = 200;
-
-/// A subschema's place in the table.
-pub(super) type Id = usize;
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -69,20 +67,6 @@ pub(super) struct Keywords {
     pub(super) condition: Option<Id>,
     pub(super) then: Option<Id>,
     pub(super) otherwise: Option<Id>,
-}
-
-/// What holds for properties or items that nothing else describes.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Rest {
-    Allowed(bool),
-    Schema(Id),
-}
-
-/// What a property needs beside it.
-#[derive(Debug)]
-pub(super) enum Needs {
-    Properties(Vec<String>),
-    Schema(Id),
 }
 
 /// Schemas of a list's items.

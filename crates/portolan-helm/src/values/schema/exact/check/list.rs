@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use portolan_gotmpl::Value;
 
-use super::super::compile::{Contains, Rest};
+use super::super::super::subschema::Rest;
+use super::super::compile::Contains;
 use super::super::draft::Draft;
 use super::super::number::count;
 use super::{Checker, Work};

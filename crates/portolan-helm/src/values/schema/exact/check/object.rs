@@ -2,7 +2,7 @@
 
 use portolan_gotmpl::{Map, Text, Value};
 
-use super::super::compile::{Needs, Rest};
+use super::super::super::subschema::{Needs, Rest};
 use super::super::failure::{Failure, quoted, quoted_list};
 use super::super::number::count;
 use super::{Checker, Scope, Work};
