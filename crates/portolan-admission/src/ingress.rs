@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use portolan_object::NameRule;
+use portolan_schema::is_cidr;
 
 use crate::placement;
 use crate::refusal::Fault;
@@ -130,7 +131,7 @@ fn peer(peer: &Spot<'_>, out: &mut Refusals) {
         out.at_most_one(peer, &["ipBlock", other]);
     }
     if let Some(range) = block.field("cidr")
-        && range.node.as_str().is_some_and(|text| !is_range(text))
+        && range.node.as_str().is_some_and(|text| !is_cidr(text))
     {
         out.add(
             Fault::Value,
@@ -138,16 +139,4 @@ fn peer(peer: &Spot<'_>, out: &mut Refusals) {
             "must be an address range like `10.0.0.0/8`",
         );
     }
-}
-
-fn is_range(text: &str) -> bool {
-    let Some((address, bits)) = text.split_once('/') else {
-        return false;
-    };
-    let most = match address.parse::<IpAddr>() {
-        Ok(IpAddr::V4(_)) => 32,
-        Ok(IpAddr::V6(_)) => 128,
-        Err(_) => return false,
-    };
-    bits.parse::<u8>().is_ok_and(|bits| bits <= most)
 }

@@ -198,7 +198,8 @@ fn listed(allowed: &[Node]) -> String {
     texts.join(", ")
 }
 
-fn is_cidr(text: &str) -> bool {
+/// Whether a text is a range of addresses like `10.0.0.0/8`.
+pub fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else {
         return false;
     };

@@ -33,5 +33,6 @@ mod validate;
 mod catalogue;
 
 pub use catalogue::{Catalogue, Verdict};
+pub use check::is_cidr;
 pub use path::{FieldPath, Segment};
 pub use violation::{Problem, Violation};
