@@ -8,7 +8,8 @@
 //! ```
 //! use portolan_engine::{Failure, Journal, JournalOptions, Key, Limits, Run, Unit};
 //!
-//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+//! # runtime.block_on(async {
 //! let journal = Journal::in_memory(JournalOptions::default());
 //! let run = Run::new(Limits::default(), journal.clone());
 //!
@@ -37,13 +38,15 @@
 //! // Everything that happened, from the first event on.
 //! journal.close();
 //! let mut reader = journal.after(0);
-//! while let Some(batch) = reader.next().await.unwrap() {
+//! while let Some(batch) = reader.next().await? {
 //!     for record in batch.iter() {
 //!         assert!(record.to_json().starts_with(r#"{"seq":"#));
 //!     }
 //! }
 //! assert_eq!(reader.position(), journal.last());
-//! # });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! This crate knows nothing of what units do: no repository, no cluster, no terminal. It starts no process, reads no

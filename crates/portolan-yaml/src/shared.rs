@@ -44,6 +44,7 @@ impl<T: Clone + Default> Shared<T> {
         }
         match self {
             Self::Growing(elements) => Arc::make_mut(elements),
+            // A fixed one was replaced above, and a vector makes a growing one.
             Self::Fixed(_) => unreachable!("it was just replaced"),
         }
     }
