@@ -100,7 +100,7 @@ impl Cluster {
         let files = Files::write(&directory);
         let etcd_url = start_url("http");
         let etcd = start_etcd(&programs, &directory, &etcd_url);
-        let port = crate::registry::free_port();
+        let port = crate::port::free_port();
         let apiserver = start_apiserver(&programs, &files, setup, &etcd_url, port);
         let url = format!("https://127.0.0.1:{port}");
         let kubeconfig = kubeconfig(&url, &files.authority, ADMIN_TOKEN);
@@ -223,7 +223,7 @@ impl Files {
 }
 
 fn start_url(scheme: &str) -> String {
-    format!("{scheme}://127.0.0.1:{}", crate::registry::free_port())
+    format!("{scheme}://127.0.0.1:{}", crate::port::free_port())
 }
 
 fn start_etcd(programs: &Programs, directory: &Path, url: &str) -> Process {

@@ -9,6 +9,7 @@ pub mod cluster;
 mod git_backend;
 mod http_call;
 mod http_server;
+mod port;
 mod registry;
 
 pub use authority::Authority;

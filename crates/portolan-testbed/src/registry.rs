@@ -1,7 +1,7 @@
 //! A container registry: Debian's `docker-registry`, with or without a login, with or without TLS.
 
 use std::fmt::Write as _;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -61,7 +61,7 @@ impl Registry {
         if !has_program("docker-registry", "--version") {
             return None;
         }
-        let port = free_port();
+        let port = crate::port::free_port();
         let config = write_config(directory.path(), port, setup).expect("a configuration");
         let process = Command::new("docker-registry")
             .arg("serve")
@@ -137,11 +137,6 @@ impl Drop for Registry {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("a bound address").port()
 }
 
 fn write_config(
