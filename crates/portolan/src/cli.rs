@@ -1,6 +1,10 @@
 //! The command line: global options and the list of commands.
 
+mod later;
+
 use clap::{Parser, Subcommand};
+
+pub(crate) use later::Later;
 
 use crate::commands::{
     audit::AuditArgs, build::BuildArgs, completions::CompletionsArgs, diff::DiffArgs,
@@ -30,21 +34,36 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Audit(Box<AuditArgs>),
-    Build(BuildArgs),
-    Completions(CompletionsArgs),
-    Diff(Box<DiffArgs>),
-    Explain(ExplainArgs),
-    Fetch(FetchArgs),
-    Get(GetArgs),
-    Helm(Box<HelmArgs>),
-    Kustomize(KustomizeArgs),
-    Man(ManArgs),
-    Template(TemplateArgs),
-    Test(TestArgs),
-    Version(VersionArgs),
-    Watch(WatchArgs),
-    Yaml(YamlArgs),
+    /// Find deprecated and removed Kubernetes APIs
+    Audit(Later<AuditArgs>),
+    /// Print the objects that a Flux repository declares
+    Build(Later<BuildArgs>),
+    /// Print the completion script of a shell
+    Completions(Later<CompletionsArgs>),
+    /// Show what a change of a Flux repository would change in its clusters
+    Diff(Later<DiffArgs>),
+    /// Say which file, patch, value or substitution produced an object or a field
+    Explain(Later<ExplainArgs>),
+    /// Fetch and pin every remote source and chart that a Flux repository needs
+    Fetch(Later<FetchArgs>),
+    /// Show what a Flux repository holds
+    Get(Later<GetArgs>),
+    /// Render and check Helm charts
+    Helm(Later<HelmArgs>),
+    /// Build kustomize overlays
+    Kustomize(Later<KustomizeArgs>),
+    /// Write the manual pages, one file per command
+    Man(Later<ManArgs>),
+    /// Execute a Go template with the functions of sprig and Helm
+    Template(Later<TemplateArgs>),
+    /// Check that a Flux repository builds, and that a cluster would take it
+    Test(Later<TestArgs>),
+    /// Print the version
+    Version(Later<VersionArgs>),
+    /// Render again whenever a file is saved, and show what changed
+    Watch(Later<WatchArgs>),
+    /// Read and print YAML exactly as Go's libraries do
+    Yaml(Later<YamlArgs>),
 }
 
 #[cfg(test)]
@@ -59,8 +78,22 @@ mod tests {
     }
 
     #[test]
+    fn the_list_of_commands_tells_what_each_tells_of_itself() {
+        let mut described = Cli::command();
+        described.build();
+        for listed in Cli::command().get_subcommands() {
+            let name = listed.get_name();
+            let own = described.find_subcommand(name).expect("it is listed");
+            let texts = [listed, own].map(|command| command.get_about().map(ToString::to_string));
+            assert_eq!(texts[0], texts[1], "`{name}`");
+        }
+    }
+
+    #[test]
     fn every_command_shows_an_example() {
-        let mut queue = vec![Cli::command()];
+        let mut cli = Cli::command();
+        cli.build();
+        let mut queue = vec![cli];
         while let Some(command) = queue.pop() {
             let leaf = command.get_subcommands().next().is_none();
             let help = command

@@ -9,6 +9,7 @@ mod pull;
 mod template;
 
 use super::CommandResult;
+use crate::cli::Later;
 use crate::printer::Printer;
 
 /// Render and check Helm charts
@@ -20,10 +21,14 @@ pub(crate) struct HelmArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum HelmCommand {
-    Dependency(dependency::DependencyArgs),
-    Lint(lint::LintArgs),
-    Pull(pull::PullArgs),
-    Template(Box<template::TemplateArgs>),
+    /// Work with the charts that a chart depends on
+    Dependency(Later<dependency::DependencyArgs>),
+    /// Check that a chart renders and reads every value it is given
+    Lint(Later<lint::LintArgs>),
+    /// Fetch a chart into a directory
+    Pull(Later<pull::PullArgs>),
+    /// Render a chart and print its manifests
+    Template(Later<template::TemplateArgs>),
 }
 
 pub(crate) fn helm(args: &HelmArgs, printer: &Printer) -> CommandResult {
