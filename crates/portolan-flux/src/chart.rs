@@ -278,10 +278,7 @@ pub(crate) fn read_from_tree(files: &dyn Vfs, path: &str) -> Result<Vec<ChartFil
     }
     let content = files.read(&directory);
     let content = content.map_err(|error| failed(LoadError::File(error)))?;
-    Ok(vec![ChartFile {
-        name: ARCHIVE.to_owned(),
-        content: content.into(),
-    }])
+    Ok(vec![ChartFile::new(ARCHIVE.to_owned(), &content)])
 }
 
 /// The digest of a chart's files.

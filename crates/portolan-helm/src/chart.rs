@@ -36,6 +36,15 @@ pub(crate) struct Prepared {
     pub(crate) warnings: Vec<String>,
 }
 
+/// What [`Chart::prepare`] gives.
+pub(crate) struct Preparation<B> {
+    pub(crate) prepared: Result<Arc<Prepared>, TemplateError>,
+    /// What the caller made meanwhile.
+    pub(crate) beside: B,
+    /// How much text was parsed for it: nothing where it was found.
+    pub(crate) parsed: usize,
+}
+
 impl Chart {
     /// A chart of a loaded package.
     pub fn new(package: Package) -> Self {
@@ -64,21 +73,30 @@ impl Chart {
         profile: Profile,
         warnings: &mut Vec<String>,
         beside: impl FnOnce(&Plan) -> B,
-    ) -> Result<(Result<Arc<Prepared>, TemplateError>, B), Error> {
+    ) -> Result<Preparation<B>, Error> {
         let selection = Selection::of(&self.package, values, profile, warnings)?;
         let key = (selection, profile);
         if let Some(found) = self.lock().get(&key) {
             warnings.extend(found.warnings.iter().cloned());
             let found = Arc::clone(found);
-            let beside = beside(&found.plan);
-            return Ok((Ok(found), beside));
+            return Ok(Preparation {
+                beside: beside(&found.plan),
+                prepared: Ok(found),
+                parsed: 0,
+            });
         }
         let mut made_warnings = Vec::new();
         let plan = Plan::new(&self.package, &key.0, profile, &mut made_warnings)?;
         let (templates, beside) = Templates::parse_beside(&plan, || beside(&plan));
         let templates = match templates {
             Ok(templates) => templates,
-            Err(error) => return Ok((Err(error), beside)),
+            Err(error) => {
+                return Ok(Preparation {
+                    prepared: Err(error),
+                    beside,
+                    parsed: 0,
+                });
+            }
         };
         warnings.extend(made_warnings.iter().cloned());
         let prepared = Arc::new(Prepared {
@@ -91,7 +109,11 @@ impl Chart {
             kept.clear();
         }
         kept.insert(key, Arc::clone(&prepared));
-        Ok((Ok(prepared), beside))
+        Ok(Preparation {
+            parsed: prepared.templates.bytes,
+            prepared: Ok(prepared),
+            beside,
+        })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Selection, Profile), Arc<Prepared>>> {

@@ -39,6 +39,8 @@ pub(crate) struct Templates {
     set: TemplateSet,
     parser: TextParser,
     files: Vec<TemplateFile>,
+    /// How much text was parsed.
+    pub(crate) bytes: usize,
 }
 
 /// A file that prints something.
@@ -108,7 +110,11 @@ impl Templates {
             |((path, source), twin)| twin.is_none().then(|| parse(path, source)),
             beside,
         );
-        (Self::assemble(parser, &ordered, &twins, &parsed), beside)
+        let assembled = Self::assemble(parser, &ordered, &twins, &parsed);
+        (
+            assembled.map(|templates| Self { bytes, ..templates }),
+            beside,
+        )
     }
 
     /// Puts parsed texts together in their order.
@@ -137,16 +143,22 @@ impl Templates {
                 });
             }
         }
-        Ok(Self { set, parser, files })
+        Ok(Self {
+            set,
+            parser,
+            files,
+            bytes: 0,
+        })
     }
 
-    /// Executes all templates over these values.
+    /// Executes all templates over these values, and hands out each file's path and text.
     pub(crate) fn render(
         &self,
         plan: &Plan,
         values: &Rc<Map>,
         input: &TemplateInput,
-    ) -> Result<Vec<(Text, Arc<str>)>, TemplateError> {
+        rendered: &mut dyn FnMut((Text, Arc<str>)),
+    ) -> Result<(), TemplateError> {
         let scopes = scopes(plan, values, input);
         let limits = Limits::default();
         let mut host = RenderHost::new(input);
@@ -155,16 +167,15 @@ impl Templates {
             range_over_int: input.profile == Profile::Helm4,
         };
         let mut executor = Executor::new(&self.set, &self.parser, options, &limits, &mut host);
-        let mut rendered = Vec::with_capacity(self.files.len());
         for file in &self.files {
             let Some(context) = scopes.get(file.scope) else {
                 continue;
             };
             context.insert("Template", template_value(&file.path, &file.base_path));
             let text = executor.execute(&file.path, named_values(context))?;
-            rendered.push((file.path.clone(), Arc::from(clean_output(text))));
+            rendered((file.path.clone(), Arc::from(clean_output(text))));
         }
-        Ok(rendered)
+        Ok(())
     }
 }
 

@@ -143,9 +143,8 @@ mod tests {
             let lock = format!(
                 "digest: {digest}\ngenerated: '2024-01-01T00:00:00Z'\ndependencies:\n- {{name: mariadb, version: 1.2.3, repository: 'oci://registry.example/charts'}}\n"
             );
-            let file = |name: &str, text: String| crate::package::ChartFile {
-                name: name.to_owned(),
-                content: text.into_bytes().into(),
+            let file = |name: &str, text: String| {
+                crate::package::ChartFile::new(name.to_owned(), text.as_bytes())
             };
             Package::from_files(vec![file("Chart.yaml", chart), file("Chart.lock", lock)]).unwrap()
         };

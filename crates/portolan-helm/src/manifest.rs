@@ -1,8 +1,9 @@
 //! Rendered files taken apart into objects: split, told from hooks, and put into the order Helm installs them in.
 //!
 //! ```text
-//! rendered files, by path ──split──▶ documents ──┬─▶ manifests, sorted by kind
-//!                                                └─▶ hooks, sorted by kind
+//! rendered file ──split──▶ documents with their heads ─┐
+//! rendered file ──split──▶ documents with their heads ─┴─by path─┬─▶ manifests, sorted by kind
+//!                                                                └─▶ hooks, sorted by kind
 //! ```
 
 use std::sync::Arc;
@@ -11,7 +12,6 @@ use memchr::memmem;
 use portolan_yaml::Text;
 
 use crate::head::{Head, Heads};
-use crate::parallel;
 
 /// A document of a template's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,27 +113,49 @@ const INSTALL_ORDER: &[&str] = &[
     "APIService",
 ];
 
-/// Takes rendered files apart; `files` must be sorted by path.
-pub(crate) fn sort(
-    files: &[(Text, Arc<str>)],
-    heads: &Heads,
-    warnings: &mut Vec<String>,
-) -> Result<Sorted, ManifestError> {
-    let mut documents = Vec::new();
-    for (source, content) in files {
-        for document in split(content) {
-            documents.push((source, slice_of(content, document)));
+/// A rendered file, taken apart.
+#[derive(Debug)]
+pub(crate) struct RenderedFile {
+    pub(crate) path: Text,
+    pub(crate) content: Arc<str>,
+    documents: Vec<(Text, Result<Head, String>)>,
+}
+
+impl RenderedFile {
+    /// Splits a file's text and reads the heads of its documents; notes are for people and stay whole.
+    pub(crate) fn new(path: Text, content: Arc<str>, heads: &Heads) -> Self {
+        let documents = if path.ends_with("NOTES.txt") {
+            Vec::new()
+        } else {
+            split(&content)
+        };
+        let documents = documents.into_iter().map(|document| {
+            let text = slice_of(&content, document);
+            let head = heads.read(&text);
+            (text, head)
+        });
+        Self {
+            documents: documents.collect(),
+            path,
+            content,
         }
     }
-    let bytes = documents.iter().map(|(_, text)| text.len()).sum();
-    let heads = parallel::map(&documents, bytes, |(_, text)| heads.read(text));
+}
+
+/// Tells manifests from hooks and puts both in order; `files` must be sorted by path.
+pub(crate) fn sort(
+    files: Vec<RenderedFile>,
+    warnings: &mut Vec<String>,
+) -> Result<Sorted, ManifestError> {
     let mut sorted = Sorted::default();
-    for ((source, text), head) in documents.into_iter().zip(heads) {
-        let head = head.map_err(|reason| ManifestError {
-            source_path: source.to_string(),
-            reason,
-        })?;
-        sorted.take(source, text, head, warnings);
+    for file in files {
+        for (text, head) in file.documents {
+            let head = head.map_err(|reason| ManifestError {
+                source_path: file.path.to_string(),
+                reason,
+            })?;
+            sorted.take(&file.path, text, head, warnings);
+        }
     }
     sorted.manifests.sort_by(|a, b| by_kind(&a.kind, &b.kind));
     sorted
@@ -296,12 +318,16 @@ mod tests {
         assert!(split("---\n---").len() <= 1);
     }
 
+    fn try_sort(files: &[(&str, &str)]) -> Result<Sorted, ManifestError> {
+        let heads = Heads::default();
+        let read = |(path, text): &(&str, &str)| {
+            RenderedFile::new(Text::from(*path), Arc::from(*text), &heads)
+        };
+        sort(files.iter().map(read).collect(), &mut Vec::new())
+    }
+
     fn sorted(files: &[(&str, &str)]) -> Sorted {
-        let files: Vec<_> = files
-            .iter()
-            .map(|(name, text)| (Text::from(*name), Arc::from(*text)))
-            .collect();
-        sort(&files, &Heads::default(), &mut Vec::new()).unwrap()
+        try_sort(files).unwrap()
     }
 
     #[test]
@@ -344,8 +370,7 @@ mod tests {
 
     #[test]
     fn a_document_that_is_not_yaml_is_an_error_with_its_template() {
-        let files = [(Text::from("web/templates/a.yaml"), Arc::from("a: b: c"))];
-        let error = sort(&files, &Heads::default(), &mut Vec::new()).unwrap_err();
+        let error = try_sort(&[("web/templates/a.yaml", "a: b: c")]).unwrap_err();
         assert_eq!(error.source_path, "web/templates/a.yaml");
     }
 }

@@ -18,6 +18,7 @@ mod metadata;
 pub(crate) mod wildcard;
 
 use std::collections::BTreeMap;
+use std::convert;
 use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -44,6 +45,8 @@ pub struct ChartFile {
     pub name: String,
     /// The bytes.
     pub content: Content,
+    /// What a `values.yaml` says, where it was read beside other files.
+    defaults: Option<Result<Tree, String>>,
 }
 
 /// A loaded chart.
@@ -131,12 +134,30 @@ pub enum LoadError {
 // === impl ChartFile ===
 
 impl ChartFile {
-    pub(crate) fn new(name: String, content: &[u8]) -> Self {
+    /// A file of these bytes, less a byte order mark.
+    pub fn new(name: String, content: &[u8]) -> Self {
         let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
         Self {
             name,
             content: content.into(),
+            defaults: None,
         }
+    }
+
+    /// Whether a path is that of the `values.yaml` of the chart or of one below it.
+    fn is_defaults(name: &str) -> bool {
+        let below = name
+            .strip_prefix("charts/")
+            .and_then(|rest| rest.split_once('/'));
+        below.map_or(name == "values.yaml", |(_, name)| Self::is_defaults(name))
+    }
+
+    /// The same file, with its values read where it is for values.
+    fn with_defaults(mut self) -> Self {
+        if Self::is_defaults(&self.name) {
+            self.defaults = Some(read_defaults(&self.content));
+        }
+        self
     }
 }
 
@@ -146,7 +167,7 @@ impl Package {
     /// Loads a chart from a directory or a packed archive, whichever is at the path.
     pub fn load(vfs: &dyn Vfs, path: &Utf8Path) -> Result<Self, LoadError> {
         if vfs.is_directory(path) {
-            Self::from_files(directory::read(vfs, path)?)
+            Self::from_files(directory::read(vfs, path, ChartFile::with_defaults)?)
         } else {
             Self::from_archive(&vfs.read(path)?)
         }
@@ -164,7 +185,7 @@ impl Package {
 
     /// The files of a chart directory, less what its `.helmignore` names: what its archive would hold.
     pub fn directory_files(vfs: &dyn Vfs, path: &Utf8Path) -> Result<Vec<ChartFile>, LoadError> {
-        directory::read(vfs, path)
+        directory::read(vfs, path, convert::identity)
     }
 
     /// The chart's name.
@@ -322,8 +343,13 @@ impl Package {
             "Chart.yaml" => {}
             "Chart.lock" => self.lock = Some(read_lock("Chart.lock", &file.content)?),
             "values.yaml" => {
-                self.values = read_values(&file.content)?;
                 self.merged_values = read_documents(&file.content);
+                let read = file.defaults;
+                let read = read.unwrap_or_else(|| read_defaults(&file.content));
+                self.values = read.map_err(|reason| LoadError::Yaml {
+                    file: "values.yaml",
+                    reason,
+                })?;
             }
             "values.schema.json" => self.schema = Some(file.content),
             "requirements.yaml" => {
@@ -366,13 +392,8 @@ fn read_documents(content: &[u8]) -> Option<Tree> {
     has_several.then(|| Tree::read_documents(content).ok())?
 }
 
-fn read_values(content: &Content) -> Result<Tree, LoadError> {
-    read_yaml(content)
-        .and_then(|node| Tree::table_of(&node))
-        .map_err(|reason| LoadError::Yaml {
-            file: "values.yaml",
-            reason,
-        })
+fn read_defaults(content: &Content) -> Result<Tree, String> {
+    read_yaml(content).and_then(|node| Tree::table_of(&node))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Independent pieces of work on several cores, where they are worth it.
 
 use std::num::NonZero;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
 use std::thread;
 
 /// Below this many bytes of input a second thread costs more than it saves.
@@ -16,6 +16,14 @@ fn cores() -> usize {
     static CORES: LazyLock<usize> =
         LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
     *CORES
+}
+
+/// How many threads this much input in this many items is worth.
+fn threads(bytes: usize, items: usize) -> usize {
+    match (bytes / WORTH_A_THREAD + 1).min(items) {
+        0 | 1 => 1,
+        wanted => wanted.min(cores()).min(MAX_THREADS),
+    }
 }
 
 /// Applies a function to every item, in order; `bytes` is how much input all of them have.
@@ -34,11 +42,7 @@ pub(crate) fn map_beside<T: Sync, R: Send, B>(
     apply: impl Fn(&T) -> R + Sync,
     beside: impl FnOnce() -> B,
 ) -> (Vec<R>, B) {
-    let worth = bytes / WORTH_A_THREAD + 1;
-    let threads = match worth.min(items.len()) {
-        0 | 1 => 1,
-        wanted => wanted.min(cores()).min(MAX_THREADS),
-    };
+    let threads = threads(bytes, items.len());
     if threads < 2 {
         let beside = beside();
         return (items.iter().map(apply).collect(), beside);
@@ -72,6 +76,58 @@ pub(crate) fn map_beside<T: Sync, R: Send, B>(
     (done.into_iter().map(|(_, result)| result).collect(), beside)
 }
 
+/// Applies a function to every item that this thread produces, in order, while it produces the next ones; `bytes` is how
+/// much input all of it has.
+pub(crate) fn map_produced<T: Send, R: Send, P>(
+    bytes: usize,
+    apply: impl Fn(T) -> R + Sync,
+    produce: impl FnOnce(&mut dyn FnMut(T)) -> P,
+) -> (Vec<R>, P) {
+    if threads(bytes, 2) < 2 {
+        let mut done = Vec::new();
+        let produced = produce(&mut |item| done.push(apply(item)));
+        return (done, produced);
+    }
+    let (sender, receiver) = mpsc::channel();
+    let receiver = Mutex::new(receiver);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let received = receiver
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .recv();
+            let Ok((index, item)) = received else {
+                return done;
+            };
+            done.push((index, apply(item)));
+        }
+    };
+    let (mut done, produced) = thread::scope(|scope| {
+        let helper = thread::Builder::new().spawn_scoped(scope, work);
+        let mut items = 0_usize;
+        let produced = produce(&mut |item| {
+            // The receiver lives as long as this function, so that sending cannot fail.
+            let _ = sender.send((items, item));
+            items += 1;
+        });
+        drop(sender);
+        let mut done = work();
+        match helper.map(thread::ScopedJoinHandle::join) {
+            Ok(Ok(part)) => done.extend(part),
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            // Without a thread this one has done it all.
+            Err(_) => {}
+        }
+        (done, produced)
+    });
+    done.sort_unstable_by_key(|(index, _)| *index);
+    (
+        done.into_iter().map(|(_, result)| result).collect(),
+        produced,
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +144,22 @@ mod tests {
                     .enumerate()
                     .all(|(index, twice)| index * 2 == *twice)
             );
+        }
+    }
+
+    #[test]
+    fn results_come_in_the_order_they_were_produced_in() {
+        for bytes in [0, 10 << 20] {
+            let (doubled, produced) = map_produced(
+                bytes,
+                |item: usize| item * 2,
+                |push| {
+                    (0..500).for_each(push);
+                    "done"
+                },
+            );
+            assert_eq!(produced, "done");
+            assert!(doubled.into_iter().eq((0..500).map(|item| item * 2)));
         }
     }
 }

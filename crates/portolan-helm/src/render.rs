@@ -4,14 +4,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use portolan_gotmpl::Map;
-use portolan_yaml::Text;
 
 use crate::capabilities::Capabilities;
 use crate::chart::Chart;
 use crate::dependency::{Plan, is_compatible};
 use crate::engine::{Lookup, TemplateError};
-use crate::manifest::{Hook, Manifest, ManifestError, sort};
+use crate::manifest::{Hook, Manifest, ManifestError, RenderedFile, sort};
 use crate::package::{Content, Package};
+use crate::parallel;
 use crate::profile::Profile;
 use crate::release::{NameError, Release};
 use crate::values::Tree;
@@ -125,19 +125,24 @@ pub fn template(chart: &Chart, input: &TemplateInput) -> Result<Rendered, Error>
     input.release.validate()?;
     let mut warnings = package.warnings.clone();
     let mut value_warnings = Vec::new();
-    let (prepared, values) =
-        chart.prepare(&input.values, input.profile, &mut warnings, |plan| {
-            checked_values(plan, input, &mut value_warnings)
-        })?;
-    let values = values?;
+    let preparation = chart.prepare(&input.values, input.profile, &mut warnings, |plan| {
+        checked_values(plan, input, &mut value_warnings)
+    })?;
+    let values = preparation.beside?;
     check_kube_version(package, &input.capabilities)?;
-    let prepared = prepared?;
+    let prepared = preparation.prepared?;
     warnings.append(&mut value_warnings);
     let plan = &prepared.plan;
-    let mut files = prepared.templates.render(plan, &values, input)?;
-    files.sort_by(|a, b| a.0.cmp(&b.0));
+    let templates = &prepared.templates;
+    let (mut files, executed) = parallel::map_produced(
+        preparation.parsed,
+        |(path, text)| RenderedFile::new(path, text, &chart.heads),
+        |rendered| templates.render(plan, &values, input, rendered),
+    );
+    executed?;
+    files.sort_by(|a, b| a.path.cmp(&b.path));
     let notes = take_notes(&mut files, plan, input.subchart_notes);
-    let sorted = sort(&files, &chart.heads, &mut warnings)?;
+    let sorted = sort(files, &mut warnings)?;
     let mut crds = Vec::new();
     collect_crds(plan, &mut crds);
     Ok(Rendered {
@@ -192,15 +197,15 @@ fn check_kube_version(package: &Package, capabilities: &Capabilities) -> Result<
 }
 
 /// Takes every `NOTES.txt` out of the rendered files and joins those that are wanted.
-fn take_notes(files: &mut Vec<(Text, Arc<str>)>, plan: &Plan, subcharts: bool) -> String {
+fn take_notes(files: &mut Vec<RenderedFile>, plan: &Plan, subcharts: bool) -> String {
     let own = format!("{}/templates/NOTES.txt", plan.name());
     let mut notes = Vec::new();
-    files.retain(|(path, content)| {
-        if !path.ends_with("NOTES.txt") {
+    files.retain(|file| {
+        if !file.path.ends_with("NOTES.txt") {
             return true;
         }
-        if subcharts || *path == own.as_str() {
-            notes.push(content.to_string());
+        if subcharts || file.path == own.as_str() {
+            notes.push(file.content.to_string());
         }
         false
     });

@@ -10,10 +10,7 @@ use portolan_helm::{Chart, ChartFile, OutputOptions, Package, Release, TemplateI
 const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.0.0\nannotations: {a: b}\nmaintainers: [{name: me, url: u}]\n";
 
 fn rendered(text: &str) -> String {
-    let file = |name: &str, text: &str| ChartFile {
-        name: name.to_owned(),
-        content: text.as_bytes().into(),
-    };
+    let file = |name: &str, text: &str| ChartFile::new(name.to_owned(), text.as_bytes());
     let files = vec![file("Chart.yaml", CHART), file("templates/t.yaml", text)];
     let chart = Chart::new(Package::from_files(files).unwrap());
     let input = TemplateInput::new(Release::new("rel", "default"));

@@ -14,8 +14,12 @@ const MAX_DEPTH: usize = 64;
 /// What opening and reading a file costs, in bytes that could be parsed meanwhile.
 const COST_OF_A_FILE: usize = 1024;
 
-/// Reads the files of a chart directory.
-pub(crate) fn read(vfs: &dyn Vfs, root: &Utf8Path) -> Result<Vec<ChartFile>, LoadError> {
+/// Reads the files of a chart directory, and makes of each what the caller wants beside the others.
+pub(crate) fn read(
+    vfs: &dyn Vfs,
+    root: &Utf8Path,
+    finish: fn(ChartFile) -> ChartFile,
+) -> Result<Vec<ChartFile>, LoadError> {
     let rules = match vfs.read(&root.join(".helmignore")) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(VfsError::NotFound(_) | VfsError::IsDirectory(_)) => String::new(),
@@ -29,8 +33,15 @@ pub(crate) fn read(vfs: &dyn Vfs, root: &Utf8Path) -> Result<Vec<ChartFile>, Loa
     };
     walk.directory(root, "", 0)?;
     let cost = walk.found.len() * COST_OF_A_FILE;
-    let files = parallel::map(&walk.found, cost, |found| found.read(vfs));
-    files.into_iter().collect()
+    // Values take longest, so they go first: no thread is left alone with them at the end.
+    let mut order: Vec<usize> = (0..walk.found.len()).collect();
+    order.sort_by_key(|place| !ChartFile::is_defaults(&walk.found[*place].name));
+    let files = parallel::map(&order, cost, |place| {
+        walk.found[*place].read(vfs).map(finish)
+    });
+    let mut placed: Vec<_> = order.into_iter().zip(files).collect();
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, file)| file).collect()
 }
 
 /// A file that belongs to the chart.
