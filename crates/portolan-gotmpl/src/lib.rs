@@ -34,7 +34,7 @@ pub use helm::{builtin_functions, clean_output, exec_message, helm_functions, pa
 pub use host::{Host, LookupQuery, Seeded};
 pub use limits::Limits;
 pub use object::{Kind, Object, Signature};
-pub use options::{MissingKey, Options};
+pub use options::{CommentLines, MissingKey, Options};
 pub use portolan_yaml::Text;
 pub use set::{ParsedText, TemplateSet, TextParser};
 pub use value::{

@@ -20,3 +20,13 @@ pub enum MissingKey {
     /// An error: Helm's strict mode.
     Error,
 }
+
+/// Whether the line of a parse error counts the lines of the comments before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CommentLines {
+    /// As Go does from 1.24 on, and with it Helm 4.
+    #[default]
+    Counted,
+    /// As Go did before, and with it Helm 3.17.
+    Skipped,
+}

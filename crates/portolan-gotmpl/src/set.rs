@@ -7,6 +7,7 @@ use portolan_yaml::Text;
 
 use crate::error::ParseError;
 use crate::functions::FunctionTable;
+use crate::options::CommentLines;
 use crate::parse::lexer::Delimiters;
 use crate::parse::parse;
 use crate::program::{Program, Source};
@@ -24,6 +25,7 @@ pub struct TextParser {
     functions: Arc<FunctionTable>,
     delims: Arc<Delimiters>,
     max_depth: usize,
+    comment_lines: CommentLines,
 }
 
 /// Templates that can call each other. Cheap to clone, shared by threads.
@@ -41,7 +43,15 @@ impl TextParser {
             functions,
             delims: Arc::default(),
             max_depth,
+            comment_lines: CommentLines::default(),
         }
+    }
+
+    /// Counts the lines of comments in another way when it tells where a mistake is.
+    #[must_use]
+    pub fn with_comment_lines(mut self, comment_lines: CommentLines) -> Self {
+        self.comment_lines = comment_lines;
+        self
     }
 
     /// Uses other delimiters than `{{` and `}}`; an empty one keeps the default.
@@ -69,7 +79,7 @@ impl TextParser {
             text,
             delims: Arc::clone(&self.delims),
         });
-        let programs = parse(&source, &self.functions, self.max_depth)?.into();
+        let programs = parse(&source, &self.functions, self.max_depth, self.comment_lines)?.into();
         Ok(ParsedText { programs })
     }
 

@@ -87,7 +87,7 @@ impl Chart {
         }
         let mut made_warnings = Vec::new();
         let plan = Plan::new(&self.package, &key.0, profile, &mut made_warnings)?;
-        let (templates, beside) = Templates::parse_beside(&plan, || beside(&plan));
+        let (templates, beside) = Templates::parse_beside(&plan, profile, || beside(&plan));
         let templates = match templates {
             Ok(templates) => templates,
             Err(error) => {

@@ -21,8 +21,8 @@ use std::sync::{Arc, OnceLock};
 
 use portolan_gotmpl::functions::FunctionTable;
 use portolan_gotmpl::{
-    ExecError, Executor, Limits, Map, MissingKey, Options, ParseError, ParsedText, TemplateSet,
-    Text, TextParser, Value, clean_output,
+    CommentLines, ExecError, Executor, Limits, Map, MissingKey, Options, ParseError, ParsedText,
+    TemplateSet, Text, TextParser, Value, clean_output,
 };
 
 use crate::dependency::Plan;
@@ -87,6 +87,7 @@ impl Templates {
     /// Parses the templates of all charts of a plan while this thread does something else first.
     pub(crate) fn parse_beside<B>(
         plan: &Plan,
+        profile: Profile,
         beside: impl FnOnce() -> B,
     ) -> (Result<Self, TemplateError>, B) {
         let mut found = BTreeMap::new();
@@ -97,7 +98,11 @@ impl Templates {
             let depth = path.bytes().filter(|byte| *byte == b'/').count();
             std::cmp::Reverse(depth)
         });
-        let parser = TextParser::new(function_table(), Limits::default().parse_depth);
+        let parser = TextParser::new(function_table(), Limits::default().parse_depth)
+            .with_comment_lines(match profile {
+                Profile::Helm3 => CommentLines::Skipped,
+                Profile::Helm4 => CommentLines::Counted,
+            });
         let parse =
             |path: &str, source: &Source<'_>| parser.parse_shared(path, source.content.to_text());
         let twins = twins(&ordered);

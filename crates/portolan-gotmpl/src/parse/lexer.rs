@@ -74,6 +74,8 @@ pub(crate) struct Lexer<'s> {
     start: usize,
     paren_depth: usize,
     inside_action: bool,
+    /// Line ends inside the comments skipped so far.
+    comment_lines: usize,
     /// The words of the last error token.
     pub(crate) message: String,
 }
@@ -130,6 +132,7 @@ impl<'s> Lexer<'s> {
             start: 0,
             paren_depth: 0,
             inside_action: false,
+            comment_lines: 0,
             message: String::new(),
         }
     }
@@ -168,7 +171,18 @@ impl<'s> Lexer<'s> {
     /// The line of an offset, from 1.
     pub(crate) fn line(&self, offset: usize) -> usize {
         let before = self.input.as_bytes().get(..offset);
-        1 + memchr::memchr_iter(b'\n', before.unwrap_or_default()).count()
+        1 + line_ends(before.unwrap_or_default())
+    }
+
+    /// The line of an offset as Go before 1.24 counts it: without the lines of comments.
+    pub(crate) fn line_without_comments(&self, offset: usize) -> usize {
+        let mut again = Self::new(self.input, self.delims);
+        loop {
+            let token = again.next();
+            if token.start >= offset || matches!(token.kind, TokenKind::End | TokenKind::Error) {
+                return self.line(offset) - again.comment_lines;
+            }
+        }
     }
 
     /// Text, a left delimiter, or the end; comments are skipped.
@@ -232,6 +246,7 @@ impl<'s> Lexer<'s> {
         let Some(trim) = self.right_delim_at(end) else {
             return Some(self.error("comment ends before closing delimiter"));
         };
+        self.comment_lines += line_ends(&self.bytes()[self.position..end]);
         self.position = end;
         self.skip_right_delim(trim);
         self.ignore();
@@ -577,6 +592,10 @@ fn keyword(word: &str) -> Option<Keyword> {
         "with" => Keyword::With,
         _ => return None,
     })
+}
+
+fn line_ends(bytes: &[u8]) -> usize {
+    memchr::memchr_iter(b'\n', bytes).count()
 }
 
 fn is_space(byte: u8) -> bool {

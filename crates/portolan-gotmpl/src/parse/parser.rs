@@ -13,6 +13,7 @@ use super::tree::{Body, Branch, Branches, Statement, Tree};
 use crate::error::ParseError;
 use crate::fmt::quote;
 use crate::functions::FunctionTable;
+use crate::options::CommentLines;
 use crate::program::{Program, Source, Span};
 
 /// Reads a text and every template it defines; the last program is the text itself.
@@ -20,6 +21,7 @@ pub(crate) fn parse(
     source: &Arc<Source>,
     functions: &FunctionTable,
     max_depth: usize,
+    comment_lines: CommentLines,
 ) -> Parsed<Vec<Arc<Program>>> {
     if u32::try_from(source.text.len()).is_err() {
         return Err(ParseError {
@@ -33,6 +35,7 @@ pub(crate) fn parse(
         lexer: Lexer::new(&source.text, &source.delims),
         functions,
         max_depth,
+        comment_lines,
         depth: 0,
         pending: Vec::new(),
         last: 0,
@@ -56,6 +59,7 @@ pub(super) struct Parser<'s> {
     pub(super) lexer: Lexer<'s>,
     pub(super) functions: &'s FunctionTable,
     max_depth: usize,
+    comment_lines: CommentLines,
     depth: usize,
     /// Tokens put back, the next one last.
     pub(super) pending: Vec<Token<'s>>,
@@ -114,10 +118,17 @@ impl<'s> Parser<'s> {
         token
     }
 
+    fn line(&self, offset: usize) -> usize {
+        match self.comment_lines {
+            CommentLines::Counted => self.lexer.line(offset),
+            CommentLines::Skipped => self.lexer.line_without_comments(offset),
+        }
+    }
+
     pub(super) fn fail<T>(&self, message: impl Into<String>) -> Parsed<T> {
         Err(ParseError {
             name: self.source.name.clone(),
-            line: self.lexer.line(self.last),
+            line: self.line(self.last),
             message: message.into(),
         })
     }
@@ -127,9 +138,9 @@ impl<'s> Parser<'s> {
             return self.fail(format!("unexpected {} in {context}", describe(token)));
         }
         let message = &self.lexer.message;
-        let action_line = self.action.map(|start| self.lexer.line(start));
+        let action_line = self.action.map(|start| self.line(start));
         match action_line {
-            Some(line) if line != self.lexer.line(token.start) => {
+            Some(line) if line != self.line(token.start) => {
                 let action = if message.ends_with(" action") {
                     ""
                 } else {

@@ -1,0 +1,35 @@
+//! What is said of charts that are refused, word for word as helm 3.17.3 says it.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails, and says why"
+)]
+
+use portolan_helm::{Chart, ChartFile, Package, Profile, Release, TemplateInput, template};
+
+/// The refusal of a chart that has one template beside its `Chart.yaml`.
+fn refusal(text: &str, profile: Profile) -> String {
+    let file = |name: &str, text: &str| ChartFile {
+        name: name.to_owned(),
+        content: text.as_bytes().into(),
+    };
+    let chart = "apiVersion: v2\nname: web\nversion: 1.0.0\n";
+    let files = vec![file("Chart.yaml", chart), file("templates/t.yaml", text)];
+    let chart = Chart::new(Package::from_files(files).unwrap());
+    let mut input = TemplateInput::new(Release::new("rel", "default"));
+    input.profile = profile;
+    template(&chart, &input).unwrap_err().to_string()
+}
+
+#[test]
+fn lines_of_comments_do_not_count_in_helm_3() {
+    let text = "{{/*\nof\nno use\n*/}}\n{{- define \"x\" -}}\n{{ if }}";
+    assert_eq!(
+        refusal(text, Profile::Helm3),
+        "parse error at (web/templates/t.yaml:3): missing value for if"
+    );
+    assert_eq!(
+        refusal(text, Profile::Helm4),
+        "parse error at (web/templates/t.yaml:6): missing value for if"
+    );
+}
