@@ -10,8 +10,8 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use parking_lot::Mutex;
 use portolan_helm::values::Tree;
-use portolan_helm::{Capabilities, Rendered, TemplateInput};
-use portolan_kustomize::{LoadRestrictor, Options, Reorder};
+use portolan_helm::{Capabilities, Rendered, SchemaSource, TemplateInput};
+use portolan_kustomize::{Fetch, LoadRestrictor, Options, Reorder};
 use portolan_object::{Act, Digest, Gvk, Object, Origin, Place, Step, expand_lists};
 use portolan_vfs::Memory;
 use portolan_yaml::{Dialect, List, Map, Node, Text, Value};
@@ -131,16 +131,19 @@ pub(crate) fn render(
     values: Tree,
     capabilities: &Arc<Capabilities>,
     profile: Profile,
+    fetch: Option<Arc<dyn Fetch>>,
 ) -> Result<Released, ReleaseError> {
     let metadata = &chart.chart().package().metadata;
-    let rendered = portolan_helm::template(
-        chart.chart(),
-        &input(release, values, capabilities, profile),
-    )
-    .map_err(|source| ReleaseError::Template {
-        chart: metadata.name.clone(),
-        version: metadata.version.clone(),
-        source: Box::new(source),
+    let input = TemplateInput {
+        schemas: fetch.map(|fetch| Arc::new(Schemas(fetch)) as Arc<dyn SchemaSource>),
+        ..input(release, values, capabilities, profile)
+    };
+    let rendered = portolan_helm::template(chart.chart(), &input).map_err(|source| {
+        ReleaseError::Template {
+            chart: metadata.name.clone(),
+            version: metadata.version.clone(),
+            source: Box::new(source),
+        }
     })?;
     let mut refusals = Vec::new();
     let mut objects = parse(release, &rendered, chart, profile, &mut refusals)?;
@@ -188,6 +191,15 @@ fn input(
         },
         skip_schema_validation: release.disable_schema_validation,
         ..TemplateInput::new(portolan_helm::Release::new(name, namespace))
+    }
+}
+
+/// Brings schemas that a chart refers to as remote bases are brought.
+struct Schemas(Arc<dyn Fetch>);
+
+impl SchemaSource for Schemas {
+    fn fetch(&self, url: &str) -> Result<Vec<u8>, String> {
+        self.0.file(url)
     }
 }
 

@@ -228,8 +228,10 @@ impl ReleaseInputs {
             if let Some(released) = kept.as_ref() {
                 return Ok(Some(Arc::clone(released)));
             }
+            let fetch = self.cluster.fetch.clone();
             let Self { spec, values, .. } = self;
-            let render = move || release::render(&spec, &chart, values, &capabilities, profile);
+            let render =
+                move || release::render(&spec, &chart, values, &capabilities, profile, fetch);
             let released = Arc::new(cx.compute(render).await?);
             *kept = Some(Arc::clone(&released));
             Ok(Some(released))

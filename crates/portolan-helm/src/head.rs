@@ -72,8 +72,9 @@ impl Head {
             ..Self::default()
         };
         if let Some(metadata) = fields.structure("metadata", "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }")? {
-            head.name = metadata.text("name")?;
+            // Fields are read in the order of their names, and the first that is wrong is told of.
             head.annotations = metadata.text_map("annotations")?;
+            head.name = metadata.text("name")?;
         }
         Ok(head)
     }

@@ -50,3 +50,4 @@ pub use render::{Crd, Error, Rendered, TemplateInput, template};
 pub use repo_index::{IndexEntry, IndexError, RepoIndex};
 pub use snapshot::{Snapshot, SnapshotError};
 pub use unread::{MAX_TRIED, unread_values};
+pub use values::schema::{MAX_FETCHED_SCHEMAS, SchemaSource};

@@ -32,7 +32,7 @@ pub use metadata::{Dependency, ImportValues, Lock, Maintainer, Metadata};
 
 use crate::profile::Profile;
 use crate::values::Tree;
-use crate::values::schema::{exact, loose};
+use crate::values::schema::{SchemaSource, exact, loose};
 use decode::read_yaml;
 
 /// How deep charts may lie in each other's `charts/`.
@@ -202,17 +202,26 @@ impl Package {
     }
 
     /// What that Helm says of values that the chart's schema does not allow; also when the schema itself is none.
-    pub(crate) fn schema_messages(&self, values: &Value, profile: Profile) -> Option<String> {
+    pub(crate) fn schema_messages(
+        &self,
+        values: &Value,
+        profile: Profile,
+        source: Option<&dyn SchemaSource>,
+    ) -> Option<String> {
         let bytes = self.schema.as_deref()?;
         let cells = &self.compiled_schema;
         match profile {
             Profile::Helm3 => {
-                let schema = cells.loose.get_or_init(|| loose::Schema::compile(bytes));
+                let schema = cells
+                    .loose
+                    .get_or_init(|| loose::Schema::compile(bytes, source));
                 let messages = schema.as_ref().map(|schema| schema.messages(values));
                 messages.unwrap_or_else(|reason| Some(reason.clone()))
             }
             Profile::Helm4 => {
-                let schema = cells.exact.get_or_init(|| exact::Schema::compile(bytes));
+                let schema = cells
+                    .exact
+                    .get_or_init(|| exact::Schema::compile(bytes, source));
                 let messages = schema.as_ref().map(|schema| schema.messages(values));
                 messages.unwrap_or_else(|reason| Some(reason.clone()))
             }

@@ -16,7 +16,7 @@ use crate::profile::Profile;
 use crate::release::{NameError, Release};
 use crate::values::Tree;
 use crate::values::coalesce::{Coalescer, Nulls, TypeMismatch};
-use crate::values::schema::{self, SchemaError};
+use crate::values::schema::{self, SchemaError, SchemaSource};
 
 /// Everything a render depends on beside the chart.
 #[derive(Clone)]
@@ -31,6 +31,9 @@ pub struct TemplateInput {
     pub profile: Profile,
     /// Leaves `values.schema.json` alone.
     pub skip_schema_validation: bool,
+    /// What brings schemas that `values.schema.json` refers to; without one, such a chart is refused. A chart asks it
+    /// when it is rendered first.
+    pub schemas: Option<Arc<dyn SchemaSource>>,
     /// Adds the notes of subcharts to the chart's own.
     pub subchart_notes: bool,
     /// The time templates see, in nanoseconds since 1970.
@@ -50,6 +53,7 @@ impl TemplateInput {
             capabilities: Arc::new(Capabilities::default()),
             profile: Profile::default(),
             skip_schema_validation: false,
+            schemas: None,
             subchart_notes: false,
             now: 0,
             live_seed: None,
@@ -166,7 +170,7 @@ fn checked_values(
     };
     let values = coalescer.values(plan, &input.values, Nulls::Delete)?;
     if !input.skip_schema_validation {
-        schema::validate(plan, &values, input.profile)?;
+        schema::validate(plan, &values, input)?;
     }
     Ok(values)
 }

@@ -59,7 +59,7 @@ impl RepoIndex {
 
     fn read(text: &[u8]) -> Result<Self, String> {
         let node = read_yaml(&text.into())?;
-        let fields = Fields::of(&node, "IndexFile")?;
+        let fields = Fields::of(&node, "repo.IndexFile")?;
         if fields.text("apiVersion")?.is_empty() {
             return Err("no API version specified".to_owned());
         }
@@ -70,7 +70,7 @@ impl RepoIndex {
             let versions = entry.value.as_list().into_iter().flatten();
             let mut versions = versions
                 .filter(|version| !version.is_null())
-                .map(|version| IndexEntry::read(&Fields::of(version, "ChartVersion")?, name))
+                .map(|version| IndexEntry::read(&Fields::of(version, "repo.ChartVersion")?, name))
                 .collect::<Result<Vec<_>, String>>()?;
             versions.retain(|entry| Version::parse(&entry.version).is_ok());
             versions.sort_by(newest_first);

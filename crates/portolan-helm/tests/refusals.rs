@@ -33,3 +33,21 @@ fn lines_of_comments_do_not_count_in_helm_3() {
         "parse error at (web/templates/t.yaml:6): missing value for if"
     );
 }
+
+#[test]
+fn a_field_of_the_wrong_type_is_told_with_the_struct_it_lies_in() {
+    let told = |text: &str| {
+        let refusal = refusal(text, Profile::Helm3);
+        let (_, field) = refusal.split_once("Go struct field ").unwrap();
+        field.to_owned()
+    };
+    assert_eq!(told("kind: [A]"), "SimpleHead.kind of type string");
+    assert_eq!(
+        told("metadata: {name: [a], annotations: [b]}"),
+        ".metadata.annotations of type map[string]string"
+    );
+    assert_eq!(
+        told("metadata: {name: {}}"),
+        ".metadata.name of type string"
+    );
+}

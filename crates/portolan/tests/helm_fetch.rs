@@ -214,3 +214,40 @@ fn missing_dependencies_are_brought_when_asked_for() {
     assert_eq!(answer.code, 0, "{answer}");
     assert!(web.join("charts/db-2.3.4.tgz").exists());
 }
+
+#[test]
+fn schemas_that_a_chart_refers_to_are_fetched() {
+    let server = HttpServer::start(|request| match request.path() {
+        "/values.schema.json" => {
+            Reply::ok(r#"{"properties": {"port": {"$ref": "parts.json#/port"}}}"#)
+        }
+        "/parts.json" => Reply::ok(r#"{"port": {"type": "integer"}}"#),
+        _ => Reply::status(404),
+    });
+    let desk = Desk::new();
+    desk.write(
+        "web/Chart.yaml",
+        "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+    );
+    desk.write("web/templates/a.yaml", "port: {{ .Values.port }}\n");
+    let refer = |name: &str| {
+        let reference = format!(r#"{{"$ref": "{}/{name}"}}"#, server.url());
+        desk.write("web/values.schema.json", &reference);
+    };
+    let chart = desk.path("web");
+    let render = |port: &str| desk.run(&["helm", "template", "rel", chart.as_str(), "--set", port]);
+    refer("values.schema.json");
+    for helm in ["--helm=3", "--helm=4"] {
+        let args = ["helm", "template", "rel", chart.as_str(), helm];
+        assert_eq!(
+            desk.run(&[&args[..], &["--set", "port=80"]].concat()).code,
+            0
+        );
+        let refused = desk.run(&[&args[..], &["--set", "port=x"]].concat());
+        assert_eq!(refused.code, 2, "{refused}");
+        assert!(refused.stderr.contains("port"), "{refused}");
+    }
+    refer("missing.json");
+    let answer = render("port=80");
+    assert!(answer.stderr.contains("missing.json"), "{answer}");
+}

@@ -84,6 +84,40 @@ fn flags_of_an_installation_are_taken_or_refused_clearly() {
     }
 }
 
+/// Checked against helm 3.17.3, which takes all of these.
+#[test]
+fn switches_take_values_and_the_last_of_two_flags_counts() {
+    let desk = Desk::with_template("v: {{ .Capabilities.KubeVersion }} {{ .Release.IsUpgrade }}\n");
+    let versions = ["--kube-version", "1.30.0", "--kube-version", "1.31.0"];
+    let answer = desk.template(&versions);
+    assert!(answer.stdout.ends_with("v: v1.31.0 false\n"), "{answer}");
+    let switches = [
+        "--is-upgrade",
+        "--is-upgrade=F",
+        "--validate=0",
+        "--no-hooks=TRUE",
+    ];
+    let answer = desk.template(&switches);
+    assert!(answer.stdout.ends_with(" false\n"), "{answer}");
+    let clusters = [
+        "--kubeconfig",
+        "x",
+        "--kube-context=y",
+        "--qps",
+        "1.5",
+        "--keyring",
+        "k",
+    ];
+    assert_eq!(desk.template(&clusters).code, 0);
+    let answer = desk.template(&["--is-upgrade=perhaps"]);
+    assert!(
+        answer
+            .stderr
+            .contains("`perhaps` is neither true nor false"),
+        "{answer}"
+    );
+}
+
 #[test]
 fn links_are_followed_inside_the_work_tree_and_not_out_of_it() {
     let desk = Desk::with_template("{{ include \"shared\" . }}\n");

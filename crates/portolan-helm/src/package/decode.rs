@@ -10,8 +10,9 @@ use portolan_yaml::{Dialect, Errors, Map, Node, Number, Tag, Text, Value};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fields<'a> {
     map: Option<&'a Map>,
-    type_name: &'static str,
-    /// The names of the fields that lead here, each followed by a dot.
+    /// The struct's own name, without its package; empty where the struct has none.
+    struct_name: &'static str,
+    /// The field that leads here; empty at the top.
     path: &'static str,
 }
 
@@ -35,28 +36,23 @@ fn go_error(errors: &Errors) -> String {
 impl<'a> Fields<'a> {
     /// Reads a node as a struct; null is the empty one.
     pub(crate) fn of(node: &'a Node, type_name: &'static str) -> Result<Self, String> {
-        Self::nested(node, type_name, "", type_name)
+        Self::nested(node, "", type_name)
     }
 
-    fn nested(
-        node: &'a Node,
-        type_name: &'static str,
-        path: &'static str,
-        full_name: &str,
-    ) -> Result<Self, String> {
+    fn nested(node: &'a Node, path: &'static str, type_name: &'static str) -> Result<Self, String> {
         let map = match &node.value {
             Value::Map(map) => Some(map),
             _ if node.is_null() => None,
             _ => {
                 let what = json_kind(node);
                 return Err(decoding(&format!(
-                    "cannot unmarshal {what} into Go value of type {full_name}"
+                    "cannot unmarshal {what} into Go value of type {type_name}"
                 )));
             }
         };
         Ok(Self {
             map,
-            type_name,
+            struct_name: struct_name(type_name),
             path,
         })
     }
@@ -128,7 +124,7 @@ impl<'a> Fields<'a> {
                 if item.is_null() {
                     return Ok(None);
                 }
-                Self::nested(item, self.type_name, key, type_name)
+                Self::nested(item, key, type_name)
                     .map(Some)
                     .map_err(|_| self.mismatch(key, item, type_name))
             })
@@ -144,7 +140,7 @@ impl<'a> Fields<'a> {
         let Some(node) = self.node(key) else {
             return Ok(None);
         };
-        Self::nested(node, self.type_name, key, type_name)
+        Self::nested(node, key, type_name)
             .map(Some)
             .map_err(|_| self.mismatch(key, node, type_name))
     }
@@ -174,9 +170,17 @@ impl<'a> Fields<'a> {
         let (what, dot) = (json_kind(node), if self.path.is_empty() { "" } else { "." });
         decoding(&format!(
             "cannot unmarshal {what} into Go struct field {}.{}{dot}{key} of type {wanted}",
-            self.type_name, self.path
+            self.struct_name, self.path
         ))
     }
+}
+
+/// The name of a Go struct type: `chart.Metadata` is `Metadata`, one that is spelled out has none.
+fn struct_name(type_name: &'static str) -> &'static str {
+    if type_name.starts_with("struct {") {
+        return "";
+    }
+    type_name.rsplit('.').next().unwrap_or(type_name)
 }
 
 fn decoding(message: &str) -> String {

@@ -108,7 +108,7 @@ pub struct Lock {
 impl Metadata {
     /// Fills the fields that a document names; others keep their content.
     pub(crate) fn fill(&mut self, node: &Node) -> Result<(), String> {
-        let fields = Fields::of(node, "Metadata")?;
+        let fields = Fields::of(node, "chart.Metadata")?;
         let set = |target: &mut String, key: &str| -> Result<(), String> {
             if fields.node(key).is_some() {
                 *target = fields.text(key)?;
@@ -302,7 +302,7 @@ impl ImportValues {
 
 impl Lock {
     pub(crate) fn read(node: &Node) -> Result<Self, String> {
-        let fields = Fields::of(node, "Lock")?;
+        let fields = Fields::of(node, "chart.Lock")?;
         Ok(Self {
             generated: fields.text("generated")?,
             digest: fields.text("digest")?,

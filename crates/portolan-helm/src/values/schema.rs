@@ -8,6 +8,7 @@
 //! ```
 
 mod document;
+mod elsewhere;
 pub(crate) mod exact;
 pub(crate) mod loose;
 mod subschema;
@@ -17,7 +18,8 @@ use std::rc::Rc;
 use portolan_gotmpl::{Map, Value};
 
 use crate::dependency::Plan;
-use crate::profile::Profile;
+use crate::render::TemplateInput;
+pub use elsewhere::{MAX_FETCHED_SCHEMAS, SchemaSource};
 
 /// The values break the schemas of these charts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,9 +27,13 @@ use crate::profile::Profile;
 pub struct SchemaError(pub String);
 
 /// Checks the coalesced values of a chart and, below their names, those of its dependencies.
-pub(crate) fn validate(plan: &Plan, values: &Rc<Map>, profile: Profile) -> Result<(), SchemaError> {
+pub(crate) fn validate(
+    plan: &Plan,
+    values: &Rc<Map>,
+    input: &TemplateInput,
+) -> Result<(), SchemaError> {
     let mut report = String::new();
-    collect(plan, values, profile, &mut report);
+    collect(plan, values, input, &mut report);
     if report.is_empty() {
         Ok(())
     } else {
@@ -35,16 +41,17 @@ pub(crate) fn validate(plan: &Plan, values: &Rc<Map>, profile: Profile) -> Resul
     }
 }
 
-fn collect(plan: &Plan, values: &Rc<Map>, profile: Profile, report: &mut String) {
+fn collect(plan: &Plan, values: &Rc<Map>, input: &TemplateInput, report: &mut String) {
     let own = Value::Map(Rc::clone(values));
-    if let Some(messages) = plan.package().schema_messages(&own, profile) {
+    let source = input.schemas.as_deref();
+    if let Some(messages) = plan.package().schema_messages(&own, input.profile, source) {
         report.push_str(plan.name());
         report.push_str(":\n");
         report.push_str(&messages);
     }
     for dependency in plan.dependencies() {
         if let Some(Value::Map(below)) = values.get(dependency.name()) {
-            collect(dependency, &below, profile, report);
+            collect(dependency, &below, input, report);
         }
     }
 }

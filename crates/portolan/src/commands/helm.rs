@@ -2,10 +2,13 @@
 
 mod access_options;
 mod chart_options;
+mod cluster_options;
 mod dependency;
+mod go_flags;
 mod install_options;
 mod lint;
 mod pull;
+mod schemas;
 mod template;
 
 use super::CommandResult;

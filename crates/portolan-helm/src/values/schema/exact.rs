@@ -32,7 +32,7 @@ mod tests {
     /// The messages are those of Helm 4's library.
     fn check(schema: &str, values: &str, expected: &str) {
         let values = Tree::read_table(values.as_bytes()).unwrap().thaw();
-        let messages = Schema::compile(schema.as_bytes())
+        let messages = Schema::compile(schema.as_bytes(), None)
             .map(|schema| schema.messages(&values).unwrap_or_default());
         assert_eq!(messages.unwrap_or_else(|refusal| refusal), expected);
     }
@@ -148,6 +148,6 @@ mod tests {
     fn schemas_and_values_of_any_depth_end() {
         let deep = 5000;
         let schema = format!("{}true{}", r#"{"not": "#.repeat(deep), "}".repeat(deep));
-        assert!(Schema::compile(schema.as_bytes()).is_err());
+        assert!(Schema::compile(schema.as_bytes(), None).is_err());
     }
 }

@@ -4,6 +4,7 @@
 mod check;
 mod compile;
 mod format;
+mod pool;
 
 use portolan_gotmpl::Value;
 
@@ -24,7 +25,7 @@ mod tests {
     use crate::values::Tree;
 
     fn check(schema: &str, values: &str, expected: &str) {
-        let schema = Schema::compile(schema.as_bytes()).unwrap();
+        let schema = Schema::compile(schema.as_bytes(), None).unwrap();
         let values = Tree::read_table(values.as_bytes()).unwrap().thaw();
         let messages = schema.messages(&values).unwrap_or_default();
         assert_eq!(messages, expected);
@@ -65,7 +66,7 @@ mod tests {
     #[test]
     fn a_reference_to_itself_ends() {
         let schema = r##"{"$ref": "#"}"##;
-        let schema = Schema::compile(schema.as_bytes()).unwrap();
+        let schema = Schema::compile(schema.as_bytes(), None).unwrap();
         assert!(
             schema
                 .messages(&Value::Nil)
@@ -94,7 +95,8 @@ mod tests {
 
     #[test]
     fn a_remote_reference_is_refused_with_its_address() {
-        let error = Schema::compile(br#"{"$ref": "https://example.com/x.json"}"#).unwrap_err();
+        let error =
+            Schema::compile(br#"{"$ref": "https://example.com/x.json"}"#, None).unwrap_err();
         assert!(error.contains("https://example.com/x.json"), "{error}");
     }
 }

@@ -13,7 +13,7 @@ use crate::error::CommandError;
 use crate::places;
 
 /// The flags of Helm that say how charts are fetched.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct AccessOptions {
     /// Fetch nothing: use what was fetched before
     #[arg(long)]

@@ -69,7 +69,7 @@ impl InstallOptions {
                 "pipe the output through that program, or patch it with `portolan kustomize build`",
             ));
         }
-        if self.verify || self.keyring.is_some() {
+        if self.verify {
             return Err(CommandError::usage(
                 "--verify: signatures of charts are not checked",
             ));

@@ -14,9 +14,12 @@ use portolan_vfs::Disk;
 
 use super::access_options::{AccessOptions, wait};
 use super::chart_options::{ChartOptions, load_chart};
+use super::cluster_options::ClusterOptions;
 use super::dependency::bring;
+use super::go_flags;
 use super::install_options::InstallOptions;
 use super::pull::{Address, fetch};
+use super::schemas::WebSchemas;
 use crate::chance::Chance;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
@@ -27,6 +30,8 @@ use crate::printer::Printer;
 #[derive(Debug, clap::Args)]
 #[command(
     disable_version_flag = true,
+    args_override_self = true,
+    mut_args = go_flags::with_value,
     after_help = "\
 Examples:
   portolan helm template web ./charts/web
@@ -53,7 +58,7 @@ pub(crate) struct TemplateArgs {
     include_crds: bool,
 
     /// Accepted for Helm's sake: CRDs are printed only with --include-crds
-    #[arg(long, conflicts_with = "include_crds")]
+    #[arg(long)]
     skip_crds: bool,
 
     /// Leave hooks out
@@ -89,7 +94,7 @@ pub(crate) struct TemplateArgs {
     release_name: bool,
 
     /// Accepted for Helm's sake: manifests are never sent to a cluster
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "false", default_missing_value = "true", require_equals = true)]
+    #[arg(long)]
     validate: bool,
 
     /// Reproduce this Helm
@@ -122,6 +127,9 @@ pub(crate) struct TemplateArgs {
 
     #[command(flatten)]
     install: InstallOptions,
+
+    #[command(flatten)]
+    cluster: ClusterOptions,
 
     #[command(flatten)]
     chance: Chance,
@@ -160,6 +168,7 @@ pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult 
             HelmVersion::V4 => Profile::Helm4,
         },
         skip_schema_validation: args.options.skip_schema_validation,
+        schemas: Some(Arc::new(WebSchemas(args.access.clone()))),
         now: args.chance.now(),
         live_seed: args.chance.live_seed(),
         lookup: args.lookup()?,
@@ -225,12 +234,14 @@ impl TemplateArgs {
     fn name_and_chart(&self) -> Result<(String, Utf8PathBuf), CommandError> {
         match self.name_and_chart.as_slice() {
             [name, chart] => {
-                if self.generate_name || self.name_template.is_some() {
-                    return Err(CommandError::usage(
-                        "cannot make up a name and also be given one",
-                    ));
-                }
-                Ok((name.clone(), chart.into()))
+                let made_up = match &self.name_template {
+                    _ if self.generate_name => "--generate-name",
+                    Some(_) => "--name-template",
+                    None => return Ok((name.clone(), chart.into())),
+                };
+                Err(CommandError::usage(format!(
+                    "cannot set {made_up} and also specify a name"
+                )))
             }
             [chart] => {
                 let name = match &self.name_template {

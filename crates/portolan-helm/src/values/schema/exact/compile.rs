@@ -10,6 +10,7 @@ use std::sync::Arc;
 use portolan_gotmpl::functions::GoRegex;
 
 use super::super::document::{Fields, Json, read};
+use super::super::elsewhere::{Elsewhere, SchemaSource, compile_with};
 use super::super::subschema::{Id, Needs, Rest};
 use super::document::{Document, Resource, escaped, join, not_fetched};
 use super::draft::Draft;
@@ -142,20 +143,27 @@ pub(super) enum Formats {
 }
 
 impl Schema {
-    /// Compiles a document that has been found to be a schema of its draft.
-    pub(crate) fn compile(bytes: &[u8]) -> Result<Self, String> {
+    /// Compiles a document that has been found to be a schema of its draft, and what it refers to.
+    pub(crate) fn compile(bytes: &[u8], source: Option<&dyn SchemaSource>) -> Result<Self, String> {
         const URL: &str = "file:///values.schema.json";
-        let document = Document::new(URL, read(bytes)?)?;
-        meta::check(&document)?;
-        Self::of(document, Formats::ByDraft)
+        compile_with(source, |elsewhere| {
+            let document = Document::new(URL, read(bytes)?)?;
+            meta::check(&document)?;
+            Self::of(document, Formats::ByDraft, elsewhere)
+        })
     }
 
-    pub(super) fn of(document: Document<'_>, formats: Formats) -> Result<Self, String> {
+    pub(super) fn of<'d>(
+        document: Document<'d>,
+        formats: Formats,
+        elsewhere: &'d Elsewhere,
+    ) -> Result<Self, String> {
         let mut compiler = Compiler {
             documents: vec![document],
             places: Vec::new(),
             ids: HashMap::new(),
             formats,
+            elsewhere,
         };
         let root = compiler.place(0, String::new());
         let mut nodes = Vec::new();
@@ -183,9 +191,10 @@ struct Compiler<'d> {
     places: Vec<Place>,
     ids: HashMap<Place, Id>,
     formats: Formats,
+    elsewhere: &'d Elsewhere,
 }
 
-impl Compiler<'_> {
+impl<'d> Compiler<'d> {
     fn place(&mut self, document: usize, pointer: String) -> Id {
         let place = Place { document, pointer };
         let next = self.places.len();
@@ -236,13 +245,8 @@ impl Compiler<'_> {
         let index = match self.documents.iter().position(|known| known.url == url) {
             Some(index) => index,
             None => {
-                let json = if url.starts_with("urn:") {
-                    Json::Bool(true)
-                } else {
-                    let text = meta::text(url).ok_or_else(|| not_fetched(url))?;
-                    read(text.as_bytes())?
-                };
-                self.documents.push(Document::new(url, json)?);
+                let document = self.brought(url)?;
+                self.documents.push(document);
                 self.documents.len() - 1
             }
         };
@@ -250,6 +254,24 @@ impl Compiler<'_> {
         let resource = document.resource("");
         let resource = resource.ok_or_else(|| not_fetched(url))?;
         Ok((index, resource.resolve(fragment, url)?))
+    }
+
+    fn brought(&self, url: &str) -> Result<Document<'d>, String> {
+        if url.starts_with("urn:") {
+            return Document::new(url, Json::Bool(true));
+        }
+        if let Some(text) = meta::text(url) {
+            return Document::new(url, read(text.as_bytes())?);
+        }
+        let text = if url.starts_with("http://") || url.starts_with("https://") {
+            self.elsewhere.text(url)
+        } else {
+            None
+        };
+        let text = text.ok_or_else(|| not_fetched(url))?;
+        let document = Document::new(url, read(text)?)?;
+        meta::check(&document)?;
+        Ok(document)
     }
 }
 

@@ -5,6 +5,7 @@
 use std::sync::LazyLock;
 
 use super::super::document::read;
+use super::super::elsewhere::Elsewhere;
 use super::compile::{Formats, Schema};
 use super::document::Document;
 use super::draft::Draft;
@@ -126,7 +127,8 @@ fn schema_of(draft: Draft) -> &'static Result<Schema, String> {
 fn compile(draft: Draft) -> Result<Schema, String> {
     let url = draft.meta_url();
     let text = text(url).unwrap_or("true");
-    Schema::of(Document::new(url, read(text.as_bytes())?)?, Formats::Always)
+    let document = Document::new(url, read(text.as_bytes())?)?;
+    Schema::of(document, Formats::Always, &Elsewhere::default())
 }
 
 #[cfg(test)]

@@ -6,12 +6,14 @@ use std::sync::LazyLock;
 use portolan_gotmpl::functions::GoRegex;
 
 use super::super::document::{Fields, Json, read};
+use super::super::elsewhere::{Elsewhere, SchemaSource, compile_with};
 use super::super::subschema::{Id, Needs, Rest};
+use super::pool::{Named, Pool};
 use crate::values::json;
 use crate::values::strvals::from_json;
 
 /// How deep a schema may nest.
-const MAX_DEPTH: usize = 200;
+pub(super) const MAX_DEPTH: usize = 200;
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -78,7 +80,7 @@ pub(super) enum Items {
 
 /// Which rules a schema is read by; `Mixed` is everything that names no draft the library knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Draft {
+pub(super) enum Draft {
     Four,
     Six,
     Seven,
@@ -86,21 +88,26 @@ enum Draft {
 }
 
 impl Schema {
-    /// Compiles a document.
-    pub(crate) fn compile(bytes: &[u8]) -> Result<Self, String> {
+    /// Compiles a document and what it refers to.
+    pub(crate) fn compile(bytes: &[u8], source: Option<&dyn SchemaSource>) -> Result<Self, String> {
+        compile_with(source, |elsewhere| Self::compile_among(bytes, elsewhere))
+    }
+
+    fn compile_among(bytes: &[u8], elsewhere: &Elsewhere) -> Result<Self, String> {
         let document = read(bytes)?;
-        let draft = match document.get("$schema").and_then(Json::as_str) {
-            Some(url) => match url.trim_end_matches('#') {
-                "http://json-schema.org/draft-04/schema" => Draft::Four,
-                "http://json-schema.org/draft-06/schema" => Draft::Six,
-                "http://json-schema.org/draft-07/schema" => Draft::Seven,
-                _ => Draft::Mixed,
-            },
-            None => Draft::Mixed,
-        };
+        let mut others = Vec::new();
+        for (url, text) in elsewhere.texts() {
+            others.push((url, read(text)?));
+        }
+        let mut pool = Pool::default();
+        pool.add("", &document);
+        for (url, other) in &others {
+            pool.add(url, other);
+        }
         let mut compiler = Compiler {
-            document: &document,
-            draft,
+            pool: &pool,
+            elsewhere,
+            draft: Draft::of(&document),
             nodes: Vec::new(),
             references: HashMap::new(),
         };
@@ -113,6 +120,19 @@ impl Schema {
 
     pub(super) fn node(&self, id: Id) -> &Node {
         &self.nodes[id]
+    }
+}
+
+impl Draft {
+    /// The draft that a document says it is of.
+    pub(super) fn of(document: &Json<'_>) -> Self {
+        let url = document.get("$schema").and_then(Json::as_str);
+        match url.unwrap_or_default().trim_end_matches('#') {
+            "http://json-schema.org/draft-04/schema" => Self::Four,
+            "http://json-schema.org/draft-06/schema" => Self::Six,
+            "http://json-schema.org/draft-07/schema" => Self::Seven,
+            _ => Self::Mixed,
+        }
     }
 }
 
@@ -145,13 +165,16 @@ fn is_simple(fields: &Fields<'_>) -> bool {
 }
 
 struct Compiler<'d> {
-    document: &'d Json<'d>,
+    pool: &'d Pool<'d>,
+    elsewhere: &'d Elsewhere,
+    /// The draft of the document that is being read.
     draft: Draft,
     nodes: Vec<Node>,
+    /// By address in full.
     references: HashMap<String, Id>,
 }
 
-impl Compiler<'_> {
+impl<'d> Compiler<'d> {
     fn schema(&mut self, document: &Json<'_>, depth: usize) -> Result<Id, String> {
         let id = self.nodes.len();
         self.nodes.push(Node::default());
@@ -191,7 +214,8 @@ impl Compiler<'_> {
                 return Err(invalid_type(wanted, key));
             }
         }
-        if let Some(Json::String(reference)) = fields.get("$ref") {
+        let pool = self.pool;
+        if let Some(reference) = fields.get("$ref").and_then(|own| pool.resolved(own)) {
             return Ok(Node {
                 reference: Some(self.reference(reference, depth)?),
                 ..Node::default()
@@ -246,33 +270,46 @@ impl Compiler<'_> {
         Ok(rare)
     }
 
-    /// Resolves a reference inside the document; the place is reserved first, so that circles close.
+    /// Resolves a reference in full; the place is reserved first, so that circles close.
     fn reference(&mut self, reference: &str, depth: usize) -> Result<Id, String> {
         if let Some(id) = self.references.get(reference) {
             return Ok(*id);
         }
-        let own = self.document.get("$id").or_else(|| self.document.get("id"));
-        let own = own.and_then(Json::as_str).unwrap_or_default();
-        let local = match reference.split_once('#') {
-            Some((base, fragment)) if base.is_empty() || base == own.trim_end_matches('#') => {
-                fragment
-            }
-            None if reference == own => "",
-            _ => {
-                return Err(format!(
-                    "schema refers to {reference}, which is not fetched"
-                ));
-            }
-        };
-        let document = self.document;
-        let target = document
-            .pointer(&local.replace("%25", "%").replace("%24", "$"))
-            .ok_or_else(|| format!("Object has no key '{local}'"))?;
+        let target = self.target(reference)?;
         let id = self.nodes.len();
         self.nodes.push(Node::default());
         self.references.insert(reference.to_owned(), id);
-        self.schema_at(id, target, depth)?;
+        let outer = std::mem::replace(&mut self.draft, target.draft);
+        let read = self.schema_at(id, target.schema, depth);
+        self.draft = outer;
+        read?;
         Ok(id)
+    }
+
+    /// What a reference leads to: a schema of that name, or a place in the document that has the address.
+    fn target(&self, reference: &str) -> Result<Named<'d>, String> {
+        if let Some(named) = self.pool.named(reference) {
+            return Ok(named);
+        }
+        let (address, pointer) = reference.split_once('#').unwrap_or((reference, ""));
+        let Some(document) = self.pool.named(address) else {
+            return Err(self.not_here(reference, address));
+        };
+        let schema = document
+            .schema
+            .pointer(&pointer.replace("%25", "%").replace("%24", "$"))
+            .ok_or_else(|| format!("Object has no key '{pointer}'"))?;
+        Ok(Named { schema, ..document })
+    }
+
+    fn not_here(&self, reference: &str, address: &str) -> String {
+        if address.starts_with('/') {
+            return format!("Reference {reference} must be canonical");
+        }
+        if address.starts_with("http://") || address.starts_with("https://") {
+            self.elsewhere.text(address);
+        }
+        format!("schema refers to {reference}, which is not fetched")
     }
 
     fn list(&mut self, fields: &Fields<'_>, key: &str, depth: usize) -> Result<Vec<Id>, String> {
