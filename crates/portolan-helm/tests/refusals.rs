@@ -9,10 +9,7 @@ use portolan_helm::{Chart, ChartFile, Package, Profile, Release, TemplateInput, 
 
 /// The refusal of a chart that has one template beside its `Chart.yaml`.
 fn refusal(text: &str, profile: Profile) -> String {
-    let file = |name: &str, text: &str| ChartFile {
-        name: name.to_owned(),
-        content: text.as_bytes().into(),
-    };
+    let file = |name: &str, text: &str| ChartFile::new(name.to_owned(), text.as_bytes());
     let chart = "apiVersion: v2\nname: web\nversion: 1.0.0\n";
     let files = vec![file("Chart.yaml", chart), file("templates/t.yaml", text)];
     let chart = Chart::new(Package::from_files(files).unwrap());
