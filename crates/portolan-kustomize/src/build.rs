@@ -44,7 +44,7 @@ pub fn build(root: &Utf8Path, files: &dyn Vfs, options: &Options<'_>) -> Result<
     fix_references(&mut set, &config, schema)?;
     resolve_variables(&mut set, &variables, &config.specs(Section::VarReference))?;
     drop_local_config(&mut set);
-    let mut set = sort(set, &directory.kustomization, options.reorder, schema)?;
+    sort(&mut set, &directory.kustomization, options.reorder, schema)?;
     finish(&mut set, &directory.kustomization.metadata)?;
     Ok(set)
 }
@@ -72,19 +72,19 @@ fn drop_local_config(set: &mut ResourceSet) {
 }
 
 fn sort(
-    set: ResourceSet,
+    set: &mut ResourceSet,
     kustomization: &Kustomization,
     reorder: Reorder,
     schema: &Schema,
-) -> Result<ResourceSet> {
+) -> Result<()> {
     let Some(sort) = &kustomization.sort else {
         return match reorder {
             Reorder::Legacy => sort_legacy(set, &FIRST, &LAST, schema),
-            Reorder::None => Ok(set),
+            Reorder::None => Ok(()),
         };
     };
     match (sort.order.as_str(), &sort.legacy) {
-        ("fifo", None) => Ok(set),
+        ("fifo", None) => Ok(()),
         ("fifo", Some(_)) => Err(Error::refused(
             "the field 'sortOptions.legacySortOptions' is set but the selected sort order is 'fifo', not 'legacy'",
         )),

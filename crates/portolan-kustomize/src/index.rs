@@ -1,17 +1,18 @@
 //! Where resources are by identity and by name, kept while a build changes them one by one.
 //!
 //! ```text
-//! by_id:   every identity a resource has or had ─▶ positions
-//! by_name: every name a resource has or had     ─▶ positions
+//! by_id:   hash of every identity a resource has or had ─▶ positions
+//! by_name: hash of every name a resource has or had     ─▶ positions
 //! ```
+//!
+//! Hashes stand for what they are made of, because five texts for each of thousands of resources take more room than the
+//! resources need themselves.
 //!
 //! Entries are only ever added: after a change of one resource, what it is called now comes in, and what it is no longer
 //! called stays. Whoever asks therefore looks at the few resources that an entry names, never at all of them.
 
 use std::collections::HashMap;
-use std::hash::Hash;
-
-use portolan_yaml::Text;
+use std::hash::{BuildHasher, RandomState};
 
 use crate::id::ResourceId;
 use crate::resource::Resource;
@@ -20,14 +21,16 @@ use crate::schema::Schema;
 /// Candidates by identity and by name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Index {
-    by_id: HashMap<ResourceId, Vec<usize>>,
-    by_name: HashMap<Text, Vec<usize>>,
+    hasher: RandomState,
+    by_id: HashMap<u64, Vec<usize>>,
+    by_name: HashMap<u64, Vec<usize>>,
 }
 
 impl Index {
     /// The index of resources as they are.
     pub(crate) fn of(resources: &[Resource], schema: &Schema) -> Self {
         let mut index = Self {
+            hasher: RandomState::new(),
             by_id: HashMap::with_capacity(resources.len()),
             by_name: HashMap::with_capacity(resources.len()),
         };
@@ -43,28 +46,34 @@ impl Index {
             return;
         }
         for id in resource.all_ids(schema) {
-            add(&mut self.by_name, id.name.clone(), position);
-            add(&mut self.by_id, id, position);
+            let name = self.hasher.hash_one(id.name.as_str());
+            add(&mut self.by_name, name, position);
+            add(&mut self.by_id, self.hasher.hash_one(&id), position);
         }
     }
 
-    /// Where a resource with this identity can be, in order; the id in its form for comparisons.
+    /// Where a resource with this identity can be, in order; the id in its form for comparisons. Others can be there too.
     pub(crate) fn with_id(&self, id: &ResourceId) -> &[usize] {
-        self.by_id.get(id).map(Vec::as_slice).unwrap_or_default()
+        let hash = self.hasher.hash_one(id);
+        self.by_id.get(&hash).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Where a resource with this name can be, in order.
+    /// Where a resource with this name can be, in order. Others can be there too.
     pub(crate) fn with_name(&self, name: &str) -> &[usize] {
         self.by_name
-            .get(name)
+            .get(&self.hasher.hash_one(name))
             .map(Vec::as_slice)
             .unwrap_or_default()
     }
 }
 
-fn add<K: Eq + Hash>(index: &mut HashMap<K, Vec<usize>>, key: K, position: usize) {
-    let positions = index.entry(key).or_default();
+fn add(index: &mut HashMap<u64, Vec<usize>>, hash: u64, position: usize) {
+    let positions = index.entry(hash).or_default();
     if let Err(place) = positions.binary_search(&position) {
+        if positions.is_empty() {
+            // Nearly all names are those of one resource.
+            positions.reserve_exact(1);
+        }
         positions.insert(place, position);
     }
 }

@@ -3,6 +3,7 @@
 //! Renamed resources are found by their old names through one index; for each referrer, the fields that can name
 //! something are those of its type in the table.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::rc::Rc;
@@ -24,11 +25,12 @@ pub(crate) fn fix_references(
     config: &Config,
     schema: &Schema,
 ) -> Result<()> {
-    let targets = Targets::collect(set, schema);
     let mut table = Table {
         config,
         by_type: HashMap::new(),
     };
+    let named = table.named_types(set, schema);
+    let targets = Targets::collect(set, &named, schema);
     for position in 0..set.len() {
         let Some(resource) = set.get_mut(position) else {
             continue;
@@ -72,6 +74,18 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
+    /// The types that fields of these resources can name: what is of no such type need not be found.
+    fn named_types(&mut self, set: &ResourceSet, schema: &Schema) -> HashSet<Gvk> {
+        let mut types = HashSet::new();
+        for resource in set {
+            let gvk = resource.original_id(schema).gvk;
+            if !self.by_type.contains_key(&gvk) {
+                types.extend(self.fields(&gvk).iter().map(|(target, _)| target.clone()));
+            }
+        }
+        types
+    }
+
     fn fields(&mut self, gvk: &Gvk) -> Fields {
         if let Some(fields) = self.by_type.get(gvk) {
             return Rc::clone(fields);
@@ -93,7 +107,8 @@ impl Table<'_> {
 /// What was renamed, by any of its old names.
 struct Targets {
     all: Vec<Target>,
-    by_name: HashMap<Text, Vec<usize>>,
+    /// By old name; made when the first referrer without a namespace asks.
+    by_name: OnceCell<HashMap<Text, Vec<usize>>>,
     /// By old name and the namespace where they are now.
     by_place: HashMap<(Text, Text), Vec<usize>>,
     /// For each namespace that anything began in, where that is now: effective namespace and namespace as written.
@@ -114,34 +129,35 @@ struct Target {
 }
 
 impl Targets {
-    fn collect(set: &ResourceSet, schema: &Schema) -> Self {
+    fn collect(set: &ResourceSet, named: &HashSet<Gvk>, schema: &Schema) -> Self {
         let mut targets = Self {
             all: Vec::new(),
-            by_name: HashMap::new(),
+            by_name: OnceCell::new(),
             by_place: HashMap::new(),
             beginnings: HashMap::new(),
         };
         for resource in set {
             targets.note_beginning(resource, schema);
-            if resource.history.previous.is_empty() {
+            let gvk = resource.gvk();
+            let previous = &resource.history.previous;
+            if !named.iter().any(|pattern| was(&gvk, previous, pattern)) {
                 continue;
             }
             let position = targets.all.len();
             let is_cluster_scoped = resource.is_cluster_scoped(schema);
             let namespace = resource.namespace();
             let effective = effective_namespace(&namespace, is_cluster_scoped);
-            for previous in &resource.history.previous {
-                let name = previous.name.clone();
-                note(&mut targets.by_name, name.clone(), position);
-                note(&mut targets.by_place, (name, effective.clone()), position);
+            for previous in previous {
+                let place = (previous.name.clone(), effective.clone());
+                note(&mut targets.by_place, place, position);
             }
             targets.all.push(Target {
-                gvk: resource.gvk(),
+                gvk,
                 name: resource.name(),
                 effective,
                 namespace,
                 is_cluster_scoped,
-                previous: resource.history.previous.clone(),
+                previous: previous.clone(),
                 prefixes: resource.history.prefixes.clone(),
                 suffixes: resource.history.suffixes.clone(),
             });
@@ -175,6 +191,18 @@ impl Targets {
             })
     }
 
+    fn by_name(&self) -> &HashMap<Text, Vec<usize>> {
+        self.by_name.get_or_init(|| {
+            let mut by_name = HashMap::new();
+            for (position, target) in self.all.iter().enumerate() {
+                for previous in &target.previous {
+                    note(&mut by_name, previous.name.clone(), position);
+                }
+            }
+            by_name
+        })
+    }
+
     /// What was once called so and that the referrer can see, in order.
     fn called<'a>(
         &'a self,
@@ -183,7 +211,7 @@ impl Targets {
     ) -> impl Iterator<Item = &'a Target> + use<'a> {
         let mut positions: Vec<usize> = Vec::new();
         if referrer.is_cluster_scoped {
-            positions.extend(self.by_name.get(name).into_iter().flatten());
+            positions.extend(self.by_name().get(name).into_iter().flatten());
         } else {
             let places = [&referrer.effective, &Text::from_static(NO_NAMESPACE)];
             for place in places.into_iter().chain(&referrer.subjects) {
@@ -203,20 +231,29 @@ impl Targets {
 fn note<K: Eq + Hash>(index: &mut HashMap<K, Vec<usize>>, key: K, position: usize) {
     let positions = index.entry(key).or_default();
     if positions.last() != Some(&position) {
+        if positions.is_empty() {
+            // Nearly all names are those of one resource.
+            positions.reserve_exact(1);
+        }
         positions.push(position);
     }
+}
+
+/// Whether something of a type was of another one under an old identity, whose group and version are the current ones.
+fn was(gvk: &Gvk, previous: &[Previous], pattern: &Gvk) -> bool {
+    previous.iter().any(|previous| {
+        Gvk {
+            kind: previous.kind.clone(),
+            ..gvk.clone()
+        }
+        .is_selected(pattern)
+    })
 }
 
 impl Target {
     /// Whether some old identity is of a type.
     fn was(&self, pattern: &Gvk) -> bool {
-        self.previous.iter().any(|previous| {
-            Gvk {
-                kind: previous.kind.clone(),
-                ..self.gvk.clone()
-            }
-            .is_selected(pattern)
-        })
+        was(&self.gvk, &self.previous, pattern)
     }
 
     fn original_namespace(&self) -> Text {

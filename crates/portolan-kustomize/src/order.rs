@@ -56,25 +56,19 @@ fn rank_in<T: AsRef<str>>(kind: &str, first: &[T], last: &[T]) -> i32 {
 
 /// Sorts by kind, then type, namespace and name.
 pub(crate) fn sort_legacy<T: AsRef<str>>(
-    set: ResourceSet,
+    set: &mut ResourceSet,
     first: &[T],
     last: &[T],
     schema: &Schema,
-) -> crate::error::Result<ResourceSet> {
-    let mut keyed: Vec<_> = set
-        .into_resources()
-        .into_iter()
-        .map(|resource| (SortKey::new(&resource.id(), first, last), resource))
-        .collect();
-    keyed.sort_by(|a, b| a.0.compare(&b.0));
-    let mut sorted = ResourceSet::default();
-    for (_, resource) in keyed {
-        sorted.append(resource, schema)?;
-    }
-    Ok(sorted)
+) -> crate::error::Result<()> {
+    set.check_unique(schema)?;
+    set.resources_mut()
+        .sort_by_cached_key(|resource| SortKey::new(&resource.id(), first, last));
+    Ok(())
 }
 
 /// What the place of a resource depends on.
+#[derive(PartialEq, Eq)]
 struct SortKey {
     rank: i32,
     kind: String,
@@ -103,9 +97,11 @@ impl SortKey {
             namespace_kind,
         }
     }
+}
 
+impl Ord for SortKey {
     /// By rank, type and name; the core Namespace comes before kinds of other groups that are called the same.
-    fn compare(&self, other: &Self) -> Ordering {
+    fn cmp(&self, other: &Self) -> Ordering {
         let by_type = match (self.namespace_kind, other.namespace_kind) {
             (Some(a), Some(b)) if a != b => other.kind.cmp(&self.kind),
             _ => self.kind.cmp(&other.kind),
@@ -114,6 +110,12 @@ impl SortKey {
             .cmp(&other.rank)
             .then(by_type)
             .then_with(|| self.name.cmp(&other.name))
+    }
+}
+
+impl PartialOrd for SortKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

@@ -206,6 +206,8 @@ impl Resource {
             namespace: id.namespace,
             kind: id.gvk.kind,
         };
+        // Two or three at most, and there are thousands of resources.
+        self.history.previous.reserve_exact(1);
         self.history.previous.push(previous);
     }
 

@@ -217,6 +217,7 @@ impl ResourceSet {
     pub(crate) fn check_unique(&mut self, schema: &Schema) -> Result<()> {
         let doubtful = match std::mem::take(&mut self.doubts) {
             Doubts::All => return self.check_all_unique(schema),
+            Doubts::Some(positions) if positions.is_empty() => return Ok(()),
             Doubts::Some(positions) => positions,
         };
         let (resources, index) = self.indexed(schema);

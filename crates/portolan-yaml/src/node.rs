@@ -88,6 +88,9 @@ pub struct Entry {
     pub value: Node,
 }
 
+/// Up to this many entries a map takes no more room than it needs.
+const SMALL_MAP: usize = 8;
+
 /// The entries of a map in the order they were written.
 #[derive(Debug, Clone, Default)]
 pub struct Map {
@@ -231,7 +234,7 @@ impl Map {
         let key = key.into();
         match self.position(key.as_str()) {
             Some(index) => self.entries.slice_mut()[index].value = value,
-            None => self.entries_mut().push(Entry { key, value }),
+            None => self.push(Entry { key, value }),
         }
     }
 
@@ -244,13 +247,22 @@ impl Map {
     /// The value of a key, made by `make` and put at the end when it is not there.
     pub fn get_or_insert_with(&mut self, key: &str, make: impl FnOnce() -> Node) -> &mut Node {
         let index = self.position(key).unwrap_or_else(|| {
-            self.entries_mut().push(Entry {
+            self.push(Entry {
                 key: Key::from(key),
                 value: make(),
             });
             self.len() - 1
         });
         &mut self.entries.slice_mut()[index].value
+    }
+
+    /// Small maps grow by one: most get a label or a namespace and stay so, thousands at a time.
+    fn push(&mut self, entry: Entry) {
+        let entries = self.entries.to_mut();
+        if entries.len() < SMALL_MAP {
+            entries.reserve_exact(1);
+        }
+        entries.push(entry);
     }
 
     fn position(&self, key: &str) -> Option<usize> {

@@ -21,6 +21,7 @@ pub(crate) fn add_prefix(
     let join = |name: &str| format!("{prefix}{name}");
     rename(set, specs, schema, &join, &|resource| {
         if !prefix.is_empty() {
+            resource.history.prefixes.reserve_exact(1);
             resource.history.prefixes.push(prefix.clone());
         }
         !prefix.is_empty()
@@ -37,6 +38,7 @@ pub(crate) fn add_suffix(
     let join = |name: &str| format!("{name}{suffix}");
     rename(set, specs, schema, &join, &|resource| {
         if !suffix.is_empty() {
+            resource.history.suffixes.reserve_exact(1);
             resource.history.suffixes.push(suffix.clone());
         }
         !suffix.is_empty()

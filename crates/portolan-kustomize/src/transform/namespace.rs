@@ -1,6 +1,7 @@
 //! `namespace`: every object that can be in one moves there, and what names the namespace follows.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use portolan_yaml::{Node, Text};
 
@@ -56,16 +57,20 @@ pub(crate) fn set_namespace(
     if args.namespace.is_empty() {
         return Ok(());
     }
-    let mut counts: HashMap<_, usize> = HashMap::with_capacity(set.len());
-    for resource in set.iter() {
+    let resources = set.resources_mut();
+    let mut counts: HashMap<_, usize> = HashMap::with_capacity(resources.len());
+    for resource in resources.iter() {
         *counts.entry(resource.comparable_id(schema)).or_default() += 1;
     }
-    for resource in set.resources_mut() {
+    for resource in resources {
         if resource.is_empty() || resource.history.is_from_helm {
             continue;
         }
-        if let Some(count) = counts.get_mut(&resource.comparable_id(schema)) {
-            *count -= 1;
+        if let Entry::Occupied(mut count) = counts.entry(resource.comparable_id(schema)) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
         }
         resource.remember_id(schema);
         move_resource(resource, args, schema)?;
