@@ -203,8 +203,8 @@ pub(crate) fn set_metadata_map(
 }
 
 /// kyaml writes new keys without quotes, so that `true` becomes a boolean key, which nothing can print.
-fn check_new_key(key: &str) -> Result<()> {
-    if key.is_empty() || plain_tag(key) != Tag::Str {
+pub(crate) fn check_new_key(key: &str) -> Result<()> {
+    if key.is_empty() || key == "<<" || plain_tag(key) != Tag::Str {
         return Err(Error::refused(format!(
             "unsupported type: map[interface {{}}]interface {{}}: key `{key}` is not a string without quotes"
         )));

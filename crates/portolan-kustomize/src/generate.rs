@@ -6,7 +6,7 @@ use std::sync::Arc;
 use portolan_yaml::{Node, Scalar, Style, Tag, Text, Value};
 
 use crate::error::{During, Error, Result};
-use crate::field::distinct_map;
+use crate::field::{check_new_key, distinct_map};
 use crate::kustomization::{GeneratorArgs, GeneratorOptions};
 use crate::loader::Loader;
 use crate::resource::{Behavior, Origin, Resource};
@@ -49,6 +49,7 @@ fn make_object(kind: Generated, args: &GeneratorArgs, loader: &Loader<'_>) -> Re
         return Err(Error::refused("a configmap must have a name"));
     }
     let data = load_data(args, loader)?;
+    data.keys().try_for_each(|key| check_new_key(key))?;
     let mut metadata = Node::map();
     put(&mut metadata, "name", Node::string(args.name.clone()));
     if !args.namespace.is_empty() {
@@ -64,6 +65,7 @@ fn make_object(kind: Generated, args: &GeneratorArgs, loader: &Loader<'_>) -> Re
         ("annotations", &options.annotations),
     ] {
         if !pairs.is_empty() {
+            pairs.iter().try_for_each(|(key, _)| check_new_key(key))?;
             put(&mut metadata, field, string_map(pairs));
         }
     }

@@ -44,7 +44,16 @@ pub(crate) fn patch_merge(
         remarks: [resource.remarks.as_deref(), patch.remarks.as_deref()],
         ..Walker::new(Direction::Prepend, schema)
     };
-    walker.merge(&resource.node, &patch.node)
+    // kustomize looks at the object that it gave in, not at what the merge hands back: a patch that replaces the object
+    // as a whole is lost.
+    match walker.walk(Some(&resource.node), Some(&patch.node), None)? {
+        Merged::Gone => Ok(None),
+        Merged::New {
+            node,
+            is_dest: true,
+        } => Ok(Some(node)),
+        Merged::Same | Merged::New { .. } => Ok(Some(resource.node.clone())),
+    }
 }
 
 /// Lays one tree over another; `None` when nothing is left.

@@ -85,12 +85,12 @@ impl Printer<'_> {
 
     fn flow(&mut self, node: &Node) {
         match &node.value {
-            Value::Scalar(scalar) => write_scalar(&mut self.out, scalar, 0),
+            Value::Scalar(scalar) => write_flow_scalar(&mut self.out, scalar),
             Value::Map(map) => {
                 self.out.push('{');
                 for (index, entry) in map.iter().enumerate() {
                     self.out.push_str(if index > 0 { ", " } else { "" });
-                    write_scalar(&mut self.out, &entry.key.scalar, 0);
+                    write_flow_scalar(&mut self.out, &entry.key.scalar);
                     self.out.push_str(": ");
                     self.flow(&entry.value);
                 }
@@ -128,12 +128,45 @@ fn pad(out: &mut String, indent: usize) {
     out.extend(std::iter::repeat_n(' ', indent));
 }
 
+/// Inside of brackets a text must not look like a part of them, and has no lines of its own.
+fn write_flow_scalar(out: &mut String, scalar: &Scalar) {
+    let text = scalar.text.as_str();
+    let is_plain = scalar.style == Style::Plain;
+    if text.contains('\n') {
+        out.push_str(&double_quoted(text));
+    } else if is_plain && text.contains([',', '?', '[', ']', '{', '}', ':']) {
+        write_type(out, scalar);
+        out.push_str(&single_quoted(text));
+    } else {
+        write_scalar(out, scalar, 0);
+    }
+}
+
+/// A text that does not read as what it is gets its type before it.
+fn write_type(out: &mut String, scalar: &Scalar) {
+    let name = match scalar.tag {
+        tag if tag == crate::field::plain_tag(&scalar.text) => return,
+        Tag::Int => "!!int ",
+        Tag::Float => "!!float ",
+        Tag::Bool => "!!bool ",
+        Tag::Null => "!!null ",
+        _ => return,
+    };
+    out.push_str(name);
+}
+
 fn write_scalar(out: &mut String, scalar: &Scalar, indent: usize) {
     let text = scalar.text.as_str();
+    if scalar.style == Style::Plain {
+        write_type(out, scalar);
+    }
     let is_block = text.contains('\n') && matches!(scalar.style, Style::Literal | Style::Plain);
     match scalar.style {
         _ if is_block => write_literal(out, text, indent),
         Style::Single => out.push_str(&single_quoted(text)),
+        Style::Plain if text.is_empty() && !matches!(scalar.tag, Tag::Str | Tag::Null) => {
+            out.push_str("''");
+        }
         Style::Plain if scalar.tag != Tag::Str || is_plain(text) => out.push_str(text),
         Style::Plain if is_quotable(text) => out.push_str(&single_quoted(text)),
         _ => out.push_str(&double_quoted(text)),

@@ -7,7 +7,7 @@ use super::structured::set_inside_text;
 use crate::config::read_gvk;
 use crate::decode::{Fields, Strictness, list};
 use crate::error::{During, Error, Result};
-use crate::field::{UNTYPED, is_blank, plain_tag, text};
+use crate::field::{UNTYPED, check_new_key, is_blank, plain_tag, text};
 use crate::id::ResourceId;
 use crate::resource::Resource;
 use crate::schema::Schema;
@@ -66,7 +66,10 @@ impl ReplacementEntry {
             ));
         }
         let inline = if path.is_empty() {
-            Some(Replacement::from_fields(&fields)?)
+            let mut inline = Replacement::from_fields(&fields)?;
+            // An empty list is lost on the way to the transformer; a file of replacements keeps it.
+            inline.targets = inline.targets.filter(|targets| !targets.is_empty());
+            Some(inline)
         } else {
             None
         };
@@ -330,6 +333,11 @@ fn apply_target(
                 .change(|resource| copy_value(&mut resource.node, value, path, &target.options))?;
         }
         if touches_history {
+            if resource.node.at_path(&["metadata", "name"]).is_none() {
+                return Err(Error::refused(
+                    "missing metadata.name in a replacement target",
+                ));
+            }
             resource.absorb_history()?;
         }
         set.changed(position, schema);
@@ -362,6 +370,9 @@ fn copy_value(target: &mut Node, value: &Node, path: &str, options: &Options) ->
         "find"
     };
     let missing = || format!("unable to {verb} field `{path}` in replacement target");
+    if options.create {
+        check_new_parts(target, value, &parts).during(missing)?;
+    }
     let mut is_set = Ok(());
     let count = visit(target, &parts, create, &mut |field| {
         if is_set.is_ok() {
@@ -373,6 +384,23 @@ fn copy_value(target: &mut Node, value: &Node, path: &str, options: &Options) ->
     is_set?;
     if count == 0 {
         return Err(Error::refused(missing()));
+    }
+    Ok(())
+}
+
+/// Refuses to make fields that kustomize cannot make: those without a name, and those whose name is no string.
+fn check_new_parts(target: &Node, value: &Node, parts: &[String]) -> Result<()> {
+    if value.as_scalar().is_some() && parts.iter().any(String::is_empty) {
+        return Err(Error::refused("a part of the path is empty"));
+    }
+    for length in 2..=parts.len() {
+        let (Some(parent), Some(path)) = (parts.get(..length - 1), parts.get(..length)) else {
+            continue;
+        };
+        let is_map = matches!(lookup(target, parent), Ok(Some(node)) if node.as_map().is_some());
+        if let (true, Ok(None), Some(name)) = (is_map, lookup(target, path), path.last()) {
+            check_new_key(name)?;
+        }
     }
     Ok(())
 }

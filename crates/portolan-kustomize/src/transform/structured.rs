@@ -5,7 +5,7 @@ use portolan_yaml::{Dialect, Node, Position, Scalar, Style, Tag, Value};
 use super::path::{Create, lookup, visit};
 use super::replacement::set_text;
 use crate::json::{to_compact_json, to_indented_json};
-use crate::yamltext::{offset, to_yaml_like};
+use crate::yamltext::{offset, to_block_yaml, to_yaml_like};
 
 /// Sets a value inside the first text field on the path; false when the path does not lead into one.
 pub(super) fn set_inside_text(
@@ -58,12 +58,22 @@ fn text_field_length(target: &Node, path: &[String]) -> Option<usize> {
 /// The text with the value set inside; `None` when it holds no such field.
 fn rewrite(text: &str, value: &Node, path: &[String], create: Create) -> Option<String> {
     let mut document = portolan_yaml::parse_one(text, Dialect::Kustomize).ok()?;
+    let is_json = text.trim_start().starts_with(['{', '[']);
     let mut is_right = true;
     let mut edits = Vec::new();
     let count = visit(&mut document, path, create, &mut |field| {
         if let Value::Scalar(scalar) = &field.value {
-            edits.push((field.at, scalar.clone()));
-            is_right &= set_text(field, crate::field::text(value).to_string()).is_ok();
+            let (at, old, new) = (field.at, scalar.clone(), crate::field::text(value));
+            let fits = set_text(field, new.to_string()).is_ok();
+            if !fits {
+                // In YAML the field keeps its type, which is written before the text.
+                is_right &= !is_json;
+                field.value = Value::Scalar(Scalar {
+                    text: new,
+                    ..old.clone()
+                });
+            }
+            edits.push((at, old, field.clone()));
         } else {
             is_right &= value.as_scalar().is_none() || !field.is_null();
             *field = value.clone();
@@ -74,34 +84,34 @@ fn rewrite(text: &str, value: &Node, path: &[String], create: Create) -> Option<
         return None;
     }
     let count = count.unwrap_or_default();
-    match text.trim_start().chars().next()? {
-        '{' | '[' if text.contains('\n') && text.contains("  ") => to_indented_json(&document),
-        '{' | '[' => to_compact_json(&document),
-        _ => {
-            // Comments are not part of the tree: where there are any, the text is edited in place.
-            let edited = (text.contains('#') && edits.len() == count)
-                .then(|| edit(text, &edits, &crate::field::text(value)))
-                .flatten();
-            let whole = edited.unwrap_or_else(|| to_yaml_like(&document, text));
-            Some(whole.trim().to_owned())
-        }
+    if is_json {
+        let is_indented = text.contains('\n') && text.contains("  ");
+        return if is_indented {
+            to_indented_json(&document)
+        } else {
+            to_compact_json(&document)
+        };
     }
+    // Comments are not part of the tree: where there are any, the text is edited in place.
+    let edited = (text.contains('#') && edits.len() == count)
+        .then(|| edit(text, edits))
+        .flatten();
+    let whole = edited.unwrap_or_else(|| to_yaml_like(&document, text));
+    Some(whole.trim().to_owned())
 }
 
-/// Puts a new text in place of scalars, the last one first.
-fn edit(text: &str, edits: &[(Position, Scalar)], new: &str) -> Option<String> {
+/// Puts new scalars in place of old ones, the last one first; `None` where one does not fit on its line.
+fn edit(text: &str, mut edits: Vec<(Position, Scalar, Node)>) -> Option<String> {
     let mut result = text.to_owned();
-    let mut edits: Vec<_> = edits.iter().collect();
-    edits.sort_by_key(|(at, _)| (at.line, at.column));
-    for (at, scalar) in edits.into_iter().rev() {
-        let start = offset(&result, *at)?;
-        let length = token_length(result.get(start..)?, scalar)?;
-        let token = match scalar.style {
-            Style::Double => format!("\"{}\"", new.replace('\\', "\\\\").replace('"', "\\\"")),
-            Style::Single => format!("'{}'", new.replace('\'', "''")),
-            _ => new.to_owned(),
-        };
-        result.replace_range(start..start + length, &token);
+    edits.sort_by_key(|(at, ..)| (at.line, at.column));
+    for (at, old, new) in edits.into_iter().rev() {
+        let start = offset(&result, at)?;
+        let length = token_length(result.get(start..)?, &old)?;
+        let printed = to_block_yaml(&new);
+        let token = printed
+            .strip_suffix('\n')
+            .filter(|token| !token.contains('\n'))?;
+        result.replace_range(start..start + length, token);
     }
     Some(result)
 }
