@@ -5,21 +5,23 @@
 #   ci/comment.sh gitlab      API is …/api/v4/projects/ID, TOKEN a project access token with `api`
 #
 # Reads TOKEN, REPORT, API, NUMBER and KEY: comments of different keys live side by side. When nothing differs, no comment
-# is made, but an old one is updated.
+# is made, but an old one is updated. Where the token may not comment, which is usual for forks, that is told and no failure.
 set -euo pipefail
 
 case "${1:-}" in
   github)
     headers=(--header "Accept: application/vnd.github+json")
     authorization="Authorization: Bearer $TOKEN"
-    comments="/issues/$NUMBER/comments" one="/issues/comments" update=PATCH
-    failed="::warning title=portolan diff::the comment could not be posted; pull requests from forks may not comment"
+    comments="/issues/$NUMBER/comments" one="/issues/comments" update=PATCH limit=65536
+    warning="::warning title=portolan diff::"
+    right="the job needs \`permissions: pull-requests: write\`, which pull requests from forks never have"
     ;;
   gitlab)
     headers=(--header "Content-Type: application/json")
     authorization="PRIVATE-TOKEN: $TOKEN"
-    comments="/merge_requests/$NUMBER/notes" one="$comments" update=PUT
-    failed=""
+    comments="/merge_requests/$NUMBER/notes" one="$comments" update=PUT limit=1000000
+    warning="warning: "
+    right="it has to be a project access token with the scope \`api\`"
     ;;
   *)
     echo "usage: ci/comment.sh github|gitlab" >&2
@@ -28,35 +30,58 @@ case "${1:-}" in
 esac
 
 mark="<!-- portolan diff of ${KEY:-everything} -->"
-body="$(mktemp)"
-trap 'rm -f "$body" "$body.json"' EXIT
-{ cat "$REPORT"; printf '\n%s\n' "$mark"; } > "$body"
-jq --raw-input --slurp '{body: .}' < "$body" > "$body.json"
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
 
-# The token goes through a descriptor: arguments of a program are there for every user of the machine to see.
-call() { # method, path, more arguments of curl…
-  local method="$1" path="$2"
-  shift 2
-  curl --fail-with-body --silent --show-error --retry 3 --request "$method" \
-    --header @<(printf '%s\n' "$authorization") "${headers[@]}" "$@" "$API$path"
+# The report, or its first line where the server would refuse the whole.
+write_body() {
+  { cat "$REPORT"; printf '\n%s\n' "$mark"; } > "$work/body"
+  if [ "$(LC_ALL=C.UTF-8 wc -m < "$work/body")" -gt "$limit" ]; then
+    { head -n 1 "$REPORT"; printf '\nThe report is too long for a comment; the job keeps it.\n\n%s\n' "$mark"; } > "$work/body"
+  fi
+  jq --raw-input --slurp '{body: .}' < "$work/body" > "$work/body.json"
 }
 
+# The answer is in $work/answer. The token goes through a descriptor: arguments of a program are there for every user of
+# the machine to see.
+call() { # method, path, more arguments of curl…
+  local method="$1" path="$2" status
+  shift 2
+  status="$(curl --silent --show-error --retry 3 --request "$method" --output "$work/answer" --write-out '%{http_code}' \
+    --header @<(printf '%s\n' "$authorization") "${headers[@]}" "$@" "$API$path")" || status=000
+  case "$status" in
+    2*) ;;
+    401 | 403) give_up "the token may not comment: $right" ;;
+    *) fail "$method $API$path answered $status: $(jq --raw-output '.message // .error // .' < "$work/answer" 2> /dev/null | head -c 500)" ;;
+  esac
+}
+
+give_up() {
+  echo "$warning$1"
+  exit 0
+}
+
+fail() {
+  echo "error: the comment could not be posted: $1" >&2
+  exit 1
+}
+
+# The id of the comment that was posted before, in $comment.
 find_comment() {
-  local page=1 answer found
-  while :; do
-    # An answer that did not come is no empty list: a second comment would be posted.
-    answer="$(call GET "$comments?per_page=100&page=$page")" || return 1
-    found="$(jq --raw-output --arg mark "$mark" '[.[] | select(.body | contains($mark))][0].id // empty' <<< "$answer")"
-    if [ -n "$found" ]; then echo "$found"; return; fi
-    [ "$(jq length <<< "$answer")" -eq 100 ] || return 0
+  local page=1
+  comment=""
+  while [ -z "$comment" ]; do
+    call GET "$comments?per_page=100&page=$page"
+    comment="$(jq --raw-output --arg mark "$mark" '[.[] | select(.body | contains($mark))][0].id // empty' < "$work/answer")"
+    [ "$(jq length < "$work/answer")" -eq 100 ] || return 0
     page=$((page + 1))
   done
 }
 
-comment="$(find_comment)"
+write_body
+find_comment
 if [ -n "$comment" ]; then
-  call "$update" "$one/$comment" --data "@$body.json" > /dev/null
+  call "$update" "$one/$comment" --data "@$work/body.json"
 elif ! grep -q '^### no differences' "$REPORT"; then
-  # Where a refusal is usual (forks), it is a warning and no failure.
-  call POST "$comments" --data "@$body.json" > /dev/null || { [ -n "$failed" ] && echo "$failed"; }
+  call POST "$comments" --data "@$work/body.json"
 fi

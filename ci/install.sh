@@ -8,31 +8,44 @@ version="$1"
 directory="$2"
 sources="$(cd "$(dirname "$0")/.." && pwd)"
 releases="${PORTOLAN_RELEASES:-https://github.com/portolan-dev/portolan/releases}"
+archive="portolan-$(uname -m)-unknown-linux-gnu.tar.gz"
+
+fail() {
+  echo "error: $1" >&2
+  exit 2
+}
 
 build() {
-  command -v cargo >/dev/null || { echo "error: no released binary, and cargo is not installed to build one" >&2; exit 2; }
+  command -v cargo > /dev/null || fail "there is no released binary, and cargo is not installed to build one"
   cargo build --release --locked --manifest-path "$sources/Cargo.toml" -p portolan
   cp "${CARGO_TARGET_DIR:-$sources/target}/release/portolan" "$directory/portolan"
 }
 
-download() {
-  local archive="portolan-$(uname -m)-unknown-linux-gnu.tar.gz" url
+release_url() {
   case "$version" in
-    latest) url="$releases/latest/download/$archive" ;;
-    *) url="$releases/download/v${version#v}/$archive" ;;
+    latest) echo "$releases/latest/download/$archive" ;;
+    *) echo "$releases/download/v${version#v}/$archive" ;;
   esac
-  curl --fail --silent --show-error --location --retry 3 --output "$directory/$archive" "$url" || return 1
-  if curl --fail --silent --location --output "$directory/$archive.sha256" "$url.sha256"; then
-    (cd "$directory" && sha256sum --check --quiet "$archive.sha256")
-  fi
+}
+
+get() { # url, file
+  curl --fail --silent --show-error --location --retry 3 --output "$2" "$1"
+}
+
+# An archive that is there and cannot be trusted is an error, never a reason to build.
+unpack() {
+  get "$(release_url).sha256" "$directory/$archive.sha256" || fail "\`$archive\` has no checksum beside it"
+  (cd "$directory" && sha256sum --check --status "$archive.sha256") || fail "\`$archive\` does not have its checksum"
   tar --extract --gzip --file "$directory/$archive" --directory "$directory" portolan
 }
 
 mkdir -p "$directory"
 if [ "$version" = source ]; then
   build
-elif ! download; then
-  echo "no released binary of version \`$version\` for this machine, building one" >&2
+elif get "$(release_url)" "$directory/$archive"; then
+  unpack
+else
+  echo "there is no released binary of version \`$version\` for this machine, so one is built" >&2
   build
 fi
 "$directory/portolan" version
