@@ -30,11 +30,12 @@ pub struct Tree {
 #[derive(Default)]
 struct Directory {
     entries: Vec<Entry>,
-    has_foreign_names: bool,
 }
 
 struct Entry {
     name: String,
+    /// Whether the name is not UTF-8, so that it only stands for the real one.
+    is_foreign: bool,
     kind: EntryKind,
     id: ObjectId,
 }
@@ -98,6 +99,9 @@ impl Tree {
             let Some(entry) = directory.find(&name) else {
                 return Ok(None);
             };
+            if entry.is_foreign {
+                return Err(VfsError::NotUtf8(path.to_owned()));
+            }
             match entry.kind {
                 EntryKind::Tree => walk.entered.push((name, entry.id)),
                 EntryKind::Link => walk.follow(&self.link(entry.id, path)?)?,
@@ -130,14 +134,13 @@ impl Tree {
         let tree = tree.decode().map_err(|source| io_error(path, source))?;
         let mut directory = Directory::default();
         for entry in &tree.entries {
-            match std::str::from_utf8(entry.filename) {
-                Ok(name) => directory.entries.push(Entry {
-                    name: name.to_owned(),
-                    kind: entry.mode.kind(),
-                    id: entry.oid.to_owned(),
-                }),
-                Err(_) => directory.has_foreign_names = true,
-            }
+            let name = String::from_utf8_lossy(entry.filename);
+            directory.entries.push(Entry {
+                is_foreign: name.as_bytes() != entry.filename,
+                name: name.into_owned(),
+                kind: entry.mode.kind(),
+                id: entry.oid.to_owned(),
+            });
         }
         // Git sorts directories as if their names ended in a slash.
         directory.entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -197,9 +200,6 @@ impl Vfs for Tree {
             Node::File(_) => return Err(VfsError::NotDirectory(directory.to_owned())),
         };
         let content = self.directory(id, directory)?;
-        if content.has_foreign_names {
-            return Err(VfsError::NotUtf8(directory.to_owned()));
-        }
         let entry = |entry: &Entry| DirEntry {
             name: entry.name.clone(),
             is_symlink: entry.kind == EntryKind::Link,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -73,10 +73,38 @@ impl Disk {
 
     fn is_in_plain(&self, joined: &Utf8Path) -> bool {
         let parent = joined.as_str().rsplit_once('/');
-        parent.is_some_and(|(parent, _)| {
-            let plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
-            plain.contains(parent)
-        })
+        parent.is_some_and(|(parent, _)| self.plain().contains(parent))
+    }
+
+    fn plain(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.plain.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes back what was known of a directory in whose place a link is now, and of those below it.
+    fn forget_plain(&self, link: &Utf8Path) {
+        let mut plain = self.plain();
+        if plain.contains(link.as_str()) {
+            plain.retain(|directory| !Utf8Path::new(directory).starts_with(link));
+        }
+    }
+
+    /// The real path of a directory that is about to be listed.
+    fn real_directory(&self, directory: &Utf8Path) -> Result<Utf8PathBuf, VfsError> {
+        let joined = self.join(directory);
+        if self.plain().contains(joined.as_str()) {
+            return Ok(joined);
+        }
+        let real = self.real(directory)?;
+        if real == joined {
+            self.plain().insert(joined.into_string());
+        }
+        Ok(real)
+    }
+
+    /// Whether a path is what a name that is not UTF-8 is listed as.
+    fn stands_for_foreign(&self, path: &Utf8Path) -> bool {
+        let name = path.file_name().unwrap_or_default();
+        name.contains(char::REPLACEMENT_CHARACTER) && !self.join(path).as_std_path().exists()
     }
 
     /// Opens a file; in a plain directory the system itself refuses links, which are then followed with care.
@@ -112,7 +140,12 @@ impl Vfs for Disk {
 
     fn read_into(&self, path: &Utf8Path, buffer: &mut Vec<u8>) -> Result<(), VfsError> {
         let failed = |source| io_error(path, source);
-        let file = self.open_file(path)?;
+        let file = match self.open_file(path) {
+            Err(VfsError::NotFound(_)) if self.stands_for_foreign(path) => {
+                return Err(VfsError::NotUtf8(path.to_owned()));
+            }
+            opened => opened?,
+        };
         let metadata = file.metadata().map_err(failed)?;
         if metadata.is_dir() {
             return Err(VfsError::IsDirectory(path.to_owned()));
@@ -136,17 +169,17 @@ impl Vfs for Disk {
     }
 
     fn list(&self, directory: &Utf8Path) -> Result<Vec<DirEntry>, VfsError> {
-        let real = self.real(directory)?;
-        let listed = fs::read_dir(&real).map_err(|source| io_error(directory, source))?;
-        if real == self.join(directory) {
-            let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
-            plain.insert(real.as_str().to_owned());
+        if self.stands_for_foreign(directory) {
+            return Err(VfsError::NotUtf8(directory.to_owned()));
         }
+        let real = self.real_directory(directory)?;
+        let is_plain = self.plain().contains(real.as_str());
+        let listed = fs::read_dir(&real).map_err(|source| io_error(directory, source))?;
         let mut entries = Vec::new();
         for entry in listed {
             let entry = entry.map_err(|source| io_error(directory, source))?;
             let name = entry.file_name().into_string();
-            let name = name.map_err(|_| VfsError::NotUtf8(directory.to_owned()))?;
+            let name = name.unwrap_or_else(|name| name.to_string_lossy().into_owned());
             let kind = entry
                 .file_type()
                 .map_err(|source| io_error(directory, source))?;
@@ -156,6 +189,11 @@ impl Vfs for Disk {
             } else {
                 kind.is_dir()
             };
+            if is_plain && kind.is_dir() {
+                self.plain().insert(real.join(&name).into_string());
+            } else if is_symlink {
+                self.forget_plain(&real.join(&name));
+            }
             entries.push(DirEntry {
                 name,
                 is_symlink,
@@ -213,6 +251,52 @@ mod tests {
             disk.read("/../secret".into()),
             Err(VfsError::NotFound(_))
         ));
+    }
+
+    /// A branch switch may put a link where a directory was.
+    #[test]
+    fn a_directory_that_became_a_link_out_of_the_root_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        fs::create_dir_all(root.join("in/a/b")).unwrap();
+        fs::create_dir_all(root.join("out/b")).unwrap();
+        fs::write(root.join("out/b/secret"), "x").unwrap();
+        let disk = Disk::open(&root.join("in")).unwrap();
+        for directory in ["/", "/a", "/a/b"] {
+            disk.list(directory.into()).unwrap();
+        }
+        fs::remove_dir_all(root.join("in/a")).unwrap();
+        std::os::unix::fs::symlink(root.join("out"), root.join("in/a")).unwrap();
+        disk.list("/".into()).unwrap();
+        let is_refused = |error: Option<VfsError>| matches!(error, Some(VfsError::BadLink(_)));
+        assert!(is_refused(disk.list("/a/b".into()).err()));
+        assert!(is_refused(disk.read("/a/b/secret".into()).err()));
+    }
+
+    /// Whoever does not need the file goes on; whoever does learns why it is not to be had.
+    #[test]
+    fn a_name_that_is_not_utf8_is_listed_and_refused_when_it_is_read() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        fs::create_dir(dir.path().join(std::ffi::OsStr::from_bytes(b"d\xff"))).unwrap();
+        fs::write(
+            dir.path().join(std::ffi::OsStr::from_bytes(b"\xff.yaml")),
+            "x",
+        )
+        .unwrap();
+        fs::write(root.join("a\u{fffd}"), "x").unwrap();
+        let disk = Disk::open(root).unwrap();
+        let names = disk.list("/".into()).unwrap();
+        let names: Vec<&str> = names.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, ["a\u{fffd}", "d\u{fffd}", "\u{fffd}.yaml"]);
+        let is_refused =
+            |answer: Result<Vec<u8>, VfsError>| matches!(answer, Err(VfsError::NotUtf8(_)));
+        assert!(is_refused(disk.read("/\u{fffd}.yaml".into())));
+        assert!(is_refused(
+            disk.list("/d\u{fffd}".into()).map(|_| Vec::new())
+        ));
+        assert_eq!(disk.read("/a\u{fffd}".into()).unwrap(), b"x");
     }
 
     #[test]

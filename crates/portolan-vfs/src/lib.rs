@@ -64,8 +64,8 @@ pub enum VfsError {
     /// A symbolic link leads out of the root, or in circles.
     #[error("`{0}` is a symbolic link that leads out of the tree or in circles")]
     BadLink(Utf8PathBuf),
-    /// A name in the directory is not UTF-8.
-    #[error("`{0}` holds a name that is not UTF-8")]
+    /// The name of the file or directory is not UTF-8; it is listed with `�` for what is not text.
+    #[error("the name of `{0}` is not UTF-8")]
     NotUtf8(Utf8PathBuf),
     /// The operating system said no.
     #[error("cannot read `{path}`")]
