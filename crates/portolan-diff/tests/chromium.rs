@@ -28,7 +28,12 @@ fn chromium() -> Option<PathBuf> {
 
 /// The document as the browser has it after reading the page.
 fn opened(browser: &PathBuf, page: &str) -> String {
-    let directory = env::temp_dir().join(format!("portolan-page-{}", std::process::id()));
+    opened_at(browser, page, 1280)
+}
+
+/// The document as a browser of this width has it.
+fn opened_at(browser: &PathBuf, page: &str, width: u32) -> String {
+    let directory = env::temp_dir().join(format!("portolan-page-{}-{width}", std::process::id()));
     fs::create_dir_all(&directory).expect("a directory can be made");
     let file = directory.join("page.html");
     fs::write(&file, page).expect("it can be written");
@@ -43,6 +48,7 @@ fn opened(browser: &PathBuf, page: &str) -> String {
             "--user-data-dir={}",
             directory.join("profile").display()
         ))
+        .arg(format!("--window-size={width},900"))
         .arg("--dump-dom")
         .arg(format!("file://{}", file.display()))
         .output()
@@ -81,4 +87,33 @@ fn a_browser_reads_the_page_as_it_was_written() {
     );
     assert!(dom.contains("<title>diff</title>"), "the title stays");
     assert!(!dom.contains("<script>") && !dom.contains("<img"), "{dom}");
+}
+
+/// What a page looks like is asked of the browser by a script that the test adds, without the policy that forbids it.
+#[test]
+fn both_sides_stand_beside_each_other_where_there_is_room() {
+    let Some(browser) = chromium() else { return };
+    let page = html(&pull_request_report(), "main → work tree");
+    let script = "<script>addEventListener('load', () => {\
+        const box = name => document.querySelector(`pre.both ${name}`).getBoundingClientRect();\
+        const [old, is] = [box('del'), box('ins')];\
+        const side = old.top === is.top && old.right <= is.left;\
+        const below = old.bottom <= is.top && old.left === is.left;\
+        const fits = document.documentElement.scrollWidth <= innerWidth;\
+        document.title = `${side ? 'beside' : below ? 'below' : 'odd'} ${fits}`;\
+    })</script>";
+    let begin = page.find("<meta http-equiv").expect("a policy");
+    let end = begin + page[begin..].find('>').expect("its end") + 1;
+    let scripted = format!("{}{script}{}", &page[..begin], &page[end..]);
+    for (width, expected) in [
+        (1800, "beside true"),
+        (1000, "below true"),
+        (600, "below true"),
+    ] {
+        let dom = opened_at(&browser, &scripted, width);
+        assert!(
+            dom.contains(&format!("<title>{expected}</title>")),
+            "{width}: {dom}"
+        );
+    }
 }

@@ -104,7 +104,7 @@ fn add_change(report: &Report, change: &Change, out: &mut String) {
     if let Some(followed) = words::followed(change) {
         let _ = writeln!(out, "<p class=\"place\">follows: {}</p>", escape(&followed));
     }
-    if let Some(place) = words::place(change) {
+    if let Some(place) = words::because(change) {
         let _ = writeln!(out, "<p class=\"place\">because {}</p>", escape(&place));
     }
     out.push_str("</details>\n");
@@ -126,24 +126,45 @@ fn add_field(field: &Field, lines: &[Line], out: &mut String) {
     if lines.is_empty() {
         return;
     }
-    out.push_str("<pre>");
-    for line in lines {
-        match line {
-            Line::Old(text) => {
-                let _ = write!(out, "<del>{}</del>", escape(text));
-            }
-            Line::New(text) => {
-                let _ = write!(out, "<ins>{}</ins>", escape(text));
-            }
-            Line::Same(text) => {
-                let _ = write!(out, "<span>{}</span>", escape(text));
-            }
-            Line::Gap(count) => {
-                let _ = write!(out, "<i>… {}</i>", words::plural(*count, "line"));
-            }
-        }
+    let has = |is_it: fn(&Line) -> bool| lines.iter().any(is_it);
+    let is_changed =
+        has(|line| matches!(line, Line::Old(_))) && has(|line| matches!(line, Line::New(_)));
+    // Both sides stand beside each other where there is room; what only one side has needs no second column.
+    out.push_str(if is_changed {
+        "<pre class=\"both\">"
+    } else {
+        "<pre>"
+    });
+    let is_run = |line: &Line| matches!(line, Line::Old(_) | Line::New(_));
+    for run in lines.chunk_by(|one, other| is_run(one) && is_run(other)) {
+        add_run(run, is_changed, out);
     }
     out.push_str("</pre>\n");
+}
+
+/// Lines that changed together, or one that is the same on both sides.
+fn add_run(run: &[Line], is_changed: bool, out: &mut String) {
+    if is_changed {
+        out.push_str("<span class=\"run\">");
+    }
+    for line in run {
+        let _ = match line {
+            Line::Old(text) => write!(out, "<del>{}</del>", escape(text)),
+            Line::New(text) => write!(out, "<ins>{}</ins>", escape(text)),
+            Line::Gap(count) => write!(out, "<i>… {}</i>", words::plural(*count, "line")),
+            Line::Same(text) => write!(out, "<span>{}</span>", escape(text)),
+        };
+        if let (Line::Same(text), true) = (line, is_changed) {
+            let _ = write!(
+                out,
+                "<span class=\"twin\" aria-hidden=\"true\">{}</span>",
+                escape(text)
+            );
+        }
+    }
+    if is_changed {
+        out.push_str("</span>");
+    }
 }
 
 fn escape(text: &str) -> String {
