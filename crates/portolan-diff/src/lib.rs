@@ -37,7 +37,7 @@ pub use field::{Difference, Field, Shown, compare};
 pub use image::ImageChange;
 pub use mask::HIDDEN;
 pub use path::{Path, Segment};
-pub use report::{Change, ChangeKind, Counts, Options, Report, Unserved, diff};
+pub use report::{Cause, Change, ChangeKind, Counts, Options, Report, Unserved, diff};
 pub use restart::Restart;
 pub use side::{Batch, Owner, OwnerKind};
 pub use strip::{COMMON_ATTRIBUTES, StripAttributes};

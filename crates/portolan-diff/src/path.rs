@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use portolan_yaml::Text;
+use portolan_yaml::{Node, Text};
 
 /// The way from an object's root to one of its fields.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -30,6 +30,24 @@ impl Path {
     pub fn of_keys(dotted: &str) -> Self {
         let keys = dotted.split('.').filter(|key| !key.is_empty());
         Self(keys.map(|key| Segment::Key(Text::from(key))).collect())
+    }
+
+    /// A path of map keys, whatever is in them.
+    pub fn from_keys<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
+        let key = |key| Segment::Key(Text::from(key));
+        Self(keys.into_iter().map(key).collect())
+    }
+
+    /// What it leads to; an item of a list must be the only one with its name.
+    pub fn find<'n>(&self, root: &'n Node) -> Option<&'n Node> {
+        let mut segments = self.0.iter();
+        segments.try_fold(root, |node, segment| segment.find(node))
+    }
+
+    /// The path that leads on from the end of this one.
+    #[must_use]
+    pub fn join(&self, rest: &Self) -> Self {
+        Self([self.segments(), rest.segments()].concat())
     }
 
     /// The steps.
@@ -79,6 +97,21 @@ impl Segment {
             Self::Item(_) | Self::Index(_) => None,
         }
     }
+
+    fn find<'n>(&self, node: &'n Node) -> Option<&'n Node> {
+        match self {
+            Self::Key(key) => node.get(key),
+            Self::Index(index) => node.as_list()?.get(*index),
+            Self::Item(name) => {
+                let has_name = |item: &&Node| {
+                    let mut entries = item.as_map().into_iter().flatten();
+                    entries.any(|entry| entry.value.as_str() == Some(name.as_str()))
+                };
+                let mut items = node.as_list()?.iter().filter(has_name);
+                items.next().filter(|_| items.next().is_none())
+            }
+        }
+    }
 }
 
 impl fmt::Display for Path {
@@ -120,5 +153,19 @@ mod tests {
         assert_eq!(path.to_string(), "spec.containers[web].args[2]");
         let label = Path::of_keys("metadata.labels").then(Segment::Key("helm.sh/chart".into()));
         assert_eq!(label.to_string(), "metadata.labels.\"helm.sh/chart\"");
+    }
+
+    #[test]
+    fn a_path_leads_to_its_field_or_nowhere() {
+        let text = "a: [{name: x, k: 1}, {name: y, k: 2}, {name: z}, {also: z}]";
+        let root = portolan_yaml::parse_one(text, portolan_yaml::Dialect::Kustomize).unwrap();
+        let list = Path::from_keys(["a"]);
+        let k = Path::from_keys(["k"]);
+        let find = |item: Segment| list.then(item).join(&k).find(&root)?.as_i64();
+        assert_eq!(find(Segment::Item("y".into())), Some(2));
+        assert_eq!(find(Segment::Index(0)), Some(1));
+        assert_eq!(find(Segment::Item("w".into())), None);
+        let twice = list.then(Segment::Item("z".into()));
+        assert_eq!(twice.find(&root), None);
     }
 }

@@ -53,6 +53,17 @@ pub struct Change {
     pub fields: Vec<Field>,
     /// Where it is written.
     pub place: Option<Place>,
+    /// What in the files it comes from, where the caller knows.
+    pub causes: Vec<Cause>,
+}
+
+/// A line that brought a change about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    /// Where it stands.
+    pub place: Place,
+    /// The value or variable that is set there; empty when the line itself is the changed field.
+    pub name: Text,
 }
 
 /// Everything that differs between two sides; nothing in it is secret.
@@ -218,6 +229,7 @@ fn change(subject: Subject<'_>, strip: &StripAttributes, mask: &Mask) -> Option<
         renamed_from,
         fields,
         place: shown.object.origin.place().cloned(),
+        causes: Vec::new(),
     })
 }
 

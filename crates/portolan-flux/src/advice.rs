@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use portolan_engine::causes;
+use portolan_vfs::VfsError;
 
 use crate::api::Kustomization;
 use crate::build::BuildError;
@@ -10,6 +11,7 @@ use crate::chart::ChartError;
 use crate::generate::GenerateError;
 use crate::outside::Advised;
 use crate::release::ReleaseError;
+use crate::resource_set::ResourceSetError;
 
 /// A field has the wrong type, or is not there.
 pub(crate) const FIELD: &str = "the API server refuses the object until this is mended; in quotes, numbers and booleans are strings";
@@ -20,8 +22,19 @@ pub(crate) fn from_outside(error: &(dyn Error + 'static)) -> Vec<String> {
     advised.map(|advised| advised.hint.clone()).collect()
 }
 
+/// A file that is there and cannot be had.
+pub fn on_files(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    let is_foreign =
+        |cause: &(dyn Error + 'static)| matches!(cause.downcast_ref(), Some(VfsError::NotUtf8(_)));
+    let is_foreign = causes(error).any(is_foreign);
+    is_foreign.then_some("give it a name in UTF-8, or leave it out in `.sourceignore` by a pattern")
+}
+
 /// A Kustomization that cannot be built.
 pub(crate) fn on_build(error: &BuildError, spec: &Kustomization) -> String {
+    if let Some(advice) = on_files(error) {
+        return advice.to_owned();
+    }
     let path = spec.path.trim_start_matches("./").trim_matches('/');
     match error {
         BuildError::Generate(GenerateError::NoPath(_)) => {
@@ -83,5 +96,20 @@ pub(crate) fn on_release(error: &ReleaseError) -> &'static str {
             "the template must give YAML with these values: look at its quotes and indentation"
         }
         ReleaseError::PostRenderer { .. } => "`postRenderers` must fit what the chart gives",
+    }
+}
+
+/// A ResourceSet that gives nothing.
+pub(crate) fn on_resource_set(error: &ResourceSetError) -> &'static str {
+    match error {
+        ResourceSetError::Template(_) => {
+            "`<< inputs.NAME >>` needs NAME in every set of `inputs` and of what `inputsFrom` names"
+        }
+        ResourceSetError::NotYaml { .. } => {
+            "the template must give YAML with these inputs: look at its quotes and indentation"
+        }
+        ResourceSetError::TooManyInputs => {
+            "`inputStrategy: {name: Permute}` multiplies the inputs of its providers: take `Flatten`, or fewer"
+        }
     }
 }

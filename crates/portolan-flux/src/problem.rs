@@ -21,6 +21,7 @@ use crate::generate::GenerateError;
 use crate::index::{Emitter, Index, SOURCE_GROUP};
 use crate::release::ReleaseError;
 use crate::render::{RenderedRelease, Rendering};
+use crate::resource_set::ResourceSetError;
 use crate::walk::Walked;
 
 /// How grave a problem is.
@@ -238,7 +239,9 @@ impl<'a, 'files> About<'a, 'files> {
             self.note(vec![message], vec![hint]);
         }
         if let Some(failure) = expansion.unit.as_ref().and_then(|key| failure(report, key)) {
-            self.error(chain(failure.error()), None, vec![]);
+            let own = failure.error().downcast_ref::<ResourceSetError>();
+            let hint = own.map(|error| advice::on_resource_set(error).to_owned());
+            self.error(chain(failure.error()), None, hint.into_iter().collect());
         }
     }
 

@@ -24,6 +24,7 @@ use crate::demand::{Demand, Wanted};
 use crate::glance::Glance;
 use crate::index::{DataId, Emitter, data_id, name_of};
 use crate::loaded_chart::{DEFINITION, FLUX_GROUPS, LoadedChart, add_defined};
+use crate::profile::Profile;
 use crate::release::{self, Released};
 use crate::release_unit::{self, AllKinds, ChartUnit, Known, ReleaseInputs, Rendered};
 use crate::session::Made;
@@ -70,6 +71,8 @@ pub struct RenderedRelease {
     pub refusals: Vec<String>,
     /// What keeps the objects for others.
     pub(crate) released: Option<Arc<Released>>,
+    /// What its chart was told of the cluster, and which Flux it was rendered as.
+    pub(crate) rendered_for: Option<(Arc<Capabilities>, Profile)>,
 }
 
 /// Everything that a cluster's repository declares, rendered.
@@ -314,6 +317,7 @@ impl<'a> Renderer<'a> {
             objects,
             refusals: Vec::new(),
             released,
+            rendered_for: None,
         }
     }
 
@@ -398,6 +402,7 @@ impl<'a> Renderer<'a> {
             let profile = self.cluster.profile;
             let digest = release::fingerprint(spec, chart, values, capabilities, profile);
             release.digest = Some(digest);
+            release.rendered_for = Some((Arc::clone(capabilities), profile));
             let is_wanted = self.demand.releases.includes(id);
             if !choice.includes(id, digest, release, is_wanted) {
                 continue;

@@ -6,8 +6,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use portolan_engine::{CancellationToken, Key, Report, Unit};
 use portolan_flux::{
     Afterwards, Cluster, DEFAULT_KUBE_VERSION, Demand, DiscoverError, OpenError, Outlet, Problem,
-    Profile, Rendering, Repo, RepoOptions, Session, Severity, cluster_unit, problems,
-    repository_root, streamed_unit,
+    Profile, Rendering, Repo, RepoOptions, Session, Severity, advice_on_files, cluster_unit,
+    problems, repository_root, streamed_unit,
 };
 use portolan_object::KubeVersion;
 use portolan_sources::Pinning;
@@ -511,7 +511,9 @@ const NAMED_FILES: usize = 5;
 
 fn open_error(error: OpenError, top: &Utf8Path) -> CommandError {
     let OpenError::Discover(DiscoverError::NoRoot { seen }) = &error else {
-        return CommandError::user(error);
+        let hint = advice_on_files(&error);
+        let error = CommandError::user(error);
+        return hint.into_iter().fold(error, CommandError::hint);
     };
     if seen.is_empty() {
         let none = format!(

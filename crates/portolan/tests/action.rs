@@ -227,8 +227,8 @@ fn programs() -> TempDir {
         "uname",
     ] {
         let path = std::env::var_os("PATH").expect("it is set");
-        let found = std::env::split_paths(&path).map(|at| at.join(program));
-        let found = found.filter(|at| at.exists()).next().expect(program);
+        let mut found = std::env::split_paths(&path).map(|at| at.join(program));
+        let found = found.find(|at| at.exists()).expect(program);
         symlink(found, directory.path().join(program)).expect("it can be linked");
     }
     directory

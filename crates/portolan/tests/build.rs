@@ -2,8 +2,10 @@
 
 mod portolan;
 
-use portolan::portolan_in;
+use std::process::{Command, Stdio};
+
 use portolan::repository::{HARBOR, kustomization, repository};
+use portolan::{portolan_in, wait_for};
 
 #[test]
 fn both_clusters_of_the_example_are_found_and_built() {
@@ -428,4 +430,20 @@ fn walk(directory: &std::path::Path) -> Vec<String> {
         }
     }
     files
+}
+
+/// As in `portolan build all | head -1`: whoever reads decides when it is enough.
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_portolan"))
+        .args(["build", "all"])
+        .current_dir(HARBOR)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary was built with this test");
+    // Nobody reads from the beginning, so that every write fails.
+    drop(child.stdout.take());
+    let answer = wait_for(child);
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer}");
 }

@@ -65,7 +65,7 @@ fn a_pull_request_on_the_example() {
     -   registry.example/quay:2.3.0
     +   registry.example/quay:2.4.0
       follows: ConfigMap quay/quay-log changed
-      because apps/base/quay/deployment.yaml:1
+      because apps/base/quay/deployment.yaml:10
 
     images  quay 2.3.0 → 2.4.0 (quay/quay)
     "#);
@@ -113,7 +113,7 @@ fn files_that_are_not_committed_yet_count() {
       data.colour
     -   red
     +   green
-      because clusters/a/config.yaml:1
+      because clusters/a/config.yaml:5
     ");
     assert_eq!(
         repository.git(&["status", "--porcelain"]),
@@ -278,21 +278,105 @@ fn symbolic_links_are_as_little_part_of_it_as_in_flux() {
     );
 }
 
+/// Each object names those values, variables and lines without which it would not have changed, and no other.
 #[test]
-fn names_that_are_not_utf8_are_refused_by_name() {
-    let repository = small();
-    let name = std::ffi::OsStr::from_bytes(b"clusters/a/\xff.yaml");
-    fs::write(repository.path().join(name), "a: b\n").unwrap();
-    let on_disk = diff(&repository, &[]);
-    assert_eq!(on_disk.code, 2, "{on_disk}");
-    assert!(on_disk.stderr.contains("not UTF-8"), "{on_disk}");
-    repository.commit("odd");
-    let in_git = diff(
-        &repository,
-        &["--from", "HEAD~1", "--to", "HEAD", "--exact"],
+fn a_change_names_the_values_and_variables_it_comes_from() {
+    let repository = GitRepository::new();
+    let apps = kustomization("apps", "./apps").replace(
+        "prune: true",
+        "prune: true, postBuild: {substituteFrom: [{kind: ConfigMap, name: settings}]}",
     );
+    for (file, text) in [
+        (
+            "clusters/a/root.yaml",
+            kustomization("root", "./clusters/a").as_str(),
+        ),
+        ("clusters/a/apps.yaml", apps.as_str()),
+        (
+            "clusters/a/settings.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: flux-system}\ndata:\n  TAG: \"1.0\"\n",
+        ),
+        (
+            "apps/kustomization.yaml",
+            "namespace: apps\nresources: [release.yaml, note.yaml]\nconfigMapGenerator:\n- name: web-values\n  files: [values.yaml]\n  options: {disableNameSuffixHash: true}\n",
+        ),
+        ("apps/values.yaml", "# what people see\ncolour: red\n"),
+        (
+            "apps/release.yaml",
+            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web}\nspec:\n  chart: {spec: {chart: ./charts/web, sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}}}\n  valuesFrom: [{kind: ConfigMap, name: web-values}]\n  values:\n    image:\n      tag: v${TAG}\n    replicas: 1\n",
+        ),
+        (
+            "apps/note.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata:\n  tag: ${TAG}\n  text: one\n",
+        ),
+        (
+            "charts/web/Chart.yaml",
+            "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        ),
+        (
+            "charts/web/templates/web.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: looks}\ndata:\n  tag: {{ .Values.image.tag | upper }}\n  colour: {{ .Values.colour }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: size}\ndata:\n  size: {{ mul .Values.replicas 2 | quote }}\n",
+        ),
+    ] {
+        repository.write(file, text);
+    }
+    repository.commit("first");
+    repository.edit("clusters/a/settings.yaml", "1.0", "1.1");
+    repository.edit("apps/values.yaml", "red", "blue");
+    repository.edit("apps/release.yaml", "replicas: 1", "replicas: 2");
+    repository.edit("apps/note.yaml", "text: one", "text: two");
+    let answer = diff(&repository, &["-o", "unified"]);
+    let causes = |line: &&str| {
+        line.contains(" → ") || line.contains("  changed") || line.starts_with("  because")
+    };
+    let told: Vec<&str> = answer.stdout.lines().filter(causes).collect();
+    insta::assert_snapshot!(told.join("\n"), @r"
+    ConfigMap apps/note                                           changed
+      because apps/note.yaml:6, clusters/a/settings.yaml:5 (TAG)
+    ConfigMap apps/web-values                                     changed
+      because apps/kustomization.yaml
+    HelmRelease apps/web                                          changed
+      because apps/release.yaml:10, clusters/a/settings.yaml:5 (TAG)
+    ConfigMap flux-system/settings                                changed
+      because clusters/a/settings.yaml:5
+    HelmRelease apps/web → ConfigMap apps/looks                   changed
+      because apps/values.yaml:2 (colour), clusters/a/settings.yaml:5 (TAG)
+    HelmRelease apps/web → ConfigMap apps/size                    changed
+      because apps/release.yaml:10 (replicas)
+    ");
+}
+
+/// A file that Flux applies cannot be had and is named; one that it does not apply is nobody's business.
+#[test]
+fn a_name_that_is_not_utf8_matters_only_where_it_is_applied() {
+    let repository = small();
+    let odd = |name: &[u8]| {
+        let path = repository.path().join(std::ffi::OsStr::from_bytes(name));
+        fs::write(path, "a: b\n").unwrap();
+    };
+    odd(b"clusters/a/\xff.md");
+    repository.edit("clusters/a/config.yaml", "red", "blue");
+    let harmless = diff(&repository, &[]);
+    assert_eq!(harmless.code, 1, "{harmless}");
+    repository.commit("odd");
+    let in_git = ["--from", "HEAD~1", "--to", "HEAD", "--exact"];
+    assert_eq!(diff(&repository, &in_git).code, 1);
+
+    odd(b"clusters/a/\xff.yaml");
+    insta::assert_snapshot!(diff(&repository, &[]), @r"
+    exit 2
+    --- stdout
+    no differences
+
+    --- stderr
+    error: Kustomization flux-system/root: cannot read `/clusters/a/�.yaml`: the name of `/clusters/a/�.yaml` is not UTF-8
+    hint: give it a name in UTF-8, or leave it out in `.sourceignore` by a pattern
+    warning: Kustomization flux-system/root builds no more, so what it changes is not known
+    ");
+    repository.commit("applied");
+    let in_git = diff(&repository, &in_git);
     assert_eq!(in_git.code, 2, "{in_git}");
-    assert!(in_git.stderr.contains("not UTF-8"), "{in_git}");
+    assert!(in_git.stderr.contains("is not UTF-8"), "{in_git}");
 }
 
 #[test]
@@ -336,7 +420,7 @@ fn two_directories_are_compared_without_git() {
       spec.template.spec.containers[beacon].resources.limits.memory
     -   64Mi
     +   96Mi
-      because beacon/templates/deployment.yaml:1
+      because apps/base/beacon/values.yaml:12 (resources.limits.memory)
     ");
 }
 

@@ -29,9 +29,10 @@ pub fn github(report: &Report, prefix: &str) -> String {
     }
     for change in &report.changes {
         let message = words::fate(report, change);
+        let cause = change.causes.first().map(|cause| &cause.place);
         out.push_str(&at(
             "notice",
-            change.place.as_ref(),
+            cause.or(change.place.as_ref()),
             prefix,
             &words::title(change),
             &message,

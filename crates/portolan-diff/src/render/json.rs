@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::danger::Danger;
 use crate::field::{Difference, Field, Shown};
 use crate::image::ImageChange;
-use crate::report::{Change, Report};
+use crate::report::{Cause, Change, Report};
 
 #[derive(Serialize)]
 struct ReportWire {
@@ -27,6 +27,17 @@ struct ChangeWire {
     change: &'static str,
     owner: String,
     fields: Vec<FieldWire>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    because: Vec<CauseWire>,
+}
+
+#[derive(Serialize)]
+struct CauseWire {
+    file: String,
+    line: u32,
+    /// The value or variable that is set there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -104,6 +115,15 @@ fn change(change: &Change) -> ChangeWire {
         change: change.kind.as_str(),
         owner: change.owner.to_string(),
         fields: change.fields.iter().map(field).collect(),
+        because: change.causes.iter().map(cause).collect(),
+    }
+}
+
+fn cause(cause: &Cause) -> CauseWire {
+    CauseWire {
+        file: cause.place.file.trim_start_matches('/').to_owned(),
+        line: cause.place.at.line,
+        name: (!cause.name.is_empty()).then(|| cause.name.to_string()),
     }
 }
 

@@ -156,7 +156,7 @@ fn section(report: &Report, change: &Change, max_lines: usize) -> String {
         body.push(format!("  … {}", words::plural(more, "more line")));
     }
     let fence = fence(&body);
-    let place = words::place(change).map(|place| format!("<sub>{}</sub>\n\n", html_code(&place)));
+    let place = words::because(change).map(|place| format!("<sub>{}</sub>\n\n", html_code(&place)));
     format!(
         "\n<details>\n<summary>{} {}</summary>\n\n{}{fence}diff\n{}\n{fence}\n\n</details>\n",
         html_code(&words::title(change)),

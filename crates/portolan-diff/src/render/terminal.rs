@@ -115,7 +115,7 @@ fn print_change(
     if let Some(followed) = words::followed(change) {
         out.push(colour.paint(Ink::Faint, &format!("  follows: {followed}")));
     }
-    if let Some(place) = words::place(change) {
+    if let Some(place) = words::because(change) {
         out.push(colour.paint(Ink::Faint, &format!("  because {place}")));
     }
 }

@@ -180,8 +180,72 @@ pub(super) fn users(change: &ImageChange) -> String {
     clean(&names.join(", "))
 }
 
-/// The file and line of an object, as people open it.
-pub(super) fn place(change: &Change) -> Option<String> {
-    let place = change.place.as_ref()?.to_string();
-    Some(clean(place.trim_start_matches('/')))
+/// The most lines that are named as causes of one change.
+const MAX_CAUSES: usize = 6;
+
+/// What a change comes from: `apps/values.yaml:4 (image.tag), :19 (resources)`, or else where its object is written.
+pub(super) fn because(change: &Change) -> Option<String> {
+    let mut told: Vec<String> = Vec::new();
+    let mut last = "";
+    for cause in change.causes.iter().take(MAX_CAUSES) {
+        let file = cause.place.file.trim_start_matches('/');
+        let shown = if file == last { "" } else { file };
+        let name = match cause.name.as_str() {
+            "" => String::new(),
+            name => format!(" ({name})"),
+        };
+        told.push(format!("{shown}:{}{name}", cause.place.at.line));
+        last = file;
+    }
+    match change.causes.len().saturating_sub(MAX_CAUSES) {
+        0 => {}
+        more => told.push(format!("and {more} more")),
+    }
+    if told.is_empty() {
+        let place = change.place.as_ref()?.to_string();
+        told.push(place.trim_start_matches('/').to_owned());
+    }
+    Some(clean(&told.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_object::{Gvk, ObjectId, Place};
+    use portolan_yaml::Text;
+
+    use super::*;
+    use crate::{Cause, Owner, OwnerKind};
+
+    #[test]
+    fn causes_in_one_file_name_it_once() {
+        let cause = |file: &str, line: u32, name: &str| Cause {
+            place: Place::line(file, line),
+            name: Text::from(name),
+        };
+        let owner = Owner {
+            cluster: Text::default(),
+            kind: OwnerKind::Release,
+            namespace: Text::default(),
+            name: Text::default(),
+        };
+        let mut change = Change {
+            id: ObjectId::new(Gvk::new("", "v1", "ConfigMap"), "", ""),
+            owner,
+            kind: ChangeKind::Changed,
+            renamed_from: None,
+            fields: Vec::new(),
+            place: Some(Place::line("/chart/a.yaml", 2)),
+            causes: Vec::new(),
+        };
+        assert_eq!(because(&change).unwrap(), "chart/a.yaml:2");
+        change.causes = vec![
+            cause("/apps/values.yaml", 4, "image.tag"),
+            cause("/apps/values.yaml", 19, "resources"),
+            cause("/settings.yaml", 3, ""),
+        ];
+        assert_eq!(
+            because(&change).unwrap(),
+            "apps/values.yaml:4 (image.tag), :19 (resources), settings.yaml:3"
+        );
+    }
 }

@@ -343,6 +343,11 @@ fn a_resource_set_whose_template_fails() {
             && told[0].ends_with("at /clusters/prod/set.yaml:1"),
         "{told:?}"
     );
+    let problems = outcome.problems();
+    assert_eq!(
+        problems[0].hints,
+        ["`<< inputs.NAME >>` needs NAME in every set of `inputs` and of what `inputsFrom` names"]
+    );
 }
 
 /// Of several files that name another of the same name, the one that leads nowhere is meant.

@@ -1,6 +1,7 @@
 //! `portolan diff`: what a change of a Flux repository would change in its clusters.
 
 mod batches;
+mod causes;
 mod conflict;
 mod former;
 mod halves;
@@ -116,6 +117,7 @@ pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
             ..Report::default()
         };
     }
+    causes::name(&mut report, &halves, trees.new.as_ref());
     output::print(args, &trees, &report, printer)?;
     let differs = !report.is_empty() || !report.images.is_empty();
     let told = comparison.tell(args, &trees, &halves, printer);

@@ -14,6 +14,7 @@ mod story;
 mod suspects;
 mod target;
 mod trial;
+mod value_path;
 
 use std::sync::Arc;
 

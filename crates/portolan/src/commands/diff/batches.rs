@@ -39,7 +39,8 @@ enum Given {
 #[derive(Default)]
 struct Side {
     given: BTreeMap<Owner, Given>,
-    emitters: BTreeMap<Owner, Owner>,
+    /// Owners with who gives them; sought in only when something fails.
+    emitters: Vec<(Owner, Owner)>,
 }
 
 impl Comparison {
@@ -179,15 +180,21 @@ impl Side {
 
     fn emit(&mut self, owner: &Owner, emitter: Option<Owner>) {
         if let Some(emitter) = emitter.filter(|emitter| emitter != owner) {
-            self.emitters.insert(owner.clone(), emitter);
+            self.emitters.push((owner.clone(), emitter));
         }
     }
 
     /// The owners of both sides that cannot be judged by this one: they fail here, or what emits them does.
     fn lost(&self, other: &Self) -> BTreeSet<Owner> {
-        let fails = |owner: &Owner| matches!(self.given.get(owner), Some(Given::Failed));
+        let is_failed = |given: &Given| matches!(given, Given::Failed);
+        if !self.given.values().any(is_failed) {
+            return BTreeSet::new();
+        }
+        let fails = |owner: &Owner| self.given.get(owner).is_some_and(is_failed);
+        let emitters = other.emitters.iter();
+        let emitters: BTreeMap<&Owner, &Owner> = emitters.map(|(owner, by)| (owner, by)).collect();
         let is_lost = |owner: &&Owner| {
-            let chain = std::iter::successors(Some(*owner), |owner| other.emitters.get(owner));
+            let chain = std::iter::successors(Some(*owner), |owner| emitters.get(owner).copied());
             let mut seen = BTreeSet::new();
             let mut chain = chain.take_while(|owner| seen.insert(*owner));
             chain.any(fails)

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use portolan_engine::{Key, Report};
+use portolan_flux::api::SourceRef;
 use portolan_flux::{Cluster, Pair, Rendering, Repo, Session, cluster_unit, pair_unit};
 use portolan_sources::Pinning;
 use portolan_yaml::Text;
@@ -29,6 +30,8 @@ pub(super) struct Halves {
 pub(super) struct Half {
     /// The cluster's name.
     pub(super) name: Text,
+    /// The source that stands for the repository itself.
+    pub(super) source: SourceRef,
     rendering: Source,
 }
 
@@ -98,6 +101,7 @@ impl Halves {
         let failed = || CommandError::usage(self.report.to_string());
         let half = |cluster: &Arc<Cluster>, rendering| Half {
             name: cluster.name.clone(),
+            source: cluster.root.source.clone(),
             rendering,
         };
         match (old, new) {

@@ -4,6 +4,7 @@ use portolan_object::{Act, Step};
 use portolan_yaml::{List, Node, Value};
 
 use super::suspects::{Role, Suspect};
+use super::value_path::value_path;
 use crate::inventory::Placed;
 use crate::listing::record;
 use crate::table::{Canvas, Cell, Table, Tone};
@@ -150,10 +151,12 @@ impl Cause {
 
     fn of_suspect(suspect: &Suspect, show_secrets: bool) -> Self {
         let of = &suspect.of;
+        let path = || value_path(&suspect.changed, suspect.line);
+        let named = || path().map_or_else(String::new, |path| format!("`{path}` "));
         let what = match suspect.role {
             Role::Template => format!("template of {of}"),
-            Role::Default => format!("default of {of}"),
-            Role::Value => format!("value of {of}"),
+            Role::Default => format!("default {}of {of}", named()),
+            Role::Value => format!("value {}of {of}", named()),
             Role::Change => format!("changed for {of}"),
             Role::Source => format!("written in {of}"),
             Role::Declaration => format!("said by {of}"),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_flux::api::{DataKind, Kustomization, NamespacedName};
-use portolan_flux::{Cluster, Emitter, Location, RenderedRelease, Rendering};
+use portolan_flux::{Cluster, Emitter, Location, RenderedRelease, Rendering, named_files};
 use portolan_object::{Act, Object, Origin};
 use portolan_vfs::{Vfs, resolve};
 use portolan_yaml::Node;
@@ -279,21 +279,8 @@ impl Files<'_> {
 
     /// Files that a kustomization file names: patches, what generators read.
     fn add_named_by(&mut self, path: &Utf8Path, role: Role, of: &str, is_secret: bool) {
-        let is_kustomization = matches!(
-            path.file_name(),
-            Some("kustomization.yaml" | "kustomization.yml" | "Kustomization")
-        );
-        let (true, Some(directory)) = (is_kustomization, path.parent()) else {
-            return;
-        };
-        let text = self.read(path).unwrap_or_default();
-        let words =
-            text.split(|letter: char| letter.is_whitespace() || "\"',=[]{}".contains(letter));
-        for word in words.filter(|word| word.contains('.')) {
-            let named = resolve(directory, word);
-            if self.vfs.is_file(&named) {
-                self.add(&named, role, of, is_secret);
-            }
+        for named in named_files(self.vfs, path) {
+            self.add(&named, role, of, is_secret);
         }
     }
 
