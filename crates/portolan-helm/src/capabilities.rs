@@ -1,6 +1,10 @@
 //! What the cluster can do, as templates ask for it: its version and the API versions it serves.
 
+mod client_versions;
+
 use portolan_semver::Version;
+
+use crate::profile::Profile;
 
 /// The cluster a chart is rendered for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,20 +32,41 @@ pub struct KubeVersion {
 pub struct BadKubeVersion(pub String);
 
 impl Default for Capabilities {
-    /// What Helm 3.17.3 assumes without a cluster: Kubernetes 1.32 and the group versions of its Go client.
+    /// What Helm 3.17.3 assumes without a cluster.
     fn default() -> Self {
-        Self {
-            kube_version: KubeVersion {
-                version: "v1.32.0".to_owned(),
-                major: "1".to_owned(),
-                minor: "32".to_owned(),
-            },
-            api_versions: CLIENT_VERSIONS.iter().map(|v| (*v).to_owned()).collect(),
-        }
+        Self::built_into(Profile::Helm3)
     }
 }
 
 impl Capabilities {
+    /// What a Helm assumes without a cluster: the Kubernetes version and the group versions of its Go client.
+    pub fn built_into(profile: Profile) -> Self {
+        let (minor, versions) = match profile {
+            Profile::Helm3 => ("32", client_versions::OF_1_32),
+            Profile::Helm4 => ("36", client_versions::OF_1_36),
+        };
+        Self {
+            kube_version: KubeVersion {
+                version: format!("v1.{minor}.0"),
+                major: "1".to_owned(),
+                minor: minor.to_owned(),
+            },
+            api_versions: versions.iter().map(|v| (*v).to_owned()).collect(),
+        }
+    }
+
+    /// The same with another Kubernetes version, which Helm 4 keeps as it was written.
+    pub fn built_into_for(profile: Profile, version: &str) -> Result<Self, BadKubeVersion> {
+        let kube_version = match profile {
+            Profile::Helm3 => KubeVersion::parse(version)?,
+            Profile::Helm4 => KubeVersion::parse_as_written(version)?,
+        };
+        Ok(Self {
+            kube_version,
+            ..Self::built_into(profile)
+        })
+    }
+
     /// Helm's defaults with another Kubernetes version. As in Helm, the group versions stay those of the Go client.
     pub fn for_version(version: &str) -> Result<Self, BadKubeVersion> {
         Ok(Self {
@@ -86,6 +111,30 @@ impl Capabilities {
 }
 
 impl KubeVersion {
+    /// Reads a version of two numbers or more and keeps whatever follows them.
+    fn parse_as_written(text: &str) -> Result<Self, BadKubeVersion> {
+        let bad = || BadKubeVersion(text.to_owned());
+        let version = text.trim_start();
+        let version = format!("v{}", version.strip_prefix('v').unwrap_or(version));
+        let mut numbers = numbers(&version).split('.');
+        let mut number = || {
+            let number = numbers.next().filter(|number| !number.is_empty())?;
+            (number == "0" || !number.starts_with('0')).then(|| number.to_owned())
+        };
+        let (major, minor) = number().zip(number()).ok_or_else(bad)?;
+        Ok(Self {
+            version,
+            major,
+            minor,
+        })
+    }
+
+    /// The version without what follows its numbers: what Helm 4 prints, and compares with a chart's range.
+    pub(crate) fn normalized(&self) -> &str {
+        let length = numbers(&self.version).len();
+        self.version.get(..=length).unwrap_or(&self.version)
+    }
+
     /// Reads a version, with or without a leading `v`.
     pub fn parse(text: &str) -> Result<Self, BadKubeVersion> {
         let version = Version::parse(text).map_err(|_| BadKubeVersion(text.to_owned()))?;
@@ -97,65 +146,13 @@ impl KubeVersion {
     }
 }
 
-/// The group versions known to the Go client of Kubernetes 1.32, in its order of priority.
-const CLIENT_VERSIONS: &[&str] = &[
-    "v1",
-    "admissionregistration.k8s.io/v1",
-    "admissionregistration.k8s.io/v1alpha1",
-    "admissionregistration.k8s.io/v1beta1",
-    "internal.apiserver.k8s.io/v1alpha1",
-    "apps/v1",
-    "apps/v1beta1",
-    "apps/v1beta2",
-    "authentication.k8s.io/v1",
-    "authentication.k8s.io/v1alpha1",
-    "authentication.k8s.io/v1beta1",
-    "authorization.k8s.io/v1",
-    "authorization.k8s.io/v1beta1",
-    "autoscaling/v1",
-    "autoscaling/v2",
-    "autoscaling/v2beta1",
-    "autoscaling/v2beta2",
-    "batch/v1",
-    "batch/v1beta1",
-    "certificates.k8s.io/v1",
-    "certificates.k8s.io/v1beta1",
-    "certificates.k8s.io/v1alpha1",
-    "coordination.k8s.io/v1alpha2",
-    "coordination.k8s.io/v1beta1",
-    "coordination.k8s.io/v1",
-    "discovery.k8s.io/v1",
-    "discovery.k8s.io/v1beta1",
-    "events.k8s.io/v1",
-    "events.k8s.io/v1beta1",
-    "extensions/v1beta1",
-    "flowcontrol.apiserver.k8s.io/v1",
-    "flowcontrol.apiserver.k8s.io/v1beta1",
-    "flowcontrol.apiserver.k8s.io/v1beta2",
-    "flowcontrol.apiserver.k8s.io/v1beta3",
-    "networking.k8s.io/v1",
-    "networking.k8s.io/v1alpha1",
-    "networking.k8s.io/v1beta1",
-    "node.k8s.io/v1",
-    "node.k8s.io/v1alpha1",
-    "node.k8s.io/v1beta1",
-    "policy/v1",
-    "policy/v1beta1",
-    "rbac.authorization.k8s.io/v1",
-    "rbac.authorization.k8s.io/v1beta1",
-    "rbac.authorization.k8s.io/v1alpha1",
-    "resource.k8s.io/v1beta1",
-    "resource.k8s.io/v1alpha3",
-    "scheduling.k8s.io/v1alpha1",
-    "scheduling.k8s.io/v1beta1",
-    "scheduling.k8s.io/v1",
-    "storage.k8s.io/v1beta1",
-    "storage.k8s.io/v1",
-    "storage.k8s.io/v1alpha1",
-    "storagemigration.k8s.io/v1alpha1",
-    "apiextensions.k8s.io/v1beta1",
-    "apiextensions.k8s.io/v1",
-];
+/// The numbers behind the `v` of a version, with the points between them.
+fn numbers(version: &str) -> &str {
+    let version = version.strip_prefix('v').unwrap_or(version);
+    let end = version.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let numbers = version.get(..end.unwrap_or(version.len()));
+    numbers.unwrap_or_default().trim_end_matches('.')
+}
 
 #[cfg(test)]
 mod tests {
@@ -190,6 +187,27 @@ mod tests {
             !capabilities
                 .api_versions
                 .contains(&"apps/v1/Deployment".to_owned())
+        );
+    }
+
+    /// As helm 4.2.4 prints them.
+    #[test]
+    fn helm_4_keeps_a_version_as_it_is_written() {
+        let read = |text: &str| {
+            let version = Capabilities::built_into_for(Profile::Helm4, text)?.kube_version;
+            Ok::<_, BadKubeVersion>(format!("{} {}", version.version, version.normalized()))
+        };
+        assert_eq!(read("1.29").unwrap(), "v1.29 v1.29");
+        assert_eq!(read("v1.30.1-gke.100").unwrap(), "v1.30.1-gke.100 v1.30.1");
+        assert_eq!(read("1.31.0+x").unwrap(), "v1.31.0+x v1.31.0");
+        for bad in ["1", "abc", "v01.2", ""] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+        let versions = Capabilities::built_into(Profile::Helm4).api_versions;
+        assert!(
+            versions
+                .iter()
+                .any(|version| version == "resource.k8s.io/v1")
         );
     }
 }

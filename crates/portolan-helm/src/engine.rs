@@ -13,6 +13,7 @@ mod files;
 mod glob;
 mod host;
 mod scope;
+mod trace;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -177,7 +178,9 @@ impl Templates {
                 continue;
             };
             context.insert("Template", template_value(&file.path, &file.base_path));
-            let text = executor.execute(&file.path, named_values(context))?;
+            let text = executor
+                .execute(&file.path, named_values(context))
+                .map_err(|error| TemplateError::of(&error, input.profile))?;
             rendered((file.path.clone(), Arc::from(clean_output(text))));
         }
         Ok(())
@@ -254,7 +257,9 @@ pub fn name_from_template(template: &str) -> Result<String, TemplateError> {
     set.add(&parser.parse("name-template", template)?);
     let mut host = portolan_gotmpl::Seeded::new(template, 0);
     let mut executor = Executor::new(&set, &parser, Options::default(), &limits, &mut host);
-    Ok(executor.execute("name-template", Value::Nil)?)
+    executor
+        .execute("name-template", Value::Nil)
+        .map_err(|error| TemplateError::of(&error, Profile::Helm3))
 }
 
 impl From<ParseError> for TemplateError {
@@ -269,8 +274,9 @@ impl From<ParseError> for TemplateError {
     }
 }
 
-impl From<Box<ExecError>> for TemplateError {
-    fn from(error: Box<ExecError>) -> Self {
+impl TemplateError {
+    /// A failure in the words of a Helm.
+    fn of(error: &ExecError, profile: Profile) -> Self {
         let place = error.place.as_ref();
         let place = place
             .map(portolan_gotmpl::Place::location)
@@ -281,7 +287,10 @@ impl From<Box<ExecError>> for TemplateError {
                 place,
             },
             None => Self::Failed {
-                message: error.to_string(),
+                message: match profile {
+                    Profile::Helm3 => error.to_string(),
+                    Profile::Helm4 => trace::traced(error).unwrap_or_else(|| error.to_string()),
+                },
                 place,
             },
         }

@@ -17,6 +17,7 @@
 mod capabilities;
 mod chart;
 mod dependency;
+mod documents;
 mod engine;
 mod head;
 pub mod lock;

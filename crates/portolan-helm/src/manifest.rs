@@ -8,17 +8,18 @@
 
 use std::sync::Arc;
 
-use memchr::memmem;
 use portolan_yaml::Text;
 
+use crate::documents::split;
 use crate::head::{Head, Heads};
+use crate::profile::Profile;
 
 /// A document of a template's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// The template it comes from, such as `web/templates/deployment.yaml`.
     pub source: Text,
-    /// The text, without separators or space around it.
+    /// The text, without separators or space before it; Helm 4 keeps the space behind it.
     pub text: Text,
     /// The object's kind; empty where there is none.
     pub kind: String,
@@ -113,6 +114,12 @@ const INSTALL_ORDER: &[&str] = &[
     "APIService",
 ];
 
+/// What Helm 4 installs behind those, before kinds that it does not know.
+const INSTALLED_LAST: &[&str] = &[
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
+
 /// A rendered file, taken apart.
 #[derive(Debug)]
 pub(crate) struct RenderedFile {
@@ -123,11 +130,11 @@ pub(crate) struct RenderedFile {
 
 impl RenderedFile {
     /// Splits a file's text and reads the heads of its documents; notes are for people and stay whole.
-    pub(crate) fn new(path: Text, content: Arc<str>, heads: &Heads) -> Self {
+    pub(crate) fn new(path: Text, content: Arc<str>, heads: &Heads, profile: Profile) -> Self {
         let documents = if path.ends_with("NOTES.txt") {
             Vec::new()
         } else {
-            split(&content)
+            split(&content, profile)
         };
         let documents = documents.into_iter().map(|document| {
             let text = slice_of(&content, document);
@@ -145,6 +152,7 @@ impl RenderedFile {
 /// Tells manifests from hooks and puts both in order; `files` must be sorted by path.
 pub(crate) fn sort(
     files: Vec<RenderedFile>,
+    profile: Profile,
     warnings: &mut Vec<String>,
 ) -> Result<Sorted, ManifestError> {
     let mut sorted = Sorted::default();
@@ -157,10 +165,11 @@ pub(crate) fn sort(
             sorted.take(&file.path, text, head, warnings);
         }
     }
-    sorted.manifests.sort_by(|a, b| by_kind(&a.kind, &b.kind));
+    let by_kind = |a: &Manifest, b: &Manifest| by_kind(&a.kind, &b.kind, profile);
+    sorted.manifests.sort_by(by_kind);
     sorted
         .hooks
-        .sort_by(|a, b| by_kind(&a.manifest.kind, &b.manifest.kind));
+        .sort_by(|a, b| by_kind(&a.manifest, &b.manifest));
     Ok(sorted)
 }
 
@@ -199,59 +208,19 @@ impl Sorted {
     }
 }
 
-fn by_kind(a: &str, b: &str) -> std::cmp::Ordering {
-    let rank = |kind: &str| INSTALL_ORDER.iter().position(|known| *known == kind);
+fn by_kind(a: &str, b: &str, profile: Profile) -> std::cmp::Ordering {
+    let last = match profile {
+        Profile::Helm3 => &[],
+        Profile::Helm4 => INSTALLED_LAST,
+    };
+    let order = || INSTALL_ORDER.iter().chain(last);
+    let rank = |kind: &str| order().position(|known| *known == kind);
     match (rank(a), rank(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
         (Some(_), None) => std::cmp::Ordering::Less,
         (None, Some(_)) => std::cmp::Ordering::Greater,
         (None, None) => a.cmp(b),
     }
-}
-
-/// Splits a stream of YAML documents as Helm does: by text, at every line that begins with `---`.
-///
-/// The separator takes all white space around it, and what follows it on the line stays.
-pub(crate) fn split(text: &str) -> Vec<&str> {
-    let text = text.trim();
-    let mut documents = Vec::new();
-    let mut start = 0;
-    let mut search = 0;
-    if let Some(rest) = text.strip_prefix("---") {
-        start = text.len() - skip_space(rest).len();
-        search = start;
-    }
-    let separator = memmem::Finder::new("\n---");
-    while let Some(found) = text
-        .as_bytes()
-        .get(search..)
-        .and_then(|rest| separator.find(rest))
-    {
-        let newline = search + found;
-        let before = text.get(start..newline).unwrap_or_default();
-        push_document(&mut documents, before);
-        let rest = text.get(newline + 4..).unwrap_or_default();
-        start = text.len() - skip_space(rest).len();
-        search = start;
-    }
-    push_document(&mut documents, text.get(start..).unwrap_or_default());
-    documents
-}
-
-fn push_document<'t>(documents: &mut Vec<&'t str>, text: &'t str) {
-    let text = text.trim_end_matches(is_space);
-    if !text.is_empty() {
-        documents.push(text.trim());
-    }
-}
-
-fn skip_space(text: &str) -> &str {
-    text.trim_start_matches(is_space)
-}
-
-/// White space as `\s` of Go's regular expressions has it.
-fn is_space(letter: char) -> bool {
-    matches!(letter, '\t' | '\n' | '\x0c' | '\r' | ' ')
 }
 
 /// The text of a part of a shared text, without a copy.
@@ -308,22 +277,16 @@ impl Hook {
 mod tests {
     use super::*;
 
-    #[test]
-    fn documents_are_split_by_text() {
-        assert_eq!(split("---\na\n---\nb\n"), ["a", "b"]);
-        assert_eq!(split("a\n\n---  \n\n---x\nb"), ["a", "---x\nb"]);
-        assert_eq!(split("a: |\n  x\n  ---\n  y"), ["a: |\n  x\n  ---\n  y"]);
-        assert_eq!(split("---# c\na"), ["# c\na"]);
-        assert!(split(" \n").is_empty());
-        assert!(split("---\n---").len() <= 1);
-    }
-
     fn try_sort(files: &[(&str, &str)]) -> Result<Sorted, ManifestError> {
         let heads = Heads::default();
         let read = |(path, text): &(&str, &str)| {
-            RenderedFile::new(Text::from(*path), Arc::from(*text), &heads)
+            RenderedFile::new(Text::from(*path), Arc::from(*text), &heads, Profile::Helm3)
         };
-        sort(files.iter().map(read).collect(), &mut Vec::new())
+        sort(
+            files.iter().map(read).collect(),
+            Profile::Helm3,
+            &mut Vec::new(),
+        )
     }
 
     fn sorted(files: &[(&str, &str)]) -> Sorted {
@@ -372,5 +335,23 @@ mod tests {
     fn a_document_that_is_not_yaml_is_an_error_with_its_template() {
         let error = try_sort(&[("web/templates/a.yaml", "a: b: c")]).unwrap_err();
         assert_eq!(error.source_path, "web/templates/a.yaml");
+    }
+
+    /// As helm 3.17.3 and helm 4.2.4 order them.
+    #[test]
+    fn helm_4_installs_webhooks_before_kinds_it_does_not_know() {
+        let kinds = [
+            "ValidatingWebhookConfiguration",
+            "Certificate",
+            "APIService",
+        ];
+        let sorted = |profile| {
+            let mut kinds = kinds;
+            kinds.sort_by(|a, b| by_kind(a, b, profile));
+            kinds
+        };
+        let [validating, certificate, service] = kinds;
+        assert_eq!(sorted(Profile::Helm3), [service, certificate, validating]);
+        assert_eq!(sorted(Profile::Helm4), [service, validating, certificate]);
     }
 }

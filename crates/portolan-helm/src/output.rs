@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::manifest::split;
+use crate::documents::split;
 use crate::package::wildcard;
+use crate::profile::Profile;
 use crate::render::Rendered;
 
 /// Which parts of a rendered chart are printed.
@@ -47,7 +48,7 @@ impl Rendered {
         if options.show_only.is_empty() {
             Ok(text)
         } else {
-            show_only(&text, &options.show_only)
+            show_only(&text, &options.show_only, self.profile)
         }
     }
 }
@@ -66,8 +67,8 @@ fn trim(text: &mut String) {
 }
 
 /// Finds documents by the `# Source:` line in what was printed, as Helm does.
-fn show_only(text: &str, patterns: &[String]) -> Result<String, NoSuchTemplate> {
-    let documents = split(text);
+fn show_only(text: &str, patterns: &[String], profile: Profile) -> Result<String, NoSuchTemplate> {
+    let documents = split(text, profile);
     let mut shown = String::new();
     for pattern in patterns {
         let before = shown.len();

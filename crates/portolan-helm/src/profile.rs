@@ -7,6 +7,7 @@ pub enum Profile {
     #[default]
     Helm3,
     /// Helm 4.2, the engine of Flux from 2.8 on: nulls among a chart's defaults are dropped, a values file may have
-    /// several documents, `.Chart` is a map and templates may range over whole numbers.
+    /// several documents, `.Chart` is a map, templates may range over whole numbers, documents keep the white space at
+    /// their end, webhooks come before unknown kinds, and a failure is told in several lines.
     Helm4,
 }

@@ -75,6 +75,8 @@ pub struct Rendered {
     pub notes: String,
     /// What Helm prints to its log.
     pub warnings: Vec<String>,
+    /// Which Helm was reproduced.
+    pub profile: Profile,
 }
 
 /// A file of a chart's `crds/`: never rendered.
@@ -95,6 +97,9 @@ pub enum Error {
     /// A library chart has nothing to install.
     #[error("{0} charts are not installable")]
     NotInstallable(String),
+    /// Helm 4 knows charts of version 3, and installs none.
+    #[error("invalid chart apiVersion")]
+    ApiVersion,
     /// `charts/` lacks charts that `Chart.yaml` lists.
     #[error(
         "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {0}"
@@ -125,7 +130,7 @@ pub enum Error {
 /// Renders a chart as `helm template` does.
 pub fn template(chart: &Chart, input: &TemplateInput) -> Result<Rendered, Error> {
     let package = chart.package();
-    check_package(package)?;
+    check_package(package, input.profile)?;
     input.release.validate()?;
     let mut warnings = package.warnings.clone();
     let mut value_warnings = Vec::new();
@@ -133,20 +138,20 @@ pub fn template(chart: &Chart, input: &TemplateInput) -> Result<Rendered, Error>
         checked_values(plan, input, &mut value_warnings)
     })?;
     let values = preparation.beside?;
-    check_kube_version(package, &input.capabilities)?;
+    check_kube_version(package, input)?;
     let prepared = preparation.prepared?;
     warnings.append(&mut value_warnings);
     let plan = &prepared.plan;
     let templates = &prepared.templates;
     let (mut files, executed) = parallel::map_produced(
         preparation.parsed,
-        |(path, text)| RenderedFile::new(path, text, &chart.heads),
+        |(path, text)| RenderedFile::new(path, text, &chart.heads, input.profile),
         |rendered| templates.render(plan, &values, input, rendered),
     );
     executed?;
     files.sort_by(|a, b| a.path.cmp(&b.path));
     let notes = take_notes(&mut files, plan, input.subchart_notes);
-    let sorted = sort(files, &mut warnings)?;
+    let sorted = sort(files, input.profile, &mut warnings)?;
     let mut crds = Vec::new();
     collect_crds(plan, &mut crds);
     Ok(Rendered {
@@ -155,6 +160,7 @@ pub fn template(chart: &Chart, input: &TemplateInput) -> Result<Rendered, Error>
         crds,
         notes,
         warnings,
+        profile: input.profile,
     })
 }
 
@@ -175,7 +181,10 @@ fn checked_values(
     Ok(values)
 }
 
-fn check_package(package: &Package) -> Result<(), Error> {
+fn check_package(package: &Package, profile: Profile) -> Result<(), Error> {
+    if profile == Profile::Helm4 && package.metadata.api_version == "v3" {
+        return Err(Error::ApiVersion);
+    }
     let kind = package.metadata.chart_type.as_str();
     if !matches!(kind, "" | "application") {
         return Err(Error::NotInstallable(kind.to_owned()));
@@ -188,15 +197,19 @@ fn check_package(package: &Package) -> Result<(), Error> {
     }
 }
 
-fn check_kube_version(package: &Package, capabilities: &Capabilities) -> Result<(), Error> {
+fn check_kube_version(package: &Package, input: &TemplateInput) -> Result<(), Error> {
     let range = &package.metadata.kube_version;
-    let version = &capabilities.kube_version.version;
+    let kube_version = &input.capabilities.kube_version;
+    let version = match input.profile {
+        Profile::Helm3 => &kube_version.version,
+        Profile::Helm4 => kube_version.normalized(),
+    };
     if range.is_empty() || is_compatible(range, version) {
         return Ok(());
     }
     Err(Error::KubeVersion {
         range: range.clone(),
-        version: version.clone(),
+        version: kube_version.version.clone(),
     })
 }
 

@@ -48,3 +48,22 @@ fn a_field_of_the_wrong_type_is_told_with_the_struct_it_lies_in() {
         ".metadata.name of type string"
     );
 }
+
+/// As helm 4.2.4 prints it.
+#[test]
+fn helm_4_tells_of_each_template_that_was_running() {
+    let text = "{{ define \"x\" }}{{ .Values.a.b }}{{ end }}{{ include \"x\" . }}";
+    let expected = "\
+web/templates/t.yaml:1:45
+  executing \"web/templates/t.yaml\" at <include \"x\" .>:
+    error calling include:
+web/templates/t.yaml:1:26
+  executing \"x\" at <.Values.a.b>:
+    nil pointer evaluating interface {}.b";
+    assert_eq!(refusal(text, Profile::Helm4), expected);
+    // What a function says stays in one line.
+    assert_eq!(
+        refusal("{{ index .Values \"a\" \"b\" }}", Profile::Helm4),
+        refusal("{{ index .Values \"a\" \"b\" }}", Profile::Helm3)
+    );
+}

@@ -326,9 +326,10 @@ impl Object for CapabilitiesObject {
 
     fn field(&self, name: &str) -> Option<Value> {
         match name {
-            "KubeVersion" => Some(Value::object(KubeVersionObject(
-                self.capabilities.kube_version.clone(),
-            ))),
+            "KubeVersion" => Some(Value::object(KubeVersionObject {
+                version: self.capabilities.kube_version.clone(),
+                profile: self.profile,
+            })),
             "APIVersions" => Some(Value::object(VersionSet(Arc::clone(&self.capabilities)))),
             "HelmVersion" => Some(helm_version(self.profile)),
             _ => None,
@@ -346,25 +347,43 @@ impl Object for CapabilitiesObject {
 }
 
 fn helm_version(profile: Profile) -> Value {
-    let (version, commit, go) = match profile {
+    let (version, commit, go, client) = match profile {
         Profile::Helm3 => (
             "v3.17.3",
             "e4da49785aa6e6ee2b86efd5dd9e43400318262b",
             "go1.23.7",
+            "",
         ),
-        Profile::Helm4 => ("v4.2.4", "", "go1.26.0"),
+        Profile::Helm4 => ("v4.2.4", "", "go1.26.0", "v1.36"),
     };
     Value::object(
         Struct::new("version.BuildInfo")
             .optional("Version", "version", Value::str(version))
             .optional("GitCommit", "git_commit", Value::str(commit))
             .optional("GitTreeState", "git_tree_state", Value::str("clean"))
-            .optional("GoVersion", "go_version", Value::str(go)),
+            .optional("GoVersion", "go_version", Value::str(go))
+            .optional(
+                "KubeClientVersion",
+                "kube_client_version",
+                Value::str(client),
+            ),
     )
 }
 
 /// `.Capabilities.KubeVersion`
-struct KubeVersionObject(KubeVersion);
+struct KubeVersionObject {
+    version: KubeVersion,
+    profile: Profile,
+}
+
+impl KubeVersionObject {
+    fn shown(&self) -> &str {
+        match self.profile {
+            Profile::Helm3 => &self.version.version,
+            Profile::Helm4 => self.version.normalized(),
+        }
+    }
+}
 
 impl Object for KubeVersionObject {
     fn type_name(&self) -> Cow<'static, str> {
@@ -373,9 +392,9 @@ impl Object for KubeVersionObject {
 
     fn field(&self, name: &str) -> Option<Value> {
         match name {
-            "Version" => Some(Value::str(self.0.version.as_str())),
-            "Major" => Some(Value::str(self.0.major.as_str())),
-            "Minor" => Some(Value::str(self.0.minor.as_str())),
+            "Version" => Some(Value::str(self.version.version.as_str())),
+            "Major" => Some(Value::str(self.version.major.as_str())),
+            "Minor" => Some(Value::str(self.version.minor.as_str())),
             _ => None,
         }
     }
@@ -384,13 +403,16 @@ impl Object for KubeVersionObject {
         matches!(name, "GitVersion" | "String").then_some(Signature::NONE)
     }
 
-    fn call(&self, _: &mut Ctx<'_>, _: &str, _: Args<'_>) -> Result<Value, FuncError> {
-        Ok(Value::str(self.0.version.as_str()))
+    fn call(&self, _: &mut Ctx<'_>, name: &str, _: Args<'_>) -> Result<Value, FuncError> {
+        Ok(Value::str(match name {
+            "String" => self.shown(),
+            _ => &self.version.version,
+        }))
     }
 
     /// The type's `String` belongs to pointers, which a bare action takes and `printf` does not.
     fn print(&self, out: &mut String) {
-        out.push_str(&self.0.version);
+        out.push_str(self.shown());
     }
 
     fn truth(&self) -> bool {

@@ -1,7 +1,7 @@
 //! `portolan helm lint`: does a chart render, and does it read the values it is given.
 
 use camino::Utf8PathBuf;
-use portolan_helm::{Release, TemplateInput, unread_values};
+use portolan_helm::{Profile, Release, TemplateInput, unread_values};
 
 use super::chart_options::{ChartOptions, load_chart};
 use crate::commands::CommandResult;
@@ -37,7 +37,7 @@ pub(crate) fn lint(args: &LintArgs, printer: &Printer) -> CommandResult {
     let chart = load_chart(&args.chart)?;
     let input = TemplateInput {
         values: args.options.merged_values()?,
-        capabilities: args.options.capabilities()?,
+        capabilities: args.options.capabilities(Profile::Helm3)?,
         skip_schema_validation: args.options.skip_schema_validation,
         ..TemplateInput::new(Release::new(args.name.as_str(), args.namespace.as_str()))
     };

@@ -160,13 +160,14 @@ pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult 
     }
     let mut release = Release::new(name, args.namespace.as_str());
     release.is_upgrade = args.is_upgrade;
+    let profile = match args.helm {
+        HelmVersion::V3 => Profile::Helm3,
+        HelmVersion::V4 => Profile::Helm4,
+    };
     let input = TemplateInput {
         values: args.options.merged_values()?,
-        capabilities: args.options.capabilities()?,
-        profile: match args.helm {
-            HelmVersion::V3 => Profile::Helm3,
-            HelmVersion::V4 => Profile::Helm4,
-        },
+        capabilities: args.options.capabilities(profile)?,
+        profile,
         skip_schema_validation: args.options.skip_schema_validation,
         schemas: Some(Arc::new(WebSchemas(args.access.clone()))),
         now: args.chance.now(),

@@ -1,0 +1,60 @@
+//! How Helm 4 tells of a template that failed: one block for each template that was running, outermost first.
+//!
+//! ```text
+//! web/templates/a.yaml:1:3
+//!   executing "web/templates/a.yaml" at <include "x" .>:
+//!     error calling include:
+//! web/templates/_x.tpl:1:20
+//!   executing "x" at <.Values.a.b>:
+//!     nil pointer evaluating interface {}.b
+//! ```
+
+use std::fmt::Write;
+
+use portolan_gotmpl::{Cause, ExecError};
+
+/// The blocks; none where a function failed, whose error Helm 4 leaves in Go's words.
+pub(super) fn traced(error: &ExecError) -> Option<String> {
+    let mut blocks: Vec<String> = Vec::new();
+    let mut error = error;
+    loop {
+        let (message, inner) = match &error.cause {
+            Cause::Message(message) if !message.starts_with("error calling ") => {
+                (message.as_str(), None)
+            }
+            Cause::Nested { prefix, error } if is_include(prefix) => {
+                (prefix.trim_end(), Some(error))
+            }
+            _ => return None,
+        };
+        let block = block(error, message)?;
+        if blocks.last() != Some(&block) {
+            blocks.push(block);
+        }
+        match inner {
+            Some(inner) => error = inner,
+            None => return Some(blocks.concat().trim().to_owned()),
+        }
+    }
+}
+
+fn is_include(prefix: &str) -> bool {
+    prefix == "error calling include: "
+}
+
+fn block(error: &ExecError, message: &str) -> Option<String> {
+    let mut block = String::new();
+    // Writing to a string cannot fail.
+    let _ = match &error.place {
+        Some(place) => writeln!(
+            block,
+            "{}\n  executing \"{}\" at <{}>:\n    {message}",
+            place.location(),
+            place.template,
+            place.expression
+        ),
+        None if message.starts_with("template: no template ") => writeln!(block, "{message}"),
+        None => return None,
+    };
+    Some(block)
+}
