@@ -1,10 +1,9 @@
 //! The order of the output: kept as accumulated (`fifo`), or sorted by kind (`legacy`).
 
-use std::cmp::Ordering;
-
 use portolan_yaml::Text;
 
 use crate::id::{Gvk, ResourceId};
+use crate::resource::Resource;
 use crate::schema::Schema;
 use crate::set::ResourceSet;
 
@@ -62,61 +61,55 @@ pub(crate) fn sort_legacy<T: AsRef<str>>(
     schema: &Schema,
 ) -> crate::error::Result<()> {
     set.check_unique(schema)?;
-    set.resources_mut()
-        .sort_by_cached_key(|resource| SortKey::new(&resource.id(), first, last));
+    let resources = set.resources_mut();
+    let least = resources
+        .iter()
+        .map(Resource::gvk)
+        .filter(is_other_namespace)
+        .map(|gvk| type_key(&gvk))
+        .min();
+    resources.sort_by_cached_key(|resource| {
+        let mut key = SortKey::new(&resource.id(), first, last);
+        if let Some(least) = least
+            .as_ref()
+            .filter(|_| is_core_namespace(&resource.gvk()))
+        {
+            key.kind.clone_from(least);
+        }
+        key
+    });
     Ok(())
 }
 
-/// What the place of a resource depends on.
-#[derive(PartialEq, Eq)]
+/// What the place of a resource depends on, the weightiest first.
+///
+/// The core Namespace comes before kinds of other groups that are called the same. kustomize says so to its sort for
+/// each pair of them, which makes circles when the lists do not name the kind; here it stands right before the first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct SortKey {
     rank: i32,
     kind: String,
+    is_other_namespace: bool,
     name: String,
-    namespace_kind: Option<NamespaceKind>,
-}
-
-/// A kind that is called `Namespace`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum NamespaceKind {
-    Core,
-    Other,
 }
 
 impl SortKey {
     fn new<T: AsRef<str>>(id: &ResourceId, first: &[T], last: &[T]) -> Self {
-        let namespace_kind = match id.gvk.group.as_str() {
-            _ if id.gvk.kind.as_str() != "Namespace" => None,
-            "" => Some(NamespaceKind::Core),
-            _ => Some(NamespaceKind::Other),
-        };
         Self {
             rank: rank_in(&id.gvk.kind, first, last),
             kind: type_key(&id.gvk),
+            is_other_namespace: is_other_namespace(&id.gvk),
             name: name_key(id),
-            namespace_kind,
         }
     }
 }
 
-impl Ord for SortKey {
-    /// By rank, type and name; the core Namespace comes before kinds of other groups that are called the same.
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_type = match (self.namespace_kind, other.namespace_kind) {
-            (Some(a), Some(b)) if a != b => other.kind.cmp(&self.kind),
-            _ => self.kind.cmp(&other.kind),
-        };
-        self.rank
-            .cmp(&other.rank)
-            .then(by_type)
-            .then_with(|| self.name.cmp(&other.name))
-    }
+fn is_core_namespace(gvk: &Gvk) -> bool {
+    gvk.kind.as_str() == "Namespace" && gvk.group.is_empty()
 }
 
-impl PartialOrd for SortKey {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
+fn is_other_namespace(gvk: &Gvk) -> bool {
+    gvk.kind.as_str() == "Namespace" && !gvk.group.is_empty()
 }
 
 /// Group, version and kind.

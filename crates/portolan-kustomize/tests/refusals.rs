@@ -213,3 +213,36 @@ fn resources_know_where_they_come_from() {
     );
     assert_eq!(resource.transformations[0].file, "/a/kustomization.yaml");
 }
+
+/// Core Namespaces come before those of other groups, which with these lists contradicts the order of all else.
+#[test]
+fn an_order_with_circles_is_no_trouble() {
+    let types = ["v1", "apps.example/v1", "middle/v1", "zebra/v1"];
+    let kinds = ["Namespace", "Foo", "Bar"];
+    let objects: Vec<String> = (0..300_usize)
+        .map(|number| {
+            let version = types[number * 7 % types.len()];
+            let kind = kinds[number * 5 % kinds.len()];
+            format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: n{number}}}\n")
+        })
+        .collect();
+    let objects = objects.join("---\n");
+    let files: Memory = [
+        (
+            "/a/kustomization.yaml",
+            "resources: [objects.yaml]\nsortOptions: {order: legacy, legacySortOptions: {orderFirst: [Foo], orderLast: [Foo]}}\n",
+        ),
+        ("/a/objects.yaml", objects.as_str()),
+    ]
+    .into_iter()
+    .collect();
+    let set = build("/a".into(), &files, &Options::default()).unwrap();
+    let namespaces: Vec<bool> = set
+        .iter()
+        .map(|resource| resource.gvk())
+        .filter(|gvk| gvk.kind.as_str() == "Namespace")
+        .map(|gvk| gvk.group.is_empty())
+        .collect();
+    assert!(namespaces.is_sorted_by_key(|is_core| !is_core));
+    assert_eq!(set.len(), 300);
+}
