@@ -228,7 +228,7 @@ impl<'a> Walker<'a> {
             let theirs = patch.and_then(|patch| patch.get(name));
             let at = self.field(place, name, [Some(&entry.value), theirs]);
             let merged = self.walk(Some(&entry.value), theirs, at.as_ref())?;
-            apply(&mut result, dest, &entry.key, merged);
+            self.apply(&mut result, dest, &entry.key, merged);
         }
         for entry in patch.and_then(Node::as_map).into_iter().flatten() {
             let name = entry.key.as_str();
@@ -244,7 +244,7 @@ impl<'a> Walker<'a> {
                 },
                 other => other,
             };
-            apply(&mut result, dest, &entry.key, merged);
+            self.apply(&mut result, dest, &entry.key, merged);
         }
         Ok(match result {
             None if is_dest => Merged::Same,
@@ -255,29 +255,33 @@ impl<'a> Walker<'a> {
             Some(node) => Merged::New { node, is_dest },
         })
     }
-}
 
-/// Writes a field's new value into the result, which is a copy of the old map from the first change on.
-fn apply(result: &mut Option<Node>, dest: &Node, key: &Key, merged: Merged) {
-    let name = key.as_str();
-    let value = match merged {
-        Merged::Same => return,
-        Merged::Gone => None,
-        Merged::New { node, .. } => Some(node).filter(|node| !node.is_null()),
-    };
-    let node = result.get_or_insert_with(|| dest.clone());
-    let Some(map) = node.as_map_mut() else { return };
-    let Some(mut value) = value else {
-        map.remove(name);
-        return;
-    };
-    if let Some(old) = map.get(name) {
-        adopt_style(&mut value, old);
-        if is_marked(old) && value.as_scalar().is_some() {
-            value.at = old.at;
+    /// Writes a field's new value into the result, which is a copy of the old map from the first change on.
+    fn apply(self, result: &mut Option<Node>, dest: &Node, key: &Key, merged: Merged) {
+        let name = key.as_str();
+        let value = match merged {
+            Merged::Same => return,
+            Merged::Gone => None,
+            Merged::New { node, .. } => Some(node).filter(|node| !node.is_null()),
+        };
+        let node = result.get_or_insert_with(|| dest.clone());
+        let Some(map) = node.as_map_mut() else { return };
+        let Some(mut value) = value else {
+            map.remove(name);
+            return;
+        };
+        if let Some(old) = map
+            .get(name)
+            .filter(|_| self.direction == Direction::Prepend)
+        {
+            // Merged Helm values are never printed in between: what was quoted there does not make text of a number.
+            adopt_style(&mut value, old);
+            if is_marked(old) && value.as_scalar().is_some() {
+                value.at = old.at;
+            }
         }
+        map.insert(key.clone(), value);
     }
-    map.insert(key.clone(), value);
 }
 
 /// Scalars and lists without a key: the patch's value, if it has one.

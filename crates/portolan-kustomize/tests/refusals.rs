@@ -239,7 +239,7 @@ fn an_order_with_circles_is_no_trouble() {
     let set = build("/a".into(), &files, &Options::default()).unwrap();
     let namespaces: Vec<bool> = set
         .iter()
-        .map(|resource| resource.gvk())
+        .map(portolan_kustomize::Resource::gvk)
         .filter(|gvk| gvk.kind.as_str() == "Namespace")
         .map(|gvk| gvk.group.is_empty())
         .collect();

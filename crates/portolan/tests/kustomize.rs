@@ -163,6 +163,44 @@ fn charts_of_the_chart_home_are_rendered_like_helm_does() {
 }
 
 #[test]
+fn the_release_of_a_chart_is_named_once() {
+    let named = |file| {
+        let mut files = CHART.to_vec();
+        files.push(("kustomization.yaml", file));
+        Desk::new(&files)
+    };
+    let both = named("helmCharts: [{name: web, releaseName: front, nameTemplate: back}]\n");
+    assert_eq!(both.build(&[".", "--enable-helm"]).code, 2);
+    let template = named("helmCharts: [{name: web, nameTemplate: '{{ \"BACK\" | lower }}'}]\n");
+    let answer = template.build(&[".", "--enable-helm"]);
+    assert!(answer.stdout.contains("name: back-web"), "{answer}");
+    if let Some(expected) = template.kustomize(&[".", "--enable-helm"]) {
+        assert_eq!(answer.stdout, expected);
+    }
+}
+
+/// A number stays one, also where the chart's own value is a quoted text.
+#[test]
+fn inline_values_keep_their_type() {
+    let mut files = CHART.to_vec();
+    files.push((
+        "kustomization.yaml",
+        "helmCharts: [{name: web, releaseName: front, valuesFile: values.yaml, valuesInline: {replicas: 8}}]\n",
+    ));
+    files.push(("values.yaml", "replicas: \"1\"\n"));
+    files.push((
+        "charts/web/templates/kind.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kind}\ndata: {of: {{ kindOf .Values.replicas }}}\n",
+    ));
+    let desk = Desk::new(&files);
+    let answer = desk.build(&[".", "--enable-helm"]);
+    assert!(answer.stdout.contains("of: float64"), "{answer}");
+    if let Some(expected) = desk.kustomize(&[".", "--enable-helm"]) {
+        assert_eq!(answer.stdout, expected);
+    }
+}
+
+#[test]
 fn a_chart_that_is_nowhere_is_refused() {
     let desk = Desk::new(&[("kustomization.yaml", "helmCharts: [{name: web}]\n")]);
     let answer = desk.build(&[".", "--enable-helm"]);

@@ -63,15 +63,11 @@ impl ChartRenderer for HelmCharts<'_> {
         } else {
             &args.namespace
         };
-        let name = if args.release.is_empty() {
-            UNNAMED
-        } else {
-            &args.release
-        };
+        let name = release_name(args)?;
         let input = TemplateInput {
             values: merged_values(chart)?,
             capabilities: Arc::new(self.capabilities(args)?),
-            ..TemplateInput::new(Release::new(name, namespace))
+            ..TemplateInput::new(Release::new(&name, namespace))
         };
         let rendered =
             template(&HelmChart::new(package), &input).map_err(|error| error.to_string())?;
@@ -85,6 +81,17 @@ impl ChartRenderer for HelmCharts<'_> {
             .to_text(&output)
             .map_err(|error| error.to_string())?
             .into_bytes())
+    }
+}
+
+fn release_name(args: &ChartArgs) -> Result<String, String> {
+    match (args.release.as_str(), args.name_template.as_str()) {
+        ("", "") => Ok(UNNAMED.to_owned()),
+        ("", template) => {
+            portolan_helm::name_from_template(template).map_err(|error| error.to_string())
+        }
+        (name, "") => Ok(name.to_owned()),
+        _ => Err("cannot set `nameTemplate` and also `releaseName`".to_owned()),
     }
 }
 
