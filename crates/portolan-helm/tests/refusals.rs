@@ -61,6 +61,12 @@ web/templates/t.yaml:1:26
   executing \"x\" at <.Values.a.b>:
     nil pointer evaluating interface {}.b";
     assert_eq!(refusal(text, Profile::Helm4), expected);
+    let expected = "\
+web/templates/t.yaml:1:3
+  executing \"web/templates/t.yaml\" at <include \"y\" .>:
+    error calling include:
+template: no template \"y\" associated with template \"gotpl\"";
+    assert_eq!(refusal("{{ include \"y\" . }}", Profile::Helm4), expected);
     // What a function says stays in one line.
     assert_eq!(
         refusal("{{ index .Values \"a\" \"b\" }}", Profile::Helm4),

@@ -9,9 +9,10 @@
 //!     nil pointer evaluating interface {}.b
 //! ```
 
-use std::fmt::Write;
-
 use portolan_gotmpl::{Cause, ExecError};
+
+const INCLUDE: &str = "error calling include: ";
+const NO_TEMPLATE: &str = "error calling include: template: no template ";
 
 /// The blocks; none where a function failed, whose error Helm 4 leaves in Go's words.
 pub(super) fn traced(error: &ExecError) -> Option<String> {
@@ -19,10 +20,16 @@ pub(super) fn traced(error: &ExecError) -> Option<String> {
     let mut error = error;
     loop {
         let (message, inner) = match &error.cause {
+            Cause::Message(message) if message.starts_with(NO_TEMPLATE) => {
+                let (call, missing) = message.split_at(INCLUDE.len());
+                blocks.push(block(error, call.trim_end())?);
+                blocks.push(missing.to_owned());
+                return Some(blocks.concat());
+            }
             Cause::Message(message) if !message.starts_with("error calling ") => {
                 (message.as_str(), None)
             }
-            Cause::Nested { prefix, error } if is_include(prefix) => {
+            Cause::Nested { prefix, error } if prefix == INCLUDE => {
                 (prefix.trim_end(), Some(error))
             }
             _ => return None,
@@ -38,23 +45,12 @@ pub(super) fn traced(error: &ExecError) -> Option<String> {
     }
 }
 
-fn is_include(prefix: &str) -> bool {
-    prefix == "error calling include: "
-}
-
 fn block(error: &ExecError, message: &str) -> Option<String> {
-    let mut block = String::new();
-    // Writing to a string cannot fail.
-    let _ = match &error.place {
-        Some(place) => writeln!(
-            block,
-            "{}\n  executing \"{}\" at <{}>:\n    {message}",
-            place.location(),
-            place.template,
-            place.expression
-        ),
-        None if message.starts_with("template: no template ") => writeln!(block, "{message}"),
-        None => return None,
-    };
-    Some(block)
+    let place = error.place.as_ref()?;
+    Some(format!(
+        "{}\n  executing \"{}\" at <{}>:\n    {message}\n",
+        place.location(),
+        place.template,
+        place.expression
+    ))
 }
