@@ -37,6 +37,10 @@ fn a_field_of_a_release_is_followed_through_template_value_and_variable() {
         ],
         "{answer}"
     );
+    assert!(
+        answer.stdout.contains("value `replicaCount` of"),
+        "{answer}"
+    );
 }
 
 #[test]
