@@ -3,11 +3,13 @@
 //! A release that did not change need not be rendered to be compared, and its chart need not be loaded, unless what the
 //! chart prints may lead on: to more Kustomizations and releases, or to kinds that other charts ask for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use parking_lot::Mutex;
 use portolan_vfs::{DirEntry, Vfs};
 
+use crate::artifact::Artifact;
 use crate::chart::in_tree;
 use crate::chart_dependencies::local_directories;
 use crate::flux_mention::may_print_flux;
@@ -25,6 +27,32 @@ pub(crate) struct Glance {
     pub(crate) may_define_kinds: bool,
 }
 
+/// Glances that were taken, by tree and path: a comparison asks for the same charts in every round.
+#[derive(Default)]
+pub(crate) struct Glances(Mutex<HashMap<(u64, Utf8PathBuf), Glance>>);
+
+impl Glances {
+    /// Looks at a chart that a release may load.
+    pub(crate) fn of_chart(&self, artifact: &Artifact, path: &str) -> Glance {
+        if artifact.is_directory(&in_tree(path)) {
+            self.of_tree(artifact, path)
+        } else {
+            Glance::UNKNOWN
+        }
+    }
+
+    /// Looks at a chart with all that the source's rules leave out of it, which can only make it do more.
+    pub(crate) fn of_tree(&self, artifact: &Artifact, path: &str) -> Glance {
+        let key = (artifact.number(), in_tree(path));
+        if let Some(known) = self.0.lock().get(&key) {
+            return *known;
+        }
+        let glance = Glance::at(artifact.tree(), path);
+        self.0.lock().insert(key, glance);
+        glance
+    }
+}
+
 impl Glance {
     /// Of a chart that cannot be looked at.
     pub(crate) const UNKNOWN: Self = Self {
@@ -33,7 +61,7 @@ impl Glance {
     };
 
     /// Looks at the chart at a path as a source writes it.
-    pub(crate) fn at(files: &dyn Vfs, path: &str) -> Self {
+    fn at(files: &dyn Vfs, path: &str) -> Self {
         let directory = in_tree(path);
         if !files.is_directory(&directory) {
             return Self::UNKNOWN;

@@ -157,7 +157,7 @@ impl ChartUnit {
     pub(crate) fn glance(&self) -> Glance {
         match (&self.files, &self.location) {
             (Some(Files::Here(artifact)), Location::Tree { path, .. }) => {
-                Glance::at(artifact.as_ref(), path)
+                self.cluster.session.glances.of_chart(artifact, path)
             }
             _ => Glance::UNKNOWN,
         }

@@ -23,6 +23,7 @@ use tokio::sync::Mutex as Turn;
 use crate::artifact::{Artifact, IgnoreFile};
 use crate::build::Built;
 use crate::discover::Declared;
+use crate::glance::Glances;
 use crate::loaded_chart::LoadedChart;
 use crate::memo::Memo;
 use crate::release::Released;
@@ -37,6 +38,7 @@ pub struct Session {
     pub(crate) ignore_files: Memo<IgnoreFile>,
     pub(crate) declared: Memo<Arc<Declared>>,
     pub(crate) chart_places: Memo<Utf8PathBuf>,
+    pub(crate) glances: Glances,
     made: Tally,
     shared: Tally,
     generation: AtomicU64,

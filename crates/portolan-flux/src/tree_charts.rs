@@ -37,7 +37,7 @@ impl TreeCharts {
         }
         let places: BTreeSet<Utf8PathBuf> = found.into_iter().collect();
         let glance = |place: &Utf8PathBuf| {
-            let glance = Glance::at(after.tree(), place.as_str());
+            let glance = session.glances.of_tree(after, place.as_str());
             (place.clone(), glance)
         };
         let whole = places.iter().filter(|place| !is_part(place, &places));

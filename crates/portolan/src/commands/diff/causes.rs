@@ -11,10 +11,16 @@ use portolan_yaml::Text;
 
 use super::halves::{Half, Halves};
 
-/// Names the causes of every change, as far as they are known for sure.
+/// How many changes have their causes sought, which means reading their files again; nobody reads more of them.
+const MAX_CHANGES: usize = 100;
+
+/// How many releases are rendered again for their causes, once for each value that changed.
+const MAX_RELEASES: usize = 20;
+
+/// Names the causes of the first changes, as far as they are known for sure.
 pub(super) fn name(report: &mut Report, halves: &Halves, files: &dyn Vfs) {
     let mut values = BTreeMap::new();
-    for change in &mut report.changes {
+    for change in report.changes.iter_mut().take(MAX_CHANGES) {
         let before = half(&halves.old, &change.owner.cluster);
         let after = half(&halves.new, &change.owner.cluster);
         let Some((before, after)) = before.zip(after) else {
@@ -28,6 +34,11 @@ pub(super) fn name(report: &mut Report, halves: &Halves, files: &dyn Vfs) {
         };
         let named = match change.owner.kind {
             OwnerKind::Kustomization => of_fields(change, &succession),
+            OwnerKind::Release
+                if values.len() == MAX_RELEASES && !values.contains_key(&change.owner) =>
+            {
+                Vec::new()
+            }
             OwnerKind::Release => {
                 let changed = values.entry(change.owner.clone());
                 let changed =
