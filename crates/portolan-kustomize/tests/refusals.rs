@@ -246,3 +246,24 @@ fn an_order_with_circles_is_no_trouble() {
     assert!(namespaces.is_sorted_by_key(|is_core| !is_core));
     assert_eq!(set.len(), 300);
 }
+
+#[test]
+fn a_resource_that_is_there_twice_is_named() {
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n";
+    let files: Memory = [
+        ("/a/kustomization.yaml", "resources: [one.yaml, two.yaml]\n"),
+        ("/a/one.yaml", service),
+        ("/a/two.yaml", service),
+    ]
+    .into_iter()
+    .collect();
+    let error = build("/a".into(), &files, &Options::default()).unwrap_err();
+    let mut told = Vec::new();
+    let mut cause: Option<&dyn std::error::Error> = Some(&error);
+    while let Some(error) = cause {
+        told.push(error.to_string());
+        cause = error.source();
+    }
+    assert_eq!(told[1], "merging resources from `two.yaml`");
+    assert!(told[2].starts_with("may not add resource with an already registered id: "));
+}

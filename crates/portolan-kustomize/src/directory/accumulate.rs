@@ -1,5 +1,6 @@
 //! Taking in what a kustomization names: files, directories that are built first, and components that work on all of it.
 
+use portolan_vfs::VfsError;
 use portolan_yaml::Text;
 
 use super::Directory;
@@ -106,7 +107,8 @@ impl<'a> Directory<'_, 'a> {
     ) -> Result<()> {
         let loader = match self.loader.open(path) {
             Ok(loader) => loader,
-            // A broken file is what it is; that it is no directory either says nothing.
+            // What is wrong with a file is wrong with the file; that it is no directory either says nothing.
+            Err(Error::File(VfsError::NotDirectory(_))) => return Err(as_file),
             Err(_) if matches!(as_file, Error::Yaml { .. }) => return Err(as_file),
             Err(source) => return Err(neither(path, as_file, source)),
         };
