@@ -40,3 +40,11 @@ fn toml_of_a_chart_has_the_fields_of_its_metadata() {
     let tables: Vec<_> = lines.iter().filter(|line| line.starts_with('[')).collect();
     assert_eq!(tables, [&"[[Maintainers]]", &"[Annotations]"]);
 }
+
+#[test]
+fn the_version_of_helm_has_the_fields_of_helm_3() {
+    assert_eq!(
+        rendered("{{ toYamlPretty .Capabilities.HelmVersion }}"),
+        "version: v3.17.3\ngitcommit: e4da49785aa6e6ee2b86efd5dd9e43400318262b\ngittreestate: clean\ngoversion: go1.23.7\n"
+    );
+}

@@ -347,27 +347,27 @@ impl Object for CapabilitiesObject {
 }
 
 fn helm_version(profile: Profile) -> Value {
-    let (version, commit, go, client) = match profile {
+    let (version, commit, go) = match profile {
         Profile::Helm3 => (
             "v3.17.3",
             "e4da49785aa6e6ee2b86efd5dd9e43400318262b",
             "go1.23.7",
-            "",
         ),
-        Profile::Helm4 => ("v4.2.4", "", "go1.26.0", "v1.36"),
+        Profile::Helm4 => ("v4.2.4", "", "go1.26.0"),
     };
-    Value::object(
-        Struct::new("version.BuildInfo")
-            .optional("Version", "version", Value::str(version))
-            .optional("GitCommit", "git_commit", Value::str(commit))
-            .optional("GitTreeState", "git_tree_state", Value::str("clean"))
-            .optional("GoVersion", "go_version", Value::str(go))
-            .optional(
-                "KubeClientVersion",
-                "kube_client_version",
-                Value::str(client),
-            ),
-    )
+    let build = Struct::new("version.BuildInfo")
+        .optional("Version", "version", Value::str(version))
+        .optional("GitCommit", "git_commit", Value::str(commit))
+        .optional("GitTreeState", "git_tree_state", Value::str("clean"))
+        .optional("GoVersion", "go_version", Value::str(go));
+    Value::object(match profile {
+        Profile::Helm3 => build,
+        Profile::Helm4 => build.optional(
+            "KubeClientVersion",
+            "kube_client_version",
+            Value::str("v1.36"),
+        ),
+    })
 }
 
 /// `.Capabilities.KubeVersion`
