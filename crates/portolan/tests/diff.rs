@@ -58,7 +58,7 @@ fn a_pull_request_on_the_example() {
     -   level = info
     -   greeting = ahoy from north
     +   level = debug
-      because apps/base/quay/kustomization.yaml
+      in apps/base/quay/kustomization.yaml
 
     Deployment quay/quay                                          changed, rolls 3 pods
       spec.template.spec.containers[quay].image
@@ -327,14 +327,17 @@ fn a_change_names_the_values_and_variables_it_comes_from() {
     repository.edit("apps/note.yaml", "text: one", "text: two");
     let answer = diff(&repository, &["-o", "unified"]);
     let causes = |line: &&str| {
-        line.contains(" → ") || line.contains("  changed") || line.starts_with("  because")
+        let starts = ["  because", "  in "]
+            .iter()
+            .any(|lead| line.starts_with(lead));
+        starts || line.contains(" → ") || line.contains("  changed")
     };
     let told: Vec<&str> = answer.stdout.lines().filter(causes).collect();
     insta::assert_snapshot!(told.join("\n"), @r"
     ConfigMap apps/note                                           changed
       because apps/note.yaml:6, clusters/a/settings.yaml:5 (TAG)
     ConfigMap apps/web-values                                     changed
-      because apps/kustomization.yaml
+      in apps/kustomization.yaml
     HelmRelease apps/web                                          changed
       because apps/release.yaml:10, clusters/a/settings.yaml:5 (TAG)
     ConfigMap flux-system/settings                                changed

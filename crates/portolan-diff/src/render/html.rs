@@ -105,7 +105,8 @@ fn add_change(report: &Report, change: &Change, out: &mut String) {
         let _ = writeln!(out, "<p class=\"place\">follows: {}</p>", escape(&followed));
     }
     if let Some(place) = words::because(change) {
-        let _ = writeln!(out, "<p class=\"place\">because {}</p>", escape(&place));
+        let lead = words::lead(change);
+        let _ = writeln!(out, "<p class=\"place\">{lead} {}</p>", escape(&place));
     }
     out.push_str("</details>\n");
 }

@@ -116,7 +116,8 @@ fn print_change(
         out.push(colour.paint(Ink::Faint, &format!("  follows: {followed}")));
     }
     if let Some(place) = words::because(change) {
-        out.push(colour.paint(Ink::Faint, &format!("  because {place}")));
+        let lead = words::lead(change);
+        out.push(colour.paint(Ink::Faint, &format!("  {lead} {place}")));
     }
 }
 

@@ -183,6 +183,15 @@ pub(super) fn users(change: &ImageChange) -> String {
 /// The most lines that are named as causes of one change.
 const MAX_CAUSES: usize = 6;
 
+/// How [`because`] is told: causes that are known, or only the place of the object.
+pub(super) fn lead(change: &Change) -> &'static str {
+    if change.causes.is_empty() {
+        "in"
+    } else {
+        "because"
+    }
+}
+
 /// What a change comes from: `apps/values.yaml:4 (image.tag), :19 (resources)`, or else where its object is written.
 pub(super) fn because(change: &Change) -> Option<String> {
     let mut told: Vec<String> = Vec::new();
@@ -238,6 +247,7 @@ mod tests {
             causes: Vec::new(),
         };
         assert_eq!(because(&change).unwrap(), "chart/a.yaml:2");
+        assert_eq!(lead(&change), "in");
         change.causes = vec![
             cause("/apps/values.yaml", 4, "image.tag"),
             cause("/apps/values.yaml", 19, "resources"),
@@ -247,5 +257,6 @@ mod tests {
             because(&change).unwrap(),
             "apps/values.yaml:4 (image.tag), :19 (resources), settings.yaml:3"
         );
+        assert_eq!(lead(&change), "because");
     }
 }
