@@ -1,7 +1,6 @@
 //! A container registry: Debian's `docker-registry`, with or without a login, with or without TLS.
 
 use std::fmt::Write as _;
-use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -120,9 +119,11 @@ impl Registry {
         call(self.port, method, target, &headers, body).expect("the registry answers")
     }
 
+    /// Waits for an answer: a connection alone may be to a process that is starting and still holds our probe's socket.
     fn wait(&self) {
         let deadline = Instant::now() + Duration::from_secs(20);
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+        let asked = || call(self.port, "GET", "/v2/", &[], b"");
+        while !asked().is_ok_and(|answer| answer.status != 0) {
             assert!(
                 Instant::now() < deadline,
                 "docker-registry does not come up"
