@@ -81,6 +81,25 @@ struct SchemaCells {
     exact: OnceLock<Result<exact::Schema, String>>,
 }
 
+/// The schema, made ready now or before.
+///
+/// What cannot be compiled where nobody fetches may only lack what it refers to, so that is not kept.
+fn compiled<'c, S>(
+    cell: &'c OnceLock<Result<S, String>>,
+    source: Option<&dyn SchemaSource>,
+    compile: impl FnOnce() -> Result<S, String>,
+) -> Result<&'c S, String> {
+    let kept = match (cell.get(), source) {
+        (Some(kept), _) => kept,
+        (None, Some(_)) => cell.get_or_init(compile),
+        (None, None) => {
+            let schema = compile()?;
+            cell.get_or_init(|| Ok(schema))
+        }
+    };
+    kept.as_ref().map_err(String::clone)
+}
+
 impl Clone for SchemaCells {
     fn clone(&self) -> Self {
         Self::default()
@@ -212,18 +231,14 @@ impl Package {
         let cells = &self.compiled_schema;
         match profile {
             Profile::Helm3 => {
-                let schema = cells
-                    .loose
-                    .get_or_init(|| loose::Schema::compile(bytes, source));
-                let messages = schema.as_ref().map(|schema| schema.messages(values));
-                messages.unwrap_or_else(|reason| Some(reason.clone()))
+                let compile = || loose::Schema::compile(bytes, source);
+                let schema = compiled(&cells.loose, source, compile);
+                schema.map_or_else(Some, |schema| schema.messages(values))
             }
             Profile::Helm4 => {
-                let schema = cells
-                    .exact
-                    .get_or_init(|| exact::Schema::compile(bytes, source));
-                let messages = schema.as_ref().map(|schema| schema.messages(values));
-                messages.unwrap_or_else(|reason| Some(reason.clone()))
+                let compile = || exact::Schema::compile(bytes, source);
+                let schema = compiled(&cells.exact, source, compile);
+                schema.map_or_else(Some, |schema| schema.messages(values))
             }
         }
     }

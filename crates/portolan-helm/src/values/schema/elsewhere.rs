@@ -64,6 +64,8 @@ pub(crate) fn compile_with<T>(
 mod tests {
     use super::super::{exact, loose};
     use super::*;
+    use crate::package::{ChartFile, Package};
+    use crate::profile::Profile;
     use crate::values::Tree;
 
     /// A server that has two schemas, of which one refers to the other.
@@ -112,6 +114,26 @@ mod tests {
                 .iter()
                 .all(|answer| !answer.is_empty())
         );
+    }
+
+    #[test]
+    fn what_nobody_brought_is_asked_for_again() {
+        let file = |name: &str, text: &str| ChartFile::new(name.to_owned(), text.as_bytes());
+        let schema = r#"{"$ref": "https://example.com/common/values.schema.json"}"#;
+        let package = Package::from_files(vec![
+            file("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+            file("values.schema.json", schema),
+        ]);
+        let package = package.unwrap();
+        let values = Tree::read_table(b"{port: 8}").unwrap().thaw();
+        for profile in [Profile::Helm3, Profile::Helm4] {
+            assert!(package.schema_messages(&values, profile, None).is_some());
+            assert_eq!(
+                package.schema_messages(&values, profile, Some(&Shelf)),
+                None
+            );
+            assert_eq!(package.schema_messages(&values, profile, None), None);
+        }
     }
 
     #[test]
