@@ -89,6 +89,11 @@ pub(crate) fn on_chart(error: &ChartError) -> Option<String> {
 /// A release that cannot be rendered.
 pub(crate) fn on_release(error: &ReleaseError) -> &'static str {
     match error {
+        ReleaseError::Template { source, .. }
+            if matches!(**source, portolan_helm::Error::Schema(_)) =>
+        {
+            "mend `values`, what `valuesFrom` names or the chart's own values.yaml; `install.disableSchemaValidation: true` leaves a schema out that cannot be had"
+        }
         ReleaseError::Template { .. } => {
             "values come from `valuesFrom` and `values` of the release, and from the chart's own values.yaml"
         }
