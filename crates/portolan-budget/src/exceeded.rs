@@ -1,0 +1,38 @@
+//! Which limit was reached.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Why work was stopped before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Exceeded {
+    /// Too many steps.
+    #[error("needs more than {0} steps")]
+    Steps(u64),
+    /// Too much memory.
+    #[error("needs more than {0} bytes of memory")]
+    Bytes(u64),
+    /// Calls nested too deeply.
+    #[error("nested more than {0} levels deep")]
+    Depth(u32),
+    /// Too much time.
+    #[error("takes longer than {0:?}")]
+    Time(Duration),
+    /// Somebody asked for the end: nobody waits for the result any more.
+    #[error("interrupted")]
+    Stopped,
+}
+
+impl Exceeded {
+    /// Returns the option that raises the limit; `None` for work that was interrupted.
+    pub fn option(self) -> Option<&'static str> {
+        match self {
+            Self::Steps(_) => Some("--limit steps=N"),
+            Self::Bytes(_) => Some("--limit memory=BYTES"),
+            Self::Depth(_) => Some("--limit depth=N"),
+            Self::Time(_) => Some("--limit time=SECONDS"),
+            Self::Stopped => None,
+        }
+    }
+}
