@@ -4,12 +4,14 @@
 //! paths ──walk──▶ sorted list of files and charts ──workers──▶ findings in the order of the list
 //! ```
 //!
-//! One file per worker is in memory at a time. Nothing is left out silently: what cannot be read is a finding.
+//! One file per worker is in memory at a time. Nothing is left out silently: what cannot be read is a finding, and so is
+//! a file whose check panics.
 
 use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::num::NonZeroUsize;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -47,20 +49,32 @@ enum Item {
     Lost(PathBuf, String),
 }
 
+impl Item {
+    fn path(&self) -> &Path {
+        match self {
+            Self::File(path) | Self::Chart(path) | Self::Lost(path, _) => path,
+        }
+    }
+}
+
 /// Checks files, and directories with everything below them.
 pub fn scan(checker: &Checker, paths: &[PathBuf]) -> Scanned {
     let mut walk = Walk::default();
     for path in paths {
         walk.add(path);
     }
-    let items = walk.items;
+    check_items(&walk.items, |item| check_item(checker, item))
+}
+
+/// Checks the items on all cores; the findings are in the order of the items.
+fn check_items(items: &[Item], check: impl Fn(&Item) -> Part + Sync) -> Scanned {
     let next = AtomicUsize::new(0);
     let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let mut parts: Vec<(usize, Part)> = std::thread::scope(|scope| {
         let work = || {
             let mut parts = Vec::new();
-            while let Some((index, item)) = take(&next, &items) {
-                let part = check_item(checker, item);
+            while let Some((index, item)) = take(&next, items) {
+                let part = check_or_report(&check, item);
                 // Most files have nothing to tell but their counts.
                 match parts.last_mut() {
                     Some((_, last)) if part.checked.findings.is_empty() => Part::count(last, &part),
@@ -72,10 +86,7 @@ pub fn scan(checker: &Checker, paths: &[PathBuf]) -> Scanned {
         let threads: Vec<_> = (0..workers.min(items.len().max(1)))
             .map(|_| scope.spawn(work))
             .collect();
-        threads
-            .into_iter()
-            .flat_map(|thread| thread.join().unwrap_or_default())
-            .collect()
+        threads.into_iter().flat_map(joined).collect()
     });
     parts.sort_by_key(|(index, _)| *index);
     let mut scanned = Scanned::default();
@@ -86,6 +97,33 @@ pub fn scan(checker: &Checker, paths: &[PathBuf]) -> Scanned {
         scanned.findings.extend(part.checked.findings);
     }
     scanned
+}
+
+/// What a worker found. Its checks are guarded one by one, so a panic here is a defect of this file: it goes on to the
+/// caller, because the findings of the worker are lost.
+fn joined<T>(worker: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    worker
+        .join()
+        .unwrap_or_else(|panic| panic::resume_unwind(panic))
+}
+
+/// Checks an item; a panic is a finding of that item and touches no other.
+fn check_or_report(check: &impl Fn(&Item) -> Part, item: &Item) -> Part {
+    // A check only reads what it shares with others, so a panic leaves nothing half-changed behind.
+    panic::catch_unwind(AssertUnwindSafe(|| check(item))).unwrap_or_else(|panic| Part {
+        checked: lost(item.path(), &not_checked(panic.as_ref())),
+        ..Part::default()
+    })
+}
+
+/// Why an item was not checked, in the words of the panic.
+fn not_checked(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no reason given");
+    format!("was not checked because of a defect in portolan: {text}")
 }
 
 fn take<'a>(next: &AtomicUsize, items: &'a [Item]) -> Option<(usize, &'a Item)> {
@@ -334,6 +372,33 @@ mod tests {
             "{}",
             scanned.findings[0].message
         );
+    }
+
+    #[test]
+    fn a_check_that_panics_is_a_finding_and_loses_no_other() {
+        let items: Vec<Item> = (0..40)
+            .map(|number| Item::File(PathBuf::from(format!("{number:02}.yaml"))))
+            .collect();
+        let check = |item: &Item| {
+            let name = item.path().to_string_lossy();
+            assert!(name != "17.yaml", "index out of bounds");
+            Part {
+                checked: lost(item.path(), "seen"),
+                files: 1,
+                charts: 0,
+            }
+        };
+        let scanned = check_items(&items, check);
+        assert_eq!((scanned.findings.len(), scanned.files), (40, 39));
+        for (index, finding) in scanned.findings.iter().enumerate() {
+            assert_eq!(finding.place(), format!("{index:02}.yaml"));
+            let expected = match index {
+                17 => "was not checked because of a defect in portolan: index out of bounds",
+                _ => "seen",
+            };
+            assert_eq!(finding.message, expected);
+            assert_eq!(finding.level, crate::Level::Unparsed);
+        }
     }
 
     #[test]
