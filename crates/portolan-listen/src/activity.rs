@@ -1,0 +1,200 @@
+//! What a connection does now and until when it may: the one place where time runs out.
+//!
+//! ```text
+//! accepted ──header_time──▶ request ──handler_time──▶ answer ──response_time──▶ idle ──idle_time──▶ request …
+//! ```
+//!
+//! HTTP/2 has several requests at once: the earliest of their deadlines counts. Time runs out at the connection, not at
+//! a body, because a body is not asked for anything while its reader does not read.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Why a connection is closed by us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Closed {
+    /// The first request's headers took too long.
+    Headers,
+    /// No further request came.
+    Idle,
+    /// A request had no answer in time.
+    Handler,
+    /// An answer was read too slowly.
+    SlowReader,
+    /// A newer connection needed the place.
+    Evicted,
+    /// The server ends.
+    Drained,
+}
+
+impl Closed {
+    /// Its name in metrics and logs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Headers => "headers",
+            Self::Idle => "idle",
+            Self::Handler => "handler",
+            Self::SlowReader => "slow-reader",
+            Self::Evicted => "evicted",
+            Self::Drained => "drained",
+        }
+    }
+}
+
+/// A time and what it means when it has come.
+#[derive(Debug, Clone, Copy)]
+struct Deadline {
+    at: Instant,
+    closed: Closed,
+}
+
+/// What one connection does.
+pub(crate) struct Activity {
+    state: Mutex<State>,
+    changed: Notify,
+    idle_time: Duration,
+}
+
+struct State {
+    /// Counts while no request runs.
+    waiting: Deadline,
+    /// Of each request that runs.
+    running: BTreeMap<u64, Deadline>,
+    next: u64,
+    draining: bool,
+    evicted: bool,
+}
+
+/// A request that runs until this is dropped.
+pub(crate) struct Running {
+    activity: Arc<Activity>,
+    number: u64,
+}
+
+impl Activity {
+    /// A connection that has just been accepted.
+    pub(crate) fn new(header_time: Duration, idle_time: Duration) -> Self {
+        let waiting = Deadline {
+            at: Instant::now() + header_time,
+            closed: Closed::Headers,
+        };
+        let state = State {
+            waiting,
+            running: BTreeMap::new(),
+            next: 0,
+            draining: false,
+            evicted: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Notify::new(),
+            idle_time,
+        }
+    }
+
+    /// A request has come; it must be answered within this time.
+    pub(crate) fn begin(self: &Arc<Self>, time: Duration) -> Running {
+        let mut state = self.state();
+        let number = state.next;
+        state.next += 1;
+        let deadline = Deadline {
+            at: Instant::now() + time,
+            closed: Closed::Handler,
+        };
+        state.running.insert(number, deadline);
+        drop(state);
+        self.changed.notify_one();
+        Running {
+            activity: Arc::clone(self),
+            number,
+        }
+    }
+
+    /// Closes the connection for a newer one, unless a request runs; returns whether it does.
+    pub(crate) fn evict(&self) -> bool {
+        let mut state = self.state();
+        state.evicted |= state.running.is_empty();
+        let evicted = state.evicted;
+        drop(state);
+        self.changed.notify_one();
+        evicted
+    }
+
+    /// Lets requests end, and waits for no further ones than may be on their way.
+    pub(crate) fn drain(&self, grace: Duration) {
+        let at = Instant::now() + grace;
+        let mut state = self.state();
+        state.draining = true;
+        if at < state.waiting.at {
+            let closed = Closed::Drained;
+            state.waiting = Deadline { at, closed };
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Returns when a deadline has passed.
+    pub(crate) async fn overdue(&self) -> Closed {
+        loop {
+            let Deadline { at, closed } = self.next_deadline();
+            if at <= Instant::now() {
+                return closed;
+            }
+            tokio::select! {
+                () = tokio::time::sleep_until(at) => {}
+                () = self.changed.notified() => {}
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Deadline {
+        let state = self.state();
+        if state.evicted {
+            return Deadline {
+                at: Instant::now(),
+                closed: Closed::Evicted,
+            };
+        }
+        let running = state.running.values().min_by_key(|deadline| deadline.at);
+        running.copied().unwrap_or(state.waiting)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change is one assignment, so a poisoned lock still holds a whole state.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Running {
+    /// The answer begins; it must have been read within this time.
+    pub(crate) fn answering(&self, time: Duration) {
+        let deadline = Deadline {
+            at: Instant::now() + time,
+            closed: Closed::SlowReader,
+        };
+        self.activity.state().running.insert(self.number, deadline);
+        self.activity.changed.notify_one();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut state = self.activity.state();
+        state.running.remove(&self.number);
+        let closed = if state.draining {
+            Closed::Drained
+        } else {
+            Closed::Idle
+        };
+        state.waiting = Deadline {
+            at: Instant::now() + self.activity.idle_time,
+            closed,
+        };
+        drop(state);
+        self.activity.changed.notify_one();
+    }
+}

@@ -1,0 +1,32 @@
+//! The one hardened HTTP listener for every server of Portolan.
+//!
+//! ```text
+//! TcpListener ──accept──▶ Connections (caps, eviction) ──▶ TLS ──▶ HTTP/1 or HTTP/2 ──▶ respond ──▶ the server's Router
+//!                               ▲                                        │                 └─▶ /healthz /readyz /metrics
+//!                               └──────────── Activity (deadlines) ◀─────┘
+//! ```
+//!
+//! The front door is [`serve`]: it takes a bound listener, a router and a [`ListenConfig`], and answers requests until
+//! it is cancelled; then it lets the requests in flight end. Whatever a client does, it costs no more than [`Limits`]
+//! allow: how many connections, how many of one client, how large and how slow a request may be, how slowly an answer
+//! may be read. What the routes mean is for the server; this crate knows nothing of it.
+
+mod limits;
+mod tls;
+
+mod activity;
+mod body;
+mod client;
+mod connections;
+mod error_reply;
+mod executor;
+mod metrics;
+mod respond;
+mod serve;
+
+pub use error_reply::error_reply;
+pub use limits::Limits;
+pub use metrics::{Metrics, MetricsText};
+pub use respond::ResponseTime;
+pub use serve::{Drained, ListenConfig, Readiness, serve};
+pub use tls::{TlsError, TlsSource};
