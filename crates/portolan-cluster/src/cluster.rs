@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::access::{Access, config};
 use crate::error::ClusterError;
+use crate::pages::MAX_PAGES;
 
 /// The most bytes an answer may have: a page of the largest metadata, or the metrics of a busy server.
 const MAX_ANSWER_BYTES: usize = 128 * 1024 * 1024;
@@ -42,6 +43,7 @@ pub struct Cluster {
     server: Arc<str>,
     requests: Arc<AtomicU64>,
     patience: Duration,
+    max_pages: usize,
 }
 
 impl Cluster {
@@ -67,6 +69,7 @@ impl Cluster {
             server: server.trim_end_matches('/').into(),
             requests: Arc::default(),
             patience: PATIENCE,
+            max_pages: MAX_PAGES,
         }
     }
 
@@ -74,6 +77,16 @@ impl Cluster {
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// The same with another limit to how many pages a list may have.
+    #[must_use]
+    pub fn with_max_pages(self, max_pages: usize) -> Self {
+        Self { max_pages, ..self }
+    }
+
+    pub(crate) fn max_pages(&self) -> usize {
+        self.max_pages
     }
 
     pub(crate) fn server(&self) -> &str {

@@ -22,6 +22,10 @@ const WHOLE_PAGE_SIZE: usize = 64;
 /// How often a list may outlive its token.
 const RESTARTS: u32 = 5;
 
+/// How many pages a list may have: two and a half million objects of one kind. A server that always names another page
+/// would else be followed for ever.
+pub(crate) const MAX_PAGES: usize = 10_000;
+
 /// Asks for metadata in place of whole objects.
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
@@ -115,7 +119,7 @@ impl Cluster {
     ) -> Result<String, ClusterError> {
         let mut next = String::new();
         let mut restarts = 0;
-        loop {
+        for _ in 0..self.max_pages() {
             // Without a resource version: older servers ignore the limit when one is sent.
             let mut more = format!("limit={}", form.page_size);
             if !next.is_empty() {
@@ -131,11 +135,26 @@ impl Cluster {
                 Err(error) => return Err(error),
             };
             page.items.into_iter().flatten().for_each(&mut take);
-            next = page.metadata.next;
-            if next.is_empty() {
+            if page.metadata.next.is_empty() {
                 return Ok(page.metadata.resource_version);
             }
+            if next == page.metadata.next {
+                return Err(endless(
+                    query,
+                    "it names the same next page again and again",
+                ));
+            }
+            next = page.metadata.next;
         }
+        let message = format!("it has more than {} pages", self.max_pages());
+        Err(endless(query, &message))
+    }
+}
+
+fn endless(query: &Query, message: &str) -> ClusterError {
+    ClusterError::Answer {
+        path: query.path.clone(),
+        message: message.to_owned(),
     }
 }
 

@@ -3,7 +3,8 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, Collected};
+use http::Response;
+use http_body_util::{BodyExt as _, Collected, Limited};
 use kube::client::Body;
 use serde::Deserialize;
 
@@ -17,6 +18,9 @@ const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 
 /// The longest event that is read; metadata are far smaller.
 const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
+
+/// The longest refusal that is read.
+const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 
 /// How long the server is asked to keep a watch, in seconds: the least, and how many more at most. Many watches that
 /// begin together shall not all end together.
@@ -74,14 +78,8 @@ impl Cluster {
             life(query)
         );
         let path = query.target(&more);
-        let opened = tokio::time::timeout(self.patience(), self.open(&path, METADATA)).await;
+        let opened = tokio::time::timeout(self.patience(), self.open_watch(&path)).await;
         let response = opened.map_err(|_| self.too_slow(&path))??;
-        if !response.status().is_success() {
-            let code = response.status();
-            let body = response.into_body().collect().await;
-            let bytes = body.map(Collected::to_bytes).unwrap_or_default();
-            return Err(status(&path, code, &bytes));
-        }
         Ok(Watch {
             server: self.server().to_owned(),
             path,
@@ -89,6 +87,21 @@ impl Cluster {
             buffer: Vec::new(),
             resource_version: resource_version.to_owned(),
         })
+    }
+}
+
+impl Cluster {
+    /// The answer to a watch, whose body is still to come; a refusal is read to its end.
+    async fn open_watch(&self, path: &str) -> Result<Response<Body>, ClusterError> {
+        let response = self.open(path, METADATA).await?;
+        let code = response.status();
+        if code.is_success() {
+            return Ok(response);
+        }
+        let body = Limited::new(response.into_body(), MAX_REFUSAL_BYTES);
+        let body = body.collect().await;
+        let bytes = body.map(Collected::to_bytes).unwrap_or_default();
+        Err(status(path, code, &bytes))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use portolan_cluster::{Cluster, ClusterError, Driver, ErrorKind, PAGE_SIZE, Query};
-use portolan_testbed::{HttpServer, Reply, Request};
+use portolan_testbed::{DrippingServer, HttpServer, Reply, Request};
 use serde_json::json;
 
 fn cluster(server: &HttpServer) -> Cluster {
@@ -111,6 +111,50 @@ async fn without_a_new_token_the_list_begins_anew_and_gives_up_in_the_end() {
     });
     let error = self::names(&cluster(&server)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Gone);
+}
+
+#[tokio::test]
+async fn a_list_without_an_end_is_given_up() {
+    // The same token for ever.
+    let server = HttpServer::start(|_| page(0..2, "more"));
+    let cluster_of_one = cluster(&server);
+    let error = names(&cluster_of_one).await.unwrap_err();
+    assert!(error.to_string().contains("same next page"), "{error}");
+    assert_eq!(cluster_of_one.requests(), 2);
+    // Another token for ever: empty pages, so that only their number can be what is too much.
+    let count = AtomicUsize::new(0);
+    let server = HttpServer::start(move |_| {
+        let number = count.fetch_add(1, Ordering::SeqCst);
+        page(0..0, &format!("t{number}"))
+    });
+    let cluster_of_many = cluster(&server).with_max_pages(30);
+    let error = names(&cluster_of_many).await.unwrap_err();
+    assert!(error.to_string().contains("more than 30 pages"), "{error}");
+    assert_eq!(cluster_of_many.requests(), 30);
+}
+
+/// A byte now and then is no answer: the whole of it has a deadline, for lists and for refused watches alike.
+#[tokio::test]
+async fn a_server_that_drips_is_given_up_at_the_deadline() {
+    for head in ["HTTP/1.1 200 OK", "HTTP/1.1 403 Forbidden"] {
+        let server = DrippingServer::start(head);
+        let uri = server.url().parse().expect("an address");
+        let mut config = portolan_cluster::kube::Config::new(uri);
+        config.default_retry = false;
+        let client = portolan_cluster::kube::Client::try_from(config).expect("a client");
+        let cluster = Cluster::from_client(client, &server.url());
+        let cluster = cluster.with_patience(Duration::from_millis(300));
+        let error = names(&cluster).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+        if head.contains("403") {
+            let error = cluster
+                .watch(&secrets(), "1")
+                .await
+                .err()
+                .expect("an error");
+            assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+        }
+    }
 }
 
 #[tokio::test]

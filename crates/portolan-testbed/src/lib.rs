@@ -6,6 +6,7 @@
 mod authority;
 #[cfg(feature = "cluster")]
 pub mod cluster;
+mod dripping_server;
 mod git_backend;
 mod http_call;
 mod http_server;
@@ -13,6 +14,7 @@ mod port;
 mod registry;
 
 pub use authority::Authority;
+pub use dripping_server::DrippingServer;
 pub use git_backend::git_backend;
 pub use http_server::{HttpServer, Reply, Request};
 pub use registry::{PASSWORD, Registry, RegistrySetup, USER};
