@@ -44,7 +44,7 @@ pub use files::{Scanned, scan};
 pub use finding::{Evidence, Finding, Subject};
 pub use level::{BadLevel, Level};
 pub use lifecycle::{Api, Basis, KUBERNETES, Lifecycle, Stage, Str};
-pub use manifest::{Checked, unreadable};
+pub use manifest::{Checked, DocumentLimits, unreadable};
 pub use merge::merge;
 pub use patch::Patch;
 pub use portolan_object::{BadDay, Day};

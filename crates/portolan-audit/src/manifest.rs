@@ -19,6 +19,15 @@ pub struct Checked {
     pub objects: usize,
 }
 
+/// How much of a text is looked at when whoever wrote it is not trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DocumentLimits {
+    /// The bytes of a document; a larger one is not parsed.
+    pub bytes: usize,
+    /// The findings after which no further object is checked.
+    pub findings: usize,
+}
+
 impl Checked {
     /// Takes in what another text gave.
     pub fn add(&mut self, other: Self) {
@@ -30,15 +39,52 @@ impl Checked {
 impl Checker {
     /// Checks every object of a text.
     pub fn check_text(&self, bytes: &[u8], site: &Site) -> Checked {
+        self.check_up_to(usize::MAX, bytes, site)
+    }
+
+    /// Checks the objects of a text one document after the other, so that no more than one is in memory. What the
+    /// limits leave out is told in a last finding.
+    pub fn check_documents(&self, text: &str, limits: &DocumentLimits, site: &Site) -> Checked {
+        let mut checked = Checked::default();
+        let mut too_large = 0_usize;
+        for (_, piece) in pieces(text) {
+            // One more than is kept shows that there are more.
+            let room = (limits.findings + 1).saturating_sub(checked.findings.len());
+            if piece.len() > limits.bytes {
+                too_large += 1;
+            } else if room > 0 {
+                checked.add(self.check_up_to(room, piece.as_bytes(), site));
+            }
+        }
+        let too_many = checked.findings.len() > limits.findings;
+        checked.findings.truncate(limits.findings);
+        if too_large > 0 {
+            let bytes = limits.bytes;
+            let message =
+                format!("documents larger than {bytes} bytes were not checked: {too_large}");
+            let finding = unreadable(site, Position::default(), &message);
+            checked.findings.push(finding);
+        }
+        if too_many {
+            let findings = limits.findings;
+            let message = format!("what follows after {findings} findings was not checked");
+            let finding = unreadable(site, Position::default(), &message);
+            checked.findings.push(finding);
+        }
+        checked
+    }
+
+    /// The same until there are so many findings.
+    fn check_up_to(&self, room: usize, bytes: &[u8], site: &Site) -> Checked {
         let mut checked = Checked::default();
         match parse_bytes(bytes, Dialect::Helm) {
             Ok(documents) => {
                 for document in documents {
-                    self.check_document(document, site, &mut checked);
+                    self.check_document(room, document, site, &mut checked);
                 }
             }
             Err(errors) => match std::str::from_utf8(bytes) {
-                Ok(text) => self.check_pieces(text, site, &mut checked),
+                Ok(text) => self.check_pieces(room, text, site, &mut checked),
                 Err(_) => {
                     checked
                         .findings
@@ -49,8 +95,11 @@ impl Checker {
         checked
     }
 
-    fn check_document(&self, document: Node, site: &Site, checked: &mut Checked) {
+    fn check_document(&self, room: usize, document: Node, site: &Site, checked: &mut Checked) {
         for object in expand_lists(document) {
+            if checked.findings.len() >= room {
+                return;
+            }
             let Some((api_version, kind)) = head(&object) else {
                 continue;
             };
@@ -68,13 +117,14 @@ impl Checker {
     }
 
     /// Reads the documents of a broken text one by one, so that only the broken ones are lost.
-    fn check_pieces(&self, text: &str, site: &Site, checked: &mut Checked) {
+    fn check_pieces(&self, room: usize, text: &str, site: &Site, checked: &mut Checked) {
         for (offset, piece) in pieces(text) {
+            let room = room.saturating_sub(checked.findings.len());
             let mut part = Checked::default();
             match parse_bytes(piece.as_bytes(), Dialect::Helm) {
                 Ok(documents) => {
                     for document in documents {
-                        self.check_document(document, site, &mut part);
+                        self.check_document(room, document, site, &mut part);
                     }
                 }
                 Err(errors) => {
@@ -100,19 +150,23 @@ fn is_template(word: &str) -> bool {
 }
 
 /// The documents of a text with the number of lines before each.
-fn pieces(text: &str) -> Vec<(u32, &str)> {
-    let mut pieces = Vec::new();
+fn pieces(text: &str) -> impl Iterator<Item = (u32, &str)> {
+    let mut lines = text.split_inclusive('\n').enumerate();
     let (mut start, mut first, mut at) = (0, 0, 0);
-    for (number, line) in text.split_inclusive('\n').enumerate() {
-        let marker = line.trim_end();
-        if at > start && (marker == "---" || marker.starts_with("--- ")) {
-            pieces.push((first, &text[start..at]));
-            (start, first) = (at, number as u32);
+    let mut ended = false;
+    std::iter::from_fn(move || {
+        for (number, line) in lines.by_ref() {
+            let (from, marker) = (at, line.trim_end());
+            at += line.len();
+            if from > start && (marker == "---" || marker.starts_with("--- ")) {
+                let piece = (first, &text[start..from]);
+                (start, first) = (from, number as u32);
+                return Some(piece);
+            }
         }
-        at += line.len();
-    }
-    pieces.push((first, &text[start..]));
-    pieces
+        let last = (first, &text[start..]);
+        (!std::mem::replace(&mut ended, true)).then_some(last)
+    })
 }
 
 fn shift(finding: &mut Finding, lines: u32) {
@@ -193,6 +247,34 @@ mod tests {
                 found(7, "removed", "CronJob"),
             ]
         );
+    }
+
+    #[test]
+    fn what_the_limits_leave_out_is_told() {
+        let checker = Checker::new(Target::kubernetes("1.32".parse().unwrap()));
+        let check = |text: &str, bytes: usize, findings: usize| {
+            let limits = DocumentLimits { bytes, findings };
+            let checked = checker.check_documents(text, &limits, &Site::default());
+            let levels = checked.findings.into_iter();
+            levels.map(|finding| finding.message).collect::<Vec<_>>()
+        };
+        let job = "apiVersion: batch/v1beta1\nkind: CronJob\n---\n";
+        assert_eq!(check(&job.repeat(3), 1000, 10).len(), 3);
+        let large = format!("a: {}\n---\n{job}", "x".repeat(1000));
+        let told = check(&large, 1000, 10);
+        assert_eq!(told.len(), 2);
+        assert_eq!(
+            told[1],
+            "documents larger than 1000 bytes were not checked: 1"
+        );
+        let told = check(&job.repeat(9), 1000, 4);
+        assert_eq!(told.len(), 5);
+        assert_eq!(told[4], "what follows after 4 findings was not checked");
+        let item = "- {apiVersion: batch/v1beta1, kind: CronJob}\n";
+        let list = format!("apiVersion: v1\nkind: List\nitems:\n{}", item.repeat(9));
+        let told = check(&list, 1000, 4);
+        assert_eq!(told.len(), 5);
+        assert_eq!(told[4], "what follows after 4 findings was not checked");
     }
 
     #[test]

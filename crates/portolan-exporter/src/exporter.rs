@@ -10,6 +10,7 @@
 //! There is one task, so there are never two scans. Requests read the snapshot through a lock that is held for the time
 //! of a pointer copy.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -20,10 +21,10 @@ use portolan_engine::with_causes;
 
 use crate::backoff::Backoff;
 use crate::follow::Ended;
-use crate::metrics::{Rendered, metrics};
 use crate::scan::{Knowledge, ScanError, ScanOptions, look};
 use crate::snapshot::{Effort, Snapshot, SnapshotError};
 use crate::state::State;
+use crate::web::{Rendered, metrics};
 
 /// Makes the checker for a cluster that says this version of itself.
 pub type CheckerFor = Box<dyn Fn(&str) -> Checker + Send + Sync>;
@@ -43,6 +44,9 @@ pub struct ExporterOptions {
     /// How many series of single findings the metrics may have.
     pub finding_series: usize,
 }
+
+/// Takes a line for people about each scan that ended, well or not.
+pub type ScanLog = Box<dyn Fn(String) + Send + Sync>;
 
 /// What requests see.
 #[derive(Clone)]
@@ -73,6 +77,7 @@ pub(crate) struct Failure {
 /// Scans a cluster again and again and keeps the last good answer.
 pub struct Exporter {
     view: RwLock<View>,
+    scan_log: Option<ScanLog>,
     pub(crate) options: ExporterOptions,
 }
 
@@ -104,8 +109,21 @@ impl Exporter {
             rendered: Arc::new(rendered),
             snapshot,
         };
-        let view = RwLock::new(view);
-        (Self { view, options }, trouble)
+        let exporter = Self {
+            view: RwLock::new(view),
+            scan_log: None,
+            options,
+        };
+        (exporter, trouble)
+    }
+
+    /// The same with a line for each scan.
+    #[must_use]
+    pub fn with_scan_log(self, log: ScanLog) -> Self {
+        Self {
+            scan_log: Some(log),
+            ..self
+        }
     }
 
     /// Where it stands.
@@ -123,7 +141,7 @@ impl Exporter {
         serde_json::from_slice(&self.view().rendered.findings).ok()
     }
 
-    /// What a scrape gets.
+    /// The exporter's part of a scrape, without the last line `# EOF`.
     pub fn metrics(&self) -> String {
         metrics(&self.view())
     }
@@ -141,7 +159,7 @@ impl Exporter {
     }
 
     /// Scans whenever the data are older than their time to live, until the future is dropped.
-    pub async fn run(&self, cluster: &Cluster) {
+    pub async fn run(&self, cluster: &Cluster) -> Infallible {
         let mut scans = Backoff::new(self.options.ttl);
         let mut watches = Backoff::new(self.options.ttl);
         let mut young = self.young(cluster).await;
@@ -193,7 +211,24 @@ impl Exporter {
                 .map(|()| checker),
             Err(error) => Err(error),
         };
-        published.inspect_err(|error| self.fail(error))
+        if let Err(error) = &published {
+            self.fail(error);
+        }
+        self.log_scan(published.as_ref().err(), effort);
+        published
+    }
+
+    fn log_scan(&self, error: Option<&ScanError>, effort: Effort) {
+        let Some(log) = &self.scan_log else { return };
+        let seconds = effort.took_ms as f64 / 1000.0;
+        log(match error {
+            Some(error) => format!("scan failed after {seconds:.1} s: {}", with_causes(error)),
+            None => format!(
+                "scan ended after {seconds:.1} s and {} requests: {}",
+                effort.requests,
+                self.view().rendered.summary
+            ),
+        });
     }
 
     async fn look(&self, cluster: &Cluster) -> Result<(Knowledge, Arc<Checker>), ScanError> {

@@ -11,7 +11,6 @@
 //! than its time to live, and follows what changes in between. A request never waits for a scan: it is answered from the
 //! last good snapshot, on other threads.
 
-mod record;
 mod scan;
 
 mod backoff;
@@ -20,14 +19,12 @@ mod follow;
 mod snapshot;
 mod state;
 
-mod metrics;
-mod page;
-mod server;
 mod threads;
+mod web;
 
-pub use exporter::{CheckerFor, Exporter, ExporterOptions};
+pub use exporter::{CheckerFor, Exporter, ExporterOptions, ScanLog};
 pub use scan::{MAX_FINDINGS, ScanError, ScanOptions, Sources, scan};
-pub use server::serve;
 pub use snapshot::{Effort, Snapshot, SnapshotError};
 pub use state::State;
 pub use threads::scanning_threads;
+pub use web::serve;

@@ -8,6 +8,7 @@
 mod contents;
 mod knowledge;
 mod live;
+mod record;
 mod releases;
 mod requests;
 mod shared;

@@ -16,6 +16,9 @@ use crate::scan::Knowledge;
 /// The form of the file; another one is not read.
 const FORMAT: u32 = 3;
 
+/// The largest file that is read: ten thousand findings take about forty megabytes.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
 /// The last good answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -80,7 +83,15 @@ impl Snapshot {
     /// Loads the last good answer and what it found; `None` when there is none.
     pub fn load(directory: &Path) -> Result<Option<(Self, Report)>, SnapshotError> {
         let path = path(directory);
-        let file = match File::open(&path) {
+        // A pipe in its place would never be opened.
+        let file = match fs::metadata(&path) {
+            Ok(data) if !data.is_file() || data.len() > MAX_BYTES => {
+                return Err(SnapshotError::Format { path });
+            }
+            Ok(_) => File::open(&path),
+            Err(error) => Err(error),
+        };
+        let file = match file {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(SnapshotError::Io { path, source }),
@@ -147,6 +158,9 @@ mod tests {
         );
         assert_eq!(found, report);
         fs::write(path(directory.path()), "{\"format\": 3").unwrap();
+        assert!(Snapshot::load(directory.path()).is_err());
+        fs::remove_file(path(directory.path())).unwrap();
+        fs::create_dir(path(directory.path())).unwrap();
         assert!(Snapshot::load(directory.path()).is_err());
     }
 }

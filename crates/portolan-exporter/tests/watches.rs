@@ -53,7 +53,7 @@ impl Fixture {
         let exporter = Arc::new(exporter);
         let task = tokio::spawn({
             let exporter = Arc::clone(&exporter);
-            async move { exporter.run(&cluster).await }
+            async move { match exporter.run(&cluster).await {} }
         });
         Self {
             server,

@@ -14,10 +14,13 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::knowledge::{Knowledge, Release, key};
+use super::record;
 use super::shared::Shared;
 use super::{ScanError, ScanOptions};
-use crate::record;
 use crate::threads::spare_cores;
+
+/// How many records are decoded at a time: each may need a few megabytes, and memory is what a pod has least of.
+const MAX_DECODERS: usize = 4;
 
 pub(super) async fn scan(
     cluster: &Cluster,
@@ -60,7 +63,7 @@ pub(crate) async fn fetch_all(
     todo: impl IntoIterator<Item = RecordRef>,
     knowledge: &mut Knowledge,
 ) -> Result<(), ScanError> {
-    let decoders = Arc::new(Semaphore::new(spare_cores()));
+    let decoders = Decoders::new();
     let mut todo = todo.into_iter();
     let mut running = JoinSet::new();
     loop {
@@ -69,7 +72,7 @@ pub(crate) async fn fetch_all(
             running.spawn(fetch(
                 cluster.clone(),
                 Arc::clone(checker),
-                Arc::clone(&decoders),
+                decoders.clone(),
                 record,
             ));
         }
@@ -86,22 +89,74 @@ pub(crate) async fn fetch_all(
 async fn fetch(
     cluster: Cluster,
     checker: Arc<Checker>,
-    decoders: Arc<Semaphore>,
+    decoders: Decoders,
     record: RecordRef,
 ) -> Result<Option<(String, Release)>, ScanError> {
     let Some(text) = cluster.record(&record).await? else {
         return Ok(None);
     };
-    let _turn = decoders
-        .acquire()
-        .await
-        .map_err(|error| ScanError::Worker(error.to_string()))?;
-    // Unpacking is work: it must not hold up the threads that answer requests.
-    let work = tokio::task::spawn_blocking(move || {
-        let checked = record::check(&checker, &record, &text);
-        (key(&record), release(record, checked))
-    });
-    work.await.map(Some).map_err(died)
+    let (reference, text) = (Arc::new(record), Arc::new(text));
+    let light = {
+        let checker = Arc::clone(&checker);
+        let (reference, text) = (Arc::clone(&reference), Arc::clone(&text));
+        move || record::check_light(&checker, &reference, &text)
+    };
+    let heavy = {
+        let reference = Arc::clone(&reference);
+        move || record::check_heavy(&checker, &reference, &text)
+    };
+    let ended = match decoders.run(1, light).await? {
+        Ended::Well(Some(checked)) => Ended::Well(checked),
+        Ended::Well(None) => decoders.run(decoders.count, heavy).await?,
+        Ended::Panicked => Ended::Panicked,
+    };
+    let checked = match ended {
+        Ended::Well(checked) => checked,
+        Ended::Panicked => record::not_checked(&reference, DEFECT),
+    };
+    let record = Arc::unwrap_or_clone(reference);
+    Ok(Some((key(&record), release(record, checked))))
+}
+
+/// What is told of a record whose check panicked.
+const DEFECT: &str = "its check failed because of a defect in portolan";
+
+/// Turns for decoding records: unpacking is work, and must not hold up the threads that answer requests.
+#[derive(Clone)]
+struct Decoders {
+    turns: Arc<Semaphore>,
+    count: u32,
+}
+
+/// How a piece of work ended.
+enum Ended<T> {
+    Well(T),
+    Panicked,
+}
+
+impl Decoders {
+    fn new() -> Self {
+        let count = spare_cores().min(MAX_DECODERS);
+        Self {
+            turns: Arc::new(Semaphore::new(count)),
+            count: count as u32,
+        }
+    }
+
+    /// Runs a piece of work that takes so many turns; all of them means alone.
+    async fn run<T: Send + 'static>(
+        &self,
+        turns: u32,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Ended<T>, ScanError> {
+        let turns = self.turns.acquire_many(turns).await;
+        let _turns = turns.map_err(|error| ScanError::Worker(error.to_string()))?;
+        match tokio::task::spawn_blocking(work).await {
+            Ok(done) => Ok(Ended::Well(done)),
+            Err(error) if error.is_panic() => Ok(Ended::Panicked),
+            Err(error) => Err(died(error)),
+        }
+    }
 }
 
 fn release(record: RecordRef, mut checked: Checked) -> Release {

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use portolan_cluster::Cluster;
 use portolan_exporter::{Exporter, ExporterOptions, ScanOptions, Sources, serve};
+use portolan_listen::ListenConfig;
 use portolan_testbed::cluster::{Cluster as Testbed, eventually};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::seed::{Revision, Seeder};
 use crate::{FINE, PDB, checker, helm_in};
@@ -40,11 +42,15 @@ impl Running {
         let mut tasks = JoinSet::new();
         tasks.spawn({
             let exporter = Arc::clone(&exporter);
-            async move { serve(listener, exporter).await.expect("it serves") }
+            async move {
+                let (config, cancelled) = (ListenConfig::default(), CancellationToken::new());
+                let served = serve(listener, exporter, config, cancelled).await;
+                served.map(|_| ()).expect("it serves");
+            }
         });
         tasks.spawn({
             let (exporter, cluster) = (Arc::clone(&exporter), cluster.clone());
-            async move { exporter.run(&cluster).await }
+            async move { match exporter.run(&cluster).await {} }
         });
         let running = Self {
             exporter,

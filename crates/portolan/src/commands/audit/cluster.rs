@@ -35,7 +35,7 @@ pub(crate) struct ClusterArgs {
 }
 
 /// Which cluster, and how to look at it.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(super) struct LookArgs {
     /// The kubeconfig; without it `KUBECONFIG`, `~/.kube/config` and the pod's service account are tried
     #[arg(long, value_name = "FILE")]

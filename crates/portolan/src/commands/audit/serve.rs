@@ -2,16 +2,18 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use portolan_audit::Target;
-use portolan_cluster::Cluster;
 use portolan_exporter::{Exporter, ExporterOptions, scanning_threads, serve as answer};
+use portolan_listen::ListenConfig;
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::JoinHandle;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::check_options::JudgeOptions;
 use super::cluster::LookArgs;
@@ -20,11 +22,15 @@ use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
+/// How many lines about scans may wait to be printed.
+const SCAN_LINES: usize = 16;
+
 /// Serve what a cluster's audit finds: metrics, findings as JSON, a page
 ///
 /// `/metrics`, `/api/v1/findings` and `/` are answered at once from the last good scan; the metrics tell its age and
 /// whether the last scan failed. The cluster is scanned again when the data are older than --ttl, one scan at a time, and
 /// what changes in Helm releases and live objects is followed in between. `/readyz` is 503 until there is an answer.
+/// Each scan is one line on stderr.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -78,39 +84,67 @@ pub(crate) fn serve(args: &ServeArgs, printer: &Printer) -> CommandResult {
     if let Some(trouble) = trouble {
         printer.warning(&trouble.to_string());
     }
-    let exporter = Arc::new(exporter);
+    let (lines, scanned) = mpsc::channel(SCAN_LINES);
+    let exporter = Arc::new(exporter.with_scan_log(Box::new(move |line| {
+        // A terminal that takes no lines must not hold up scans.
+        let _ = lines.try_send(line);
+    })));
     let scanning = scanning_threads()?;
-    let cluster = scanning.block_on(args.look.connect())?;
-    let scans = scanning.spawn(scan(Arc::clone(&exporter), cluster));
-    let ended = Runtime::new()?.block_on(run(args.listen, exporter, scans, printer));
+    let ended = Runtime::new()?.block_on(run(args, exporter, scanning.handle(), scanned, printer));
     scanning.shutdown_background();
     ended
 }
 
-async fn scan(exporter: Arc<Exporter>, cluster: Cluster) {
-    exporter.run(&cluster).await;
-}
-
+/// The port is open before anything is asked that may not answer: credentials, and the cluster.
 async fn run(
-    address: SocketAddr,
+    args: &ServeArgs,
     exporter: Arc<Exporter>,
-    scans: JoinHandle<()>,
+    scanning: &Handle,
+    mut scanned: mpsc::Receiver<String>,
     printer: &Printer,
 ) -> CommandResult {
+    let address = args.listen;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let error = anyhow::Error::new(error);
         CommandError::user(error.context(format!("cannot listen on `{address}`")))
     })?;
     printer.note(&format!("listening on http://{}", listener.local_addr()?));
+    let mut scans = scanning.spawn(scan(args.look.clone(), Arc::clone(&exporter)));
+    let cancelled = CancellationToken::new();
+    let serving = answer(
+        listener,
+        exporter,
+        ListenConfig::default(),
+        cancelled.clone(),
+    );
+    let mut serving = pin!(serving);
     // A pod is ended by SIGTERM, a terminal by SIGINT; both are the usual end.
     let mut terminated = signal(SignalKind::terminate())?;
-    tokio::select! {
-        served = answer(listener, exporter) => served?,
-        ended = scans => ended.map_err(CommandError::user)?,
-        _ = terminated.recv() => {}
-        interrupted = tokio::signal::ctrl_c() => interrupted?,
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    loop {
+        tokio::select! {
+            served = &mut serving => {
+                served.map_err(CommandError::user)?;
+                return Ok(ExitStatus::Clean);
+            }
+            ended = &mut scans => return Err(match ended {
+                Ok(error) => error,
+                Err(died) => CommandError::user(died),
+            }),
+            Some(line) = scanned.recv() => printer.say_unless_quiet(&line),
+            // The second signal does not wait for requests in flight.
+            Some(()) = terminated.recv() => if cancelled.is_cancelled() { return Ok(ExitStatus::Clean) } else { cancelled.cancel() },
+            Some(()) = interrupted.recv() => if cancelled.is_cancelled() { return Ok(ExitStatus::Clean) } else { cancelled.cancel() },
+        }
     }
-    Ok(ExitStatus::Clean)
+}
+
+/// Scans for ever; returns why it could not even begin.
+async fn scan(look: LookArgs, exporter: Arc<Exporter>) -> CommandError {
+    match look.connect().await {
+        Ok(cluster) => match exporter.run(&cluster).await {},
+        Err(error) => error,
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -9,9 +9,9 @@ use portolan_audit::{Finding, NEWEST, Report};
 use portolan_cluster::ErrorKind;
 
 use crate::exporter::{View, now};
-use crate::page;
 use crate::snapshot::Snapshot;
 use crate::state::State;
+use crate::web::page;
 
 /// Room for what moves.
 const MOVING_BYTES: usize = 4096;
@@ -23,6 +23,8 @@ pub(crate) struct Rendered {
     /// The report as JSON; empty before there is one.
     pub(crate) findings: Bytes,
     pub(crate) page: String,
+    /// What was found, in a line.
+    pub(crate) summary: String,
 }
 
 impl Rendered {
@@ -31,18 +33,18 @@ impl Rendered {
             metrics: fixed(snapshot, report, series),
             findings: serde_json::to_vec_pretty(report).unwrap_or_default().into(),
             page: page::findings(report),
+            summary: report.summary(),
         }
     }
 }
 
-/// The whole answer to a scrape.
+/// The exporter's part of the answer to a scrape; the listener adds its own and the last line.
 pub(crate) fn metrics(view: &View) -> String {
     let fixed = &view.rendered.metrics;
     let mut text = String::with_capacity(fixed.len() + MOVING_BYTES);
     text.push_str(fixed);
     state(&mut text, view);
     data(&mut text, view.snapshot.as_deref());
-    text.push_str("# EOF\n");
     text
 }
 
