@@ -19,6 +19,9 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// How much was checked.
     pub checked: Counts,
+    /// What could not be looked at: `HelmRelease apps/web`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_checked: Vec<String>,
     /// The release of Kubernetes that objects were checked for.
     pub target: Release,
     /// The newest release of Kubernetes that the table knows.
@@ -82,6 +85,7 @@ impl Report {
         Self {
             findings,
             checked,
+            not_checked: Vec::new(),
             target: target.kubernetes,
             newest_known: NEWEST,
             hops,
@@ -146,6 +150,13 @@ impl Report {
             " checked for Kubernetes {}; the table knows up to {NEWEST}",
             self.target
         );
+        if !self.not_checked.is_empty() {
+            let count = self.not_checked.len();
+            let _ = write!(
+                text,
+                "; not checked because they could not be rendered: {count}"
+            );
+        }
         text
     }
 

@@ -205,6 +205,32 @@ fn the_fix_of_a_repository_leaves_alone_what_a_patch_names() {
     );
 }
 
+/// A release whose chart is not there was not looked at: that is said in the text, the JSON and the exit code.
+#[test]
+fn a_release_that_cannot_be_rendered_is_not_called_checked() {
+    let release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web, namespace: shop}\nspec:\n  interval: 1h\n  chart:\n    spec:\n      chart: ./charts/none\n      sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}\n";
+    let directory = repository(&[
+        ("clusters/test/apps.yaml", &kustomization("apps", "./apps")),
+        ("apps/kustomization.yaml", "resources: [release.yaml]\n"),
+        ("apps/release.yaml", release),
+    ]);
+    let root = text(directory.path());
+    let args = ["audit", "repo", "--path", "clusters/test", "--offline"];
+    let answer = portolan_in(root, &args);
+    assert_eq!(answer.code, 1, "{answer}");
+    let summary = "; not checked because they could not be rendered: 1\n";
+    assert!(answer.stderr.contains(summary), "{answer}");
+    let answer = portolan_in(root, &[&args[..], &["-o", "json"]].concat());
+    assert_eq!(answer.code, 1, "{answer}");
+    let report: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!(report["checked"]["releases"], 0, "{answer}");
+    let not_checked = serde_json::json!(["HelmRelease shop/web"]);
+    assert_eq!(report["notChecked"], not_checked, "{answer}");
+    let finding = &report["findings"][0];
+    assert_eq!(finding["level"], "unparsed", "{answer}");
+    assert_eq!(finding["name"], "web", "{answer}");
+}
+
 #[test]
 fn a_baseline_accepts_with_a_reason() {
     let directory = repository(&[("web.yaml", OLD)]);

@@ -1,10 +1,12 @@
 //! `portolan audit repo`: what a Flux repository renders to.
 
 use camino::Utf8Path;
-use portolan_audit::{Checker, Counts, Evidence, Finding, Report, Site, merge};
+use portolan_audit::{Checker, Counts, Evidence, Finding, Level, Report, Site, merge, unreadable};
 use portolan_flux::Depth;
+use portolan_flux::api::NamespacedName;
 use portolan_object::{Act, Object, Origin};
 use portolan_vfs::Vfs;
+use portolan_yaml::Position;
 
 use super::check_options::CheckOptions;
 use super::fix::fix;
@@ -18,7 +20,8 @@ use crate::repository::{Rendered, RepositoryArgs};
 /// Find deprecated and removed APIs in what a Flux repository renders to
 ///
 /// Kustomizations and HelmReleases are rendered as `portolan build` does, and every object is checked; a finding names
-/// the file that the object comes from. The exit code is 1 when there are findings at or above --fail-on, or when
+/// the file that the object comes from. What cannot be rendered cannot be checked: it is a finding of the level
+/// `unparsed`, and is not counted as checked. The exit code is 1 when there are findings at or above --fail-on, or when
 /// something cannot be rendered.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -51,6 +54,7 @@ pub(crate) fn repo(args: &RepoArgs, printer: &Printer) -> CommandResult {
         return patch(&checker, findings, rendered.files(), printer);
     }
     let mut report = Report::new(findings, counts, &checker.target);
+    report.not_checked = not_checked(&report.findings);
     report.warnings.extend(warnings);
     print(&report, args.check.output, printer)?;
     let broken = rendered.tell_problems(printer);
@@ -68,24 +72,56 @@ fn check(checker: &Checker, rendered: &Rendered, counts: &mut Counts) -> Vec<Fin
             findings.extend(check_object(checker, object, &unit));
         }
     };
+    let (mut releases, mut not_checked) = (0, Vec::new());
     for (_, rendering) in &rendered.clusters {
         for (id, walked) in &rendering.walk.kustomizations {
-            if let Some(built) = &walked.built {
-                take(format!("Kustomization {id}"), &built.objects);
+            match &walked.built {
+                Some(built) => take(format!("Kustomization {id}"), &built.objects),
+                None => not_checked.push(not_rendered("Kustomization", id)),
             }
         }
         for (id, release) in &rendering.releases {
-            if let Some(objects) = &release.objects {
-                take(format!("HelmRelease {id}"), objects);
+            match &release.objects {
+                Some(objects) => {
+                    releases += 1;
+                    take(format!("HelmRelease {id}"), objects);
+                }
+                None => not_checked.push(not_rendered("HelmRelease", id)),
             }
         }
     }
-    counts.releases = rendered
-        .clusters
-        .iter()
-        .map(|(_, rendering)| rendering.releases.len())
-        .sum();
+    counts.releases = releases;
+    findings.extend(not_checked);
     findings
+}
+
+/// A finding for what could not be rendered, and so could not be looked at.
+fn not_rendered(kind: &str, id: &NamespacedName) -> Finding {
+    let site = Site {
+        evidence: vec![Evidence::Unit {
+            unit: format!("{kind} {id}"),
+            origin: String::new(),
+        }],
+        ..Site::default()
+    };
+    let message = "it could not be rendered, so what it applies was not checked";
+    let mut finding = unreadable(&site, Position::default(), message);
+    finding.subject = Subject {
+        api_version: String::new(),
+        kind: kind.to_owned(),
+        namespace: id.namespace.to_string(),
+        name: id.name.to_string(),
+    };
+    finding.with_id()
+}
+
+/// The units among the findings that were not checked, by name.
+fn not_checked(findings: &[Finding]) -> Vec<String> {
+    let unit = |finding: &Finding| match finding.evidence.first() {
+        Some(Evidence::Unit { unit, .. }) if finding.level == Level::Unparsed => Some(unit.clone()),
+        _ => None,
+    };
+    findings.iter().filter_map(unit).collect()
 }
 
 /// The lines of a rendered text say nothing to a reader: a finding points to where the object was first written.
