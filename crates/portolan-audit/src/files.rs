@@ -175,8 +175,11 @@ fn check_file(checker: &Checker, path: &Path) -> Checked {
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let text = |error: io::Error| format!("cannot be read: {error}");
-    let size = fs::metadata(path).map_err(text)?.len();
-    if size > MAX_FILE_BYTES {
+    let found = fs::metadata(path).map_err(text)?;
+    if !found.is_file() {
+        return Err("is not a regular file".to_owned());
+    }
+    if found.len() > MAX_FILE_BYTES {
         return Err(format!("is larger than {MAX_FILE_BYTES} bytes"));
     }
     fs::read(path).map_err(text)

@@ -107,21 +107,25 @@ impl Disk {
         name.contains(char::REPLACEMENT_CHARACTER) && !self.join(path).as_std_path().exists()
     }
 
-    /// Opens a file; in a plain directory the system itself refuses links, which are then followed with care.
+    /// Opens a file without waiting for anybody to write to it; in a plain directory the system itself refuses links, which are then followed with care.
     fn open_file(&self, path: &Utf8Path) -> Result<fs::File, VfsError> {
         let joined = self.join(path);
         if self.is_in_plain(&joined) {
             let mut options = fs::OpenOptions::new();
             match options
                 .read(true)
-                .custom_flags(libc::O_NOFOLLOW)
+                .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
                 .open(&joined)
             {
                 Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {}
                 opened => return opened.map_err(|source| io_error(path, source)),
             }
         }
-        fs::File::open(self.real(path)?).map_err(|source| io_error(path, source))
+        let opened = fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(self.real(path)?);
+        opened.map_err(|source| io_error(path, source))
     }
 
     fn join(&self, path: &Utf8Path) -> Utf8PathBuf {
@@ -150,14 +154,17 @@ impl Vfs for Disk {
         if metadata.is_dir() {
             return Err(VfsError::IsDirectory(path.to_owned()));
         }
+        if !metadata.is_file() {
+            return Err(VfsError::Special(path.to_owned()));
+        }
         if metadata.len() > MAX_FILE_BYTES {
             return Err(VfsError::TooLarge(path.to_owned()));
         }
         buffer.clear();
         buffer.reserve_exact(usize::try_from(metadata.len()).unwrap_or_default());
-        // A device has no length, so what is read is counted; a file needs no look behind its end.
+        // Files of the kernel have no length, so what is read is counted; others need no look behind their end.
         let limit = match metadata.len() {
-            length if metadata.is_file() && length > 0 => length,
+            length if length > 0 => length,
             _ => MAX_FILE_BYTES + 1,
         };
         let mut limited = file.take(limit);
@@ -226,6 +233,8 @@ fn io_error(path: &Utf8Path, source: io::Error) -> VfsError {
         io::ErrorKind::NotFound => VfsError::NotFound(path),
         io::ErrorKind::NotADirectory => VfsError::NotDirectory(path),
         _ if source.raw_os_error() == Some(libc::ELOOP) => VfsError::BadLink(path),
+        // A socket cannot be opened at all.
+        _ if source.raw_os_error() == Some(libc::ENXIO) => VfsError::Special(path),
         _ => VfsError::Io { path, source },
     }
 }
@@ -297,6 +306,31 @@ mod tests {
             disk.list("/d\u{fffd}".into()).map(|_| Vec::new())
         ));
         assert_eq!(disk.read("/a\u{fffd}".into()).unwrap(), b"x");
+    }
+
+    /// Opening a pipe waits for a writer, and reading a device may never end.
+    #[test]
+    fn pipes_sockets_and_devices_are_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(root.join("pipe.yaml"))
+            .status();
+        assert!(made.unwrap().success());
+        let _socket = std::os::unix::net::UnixListener::bind(root.join("socket.yaml")).unwrap();
+        std::os::unix::fs::symlink("pipe.yaml", root.join("link.yaml")).unwrap();
+        for listed in [false, true] {
+            let disk = Disk::open(root).unwrap();
+            if listed {
+                disk.list("/".into()).unwrap();
+            }
+            for name in ["/pipe.yaml", "/socket.yaml", "/link.yaml"] {
+                let error = disk.read(name.into()).unwrap_err();
+                assert_eq!(error.to_string(), format!("`{name}` is not a regular file"));
+            }
+        }
+        let error = Disk::machine().read("/dev/zero".into()).unwrap_err();
+        assert!(matches!(error, VfsError::Special(_)));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 #![warn(missing_docs)]
 
+mod address;
 mod disk;
 mod frozen;
 mod lineage;
@@ -17,6 +18,7 @@ mod path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+pub use address::without_passwords;
 pub use disk::Disk;
 pub use frozen::Frozen;
 pub use lineage::{Lineage, Stamp};
@@ -58,6 +60,9 @@ pub enum VfsError {
     /// A directory was asked for and a file is there.
     #[error("`{0}` is not a directory")]
     NotDirectory(Utf8PathBuf),
+    /// A pipe, a device or a socket: reading it may never end.
+    #[error("`{0}` is not a regular file")]
+    Special(Utf8PathBuf),
     /// The file is larger than [`MAX_FILE_BYTES`].
     #[error("`{0}` is larger than {MAX_FILE_BYTES} bytes")]
     TooLarge(Utf8PathBuf),
@@ -76,6 +81,25 @@ pub enum VfsError {
         #[source]
         source: std::io::Error,
     },
+}
+
+impl VfsError {
+    /// Returns the error with another path in place of its own.
+    pub fn with_path(self, change: impl FnOnce(Utf8PathBuf) -> Utf8PathBuf) -> Self {
+        match self {
+            Self::NotFound(path) => Self::NotFound(change(path)),
+            Self::IsDirectory(path) => Self::IsDirectory(change(path)),
+            Self::NotDirectory(path) => Self::NotDirectory(change(path)),
+            Self::Special(path) => Self::Special(change(path)),
+            Self::TooLarge(path) => Self::TooLarge(change(path)),
+            Self::BadLink(path) => Self::BadLink(change(path)),
+            Self::NotUtf8(path) => Self::NotUtf8(change(path)),
+            Self::Io { path, source } => Self::Io {
+                path: change(path),
+                source,
+            },
+        }
+    }
 }
 
 /// A read-only tree of files.
