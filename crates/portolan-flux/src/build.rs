@@ -246,6 +246,7 @@ fn build(
         reorder: Reorder::None,
         fetch,
         kustomization: Some(&file),
+        budget: None,
         ..Options::default()
     };
     let resources = portolan_kustomize::build(&directory, files, &options).map_err(|error| {

@@ -30,6 +30,7 @@ pub(crate) fn expand(instance: &FluxInstance, written: &Origin) -> Result<Vec<Ob
         load_restrictor: LoadRestrictor::RootOnly,
         reorder: Reorder::None,
         kustomization: Some(&file),
+        budget: None,
         ..Options::default()
     };
     let built = portolan_kustomize::build("/".into(), &files, &options)?;

@@ -328,6 +328,7 @@ fn post_render(
         load_restrictor: LoadRestrictor::RootOnly,
         reorder: Reorder::None,
         kustomization: Some(&file),
+        budget: None,
         ..Options::default()
     };
     let resources = portolan_kustomize::build(Utf8Path::new("/"), &files, &options)?;

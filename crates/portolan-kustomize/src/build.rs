@@ -1,12 +1,14 @@
 //! The whole build: accumulate from the root, then what is done once at the end.
 
 use camino::Utf8Path;
+use portolan_budget::Budget;
 use portolan_vfs::Vfs;
 use portolan_yaml::{Text, WriteError};
 
 use crate::config::{FieldSpec, Section};
+use crate::cost::charge_value;
 use crate::directory::{Accumulator, Build, Directory};
-use crate::error::{Error, Result};
+use crate::error::{During, Error, Result};
 use crate::hash::add_hashes;
 use crate::id::Gvk;
 use crate::kustomization::Kustomization;
@@ -26,11 +28,18 @@ const MANAGED_BY: &str = "kustomize-v5.8.1";
 ///
 /// `root` is a path inside `files`. The same inputs give the same bytes, also when builds run side by side.
 pub fn build(root: &Utf8Path, files: &dyn Vfs, options: &Options<'_>) -> Result<ResourceSet> {
+    build_unmasked(root, files, options).map_err(Error::without_passwords)
+}
+
+/// Addresses in `resources` can hold passwords, and nearly every error names an address or a path made of it.
+fn build_unmasked(root: &Utf8Path, files: &dyn Vfs, options: &Options<'_>) -> Result<ResourceSet> {
+    let budget = &options.budget.cloned().unwrap_or_default();
     let build = Build {
         options,
         schema: Schema::default(),
+        budget,
     };
-    let loader = Loader::new(root, files, options)?;
+    let loader = Loader::new(root, files, options, budget)?;
     let directory = Directory::root(&build, loader)?;
     directory.set_schema()?;
     let accumulated = directory.accumulate(Accumulator::default())?;
@@ -41,12 +50,29 @@ pub fn build(root: &Utf8Path, files: &dyn Vfs, options: &Options<'_>) -> Result<
     } = accumulated;
     let schema = &build.schema;
     add_hashes(&mut set, schema)?;
-    fix_references(&mut set, &config, schema)?;
-    resolve_variables(&mut set, &variables, &config.specs(Section::VarReference))?;
+    fix_references(&mut set, &config, schema, budget)
+        .during_exceeded(|| "following name references".to_owned())?;
+    resolve_variables(
+        &mut set,
+        &variables,
+        &config.specs(Section::VarReference),
+        budget,
+    )
+    .during_exceeded(|| "replacing `vars`".to_owned())?;
     drop_local_config(&mut set);
     sort(&mut set, &directory.kustomization, options.reorder, schema)?;
-    finish(&mut set, &directory.kustomization.metadata)?;
+    finish(&mut set, &directory.kustomization.metadata, budget)?;
+    charge_output(&set, budget)?;
     Ok(set)
+}
+
+/// Charges what printing will take: a label that stands in ten thousand objects takes no memory before.
+fn charge_output(set: &ResourceSet, budget: &Budget) -> Result<()> {
+    for resource in set {
+        let charged = charge_value(&resource.node, budget, resource.origin.file.as_str());
+        charged.during_exceeded(|| format!("printing {}", resource.id()))?;
+    }
+    Ok(())
 }
 
 /// Prints resources as kustomize does: documents with sorted keys, `---` between them.
@@ -97,7 +123,7 @@ fn sort(
 }
 
 /// What is left to do to each resource: the label that names the tool, and the annotations.
-fn finish(set: &mut ResourceSet, metadata: &[Text]) -> Result<()> {
+fn finish(set: &mut ResourceSet, metadata: &[Text], budget: &Budget) -> Result<()> {
     let wants = |option: &str| metadata.iter().any(|wanted| wanted.as_str() == option);
     if wants("managedByLabel") {
         let pairs = [(
@@ -109,7 +135,7 @@ fn finish(set: &mut ResourceSet, metadata: &[Text]) -> Result<()> {
             path: Text::from_static("metadata/labels"),
             create: true,
         };
-        set_labels(set, &pairs, &[spec])?;
+        set_labels(set, &pairs, &[spec], budget)?;
     }
     let mut dropped = Vec::new();
     if !wants("originAnnotations") {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use portolan_budget::Budget;
 use portolan_vfs::Vfs;
 use portolan_yaml::{Dialect, Node, Text};
 
@@ -11,7 +12,7 @@ pub use crate::kustomization::ChartArgs;
 use crate::error::{Error, Result};
 use crate::loader::Loader;
 use crate::merge::{Direction, merge};
-use crate::read::read_resources;
+use crate::read::{charge_document, read_resources};
 use crate::resource::{Origin, Resource};
 use crate::schema::Schema;
 
@@ -43,6 +44,7 @@ pub(crate) fn render_chart(
     loader: &Loader<'_>,
     renderer: Option<&dyn ChartRenderer>,
     origin: &Arc<Origin>,
+    budget: &Budget,
 ) -> Result<Vec<Resource>> {
     let Some(renderer) = renderer else {
         return Err(Error::refused("must specify --enable-helm"));
@@ -67,11 +69,11 @@ pub(crate) fn render_chart(
     let chart = Chart {
         args,
         files,
-        values: load_values(args, files, &place.directory, loader)?,
+        values: load_values(args, files, &place.directory, loader, budget)?,
         directory: place.directory.clone(),
     };
     let manifests = renderer.render(&chart).map_err(failed)?;
-    let mut resources = read_resources(&manifests, origin)?;
+    let mut resources = read_resources(&manifests, origin, budget)?;
     for resource in &mut resources {
         resource.history.is_from_helm = true;
     }
@@ -132,21 +134,24 @@ fn load_values(
     files: &dyn Vfs,
     directory: &Utf8Path,
     loader: &Loader<'_>,
+    budget: &Budget,
 ) -> Result<Vec<Node>> {
     let mut values = Vec::new();
     let base = match args.values_file.as_str() {
         "" => files.read(&directory.join("values.yaml")).ok(),
         file => Some(loader.load(file)?),
     };
-    let base = base.map(|bytes| parse(&bytes, "values file")).transpose()?;
-    values.extend(merge_inline(args, base)?);
+    let base = base
+        .map(|bytes| parse(&bytes, "values file", budget))
+        .transpose()?;
+    values.extend(merge_inline(args, base, budget)?);
     for file in &args.additional_values_files {
-        values.push(parse(&loader.load(file)?, file)?);
+        values.push(parse(&loader.load(file)?, file, budget)?);
     }
     Ok(values)
 }
 
-fn merge_inline(args: &ChartArgs, base: Option<Node>) -> Result<Option<Node>> {
+fn merge_inline(args: &ChartArgs, base: Option<Node>, budget: &Budget) -> Result<Option<Node>> {
     let inline = args
         .values_inline
         .as_ref()
@@ -160,14 +165,17 @@ fn merge_inline(args: &ChartArgs, base: Option<Node>) -> Result<Option<Node>> {
     let schema = Schema::default();
     match args.values_merge.as_str() {
         "replace" => Ok(Some(inline.clone())),
-        "merge" => merge(inline, &base, Direction::Append, &schema),
-        _ => merge(&base, inline, Direction::Append, &schema),
+        "merge" => merge(inline, &base, Direction::Append, &schema, budget),
+        _ => merge(&base, inline, Direction::Append, &schema, budget),
     }
 }
 
-fn parse(bytes: &[u8], file: &str) -> Result<Node> {
-    portolan_yaml::parse_one_bytes(bytes, Dialect::Helm).map_err(|source| Error::Yaml {
+fn parse(bytes: &[u8], file: &str, budget: &Budget) -> Result<Node> {
+    let parsed = portolan_yaml::parse_one_bytes(bytes, Dialect::Helm);
+    let node = parsed.map_err(|source| Error::Yaml {
         file: file.to_owned(),
         source,
-    })
+    })?;
+    charge_document(&node, file, budget)?;
+    Ok(node)
 }

@@ -1,7 +1,8 @@
 //! Why a build was refused.
 
 use camino::Utf8PathBuf;
-use portolan_vfs::VfsError;
+use portolan_budget::Exceeded;
+use portolan_vfs::{VfsError, without_passwords};
 
 use crate::id::ResourceId;
 
@@ -87,6 +88,9 @@ pub enum Error {
     /// Kustomizations name each other more than [`crate::MAX_DIRECTORIES`] levels deep.
     #[error("directory `{0}` is reached through too many levels of kustomizations")]
     TooManyLevels(Utf8PathBuf),
+    /// The build would cost more than it may.
+    #[error("{}", with_way_out(*.0))]
+    Exceeded(Exceeded),
     /// A plugin would start a program.
     #[error("`{0}` is an exec or container function; only built-in plugins run here")]
     ExternalPlugin(Box<ResourceId>),
@@ -127,9 +131,96 @@ impl Error {
     }
 }
 
+impl Error {
+    /// Returns the error with no user or password of an address in any of its texts.
+    pub(crate) fn without_passwords(self) -> Self {
+        let text = |text: String| without_passwords(&text).into_owned();
+        let path = |path: Utf8PathBuf| Utf8PathBuf::from(text(path.into_string()));
+        let inner = |error: Box<Self>| Box::new(error.without_passwords());
+        match self {
+            Self::Context { what, source } => Self::Context {
+                what: text(what),
+                source: inner(source),
+            },
+            Self::NeitherFileNorDirectory {
+                path,
+                as_file,
+                source,
+            } => Self::NeitherFileNorDirectory {
+                path: text(path),
+                as_file: inner(as_file),
+                source: inner(source),
+            },
+            Self::File(error) => Self::File(error.with_path(path)),
+            Self::Yaml { file, source } => Self::Yaml {
+                file: text(file),
+                source,
+            },
+            Self::MissingKustomization(found) => Self::MissingKustomization(path(found)),
+            Self::ManyKustomizations(found) => Self::ManyKustomizations(path(found)),
+            Self::Field { what, problem } => Self::Field {
+                what: text(what),
+                problem: text(problem),
+            },
+            Self::OutsideRoot { file, root } => Self::OutsideRoot {
+                file: path(file),
+                root: path(root),
+            },
+            Self::Cycle { candidate, visited } => Self::Cycle {
+                candidate: path(candidate),
+                visited: path(visited),
+            },
+            Self::TooDeep(place) => Self::TooDeep(text(place)),
+            Self::TooManyLevels(found) => Self::TooManyLevels(path(found)),
+            Self::Fetch { url, reason } => Self::Fetch {
+                url: text(url),
+                reason: text(reason),
+            },
+            Self::Chart { chart, reason } => Self::Chart {
+                chart: text(chart),
+                reason: text(reason),
+            },
+            Self::Refused(message) => Self::Refused(text(message)),
+            other @ (Self::DuplicateId(_)
+            | Self::NoMatch(_)
+            | Self::ManyMatches(_)
+            | Self::Exceeded(_)
+            | Self::ExternalPlugin(_)) => other,
+        }
+    }
+
+    /// Returns whether a limit of the budget was reached.
+    pub fn is_exceeded(&self) -> bool {
+        match self {
+            Self::Exceeded(_) => true,
+            Self::Context { source, .. } => source.is_exceeded(),
+            Self::NeitherFileNorDirectory {
+                as_file, source, ..
+            } => as_file.is_exceeded() || source.is_exceeded(),
+            _ => false,
+        }
+    }
+}
+
+impl From<Exceeded> for Error {
+    fn from(limit: Exceeded) -> Self {
+        Self::Exceeded(limit)
+    }
+}
+
+fn with_way_out(limit: Exceeded) -> String {
+    match limit.option() {
+        Some(option) => format!("{limit} (`{option}` allows more)"),
+        None => limit.to_string(),
+    }
+}
+
 /// Says what was being done when something failed.
 pub(crate) trait During<T> {
     fn during(self, what: impl FnOnce() -> String) -> Result<T>;
+
+    /// The same for limits of the budget only: other errors say themselves where they happened.
+    fn during_exceeded(self, what: impl FnOnce() -> String) -> Result<T>;
 }
 
 impl<T> During<T> for Result<T> {
@@ -138,5 +229,12 @@ impl<T> During<T> for Result<T> {
             what: what(),
             source: Box::new(source),
         })
+    }
+
+    fn during_exceeded(self, what: impl FnOnce() -> String) -> Self {
+        match self {
+            Err(error) if error.is_exceeded() => Err(error).during(what),
+            other => other,
+        }
     }
 }

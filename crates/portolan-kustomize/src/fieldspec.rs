@@ -8,6 +8,7 @@ use crate::config::FieldSpec;
 use crate::error::{Error, Result};
 use crate::field::field_or_create;
 use crate::id::Gvk;
+use crate::read::MAX_DEPTH;
 
 /// What is made where the last field of a path is missing, if the spec asks for creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,10 @@ pub(crate) fn visit(
         return Ok(());
     }
     let missing = if spec.create { missing } else { Missing::Leave };
+    // Most paths are too short to hold that many names, and need not be counted.
+    if spec.path.len() > MAX_DEPTH && spec.path.matches('/').count() >= MAX_DEPTH {
+        return Err(Error::TooDeep(spec.path.to_string()));
+    }
     walk(object, Some(&spec.path), missing, set)
 }
 

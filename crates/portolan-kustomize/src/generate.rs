@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use portolan_budget::Budget;
 use portolan_yaml::{Node, Scalar, Style, Tag, Text, Value};
 
 use crate::error::{During, Error, Result};
@@ -26,8 +27,9 @@ pub(crate) fn generate(
     args: &GeneratorArgs,
     loader: &Loader<'_>,
     origin: Arc<Origin>,
+    budget: &Budget,
 ) -> Result<Resource> {
-    let node = make_object(kind, args, loader).during(|| {
+    let node = make_object(kind, args, loader, budget).during(|| {
         let name = if kind == Generated::Secret {
             "Secret"
         } else {
@@ -44,11 +46,21 @@ pub(crate) fn generate(
     Ok(resource)
 }
 
-fn make_object(kind: Generated, args: &GeneratorArgs, loader: &Loader<'_>) -> Result<Node> {
+fn make_object(
+    kind: Generated,
+    args: &GeneratorArgs,
+    loader: &Loader<'_>,
+    budget: &Budget,
+) -> Result<Node> {
     if args.name.is_empty() {
         return Err(Error::refused("a configmap must have a name"));
     }
     let data = load_data(args, loader)?;
+    for (key, value) in &data {
+        // Kept as a text, and as base64 on the way there.
+        budget.allocate(key.len() + value.len() * 3)?;
+        budget.step(1)?;
+    }
     data.keys().try_for_each(|key| check_new_key(key))?;
     let mut metadata = Node::map();
     put(&mut metadata, "name", Node::string(args.name.clone()));

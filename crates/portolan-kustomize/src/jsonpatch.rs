@@ -1,10 +1,12 @@
 //! JSON patches (RFC 6902) with the liberties of the Go library kustomize uses: `replace` makes a missing key, indices
 //! may be negative.
 
+use portolan_budget::Budget;
 use portolan_yaml::{
     Dialect, Node, Position, Scalar, Style, Tag, Value, parse_one, write_kustomize,
 };
 
+use crate::cost::{charge_value, charge_walk};
 use crate::error::{Error, Result};
 use crate::field::plain_tag;
 
@@ -41,10 +43,10 @@ impl JsonPatch {
     }
 
     /// Applies all operations; a failing one leaves an error and no result.
-    pub(crate) fn apply(&self, document: &mut Node) -> Result<()> {
+    pub(crate) fn apply(&self, document: &mut Node, budget: &Budget) -> Result<()> {
         self.0
             .iter()
-            .try_for_each(|operation| operation.apply(document))
+            .try_for_each(|operation| operation.apply(document, budget))
     }
 }
 
@@ -62,20 +64,20 @@ fn read_operation(node: &Node) -> Result<Operation> {
 }
 
 impl Operation {
-    fn apply(&self, document: &mut Node) -> Result<()> {
+    fn apply(&self, document: &mut Node, budget: &Budget) -> Result<()> {
         match self.kind.as_str() {
-            "add" => self.add(document, self.new_value()),
-            "remove" => self.remove(document, self.path()?).map(drop),
-            "replace" => self.replace(document),
+            "add" => self.add(document, self.new_value(), budget),
+            "remove" => self.remove(document, self.path()?, budget).map(drop),
+            "replace" => self.replace(document, budget),
             "move" => {
-                let value = self.remove(document, self.from()?)?;
-                self.add(document, value)
+                let value = self.remove(document, self.from()?, budget)?;
+                self.add(document, value, budget)
             }
             "copy" => {
-                let value = self.get(document, self.from()?)?;
-                self.add(document, value)
+                let value = self.get(document, self.from()?, budget)?;
+                self.add(document, value, budget)
             }
-            "test" => self.test(document),
+            "test" => self.test(document, budget),
             other => Err(Error::refused(format!("unexpected kind: `{other}`"))),
         }
     }
@@ -103,9 +105,25 @@ impl Operation {
         ))
     }
 
-    fn add(&self, document: &mut Node, value: Node) -> Result<()> {
+    /// Charges a value that is about to be put at the end of a path.
+    fn charge(path: &str, value: &Node, budget: &Budget) -> Result<()> {
+        let cost = charge_value(value, budget, path)?;
+        cost.check_depth(path.matches('/').count(), path)
+    }
+
+    fn find<'a>(
+        &self,
+        document: &'a mut Node,
+        path: &str,
+        budget: &Budget,
+    ) -> Result<(&'a mut Node, String)> {
+        find(document, path, budget)?.ok_or_else(|| self.missing(path))
+    }
+
+    fn add(&self, document: &mut Node, value: Node, budget: &Budget) -> Result<()> {
         let path = self.path()?;
-        let (parent, key) = find(document, path).ok_or_else(|| self.missing(path))?;
+        Self::charge(path, &value, budget)?;
+        let (parent, key) = self.find(document, path, budget)?;
         match &mut parent.value {
             Value::Map(map) => map.insert(key, value),
             Value::List(list) => {
@@ -121,8 +139,8 @@ impl Operation {
         Ok(())
     }
 
-    fn remove(&self, document: &mut Node, path: &str) -> Result<Node> {
-        let (parent, key) = find(document, path).ok_or_else(|| self.missing(path))?;
+    fn remove(&self, document: &mut Node, path: &str, budget: &Budget) -> Result<Node> {
+        let (parent, key) = self.find(document, path, budget)?;
         match &mut parent.value {
             Value::Map(map) => map.remove(&key).ok_or_else(|| {
                 Error::refused(format!("unable to remove nonexistent key: `{path}`"))
@@ -135,8 +153,11 @@ impl Operation {
         }
     }
 
-    fn replace(&self, document: &mut Node) -> Result<()> {
+    fn replace(&self, document: &mut Node, budget: &Budget) -> Result<()> {
         let path = self.path()?;
+        if let Some(value) = &self.value {
+            Self::charge(path, value, budget)?;
+        }
         if path.is_empty() {
             let value = self.new_value();
             if value.as_scalar().is_some() {
@@ -147,7 +168,7 @@ impl Operation {
             *document = value;
             return Ok(());
         }
-        let (parent, key) = find(document, path).ok_or_else(|| self.missing(path))?;
+        let (parent, key) = self.find(document, path, budget)?;
         match &mut parent.value {
             Value::Map(map) => map.insert(key, self.new_value()),
             Value::List(list) => {
@@ -159,8 +180,8 @@ impl Operation {
         Ok(())
     }
 
-    fn get(&self, document: &mut Node, path: &str) -> Result<Node> {
-        let (parent, key) = find(document, path).ok_or_else(|| self.missing(path))?;
+    fn get(&self, document: &mut Node, path: &str, budget: &Budget) -> Result<Node> {
+        let (parent, key) = self.find(document, path, budget)?;
         match &parent.value {
             Value::Map(map) => map.get(&key).cloned().ok_or_else(|| self.missing(path)),
             Value::List(list) => {
@@ -171,17 +192,17 @@ impl Operation {
         }
     }
 
-    fn test(&self, document: &mut Node) -> Result<()> {
+    fn test(&self, document: &mut Node, budget: &Budget) -> Result<()> {
         let path = self.path()?;
         let wanted = self.new_value();
         let found = if path.is_empty() {
             document.clone()
         } else {
-            match find(document, path) {
-                None => return Err(self.missing(path)),
-                Some(_) => self.get(document, path).unwrap_or_else(|_| Node::null()),
-            }
+            self.find(document, path, budget)?;
+            let found = self.get(document, path, budget);
+            found.unwrap_or_else(|_| Node::null())
         };
+        charge_walk(&wanted, budget)?;
         if same_json(&found, &wanted) {
             return Ok(());
         }
@@ -189,17 +210,36 @@ impl Operation {
     }
 }
 
-/// The container that a path's last key is in, and the key.
-fn find<'a>(document: &'a mut Node, path: &str) -> Option<(&'a mut Node, String)> {
-    let (parents, key) = path.rsplit_once('/')?;
+/// The container that a path's last key is in, and the key; `None` when there is none.
+fn find<'a>(
+    document: &'a mut Node,
+    path: &str,
+    budget: &Budget,
+) -> Result<Option<(&'a mut Node, String)>> {
+    let Some((parents, key)) = path.rsplit_once('/') else {
+        return Ok(None);
+    };
     let mut node = document;
-    let mut parts = parents.split('/');
     // Everything before the first slash is ignored.
-    parts.next()?;
-    for part in parts {
-        node = child(node, &unescape(part))?;
+    for part in parents.split('/').skip(1) {
+        budget.step(width(node))?;
+        match child(node, &unescape(part)) {
+            Some(next) => node = next,
+            None => return Ok(None),
+        }
     }
-    node.as_scalar().is_none().then(|| (node, unescape(key)))
+    budget.step(width(node))?;
+    let is_container = node.as_scalar().is_none();
+    Ok(is_container.then(|| (node, unescape(key))))
+}
+
+/// How many entries are looked at, and copied if others share them, to find one.
+fn width(node: &Node) -> u64 {
+    match &node.value {
+        Value::Scalar(_) => 1,
+        Value::List(list) => list.len() as u64,
+        Value::Map(map) => map.len() as u64,
+    }
 }
 
 fn child<'a>(node: &'a mut Node, key: &str) -> Option<&'a mut Node> {

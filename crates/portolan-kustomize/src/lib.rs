@@ -24,6 +24,7 @@ mod alias;
 mod build;
 mod chart;
 mod config;
+mod cost;
 mod decode;
 mod deprecation;
 mod directory;

@@ -9,14 +9,18 @@
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use portolan_budget::Budget;
 use portolan_vfs::{Vfs, VfsError, clean, resolve};
 
-use crate::error::{Error, Result};
+use crate::error::{During, Error, Result};
 use crate::fetch::{Fetch, RepoSpec, is_remote_file};
 use crate::options::{LoadRestrictor, Options};
 
 /// How many levels of kustomizations may name each other.
 pub const MAX_DIRECTORIES: usize = 64;
+
+/// What reading a file costs beside its bytes: it is looked for and opened.
+const FILE_STEPS: u64 = 200;
 
 /// The files of one kustomization.
 #[derive(Clone)]
@@ -29,6 +33,7 @@ pub(crate) struct Loader<'a> {
     /// The repository this root lies in, if it was fetched.
     repository: Option<Arc<RepoSpec>>,
     fetch: Option<&'a dyn Fetch>,
+    budget: Budget,
 }
 
 #[derive(Clone)]
@@ -46,7 +51,12 @@ enum Visited {
 
 impl<'a> Loader<'a> {
     /// The loader of the directory that is built.
-    pub(crate) fn new(root: &Utf8Path, files: &'a dyn Vfs, options: &Options<'a>) -> Result<Self> {
+    pub(crate) fn new(
+        root: &Utf8Path,
+        files: &'a dyn Vfs,
+        options: &Options<'a>,
+        budget: &Budget,
+    ) -> Result<Self> {
         let files = Files::Given(files);
         let root = files.directory(root)?;
         Ok(Self {
@@ -56,6 +66,7 @@ impl<'a> Loader<'a> {
             restrictor: options.load_restrictor,
             repository: None,
             fetch: options.fetch,
+            budget: budget.clone(),
         })
     }
 
@@ -119,6 +130,7 @@ impl<'a> Loader<'a> {
             visited,
             repository: Some(spec),
             fetch: self.fetch,
+            budget: self.budget.clone(),
         })
     }
 
@@ -145,8 +157,16 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    /// Reads a file as named by the kustomization.
+    /// Reads a file as named by the kustomization. Files are bounded in size, so one is charged when its length is known.
     pub(crate) fn load(&self, path: &str) -> Result<Vec<u8>> {
+        let content = self.read(path)?;
+        self.budget.step(FILE_STEPS)?;
+        let charged = self.budget.allocate(content.len()).map_err(Error::from);
+        charged.during(|| format!("reading `{}`", self.path_of(path)))?;
+        Ok(content)
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>> {
         if is_remote_file(path) {
             let fetched = match self.fetch {
                 Some(fetch) => fetch.file(path),

@@ -5,7 +5,8 @@
 
 mod list;
 
-use portolan_yaml::{Key, Node, Tag, Value};
+use portolan_budget::Budget;
+use portolan_yaml::{Key, Map, Node, Tag, Value};
 
 use crate::alias::is_marked;
 use crate::error::{Error, Result};
@@ -39,10 +40,11 @@ pub(crate) fn patch_merge(
     resource: &Resource,
     patch: &Resource,
     schema: &Schema,
+    budget: &Budget,
 ) -> Result<Option<Node>> {
     let walker = Walker {
         remarks: [resource.remarks.as_deref(), patch.remarks.as_deref()],
-        ..Walker::new(Direction::Prepend, schema)
+        ..Walker::new(Direction::Prepend, schema, budget)
     };
     // kustomize looks at the object that it gave in, not at what the merge hands back: a patch that replaces the object
     // as a whole is lost.
@@ -62,13 +64,15 @@ pub(crate) fn merge(
     patch: &Node,
     direction: Direction,
     schema: &Schema,
+    budget: &Budget,
 ) -> Result<Option<Node>> {
-    Walker::new(direction, schema).merge(object, patch)
+    Walker::new(direction, schema, budget).merge(object, patch)
 }
 
 #[derive(Clone, Copy)]
 struct Walker<'a> {
     schema: &'a Schema,
+    budget: &'a Budget,
     direction: Direction,
     /// What comments say of fields of the object and of the patch.
     remarks: [Option<&'a Remarks>; 2],
@@ -85,9 +89,10 @@ enum Directive {
 const DIRECTIVE: &str = "$patch";
 
 impl<'a> Walker<'a> {
-    fn new(direction: Direction, schema: &'a Schema) -> Self {
+    fn new(direction: Direction, schema: &'a Schema, budget: &'a Budget) -> Self {
         Self {
             schema,
+            budget,
             direction,
             remarks: [None, None],
         }
@@ -223,6 +228,11 @@ impl<'a> Walker<'a> {
     ) -> Result<Merged> {
         let mut result: Option<Node> = None;
         let old = dest.as_map();
+        let theirs = patch.and_then(Node::as_map).map_or(0, Map::len) as u64;
+        let own = old.map_or(0, Map::len) as u64;
+        // Every key of one is looked for in the other.
+        self.budget
+            .step(own.saturating_mul(theirs) + own + theirs)?;
         for entry in old.into_iter().flatten() {
             let name = entry.key.as_str();
             let theirs = patch.and_then(|patch| patch.get(name));

@@ -8,9 +8,11 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::rc::Rc;
 
+use portolan_budget::Budget;
 use portolan_yaml::{Node, Text, Value};
 
-use crate::config::{Config, FieldSpec};
+use crate::config::{BackReference, Config, FieldSpec};
+use crate::cost::RESOURCE_STEPS;
 use crate::error::{During, Error, Result};
 use crate::field::{NewTag, set_field, set_scalar, text, wrong_shape};
 use crate::fieldspec::{Missing, walk};
@@ -24,20 +26,23 @@ pub(crate) fn fix_references(
     set: &mut ResourceSet,
     config: &Config,
     schema: &Schema,
+    budget: &Budget,
 ) -> Result<()> {
     let mut table = Table {
-        config,
+        references: config.references(),
         by_type: HashMap::new(),
+        budget,
     };
-    let named = table.named_types(set, schema);
-    let targets = Targets::collect(set, &named, schema);
+    let named = table.named_types(set, schema)?;
+    let targets = Targets::collect(set, &named, schema, budget)?;
     for position in 0..set.len() {
         let Some(resource) = set.get_mut(position) else {
             continue;
         };
         resource.history.check()?;
         let original = resource.original_id(schema).gvk;
-        let fields = table.fields(&original);
+        let fields = table.fields(&original)?;
+        budget.step(fields.len() as u64)?;
         if fields.is_empty() {
             continue;
         }
@@ -48,6 +53,7 @@ pub(crate) fn fix_references(
                 referrer: &referrer,
                 target,
                 spec,
+                budget,
             };
             let node = &mut resource.node;
             walk(node, Some(&spec.path), Missing::Leave, &mut |field| {
@@ -69,38 +75,40 @@ type Fields = Rc<Vec<(Gvk, FieldSpec)>>;
 
 /// The fields that can name something, by the type of the referrer.
 struct Table<'a> {
-    config: &'a Config,
+    references: Vec<BackReference>,
     by_type: HashMap<Gvk, Fields>,
+    budget: &'a Budget,
 }
 
 impl Table<'_> {
     /// The types that fields of these resources can name: what is of no such type need not be found.
-    fn named_types(&mut self, set: &ResourceSet, schema: &Schema) -> HashSet<Gvk> {
+    fn named_types(&mut self, set: &ResourceSet, schema: &Schema) -> Result<HashSet<Gvk>> {
         let mut types = HashSet::new();
         for resource in set {
             let gvk = resource.original_id(schema).gvk;
             if !self.by_type.contains_key(&gvk) {
-                types.extend(self.fields(&gvk).iter().map(|(target, _)| target.clone()));
+                types.extend(self.fields(&gvk)?.iter().map(|(target, _)| target.clone()));
             }
         }
-        types
+        Ok(types)
     }
 
-    fn fields(&mut self, gvk: &Gvk) -> Fields {
+    fn fields(&mut self, gvk: &Gvk) -> Result<Fields> {
         if let Some(fields) = self.by_type.get(gvk) {
-            return Rc::clone(fields);
+            return Ok(Rc::clone(fields));
         }
         let mut fields = Vec::new();
-        for reference in self.config.references() {
+        for reference in &self.references {
+            self.budget.step(reference.referrers.len() as u64)?;
             let selected = reference
                 .referrers
-                .into_iter()
+                .iter()
                 .filter(|spec| gvk.is_selected(&spec.gvk));
-            fields.extend(selected.map(|spec| (reference.target.clone(), spec)));
+            fields.extend(selected.map(|spec| (reference.target.clone(), spec.clone())));
         }
         let fields = Rc::new(fields);
         self.by_type.insert(gvk.clone(), Rc::clone(&fields));
-        fields
+        Ok(fields)
     }
 }
 
@@ -129,7 +137,12 @@ struct Target {
 }
 
 impl Targets {
-    fn collect(set: &ResourceSet, named: &HashSet<Gvk>, schema: &Schema) -> Self {
+    fn collect(
+        set: &ResourceSet,
+        named: &HashSet<Gvk>,
+        schema: &Schema,
+        budget: &Budget,
+    ) -> Result<Self> {
         let mut targets = Self {
             all: Vec::new(),
             by_name: OnceCell::new(),
@@ -140,6 +153,8 @@ impl Targets {
             targets.note_beginning(resource, schema);
             let gvk = resource.gvk();
             let previous = &resource.history.previous;
+            let comparisons = (named.len() as u64).saturating_mul(previous.len() as u64);
+            budget.step(comparisons.saturating_add(RESOURCE_STEPS))?;
             if !named.iter().any(|pattern| was(&gvk, previous, pattern)) {
                 continue;
             }
@@ -162,7 +177,7 @@ impl Targets {
                 suffixes: resource.history.suffixes.clone(),
             });
         }
-        targets
+        Ok(targets)
     }
 
     fn note_beginning(&mut self, resource: &Resource, schema: &Schema) {
@@ -344,6 +359,7 @@ struct Reference<'a> {
     referrer: &'a Referrer,
     target: &'a Gvk,
     spec: &'a FieldSpec,
+    budget: &'a Budget,
 }
 
 impl Reference<'_> {
@@ -398,7 +414,7 @@ impl Reference<'_> {
             return Err(Error::refused("path config error; no 'name' field in node"));
         };
         let name = text(name);
-        let candidates = self.in_namespace(&name, field.get("namespace").map(text));
+        let candidates = self.in_namespace(&name, field.get("namespace").map(text))?;
         let same = |a: &Target, b: &Target| a.name == b.name && a.namespace == b.namespace;
         let Some(target) = self.choose(candidates.into_iter(), same)? else {
             return Ok(());
@@ -421,21 +437,23 @@ impl Reference<'_> {
     }
 
     /// Those that began in the namespace; if there are none in the build at all, those that are there now.
-    fn in_namespace(&self, name: &Text, namespace: Option<Text>) -> Vec<&Target> {
-        let called = self.targets.called(name, self.referrer);
+    fn in_namespace(&self, name: &Text, namespace: Option<Text>) -> Result<Vec<&Target>> {
+        let called: Vec<&Target> = self.targets.called(name, self.referrer).collect();
+        self.budget.step(called.len() as u64)?;
         let Some(namespace) = namespace else {
-            return called.collect();
+            return Ok(called);
         };
-        let began: Vec<&Target> = called
-            .filter(|target| target.original_namespace() == namespace)
-            .collect();
-        if self.targets.is_beginning(&namespace, self.referrer) {
-            return began;
-        }
-        self.targets
-            .called(name, self.referrer)
-            .filter(|target| target.effective == namespace)
-            .collect()
+        let places = self.targets.beginnings.get(&namespace);
+        self.budget.step(places.map_or(0, HashSet::len) as u64)?;
+        let began = self.targets.is_beginning(&namespace, self.referrer);
+        let is_meant = |target: &&Target| {
+            if began {
+                target.original_namespace() == namespace
+            } else {
+                target.effective == namespace
+            }
+        };
+        Ok(called.into_iter().filter(is_meant).collect())
     }
 
     /// The one candidate that is meant: by type, then by namespace, then by what was put around its name.
@@ -447,7 +465,11 @@ impl Reference<'_> {
         let referrer = self.referrer;
         let asks_role = self.spec.path.ends_with("roleRef/name");
         let role = referrer.role.as_ref().filter(|_| asks_role);
+        let candidates: Vec<&Target> = candidates.collect();
+        let identities = candidates.iter().map(|target| target.previous.len() as u64);
+        self.budget.step(identities.sum::<u64>() * 2)?;
         let mut left: Vec<&Target> = candidates
+            .into_iter()
             .filter(|target| target.was(self.target))
             .filter(|target| role.is_none_or(|role| target.was(role)))
             .filter(|target| referrer.can_see(target))

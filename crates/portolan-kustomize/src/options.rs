@@ -1,5 +1,6 @@
 //! What a caller can choose about a build.
 
+use portolan_budget::Budget;
 use portolan_yaml::Node;
 
 use crate::chart::ChartRenderer;
@@ -42,4 +43,6 @@ pub struct Options<'a> {
     /// Stands for the kustomization file of the directory that is built, which need not exist then. Whoever gives it
     /// has decoded it before: fields that are not known are passed over.
     pub kustomization: Option<&'a Node>,
+    /// What the build may cost; without it, the default limits count.
+    pub budget: Option<&'a Budget>,
 }

@@ -1,6 +1,7 @@
 //! Built-in generators and transformers that are written as resources: the entries of `generators`, `transformers` and
 //! `validators`.
 
+use portolan_budget::Budget;
 use portolan_yaml::{Node, Text};
 
 use crate::config::{FieldSpec, read_specs};
@@ -73,7 +74,16 @@ impl Plugin {
 
     /// Makes the plugin's resources.
     pub(crate) fn generate(&self, directory: &Directory<'_, '_>) -> Result<Vec<Resource>> {
-        let made = |kind, args| generate(kind, args, &directory.loader, directory.step(self.kind));
+        let made = |kind, args| {
+            let origin = directory.step(self.kind);
+            generate(
+                kind,
+                args,
+                &directory.loader,
+                origin,
+                directory.build.budget,
+            )
+        };
         match &self.action {
             Action::ConfigMap(args) => Ok(vec![made(Generated::ConfigMap, args)?]),
             Action::Secret(args) => Ok(vec![made(Generated::Secret, args)?]),
@@ -90,31 +100,36 @@ impl Plugin {
     }
 
     /// Changes the resources.
-    pub(crate) fn transform(&self, set: &mut ResourceSet, schema: &Schema) -> Result<()> {
+    pub(crate) fn transform(
+        &self,
+        set: &mut ResourceSet,
+        schema: &Schema,
+        budget: &Budget,
+    ) -> Result<()> {
         match &self.action {
-            Action::Annotations(pairs, specs) => set_annotations(set, pairs, specs),
-            Action::Labels(pairs, specs) => set_labels(set, pairs, specs),
+            Action::Annotations(pairs, specs) => set_annotations(set, pairs, specs, budget),
+            Action::Labels(pairs, specs) => set_labels(set, pairs, specs, budget),
             Action::Hash => add_hashes(set, schema),
-            Action::Image(image, specs) => set_images(set, image, specs),
+            Action::Image(image, specs) => set_images(set, image, specs, budget),
             Action::Namespace(args) => set_namespace(set, args, schema),
             Action::JsonPatch(target, patch) => {
-                apply_json_patch(set, patch, target, schema).map(drop)
+                apply_json_patch(set, patch, target, schema, budget).map(drop)
             }
             Action::StrategicMerges(patches) => {
-                apply_strategic_merges(set, patches, schema).map(drop)
+                apply_strategic_merges(set, patches, schema, budget).map(drop)
             }
             Action::Patch(patch, target) => {
-                apply_patch(set, patch, target.as_ref(), schema).map(drop)
+                apply_patch(set, patch, target.as_ref(), schema, budget).map(drop)
             }
-            Action::Prefix(prefix, specs) => add_prefix(set, prefix, specs, schema),
-            Action::Suffix(suffix, specs) => add_suffix(set, suffix, specs, schema),
+            Action::Prefix(prefix, specs) => add_prefix(set, prefix, specs, schema, budget),
+            Action::Suffix(suffix, specs) => add_suffix(set, suffix, specs, schema, budget),
             Action::PrefixSuffix(prefix, suffix, specs) => {
-                add_prefix(set, prefix, specs, schema)?;
-                add_suffix(set, suffix, specs, schema)
+                add_prefix(set, prefix, specs, schema, budget)?;
+                add_suffix(set, suffix, specs, schema, budget)
             }
-            Action::Replacements(replacements) => replace(set, replacements, schema),
+            Action::Replacements(replacements) => replace(set, replacements, schema, budget),
             Action::Replica(replica, specs) => set_replicas(set, replica, specs, schema).map(drop),
-            Action::ValueAdd(args) => add_value(set, args, schema),
+            Action::ValueAdd(args) => add_value(set, args, schema, budget),
             Action::ConfigMap(_)
             | Action::Secret(_)
             | Action::Chart(..)
@@ -239,7 +254,8 @@ const READERS: &[(&str, Read)] = &[
         }
         if !args.target_file.is_empty() {
             let content = directory.loader.load(&args.target_file)?;
-            let document = crate::read::parse_config(&content, &args.target_file)?;
+            let document =
+                crate::read::parse_config(&content, &args.target_file, directory.build.budget)?;
             args.targets.extend(ValueAdd::read_file(&document)?);
         }
         args.check()?;
@@ -293,7 +309,7 @@ fn read_json_patch(node: &Node, directory: &Directory<'_, '_>) -> Result<Action>
 }
 
 /// A Kubernetes service account tied to one of Google's.
-fn read_service_account(node: &Node, _: &Directory<'_, '_>) -> Result<Action> {
+fn read_service_account(node: &Node, directory: &Directory<'_, '_>) -> Result<Action> {
     let own = fields(node, &["cloud", "kubernetesService", "serviceAccount"])?;
     let cloud = own.text("cloud")?;
     if cloud.as_str() != "gke" {
@@ -321,7 +337,7 @@ fn read_service_account(node: &Node, _: &Directory<'_, '_>) -> Result<Action> {
         file: "IAMPolicyGenerator".into(),
         ..Origin::default()
     };
-    let made = crate::read::read_resources(manifest.as_bytes(), &origin)?;
+    let made = crate::read::read_resources(manifest.as_bytes(), &origin, directory.build.budget)?;
     match made.into_iter().next() {
         Some(resource) => Ok(Action::ServiceAccount(resource.node)),
         None => Err(Error::refused("nothing was generated")),

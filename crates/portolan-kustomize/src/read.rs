@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use portolan_yaml::{Dialect, Node, Value};
+use portolan_budget::Budget;
+use portolan_yaml::{Dialect, Node};
 
-use crate::error::{Error, Result};
+use crate::cost::charge_value;
+use crate::error::{During, Error, Result};
 use crate::field::{is_blank, present_text};
 use crate::remark::Remarks;
 use crate::resource::{Origin, Resource};
@@ -14,18 +16,23 @@ use crate::resource::{Origin, Resource};
 pub const MAX_DEPTH: usize = 400;
 
 /// Reads the resources of a file; lists of objects give their items.
-pub(crate) fn read_resources(bytes: &[u8], origin: &Origin) -> Result<Vec<Resource>> {
+pub(crate) fn read_resources(
+    bytes: &[u8],
+    origin: &Origin,
+    budget: &Budget,
+) -> Result<Vec<Resource>> {
     let documents = parse(bytes, origin.file.as_str())?;
-    let objects = valid_objects(documents, origin)?;
+    let objects = valid_objects(documents, origin, budget)?;
     let remarks = Remarks::read(bytes, &objects).map(Arc::new);
     let mut waiting = VecDeque::from(objects);
     let mut resources = Vec::with_capacity(waiting.len());
     while let Some(node) = waiting.pop_front() {
         if let Some(items) = list_items(&node)? {
             // kustomize queues the items behind the file's other documents.
-            waiting.extend(valid_objects(items, origin)?);
+            waiting.extend(valid_objects(items, origin, budget)?);
             continue;
         }
+        budget.allocate(size_of::<Resource>())?;
         let origin = Arc::new(Origin {
             at: node.at,
             ..origin.clone()
@@ -46,13 +53,13 @@ pub(crate) fn parse(bytes: &[u8], file: &str) -> Result<Vec<Node>> {
 }
 
 /// Parses one document as `sigs.k8s.io/yaml` does: configuration files and JSON patches.
-pub(crate) fn parse_config(bytes: &[u8], file: &str) -> Result<Node> {
+pub(crate) fn parse_config(bytes: &[u8], file: &str, budget: &Budget) -> Result<Node> {
     let node =
         portolan_yaml::parse_one_bytes(bytes, Dialect::Helm).map_err(|source| Error::Yaml {
             file: file.to_owned(),
             source,
         })?;
-    check_depth(&node, file)?;
+    charge_document(&node, file, budget)?;
     Ok(node)
 }
 
@@ -72,13 +79,13 @@ fn list_items(node: &Node) -> Result<Option<Vec<Node>>> {
     }
 }
 
-fn valid_objects(nodes: Vec<Node>, origin: &Origin) -> Result<Vec<Node>> {
+fn valid_objects(nodes: Vec<Node>, origin: &Origin, budget: &Budget) -> Result<Vec<Node>> {
     let mut valid = Vec::with_capacity(nodes.len());
     for node in nodes {
         if is_blank(&node) {
             continue;
         }
-        check_depth(&node, origin.file.as_str())?;
+        charge_document(&node, origin.file.as_str(), budget)?;
         check_object(&node, origin)?;
         valid.push(node);
     }
@@ -107,20 +114,8 @@ fn check_object(node: &Node, origin: &Origin) -> Result<()> {
     Ok(())
 }
 
-fn check_depth(node: &Node, file: &str) -> Result<()> {
-    if is_deeper(node, MAX_DEPTH) {
-        return Err(Error::TooDeep(file.to_owned()));
-    }
-    Ok(())
-}
-
-fn is_deeper(node: &Node, limit: usize) -> bool {
-    let Some(limit) = limit.checked_sub(1) else {
-        return true;
-    };
-    match &node.value {
-        Value::Scalar(_) => false,
-        Value::List(list) => list.iter().any(|item| is_deeper(item, limit)),
-        Value::Map(map) => map.iter().any(|entry| is_deeper(&entry.value, limit)),
-    }
+/// Charges a document that was read: aliases make it larger than its file.
+pub(crate) fn charge_document(node: &Node, file: &str, budget: &Budget) -> Result<()> {
+    let charged = charge_value(node, budget, file).map(drop);
+    charged.during_exceeded(|| format!("reading `{file}`"))
 }

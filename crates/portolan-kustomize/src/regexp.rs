@@ -25,9 +25,14 @@ impl Pattern {
     pub(crate) fn whole(pattern: &str) -> Result<Self> {
         match pattern {
             "" => Ok(Self::Any),
-            _ if !pattern.contains(SPECIAL) => Ok(Self::Exact(pattern.to_owned())),
+            _ if !Self::is_regex(pattern) => Ok(Self::Exact(pattern.to_owned())),
             _ => Ok(Self::Regex(compile(&format!("^(?:{pattern})$"))?)),
         }
+    }
+
+    /// Whether a pattern needs an automaton.
+    pub(crate) fn is_regex(pattern: &str) -> bool {
+        pattern.contains(SPECIAL)
     }
 
     pub(crate) fn is_match(&self, text: &str) -> bool {

@@ -1,8 +1,10 @@
 //! Choosing resources: by patterns on their identity and by label and annotation selectors.
 
+use portolan_budget::Budget;
 use portolan_yaml::Text;
 
 use crate::config::read_gvk;
+use crate::cost::{PATTERN_STEPS, RESOURCE_STEPS};
 use crate::decode::{Fields, Strictness};
 use crate::error::{Error, Result};
 use crate::field::metadata_pairs;
@@ -57,7 +59,20 @@ impl Selector {
         })
     }
 
-    pub(crate) fn matcher(&self) -> Result<Matcher> {
+    /// Charges what preparing the patterns costs, and returns them.
+    pub(crate) fn matcher(&self, budget: &Budget) -> Result<Matcher> {
+        let id = &self.id;
+        for pattern in [
+            &id.gvk.group,
+            &id.gvk.version,
+            &id.gvk.kind,
+            &id.name,
+            &id.namespace,
+        ] {
+            if Pattern::is_regex(pattern) {
+                budget.step(PATTERN_STEPS)?;
+            }
+        }
         Ok(Matcher {
             group: Pattern::whole(&self.id.gvk.group)?,
             version: Pattern::whole(&self.id.gvk.version)?,
@@ -70,9 +85,15 @@ impl Selector {
     }
 
     /// The positions of the resources that match, in order.
-    pub(crate) fn select(&self, set: &mut ResourceSet, schema: &Schema) -> Result<Vec<usize>> {
-        let matcher = self.matcher()?;
+    pub(crate) fn select(
+        &self,
+        set: &mut ResourceSet,
+        schema: &Schema,
+        budget: &Budget,
+    ) -> Result<Vec<usize>> {
+        let matcher = self.matcher(budget)?;
         let mut found = matcher.candidates(set, schema);
+        budget.step(found.len() as u64 * RESOURCE_STEPS)?;
         found.retain(|position| {
             let resource = set.get(*position).filter(|one| !one.is_empty());
             resource.is_some_and(|resource| matcher.takes(resource, schema))

@@ -1,14 +1,16 @@
 //! Small overlays, one per feature and edge, in `tests/cases/<area>/<case>/`.
 //!
 //! Each folder is a tree of files whose `overlay` directory (or itself, where there is none) is built. `expected.yaml`
-//! is what kustomize 5.8.1 prints for it; `refused.txt` stands where it refuses, with its words. `flags.txt` holds
-//! flags of the build. `make-expected.sh` writes these files anew with a real kustomize.
+//! is what kustomize 5.8.1 prints for it; `refused.txt` stands where it refuses, with its words, and `answer.txt` beside it
+//! holds ours, which say the same in another way. `flags.txt` holds flags of the build. `make-expected.sh` writes the
+//! files of kustomize anew with a real one; with `UPDATE_ANSWERS` set, this test writes ours.
 
 #![expect(
     clippy::unwrap_used,
     reason = "a test that cannot go on fails, and says why"
 )]
 
+use std::error::Error;
 use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -39,8 +41,29 @@ fn run(case: &Utf8Path) -> Result<String, String> {
     } else {
         case.to_owned()
     };
-    let set = build(&root, &Disk::machine(), &options).map_err(|error| error.to_string())?;
+    let set = build(&root, &Disk::machine(), &options).map_err(|error| chain(&error, case))?;
     to_yaml(&set).map_err(|error| error.to_string())
+}
+
+/// The whole error as a command prints it, the case's own directory as `/case`.
+fn chain(error: &dyn Error, case: &Utf8Path) -> String {
+    let mut text = format!("{error}\n");
+    let mut source = error.source();
+    while let Some(error) = source {
+        text += &format!("because: {error}\n");
+        source = error.source();
+    }
+    text.replace(case.as_str(), "/case")
+}
+
+fn check_answer(case: &Utf8Path, answer: &str) {
+    assert!(case.join("refused.txt").is_file(), "{case}: {answer}");
+    let file = case.join("answer.txt");
+    if std::env::var_os("UPDATE_ANSWERS").is_some() {
+        fs::write(&file, answer).unwrap();
+    }
+    let expected = fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(answer, expected, "{case}");
 }
 
 #[test]
@@ -53,7 +76,7 @@ fn every_case_is_like_kustomize() {
             (Ok(output), Ok(expected)) => assert_eq!(output, expected, "{case}"),
             (Err(error), Ok(_)) => panic!("{case} was refused: {error}"),
             (Ok(_), Err(_)) => panic!("{case} was not refused"),
-            (Err(_), Err(_)) => assert!(case.join("refused.txt").is_file(), "{case}"),
+            (Err(answer), Err(_)) => check_answer(&case, &answer),
         }
     }
     assert!(count > 60, "only {count} cases were found");

@@ -267,3 +267,31 @@ fn a_resource_that_is_there_twice_is_named() {
     assert_eq!(told[1], "merging resources from `two.yaml`");
     assert!(told[2].starts_with("may not add resource with an already registered id: "));
 }
+
+/// As a resource, a component, a patch, a file of a generator and a remote file: wherever an address can stand.
+#[test]
+fn no_error_shows_the_password_of_an_address() {
+    let addresses = [
+        "https://me:PLANTED@host/a.git//x?ref=v1",
+        "https://me:PLANTED@host/file.yaml",
+        "ssh://me:PLANTED@host/a.git",
+        "git::https://PLANTED@host/a.git",
+    ];
+    for address in addresses {
+        for text in [
+            format!("resources: ['{address}']"),
+            format!("components: ['{address}']"),
+            format!("patches: [{{path: '{address}'}}]"),
+            format!("configMapGenerator: [{{name: m, files: ['k={address}']}}]"),
+            format!("crds: ['{address}']"),
+            format!("configurations: ['{address}']"),
+            format!("generators: ['{address}']"),
+            format!("transformers: ['{address}']"),
+            format!("openapi: {{path: '{address}'}}"),
+            format!("replacements: [{{path: '{address}'}}]"),
+        ] {
+            let message = refuse(&[(KUSTOMIZATION, &text)], "/a");
+            assert!(!message.contains("PLANTED"), "{text}: {message}");
+        }
+    }
+}

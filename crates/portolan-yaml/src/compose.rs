@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use crate::Dialect;
 use crate::error::{Error, Fallible};
 use crate::event::{EventKind, Properties};
-use crate::limits::{MAX_DEPTH, MAX_EXPANDED_NODES};
+use crate::limits::{MAX_DEPTH, MAX_EXPANDED_BYTES, MAX_EXPANDED_NODES};
 use crate::map_builder::MapBuilder;
 use crate::node::{Entry, List, Map, Node, Scalar, Style, Tag, Value};
 use crate::parser::Parser;
@@ -37,6 +37,9 @@ pub(crate) struct Composer<'s> {
     /// How many nodes Go would decode, aliases written out; and how many of them come from aliases.
     decoded: u64,
     from_aliases: u64,
+    /// The same in bytes of text.
+    text: u64,
+    text_from_aliases: u64,
     /// Collections that lie deeper than this are looked through and left empty.
     kept_depth: usize,
 }
@@ -52,6 +55,7 @@ enum Failure {
 struct Anchored {
     node: Node,
     size: u64,
+    text: u64,
     height: usize,
 }
 
@@ -60,6 +64,7 @@ struct Open {
     at: Mark,
     anchor: Option<usize>,
     decoded_before: u64,
+    text_before: u64,
     height: usize,
     flow: bool,
     content: Content,
@@ -93,6 +98,8 @@ impl<'s> Composer<'s> {
             idle: Vec::new(),
             decoded: 0,
             from_aliases: 0,
+            text: 0,
+            text_from_aliases: 0,
             kept_depth: MAX_DEPTH,
         }
     }
@@ -124,6 +131,7 @@ impl<'s> Composer<'s> {
         self.items.clear();
         self.entries.clear();
         (self.decoded, self.from_aliases) = (1, 0);
+        (self.text, self.text_from_aliases) = (0, 0);
         match self.read_root() {
             Ok(root) => {
                 self.parser.next()?;
@@ -284,6 +292,7 @@ impl<'s> Composer<'s> {
         at: Mark,
     ) -> Result<Node, Error> {
         self.decoded += 1;
+        self.text += text.len() as u64;
         let Properties { anchor, tag } = properties.map(|found| *found).unwrap_or_default();
         let anchor = anchor.map(|name| self.declare(name));
         let tag = tag.as_deref();
@@ -306,6 +315,9 @@ impl<'s> Composer<'s> {
         };
         if let Some(anchor) = anchor {
             self.anchored[anchor] = Some(Anchored {
+                text: node
+                    .as_scalar()
+                    .map_or(0, |scalar| scalar.text.len() as u64),
                 node: node.clone(),
                 size: 1,
                 height: 0,
@@ -344,7 +356,7 @@ impl<'s> Composer<'s> {
             let message = format!("exceeded max depth of {MAX_DEPTH}");
             return Err(Error::new(at.position(), message));
         }
-        let decoded_before = self.decoded;
+        let (decoded_before, text_before) = (self.decoded, self.text);
         self.decoded += 1;
         let name = properties.and_then(|properties| properties.anchor);
         let anchor = name.map(|name| self.declare(name));
@@ -352,6 +364,7 @@ impl<'s> Composer<'s> {
             at,
             anchor,
             decoded_before,
+            text_before,
             height: 0,
             flow,
             content,
@@ -384,6 +397,7 @@ impl<'s> Composer<'s> {
     /// Puts a key and its value into the innermost map.
     fn add_entry(&mut self, key: Text, at: Mark, value: Node) -> Result<(), Error> {
         self.decoded += 1;
+        self.text += key.len() as u64;
         match self.open.last_mut().map(|open| &mut open.content) {
             Some(Content::Map(builder)) => {
                 builder.add_entry(&mut self.entries, key, at.position(), value)
@@ -413,6 +427,7 @@ impl<'s> Composer<'s> {
             self.anchored[anchor] = Some(Anchored {
                 node: node.clone(),
                 size: self.decoded - open.decoded_before,
+                text: self.text - open.text_before,
                 height,
             });
         }
@@ -430,7 +445,9 @@ impl<'s> Composer<'s> {
         };
         self.decoded += 1 + target.size;
         self.from_aliases += target.size;
-        if self.too_many_aliases() {
+        self.text += target.text;
+        self.text_from_aliases += target.text;
+        if self.text_from_aliases > MAX_EXPANDED_BYTES || self.too_many_aliases() {
             return fail("document contains excessive aliasing".to_owned());
         }
         if self.open.len() + target.height > MAX_DEPTH {

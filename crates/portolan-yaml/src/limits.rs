@@ -15,5 +15,10 @@ pub const MAX_DEPTH: usize = 1_000;
 /// kyaml writes aliases out without a limit; go-yaml v2 has a limit of its own, which the Helm dialect follows.
 pub const MAX_EXPANDED_NODES: u64 = 4_000_000;
 
+/// The most bytes of text that aliases may stand for in one document, in both dialects.
+///
+/// Go's libraries count nodes only: a hundred thousand aliases of a text of a megabyte are few nodes.
+pub const MAX_EXPANDED_BYTES: u64 = MAX_INPUT_BYTES as u64;
+
 /// The longest implicit key, in characters, quotes included; the YAML specification's number, as Go applies it.
 pub const MAX_SIMPLE_KEY: u32 = 1_024;

@@ -69,6 +69,24 @@ fn an_alias_bomb_is_refused() {
     refused(&bomb, "excessive aliasing");
 }
 
+/// Few nodes, but a terabyte of text once it is written out.
+#[test]
+fn aliases_of_a_long_text_are_refused_by_its_length() {
+    let long = "x".repeat(1 << 20);
+    let aliases = vec!["*a"; 50_000].join(", ");
+    refused(
+        &format!("a: &a {long}\nb: [{aliases}]\n"),
+        "excessive aliasing",
+    );
+    let levels: String = (1..12)
+        .map(|level| {
+            let before = level - 1;
+            format!("a{level}: &a{level} {{x: *a{before}, y: *a{before}}}\n")
+        })
+        .collect();
+    refused(&format!("a0: &a0 {long}\n{levels}"), "excessive aliasing");
+}
+
 #[test]
 fn aliases_cannot_nest_deeper_than_the_limit() {
     let deep = |inner: &str| format!("{}{inner}{}", "[".repeat(600), "]".repeat(600));

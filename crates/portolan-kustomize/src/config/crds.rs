@@ -1,6 +1,7 @@
 //! `OpenAPI` definitions named in `crds`: extensions on their properties say which fields carry labels, annotations,
 //! names or references.
 
+use portolan_budget::Budget;
 use portolan_yaml::{Node, Text};
 
 use super::{BackReference, Config, FieldSpec, Lists, Section};
@@ -11,7 +12,7 @@ use crate::id::Gvk;
 const MAX_DEPTH: usize = 64;
 
 /// Reads what a document of definitions adds.
-pub(crate) fn read_crds(document: &Node) -> Result<Config> {
+pub(crate) fn read_crds(document: &Node, budget: &Budget) -> Result<Config> {
     let mut lists = Lists::default();
     for entry in document.as_map().into_iter().flatten() {
         let name = entry.key.as_str();
@@ -27,6 +28,7 @@ pub(crate) fn read_crds(document: &Node) -> Result<Config> {
                 document,
                 gvk,
                 lists: &mut lists,
+                budget,
             }
             .definition(name, &mut Vec::new())?;
         }
@@ -44,6 +46,7 @@ struct Walk<'a> {
     document: &'a Node,
     gvk: Gvk,
     lists: &'a mut Lists,
+    budget: &'a Budget,
 }
 
 impl<'a> Walk<'a> {
@@ -59,6 +62,8 @@ impl<'a> Walk<'a> {
         else {
             return Ok(());
         };
+        // Definitions that refer to each other twice double with every level.
+        self.budget.step(map.len() as u64 + 1)?;
         for entry in map {
             path.push(entry.key.as_str());
             self.property(&entry.value, path)?;
@@ -77,7 +82,7 @@ impl<'a> Walk<'a> {
         for (name, section) in sections {
             if extension(name).is_some() {
                 let spec = self.spec(path);
-                self.lists.add(section, spec)?;
+                self.lists.add(section, spec, self.budget)?;
             }
         }
         let version = extension("x-kubernetes-object-ref-api-version");
@@ -90,7 +95,7 @@ impl<'a> Walk<'a> {
             };
             let referrers = vec![self.spec(path)];
             self.lists
-                .add_reference(BackReference { target, referrers })?;
+                .add_reference(BackReference { target, referrers }, self.budget)?;
             path.pop();
         }
         match extension("$ref") {

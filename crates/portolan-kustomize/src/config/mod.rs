@@ -10,6 +10,7 @@ mod file;
 #[rustfmt::skip]
 mod table;
 
+use portolan_budget::Budget;
 use portolan_yaml::Text;
 
 use crate::error::{Error, Result};
@@ -140,7 +141,7 @@ impl Config {
     }
 
     /// Merges another configuration into this one.
-    pub(crate) fn merge(&mut self, other: Self) -> Result<()> {
+    pub(crate) fn merge(&mut self, other: Self, budget: &Budget) -> Result<()> {
         match (&*self, &other) {
             (_, Self::Empty) | (Self::Builtin, Self::Builtin) => return Ok(()),
             (Self::Empty, Self::Builtin) => {
@@ -150,7 +151,7 @@ impl Config {
             _ => {}
         }
         let mut lists = std::mem::take(self).into_lists();
-        lists.merge(other.into_lists())?;
+        lists.merge(other.into_lists(), budget)?;
         *self = Self::Custom(Box::new(lists));
         Ok(())
     }
@@ -171,14 +172,14 @@ impl Config {
 }
 
 impl Lists {
-    fn merge(&mut self, other: Self) -> Result<()> {
+    fn merge(&mut self, other: Self, budget: &Budget) -> Result<()> {
         for (section, more) in SECTIONS.into_iter().zip(other.specs) {
             for spec in more {
-                self.add(section, spec)?;
+                self.add(section, spec, budget)?;
             }
         }
         for reference in other.references {
-            self.add_reference(reference)?;
+            self.add_reference(reference, budget)?;
         }
         for specs in &mut self.specs {
             sort_specs(specs);
@@ -188,15 +189,18 @@ impl Lists {
         Ok(())
     }
 
-    fn add(&mut self, section: Section, spec: FieldSpec) -> Result<()> {
+    /// Compares the spec with all that are known: many specs cost the square of their number.
+    fn add(&mut self, section: Section, spec: FieldSpec, budget: &Budget) -> Result<()> {
         let known = &mut self.specs[section as usize];
+        budget.step(known.len() as u64)?;
         if is_new(known, &spec).map_err(|()| conflict(section.name()))? {
             known.push(spec);
         }
         Ok(())
     }
 
-    fn add_reference(&mut self, reference: BackReference) -> Result<()> {
+    fn add_reference(&mut self, reference: BackReference, budget: &Budget) -> Result<()> {
+        budget.step(self.references.len() as u64)?;
         let known = self
             .references
             .iter_mut()
@@ -206,6 +210,7 @@ impl Lists {
             return Ok(());
         };
         for spec in reference.referrers {
+            budget.step(known.referrers.len() as u64)?;
             if is_new(&known.referrers, &spec).map_err(|()| conflict("nameReference"))? {
                 known.referrers.push(spec);
             }

@@ -1,10 +1,12 @@
 //! Taking in what a kustomization names: files, directories that are built first, and components that work on all of it.
 
+use portolan_budget::Budget;
 use portolan_vfs::VfsError;
 use portolan_yaml::Text;
 
 use super::Directory;
 use crate::config::{Config, read_config, read_crds};
+use crate::cost::RESOURCE_STEPS;
 use crate::error::{During, Error, Result};
 use crate::fetch::RepoSpec;
 use crate::kustomization::Role;
@@ -43,15 +45,17 @@ impl<'a> Directory<'_, 'a> {
     fn merge_configs(&self, config: &mut Config) -> Result<()> {
         let mut files = Config::Empty;
         for path in &self.kustomization.configurations {
-            files.merge(read_config(&parse_config(&self.loader.load(path)?, path)?)?)?;
+            let document = parse_config(&self.loader.load(path)?, path, self.budget())?;
+            files.merge(read_config(&document)?, self.budget())?;
         }
         let mut own = Config::Builtin;
-        own.merge(files)?;
-        config.merge(own)?;
+        own.merge(files, self.budget())?;
+        config.merge(own, self.budget())?;
         for path in &self.kustomization.crds {
-            let definitions = read_crds(&parse_config(&self.loader.load(path)?, path)?)?;
+            let document = parse_config(&self.loader.load(path)?, path, self.budget())?;
+            let definitions = read_crds(&document, self.budget())?;
             config
-                .merge(definitions)
+                .merge(definitions, self.budget())
                 .during(|| format!("loading CRDs `{path}`"))?;
         }
         Ok(())
@@ -75,6 +79,9 @@ impl<'a> Directory<'_, 'a> {
                 }
                 Err(error) => error,
             };
+            if as_file.is_exceeded() {
+                return Err(as_file);
+            }
             self.add_directory(accumulator, path, as_file)?;
         }
         Ok(())
@@ -89,7 +96,7 @@ impl<'a> Directory<'_, 'a> {
             file: self.loader.path_of(path),
             ..Origin::default()
         };
-        let mut resources = read_resources(&content, &origin)?;
+        let mut resources = read_resources(&content, &origin, self.budget())?;
         if let Some(provenance) = &self.provenance {
             let place = provenance.join(path);
             resources
@@ -119,10 +126,15 @@ impl<'a> Directory<'_, 'a> {
                 let built = directory.accumulate(Accumulator::default());
                 let built = built.during(|| format!("recursed accumulation of path `{root}`"))?;
                 accumulator
-                    .absorb(built, self.schema())
+                    .absorb(built, self.schema(), self.budget())
                     .during(|| format!("recursed merging from path `{root}`"))
             });
-        built.map_err(|source| neither(path, as_file, source))
+        built.map_err(|source| {
+            if source.is_exceeded() {
+                return source;
+            }
+            neither(path, as_file, source)
+        })
     }
 
     fn open_directory(&self, loader: Loader<'a>, path: &str, role: Role) -> Result<Self> {
@@ -170,9 +182,10 @@ fn neither(path: &str, as_file: Error, source: Error) -> Error {
 }
 
 impl Accumulator {
-    fn absorb(&mut self, other: Self, schema: &Schema) -> Result<()> {
+    fn absorb(&mut self, other: Self, schema: &Schema, budget: &Budget) -> Result<()> {
+        budget.step(other.set.len() as u64 * RESOURCE_STEPS)?;
         self.set.append_all(other.set, schema)?;
-        self.config.merge(other.config)?;
+        self.config.merge(other.config, budget)?;
         self.variables.merge(other.variables)
     }
 }

@@ -38,6 +38,7 @@ impl Directory<'_, '_> {
                 file,
                 ..Origin::default()
             },
+            self.budget(),
         )
     }
 
@@ -66,7 +67,7 @@ impl Directory<'_, '_> {
             file: self.loader.path_of(&patch.path),
             ..Origin::default()
         };
-        match read_json_patch(&content, &origin)?.filter(|patch| !patch.is_empty()) {
+        match read_json_patch(&content, &origin, self.budget())?.filter(|patch| !patch.is_empty()) {
             Some(loaded) => Ok((target, loaded)),
             None => Err(Error::refused("patch appears to be empty")),
         }
@@ -84,14 +85,17 @@ impl Directory<'_, '_> {
                 file: self.loader.root().join(self.file_name),
                 ..Origin::default()
             };
-            if let Ok(inline) = read_resources(entry.as_bytes(), &origin) {
-                patches.extend(inline);
-            } else {
-                let origin = Origin {
-                    file: self.loader.path_of(entry),
-                    ..Origin::default()
-                };
-                patches.extend(read_resources(&self.loader.load(entry)?, &origin)?);
+            match read_resources(entry.as_bytes(), &origin, self.budget()) {
+                Ok(inline) => patches.extend(inline),
+                Err(error) if error.is_exceeded() => return Err(error),
+                Err(_) => {
+                    let origin = Origin {
+                        file: self.loader.path_of(entry),
+                        ..Origin::default()
+                    };
+                    let content = self.loader.load(entry)?;
+                    patches.extend(read_resources(&content, &origin, self.budget())?);
+                }
             }
         }
         if !inline.is_empty() {
@@ -99,7 +103,7 @@ impl Directory<'_, '_> {
                 file: self.loader.root().join(self.file_name),
                 ..Origin::default()
             };
-            patches.extend(read_resources(inline.as_bytes(), &origin)?);
+            patches.extend(read_resources(inline.as_bytes(), &origin, self.budget())?);
         }
         if patches.is_empty() {
             return Err(Error::refused("patch appears to be empty"));
@@ -116,7 +120,8 @@ impl Directory<'_, '_> {
             if let Some(inline) = &entry.inline {
                 all.push(inline.clone());
             } else {
-                let document = parse_config(&self.loader.load(&entry.path)?, &entry.path)?;
+                let content = self.loader.load(&entry.path)?;
+                let document = parse_config(&content, &entry.path, self.budget())?;
                 all.extend(Replacement::read_file(&document)?);
             }
         }

@@ -54,7 +54,7 @@ impl Directory<'_, '_> {
             options: merge_options(args.options.as_ref(), options),
             ..args.clone()
         };
-        generate(kind, &args, &self.loader, self.step(step))
+        generate(kind, &args, &self.loader, self.step(step), self.budget())
     }
 
     pub(crate) fn render_chart(&self, chart: &ChartArgs, home: &Text) -> Result<Vec<Resource>> {
@@ -69,6 +69,7 @@ impl Directory<'_, '_> {
             &self.loader,
             self.build.options.charts,
             &origin,
+            self.budget(),
         )
     }
 

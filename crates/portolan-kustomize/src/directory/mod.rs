@@ -12,15 +12,17 @@ mod generators;
 mod plugins;
 mod steps;
 
+use portolan_budget::Budget;
 use portolan_yaml::{Dialect, Node, Text};
 
+use crate::cost::DIRECTORY_STEPS;
 use crate::decode::Strictness;
 use crate::error::{During, Error, Result};
 use crate::kustomization::Kustomization;
 use crate::loader::Loader;
 use crate::options::Options;
 use crate::provenance::Provenance;
-use crate::read::parse_config;
+use crate::read::{charge_document, parse_config};
 use crate::schema::{BUILTIN_VERSION, Schema};
 
 pub(crate) use accumulate::Accumulator;
@@ -31,6 +33,7 @@ const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kusto
 pub(crate) struct Build<'a> {
     pub(crate) options: &'a Options<'a>,
     pub(crate) schema: Schema,
+    pub(crate) budget: &'a Budget,
 }
 
 /// One directory with its kustomization.
@@ -72,6 +75,8 @@ impl<'b, 'a> Directory<'b, 'a> {
     }
 
     fn load(build: &'b Build<'a>, loader: Loader<'a>) -> Result<Self> {
+        build.budget.check()?;
+        build.budget.step(DIRECTORY_STEPS)?;
         let mut found = FILE_NAMES
             .into_iter()
             .filter_map(|name| loader.load(name).ok().map(|content| (name, content)));
@@ -81,7 +86,8 @@ impl<'b, 'a> Directory<'b, 'a> {
         if found.next().is_some() {
             return Err(Error::ManyKustomizations(loader.root().to_owned()));
         }
-        let document = parse_config(&content, loader.path_of(file_name).as_str())?;
+        let file = loader.path_of(file_name);
+        let document = parse_config(&content, file.as_str(), build.budget)?;
         let kustomization = read_kustomization(build, &document, &loader, Strictness::Strict)?;
         Ok(Self {
             build,
@@ -95,6 +101,10 @@ impl<'b, 'a> Directory<'b, 'a> {
 
     fn schema(&self) -> &'b Schema {
         &self.build.schema
+    }
+
+    fn budget(&self) -> &'a Budget {
+        self.build.budget
     }
 
     /// Takes over `openapi`, unless a schema was set before.
@@ -126,6 +136,7 @@ impl<'b, 'a> Directory<'b, 'a> {
                             source,
                         }
                     })?;
+                charge_document(&document, path, self.budget())?;
                 schema.decide_custom(&document);
                 Ok(())
             }

@@ -19,7 +19,8 @@ impl Directory<'_, '_> {
                 file: self.loader.root().join(self.file_name),
                 ..Origin::default()
             };
-            match read_resources(entry.as_bytes(), &origin) {
+            match read_resources(entry.as_bytes(), &origin, self.budget()) {
+                Err(error) if error.is_exceeded() => return Err(error),
                 Err(_) => paths.push(entry.clone()),
                 Ok(resources) => {
                     for mut resource in resources {

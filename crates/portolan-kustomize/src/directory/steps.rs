@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use portolan_budget::Budget;
 use portolan_yaml::{Node, Text};
 
 use super::{Accumulator, Directory};
 use crate::config::{Config, FieldSpec, Section, merge_specs};
-use crate::error::{Error, Result};
+use crate::cost::RESOURCE_STEPS;
+use crate::error::{During, Error, Result};
 use crate::kustomization::LabelEntry;
 use crate::provenance::Provenance;
+use crate::resource::TRANSFORMATIONS;
 use crate::set::ResourceSet;
 use crate::transform::{
     NamespaceArgs, SubjectMode, add_prefix, add_suffix, apply_json_patch, apply_patch,
@@ -48,14 +51,17 @@ impl Directory<'_, '_> {
         let config = accumulator.config.clone();
         let set = &mut accumulator.set;
         for step in self.builtin_steps(&config)? {
-            self.run_step(&step, set)?;
+            self.run_step(&step, set).during_exceeded(|| {
+                let file = self.loader.root().join(self.file_name);
+                format!("running {} of `{file}`", step.name)
+            })?;
         }
         set.drop_empty();
         for (plugin, provenance) in self.plugins(&self.kustomization.transformers)? {
-            plugin.transform(set, self.schema())?;
+            plugin.transform(set, self.schema(), self.budget())?;
             set.drop_empty();
-            self.note_step(set, plugin.kind(), 0..set.len());
-            note_provenance(set, provenance.as_ref())?;
+            self.note_step(set, plugin.kind(), 0..set.len())?;
+            note_provenance(set, provenance.as_ref(), self.budget())?;
         }
         Ok(())
     }
@@ -64,16 +70,17 @@ impl Directory<'_, '_> {
         match &step.run {
             Run::All(run) => {
                 set.drop_empty();
+                self.budget().step(set.len() as u64 * RESOURCE_STEPS)?;
                 run(set)?;
-                self.note_step(set, step.name, 0..set.len());
+                self.note_step(set, step.name, 0..set.len())?;
             }
             // What a patch empties stays until the last of them: dropping moves all that follow.
             Run::Some(run) => {
                 let changed = run(set)?;
-                self.note_step(set, step.name, changed);
+                self.note_step(set, step.name, changed)?;
             }
         }
-        note_provenance(set, self.builtin(step.name).as_ref())
+        note_provenance(set, self.builtin(step.name).as_ref(), self.budget())
     }
 
     fn note_step(
@@ -81,13 +88,15 @@ impl Directory<'_, '_> {
         set: &mut ResourceSet,
         name: &'static str,
         positions: impl IntoIterator<Item = usize>,
-    ) {
+    ) -> Result<()> {
         let step = self.step(name);
         for position in positions {
+            self.budget().allocate(size_of_val(&step))?;
             if let Some(resource) = set.get_mut(position) {
                 resource.transformations.push(Arc::clone(&step));
             }
         }
+        Ok(())
     }
 
     /// The steps that the fields of the kustomization ask for, in kustomize's order.
@@ -97,14 +106,14 @@ impl Directory<'_, '_> {
         if !kustomization.strategic_merges.is_empty() {
             let patches = self.load_strategic_merges(&kustomization.strategic_merges, "")?;
             steps.push(Step::some("PatchStrategicMergeTransformer", move |set| {
-                apply_strategic_merges(set, &patches, schema)
+                apply_strategic_merges(set, &patches, schema, self.budget())
             }));
         }
         for patch in &kustomization.patches {
             let loaded = self.load_patch(patch)?;
             let target = patch.target.as_ref();
             steps.push(Step::some("PatchTransformer", move |set| {
-                apply_patch(set, &loaded, target, schema)
+                apply_patch(set, &loaded, target, schema, self.budget())
             }));
         }
         if !kustomization.namespace.is_empty() {
@@ -122,14 +131,14 @@ impl Directory<'_, '_> {
             let specs = config.specs(Section::NamePrefix);
             let prefix = &kustomization.name_prefix;
             steps.push(Step::all("PrefixTransformer", move |set| {
-                add_prefix(set, prefix, &specs, schema)
+                add_prefix(set, prefix, &specs, schema, self.budget())
             }));
         }
         if !kustomization.name_suffix.is_empty() {
             let specs = config.specs(Section::NameSuffix);
             let suffix = &kustomization.name_suffix;
             steps.push(Step::all("SuffixTransformer", move |set| {
-                add_suffix(set, suffix, &specs, schema)
+                add_suffix(set, suffix, &specs, schema, self.budget())
             }));
         }
         self.label_steps(config, &mut steps)?;
@@ -137,7 +146,7 @@ impl Directory<'_, '_> {
             let specs = config.specs(Section::CommonAnnotations);
             let pairs = &kustomization.common_annotations;
             steps.push(Step::all("AnnotationsTransformer", move |set| {
-                set_annotations(set, pairs, &specs)
+                set_annotations(set, pairs, &specs, self.budget())
             }));
         }
         self.late_steps(config, &mut steps)?;
@@ -152,13 +161,13 @@ impl Directory<'_, '_> {
         for entry in &kustomization.labels {
             let specs = label_specs(entry, config)?;
             steps.push(Step::all("LabelTransformer", move |set| {
-                set_labels(set, &entry.pairs, &specs)
+                set_labels(set, &entry.pairs, &specs, self.budget())
             }));
         }
         let specs = config.specs(Section::CommonLabels);
         let pairs = &kustomization.common_labels;
         steps.push(Step::all("LabelTransformer", move |set| {
-            set_labels(set, pairs, &specs)
+            set_labels(set, pairs, &specs, self.budget())
         }));
         Ok(())
     }
@@ -169,7 +178,7 @@ impl Directory<'_, '_> {
         for patch in &kustomization.json_patches {
             let (target, loaded) = self.load_json_patch(patch)?;
             steps.push(Step::some("PatchJson6902Transformer", move |set| {
-                apply_json_patch(set, &loaded, target, schema)
+                apply_json_patch(set, &loaded, target, schema, self.budget())
             }));
         }
         for replica in &kustomization.replicas {
@@ -181,13 +190,13 @@ impl Directory<'_, '_> {
         for image in &kustomization.images {
             let specs = config.specs(Section::Images);
             steps.push(Step::all("ImageTagTransformer", move |set| {
-                set_images(set, image, &specs)
+                set_images(set, image, &specs, self.budget())
             }));
         }
         if !kustomization.replacements.is_empty() {
             let replacements = self.load_replacements(&kustomization.replacements)?;
             steps.push(Step::all("ReplacementTransformer", move |set| {
-                replace(set, &replacements, schema)
+                replace(set, &replacements, schema, self.budget())
             }));
         }
         Ok(())
@@ -196,7 +205,7 @@ impl Directory<'_, '_> {
     pub(super) fn run_validators(&self, accumulator: &mut Accumulator) -> Result<()> {
         for (plugin, _) in self.plugins(&self.kustomization.validators)? {
             let before = accumulator.set.clone();
-            plugin.transform(&mut accumulator.set, self.schema())?;
+            plugin.transform(&mut accumulator.set, self.schema(), self.budget())?;
             let is_same = before.len() == accumulator.set.len()
                 && before.iter().zip(&accumulator.set).all(|(old, new)| {
                     old.history.previous == new.history.previous
@@ -213,12 +222,19 @@ impl Directory<'_, '_> {
 }
 
 /// Writes the step into the annotations of what is left, if the build wants that.
-fn note_provenance(set: &mut ResourceSet, provenance: Option<&Provenance>) -> Result<()> {
+fn note_provenance(
+    set: &mut ResourceSet,
+    provenance: Option<&Provenance>,
+    budget: &Budget,
+) -> Result<()> {
     let Some(provenance) = provenance else {
         return Ok(());
     };
     for position in 0..set.len() {
         if let Some(resource) = set.get_mut(position).filter(|one| !one.is_empty()) {
+            let known = resource.annotation(TRANSFORMATIONS);
+            // The annotation is written anew with every step.
+            budget.allocate(known.map_or(0, |text| text.len()))?;
             provenance.note_transformation(resource)?;
         }
     }

@@ -87,6 +87,11 @@ impl Walker<'_> {
     ) -> Result<Merged> {
         let mut old: Vec<Node> = items(dest).to_vec();
         let theirs: &[Node] = patch.map(items).unwrap_or_default();
+        // Every item is looked for among all of them, several times over.
+        let count = (old.len() + theirs.len()) as u64;
+        let keys = merging.keys.len() as u64 + 1;
+        let searches = count.saturating_mul(count).saturating_mul(keys);
+        self.budget.step(searches)?;
         let primitive = [String::new()];
         let keys: &[String] = if merging.keys.is_empty() {
             &primitive

@@ -1,9 +1,11 @@
 //! `images`: new names, tags and digests.
 
+use portolan_budget::Budget;
 use portolan_yaml::{Node, Text, Value};
 use regex::Regex;
 
 use crate::config::FieldSpec;
+use crate::cost::{PATTERN_STEPS, charge_walk};
 use crate::decode::{Fields, Strictness};
 use crate::error::Result;
 use crate::field::{NewTag, set_scalar, text, wrong_shape};
@@ -34,7 +36,13 @@ pub(crate) fn read_image(node: &Node, strictness: Strictness) -> Result<Image> {
 
 /// Changes an image everywhere: first in all lists called `containers` or `initContainers`, then at the fields of the
 /// specs. Ordinary containers are visited twice, which shows with `tagSuffix`.
-pub(crate) fn set_images(set: &mut ResourceSet, image: &Image, specs: &[FieldSpec]) -> Result<()> {
+pub(crate) fn set_images(
+    set: &mut ResourceSet,
+    image: &Image,
+    specs: &[FieldSpec],
+    budget: &Budget,
+) -> Result<()> {
+    budget.step(PATTERN_STEPS)?;
     let matcher = Matcher::new(&image.name)?;
     let mut update = |node: &mut Node| update(node, image, &matcher);
     for position in 0..set.len() {
@@ -44,6 +52,7 @@ pub(crate) fn set_images(set: &mut ResourceSet, image: &Image, specs: &[FieldSpe
         if resource.kind().as_str() == "CustomResourceDefinition" {
             continue;
         }
+        charge_walk(&resource.node, budget)?;
         if has_containers(&resource.node) {
             walk_containers(&mut resource.node, &mut update)?;
         }

@@ -1,5 +1,6 @@
 //! `labels`, `commonLabels` and `commonAnnotations`.
 
+use portolan_budget::Budget;
 use portolan_yaml::{Node, Text};
 
 use crate::alias::{is_marked, mark};
@@ -15,8 +16,9 @@ pub(crate) fn set_labels(
     set: &mut ResourceSet,
     pairs: &[(Text, Text)],
     specs: &[FieldSpec],
+    budget: &Budget,
 ) -> Result<()> {
-    set_pairs(set, pairs, specs)
+    set_pairs(set, pairs, specs, budget)
 }
 
 /// Sets annotations at every field the specs name.
@@ -24,16 +26,26 @@ pub(crate) fn set_annotations(
     set: &mut ResourceSet,
     pairs: &[(Text, Text)],
     specs: &[FieldSpec],
+    budget: &Budget,
 ) -> Result<()> {
-    set_pairs(set, pairs, specs)
+    set_pairs(set, pairs, specs, budget)
 }
 
-fn set_pairs(set: &mut ResourceSet, pairs: &[(Text, Text)], specs: &[FieldSpec]) -> Result<()> {
+fn set_pairs(
+    set: &mut ResourceSet,
+    pairs: &[(Text, Text)],
+    specs: &[FieldSpec],
+    budget: &Budget,
+) -> Result<()> {
     if pairs.is_empty() {
         return Ok(());
     }
+    // Each pair is looked for among those that are there, in every field.
+    let count = pairs.len() as u64;
+    let steps = count.saturating_mul(count / 8 + specs.len() as u64);
     for position in 0..set.len() {
         if let Some(resource) = set.get_mut(position) {
+            budget.step(steps)?;
             resource.change(|resource| set_pairs_on(resource, pairs, specs))?;
         }
     }

@@ -1,5 +1,6 @@
 //! `namePrefix` and `nameSuffix`.
 
+use portolan_budget::Budget;
 use portolan_yaml::{Node, Text};
 
 use crate::config::FieldSpec;
@@ -17,8 +18,12 @@ pub(crate) fn add_prefix(
     prefix: &Text,
     specs: &[FieldSpec],
     schema: &Schema,
+    budget: &Budget,
 ) -> Result<()> {
-    let join = |name: &str| format!("{prefix}{name}");
+    let join = |name: &str| {
+        budget.allocate(prefix.len() + name.len())?;
+        Ok(format!("{prefix}{name}"))
+    };
     rename(set, specs, schema, &join, &|resource| {
         if !prefix.is_empty() {
             resource.history.prefixes.reserve_exact(1);
@@ -34,8 +39,12 @@ pub(crate) fn add_suffix(
     suffix: &Text,
     specs: &[FieldSpec],
     schema: &Schema,
+    budget: &Budget,
 ) -> Result<()> {
-    let join = |name: &str| format!("{name}{suffix}");
+    let join = |name: &str| {
+        budget.allocate(suffix.len() + name.len())?;
+        Ok(format!("{name}{suffix}"))
+    };
     rename(set, specs, schema, &join, &|resource| {
         if !suffix.is_empty() {
             resource.history.suffixes.reserve_exact(1);
@@ -49,7 +58,7 @@ fn rename(
     set: &mut ResourceSet,
     specs: &[FieldSpec],
     schema: &Schema,
-    join: &dyn Fn(&str) -> String,
+    join: &dyn Fn(&str) -> Result<String>,
     record: &dyn Fn(&mut Resource) -> bool,
 ) -> Result<()> {
     for resource in set.resources_mut() {
@@ -63,7 +72,7 @@ fn rename(
             }
             let gvk = resource.gvk();
             let mut set = |node: &mut Node| {
-                let name = join(&text(node));
+                let name = join(&text(node))?;
                 set_scalar(node, name, NewTag::AsRead)
             };
             visit(&mut resource.node, &gvk, spec, Missing::Scalar, &mut set)?;

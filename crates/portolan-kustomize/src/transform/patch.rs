@@ -1,15 +1,17 @@
 //! `patches` and its older forms: strategic merges and JSON patches, by identity or by selector.
 
+use portolan_budget::Budget;
 use portolan_yaml::{Node, Text, from_json, to_json};
 
 use crate::alias::reunite;
+use crate::cost::{RESOURCE_STEPS, charge_value, charge_walk};
 use crate::decode::{Fields, Strictness};
 use crate::error::{During, Error, Result};
 use crate::field::{metadata_pairs, plain, set_field, set_metadata_map};
 use crate::jsonpatch::{JsonPatch, print_blocks, reread};
 use crate::kustomization::read_selector;
 use crate::merge::patch_merge;
-use crate::read::{parse_config, read_resources};
+use crate::read::{charge_document, parse_config, read_resources};
 use crate::resource::{Origin, Resource};
 use crate::schema::Schema;
 use crate::selector::Selector;
@@ -56,10 +58,15 @@ impl Patch {
 
 impl LoadedPatch {
     /// Finds out what a patch's text is.
-    pub(crate) fn read(bytes: &[u8], patch: &Patch, origin: &Origin) -> Result<Self> {
-        let merges = read_resources(bytes, origin);
+    pub(crate) fn read(
+        bytes: &[u8],
+        patch: &Patch,
+        origin: &Origin,
+        budget: &Budget,
+    ) -> Result<Self> {
+        let merges = read_resources(bytes, origin, budget);
         let Ok(mut merges) = merges else {
-            return match read_json_patch(bytes, origin) {
+            return match read_json_patch(bytes, origin, budget) {
                 Ok(Some(json)) => Ok(Self::Json(json)),
                 Ok(None) => Ok(Self::Merges(Vec::new())),
                 Err(_) => merges
@@ -79,17 +86,22 @@ impl LoadedPatch {
 }
 
 /// Reads a JSON patch; `None` when there is nothing in it. What begins with a bracket must be JSON.
-pub(crate) fn read_json_patch(bytes: &[u8], origin: &Origin) -> Result<Option<JsonPatch>> {
+pub(crate) fn read_json_patch(
+    bytes: &[u8],
+    origin: &Origin,
+    budget: &Budget,
+) -> Result<Option<JsonPatch>> {
     let refused = |problem: String| Error::field(format!("JSON patch `{}`", origin.file), problem);
     let json = match bytes.first() {
         None => return Err(refused("it is empty".to_owned())),
         Some(b'[') => String::from_utf8_lossy(bytes).into_owned(),
         Some(_) => {
-            let node = parse_config(bytes, origin.file.as_str())?;
+            let node = parse_config(bytes, origin.file.as_str(), budget)?;
             to_json(&node).map_err(|error| refused(error.to_string()))?
         }
     };
     let document = from_json(&json).map_err(|error| refused(error.to_string()))?;
+    charge_document(&document, origin.file.as_str(), budget)?;
     JsonPatch::read(&document)
 }
 
@@ -99,17 +111,18 @@ pub(crate) fn apply_patch(
     patch: &LoadedPatch,
     target: Option<&Selector>,
     schema: &Schema,
+    budget: &Budget,
 ) -> Result<Vec<usize>> {
     match (patch, target) {
         (LoadedPatch::Merges(patches), None) => patches
             .iter()
-            .map(|patch| merge_named(set, patch, schema))
+            .map(|patch| merge_named(set, patch, schema, budget))
             .collect(),
         (LoadedPatch::Merges(patches), Some(target)) => match patches.as_slice() {
             [] => Ok(Vec::new()),
             [patch] => {
-                let selected = target.select(set, schema)?;
-                merge_selected(set, &selected, patch, schema)?;
+                let selected = target.select(set, schema, budget)?;
+                merge_selected(set, &selected, patch, schema, budget)?;
                 Ok(selected)
             }
             _ => Err(Error::refused(
@@ -117,12 +130,12 @@ pub(crate) fn apply_patch(
             )),
         },
         (LoadedPatch::Json(patch), Some(target)) => {
-            let selected = target.select(set, schema)?;
+            let selected = target.select(set, schema, budget)?;
             for position in &selected {
                 if let Some(resource) = set.get_mut(*position) {
                     resource.remember_id(schema);
                 }
-                apply_json(set, *position, patch, schema)?;
+                apply_json(set, *position, patch, schema, budget)?;
             }
             Ok(selected)
         }
@@ -130,12 +143,17 @@ pub(crate) fn apply_patch(
     }
 }
 
-fn merge_named(set: &mut ResourceSet, patch: &Resource, schema: &Schema) -> Result<usize> {
+fn merge_named(
+    set: &mut ResourceSet,
+    patch: &Resource,
+    schema: &Schema,
+    budget: &Budget,
+) -> Result<usize> {
     let id = patch.original_id(schema);
     let position = set
         .find_one(&id, schema)
         .during(|| format!("no resource matches strategic merge patch `{id}`"))?;
-    merge_at(set, position, patch, schema)?;
+    merge_at(set, position, patch, schema, budget)?;
     Ok(position)
 }
 
@@ -144,11 +162,12 @@ pub(crate) fn apply_strategic_merges(
     set: &mut ResourceSet,
     patches: &[Resource],
     schema: &Schema,
+    budget: &Budget,
 ) -> Result<Vec<usize>> {
     let mut merged = Vec::with_capacity(patches.len());
     for patch in patches {
         let position = set.find_one(&patch.original_id(schema), schema)?;
-        merge_selected(set, &[position], patch, schema)?;
+        merge_selected(set, &[position], patch, schema, budget)?;
         merged.push(position);
     }
     Ok(merged)
@@ -160,10 +179,11 @@ pub(crate) fn apply_json_patch(
     patch: &JsonPatch,
     target: &Selector,
     schema: &Schema,
+    budget: &Budget,
 ) -> Result<Vec<usize>> {
-    let selected = target.select(set, schema)?;
+    let selected = target.select(set, schema, budget)?;
     for position in &selected {
-        apply_json(set, *position, patch, schema)?;
+        apply_json(set, *position, patch, schema, budget)?;
     }
     Ok(selected)
 }
@@ -174,6 +194,7 @@ fn merge_selected(
     selected: &[usize],
     patch: &Resource,
     schema: &Schema,
+    budget: &Budget,
 ) -> Result<()> {
     let mut shared = patch.clone();
     stringify(&mut shared, "labels")?;
@@ -187,7 +208,7 @@ fn merge_selected(
             let version = plain(crate::field::text(version));
             set_field(&mut patch.node, "apiVersion", version)?;
         }
-        merge_at(set, *position, &patch, schema)?;
+        merge_at(set, *position, &patch, schema, budget)?;
     }
     set.check_unique(schema)
 }
@@ -211,10 +232,13 @@ fn merge_at(
     position: usize,
     patch: &Resource,
     schema: &Schema,
+    budget: &Budget,
 ) -> Result<()> {
     let Some(resource) = set.get_mut(position) else {
         return Ok(());
     };
+    charge_change(resource, budget)?;
+    charge_value(&patch.node, budget, patch.origin.file.as_str())?;
     let before = resource.id();
     let exposes = drops_annotations(&patch.node);
     let history = &patch.history;
@@ -225,7 +249,7 @@ fn merge_at(
     if exposes {
         resource.expose_history()?;
     }
-    let merged = patch_merge(resource, patch, schema)?;
+    let merged = patch_merge(resource, patch, schema, budget)?;
     let Some(mut merged) = merged else {
         resource.node = Node::map();
         set.changed(position, schema);
@@ -292,21 +316,29 @@ fn drops_annotations(patch: &Node) -> bool {
         || annotations.is_some_and(|node| node.is_null() || has_directive(node))
 }
 
+/// Charges what every change of a resource costs: a walk over it, and another one over its old identities.
+fn charge_change(resource: &Resource, budget: &Budget) -> Result<()> {
+    budget.step(resource.history.previous.len() as u64 * RESOURCE_STEPS)?;
+    charge_walk(&resource.node, budget)
+}
+
 fn apply_json(
     set: &mut ResourceSet,
     position: usize,
     patch: &JsonPatch,
     schema: &Schema,
+    budget: &Budget,
 ) -> Result<()> {
     let Some(resource) = set.get_mut(position) else {
         return Ok(());
     };
+    charge_change(resource, budget)?;
     let history = resource.history.clone();
     resource.expose_history()?;
     let mut node = resource.node.clone();
     print_blocks(&mut node)?;
     patch
-        .apply(&mut node)
+        .apply(&mut node, budget)
         .during(|| format!("cannot patch {}", resource.id()))?;
     if node.as_map().is_none() {
         return Err(Error::refused(format!(
@@ -314,6 +346,7 @@ fn apply_json(
             resource.id()
         )));
     }
+    charge_walk(&node, budget)?;
     reread(&mut node);
     resource.node = node;
     resource.absorb_history()?;

@@ -1,9 +1,14 @@
 //! Field paths with dots, as replacements and variables write them: `spec.containers.[name=web].image`, `a.*.b`, `a.0`.
 
+use portolan_budget::Budget;
 use portolan_yaml::{Node, Style, Text, Value};
 
+use crate::cost::PATTERN_STEPS;
 use crate::error::{Error, Result};
 use crate::field::{plain, text, wrong_shape};
+
+/// What matching one value against a pattern costs.
+const STEPS_PER_MATCH: u64 = 8;
 
 /// What is made where a path leads to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,6 +162,7 @@ pub(super) fn visit(
     node: &mut Node,
     path: &[String],
     create: Create,
+    budget: &Budget,
     set: &mut dyn FnMut(&mut Node) -> Result<()>,
 ) -> Result<usize> {
     let Some((part, rest)) = path.split_first() else {
@@ -164,19 +170,21 @@ pub(super) fn visit(
         return Ok(1);
     };
     if let Some(index) = index(part) {
-        return visit_index(node, index, rest, create, set);
+        return visit_index(node, index, rest, create, budget, set);
     }
     if is_list_part(part) {
-        return visit_matching(node, part, rest, create, set);
+        return visit_matching(node, part, rest, create, budget, set);
     }
     if part == "*" {
         let mut count = 0;
-        for item in items_mut(node)? {
-            count += visit(item, rest, create, set)?;
+        let items = items_mut(node)?;
+        budget.step(items.len() as u64)?;
+        for item in items {
+            count += visit(item, rest, create, budget, set)?;
         }
         return Ok(count);
     }
-    visit_field(node, part, rest, create, set)
+    visit_field(node, part, rest, create, budget, set)
 }
 
 fn visit_field(
@@ -184,6 +192,7 @@ fn visit_field(
     part: &str,
     rest: &[String],
     create: Create,
+    budget: &Budget,
     set: &mut dyn FnMut(&mut Node) -> Result<()>,
 ) -> Result<usize> {
     if node.is_null() && create == Create::No {
@@ -209,7 +218,7 @@ fn visit_field(
             "`{part}` is a scalar, and the path goes on"
         )));
     }
-    visit(field, rest, create, set)
+    visit(field, rest, create, budget, set)
 }
 
 fn visit_index(
@@ -217,6 +226,7 @@ fn visit_index(
     index: usize,
     rest: &[String],
     create: Create,
+    budget: &Budget,
     set: &mut dyn FnMut(&mut Node) -> Result<()>,
 ) -> Result<usize> {
     let items = items_mut(node)?;
@@ -225,7 +235,7 @@ fn visit_index(
     }
     let count = items.len();
     match items.get_mut(index) {
-        Some(item) => visit(item, rest, create, set),
+        Some(item) => visit(item, rest, create, budget, set),
         None => Err(Error::refused(format!(
             "index {index} specified but only {count} elements found"
         ))),
@@ -237,12 +247,16 @@ fn visit_matching(
     part: &str,
     rest: &[String],
     create: Create,
+    budget: &Budget,
     set: &mut dyn FnMut(&mut Node) -> Result<()>,
 ) -> Result<usize> {
     let (name, pattern) = name_and_value(part)?;
+    budget.step(PATTERN_STEPS)?;
     let regex = crate::regexp::compile(pattern)?;
     let mut count = 0;
-    for item in items_mut(node)? {
+    let items = items_mut(node)?;
+    budget.step(items.len() as u64 * STEPS_PER_MATCH)?;
+    for item in items {
         if name.is_empty() {
             if regex.is_match(&printed(item)) {
                 set(item)?;
@@ -252,7 +266,7 @@ fn visit_matching(
             .get(name)
             .is_some_and(|value| regex.is_match(&printed(value)))
         {
-            count += visit(item, rest, create, set)?;
+            count += visit(item, rest, create, budget, set)?;
         }
     }
     if count > 0 || create == Create::No {
@@ -274,7 +288,7 @@ fn visit_matching(
         set(item)?;
         return Ok(1);
     }
-    visit(item, rest, create, set)
+    visit(item, rest, create, budget, set)
 }
 
 /// How a value looks in the file: quotes are part of what patterns see.

@@ -1,10 +1,12 @@
 //! `replacements`: a value of one resource, copied into fields of others.
 
+use portolan_budget::Budget;
 use portolan_yaml::{Node, Scalar, Style, Tag, Text, Value};
 
 use super::path::{Create, lookup, split, visit};
 use super::structured::set_inside_text;
 use crate::config::read_gvk;
+use crate::cost::{Cost, RESOURCE_STEPS, charge_value, charge_walk};
 use crate::decode::{Fields, Strictness, list};
 use crate::error::{During, Error, Result};
 use crate::field::{UNTYPED, check_new_key, is_blank, plain_tag, text};
@@ -200,6 +202,7 @@ pub(crate) fn replace(
     set: &mut ResourceSet,
     replacements: &[Replacement],
     schema: &Schema,
+    budget: &Budget,
 ) -> Result<()> {
     for replacement in replacements {
         let has_source = replacement.source.is_some() || replacement.source_value.is_some();
@@ -208,15 +211,27 @@ pub(crate) fn replace(
                 "replacements must specify a source and at least one target",
             ));
         };
-        let value = find_value(set, replacement, schema)?;
+        let value = find_value(set, replacement, schema, budget)?;
+        let cost = charge_value(&value, budget, "replacements")?;
         for target in targets {
-            apply_target(set, &value, target, schema)?;
+            Copying {
+                value: &value,
+                cost,
+                target,
+                budget,
+            }
+            .apply(set, schema)?;
         }
     }
     Ok(())
 }
 
-fn find_value(set: &mut ResourceSet, replacement: &Replacement, schema: &Schema) -> Result<Node> {
+fn find_value(
+    set: &mut ResourceSet,
+    replacement: &Replacement,
+    schema: &Schema,
+    budget: &Budget,
+) -> Result<Node> {
     let source = match (&replacement.source, &replacement.source_value) {
         (Some(_), Some(_)) => {
             return Err(Error::refused(
@@ -227,7 +242,7 @@ fn find_value(set: &mut ResourceSet, replacement: &Replacement, schema: &Schema)
         (Some(source), None) => source,
         (None, None) => return Err(Error::refused("a replacement has no source")),
     };
-    let resource = find_source(set, source, schema)?;
+    let resource = find_source(set, source, schema, budget)?;
     let value = lookup(&resource.node, &split(&source.path))
         .during(|| "error looking up replacement source".to_owned())?
         .filter(|value| !is_blank(value));
@@ -244,11 +259,13 @@ fn find_source<'a>(
     set: &'a mut ResourceSet,
     source: &Source,
     schema: &Schema,
+    budget: &Budget,
 ) -> Result<&'a Resource> {
     let candidates = match source.id.name.as_str() {
         "" => (0..set.len()).collect(),
         name => set.candidates(name, schema),
     };
+    budget.step(candidates.len() as u64 * RESOURCE_STEPS)?;
     let mut matches = candidates
         .into_iter()
         .filter_map(|position| set.get(position))
@@ -296,53 +313,129 @@ fn refine(value: &Node, options: &Options) -> Result<Node> {
     })))
 }
 
-fn apply_target(
-    set: &mut ResourceSet,
-    value: &Node,
-    target: &Target,
-    schema: &Schema,
-) -> Result<()> {
-    let Some(select) = &target.select else {
-        return Err(Error::refused("target must specify resources to select"));
-    };
-    let select = select.matcher()?;
-    let reject: Vec<(&Selector, Matcher)> = target
-        .reject
-        .iter()
-        .map(|selector| Ok((selector, selector.matcher()?)))
-        .collect::<Result<_>>()?;
-    let touches_history = target
-        .paths
-        .iter()
-        .any(|path| matches!(path.as_str(), "metadata" | "metadata.annotations"));
-    for position in select.candidates(set, schema) {
-        let Some(resource) = set.get_mut(position) else {
-            continue;
+/// A value on its way into one target.
+#[derive(Clone, Copy)]
+struct Copying<'a> {
+    value: &'a Node,
+    /// What every copy of the value costs.
+    cost: Cost,
+    target: &'a Target,
+    budget: &'a Budget,
+}
+
+impl Copying<'_> {
+    fn apply(self, set: &mut ResourceSet, schema: &Schema) -> Result<()> {
+        let (target, budget) = (self.target, self.budget);
+        let Some(select) = &target.select else {
+            return Err(Error::refused("target must specify resources to select"));
         };
-        let is_chosen = select.takes_metadata(resource)
-            && !is_rejected(resource, &reject)
-            && ids(resource).any(|id| select.takes_id(&id));
-        if !is_chosen {
-            continue;
+        let select = select.matcher(budget)?;
+        let reject: Vec<(&Selector, Matcher)> = target
+            .reject
+            .iter()
+            .map(|selector| Ok((selector, selector.matcher(budget)?)))
+            .collect::<Result<_>>()?;
+        let touches_history = target
+            .paths
+            .iter()
+            .any(|path| matches!(path.as_str(), "metadata" | "metadata.annotations"));
+        let candidates = select.candidates(set, schema);
+        let steps = RESOURCE_STEPS * (1 + reject.len() as u64);
+        budget.step(steps.saturating_mul(candidates.len() as u64))?;
+        for position in candidates {
+            let Some(resource) = set.get_mut(position) else {
+                continue;
+            };
+            let is_chosen = select.takes_metadata(resource)
+                && !is_rejected(resource, &reject)
+                && ids(resource).any(|id| select.takes_id(&id));
+            if !is_chosen {
+                continue;
+            }
+            if touches_history {
+                resource.expose_history()?;
+            }
+            self.set_paths(resource)?;
+            if touches_history {
+                if resource.node.at_path(&["metadata", "name"]).is_none() {
+                    return Err(Error::refused(
+                        "missing metadata.name in a replacement target",
+                    ));
+                }
+                resource.absorb_history()?;
+            }
+            set.changed(position, schema);
         }
-        if touches_history {
-            resource.expose_history()?;
+        Ok(())
+    }
+
+    fn set_paths(self, resource: &mut Resource) -> Result<()> {
+        for path in &self.target.paths {
+            if resource.history.aliases > 0 {
+                charge_walk(&resource.node, self.budget)?;
+            }
+            let changed = resource.change(|resource| self.set_path(&mut resource.node, path));
+            changed.during_exceeded(|| format!("replacing `{path}` of {}", resource.id()))?;
         }
-        for path in &target.paths {
-            resource
-                .change(|resource| copy_value(&mut resource.node, value, path, &target.options))?;
+        Ok(())
+    }
+
+    fn set_path(self, target: &mut Node, path: &str) -> Result<()> {
+        let options = &self.target.options;
+        let create = if options.create {
+            Create::like(self.value)
+        } else {
+            Create::No
+        };
+        let parts = split(path);
+        self.cost.check_depth(parts.len(), path)?;
+        if set_inside_text(target, self.value, &parts, create, self.budget)? {
+            return Ok(());
         }
-        if touches_history {
-            if resource.node.at_path(&["metadata", "name"]).is_none() {
+        let verb = if options.create {
+            "find or create"
+        } else {
+            "find"
+        };
+        let missing = || format!("unable to {verb} field `{path}` in replacement target");
+        if options.create {
+            check_new_parts(target, self.value, &parts).during(missing)?;
+        }
+        let mut is_set = Ok(());
+        let count = visit(target, &parts, create, self.budget, &mut |field| {
+            if is_set.is_ok() {
+                is_set = self.set_value(field);
+            }
+            Ok(())
+        })
+        .during(missing)?;
+        is_set?;
+        if count == 0 {
+            return Err(Error::refused(missing()));
+        }
+        Ok(())
+    }
+
+    fn set_value(self, field: &mut Node) -> Result<()> {
+        let options = &self.target.options;
+        self.cost.charge(self.budget)?;
+        let mut new = text(self.value).to_string();
+        if !options.delimiter.is_empty() {
+            if field.as_scalar().is_none() {
                 return Err(Error::refused(
-                    "missing metadata.name in a replacement target",
+                    "delimiter option can only be used with scalar nodes",
                 ));
             }
-            resource.absorb_history()?;
+            let old = text(field);
+            self.budget
+                .allocate(old.len() + options.delimiter.len() + new.len())?;
+            new = splice(&old, &new, options);
+        } else if field.as_scalar().is_none() {
+            *field = self.value.clone();
+            return Ok(());
         }
-        set.changed(position, schema);
+        set_text(field, new)
     }
-    Ok(())
 }
 
 fn is_rejected(resource: &Resource, reject: &[(&Selector, Matcher)]) -> bool {
@@ -352,40 +445,6 @@ fn is_rejected(resource: &Resource, reject: &[(&Selector, Matcher)]) -> bool {
             || (selector.id != ResourceId::default()
                 && ids(resource).any(|id| matcher.takes_id(&id)))
     })
-}
-
-fn copy_value(target: &mut Node, value: &Node, path: &str, options: &Options) -> Result<()> {
-    let create = if options.create {
-        Create::like(value)
-    } else {
-        Create::No
-    };
-    let parts = split(path);
-    if set_inside_text(target, value, &parts, create) {
-        return Ok(());
-    }
-    let verb = if options.create {
-        "find or create"
-    } else {
-        "find"
-    };
-    let missing = || format!("unable to {verb} field `{path}` in replacement target");
-    if options.create {
-        check_new_parts(target, value, &parts).during(missing)?;
-    }
-    let mut is_set = Ok(());
-    let count = visit(target, &parts, create, &mut |field| {
-        if is_set.is_ok() {
-            is_set = set_value(field, value, options);
-        }
-        Ok(())
-    })
-    .during(missing)?;
-    is_set?;
-    if count == 0 {
-        return Err(Error::refused(missing()));
-    }
-    Ok(())
 }
 
 /// Refuses to make fields that kustomize cannot make: those without a name, and those whose name is no string.
@@ -403,22 +462,6 @@ fn check_new_parts(target: &Node, value: &Node, parts: &[String]) -> Result<()> 
         }
     }
     Ok(())
-}
-
-fn set_value(field: &mut Node, value: &Node, options: &Options) -> Result<()> {
-    let mut new = text(value).to_string();
-    if !options.delimiter.is_empty() {
-        if field.as_scalar().is_none() {
-            return Err(Error::refused(
-                "delimiter option can only be used with scalar nodes",
-            ));
-        }
-        new = splice(&text(field), &new, options);
-    } else if field.as_scalar().is_none() {
-        *field = value.clone();
-        return Ok(());
-    }
-    set_text(field, new)
 }
 
 fn splice(old: &str, new: &str, options: &Options) -> String {

@@ -1,9 +1,12 @@
 //! Replacements inside of texts: a path that goes on behind a text field leads into the JSON or YAML that it holds.
 
+use portolan_budget::Budget;
 use portolan_yaml::{Dialect, Node, Position, Scalar, Style, Tag, Value};
 
 use super::path::{Create, lookup, visit};
 use super::replacement::set_text;
+use crate::cost::charge_value;
+use crate::error::Result;
 use crate::json::{to_compact_json, to_indented_json};
 use crate::yamltext::{offset, to_block_yaml, to_yaml_like};
 
@@ -13,19 +16,21 @@ pub(super) fn set_inside_text(
     value: &Node,
     path: &[String],
     create: Create,
-) -> bool {
+    budget: &Budget,
+) -> Result<bool> {
     let Some(length) = text_field_length(target, path) else {
-        return false;
+        return Ok(false);
     };
     let (outer, inner) = path.split_at(length);
     let Ok(Some(field)) = lookup(target, outer) else {
-        return false;
+        return Ok(false);
     };
-    let Some(new) = field
-        .as_scalar()
-        .and_then(|scalar| rewrite(&scalar.text, value, inner, create))
-    else {
-        return false;
+    let new = match field.as_scalar() {
+        Some(scalar) => rewrite(&scalar.text, value, inner, create, budget)?,
+        None => None,
+    };
+    let Some(new) = new else {
+        return Ok(false);
     };
     let mut is_set = false;
     let set = &mut |field: &mut Node| {
@@ -44,7 +49,7 @@ pub(super) fn set_inside_text(
         }
         Ok(())
     };
-    visit_exact(target, outer, set) && is_set
+    Ok(visit_exact(target, outer, set) && is_set)
 }
 
 /// How many parts of the path lead to its first scalar, if the path goes on behind it.
@@ -56,12 +61,22 @@ fn text_field_length(target: &Node, path: &[String]) -> Option<usize> {
 }
 
 /// The text with the value set inside; `None` when it holds no such field.
-fn rewrite(text: &str, value: &Node, path: &[String], create: Create) -> Option<String> {
-    let mut document = portolan_yaml::parse_one(text, Dialect::Kustomize).ok()?;
+fn rewrite(
+    text: &str,
+    value: &Node,
+    path: &[String],
+    create: Create,
+    budget: &Budget,
+) -> Result<Option<String>> {
+    // The text is held as a tree, and written down again.
+    budget.allocate(text.len() * 2)?;
+    let Ok(mut document) = portolan_yaml::parse_one(text, Dialect::Kustomize) else {
+        return Ok(None);
+    };
     let is_json = text.trim_start().starts_with(['{', '[']);
     let mut is_right = true;
     let mut edits = Vec::new();
-    let count = visit(&mut document, path, create, &mut |field| {
+    let count = visit(&mut document, path, create, budget, &mut |field| {
         if let Value::Scalar(scalar) = &field.value {
             let (at, old, new) = (field.at, scalar.clone(), crate::field::text(value));
             let fits = set_text(field, new.to_string()).is_ok();
@@ -80,24 +95,26 @@ fn rewrite(text: &str, value: &Node, path: &[String], create: Create) -> Option<
         }
         Ok(())
     });
-    if !matches!(count, Ok(count) if count > 0) || !is_right {
-        return None;
-    }
-    let count = count.unwrap_or_default();
+    let count = match count {
+        Err(error) if error.is_exceeded() => return Err(error),
+        Ok(count) if count > 0 && is_right => count,
+        _ => return Ok(None),
+    };
+    charge_value(&document, budget, &path.join("."))?;
     if is_json {
         let is_indented = text.contains('\n') && text.contains("  ");
-        return if is_indented {
+        return Ok(if is_indented {
             to_indented_json(&document)
         } else {
             to_compact_json(&document)
-        };
+        });
     }
     // Comments are not part of the tree: where there are any, the text is edited in place.
     let edited = (text.contains('#') && edits.len() == count)
         .then(|| edit(text, edits))
         .flatten();
     let whole = edited.unwrap_or_else(|| to_yaml_like(&document, text));
-    Some(whole.trim().to_owned())
+    Ok(Some(whole.trim().to_owned()))
 }
 
 /// Puts new scalars in place of old ones, the last one first; `None` where one does not fit on its line.
@@ -134,7 +151,7 @@ fn token_length(text: &str, scalar: &Scalar) -> Option<usize> {
 fn visit_exact(
     node: &mut Node,
     path: &[String],
-    set: &mut dyn FnMut(&mut Node) -> crate::error::Result<()>,
+    set: &mut dyn FnMut(&mut Node) -> Result<()>,
 ) -> bool {
     let Some((part, rest)) = path.split_first() else {
         return set(node).is_ok();

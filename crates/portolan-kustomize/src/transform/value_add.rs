@@ -1,12 +1,15 @@
 //! `ValueAddTransformer`: a text put into, or into a path in, some fields.
 
+use portolan_budget::Budget;
 use portolan_yaml::{Node, Text};
 
 use super::namespace::{NamespaceArgs, SubjectMode, move_resource};
+use crate::cost::RESOURCE_STEPS;
 use crate::decode::{Fields, Strictness, list};
 use crate::error::{Error, Result};
 use crate::field::{NewTag, field_or_create, set_scalar, text};
 use crate::kustomization::read_selector;
+use crate::read::MAX_DEPTH;
 use crate::schema::Schema;
 use crate::selector::Selector;
 use crate::set::ResourceSet;
@@ -84,12 +87,18 @@ impl ValueAdd {
 }
 
 /// Puts the value into all targets.
-pub(crate) fn add_value(set: &mut ResourceSet, args: &ValueAdd, schema: &Schema) -> Result<()> {
+pub(crate) fn add_value(
+    set: &mut ResourceSet,
+    args: &ValueAdd,
+    schema: &Schema,
+    budget: &Budget,
+) -> Result<()> {
     for target in &args.targets {
         let selected = match &target.selector {
-            Some(selector) => selector.select(set, schema)?,
+            Some(selector) => selector.select(set, schema, budget)?,
             None => (0..set.len()).collect(),
         };
+        budget.step(selected.len() as u64 * RESOURCE_STEPS)?;
         for position in selected {
             let Some(resource) = set.get_mut(position) else {
                 continue;
@@ -103,7 +112,7 @@ pub(crate) fn add_value(set: &mut ResourceSet, args: &ValueAdd, schema: &Schema)
                 };
                 move_resource(resource, &args, schema)?;
             } else {
-                add_to(&mut resource.node, target, &args.value)?;
+                add_to(&mut resource.node, target, &args.value, budget)?;
             }
         }
     }
@@ -111,8 +120,11 @@ pub(crate) fn add_value(set: &mut ResourceSet, args: &ValueAdd, schema: &Schema)
     Ok(())
 }
 
-fn add_to(node: &mut Node, target: &ValueTarget, value: &str) -> Result<()> {
+fn add_to(node: &mut Node, target: &ValueTarget, value: &str, budget: &Budget) -> Result<()> {
     let parts = split(&target.path);
+    if parts.len() > MAX_DEPTH {
+        return Err(Error::TooDeep(target.path.to_string()));
+    }
     let mut field = node;
     for (index, part) in parts.iter().enumerate() {
         let is_last = index + 1 == parts.len();
@@ -127,6 +139,7 @@ fn add_to(node: &mut Node, target: &ValueTarget, value: &str) -> Result<()> {
     if field.as_scalar().is_none() {
         return Err(crate::field::wrong_shape("ScalarNode", field));
     }
+    budget.allocate(text(field).len() + value.len())?;
     let new = match target.position {
         0 => value.to_owned(),
         position => insert_part(&text(field), position as usize - 1, value),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use portolan_budget::Budget;
 use portolan_yaml::{Node, Scalar, Style, Tag, Text, Value};
 
 use super::path::lookup;
@@ -148,6 +149,7 @@ pub(crate) fn resolve_variables(
     set: &mut ResourceSet,
     variables: &VariableSet,
     specs: &[FieldSpec],
+    budget: &Budget,
 ) -> Result<()> {
     if variables.0.is_empty() {
         return Ok(());
@@ -165,13 +167,14 @@ pub(crate) fn resolve_variables(
     }
     for resource in set.resources_mut() {
         let gvk = resource.gvk();
+        budget.step(specs.len() as u64)?;
         for spec in specs {
             visit(
                 &mut resource.node,
                 &gvk,
                 spec,
                 Missing::Leave,
-                &mut |node| expand_node(node, &values),
+                &mut |node| expand_node(node, &values, budget),
             )?;
         }
     }
@@ -217,15 +220,12 @@ fn index_parts(parts: Vec<String>) -> Vec<String> {
     result
 }
 
-fn expand_node(node: &mut Node, values: &BTreeMap<String, Node>) -> Result<()> {
+fn expand_node(node: &mut Node, values: &BTreeMap<String, Node>, budget: &Budget) -> Result<()> {
     if node.is_null() {
         return Ok(());
     }
     match &mut node.value {
-        Value::Scalar(_) => {
-            expand_scalar(node, values);
-            Ok(())
-        }
+        Value::Scalar(_) => expand_scalar(node, values, budget),
         Value::Map(map) => {
             for entry in map.entries_mut() {
                 if entry.key.scalar.tag != Tag::Str {
@@ -234,7 +234,7 @@ fn expand_node(node: &mut Node, values: &BTreeMap<String, Node>) -> Result<()> {
                         entry.key.as_str()
                     )));
                 }
-                expand_scalar(&mut entry.value, values);
+                expand_scalar(&mut entry.value, values, budget)?;
             }
             Ok(())
         }
@@ -243,24 +243,26 @@ fn expand_node(node: &mut Node, values: &BTreeMap<String, Node>) -> Result<()> {
                 if item.as_str().is_none() && item.at != UNTYPED {
                     return Err(Error::refused("invalid value type expect a string"));
                 }
-                expand_scalar(item, values);
+                expand_scalar(item, values, budget)?;
             }
             Ok(())
         }
     }
 }
 
-fn expand_scalar(node: &mut Node, values: &BTreeMap<String, Node>) {
+fn expand_scalar(node: &mut Node, values: &BTreeMap<String, Node>, budget: &Budget) -> Result<()> {
     let is_text = node.as_str().is_some() || node.at == UNTYPED;
     let Some(scalar) = node.as_scalar().filter(|_| is_text) else {
-        return;
+        return Ok(());
     };
-    let new = expand(&scalar.text, values);
+    budget.step(1 + scalar.text.len() as u64 / 16)?;
+    let new = expand(&scalar.text, values, budget)?;
     node.value = Value::Scalar(new);
+    Ok(())
 }
 
 /// Expands `$(NAME)`; a text that is nothing but one variable takes over its type.
-fn expand(input: &str, values: &BTreeMap<String, Node>) -> Scalar {
+fn expand(input: &str, values: &BTreeMap<String, Node>, budget: &Budget) -> Result<Scalar> {
     let mut out = String::new();
     let mut rest = input;
     while let Some(start) = rest.find('$') {
@@ -279,10 +281,13 @@ fn expand(input: &str, values: &BTreeMap<String, Node>) -> Scalar {
             if input.len() == name.len() + 3
                 && let Some(value) = value
             {
-                return typed(value);
+                return Ok(typed(value));
             }
             match value {
-                Some(value) => out.push_str(&value.text),
+                Some(value) => {
+                    budget.allocate(value.text.len())?;
+                    out.push_str(&value.text);
+                }
                 None => out.extend(["$(", name, ")"]),
             }
             rest = tail;
@@ -294,7 +299,7 @@ fn expand(input: &str, values: &BTreeMap<String, Node>) -> Scalar {
         }
     }
     out.push_str(rest);
-    Scalar::string(out)
+    Ok(Scalar::string(out))
 }
 
 fn typed(value: &Scalar) -> Scalar {
@@ -317,7 +322,8 @@ mod tests {
             ("A".to_owned(), Node::string("x")),
             ("N".to_owned(), Node::int(5)),
         ]);
-        assert_eq!(expand(input, &values).text.as_str(), expected);
+        let expanded = expand(input, &values, &Budget::default()).unwrap();
+        assert_eq!(expanded.text.as_str(), expected);
     }
 
     #[test]
@@ -330,7 +336,8 @@ mod tests {
     #[test]
     fn a_lone_variable_keeps_its_type() {
         let values = BTreeMap::from([("N".to_owned(), Node::int(5))]);
-        assert_eq!(expand("$(N)", &values).tag, Tag::Int);
-        assert_eq!(expand("a$(N)", &values).tag, Tag::Str);
+        let tag = |input| expand(input, &values, &Budget::default()).unwrap().tag;
+        assert_eq!(tag("$(N)"), Tag::Int);
+        assert_eq!(tag("a$(N)"), Tag::Str);
     }
 }

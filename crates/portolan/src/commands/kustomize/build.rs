@@ -106,6 +106,7 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
         fetch: Some(&remote),
         warn: Some(&warn),
         kustomization: None,
+        budget: None,
     };
     let set = portolan_kustomize::build(&root, &Disk::machine(), &options);
     let set = set.map_err(CommandError::user)?;
