@@ -1,10 +1,12 @@
 //! Randomness and time for templates: from a seed so that equal input gives equal output, or real ones on request.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use portolan_gotmpl::{Host, Seeded};
+
+use crate::error::CommandError;
 
 /// Whether chance is real.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -20,25 +22,61 @@ impl Chance {
         if self.live_random { now() } else { 0 }
     }
 
-    /// A seed nobody can guess, when chance is real.
-    pub(crate) fn live_seed(self) -> Option<String> {
-        self.live_random.then(entropy)
+    /// A seed nobody can guess, when chance is real; an error when the system gives no randomness.
+    pub(crate) fn live_seed(self) -> Result<Option<String>, CommandError> {
+        if !self.live_random {
+            return Ok(None);
+        }
+        let mut bytes = [0; 32];
+        SystemRandom::open()?.fill(&mut bytes).map_err(no_random)?;
+        Ok(Some(format!("{bytes:?} {}", now())))
     }
+}
+
+/// The system's source of random numbers, held open.
+struct SystemRandom(File);
+
+const SOURCE: &str = "/dev/urandom";
+
+impl SystemRandom {
+    fn open() -> Result<Self, CommandError> {
+        File::open(SOURCE).map(Self).map_err(no_random)
+    }
+
+    fn fill(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact(buffer)
+    }
+}
+
+fn no_random(error: io::Error) -> CommandError {
+    let what = format!("cannot read random numbers from `{SOURCE}`");
+    CommandError::user(anyhow::Error::new(error).context(what))
+        .hint("leave out `--live-random` to get the same output every time")
 }
 
 /// What templates see of the outside world when the command line executes them.
 pub(crate) struct CommandHost {
     seeded: Seeded,
-    live: bool,
+    live: Option<SystemRandom>,
+    /// The first failure of the system's source: the output that was made meanwhile is not to be used.
+    failure: Option<io::Error>,
 }
 
 impl CommandHost {
     /// A host whose chance follows from the seed, unless it is to be real.
-    pub(crate) fn new(seed: &str, chance: Chance) -> Self {
-        let live = chance.live_random;
-        let seed = chance.live_seed().unwrap_or_else(|| seed.to_owned());
-        let seeded = Seeded::new(&seed, chance.now());
-        Self { seeded, live }
+    pub(crate) fn new(seed: &str, chance: Chance) -> Result<Self, CommandError> {
+        let live = chance.live_random.then(SystemRandom::open).transpose()?;
+        let seed = chance.live_seed()?.unwrap_or_else(|| seed.to_owned());
+        Ok(Self {
+            seeded: Seeded::new(&seed, chance.now()),
+            live,
+            failure: None,
+        })
+    }
+
+    /// Fails where real chance was asked for and the system's source failed since.
+    pub(crate) fn check(self) -> Result<(), CommandError> {
+        self.failure.map_or(Ok(()), |error| Err(no_random(error)))
     }
 }
 
@@ -48,18 +86,16 @@ impl Host for CommandHost {
     }
 
     fn fill_random(&mut self, buffer: &mut [u8]) {
-        if self.live
-            && File::open("/dev/urandom")
-                .and_then(|mut source| source.read_exact(buffer))
-                .is_ok()
-        {
-            return;
+        let filled = self.live.as_mut().map(|source| source.fill(buffer));
+        match filled {
+            Some(Ok(())) => {}
+            Some(Err(error)) => self.failure = Some(self.failure.take().unwrap_or(error)),
+            None => self.seeded.fill_random(buffer),
         }
-        self.seeded.fill_random(buffer);
     }
 
     fn quick_keys(&self) -> bool {
-        !self.live
+        self.live.is_none()
     }
 }
 
@@ -67,11 +103,4 @@ fn now() -> i128 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_nanos() as i128)
-}
-
-/// A seed nobody can guess; the clock alone where the system gives no randomness.
-fn entropy() -> String {
-    let mut bytes = [0; 32];
-    let read = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
-    format!("{:?} {} {:?}", bytes, now(), read.is_ok())
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use portolan_engine::Report;
+use portolan_files::{WriteError, advice};
 use portolan_flux::{DiscoverError, OpenError};
 
 use crate::exit::ExitStatus;
@@ -39,6 +40,18 @@ impl CommandError {
     /// The arguments are wrong in a way that one sentence says.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self::user(anyhow::anyhow!("{message}"))
+    }
+
+    /// Output could not be written: to a stream or file that the user chose.
+    pub(crate) fn output(place: &str, error: std::io::Error) -> Self {
+        let hint = advice(&error);
+        let source = anyhow::Error::new(error).context(format!("cannot write to {place}"));
+        Self::user(source).hints(hint)
+    }
+
+    fn hints(mut self, hints: impl IntoIterator<Item = &'static str>) -> Self {
+        self.hints.extend(hints.into_iter().map(str::to_owned));
+        self
     }
 
     /// Ctrl-C stopped the run; says what was left undone.
@@ -88,11 +101,25 @@ impl CommandError {
 }
 
 impl From<std::io::Error> for CommandError {
+    /// A full disk or a place that may not be written to is the user's to change; anything else should not happen.
     fn from(error: std::io::Error) -> Self {
+        let hint = advice(&error);
         Self {
-            kind: ErrorKind::Internal,
+            kind: if hint.is_some() {
+                ErrorKind::User
+            } else {
+                ErrorKind::Internal
+            },
             source: error.into(),
             hints: Vec::new(),
         }
+        .hints(hint)
+    }
+}
+
+impl From<WriteError> for CommandError {
+    fn from(error: WriteError) -> Self {
+        let hint = error.advice();
+        Self::user(error).hints(hint)
     }
 }

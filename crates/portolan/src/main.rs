@@ -29,6 +29,7 @@ mod status;
 mod suggestion;
 mod table;
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -61,7 +62,16 @@ fn usage_exit(usage: &clap::Error) -> ExitCode {
     } else {
         ExitStatus::Clean
     };
-    // A closed pipe is the reader's choice; there is nobody left to tell.
-    let _ = usage.print();
-    status.into()
+    let printed = usage.print().and_then(|()| io::stdout().flush());
+    match printed {
+        // A closed pipe is the reader's choice; there is nobody left to tell.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let _ = writeln!(
+                io::stderr(),
+                "error: cannot write to standard output: {error}"
+            );
+            ExitStatus::Failure.into()
+        }
+        _ => status.into(),
+    }
 }

@@ -87,6 +87,9 @@ impl Hidden {
     }
 }
 
+/// What error messages call the stream of data.
+const STDOUT: &str = "standard output";
+
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
@@ -174,7 +177,8 @@ impl Printer {
         let bytes = bytes.as_ref();
         let clean = std::str::from_utf8(bytes).map(|text| self.hidden.clean(text));
         let clean = clean.as_ref().map_or(bytes, |text| text.as_bytes());
-        Ok(self.stdout.lock().write_all(clean)?)
+        let written = self.stdout.lock().write_all(clean);
+        written.map_err(|error| CommandError::output(STDOUT, error))
     }
 
     /// Says that something is odd, though the work goes on.
@@ -233,7 +237,7 @@ impl Printer {
     pub(crate) fn finish(&self, status: ExitStatus) -> ExitStatus {
         match self.stdout.lock().flush() {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                self.error(&CommandError::from(error))
+                self.error(&CommandError::output(STDOUT, error))
             }
             _ => status,
         }

@@ -128,7 +128,8 @@ fn execute(args: &TemplateArgs, input: &Input, dot: Value) -> Result<String, Ref
         missing_key: args.missing_key.into(),
         ..Options::default()
     };
-    let mut host = CommandHost::new(&input.name, args.chance);
+    let outside = |error: CommandError| Refusal::outside(&error);
+    let mut host = CommandHost::new(&input.name, args.chance).map_err(outside)?;
     let mut executor = Executor::new(&set, &parser, options, &limits, &mut host);
     let output = executor.execute(&input.name, dot).map_err(|error| {
         let own = error
@@ -142,6 +143,7 @@ fn execute(args: &TemplateArgs, input: &Input, dot: Value) -> Result<String, Ref
             column,
         }
     })?;
+    host.check().map_err(outside)?;
     Ok(if args.missing_key == MissingKeyName::Zero {
         clean_output(output)
     } else {

@@ -9,7 +9,13 @@ use crate::error::CommandError;
 use crate::printer::{Hidden, Printer};
 
 /// Where events are written, if anywhere.
-pub(super) struct Sink(Option<Box<dyn Write + Send>>);
+pub(super) struct Sink(Option<Target>);
+
+struct Target {
+    out: Box<dyn Write + Send>,
+    /// As error messages call it.
+    name: String,
+}
 
 impl Sink {
     /// Opens the file that the user named; `-` is standard output.
@@ -18,14 +24,20 @@ impl Sink {
             return Ok(Self(None));
         };
         if path == "-" {
-            return Ok(Self(Some(Box::new(io::stdout()))));
+            return Ok(Self(Some(Target {
+                out: Box::new(io::stdout()),
+                name: "standard output".to_owned(),
+            })));
         }
         let file = File::create(path).map_err(|error| {
             CommandError::user(
                 anyhow::Error::new(error).context(format!("cannot write events to `{path}`")),
             )
         })?;
-        Ok(Self(Some(Box::new(BufWriter::new(file)))))
+        Ok(Self(Some(Target {
+            out: Box::new(BufWriter::new(file)),
+            name: format!("`{path}`"),
+        })))
     }
 }
 
@@ -35,14 +47,17 @@ pub(super) async fn follow(
     sink: Sink,
     hidden: Hidden,
 ) -> Result<(), CommandError> {
-    let Some(mut out) = sink.0 else { return Ok(()) };
+    let Some(Target { mut out, name }) = sink.0 else {
+        return Ok(());
+    };
+    let failed = |error| CommandError::output(&name, error);
     loop {
         match reader.next().await {
             Ok(Some(batch)) => {
                 for record in batch.iter() {
-                    writeln!(out, "{}", hidden.clean(&record.to_json()))?;
+                    writeln!(out, "{}", hidden.clean(&record.to_json())).map_err(failed)?;
                 }
-                out.flush()?;
+                out.flush().map_err(failed)?;
             }
             Ok(None) => return Ok(()),
             Err(ReadError::Forgotten { next, oldest }) => {
@@ -50,7 +65,8 @@ pub(super) async fn follow(
                     out,
                     r#"{{"event":"forgotten","from":{next},"to":{}}}"#,
                     oldest - 1
-                )?;
+                )
+                .map_err(failed)?;
                 reader.seek(oldest - 1);
             }
             Err(error) => return Err(CommandError::user(error)),

@@ -1,9 +1,9 @@
 //! Objects as YAML: one stream, or one file each; the values of Secrets hidden.
 
 use std::collections::HashSet;
-use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use portolan_files::{OutputDir, file_name, write_file};
 use portolan_object::{Object, Step};
 
 use super::Batch;
@@ -53,6 +53,8 @@ pub(super) struct Writer<'a> {
     separator: &'static str,
     /// The text for `--output-file`, which is written whole or not at all.
     text: String,
+    /// The directory of `--output-dir`, opened for the first object.
+    directory: Option<OutputDir>,
     /// The files of `--output-dir` so far.
     taken: HashSet<Utf8PathBuf>,
 }
@@ -64,6 +66,7 @@ impl<'a> Writer<'a> {
             printer,
             separator: "[\n",
             text: String::new(),
+            directory: None,
             taken: HashSet::new(),
         }
     }
@@ -88,7 +91,10 @@ impl<'a> Writer<'a> {
             (Form::Json, _) => self.give("\n]\n")?,
         }
         match &self.args.output_file {
-            Some(file) => write_file(file, &self.printer.hidden().clean(&self.text)),
+            Some(file) => {
+                let text = self.printer.hidden();
+                Ok(write_file(file, text.clean(&self.text).as_bytes())?)
+            }
             None => Ok(()),
         }
     }
@@ -119,12 +125,17 @@ impl<'a> Writer<'a> {
     /// Writes a file for each object.
     fn write_files(&mut self, batch: &Batch, directory: &Utf8Path) -> Result<(), CommandError> {
         for object in &batch.objects {
-            let name = file_name(batch, object, self.args.output, &mut self.taken);
+            let path = object_path(batch, object, self.args.output, &mut self.taken);
             let mut text = print(object, self.args)?;
             if self.args.provenance && self.args.output == Form::Yaml {
                 text.insert_str(0, &provenance(batch, object));
             }
-            write_file(&directory.join(name), &self.printer.hidden().clean(&text))?;
+            let directory = match &self.directory {
+                Some(open) => open,
+                None => self.directory.insert(OutputDir::create(directory)?),
+            };
+            let hidden = self.printer.hidden();
+            directory.write(&path, hidden.clean(&text).as_bytes())?;
         }
         Ok(())
     }
@@ -162,8 +173,9 @@ fn print(object: &Object, args: &WriteArgs) -> Result<String, CommandError> {
     printed.map_err(|error| CommandError::usage(format!("cannot print {}: {error}", object.id())))
 }
 
-/// `Kustomization/flux-system/apps/shop/Deployment-web.yaml`; a second one of that name gets a number.
-fn file_name(
+/// `Kustomization/flux-system/apps/shop/Deployment-web.yaml`; a second one of that name gets a number. All names come
+/// out of the repository, so each becomes one name of a file.
+fn object_path(
     batch: &Batch,
     object: &Object,
     form: Form,
@@ -174,11 +186,16 @@ fn file_name(
     } else {
         object.namespace()
     };
-    let safe = |text: &str| text.replace(['/', ':', '\\'], "_");
-    let directory = Utf8PathBuf::from(batch.cluster.as_deref().map(safe).unwrap_or_default())
-        .join(batch.owner.replace(' ', "/"))
-        .join(safe(namespace));
-    let stem = format!("{}-{}", safe(object.kind()), safe(object.name()));
+    let (kind, owner) = batch.owner.split_once(' ').unwrap_or(("", &batch.owner));
+    let (place, name) = owner.split_once('/').unwrap_or(("", owner));
+    let mut directory = Utf8PathBuf::new();
+    let parents = [batch.cluster.as_deref().unwrap_or_default(), kind, place];
+    for parent in parents.into_iter().filter(|parent| !parent.is_empty()) {
+        directory.push(file_name(parent));
+    }
+    directory.push(file_name(name));
+    directory.push(file_name(namespace));
+    let stem = file_name(&format!("{}-{}", object.kind(), object.name()));
     let extension = match form {
         Form::Yaml => "yaml",
         Form::Json => "json",
@@ -190,18 +207,4 @@ fn file_name(
     paths
         .find(|path| taken.insert(path.clone()))
         .unwrap_or(directory)
-}
-
-/// Writes a file whole or not at all.
-fn write_file(path: &Utf8Path, text: &str) -> Result<(), CommandError> {
-    let failed = |error: std::io::Error| {
-        CommandError::user(anyhow::Error::new(error).context(format!("cannot write `{path}`")))
-    };
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(failed)?;
-    }
-    let temporary = Utf8PathBuf::from(format!("{path}.part"));
-    fs::write(&temporary, text)
-        .and_then(|()| fs::rename(&temporary, path))
-        .map_err(failed)
 }

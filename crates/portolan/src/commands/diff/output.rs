@@ -6,6 +6,7 @@ use portolan_diff::render::{
     Colour, MARKDOWN_LIMIT, TerminalOptions, github, html, image_lines, json, markdown,
     side_by_side, unified,
 };
+use portolan_files::write_file;
 
 use super::{DiffArgs, Trees, What};
 use crate::error::CommandError;
@@ -63,9 +64,7 @@ pub(super) fn print(
     let text = text(args, trees, report, printer);
     match &args.output.output_file {
         None => printer.data(text),
-        Some(path) => std::fs::write(path, text).map_err(|error| {
-            CommandError::user(anyhow::Error::new(error).context(format!("cannot write `{path}`")))
-        }),
+        Some(path) => Ok(write_file(path, text.as_bytes())?),
     }
 }
 

@@ -3,13 +3,13 @@
 use std::time::SystemTime;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use portolan_files::{OutputDir, file_name};
 use portolan_helm::Package;
 use portolan_helm::lock::build_plan;
 use portolan_sources::{VendoredChart, lock_text};
 use portolan_vfs::Disk;
 
 use super::access_options::{AccessOptions, wait};
-use super::pull::write_file;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
@@ -71,11 +71,11 @@ pub(super) fn bring(
     let access = access_options.access()?;
     let brought = sources.dependencies(&disk, &directory, &wanted, &access);
     let brought = wait(brought)?.map_err(CommandError::user)?;
+    let output = OutputDir::create(chart)?;
     let mut written = Vec::new();
     for brought in &brought {
-        let path = chart.join("charts").join(brought.file_name());
-        write_file(&path, &brought.content).map_err(CommandError::user)?;
-        written.push(path);
+        let path = Utf8Path::new("charts").join(file_name(&brought.file_name()));
+        written.push(output.write(&path, &brought.content)?);
     }
     remove_others(&chart.join("charts"), &brought)?;
     if package.lock.is_none() && !wanted.is_empty() {
@@ -119,5 +119,6 @@ fn write_lock(
         _ => "Chart.lock",
     };
     let text = lock_text(listed, brought, SystemTime::now());
-    write_file(&chart.join(name), text.as_bytes()).map_err(CommandError::user)
+    OutputDir::create(chart)?.write(name.into(), text.as_bytes())?;
+    Ok(())
 }

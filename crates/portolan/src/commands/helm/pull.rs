@@ -1,9 +1,7 @@
 //! `portolan helm pull`: fetches a chart into a directory.
 
-use std::io::Write as _;
-
-use anyhow::Context;
 use camino::{Utf8Path, Utf8PathBuf};
+use portolan_files::{OutputDir, file_name};
 use portolan_sources::{Access, ChartRequest, FileRequest, Limits, Sources, unpack};
 use portolan_vfs::Vfs;
 
@@ -79,9 +77,11 @@ pub(crate) fn pull(args: &PullArgs, printer: &Printer) -> CommandResult {
     let path = if args.untar {
         untar(&pulled.content, &args.destination)?
     } else {
-        let path = args.destination.join(&pulled.file_name);
-        write_file(&path, &pulled.content).map_err(CommandError::user)?;
-        path
+        let output = OutputDir::create(&args.destination)?;
+        output.write(
+            file_name(&pulled.file_name).as_str().into(),
+            &pulled.content,
+        )?
     };
     printer.data(format!("{path}\n"))?;
     Ok(ExitStatus::Clean)
@@ -145,27 +145,6 @@ fn named(address: &Address<'_>) -> Result<(String, String), CommandError> {
     }
 }
 
-/// Writes a file in one step, making its directory first.
-pub(super) fn write_file(path: &Utf8Path, content: &[u8]) -> anyhow::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let write = || {
-        let parent = path.parent().unwrap_or(path);
-        let parent = if parent.as_str().is_empty() {
-            ".".into()
-        } else {
-            parent
-        };
-        std::fs::create_dir_all(parent)?;
-        let mut file = tempfile::NamedTempFile::new_in(parent)?;
-        file.write_all(content)?;
-        let readable = std::fs::Permissions::from_mode(0o644);
-        file.as_file().set_permissions(readable)?;
-        file.persist(path)?;
-        Ok::<_, std::io::Error>(())
-    };
-    write().with_context(|| format!("cannot write `{path}`"))
-}
-
 /// Unpacks an archive below a directory and returns the chart's own; one that is there is left alone.
 fn untar(content: &[u8], destination: &Utf8Path) -> Result<Utf8PathBuf, CommandError> {
     let files = unpack(content, &Limits::default()).map_err(CommandError::user)?;
@@ -177,6 +156,7 @@ fn untar(content: &[u8], destination: &Utf8Path) -> Result<Utf8PathBuf, CommandE
     if chart.exists() {
         return Err(CommandError::usage(format!("`{chart}` is there already")));
     }
+    let output = OutputDir::create(destination)?;
     let mut pending = vec![Utf8PathBuf::from("/")];
     while let Some(directory) = pending.pop() {
         for entry in files.list(&directory).map_err(CommandError::user)? {
@@ -186,8 +166,7 @@ fn untar(content: &[u8], destination: &Utf8Path) -> Result<Utf8PathBuf, CommandE
                 continue;
             }
             let content = files.read(&path).map_err(CommandError::user)?;
-            let target = destination.join(path.strip_prefix("/").unwrap_or(&path));
-            write_file(&target, &content).map_err(CommandError::user)?;
+            output.write(path.strip_prefix("/").unwrap_or(&path), &content)?;
         }
     }
     Ok(chart)

@@ -1,11 +1,13 @@
 //! `portolan helm template`: what `helm template` prints.
 
-use std::collections::BTreeSet;
-use std::io::Write;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use portolan_files::{OutputDir, file_name};
 use portolan_helm::{
     Chart, Lookup, OutputOptions, Package, Profile, Release, Rendered, Snapshot, TemplateInput,
     template as render,
@@ -171,7 +173,7 @@ pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult 
         skip_schema_validation: args.options.skip_schema_validation,
         schemas: Some(Arc::new(WebSchemas(args.access.clone()))),
         now: args.chance.now(),
-        live_seed: args.chance.live_seed(),
+        live_seed: args.chance.live_seed()?,
         lookup: args.lookup()?,
         ..TemplateInput::new(release)
     };
@@ -276,64 +278,42 @@ impl TemplateArgs {
         printer: &Printer,
     ) -> Result<(), CommandError> {
         let below = if self.release_name {
-            directory.join(release)
+            file_name(release)
         } else {
-            directory.to_owned()
+            String::new()
         };
-        let mut written = BTreeSet::new();
-        if self.include_crds {
-            for crd in &rendered.crds {
-                let text = String::from_utf8_lossy(&crd.content);
-                write_document(directory, &crd.path, &text, &mut written, printer)?;
-            }
+        let crds = rendered.crds.iter().filter(|_| self.include_crds);
+        let crds = crds.map(|crd| {
+            let text = String::from_utf8_lossy(&crd.content);
+            ("", crd.path.as_str(), text)
+        });
+        let hooks = rendered
+            .hooks
+            .iter()
+            .filter(|hook| !(self.no_hooks || self.skip_tests && hook.is_test()))
+            .map(|hook| &hook.manifest);
+        let manifests = rendered.manifests.iter().chain(hooks).map(|manifest| {
+            let text = Cow::Borrowed(manifest.text.as_str());
+            (below.as_str(), manifest.source.as_str(), text)
+        });
+        let mut files: BTreeMap<Utf8PathBuf, String> = BTreeMap::new();
+        let mut order = Vec::new();
+        for (below, source, text) in crds.chain(manifests) {
+            let path = Utf8Path::new(below).join(source);
+            let content = files.entry(path.clone()).or_default();
+            let _ = writeln!(content, "---\n# Source: {source}\n{text}");
+            order.push(path);
         }
-        for manifest in &rendered.manifests {
-            write_document(
-                &below,
-                &manifest.source,
-                &manifest.text,
-                &mut written,
-                printer,
-            )?;
+        let output = OutputDir::create(directory)?;
+        for (path, content) in &files {
+            output.write(path, content.as_bytes())?;
         }
-        if !self.no_hooks {
-            let hooks = rendered.hooks.iter();
-            for hook in hooks.filter(|hook| !(self.skip_tests && hook.is_test())) {
-                let manifest = &hook.manifest;
-                write_document(
-                    &below,
-                    &manifest.source,
-                    &manifest.text,
-                    &mut written,
-                    printer,
-                )?;
-            }
+        // Helm says so for each document.
+        for path in order {
+            printer.data(format!("wrote {}\n", directory.join(path)))?;
         }
         Ok(())
     }
-}
-
-/// Appends a document to its file, which is begun anew the first time.
-fn write_document(
-    directory: &Utf8Path,
-    source: &str,
-    text: &str,
-    written: &mut BTreeSet<Utf8PathBuf>,
-    printer: &Printer,
-) -> Result<(), CommandError> {
-    let path = directory.join(source);
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
-    let first = written.insert(path.clone());
-    let mut file = std::fs::OpenOptions::new()
-        .create(true)
-        .write(true)
-        .truncate(first)
-        .append(!first)
-        .open(&path)?;
-    writeln!(file, "---\n# Source: {source}\n{text}")?;
-    printer.data(format!("wrote {path}\n"))
 }
 
 fn generated_name(chart: &str) -> String {

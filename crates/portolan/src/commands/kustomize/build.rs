@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use camino::{Utf8Path, Utf8PathBuf};
+use portolan_files::{OutputDir, file_name, write_file};
 use portolan_kustomize::{
     Deprecation, LoadRestrictor, Options, Reorder, Resource, ResourceSet, to_yaml,
 };
@@ -112,7 +113,7 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
     let set = set.map_err(CommandError::user)?;
     match &args.output {
         None => printer.data(to_yaml(&set).map_err(CommandError::user)?)?,
-        Some(path) => write(path, &set).map_err(CommandError::user)?,
+        Some(path) => write(path, &set)?,
     }
     // The process ends now: freeing thousands of values one by one would only take time.
     std::mem::forget(set);
@@ -126,21 +127,22 @@ fn absolute(directory: &Utf8Path) -> anyhow::Result<Utf8PathBuf> {
 }
 
 /// A directory gets one file per object, anything else everything.
-fn write(path: &Utf8Path, set: &ResourceSet) -> anyhow::Result<()> {
+fn write(path: &Utf8Path, set: &ResourceSet) -> Result<(), CommandError> {
     if !path.is_dir() {
-        return std::fs::write(path, to_yaml(set)?)
-            .with_context(|| format!("cannot write `{path}`"));
+        let text = to_yaml(set).map_err(CommandError::user)?;
+        return Ok(write_file(path, text.as_bytes())?);
     }
+    let output = OutputDir::create(path)?;
     for resource in set {
-        let file = path.join(file_name(resource));
-        let text = portolan_yaml::write_kustomize(&resource.node)?;
-        std::fs::write(&file, text).with_context(|| format!("cannot write `{file}`"))?;
+        let text = portolan_yaml::write_kustomize(&resource.node).map_err(CommandError::user)?;
+        let name = file_name(&name_of(resource));
+        output.write(name.as_str().into(), text.as_bytes())?;
     }
     Ok(())
 }
 
 /// `group_version_kind_name.yaml`, in lower case, as kustomize calls it; a namespace comes first.
-fn file_name(resource: &Resource) -> String {
+fn name_of(resource: &Resource) -> String {
     let gvk = resource.gvk();
     let parts = [gvk.group.as_str(), gvk.version.as_str(), gvk.kind.as_str()];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
