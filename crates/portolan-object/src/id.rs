@@ -63,6 +63,14 @@ impl ObjectId {
         Short(self)
     }
 
+    /// The form for sentences: `Deployment shop/web`, `Namespace shop`.
+    pub fn title(&self) -> String {
+        let separator = if self.namespace.is_empty() { "" } else { "/" };
+        let kind = &self.gvk.kind;
+        let text = format!("{kind} {}{separator}{}", self.namespace, self.name);
+        text.trim().to_owned()
+    }
+
     fn sort_key(&self) -> (&str, &str, &str, &str) {
         (&self.gvk.group, &self.gvk.kind, &self.namespace, &self.name)
     }

@@ -6,6 +6,8 @@
 //! release [`served`](served()) and their [`Scope`], where a kind keeps its [pod templates](pod_templates), and which
 //! [container images](images()) it names, and its [canonical JSON](canonical_json) with a [`Digest`].
 //!
+//! What is wrong with an object is a [`Finding`] of a [`Rule`], whichever crate finds it.
+//!
 //! The crate knows nothing of files, clusters or the tools that render objects; a tree comes in as a
 //! [`portolan_yaml::Node`] and stays one.
 //!
@@ -48,9 +50,15 @@ mod images;
 mod pod_template;
 mod producer;
 
+mod finding;
+mod owner;
+mod rule;
+mod severity;
+
 pub use canonical::{Digest, canonical_json};
 pub use day::{BadDay, Day};
 pub use definition::{DefinedKind, defined_kinds};
+pub use finding::Finding;
 pub use gvk::{Gvk, GvkError};
 pub use id::{IdError, ObjectId, Short};
 pub use image::{ImageError, ImageRef};
@@ -60,9 +68,12 @@ pub use list::expand_lists;
 pub use name::NameRule;
 pub use object::{Object, ObjectError};
 pub use origin::{Act, Origin, Place, Step};
+pub use owner::{Owner, OwnerKind};
 pub use pod_template::{PodTemplate, pod_templates, visit_pod_templates_mut};
 pub use producer::{produced_name, producer_kinds};
+pub use rule::Rule;
 pub use scope::scope;
 pub use selector::{Operator, Requirement, Selector, SelectorError};
 pub use served::{Scope, Served, served};
+pub use severity::Severity;
 pub use version::{KubeVersion, KubeVersionError};
