@@ -2,6 +2,8 @@
 //!
 //! The field names are what `-o json` prints and what a snapshot on disk holds: a promise.
 
+use portolan_object::{Gvk, ObjectId, Place};
+use portolan_yaml::Position;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -174,6 +176,40 @@ impl Finding {
         match self.level {
             Level::Deprecated | Level::RemovedNext | Level::Removed => "lifecycle",
             other => other.name(),
+        }
+    }
+
+    /// The finding as every report format takes it, with its id for a fingerprint.
+    pub fn plain(&self) -> portolan_object::Finding {
+        let Subject {
+            api_version,
+            kind,
+            namespace,
+            name,
+        } = &self.subject;
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let gvk = Gvk::new(group.to_owned(), version.to_owned(), kind.clone());
+        let is_named = !(kind.is_empty() && namespace.is_empty() && name.is_empty());
+        let at = Position {
+            line: self.line.unwrap_or(0),
+            column: self.column.unwrap_or(0),
+        };
+        let file = self.file.as_ref();
+        portolan_object::Finding {
+            object: is_named.then(|| ObjectId::new(gvk, namespace.clone(), name.clone())),
+            field: self.path.clone(),
+            place: file.map(|file| Place::new(file.clone(), at)),
+            accepted: self.accepted.clone(),
+            known_fingerprint: Some(self.id.clone()),
+            ..portolan_object::Finding::new(self.level.rule(), self.advice())
+        }
+    }
+
+    /// What is wrong, and what to use instead.
+    pub(crate) fn advice(&self) -> String {
+        match &self.replacement {
+            Some(replacement) => format!("{}; use {replacement}", self.message),
+            None => self.message.clone(),
         }
     }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use portolan_object::{Rule, Severity};
+
 /// How bad a finding is, from advice to what stops an upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
@@ -47,36 +49,91 @@ impl Level {
 
     /// Its name in every output.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Deprecated => "deprecated",
-            Self::Field => "field",
-            Self::Reference => "reference",
-            Self::RemovedNext => "removed-next",
-            Self::UnknownApi => "unknown-api",
-            Self::Removed => "removed",
-            Self::NotYetServed => "not-yet-served",
-            Self::StoredVersion => "stored-version",
-            Self::Unparsed => "unparsed",
-        }
+        self.rule().id
     }
 
-    /// What it means, in a sentence.
-    pub fn meaning(self) -> &'static str {
+    /// The rule that findings of this level are instances of; it says how much they matter.
+    pub fn rule(self) -> &'static Rule {
         match self {
-            Self::Deprecated => "The target release deprecates this API version",
-            Self::Field => "A field, value, annotation or label is deprecated or without effect",
-            Self::Reference => "The object refers to an API that is deprecated or no longer served",
-            Self::RemovedNext => {
-                "A release soon after the target no longer serves this API version"
-            }
-            Self::UnknownApi => "No release ever served this kind in this API version",
-            Self::Removed => "The target release no longer serves this API version",
-            Self::NotYetServed => "The target release does not serve this API version yet",
-            Self::StoredVersion => "Objects are stored in a version that the definition drops",
-            Self::Unparsed => "The input could not be read",
+            Self::Deprecated => &DEPRECATED,
+            Self::Field => &FIELD,
+            Self::Reference => &REFERENCE,
+            Self::RemovedNext => &REMOVED_NEXT,
+            Self::UnknownApi => &UNKNOWN_API,
+            Self::Removed => &REMOVED,
+            Self::NotYetServed => &NOT_YET_SERVED,
+            Self::StoredVersion => &STORED_VERSION,
+            Self::Unparsed => &UNPARSED,
         }
     }
 }
+
+static DEPRECATED: Rule = Rule {
+    id: "deprecated",
+    severity: Severity::Note,
+    summary: "The target release deprecates this API version",
+    help: "It still works. The message names what replaces it, and since when that is served: switch while the \
+           cluster serves both.",
+};
+
+static FIELD: Rule = Rule {
+    id: "field",
+    severity: Severity::Note,
+    summary: "A field, value, annotation or label is deprecated or without effect",
+    help: "The API server takes the object and may ignore the field. The message names what to write instead.",
+};
+
+static REFERENCE: Rule = Rule {
+    id: "reference",
+    severity: Severity::Note,
+    summary: "The object refers to an API that is deprecated or no longer served",
+    help: "A scale target, an RBAC rule or a webhook names an API by its group and version; once that is gone, the \
+           reference leads nowhere.",
+};
+
+static REMOVED_NEXT: Rule = Rule {
+    id: "removed-next",
+    severity: Severity::Warning,
+    summary: "A release soon after the target no longer serves this API version",
+    help: "The object works with the target and is refused a few releases later: switch to the replacement before \
+           the next upgrade.",
+};
+
+static UNKNOWN_API: Rule = Rule {
+    id: "unknown-api",
+    severity: Severity::Warning,
+    summary: "No release ever served this kind in this API version",
+    help: "The kind is known, the version is not: usually it is mistyped.",
+};
+
+static REMOVED: Rule = Rule {
+    id: "removed",
+    severity: Severity::Error,
+    summary: "The target release no longer serves this API version",
+    help: "The API server refuses the object, and Flux stops at it. Switch to the replacement before the upgrade.",
+};
+
+static NOT_YET_SERVED: Rule = Rule {
+    id: "not-yet-served",
+    severity: Severity::Error,
+    summary: "The target release does not serve this API version yet",
+    help: "The API server refuses the object until the cluster is upgraded to the release that the message names.",
+};
+
+static STORED_VERSION: Rule = Rule {
+    id: "stored-version",
+    severity: Severity::Error,
+    summary: "Objects are stored in a version that the definition drops",
+    help: "The API server refuses the definition. Have every object written once in a version that stays, and take \
+           the old one out of `status.storedVersions`.",
+};
+
+static UNPARSED: Rule = Rule {
+    id: "unparsed",
+    severity: Severity::Error,
+    summary: "The input could not be read",
+    help: "Nothing is known about what it holds. Mend it, or leave it out by its path.",
+};
 
 fn names() -> Vec<&'static str> {
     Level::ALL.iter().map(|level| level.name()).collect()

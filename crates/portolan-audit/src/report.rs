@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use portolan_report::{Case, Entry, Grid, Outcome, Rule, Severity, Tool, github, junit, sarif};
+use portolan_object::Rule;
+use portolan_report::{Case, Grid, Outcome, Tool, github, junit, sarif};
 use serde::{Deserialize, Serialize};
 
 use crate::finding::Finding;
@@ -114,10 +115,10 @@ impl Report {
             Format::Markdown => self.markdown(),
             Format::Sarif => {
                 let name = "portolan audit";
-                sarif(Tool { name, version }, &rules(), &self.entries())
+                sarif(Tool { name, version }, &rules(), &self.plain_findings())
             }
             Format::Junit => junit("portolan audit", &self.cases()),
-            Format::Github => github(&self.entries()),
+            Format::Github => github(&self.plain_findings()),
         }
     }
 
@@ -207,24 +208,17 @@ impl Report {
         }
     }
 
-    fn entries(&self) -> Vec<Entry> {
-        let entry = |finding: &Finding| Entry {
-            id: finding.id.clone(),
-            rule: finding.level.name(),
-            severity: severity(finding.level),
-            subject: subject(finding),
-            message: advice(finding),
-            file: finding.file.clone(),
-            line: finding.line,
-            column: finding.column,
-            accepted: finding.accepted.clone(),
-        };
-        self.findings.iter().map(entry).collect()
+    fn plain_findings(&self) -> Vec<portolan_object::Finding> {
+        self.findings.iter().map(Finding::plain).collect()
     }
 
     fn cases(&self) -> Vec<Case> {
         let name = |finding: &Finding| {
-            let name = format!("{} {}", subject(finding), finding.subject.api_version);
+            let name = format!(
+                "{} {}",
+                finding.plain().subject(),
+                finding.subject.api_version
+            );
             match name.trim() {
                 "" => finding.level.to_string(),
                 name => name.to_owned(),
@@ -237,7 +231,7 @@ impl Report {
                 Some(reason) => Outcome::Skipped(reason.clone()),
                 None => Outcome::Failed {
                     kind: finding.level.to_string(),
-                    message: advice(finding),
+                    message: finding.advice(),
                 },
             },
         };
@@ -270,35 +264,8 @@ fn hops(findings: &[Finding], target: &Target) -> Vec<Hop> {
     target.hops().into_iter().map(hop).collect()
 }
 
-fn rules() -> Vec<Rule> {
-    let rule = |level: Level| Rule {
-        name: level.name(),
-        meaning: level.meaning(),
-    };
-    Level::ALL.into_iter().map(rule).collect()
-}
-
-fn severity(level: Level) -> Severity {
-    match level {
-        Level::Deprecated | Level::Field | Level::Reference => Severity::Note,
-        Level::RemovedNext | Level::UnknownApi => Severity::Warning,
-        Level::Removed | Level::NotYetServed | Level::StoredVersion | Level::Unparsed => {
-            Severity::Error
-        }
-    }
-}
-
-fn subject(finding: &Finding) -> String {
-    format!("{} {}", finding.subject.kind, finding.object())
-        .trim()
-        .to_owned()
-}
-
-fn advice(finding: &Finding) -> String {
-    match &finding.replacement {
-        Some(replacement) => format!("{}; use {replacement}", finding.message),
-        None => finding.message.clone(),
-    }
+fn rules() -> Vec<&'static Rule> {
+    Level::ALL.into_iter().map(Level::rule).collect()
 }
 
 fn counted(count: usize, word: &str) -> String {

@@ -1,12 +1,13 @@
 //! Objects of the right types against what an API server asks of them beyond types.
 
 use portolan_admission::{Fault, refusals};
+use portolan_object::Rule;
 use portolan_vfs::Vfs;
 
-use crate::finding::{Finding, Subject};
+use crate::finding::{Found, Subject};
 use crate::locate::locate;
 use crate::rule::{
-    CONFLICT, DUPLICATE_ITEM, INSIDE_REFERENCE, MISSING_FIELD, REFUSED_NAME, REFUSED_VALUE, Rule,
+    CONFLICT, DUPLICATE_ITEM, INSIDE_REFERENCE, MISSING_FIELD, REFUSED_NAME, REFUSED_VALUE,
     SELECTOR,
 };
 
@@ -14,16 +15,16 @@ pub(crate) fn check(
     subject: &Subject<'_>,
     index: usize,
     files: &dyn Vfs,
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<Found>,
 ) {
     for refusal in refusals(subject.object) {
         let message = refusal.to_string();
         // Its type may have said the same.
-        let is_known = |found: &Finding| found.subject == index && found.message == message;
+        let is_known = |found: &Found| found.subject == index && found.message == message;
         if findings.iter().rev().any(is_known) {
             continue;
         }
-        findings.push(Finding {
+        findings.push(Found {
             rule: rule_of(refusal.fault),
             subject: index,
             place: locate(files, subject.object, &refusal.path),

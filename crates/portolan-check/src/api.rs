@@ -3,7 +3,7 @@
 use portolan_audit::{Checker, Level, Site, Target};
 use portolan_object::{KubeVersion, Object};
 
-use crate::finding::{Finding, Subject};
+use crate::finding::{Found, Subject};
 use crate::rule::API_REMOVED;
 
 /// What a release of Kubernetes no longer serves.
@@ -37,8 +37,8 @@ impl Apis {
 }
 
 /// The finding about an object whose API version is gone: its type is gone too, so nothing else can be said of it.
-pub(crate) fn check(subject: &Subject<'_>, index: usize, apis: &Apis) -> Option<Finding> {
-    Some(Finding {
+pub(crate) fn check(subject: &Subject<'_>, index: usize, apis: &Apis) -> Option<Found> {
+    Some(Found {
         rule: &API_REMOVED,
         subject: index,
         message: apis.removed(subject.object)?,

@@ -6,7 +6,7 @@
 //!                           ──▶ reference              ┘        └─ each with the line that caused it
 //! ```
 //!
-//! The front door is [`check`]. Every finding names a [`Rule`] with a stable id, a level and a page of help; a rule can
+//! The front door is [`check`]. Every finding names a [`Rule`](portolan_object::Rule) with a stable id, a severity and help; a rule can
 //! be switched off for an object by an annotation or in `portolan.yaml` ([`Settings`]).
 //!
 //! This crate knows objects and nothing of what rendered them; it prints no value of an object.
@@ -25,13 +25,13 @@ mod schema;
 
 mod settings;
 
-use portolan_object::Object;
+use portolan_object::Finding;
 use portolan_schema::Catalogue;
 use portolan_vfs::Vfs;
 
 pub use api::Apis;
-pub use finding::{Finding, Subject};
-pub use rule::{BUILD_FAILED, Level, RULES, Rule, rule};
+pub use finding::Subject;
+pub use rule::RULES;
 pub use settings::{IGNORE_ANNOTATION, Settings, SettingsError};
 
 /// Everything wrong with the objects of one cluster, in their order; what the settings switch off is left out.
@@ -56,11 +56,11 @@ pub fn check(
     }
     owner::check(subjects, &mut findings);
     reference::check(subjects, files, &mut findings);
-    findings.retain(|finding| settings.wants(finding, object_of(subjects, finding)));
-    findings.sort_by_key(|finding| finding.subject);
-    findings
-}
-
-fn object_of<'a>(subjects: &[Subject<'a>], finding: &Finding) -> Option<&'a Object> {
-    subjects.get(finding.subject).map(|subject| subject.object)
+    findings.sort_by_key(|found| found.subject);
+    let judged = findings.into_iter().filter_map(|found| {
+        let subject = subjects.get(found.subject)?;
+        let is_wanted = settings.wants(found.rule, subject);
+        is_wanted.then(|| found.about(subject))
+    });
+    judged.collect()
 }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use portolan_object::ObjectId;
 
-use crate::finding::{Finding, Subject};
+use crate::finding::{Found, Subject};
 use crate::rule::DUPLICATE_OWNER;
 
-pub(crate) fn check(subjects: &[Subject<'_>], findings: &mut Vec<Finding>) {
+pub(crate) fn check(subjects: &[Subject<'_>], findings: &mut Vec<Found>) {
     let mut first: HashMap<(&str, &str, &str, &str), usize> = HashMap::new();
     for (index, subject) in subjects.iter().enumerate() {
         let earlier = *first.entry(identity(&subject.id)).or_insert(index);
@@ -17,7 +17,7 @@ pub(crate) fn check(subjects: &[Subject<'_>], findings: &mut Vec<Finding>) {
         else {
             continue;
         };
-        findings.push(Finding {
+        findings.push(Found {
             rule: &DUPLICATE_OWNER,
             subject: index,
             message: format!("{} brings it too", other.owner),

@@ -10,7 +10,7 @@ use portolan_schema::FieldPath;
 use portolan_vfs::Vfs;
 use portolan_yaml::{List, Node};
 
-use crate::finding::{Finding, Subject};
+use crate::finding::{Found, Subject};
 use crate::locate::locate;
 use crate::rule::MISSING_REFERENCE;
 
@@ -35,11 +35,11 @@ struct Known<'a> {
     objects: HashMap<(&'a str, &'a str, &'a str), Option<&'a Node>>,
 }
 
-pub(crate) fn check(subjects: &[Subject<'_>], files: &dyn Vfs, findings: &mut Vec<Finding>) {
+pub(crate) fn check(subjects: &[Subject<'_>], files: &dyn Vfs, findings: &mut Vec<Found>) {
     let known = Known::of(subjects);
     for (index, subject) in subjects.iter().enumerate() {
         for wanted in wanted_by(subject) {
-            findings.extend(known.lack(&wanted).map(|(path, message)| Finding {
+            findings.extend(known.lack(&wanted).map(|(path, message)| Found {
                 rule: &MISSING_REFERENCE,
                 subject: index,
                 message: format!("{path}: {message}"),

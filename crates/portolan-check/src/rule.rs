@@ -2,32 +2,7 @@
 //!
 //! Each is a static, so that a check cannot name one that is not there.
 
-/// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// It may be meant so.
-    Warning,
-    /// The cluster or Flux would refuse it, or do something nobody can mean.
-    Error,
-}
-
-/// One kind of finding.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// Its stable name: a group and a word.
-    pub id: &'static str,
-    /// How much it matters.
-    pub level: Level,
-    /// What it finds, in a line.
-    pub summary: &'static str,
-    /// Why it matters and what to do.
-    pub help: &'static str,
-}
-
-/// The rule of an id; an unknown id has none.
-pub fn rule(id: &str) -> Option<&'static Rule> {
-    RULES.iter().copied().find(|rule| rule.id == id)
-}
+use portolan_object::{Rule, Severity};
 
 /// Every rule, by id.
 pub const RULES: &[&Rule] = &[
@@ -37,7 +12,6 @@ pub const RULES: &[&Rule] = &[
     &SELECTOR,
     &REFUSED_VALUE,
     &API_REMOVED,
-    &BUILD_FAILED,
     &DUPLICATE_OWNER,
     &INSIDE_REFERENCE,
     &MISSING_REFERENCE,
@@ -51,7 +25,7 @@ pub const RULES: &[&Rule] = &[
 
 pub(crate) static CONFLICT: Rule = Rule {
     id: "admission/conflict",
-    level: Level::Error,
+    severity: Severity::Error,
     summary: "fields exclude one another, or one of several is needed",
     help: "The API server refuses the object: a probe needs exactly one way to ask, a volume comes from one source, a \
            budget sets a least or a most. Keep the one that is meant.",
@@ -59,7 +33,7 @@ pub(crate) static CONFLICT: Rule = Rule {
 
 pub(crate) static DUPLICATE_ITEM: Rule = Rule {
     id: "admission/duplicate",
-    level: Level::Error,
+    severity: Severity::Error,
     summary: "two items of a list go by one name",
     help: "Containers, ports, volumes and mounts are told apart by their names; the API server refuses two of one. \
            Often a patch added what it was meant to change.",
@@ -67,7 +41,7 @@ pub(crate) static DUPLICATE_ITEM: Rule = Rule {
 
 pub(crate) static REFUSED_NAME: Rule = Rule {
     id: "admission/name",
-    level: Level::Error,
+    severity: Severity::Error,
     summary: "a name, a label or a key is not written as one must be",
     help: "Names become parts of addresses and paths, so Kubernetes allows few characters in them and limits their \
            length; the API server refuses others. A variable that was not replaced is a frequent cause.",
@@ -75,7 +49,7 @@ pub(crate) static REFUSED_NAME: Rule = Rule {
 
 pub(crate) static SELECTOR: Rule = Rule {
     id: "admission/selector",
-    level: Level::Error,
+    severity: Severity::Error,
     summary: "a selector does not select the pods beside it",
     help: "The labels of the pod template must have everything that the selector asks for; the API server refuses \
            the workload otherwise. A selector cannot be changed later: mend the labels.",
@@ -83,7 +57,7 @@ pub(crate) static SELECTOR: Rule = Rule {
 
 pub(crate) static REFUSED_VALUE: Rule = Rule {
     id: "admission/value",
-    level: Level::Error,
+    severity: Severity::Error,
     summary: "a value is outside of what is allowed",
     help: "Its type is right, but the API server allows only some words, a range of numbers or a form of text here; \
            the message says which.",
@@ -91,24 +65,15 @@ pub(crate) static REFUSED_VALUE: Rule = Rule {
 
 pub(crate) static API_REMOVED: Rule = Rule {
     id: "api/removed",
-    level: Level::Error,
+    severity: Severity::Error,
     summary: "the chosen Kubernetes no longer serves this API version",
     help: "The API server refuses the object, and Flux stops at it. The message names what to use instead; `portolan \
            audit repo --target RELEASE` tells what else changes with it, and looks ahead to the next releases.",
 };
 
-/// A Kustomization or HelmRelease does not build.
-pub static BUILD_FAILED: Rule = Rule {
-    id: "build/failed",
-    level: Level::Error,
-    summary: "a Kustomization or HelmRelease does not build",
-    help: "Flux would stop at this object and keep what it applied before. The message is the one Flux or Helm \
-           would give, with the file that caused it; everything that only fails because of it is not listed.",
-};
-
 pub(crate) static DUPLICATE_OWNER: Rule = Rule {
     id: "owner/duplicate",
-    level: Level::Error,
+    severity: Severity::Error,
     summary: "two Kustomizations or HelmReleases bring the same object",
     help: "Both controllers apply the object in turn, each undoing the other's fields, and pruning one deletes it \
            for both. Keep it in one place, or give the objects different names.",
@@ -116,7 +81,7 @@ pub(crate) static DUPLICATE_OWNER: Rule = Rule {
 
 pub(crate) static INSIDE_REFERENCE: Rule = Rule {
     id: "reference/inside",
-    level: Level::Error,
+    severity: Severity::Error,
     summary: "something of the same object is named that it does not have",
     help: "A mount names a volume of its pod, a probe may name a port of its container. The API server refuses an \
            unknown volume; a probe of an unknown port fails for ever. Usually one of the two names is mistyped.",
@@ -124,7 +89,7 @@ pub(crate) static INSIDE_REFERENCE: Rule = Rule {
 
 pub(crate) static MISSING_REFERENCE: Rule = Rule {
     id: "reference/missing",
-    level: Level::Warning,
+    severity: Severity::Warning,
     summary: "an object refers to another that the repository does not bring",
     help: "A pod that names a missing ConfigMap, Secret, claim or service account does not start; an autoscaler \
            without its target and an ingress without its service do nothing. It may exist in the cluster already: \
@@ -133,7 +98,7 @@ pub(crate) static MISSING_REFERENCE: Rule = Rule {
 
 pub(crate) static INVALID_VALUE: Rule = Rule {
     id: "schema/invalid-value",
-    level: Level::Error,
+    severity: Severity::Error,
     summary: "a value is not one that its type allows",
     help: "The definition limits the value by an enumeration, a pattern, a range or a count; the API server refuses \
            anything else.",
@@ -141,14 +106,14 @@ pub(crate) static INVALID_VALUE: Rule = Rule {
 
 pub(crate) static MISSING_FIELD: Rule = Rule {
     id: "schema/missing-field",
-    level: Level::Error,
+    severity: Severity::Error,
     summary: "a required field is missing",
     help: "The API server refuses the object. A null counts as missing.",
 };
 
 pub(crate) static NOT_SERVED: Rule = Rule {
     id: "schema/not-served",
-    level: Level::Error,
+    severity: Severity::Error,
     summary: "the chosen Kubernetes does not serve this kind in this version",
     help: "No release is known to have served it, or the chosen one does not serve it yet; --kube-version chooses \
            another release.",
@@ -156,7 +121,7 @@ pub(crate) static NOT_SERVED: Rule = Rule {
 
 pub(crate) static BROKEN_RULE: Rule = Rule {
     id: "schema/rule",
-    level: Level::Error,
+    severity: Severity::Error,
     summary: "a validation rule of the definition is broken",
     help: "The CustomResourceDefinition states the rule in `x-kubernetes-validations`; the API server evaluates it \
            after filling in defaults, and refuses the object.",
@@ -164,7 +129,7 @@ pub(crate) static BROKEN_RULE: Rule = Rule {
 
 pub(crate) static UNKNOWN_FIELD: Rule = Rule {
     id: "schema/unknown-field",
-    level: Level::Error,
+    severity: Severity::Error,
     summary: "the type has no field of this name",
     help: "Flux applies by server-side apply, which refuses fields that the type does not declare. Usually the name \
            is mistyped, indented wrongly, or belongs to another release.",
@@ -172,7 +137,7 @@ pub(crate) static UNKNOWN_FIELD: Rule = Rule {
 
 pub(crate) static WRONG_TYPE: Rule = Rule {
     id: "schema/wrong-type",
-    level: Level::Error,
+    severity: Severity::Error,
     summary: "a value is of the wrong type",
     help: "The API server cannot read the object. A frequent cause is a label, an annotation or an environment \
            variable that YAML reads as a number or a boolean: put it in quotes.",
@@ -183,12 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_sorted_and_found_by_id() {
-        assert!(RULES.is_sorted_by_key(|rule| rule.id));
-        assert_eq!(
-            rule("schema/rule").map(|rule| rule.level),
-            Some(Level::Error)
-        );
-        assert_eq!(rule("schema/nothing"), None);
+    fn rules_are_sorted_and_their_ids_are_unique() {
+        assert!(RULES.is_sorted_by(|one, other| one.id < other.id));
     }
 }

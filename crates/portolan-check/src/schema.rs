@@ -1,12 +1,13 @@
 //! Objects against their types.
 
+use portolan_object::Rule;
 use portolan_schema::{Catalogue, Problem, Verdict, Violation};
 use portolan_vfs::Vfs;
 
-use crate::finding::{Finding, Subject};
+use crate::finding::{Found, Subject};
 use crate::locate::locate;
 use crate::rule::{
-    BROKEN_RULE, INVALID_VALUE, MISSING_FIELD, NOT_SERVED, Rule, UNKNOWN_FIELD, WRONG_TYPE,
+    BROKEN_RULE, INVALID_VALUE, MISSING_FIELD, NOT_SERVED, UNKNOWN_FIELD, WRONG_TYPE,
 };
 
 pub(crate) fn check(
@@ -14,12 +15,12 @@ pub(crate) fn check(
     index: usize,
     catalogue: &Catalogue,
     files: &dyn Vfs,
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<Found>,
 ) {
     let object = subject.object;
     match catalogue.check(object) {
         Verdict::Unknown => {}
-        Verdict::NotServed => findings.push(Finding {
+        Verdict::NotServed => findings.push(Found {
             rule: &NOT_SERVED,
             subject: index,
             message: format!(
@@ -40,8 +41,8 @@ pub(crate) fn check(
     }
 }
 
-fn finding(violation: &Violation, subject: &Subject<'_>, index: usize, files: &dyn Vfs) -> Finding {
-    Finding {
+fn finding(violation: &Violation, subject: &Subject<'_>, index: usize, files: &dyn Vfs) -> Found {
+    Found {
         rule: rule_of(&violation.problem),
         subject: index,
         message: violation.to_string(),

@@ -10,12 +10,11 @@
 //!     reason: goes away with the old cluster
 //! ```
 
-use portolan_object::Object;
-use portolan_yaml::{Dialect, List, Node, Position, parse_one};
+use portolan_object::{Finding, Object, ObjectId, Rule};
+use portolan_yaml::{Dialect, Node, Position, parse_one};
 use thiserror::Error;
 
-use crate::finding::Finding;
-use crate::rule::{RULES, Rule};
+use crate::finding::Subject;
 
 /// Names the rules, separated by commas, that an object is excused from; `schema/*` means the whole group, `*` all.
 pub const IGNORE_ANNOTATION: &str = "portolan.dev/ignore";
@@ -40,8 +39,13 @@ struct Ignored {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SettingsError {
     /// It is not YAML.
-    #[error("{0}")]
-    Syntax(String),
+    #[error("{message}")]
+    Syntax {
+        /// What is wrong with it.
+        message: String,
+        /// Where.
+        at: Position,
+    },
     /// A rule is named that does not exist.
     #[error("no rule is called `{rule}`")]
     UnknownRule {
@@ -58,25 +62,53 @@ pub enum SettingsError {
         /// Where it stands.
         at: Position,
     },
+    /// A value is of the wrong type.
+    #[error("`{field}` must be {expected}")]
+    WrongType {
+        /// The field.
+        field: String,
+        /// What it must be.
+        expected: &'static str,
+        /// Where it stands.
+        at: Position,
+    },
+    /// A field is named that does not exist.
+    #[error("there is no setting `{field}`")]
+    UnknownField {
+        /// The field.
+        field: String,
+        /// Where it stands.
+        at: Position,
+    },
 }
 
+/// The fields of `test`.
+const TEST_FIELDS: &[&str] = &["disable", "ignore"];
+
+/// The fields of an entry of `test.ignore`.
+const IGNORE_FIELDS: &[&str] = &["rule", "kind", "namespace", "name", "reason"];
+
 impl Settings {
-    /// Reads the `test` part of a `portolan.yaml`; a file without one switches nothing off.
-    pub fn read(yaml: &str) -> Result<Self, SettingsError> {
-        let root = parse_one(yaml, Dialect::Helm)
-            .map_err(|errors| SettingsError::Syntax(errors.to_string()))?;
-        let items = |key| root.at_path(&["test", key]).and_then(Node::as_list);
-        let disabled = items("disable")
-            .into_iter()
-            .flat_map(List::iter)
-            .map(pattern);
-        let ignored = items("ignore")
-            .into_iter()
-            .flat_map(List::iter)
-            .map(ignored);
+    /// Reads the `test` part of a `portolan.yaml`, which may name these rules; a file without one switches nothing off.
+    pub fn read(yaml: &str, rules: &[&Rule]) -> Result<Self, SettingsError> {
+        let root = parse_one(yaml, Dialect::Helm).map_err(|errors| SettingsError::Syntax {
+            message: errors.first().message.clone(),
+            at: errors.first().at,
+        })?;
+        check_fields(&root, "the file", None)?;
+        let Some(test) = root.get("test").filter(|test| !test.is_null()) else {
+            return Ok(Self::default());
+        };
+        check_fields(test, "test", Some(TEST_FIELDS))?;
+        let disabled = items(test, "disable")?.into_iter();
+        let ignored = items(test, "ignore")?.into_iter();
         Ok(Self {
-            disabled: disabled.collect::<Result<_, _>>()?,
-            ignored: ignored.collect::<Result<_, _>>()?,
+            disabled: disabled
+                .map(|node| pattern(node, rules))
+                .collect::<Result<_, _>>()?,
+            ignored: ignored
+                .map(|node| excuse(node, rules))
+                .collect::<Result<_, _>>()?,
         })
     }
 
@@ -85,24 +117,73 @@ impl Settings {
         !self.disabled.iter().any(|pattern| covers(pattern, rule.id))
     }
 
-    /// Whether a finding about an object counts.
-    pub(crate) fn wants(&self, finding: &Finding, object: Option<&Object>) -> bool {
+    /// Whether a finding about an owner counts, such as one that does not build.
+    pub fn wants_finding(&self, finding: &Finding) -> bool {
         let id = finding.rule.id;
-        let excused =
-            object.is_some_and(|object| self.excuses(id, object) || annotated(id, object));
+        let excused = finding.owner.as_ref().is_some_and(|owner| {
+            self.excuses(id, owner.kind.as_str(), &owner.namespace, &owner.name)
+        });
         !excused && self.enables(finding.rule)
     }
 
-    fn excuses(&self, id: &str, object: &Object) -> bool {
+    /// Whether a finding about an object counts.
+    pub(crate) fn wants(&self, rule: &Rule, subject: &Subject<'_>) -> bool {
+        let ObjectId {
+            gvk,
+            namespace,
+            name,
+        } = &subject.id;
+        let excused =
+            self.excuses(rule.id, &gvk.kind, namespace, name) || annotated(rule.id, subject.object);
+        !excused && self.enables(rule)
+    }
+
+    fn excuses(&self, id: &str, kind: &str, namespace: &str, name: &str) -> bool {
         let fits = |wanted: &Option<String>, value: &str| {
             wanted.as_deref().is_none_or(|wanted| wanted == value)
         };
         self.ignored.iter().any(|ignored| {
             covers(&ignored.rule, id)
-                && fits(&ignored.kind, object.kind())
-                && fits(&ignored.namespace, object.namespace())
-                && fits(&ignored.name, object.name())
+                && fits(&ignored.kind, kind)
+                && fits(&ignored.namespace, namespace)
+                && fits(&ignored.name, name)
         })
+    }
+}
+
+impl SettingsError {
+    /// Where in the file the mistake stands; line 0 if that is not known.
+    pub fn at(&self) -> Position {
+        match self {
+            Self::Syntax { at, .. }
+            | Self::UnknownRule { at, .. }
+            | Self::Incomplete { at, .. }
+            | Self::WrongType { at, .. }
+            | Self::UnknownField { at, .. } => *at,
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Syntax { .. } => "mend the YAML of the file".to_owned(),
+            Self::UnknownRule { .. } => {
+                "`portolan test --explain all` lists the rules; `schema/*` means a whole group".to_owned()
+            }
+            Self::Incomplete { .. } => {
+                "an entry names a `rule` and a `reason`, and may name `kind`, `namespace` and `name`".to_owned()
+            }
+            Self::WrongType { .. } => {
+                "`test.disable` is a list of rules, `test.ignore` a list of maps with `rule` and `reason`".to_owned()
+            }
+            Self::UnknownField { .. } => {
+                format!(
+                    "`test` has {}; an entry of `test.ignore` has {}",
+                    TEST_FIELDS.join(" and "),
+                    IGNORE_FIELDS.join(", ")
+                )
+            }
+        }
     }
 }
 
@@ -120,9 +201,47 @@ fn covers(pattern: &str, id: &str) -> bool {
     }
 }
 
-fn pattern(node: &Node) -> Result<String, SettingsError> {
-    let text = node.as_str().unwrap_or_default();
-    if RULES.iter().any(|rule| covers(text, rule.id)) {
+/// Refuses what is not a map, and fields that are not known; with no list of fields, any is.
+fn check_fields(node: &Node, name: &str, known: Option<&[&str]>) -> Result<(), SettingsError> {
+    if node.is_null() {
+        return Ok(());
+    }
+    let map = node
+        .as_map()
+        .ok_or_else(|| wrong_type(name, "a map", node))?;
+    let is_unknown = |key: &str| known.is_some_and(|known| !known.contains(&key));
+    match map.iter().find(|entry| is_unknown(entry.key.as_str())) {
+        Some(entry) => Err(SettingsError::UnknownField {
+            field: format!("{name}.{}", entry.key.as_str()),
+            at: entry.key.at,
+        }),
+        None => Ok(()),
+    }
+}
+
+fn wrong_type(field: &str, expected: &'static str, node: &Node) -> SettingsError {
+    SettingsError::WrongType {
+        field: field.to_owned(),
+        expected,
+        at: node.at,
+    }
+}
+
+/// The items of a list of `test`; none if it is not there.
+fn items<'n>(test: &'n Node, field: &str) -> Result<Vec<&'n Node>, SettingsError> {
+    let Some(node) = test.get(field).filter(|node| !node.is_null()) else {
+        return Ok(Vec::new());
+    };
+    let list = node.as_list();
+    let list = list.ok_or_else(|| wrong_type(&format!("test.{field}"), "a list", node))?;
+    Ok(list.iter().collect())
+}
+
+fn pattern(node: &Node, rules: &[&Rule]) -> Result<String, SettingsError> {
+    let text = node
+        .as_str()
+        .ok_or_else(|| wrong_type("rule", "the name of a rule", node))?;
+    if rules.iter().any(|rule| covers(text, rule.id)) {
         return Ok(text.to_owned());
     }
     Err(SettingsError::UnknownRule {
@@ -131,42 +250,90 @@ fn pattern(node: &Node) -> Result<String, SettingsError> {
     })
 }
 
-fn ignored(node: &Node) -> Result<Ignored, SettingsError> {
-    let text = |key| node.get(key).and_then(Node::as_str).map(str::to_owned);
+fn excuse(node: &Node, rules: &[&Rule]) -> Result<Ignored, SettingsError> {
+    check_fields(node, "test.ignore", Some(IGNORE_FIELDS))?;
+    let text = |key: &str| match node.get(key).filter(|value| !value.is_null()) {
+        None => Ok(None),
+        Some(value) => match value.as_str() {
+            Some(text) => Ok(Some(text.to_owned())),
+            None => Err(wrong_type(&format!("test.ignore.{key}"), "a text", value)),
+        },
+    };
     let incomplete = |field| SettingsError::Incomplete { field, at: node.at };
     // The reason is for people; asking for it keeps excuses from gathering without one.
-    text("reason").ok_or_else(|| incomplete("reason"))?;
-    let rule = pattern(node.get("rule").ok_or_else(|| incomplete("rule"))?)?;
+    text("reason")?.ok_or_else(|| incomplete("reason"))?;
+    let rule = pattern(node.get("rule").ok_or_else(|| incomplete("rule"))?, rules)?;
     Ok(Ignored {
         rule,
-        kind: text("kind"),
-        namespace: text("namespace"),
-        name: text("name"),
+        kind: text("kind")?,
+        namespace: text("namespace")?,
+        name: text("name")?,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rule::RULES;
 
-    #[test]
-    fn a_rule_that_does_not_exist_is_refused_where_it_stands() {
-        let error =
-            Settings::read("test:\n  disable: [schema/nothing]\n").expect_err("no such rule");
-        assert_eq!(error.to_string(), "no rule is called `schema/nothing`");
-        let SettingsError::UnknownRule { at, .. } = error else {
-            unreachable!("{error}");
-        };
-        assert_eq!((at.line, at.column), (2, 13));
+    fn refused(yaml: &str) -> (String, u32, u32) {
+        let error = Settings::read(yaml, RULES).expect_err(yaml);
+        (error.to_string(), error.at().line, error.at().column)
     }
 
     #[test]
-    fn an_excuse_needs_a_reason() {
-        let error = Settings::read("test: {ignore: [{rule: schema/*}]}").expect_err("no reason");
-        assert_eq!(
-            error.to_string(),
-            "an entry of `test.ignore` needs `reason`"
+    fn a_mistake_is_told_where_it_stands() {
+        let check = |yaml: &str, message: &str, line: u32, column: u32| {
+            assert_eq!(refused(yaml), (message.to_owned(), line, column), "{yaml}");
+        };
+        check(
+            "test:\n  disable: [schema/nothing]\n",
+            "no rule is called `schema/nothing`",
+            2,
+            13,
         );
+        check(
+            "test: {ignore: [{rule: schema/*}]}",
+            "an entry of `test.ignore` needs `reason`",
+            1,
+            17,
+        );
+        check(
+            "test:\n  disable: all\n",
+            "`test.disable` must be a list",
+            2,
+            12,
+        );
+        check(
+            "test:\n  ignroe: []\n",
+            "there is no setting `test.ignroe`",
+            2,
+            3,
+        );
+        check(
+            "test:\n  ignore:\n  - {rule: schema/*, reason: r, namspace: x}\n",
+            "there is no setting `test.ignore.namspace`",
+            3,
+            33,
+        );
+        check("[test]", "`the file` must be a map", 1, 1);
+    }
+
+    #[test]
+    fn a_file_that_is_not_yaml_is_refused_with_its_line() {
+        let (_, line, _) = refused("test:\n  disable: [a\nother: 1\n");
+        assert!(line > 0);
+    }
+
+    #[test]
+    fn an_empty_file_switches_nothing_off() {
+        for yaml in ["", "# nothing\n", "test:\n", "other: 1\n"] {
+            assert_eq!(
+                Settings::read(yaml, RULES),
+                Ok(Settings::default()),
+                "{yaml}"
+            );
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! Every line of the manifests that names a field of a type is broken in two ways: its key is mistyped, and its value
 //! is of another type. Lines below free-form maps (labels, data) are left out by the marks in the manifests.
 
-use portolan_check::{Finding, Settings, Subject, check};
-use portolan_object::{KubeVersion, Object, Origin, Place};
+use portolan_check::{Settings, Subject, check};
+use portolan_object::{Finding, KubeVersion, Object, Origin, Owner, OwnerKind, Place};
 use portolan_schema::Catalogue;
 use portolan_vfs::Memory;
 use portolan_yaml::{Dialect, parse};
@@ -37,7 +37,7 @@ fn findings(text: &str) -> Vec<(&'static str, u32)> {
 
 fn subject(object: &Object) -> Subject<'_> {
     Subject {
-        owner: "ks/flux-system/apps".into(),
+        owner: Owner::new(OwnerKind::Kustomization, "flux-system", "apps"),
         id: object.id().clone(),
         object,
     }
@@ -188,16 +188,17 @@ fn two_owners_of_one_object_are_found() {
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: x}\n";
     let node = parse(text, Dialect::Kustomize).expect("YAML").remove(0);
     let object = Object::new(node, Origin::read(Place::line(FILE, 1))).expect("an object");
-    let subjects = ["ks/flux-system/apps", "hr/x/web"].map(|owner| Subject {
-        owner: owner.into(),
+    let owners = [
+        Owner::new(OwnerKind::Kustomization, "flux-system", "apps"),
+        Owner::new(OwnerKind::Release, "x", "web"),
+    ];
+    let subjects = owners.map(|owner| Subject {
+        owner,
         ..subject(&object)
     });
     let files = Memory::from_iter([(FILE, text)]);
     let catalogue = Catalogue::of(KubeVersion::new(1, 34));
     let found = check(&subjects, &catalogue, &Settings::default(), &files);
-    let messages: Vec<&str> = found
-        .iter()
-        .map(|finding| finding.message.as_str())
-        .collect();
-    assert_eq!(messages, ["ks/flux-system/apps brings it too"]);
+    let messages: Vec<String> = found.iter().map(Finding::message).collect();
+    assert_eq!(messages, ["Kustomization flux-system/apps brings it too"]);
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use portolan_check::{Settings, Subject, check};
-use portolan_object::{KubeVersion, Object, Origin, Place, expand_lists};
+use portolan_object::{KubeVersion, Object, Origin, Owner, OwnerKind, Place, expand_lists};
 use portolan_schema::Catalogue;
 use portolan_vfs::Memory;
 use portolan_yaml::{Dialect, parse_bytes};
@@ -25,7 +25,7 @@ fn findings(text: &[u8], catalogue: &Catalogue) -> Vec<(String, &'static str, u3
         })
         .collect();
     let subject = |object| Subject {
-        owner: "ks/flux-system/apps".into(),
+        owner: Owner::new(OwnerKind::Kustomization, "flux-system", "apps"),
         id: Object::id(object).clone(),
         object,
     };
@@ -36,9 +36,10 @@ fn findings(text: &[u8], catalogue: &Catalogue) -> Vec<(String, &'static str, u3
     found
         .into_iter()
         .map(|finding| {
-            let object = subjects[finding.subject].object;
-            let name = format!("{}/{}", object.kind(), object.name());
-            (name, finding.rule.id, line(&finding.place), finding.message)
+            let object = finding.object.as_ref().expect("it is about an object");
+            let name = format!("{}/{}", object.gvk.kind, object.name);
+            let message = finding.message();
+            (name, finding.rule.id, line(&finding.place), message)
         })
         .collect()
 }

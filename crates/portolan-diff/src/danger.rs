@@ -1,7 +1,6 @@
 //! What a change would do that people should know before it is merged.
 //!
-//! A rule has a stable id, a level and an explanation. Each file below holds the rules of one topic as functions from a
-//! changed object to findings.
+//! Each file below holds the rules of one topic as functions from a changed object to findings.
 
 mod access;
 mod api;
@@ -12,7 +11,9 @@ mod privilege;
 mod traffic;
 mod world;
 
-use portolan_object::{ObjectId, Place};
+use std::cmp::Reverse;
+
+use portolan_object::{Finding, Rule, Severity};
 use portolan_yaml::{Node, Text};
 
 use crate::field::Field;
@@ -20,52 +21,8 @@ use crate::mask::Mask;
 use crate::pairing::{Owned, Pair};
 use crate::path::Path;
 use crate::report::Unserved;
-use crate::side::Owner;
 
 pub(crate) use world::World;
-
-/// How grave a danger is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
-    /// Flux or Kubernetes would refuse it, or data would be lost.
-    Error,
-    /// It works, and may not be what is meant.
-    Warning,
-    /// It is good to know.
-    Note,
-}
-
-/// A kind of danger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rule {
-    /// Its name in reports; never changes.
-    pub id: &'static str,
-    /// How grave it usually is.
-    pub level: Level,
-    /// What it means, in a sentence.
-    pub explanation: &'static str,
-}
-
-/// Something dangerous about one object.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Danger {
-    /// The rule's name.
-    pub id: &'static str,
-    /// How grave it is here.
-    pub level: Level,
-    /// The object.
-    pub object: ObjectId,
-    /// Who renders it.
-    pub owner: Owner,
-    /// The field, where it is one.
-    pub path: Option<Path>,
-    /// What would happen.
-    pub message: String,
-    /// What to do.
-    pub hint: Option<String>,
-    /// Where the object is written.
-    pub place: Option<Place>,
-}
 
 /// An object that differs, as the rules see it: whole and unmasked.
 pub(crate) struct Subject<'a> {
@@ -74,27 +31,27 @@ pub(crate) struct Subject<'a> {
 }
 
 /// Every rule.
-pub const RULES: &[Rule] = &[
-    immutable::FIELD,
-    immutable::SHRUNK,
-    immutable::DEFINITION_VERSION,
-    deletion::VOLUME,
-    deletion::NAMESPACE,
-    deletion::DEFINITION,
-    deletion::STATEFUL,
-    deletion::MOVED,
-    flux::PRUNE,
-    flux::UNINSTALL,
-    flux::ORPHANED,
-    flux::SUSPENDED,
-    traffic::SELECTOR,
-    traffic::NO_PODS,
-    traffic::ZERO,
-    traffic::STALE,
-    access::WIDENED,
-    access::EVERYTHING,
-    privilege::PRIVILEGED,
-    api::REMOVED,
+pub const RULES: &[&Rule] = &[
+    &immutable::FIELD,
+    &immutable::SHRUNK,
+    &immutable::DEFINITION_VERSION,
+    &deletion::VOLUME,
+    &deletion::NAMESPACE,
+    &deletion::DEFINITION,
+    &deletion::STATEFUL,
+    &deletion::MOVED,
+    &flux::PRUNE,
+    &flux::UNINSTALL,
+    &flux::ORPHANED,
+    &flux::SUSPENDED,
+    &traffic::SELECTOR,
+    &traffic::NO_PODS,
+    &traffic::ZERO,
+    &traffic::STALE,
+    &access::WIDENED,
+    &access::EVERYTHING,
+    &privilege::PRIVILEGED,
+    &api::REMOVED,
 ];
 
 /// Everything dangerous about the changes, gravest first.
@@ -103,7 +60,7 @@ pub(crate) fn lint(
     world: &World<'_>,
     mask: &Mask,
     unserved: Option<&Unserved>,
-) -> Vec<Danger> {
+) -> Vec<Finding> {
     let mut dangers = Vec::new();
     for subject in subjects {
         let mut finder = Finder {
@@ -119,35 +76,34 @@ pub(crate) fn lint(
         api::lint(&mut finder, unserved);
     }
     for danger in &mut dangers {
-        danger.message = mask.text(&Text::from(danger.message.as_str())).to_string();
+        for message in &mut danger.messages {
+            *message = mask.text(&Text::from(message.as_str())).to_string();
+        }
     }
-    // The sort is stable: dangers of one level stay in the order of the changes.
-    dangers.sort_by_key(|danger| danger.level);
+    // The sort is stable: dangers of one severity stay in the order of the changes.
+    dangers.sort_by_key(|danger| Reverse(danger.severity));
     dangers
 }
 
 /// Takes down what the rules find about one object.
 pub(crate) struct Finder<'a, 'd> {
     pub(crate) subject: &'a Subject<'a>,
-    dangers: &'d mut Vec<Danger>,
+    dangers: &'d mut Vec<Finding>,
 }
 
 impl<'a> Finder<'a, '_> {
     /// Reports a rule on the object.
-    fn report(&mut self, rule: Rule, message: impl Into<String>) -> &mut Danger {
+    fn report(&mut self, rule: &'static Rule, message: impl Into<String>) -> Reported<'_> {
         let shown = self.subject.shown();
-        self.dangers.push(Danger {
-            id: rule.id,
-            level: rule.level,
-            object: shown.object.id().clone(),
-            owner: shown.owner.clone(),
-            path: None,
-            message: message.into(),
-            hint: None,
+        let finding = Finding {
+            object: Some(shown.object.id().clone()),
+            owner: Some(shown.owner.clone()),
             place: shown.object.origin.place().cloned(),
-        });
+            ..Finding::new(rule, message)
+        };
+        self.dangers.push(finding);
         let last = self.dangers.len() - 1;
-        &mut self.dangers[last]
+        Reported(&mut self.dangers[last])
     }
 
     /// Both sides of a changed object.
@@ -175,19 +131,22 @@ impl<'a> Finder<'a, '_> {
     }
 }
 
-impl Danger {
-    fn at(&mut self, path: &Path) -> &mut Self {
-        self.path = Some(path.clone());
+/// A finding just reported, to say more about.
+struct Reported<'a>(&'a mut Finding);
+
+impl Reported<'_> {
+    fn at(self, path: &Path) -> Self {
+        self.0.field = Some(path.to_string());
         self
     }
 
-    fn hint(&mut self, hint: impl Into<String>) -> &mut Self {
-        self.hint = Some(hint.into());
+    fn hint(self, hint: impl Into<String>) -> Self {
+        self.0.hints.push(hint.into());
         self
     }
 
-    fn level(&mut self, level: Level) -> &mut Self {
-        self.level = level;
+    fn severity(self, severity: Severity) -> Self {
+        self.0.severity = severity;
         self
     }
 }
@@ -197,17 +156,6 @@ impl<'a> Subject<'a> {
     pub(crate) fn shown(&self) -> Owned<'a> {
         let (Pair::Added(shown) | Pair::Removed(shown) | Pair::Both { new: shown, .. }) = self.pair;
         shown
-    }
-}
-
-impl Level {
-    /// The word for it: `error`, `warning` or `note`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Note => "note",
-        }
     }
 }
 

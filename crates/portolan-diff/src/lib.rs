@@ -32,12 +32,12 @@ mod report;
 
 pub mod render;
 
-pub use danger::{Danger, Level, RULES, Rule};
+pub use danger::RULES;
 pub use field::{Difference, Field, Shown, compare};
 pub use image::ImageChange;
 pub use mask::HIDDEN;
 pub use path::{Path, Segment};
 pub use report::{Cause, Change, ChangeKind, Counts, Options, Report, Unserved, diff};
 pub use restart::Restart;
-pub use side::{Batch, Owner, OwnerKind};
+pub use side::Batch;
 pub use strip::{COMMON_ATTRIBUTES, StripAttributes};

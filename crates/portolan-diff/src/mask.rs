@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use portolan_object::{Gvk, Object};
+use portolan_object::{Gvk, Object, OwnerKind};
 use portolan_yaml::{Dialect, Map, Node, Text, Value};
 
 use crate::field::{Difference, Field, Shown};
 use crate::path::{Path, Segment};
-use crate::side::{Batch, OwnerKind};
+use crate::side::Batch;
 
 /// What stands in place of a secret.
 pub const HIDDEN: &str = "[hidden]";

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use portolan_object::Object;
+use portolan_object::{Object, Owner};
 use portolan_yaml::Text;
 
-use crate::side::{Batch, Owner};
+use crate::side::Batch;
 
 /// An object with its owner.
 #[derive(Debug, Clone, Copy)]

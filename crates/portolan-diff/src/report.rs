@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 
-use portolan_object::{Object, ObjectId, Place};
+use portolan_object::{Finding, Object, ObjectId, Owner, Place, Severity};
 use portolan_yaml::Text;
 
-use crate::danger::{self, Danger, Level, Subject, World};
+use crate::danger::{self, Subject, World};
 use crate::field::{Difference, Field, Shown, compare};
 use crate::image::{ImageChange, image_changes};
 use crate::mask::{Mask, is_secret};
 use crate::pairing::{Owned, Pair, pair, stable_name};
 use crate::path::{Path, Segment};
 use crate::restart::{self, Restart};
-use crate::side::{Batch, Owner};
+use crate::side::Batch;
 use crate::strip::StripAttributes;
 
 /// Says why an API server refuses an object, when its API version is not served.
@@ -76,7 +76,7 @@ pub struct Report {
     /// The workloads that replace their pods.
     pub restarts: Vec<Restart>,
     /// What is dangerous, gravest first.
-    pub dangers: Vec<Danger>,
+    pub dangers: Vec<Finding>,
 }
 
 /// How much of everything there is.
@@ -262,7 +262,7 @@ impl Report {
             dangers: self
                 .dangers
                 .iter()
-                .filter(|danger| danger.level < Level::Note)
+                .filter(|danger| danger.severity > Severity::Note)
                 .count(),
         }
     }
@@ -274,8 +274,11 @@ impl Report {
     }
 
     /// What is dangerous about a change.
-    pub fn dangers_of<'a>(&'a self, change: &'a Change) -> impl Iterator<Item = &'a Danger> {
-        let is_it = |danger: &&Danger| danger.object == change.id && danger.owner == change.owner;
+    pub fn dangers_of<'a>(&'a self, change: &'a Change) -> impl Iterator<Item = &'a Finding> {
+        let is_it = |danger: &&Finding| {
+            danger.object.as_ref() == Some(&change.id)
+                && danger.owner.as_ref() == Some(&change.owner)
+        };
         self.dangers.iter().filter(is_it)
     }
 }

@@ -1,10 +1,9 @@
 //! Which workloads replace their pods: those whose pod template changes.
 
-use portolan_object::{Gvk, Object, ObjectId};
+use portolan_object::{Gvk, Object, ObjectId, Owner};
 use portolan_yaml::{Node, Text};
 
 use crate::field::Field;
-use crate::side::Owner;
 
 /// A workload that replaces its pods.
 #[derive(Debug, Clone, PartialEq)]

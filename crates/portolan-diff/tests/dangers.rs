@@ -184,7 +184,7 @@ fn a_kustomization_that_does_not_prune_leaves_its_objects() {
             ]
         };
         let report = diff(&side(claim), &side(other), &Options::default());
-        assert_eq!(report.dangers[0].id, expected);
+        assert_eq!(report.dangers[0].rule.id, expected);
     }
 }
 
@@ -194,7 +194,7 @@ fn what_a_kustomization_takes_with_it_is_counted() {
     let found: Vec<String> = report
         .dangers
         .iter()
-        .map(|danger| format!("{} {}", danger.id, danger.message))
+        .map(|danger| format!("{} {}", danger.rule.id, danger.message()))
         .collect();
     assert!(
         found.contains(&"prune prune deletes 2 objects".to_owned()),
@@ -219,7 +219,7 @@ fn selectors_and_labels_that_lose_their_pods_are_told() {
         compared(old, new)
             .dangers
             .iter()
-            .map(|danger| danger.id)
+            .map(|danger| danger.rule.id)
             .collect()
     };
     assert_eq!(
@@ -370,7 +370,10 @@ fn an_object_that_changes_its_owner_is_told() {
     let report = diff(&side("a"), &side("b"), &Options::default());
     assert_eq!(report.changes.len(), 1);
     assert_eq!(
-        (report.dangers[0].id, report.dangers[0].level.as_str()),
+        (
+            report.dangers[0].rule.id,
+            report.dangers[0].severity.as_str()
+        ),
         ("owner-moved", "warning")
     );
 }
@@ -392,7 +395,7 @@ fn an_api_version_that_is_not_served_is_told_when_its_object_changes_or_comes() 
     };
     let ids = |old: &[_], new: &[_]| {
         let report = diff(old, new, &options());
-        let ids: Vec<&str> = report.dangers.iter().map(|danger| danger.id).collect();
+        let ids: Vec<&str> = report.dangers.iter().map(|danger| danger.rule.id).collect();
         ids
     };
     let (old, new) = (

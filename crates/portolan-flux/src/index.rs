@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use portolan_object::Object;
+use portolan_object::{Object, Owner, OwnerKind};
 use portolan_yaml::{Node, Text};
 
 use crate::api::{DataKind, NamespacedName, Source, SourceRef};
@@ -32,14 +32,25 @@ pub enum Emitter {
 }
 
 impl Emitter {
-    /// The emitter's kind.
+    /// The emitter's kind, as Kubernetes spells it.
     pub fn kind(&self) -> &'static str {
+        self.owner_kind().as_str()
+    }
+
+    /// The emitter's kind.
+    pub fn owner_kind(&self) -> OwnerKind {
         match self {
-            Self::Kustomization(_) => "Kustomization",
-            Self::Release(_) => "HelmRelease",
-            Self::ResourceSet(_) => "ResourceSet",
-            Self::Instance(_) => "FluxInstance",
+            Self::Kustomization(_) => OwnerKind::Kustomization,
+            Self::Release(_) => OwnerKind::Release,
+            Self::ResourceSet(_) => OwnerKind::ResourceSet,
+            Self::Instance(_) => OwnerKind::Instance,
         }
+    }
+
+    /// The emitter as the owner of what it emits in a cluster.
+    pub fn owner(&self, cluster: &Text) -> Owner {
+        let NamespacedName { namespace, name } = self.id().clone();
+        Owner::new(self.owner_kind(), namespace, name).in_cluster(cluster.clone())
     }
 
     /// The emitter's name.

@@ -4,7 +4,9 @@ use std::error::Error;
 
 use camino::Utf8Path;
 use portolan_engine::{Failure, Key, Outcome, Report, causes};
-use portolan_object::{Object, Place, produced_name, producer_kinds};
+use portolan_object::{
+    Finding, Object, Owner, OwnerKind, Place, Rule, Severity, produced_name, producer_kinds,
+};
 use portolan_vfs::Vfs;
 use portolan_yaml::{Node, Position};
 
@@ -22,62 +24,39 @@ use crate::index::{Emitter, Index, SOURCE_GROUP};
 use crate::release::ReleaseError;
 use crate::render::{RenderedRelease, Rendering};
 use crate::resource_set::ResourceSetError;
+use crate::rule::{
+    BAD_VALUES, BUILD_FAILED, CHART_INVALID, CHART_UNAVAILABLE, DEPENDENCY_CIRCLE,
+    DEPENDENCY_MISSING, INVALID_FIELD, MISSING_DATA, MISSING_INPUTS, OUTSIDE_INPUTS,
+    RELEASE_REFUSED, SOURCE_MISSING, SOURCE_UNAVAILABLE, SUSPENDED, UNSET_VARIABLE,
+};
 use crate::walk::Walked;
 
-/// How grave a problem is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Flux would refuse.
-    Error,
-    /// Flux would go on once something outside of the repository has happened, or it is merely good to know.
-    Note,
-}
-
-/// One thing that is wrong with one object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// How grave it is.
-    pub severity: Severity,
-    /// The object's kind.
-    pub kind: &'static str,
-    /// The object's name.
-    pub id: NamespacedName,
-    /// What is wrong, then why, one sentence each.
-    pub messages: Vec<String>,
-    /// Where.
-    pub place: Option<Place>,
-    /// What to do.
-    pub hints: Vec<String>,
-    /// Whether it is a ConfigMap or Secret that nothing in the repository emits.
-    pub is_missing_data: bool,
-}
-
-/// Everything that is wrong, by kind and name; `files` are those that were rendered.
-pub fn problems(rendering: &Rendering, report: &Report, files: &dyn Vfs) -> Vec<Problem> {
+/// Everything that is wrong with a rendered cluster, by kind and name; `files` are those that were rendered.
+pub fn problems(rendering: &Rendering, report: &Report, files: &dyn Vfs) -> Vec<Finding> {
     let walk = &rendering.walk;
     let mut told = Told {
         files,
-        problems: Vec::new(),
+        findings: Vec::new(),
     };
     for (id, walked) in &walk.kustomizations {
         let definition = walked.definition.as_ref();
-        let mut about = About::new("Kustomization", id, definition, &mut told);
+        let mut about = About::new(OwnerKind::Kustomization, id, definition, &mut told);
         about.kustomization(walked, &walk.index, report);
     }
     for (emitter, expansion) in &walk.expansions {
         let definition = Some(&expansion.definition);
-        let mut about = About::new(emitter.kind(), emitter.id(), definition, &mut told);
+        let mut about = About::new(emitter.owner_kind(), emitter.id(), definition, &mut told);
         about.expansion(emitter, expansion, report);
     }
     for (id, release) in &rendering.releases {
         let definition = Some(&release.definition);
-        let mut about = About::new("HelmRelease", id, definition, &mut told);
+        let mut about = About::new(OwnerKind::Release, id, definition, &mut told);
         about.release(release, &walk.index, report);
     }
     if walk.is_complete {
         about_dependencies(rendering, &mut told);
     }
-    told.problems
+    told.findings
 }
 
 /// Dependencies decide order and never content; they are only looked at.
@@ -89,7 +68,7 @@ fn about_dependencies(rendering: &Rendering, told: &mut Told<'_>) {
             Some((id, walked.definition.as_ref(), spec.depends_on.as_slice()))
         })
         .collect();
-    dependency_problems("Kustomization", &kustomizations, told);
+    dependency_problems(OwnerKind::Kustomization, &kustomizations, told);
     let releases = rendering.releases.iter();
     let mut releases: Vec<_> = releases
         .filter_map(|(id, release)| {
@@ -104,11 +83,11 @@ fn about_dependencies(rendering: &Rendering, told: &mut Told<'_>) {
             .keys()
             .map(|id| (id, None, [].as_slice())),
     );
-    dependency_problems("HelmRelease", &releases, told);
+    dependency_problems(OwnerKind::Release, &releases, told);
 }
 
 fn dependency_problems(
-    kind: &'static str,
+    kind: OwnerKind,
     objects: &[(&NamespacedName, Option<&Object>, &[Dependency])],
     told: &mut Told<'_>,
 ) {
@@ -122,12 +101,22 @@ fn dependency_problems(
                 let circle: Vec<_> = circle.iter().map(ToString::to_string).collect();
                 let message = format!("dependencies in a circle: {}", circle.join(", "));
                 let hint = "Flux waits for each of them forever: take one out of `dependsOn`";
-                about.error(vec![message], place, vec![hint.to_owned()]);
+                about.error(
+                    &DEPENDENCY_CIRCLE,
+                    vec![message],
+                    place,
+                    vec![hint.to_owned()],
+                );
             }
             None => {
                 let message = format!("depends on {kind} {}, which does not exist", finding.on);
                 let hint = "Flux waits for it forever: mend the name or take it out of `dependsOn`";
-                about.error(vec![message], place, vec![hint.to_owned()]);
+                about.error(
+                    &DEPENDENCY_MISSING,
+                    vec![message],
+                    place,
+                    vec![hint.to_owned()],
+                );
             }
         }
     }
@@ -136,12 +125,12 @@ fn dependency_problems(
 /// What was told so far, and the files that it is about.
 struct Told<'a> {
     files: &'a dyn Vfs,
-    problems: Vec<Problem>,
+    findings: Vec<Finding>,
 }
 
 /// The problems of one object being told.
 struct About<'a, 'files> {
-    kind: &'static str,
+    kind: OwnerKind,
     id: &'a NamespacedName,
     definition: Option<&'a Object>,
     told: &'a mut Told<'files>,
@@ -149,7 +138,7 @@ struct About<'a, 'files> {
 
 impl<'a, 'files> About<'a, 'files> {
     fn new(
-        kind: &'static str,
+        kind: OwnerKind,
         id: &'a NamespacedName,
         definition: Option<&'a Object>,
         told: &'a mut Told<'files>,
@@ -169,22 +158,28 @@ impl<'a, 'files> About<'a, 'files> {
         };
         self.suspended(spec.suspend);
         if let Some(source) = &walked.unavailable {
-            let (message, fetch) = match index.source(source) {
+            let (rule, message, fetch) = match index.source(source) {
                 Some(_) => (
+                    &SOURCE_UNAVAILABLE,
                     format!("the files of {source} are not at hand"),
                     "`portolan fetch` brings them, ",
                 ),
                 None if source.kind == "ExternalArtifact" => (
+                    &SOURCE_UNAVAILABLE,
                     format!(
                         "{source} is made in the cluster, by nothing that the repository holds"
                     ),
                     "",
                 ),
-                None => (format!("{source} does not exist in the repository"), ""),
+                None => (
+                    &SOURCE_MISSING,
+                    format!("{source} does not exist in the repository"),
+                    "",
+                ),
             };
             let hint = format!("{fetch}`--source {}=DIR` gives its files", source.id);
             let place = self.field(&["spec", "sourceRef", "name"]);
-            self.error(vec![message], place, vec![hint]);
+            self.error(rule, vec![message], place, vec![hint]);
         }
         for reference in &walked.missing {
             let place = self.entry(&["spec", "postBuild", "substituteFrom"], &reference.name);
@@ -197,7 +192,7 @@ impl<'a, 'files> About<'a, 'files> {
         for (place, variable) in unset.filter(|_| walked.missing.is_empty()) {
             let messages = vec![variable.message.clone(), format!("in `{}`", variable.line)];
             let hint = "give it a default (`${NAME:=value}`), or set it in `postBuild`".to_owned();
-            self.error(messages, Some(place.clone()), vec![hint]);
+            self.error(&UNSET_VARIABLE, messages, Some(place.clone()), vec![hint]);
         }
     }
 
@@ -205,7 +200,8 @@ impl<'a, 'files> About<'a, 'files> {
         if let Some(SourceError { id, .. }) = failure.error().downcast_ref() {
             let mut hints = advice::from_outside(failure.error());
             hints.push(format!("`--source {}=DIR` gives its files", id.id));
-            return self.error(chain(failure.error()), source_place(id, index), hints);
+            let place = source_place(id, index);
+            return self.error(&SOURCE_UNAVAILABLE, chain(failure.error()), place, hints);
         }
         let error = failure.error().downcast_ref::<BuildError>();
         let place = match error {
@@ -216,7 +212,8 @@ impl<'a, 'files> About<'a, 'files> {
         let hints = hint
             .into_iter()
             .chain(advice::from_outside(failure.error()));
-        self.error(chain(failure.error()), place, hints.collect());
+        let messages = chain(failure.error());
+        self.error(&BUILD_FAILED, messages, place, hints.collect());
     }
 
     fn expansion(&mut self, emitter: &Emitter, expansion: &Expansion, report: &Report) {
@@ -228,7 +225,7 @@ impl<'a, 'files> About<'a, 'files> {
                 "ResourceSetInputProvider {namespace}/{name} does not exist in the repository"
             );
             let hint = "add it to what Flux applies, or mend the name in `inputsFrom`".to_owned();
-            self.error(vec![message], place, vec![hint]);
+            self.error(&MISSING_INPUTS, vec![message], place, vec![hint]);
         }
         for provider in &expansion.outside {
             let message = format!(
@@ -236,12 +233,13 @@ impl<'a, 'files> About<'a, 'files> {
             );
             let hint =
                 "`status.exportedInputs` of the provider is used when it is there".to_owned();
-            self.note(vec![message], vec![hint]);
+            self.note(&OUTSIDE_INPUTS, vec![message], vec![hint]);
         }
         if let Some(failure) = expansion.unit.as_ref().and_then(|key| failure(report, key)) {
             let own = failure.error().downcast_ref::<ResourceSetError>();
             let hint = own.map(|error| advice::on_resource_set(error).to_owned());
-            self.error(chain(failure.error()), None, hint.into_iter().collect());
+            let messages = chain(failure.error());
+            self.error(&BUILD_FAILED, messages, None, hint.into_iter().collect());
         }
     }
 
@@ -259,14 +257,15 @@ impl<'a, 'files> About<'a, 'files> {
             let place = self.entry(&["spec", "valuesFrom"], error.name());
             let hint =
                 "mend the key in the object, or `valuesKey` and `targetPath` of the reference";
-            self.error(vec![error.to_string()], place, vec![hint.to_owned()]);
+            let messages = vec![error.to_string()];
+            self.error(&BAD_VALUES, messages, place, vec![hint.to_owned()]);
         }
         if let Some(error) = &release.chart_error {
             self.chart(error, chain(error), spec, index);
         }
         for refusal in &release.refusals {
             let message = format!("Helm takes the release, Flux will not: {refusal}");
-            self.note(vec![message], vec![]);
+            self.note(&RELEASE_REFUSED, vec![message], vec![]);
         }
         if let Some(failure) = release.unit.as_ref().and_then(|key| failure(report, key)) {
             let messages = chain(failure.error());
@@ -280,13 +279,17 @@ impl<'a, 'files> About<'a, 'files> {
     /// A failure of something the release is made of, or its own.
     fn release_failure(&mut self, failure: &Failure, messages: Vec<String>, index: &Index) {
         let source = failure.error().downcast_ref::<SourceError>();
+        let rule = match source {
+            Some(_) => &SOURCE_UNAVAILABLE,
+            None => &BUILD_FAILED,
+        };
         let place = source.and_then(|error| source_place(&error.id, index));
         let own = failure.error().downcast_ref::<ReleaseError>();
         let hint = own.map(|error| advice::on_release(error).to_owned());
         let hints = hint
             .into_iter()
             .chain(advice::from_outside(failure.error()));
-        self.error(messages, place, hints.collect());
+        self.error(rule, messages, place, hints.collect());
     }
 
     fn chart(
@@ -311,23 +314,21 @@ impl<'a, 'files> About<'a, 'files> {
         };
         let hint = advice::on_chart(error).into_iter();
         let hints = hint.chain(advice::from_outside(error));
-        self.error(messages, place, hints.collect());
+        self.error(chart_rule(error), messages, place, hints.collect());
     }
 
     fn fields(&mut self, errors: &[FieldError]) {
         for error in errors {
             let place = self.place(error.at, "");
             let hint = advice::FIELD.to_owned();
-            self.error(vec![error.to_string()], place, vec![hint]);
+            self.error(&INVALID_FIELD, vec![error.to_string()], place, vec![hint]);
         }
     }
 
     fn suspended(&mut self, is_suspended: bool) {
         if is_suspended {
-            self.note(
-                vec!["suspended: Flux does not apply changes".to_owned()],
-                vec![],
-            );
+            let message = "suspended: Flux does not apply changes".to_owned();
+            self.note(&SUSPENDED, vec![message], vec![]);
         }
     }
 
@@ -337,45 +338,47 @@ impl<'a, 'files> About<'a, 'files> {
         let message = format!("missing {} {namespace}/{name}", kind.as_str());
         match producer(namespace, name, index) {
             Some(producer) => {
-                self.note(
-                    vec![format!("{message}: {producer} makes it in the cluster")],
-                    vec![],
-                );
+                let message = format!("{message}: {producer} makes it in the cluster");
+                self.note(&MISSING_DATA, vec![message], vec![]);
             }
             None => {
                 let hint = "mark the reference `optional: true` if it may be missing".to_owned();
-                self.error(vec![message], place, vec![hint]);
+                self.error(&MISSING_DATA, vec![message], place, vec![hint]);
             }
         }
-        if let Some(told) = self.told.problems.last_mut() {
-            told.is_missing_data = true;
-        }
     }
 
-    fn error(&mut self, messages: Vec<String>, place: Option<Place>, hints: Vec<String>) {
-        self.add(Severity::Error, messages, place, hints);
+    fn error(
+        &mut self,
+        rule: &'static Rule,
+        messages: Vec<String>,
+        place: Option<Place>,
+        hints: Vec<String>,
+    ) {
+        self.add(rule, Severity::Error, messages, place, hints);
     }
 
-    fn note(&mut self, messages: Vec<String>, hints: Vec<String>) {
-        self.add(Severity::Note, messages, None, hints);
+    fn note(&mut self, rule: &'static Rule, messages: Vec<String>, hints: Vec<String>) {
+        self.add(rule, Severity::Note, messages, None, hints);
     }
 
     fn add(
         &mut self,
+        rule: &'static Rule,
         severity: Severity,
         messages: Vec<String>,
         place: Option<Place>,
         hints: Vec<String>,
     ) {
         let declared = self.definition.and_then(|object| object.origin.place());
-        self.told.problems.push(Problem {
+        let NamespacedName { namespace, name } = self.id.clone();
+        self.told.findings.push(Finding {
             severity,
-            kind: self.kind,
-            id: self.id.clone(),
+            owner: Some(Owner::new(self.kind, namespace, name)),
             messages,
             place: place.or_else(|| declared.cloned()),
             hints,
-            is_missing_data: false,
+            ..Finding::new(rule, "")
         });
     }
 
@@ -406,6 +409,23 @@ impl<'a, 'files> About<'a, 'files> {
         // A word with variables in it stands there in another form.
         let is_there = line.contains(word) || line.contains("${");
         is_there.then(|| Place::new(begins.file.clone(), at))
+    }
+}
+
+/// The rule of a chart that cannot be had or used.
+fn chart_rule(error: &ChartError) -> &'static Rule {
+    match error {
+        ChartError::NoSource(_) => &SOURCE_MISSING,
+        ChartError::Unavailable(_) | ChartError::NotCached(_) | ChartError::Fetch { .. } => {
+            &CHART_UNAVAILABLE
+        }
+        ChartError::WrongKind(_)
+        | ChartError::Load { .. }
+        | ChartError::NoDependency { .. }
+        | ChartError::WrongDependency { .. }
+        | ChartError::ValuesFile { .. }
+        | ChartError::InvalidVersion(_)
+        | ChartError::OtherVersion { .. } => &CHART_INVALID,
     }
 }
 

@@ -164,7 +164,7 @@ fn the_same_kustomizations_fail_and_name_the_same_missing_data() {
             let id = entry["id"].as_str().unwrap();
             let told = problems
                 .iter()
-                .any(|problem| problem.kind == "Kustomization" && problem.id.to_string() == id);
+                .any(|problem| problem.subject() == format!("Kustomization {id}"));
             assert_eq!(told, entry["status"] != "ok", "{root} {id}");
             let (_, walked) = rendering
                 .walk

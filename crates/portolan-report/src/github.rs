@@ -2,34 +2,34 @@
 
 use std::fmt::Write as _;
 
-use crate::entry::{Entry, Severity};
+use portolan_object::{Finding, Severity};
 
-/// One command a line; accepted entries are left out.
-pub fn github(entries: &[Entry]) -> String {
+/// One command a line; accepted findings are left out.
+pub fn github(findings: &[Finding]) -> String {
     let mut text = String::new();
-    for entry in entries.iter().filter(|entry| entry.accepted.is_none()) {
-        let command = match entry.severity {
+    for finding in findings.iter().filter(|finding| finding.accepted.is_none()) {
+        let command = match finding.severity {
             Severity::Note => "notice",
             Severity::Warning => "warning",
             Severity::Error => "error",
         };
         let mut properties = Vec::new();
-        if let Some(file) = &entry.file {
+        if let Some(file) = finding.file() {
             properties.push(format!("file={}", property(file)));
         }
-        if let Some(line) = entry.line {
+        if let Some(line) = finding.line() {
             properties.push(format!("line={line}"));
         }
-        if let Some(column) = entry.column {
+        if let Some(column) = finding.column() {
             properties.push(format!("col={column}"));
         }
-        let title = [entry.rule, &entry.subject].join(" ");
+        let title = [finding.rule.id, &finding.subject()].join(" ");
         properties.push(format!("title={}", property(title.trim_end())));
         let _ = writeln!(
             text,
             "::{command} {}::{}",
             properties.join(","),
-            data(&entry.message)
+            data(&finding.message())
         );
     }
     text
@@ -47,23 +47,25 @@ fn property(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use portolan_object::{Place, Rule};
+
     use super::*;
 
     #[test]
     fn what_would_end_a_property_is_escaped() {
-        let entry = Entry {
-            id: "1".into(),
-            rule: "removed",
+        static RULE: Rule = Rule {
+            id: "removed",
             severity: Severity::Error,
-            subject: "Ingress shop/web".into(),
-            message: "100%\ngone".into(),
-            file: Some("a,b:c.yaml".into()),
-            line: Some(3),
-            column: Some(1),
-            accepted: None,
+            summary: "",
+            help: "",
+        };
+        let finding = Finding {
+            object: "networking.k8s.io/v1/Ingress/shop/web".parse().ok(),
+            place: Some(Place::line("a,b:c.yaml", 3)),
+            ..Finding::new(&RULE, "100%\ngone")
         };
         assert_eq!(
-            github(&[entry]),
+            github(&[finding]),
             "::error file=a%2Cb%3Ac.yaml,line=3,col=1,title=removed Ingress shop/web::100%25%0Agone\n"
         );
     }

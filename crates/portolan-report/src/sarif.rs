@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 
+use portolan_object::{Finding, Rule};
 use serde_json::{Value, json};
 
-use crate::entry::{Entry, Rule, Severity};
-
-/// The tool that found the entries.
+/// The tool that found them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tool<'a> {
     /// Its name.
@@ -16,10 +15,10 @@ pub struct Tool<'a> {
 }
 
 /// A log with one run.
-pub fn sarif(tool: Tool<'_>, rules: &[Rule], entries: &[Entry]) -> String {
+pub fn sarif(tool: Tool<'_>, rules: &[&Rule], findings: &[Finding]) -> String {
     let rules: Vec<Value> = rules
         .iter()
-        .map(|rule| json!({"id": rule.name, "shortDescription": {"text": rule.meaning}}))
+        .map(|rule| json!({"id": rule.id, "shortDescription": {"text": rule.summary}}))
         .collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -27,45 +26,40 @@ pub fn sarif(tool: Tool<'_>, rules: &[Rule], entries: &[Entry]) -> String {
         "runs": [{
             "tool": {"driver": {"name": tool.name, "version": tool.version, "rules": rules}},
             "columnKind": "unicodeCodePoints",
-            "results": entries.iter().map(result).collect::<Vec<_>>(),
+            "results": findings.iter().map(result).collect::<Vec<_>>(),
         }],
     });
     format!("{log:#}\n")
 }
 
-fn result(entry: &Entry) -> Value {
-    let level = match entry.severity {
-        Severity::Note => "note",
-        Severity::Warning => "warning",
-        Severity::Error => "error",
-    };
+fn result(finding: &Finding) -> Value {
     let mut result = json!({
-        "ruleId": entry.rule,
-        "level": level,
-        "message": {"text": message(entry)},
-        "partialFingerprints": {"portolan/v1": entry.id},
+        "ruleId": finding.rule.id,
+        "level": finding.severity,
+        "message": {"text": message(finding)},
+        "partialFingerprints": {"portolan/v1": finding.fingerprint()},
     });
-    if let Some(file) = &entry.file {
-        result["locations"] = json!([{"physicalLocation": location(entry, file)}]);
+    if let Some(file) = finding.file() {
+        result["locations"] = json!([{"physicalLocation": location(finding, file)}]);
     }
-    if let Some(reason) = &entry.accepted {
+    if let Some(reason) = &finding.accepted {
         result["suppressions"] = json!([{"kind": "external", "justification": reason}]);
     }
     result
 }
 
-fn message(entry: &Entry) -> String {
-    match entry.subject.as_str() {
-        "" => entry.message.clone(),
-        subject => format!("{subject}: {}", entry.message),
+fn message(finding: &Finding) -> String {
+    match finding.subject().as_str() {
+        "" => finding.message(),
+        subject => format!("{subject}: {}", finding.message()),
     }
 }
 
-fn location(entry: &Entry, file: &str) -> Value {
+fn location(finding: &Finding, file: &str) -> Value {
     let mut location = json!({"artifactLocation": {"uri": uri(file)}});
-    if let Some(line) = entry.line {
+    if let Some(line) = finding.line() {
         let mut region = json!({"startLine": line});
-        if let Some(column) = entry.column {
+        if let Some(column) = finding.column() {
             region["startColumn"] = column.into();
         }
         location["region"] = region;
@@ -91,27 +85,33 @@ fn uri(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use portolan_object::{Place, Severity};
+
     use super::*;
 
     #[test]
     fn a_result_has_its_place_and_fingerprint() {
-        let entry = Entry {
-            id: "0a1b".into(),
-            rule: "removed",
+        static RULE: Rule = Rule {
+            id: "removed",
             severity: Severity::Error,
-            subject: "Ingress shop/web".into(),
-            message: "is gone".into(),
-            file: Some("my apps/web.yaml".into()),
-            line: Some(3),
-            column: None,
+            summary: "",
+            help: "",
+        };
+        let finding = Finding {
+            object: "networking.k8s.io/v1/Ingress/shop/web".parse().ok(),
+            place: Some(Place::line("my apps/web.yaml", 3)),
             accepted: Some("later".into()),
+            known_fingerprint: Some("0a1b".into()),
+            ..Finding::new(&RULE, "is gone")
         };
         let tool = Tool {
             name: "portolan",
             version: "0.1.0",
         };
-        let log: Value = serde_json::from_str(&sarif(tool, &[], &[entry])).unwrap();
+        let log: Value = serde_json::from_str(&sarif(tool, &[&RULE], &[finding])).unwrap();
         let result = &log["runs"][0]["results"][0];
+        assert_eq!(result["level"], "error");
+        assert_eq!(result["partialFingerprints"]["portolan/v1"], "0a1b");
         assert_eq!(result["message"]["text"], "Ingress shop/web: is gone");
         let place = &result["locations"][0]["physicalLocation"];
         assert_eq!(place["artifactLocation"]["uri"], "my%20apps/web.yaml");

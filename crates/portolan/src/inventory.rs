@@ -2,7 +2,6 @@
 //! with its users.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
 
 use portolan_flux::api::{Chart, ChartSpec, NamespacedName, SourceRef};
 use portolan_flux::{Cluster, Emitter, Rendering, release_namespace};
@@ -11,26 +10,13 @@ use portolan_yaml::Text;
 
 use crate::repository::Rendered;
 
-/// What an object belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Owner<'a> {
-    /// A Kustomization.
-    Kustomization(&'a NamespacedName),
-    /// A ResourceSet.
-    ResourceSet(&'a NamespacedName),
-    /// A FluxInstance.
-    Instance(&'a NamespacedName),
-    /// A HelmRelease.
-    Release(&'a NamespacedName),
-}
-
 /// A rendered object in its place.
 #[derive(Clone)]
 pub(crate) struct Placed<'a> {
     /// The cluster it is for.
     pub(crate) cluster: &'a Cluster,
     /// Who emits it.
-    pub(crate) owner: Owner<'a>,
+    pub(crate) owner: Emitter,
     /// The object.
     pub(crate) object: &'a Object,
     /// What names it, with the namespace that Helm leaves to the release.
@@ -73,7 +59,7 @@ fn objects_of<'a>(cluster: &'a Cluster, rendering: &'a Rendering) -> Vec<Placed<
         for object in walked.built.iter().flat_map(|built| built.objects.iter()) {
             placed.push(Placed {
                 cluster,
-                owner: Owner::Kustomization(id),
+                owner: Emitter::Kustomization(id.clone()),
                 object,
                 id: object.id().clone(),
             });
@@ -83,7 +69,7 @@ fn objects_of<'a>(cluster: &'a Cluster, rendering: &'a Rendering) -> Vec<Placed<
         for object in expansion.objects.iter().flat_map(|objects| objects.iter()) {
             placed.push(Placed {
                 cluster,
-                owner: Owner::from(emitter),
+                owner: emitter.clone(),
                 object,
                 id: object.id().clone(),
             });
@@ -98,7 +84,7 @@ fn objects_of<'a>(cluster: &'a Cluster, rendering: &'a Rendering) -> Vec<Placed<
         for object in release.objects.iter().flat_map(|objects| objects.iter()) {
             placed.push(Placed {
                 cluster,
-                owner: Owner::Release(id),
+                owner: Emitter::Release(id.clone()),
                 object,
                 id: in_namespace(object, namespace, &without_namespace),
             });
@@ -167,27 +153,4 @@ pub(crate) fn used_sources(rendering: &Rendering) -> BTreeMap<SourceRef, UsedSou
         }
     }
     sources
-}
-
-impl<'a> From<&'a Emitter> for Owner<'a> {
-    fn from(emitter: &'a Emitter) -> Self {
-        match emitter {
-            Emitter::Kustomization(id) => Self::Kustomization(id),
-            Emitter::ResourceSet(id) => Self::ResourceSet(id),
-            Emitter::Instance(id) => Self::Instance(id),
-            Emitter::Release(id) => Self::Release(id),
-        }
-    }
-}
-
-/// `ks/flux-system/apps`, `hr/apps/podinfo`: as people type it.
-impl fmt::Display for Owner<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kustomization(id) => write!(f, "ks/{id}"),
-            Self::ResourceSet(id) => write!(f, "rset/{id}"),
-            Self::Instance(id) => write!(f, "fluxinstance/{id}"),
-            Self::Release(id) => write!(f, "hr/{id}"),
-        }
-    }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_engine::{CancellationToken, Key, Report, Unit};
 use portolan_flux::{
-    Afterwards, Cluster, DEFAULT_KUBE_VERSION, Demand, DiscoverError, OpenError, Outlet, Problem,
-    Profile, Rendering, Repo, RepoOptions, Session, Severity, advice_on_files, cluster_unit,
+    Afterwards, Cluster, DEFAULT_KUBE_VERSION, Demand, DiscoverError, MISSING_DATA, OpenError,
+    Outlet, Profile, Rendering, Repo, RepoOptions, Session, advice_on_files, cluster_unit,
     problems, repository_root, streamed_unit,
 };
-use portolan_object::KubeVersion;
+use portolan_object::{Finding, KubeVersion, Severity};
 use portolan_sources::Pinning;
 use portolan_vfs::{Disk, Frozen, Lineage, Vfs};
 use portolan_yaml::Text;
@@ -306,9 +306,7 @@ impl RepositoryArgs {
 impl Rendered {
     /// How the Kustomizations and releases of a cluster fared.
     pub(crate) fn statuses(&self, rendering: &Rendering) -> Statuses {
-        Statuses::of(problems(rendering, &self.report, self.files()), |problem| {
-            self.is_error(problem)
-        })
+        Statuses::of(self.teller().problems(rendering))
     }
 
     /// Tells every problem; the status says whether there was one.
@@ -331,17 +329,16 @@ impl Rendered {
     }
 
     /// Everything that is wrong, cluster by cluster, each with what says it in one line.
-    pub(crate) fn problems(&self) -> Vec<(String, Problem)> {
+    pub(crate) fn problems(&self) -> Vec<(String, Finding)> {
         let clusters = self.clusters.iter();
-        let problems =
-            clusters.flat_map(|(_, rendering)| problems(rendering, &self.report, self.files()));
+        let problems = clusters.flat_map(|(_, rendering)| self.teller().problems(rendering));
         problems
             .map(|problem| (sentence(&problem), problem))
             .collect()
     }
 
     /// Tells one problem, as an error or a note.
-    pub(crate) fn tell_problem(&self, problem: &Problem, printer: &Printer) {
+    pub(crate) fn tell_problem(&self, problem: &Finding, printer: &Printer) {
         self.teller().tell_problem(problem, printer);
     }
 
@@ -350,7 +347,7 @@ impl Rendered {
         let mut status = ExitStatus::Clean;
         let failures = self.outside.remote.failures();
         for (_, rendering) in &self.clusters {
-            for problem in problems(rendering, &self.report, self.files()) {
+            for problem in self.teller().problems(rendering) {
                 if problem.messages.iter().any(|text| failures.contains(text)) {
                     status = ExitStatus::Findings;
                     self.teller().tell(&problem, printer);
@@ -366,18 +363,19 @@ impl Rendered {
     }
 
     /// What Flux would refuse in a cluster.
-    pub(crate) fn errors(&self, rendering: &Rendering) -> impl Iterator<Item = Problem> {
-        let problems = problems(rendering, &self.report, self.files()).into_iter();
-        problems.filter(|problem| self.is_error(problem))
+    pub(crate) fn errors(
+        &self,
+        cluster: &Cluster,
+        rendering: &Rendering,
+    ) -> impl Iterator<Item = Finding> {
+        let problems = self.teller().problems(rendering).into_iter();
+        let errors = problems.filter(|problem| problem.severity == Severity::Error);
+        errors.map(|problem| problem.in_cluster(&cluster.name))
     }
 
     /// The text of the file that a place is in; empty when it is not to be had.
     pub(crate) fn text_of(&self, place: &portolan_object::Place) -> String {
         self.teller().text_of(place)
-    }
-
-    fn is_error(&self, problem: &Problem) -> bool {
-        self.teller().is_error(problem)
     }
 
     fn teller(&self) -> Teller<'_> {
@@ -411,28 +409,34 @@ impl Teller<'_> {
     /// Tells every problem, and says how many were errors.
     pub(crate) fn tell_problems(&self, rendering: &Rendering, printer: &Printer) -> usize {
         let mut errors = 0;
-        for problem in problems(rendering, self.report, self.files) {
-            errors += usize::from(self.is_error(&problem));
+        for problem in self.problems(rendering) {
+            errors += usize::from(problem.severity == Severity::Error);
             self.tell_problem(&problem, printer);
         }
         errors
     }
 
     /// Tells one problem, as an error or a note.
-    fn tell_problem(&self, problem: &Problem, printer: &Printer) {
-        if self.is_error(problem) {
+    fn tell_problem(&self, problem: &Finding, printer: &Printer) {
+        if problem.severity == Severity::Error {
             self.tell(problem, printer);
         } else {
             printer.note(&sentence(problem));
         }
     }
 
-    fn is_error(&self, problem: &Problem) -> bool {
-        problem.severity == Severity::Error
-            && !(self.missing == Missing::Note && problem.is_missing_data)
+    /// Everything that is wrong; missing data is as grave as the user says.
+    fn problems(&self, rendering: &Rendering) -> Vec<Finding> {
+        let mut problems = problems(rendering, self.report, self.files);
+        for problem in &mut problems {
+            if self.missing == Missing::Note && problem.rule == &MISSING_DATA {
+                problem.severity = Severity::Note;
+            }
+        }
+        problems
     }
 
-    fn tell(&self, problem: &Problem, printer: &Printer) {
+    fn tell(&self, problem: &Finding, printer: &Printer) {
         let message = sentence(problem);
         let Some(place) = &problem.place else {
             printer.diagnostic(&Diagnostic {
@@ -463,13 +467,8 @@ fn whole(demand: &Demand) -> impl FnMut(&Arc<Cluster>, Option<&str>) -> Unit {
 }
 
 /// What is wrong with what, in one line.
-fn sentence(problem: &Problem) -> String {
-    format!(
-        "{} {}: {}",
-        problem.kind,
-        problem.id,
-        problem.messages.join(": ")
-    )
+fn sentence(problem: &Finding) -> String {
+    format!("{}: {}", problem.subject(), problem.message())
 }
 
 /// A place to draw, in the text of its file.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use portolan_flux::api::NamespacedName;
-use portolan_flux::{Problem, Severity};
+use portolan_object::{Finding, OwnerKind, Severity};
 
 use crate::table::{Cell, Tone};
 
@@ -20,20 +20,22 @@ pub(crate) enum Health {
 
 /// What is wrong with the things of one cluster, by kind and name.
 #[derive(Debug, Default)]
-pub(crate) struct Statuses(HashMap<(&'static str, NamespacedName), (Health, String)>);
+pub(crate) struct Statuses(HashMap<(OwnerKind, NamespacedName), (Health, String)>);
 
 impl Statuses {
     /// Sums up problems: of several, the gravest counts, and of those the first.
-    pub(crate) fn of(problems: Vec<Problem>, is_error: impl Fn(&Problem) -> bool) -> Self {
+    pub(crate) fn of(problems: Vec<Finding>) -> Self {
         let mut statuses = HashMap::new();
         for problem in problems {
             let health = match problem.severity {
-                Severity::Error if is_error(&problem) => Health::Failed,
-                _ => Health::Noted,
+                Severity::Error => Health::Failed,
+                Severity::Warning | Severity::Note => Health::Noted,
             };
-            let message = problem.messages.join(": ");
+            let message = problem.message();
+            let Some(owner) = problem.owner else { continue };
+            let id = NamespacedName::new(owner.namespace, owner.name);
             let entry = statuses
-                .entry((problem.kind, problem.id))
+                .entry((owner.kind, id))
                 .or_insert((Health::Ready, String::new()));
             if health > entry.0 {
                 *entry = (health, message);
@@ -43,14 +45,14 @@ impl Statuses {
     }
 
     /// How a thing fared.
-    pub(crate) fn health(&self, kind: &'static str, id: &NamespacedName) -> Health {
+    pub(crate) fn health(&self, kind: OwnerKind, id: &NamespacedName) -> Health {
         self.0
             .get(&(kind, id.clone()))
             .map_or(Health::Ready, |(health, _)| *health)
     }
 
     /// What is wrong with a thing, if anything is.
-    pub(crate) fn message(&self, kind: &'static str, id: &NamespacedName) -> Option<&str> {
+    pub(crate) fn message(&self, kind: OwnerKind, id: &NamespacedName) -> Option<&str> {
         let (_, message) = self.0.get(&(kind, id.clone()))?;
         Some(message)
     }

@@ -444,7 +444,7 @@ fn names_choose_what_is_compared() {
         ],
     );
     assert!(
-        release.stdout.contains("HelmRelease/beacon/beacon") && !release.stdout.contains("quay"),
+        release.stdout.contains("HelmRelease beacon/beacon") && !release.stdout.contains("quay"),
         "{release}"
     );
     let images = diff(&repository, &["images", "--path", "clusters/production"]);

@@ -90,10 +90,10 @@ fn told(repository: &GitRepository, what: &[&str], clusters: &[&str]) -> Changes
         .and_then(Node::as_list)
         .expect("a list");
     let change = |node: &Node| {
-        let owner = text(node, &["owner"]);
+        let named = text(node, &["cluster"]);
         let cluster = match clusters {
             [only] => only,
-            _ => owner.split('/').next().expect("a cluster"),
+            _ => named.as_str(),
         };
         let name = text(node, &["name"]);
         let id = id(

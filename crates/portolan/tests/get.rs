@@ -30,9 +30,9 @@ fn every_cluster_of_a_repository_has_its_rows() {
     insta::assert_snapshot!(portolan_in(HARBOR, &["get", "helmreleases", "-o", "wide"]), @r"
     exit 0
     --- stdout
-    CLUSTER      NAMESPACE   NAME     CHART    VERSION   SOURCE                                  SUSPENDED   READY   STATUS      RELEASE         EMITTED BY            DEPENDS ON   DECLARED IN
-    production   beacon      beacon   beacon   0.3.1     GitRepository/flux-system/flux-system   False       True    4 objects   beacon/beacon   ks/flux-system/apps                apps/base/beacon/helmrelease.yaml:1
-    staging      beacon      beacon   beacon   0.3.1     GitRepository/flux-system/flux-system   False       True    4 objects   beacon/beacon   ks/flux-system/apps                apps/base/beacon/helmrelease.yaml:1
+    CLUSTER      NAMESPACE   NAME     CHART    VERSION   SOURCE                                  SUSPENDED   READY   STATUS      RELEASE         EMITTED BY                       DEPENDS ON   DECLARED IN
+    production   beacon      beacon   beacon   0.3.1     GitRepository/flux-system/flux-system   False       True    4 objects   beacon/beacon   Kustomization flux-system/apps                apps/base/beacon/helmrelease.yaml:1
+    staging      beacon      beacon   beacon   0.3.1     GitRepository/flux-system/flux-system   False       True    4 objects   beacon/beacon   Kustomization flux-system/apps                apps/base/beacon/helmrelease.yaml:1
     ");
 }
 
@@ -83,7 +83,7 @@ fn images_as_json_are_records_for_scripts() {
             "kind": "Deployment",
             "name": "quay",
             "namespace": "quay",
-            "owner": "ks/flux-system/apps",
+            "owner": "Kustomization flux-system/apps",
             "path": "spec.template.spec.containers[0].image"
           }
         ]

@@ -2,21 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use portolan_object::Object;
+use portolan_object::{Object, Rule, Severity};
 use portolan_yaml::Node;
 
-use super::{Finder, Level, Rule, World, text};
+use super::{Finder, World, text};
 
-pub(super) const WIDENED: Rule = Rule {
+pub(super) static WIDENED: Rule = Rule {
     id: "rbac-widened",
-    level: Level::Warning,
-    explanation: "a role allows more than before, or more subjects have it",
+    severity: Severity::Warning,
+    summary: "a role allows more than before, or more subjects have it",
+    help: "The change gives rights that nobody had to ask for before. Look at each verb and resource that the \
+           message names; take back what is not needed.",
 };
 
-pub(super) const EVERYTHING: Rule = Rule {
+pub(super) static EVERYTHING: Rule = Rule {
     id: "rbac-everything",
-    level: Level::Error,
-    explanation: "somebody may do everything, or give rights to others, who could not before",
+    severity: Severity::Error,
+    summary: "somebody may do everything, or give rights to others, who could not before",
+    help: "Whoever has it can take the whole cluster over: name the verbs, groups and resources that are needed \
+           instead of `*`, `escalate`, `bind` or `impersonate`.",
 };
 
 /// The most rights that a message lists.
@@ -51,10 +55,10 @@ fn lint_role(finder: &mut Finder<'_, '_>, new: &Object) {
         .collect();
     let grave: Vec<&Right> = gained.iter().filter(|right| right.is_grave()).collect();
     if !grave.is_empty() {
-        finder.report(EVERYTHING, format!("it newly allows {}", listed(&grave)));
+        finder.report(&EVERYTHING, format!("it newly allows {}", listed(&grave)));
     } else if !gained.is_empty() && finder.both().is_some() {
         let gained: Vec<&Right> = gained.iter().collect();
-        finder.report(WIDENED, format!("it newly allows {}", listed(&gained)));
+        finder.report(&WIDENED, format!("it newly allows {}", listed(&gained)));
     }
 }
 
@@ -139,9 +143,9 @@ fn lint_binding(finder: &mut Finder<'_, '_>, new: &Object, world: &World<'_>) {
     let role = text(new.node(), &["roleRef", "name"]).unwrap_or_default();
     let message = format!("{} newly have the role `{role}`", gained.join(", "));
     if role == "cluster-admin" || is_grave_role(new, role, world) {
-        finder.report(EVERYTHING, message);
+        finder.report(&EVERYTHING, message);
     } else if finder.both().is_some() {
-        finder.report(WIDENED, message);
+        finder.report(&WIDENED, message);
     }
 }
 

@@ -1,12 +1,15 @@
 //! API versions that the cluster does not serve: the caller knows which.
 
-use super::{Finder, Level, Rule};
+use portolan_object::{Rule, Severity};
+
+use super::Finder;
 use crate::report::Unserved;
 
-pub(super) const REMOVED: Rule = Rule {
+pub(super) static REMOVED: Rule = Rule {
     id: "removed-api",
-    level: Level::Error,
-    explanation: "the API server refuses an object whose API version it no longer serves",
+    severity: Severity::Error,
+    summary: "the API server refuses an object whose API version it no longer serves",
+    help: "Flux stops at the object and keeps what it applied before. Use the API version that the message names.",
 };
 
 pub(super) fn lint(finder: &mut Finder<'_, '_>, unserved: Option<&Unserved>) {
@@ -15,6 +18,6 @@ pub(super) fn lint(finder: &mut Finder<'_, '_>, unserved: Option<&Unserved>) {
         .zip(unserved)
         .and_then(|(new, unserved)| unserved(new.object));
     if let Some(reason) = reason {
-        finder.report(REMOVED, reason);
+        finder.report(&REMOVED, reason);
     }
 }

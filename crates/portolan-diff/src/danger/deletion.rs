@@ -1,55 +1,65 @@
 //! Objects whose deletion takes more with it than themselves.
 
-use portolan_object::{Object, ObjectId};
+use portolan_object::{Object, ObjectId, Rule, Severity};
 
 use super::world::Fate;
-use super::{Finder, Level, Rule, World, text};
+use super::{Finder, World, text};
 
-pub(super) const VOLUME: Rule = Rule {
+pub(super) static VOLUME: Rule = Rule {
     id: "volume-deleted",
-    level: Level::Error,
-    explanation: "the data of a deleted volume claim is lost unless its volume is retained",
+    severity: Severity::Error,
+    summary: "the data of a deleted volume claim is lost unless its volume is retained",
+    help: "Flux prunes the claim, and with the reclaim policy `Delete` its volume goes too. Keep it with the \
+           annotation `kustomize.toolkit.fluxcd.io/prune: disabled`, or make a copy of the data first.",
 };
 
-pub(super) const NAMESPACE: Rule = Rule {
+pub(super) static NAMESPACE: Rule = Rule {
     id: "namespace-deleted",
-    level: Level::Error,
-    explanation: "everything in a deleted namespace is deleted with it",
+    severity: Severity::Error,
+    summary: "everything in a deleted namespace is deleted with it",
+    help: "Kubernetes deletes every object of a namespace with it, also those that Flux did not apply. Keep it with \
+           the annotation `kustomize.toolkit.fluxcd.io/prune: disabled` if anything in it is still needed.",
 };
 
-pub(super) const DEFINITION: Rule = Rule {
+pub(super) static DEFINITION: Rule = Rule {
     id: "crd-deleted",
-    level: Level::Error,
-    explanation: "every object of a deleted CustomResourceDefinition is deleted with it",
+    severity: Severity::Error,
+    summary: "every object of a deleted CustomResourceDefinition is deleted with it",
+    help: "Every object of its kind is deleted, in every namespace, whoever made it. Remove the objects first and \
+           the definition in a later change.",
 };
 
-pub(super) const STATEFUL: Rule = Rule {
+pub(super) static STATEFUL: Rule = Rule {
     id: "stateful-deleted",
-    level: Level::Warning,
-    explanation: "a deleted StatefulSet stops its pods; its volume claims stay or go as its policy says",
+    severity: Severity::Warning,
+    summary: "a deleted StatefulSet stops its pods; its volume claims stay or go as its policy says",
+    help: "Its volume claims stay unless `persistentVolumeClaimRetentionPolicy` says otherwise; nobody deletes them \
+           later.",
 };
 
-pub(super) const MOVED: Rule = Rule {
+pub(super) static MOVED: Rule = Rule {
     id: "owner-moved",
-    level: Level::Note,
-    explanation: "an object that moves from one owner to another may be deleted by the first before the second has taken it over",
+    severity: Severity::Warning,
+    summary: "an object that moves from one owner to another may be deleted by the first before the second has taken it over",
+    help: "Suspend the old owner until the new one has applied the object, or forbid pruning with the annotation \
+           `kustomize.toolkit.fluxcd.io/prune: disabled` before the move.",
 };
 
 /// Whose deletion loses data.
-fn deletion_rule(id: &ObjectId) -> Option<(Rule, &'static str)> {
+fn deletion_rule(id: &ObjectId) -> Option<(&'static Rule, &'static str)> {
     let gvk = &id.gvk;
     if gvk.is("", "PersistentVolumeClaim") {
         Some((
-            VOLUME,
+            &VOLUME,
             "the claim is deleted, and its data with it unless the volume is retained",
         ))
     } else if gvk.is("", "PersistentVolume") {
-        Some((VOLUME, "the volume is deleted"))
+        Some((&VOLUME, "the volume is deleted"))
     } else if gvk.is("", "Namespace") {
-        Some((NAMESPACE, "the namespace is deleted with everything in it"))
+        Some((&NAMESPACE, "the namespace is deleted with everything in it"))
     } else if gvk.is("apiextensions.k8s.io", "CustomResourceDefinition") {
         Some((
-            DEFINITION,
+            &DEFINITION,
             "the definition is deleted with every object of its kind",
         ))
     } else {
@@ -79,7 +89,7 @@ fn lint_removed(finder: &mut Finder<'_, '_>, world: &World<'_>) {
         } else {
             "the StatefulSet is deleted; the claims of its pods stay"
         };
-        finder.report(STATEFUL, message);
+        finder.report(&STATEFUL, message);
     }
 }
 
@@ -101,12 +111,16 @@ fn lint_moved(finder: &mut Finder<'_, '_>) {
     }
     let message = format!(
         "it moves from {} to {}: unless the new owner applies it first, it is deleted and made anew",
-        old.owner.title(),
-        new.owner.title()
+        old.owner, new.owner
     );
-    let level = deletion_rule(old.object.id()).map_or(Level::Note, |_| Level::Warning);
+    let loses_data = deletion_rule(old.object.id()).is_some();
+    let severity = if loses_data {
+        MOVED.severity
+    } else {
+        Severity::Note
+    };
     finder
-        .report(MOVED, message)
-        .level(level)
+        .report(&MOVED, message)
+        .severity(severity)
         .hint("suspend the old owner until the new one has applied the object");
 }

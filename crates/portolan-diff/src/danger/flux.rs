@@ -1,34 +1,40 @@
 //! What Flux does when its own objects go, or stop.
 
+use portolan_object::{Owner, OwnerKind, Rule, Severity};
 use portolan_yaml::Node;
 
 use super::world::{Fate, defined_owner};
-use super::{Finder, Level, Rule, World};
+use super::{Finder, World};
 use crate::path::Path;
-use crate::side::{Owner, OwnerKind};
 
-pub(super) const PRUNE: Rule = Rule {
+pub(super) static PRUNE: Rule = Rule {
     id: "prune",
-    level: Level::Warning,
-    explanation: "a Kustomization that goes deletes the objects it applied",
+    severity: Severity::Warning,
+    summary: "a Kustomization that goes deletes the objects it applied",
+    help: "Look through the objects that go. One is kept by the annotation `kustomize.toolkit.fluxcd.io/prune: \
+           disabled`, all by `deletionPolicy: Orphan`, each merged before the removal.",
 };
 
-pub(super) const UNINSTALL: Rule = Rule {
+pub(super) static UNINSTALL: Rule = Rule {
     id: "uninstall",
-    level: Level::Warning,
-    explanation: "a HelmRelease that goes is uninstalled with everything its chart made",
+    severity: Severity::Warning,
+    summary: "a HelmRelease that goes is uninstalled with everything its chart made",
+    help: "Helm runs the chart's deletion hooks and deletes its objects; definitions in `crds/` stay. Objects with \
+           the annotation `helm.sh/resource-policy: keep` are kept.",
 };
 
-pub(super) const ORPHANED: Rule = Rule {
+pub(super) static ORPHANED: Rule = Rule {
     id: "orphaned",
-    level: Level::Note,
-    explanation: "an object that is no longer declared stays in the cluster, and nobody keeps it up to date",
+    severity: Severity::Note,
+    summary: "an object that is no longer declared stays in the cluster, and nobody keeps it up to date",
+    help: "Delete the object by hand if it is not needed any more, or keep it declared.",
 };
 
-pub(super) const SUSPENDED: Rule = Rule {
+pub(super) static SUSPENDED: Rule = Rule {
     id: "suspended",
-    level: Level::Note,
-    explanation: "Flux does not act on an object that is suspended",
+    severity: Severity::Note,
+    summary: "Flux does not act on an object that is suspended",
+    help: "Changes to what it declares do not reach the cluster until `spec.suspend` is taken away.",
 };
 
 pub(super) fn lint(finder: &mut Finder<'_, '_>, world: &World<'_>) {
@@ -44,7 +50,7 @@ fn lint_removed(finder: &mut Finder<'_, '_>, world: &World<'_>) {
     if let Some(owner) = defined_owner(old.object, old.owner) {
         lint_owner(finder, world, &owner, &fate);
     } else if let Fate::Stays(reason) = fate {
-        finder.report(ORPHANED, format!("it stays in the cluster: {reason}"));
+        finder.report(&ORPHANED, format!("it stays in the cluster: {reason}"));
     }
 }
 
@@ -53,7 +59,7 @@ fn lint_owner(finder: &mut Finder<'_, '_>, world: &World<'_>, owner: &Owner, fat
     let objects = world.old.batch(owner);
     if let Fate::Stays(reason) = fate {
         finder.report(
-            ORPHANED,
+            &ORPHANED,
             format!(
                 "it stays in the cluster with its {} objects: {reason}",
                 objects.len()
@@ -66,8 +72,10 @@ fn lint_owner(finder: &mut Finder<'_, '_>, world: &World<'_>, owner: &Owner, fat
         .filter(|object| world.fate(object, owner) == Fate::Deleted)
         .count();
     let (rule, verb) = match owner.kind {
-        OwnerKind::Kustomization | OwnerKind::ResourceSet | OwnerKind::Instance => (PRUNE, "prune"),
-        OwnerKind::Release => (UNINSTALL, "uninstalling"),
+        OwnerKind::Kustomization | OwnerKind::ResourceSet | OwnerKind::Instance => {
+            (&PRUNE, "prune")
+        }
+        OwnerKind::Release => (&UNINSTALL, "uninstalling"),
     };
     if deleted > 0 {
         let plural = if deleted == 1 { "" } else { "s" };
@@ -77,7 +85,7 @@ fn lint_owner(finder: &mut Finder<'_, '_>, world: &World<'_>, owner: &Owner, fat
         let left = objects.len() - deleted;
         let plural = if left == 1 { "" } else { "s" };
         finder.report(
-            ORPHANED,
+            &ORPHANED,
             format!("{left} object{plural} stay in the cluster, and nobody keeps them up to date"),
         );
     }
@@ -96,7 +104,7 @@ fn lint_suspended(finder: &mut Finder<'_, '_>) {
     if is_flux && changed && suspended == Some(true) {
         finder
             .report(
-                SUSPENDED,
+                &SUSPENDED,
                 "Flux no longer acts on it: changes to what it declares do not reach the cluster",
             )
             .at(&path);

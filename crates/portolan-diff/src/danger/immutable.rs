@@ -1,28 +1,32 @@
 //! Fields that the API server refuses to change.
 
-use portolan_object::{Gvk, Object};
+use portolan_object::{Gvk, Object, Rule, Severity};
 use portolan_yaml::Node;
 
-use super::{Finder, Level, Rule, text};
+use super::{Finder, text};
 use crate::field::{Difference, Field};
 use crate::path::Path;
 
-pub(super) const FIELD: Rule = Rule {
+pub(super) static FIELD: Rule = Rule {
     id: "immutable-field",
-    level: Level::Error,
-    explanation: "the API server refuses the change, and Flux fails until the object is deleted and made anew",
+    severity: Severity::Error,
+    summary: "the API server refuses the change, and Flux fails until the object is deleted and made anew",
+    help: "Give the object another name, delete it first, or let Flux make it anew with the annotation \
+           `kustomize.toolkit.fluxcd.io/force: enabled`; it is gone for a moment then.",
 };
 
-pub(super) const SHRUNK: Rule = Rule {
+pub(super) static SHRUNK: Rule = Rule {
     id: "storage-shrunk",
-    level: Level::Error,
-    explanation: "a volume can grow, never shrink; the API server refuses the change",
+    severity: Severity::Error,
+    summary: "a volume can grow, never shrink; the API server refuses the change",
+    help: "Make a new claim of the smaller size and copy the data.",
 };
 
-pub(super) const DEFINITION_VERSION: Rule = Rule {
+pub(super) static DEFINITION_VERSION: Rule = Rule {
     id: "crd-version-removed",
-    level: Level::Error,
-    explanation: "objects of a version that a CustomResourceDefinition no longer serves cannot be read or applied",
+    severity: Severity::Error,
+    summary: "objects of a version that a CustomResourceDefinition no longer serves cannot be read or applied",
+    help: "Move every object to a version that is served, and have stored ones migrated, before it goes.",
 };
 
 /// What of a kind cannot be changed.
@@ -198,12 +202,12 @@ fn report(finder: &mut Finder<'_, '_>, new: &Object, path: &Path) {
     let forced = new.annotation("kustomize.toolkit.fluxcd.io/force") == Some("enabled");
     if forced {
         finder
-            .report(FIELD, format!("`{path}` of a {kind} cannot be changed: Flux deletes the object and makes it anew"))
+            .report(&FIELD, format!("`{path}` of a {kind} cannot be changed: Flux deletes the object and makes it anew"))
             .at(path)
-            .level(Level::Warning);
+            .severity(Severity::Warning);
     } else {
         finder
-            .report(FIELD, format!("`{path}` of a {kind} cannot be changed: applying it fails"))
+            .report(&FIELD, format!("`{path}` of a {kind} cannot be changed: applying it fails"))
             .at(path)
             .hint("give the object another name, delete it first, or let Flux make it anew with the annotation `kustomize.toolkit.fluxcd.io/force: enabled`");
     }
@@ -262,7 +266,7 @@ fn lint_shrunk(finder: &mut Finder<'_, '_>, old: &Object, new: &Object) {
     {
         let path = Path::of_keys("spec.resources.requests.storage");
         finder
-            .report(SHRUNK, "a volume cannot shrink: applying it fails")
+            .report(&SHRUNK, "a volume cannot shrink: applying it fails")
             .at(&path)
             .hint("make a new claim of the smaller size and copy the data");
     }
@@ -294,7 +298,7 @@ fn lint_versions(finder: &mut Finder<'_, '_>, old: &Object, new: &Object) {
     for version in served_versions(old) {
         if !after.contains(&version) {
             finder
-                .report(DEFINITION_VERSION, format!("version `{version}` is no longer served: objects that use it cannot be applied"))
+                .report(&DEFINITION_VERSION, format!("version `{version}` is no longer served: objects that use it cannot be applied"))
                 .hint("move every object to a version that is served, and have stored ones migrated, before it goes");
         }
     }

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use portolan_object::{Object, pod_templates};
+use portolan_object::{Object, Rule, Severity, pod_templates};
 use portolan_yaml::Node;
 
-use super::{Finder, Level, Rule, text};
+use super::{Finder, text};
 
-pub(super) const PRIVILEGED: Rule = Rule {
+pub(super) static PRIVILEGED: Rule = Rule {
     id: "privileged",
-    level: Level::Warning,
-    explanation: "a pod that shares its node's namespaces, files or kernel rights can take the node over",
+    severity: Severity::Warning,
+    summary: "a pod that shares its node's namespaces, files or kernel rights can take the node over",
+    help: "Ask for the one capability or volume that is needed instead.",
 };
 
 pub(super) fn lint(finder: &mut Finder<'_, '_>) {
@@ -22,7 +23,7 @@ pub(super) fn lint(finder: &mut Finder<'_, '_>) {
     let gained: Vec<String> = powers(new.object).difference(&before).cloned().collect();
     if !gained.is_empty() {
         finder.report(
-            PRIVILEGED,
+            &PRIVILEGED,
             format!("its pods newly have {}", gained.join(", ")),
         );
     }

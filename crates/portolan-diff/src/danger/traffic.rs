@@ -1,35 +1,38 @@
 //! Whether there is still somebody to answer: selectors, replicas, and configuration that nobody reads again.
 
-use portolan_object::Object;
+use portolan_object::{Object, Owner, Rule, Severity};
 use portolan_yaml::{Map, Node};
 
 use super::world::{Surroundings, Workload, are_neighbours};
-use super::{Finder, Level, Rule, World, text};
+use super::{Finder, World, text};
 use crate::path::Path;
-use crate::side::Owner;
 
-pub(super) const SELECTOR: Rule = Rule {
+pub(super) static SELECTOR: Rule = Rule {
     id: "selector-changed",
-    level: Level::Warning,
-    explanation: "another selector means other pods: traffic, budgets and policies move to them at once",
+    severity: Severity::Warning,
+    summary: "another selector means other pods: traffic, budgets and policies move to them at once",
+    help: "Check that pods with the new labels run before the selector changes, or traffic stops until they do.",
 };
 
-pub(super) const NO_PODS: Rule = Rule {
+pub(super) static NO_PODS: Rule = Rule {
     id: "no-pods",
-    level: Level::Error,
-    explanation: "a Service whose selector matches no pod of the repository any more has nobody to send traffic to",
+    severity: Severity::Error,
+    summary: "a Service whose selector matches no pod of the repository any more has nobody to send traffic to",
+    help: "Check the labels of the pods that are meant, or remove the Service.",
 };
 
-pub(super) const ZERO: Rule = Rule {
+pub(super) static ZERO: Rule = Rule {
     id: "scaled-to-zero",
-    level: Level::Warning,
-    explanation: "a workload with no replicas does nothing",
+    severity: Severity::Warning,
+    summary: "a workload with no replicas does nothing",
+    help: "Nobody answers for it until it is scaled up again.",
 };
 
-pub(super) const STALE: Rule = Rule {
+pub(super) static STALE: Rule = Rule {
     id: "stale-config",
-    level: Level::Note,
-    explanation: "pods read environment variables when they start, so a changed ConfigMap or Secret reaches them with the next restart only",
+    severity: Severity::Note,
+    summary: "pods read environment variables when they start, so a changed ConfigMap or Secret reaches them with the next restart only",
+    help: "Have kustomize generate it with a hash in its name, or put a checksum of it into the pod template.",
 };
 
 pub(super) fn lint(finder: &mut Finder<'_, '_>, world: &World<'_>) {
@@ -60,7 +63,7 @@ fn lint_selector(finder: &mut Finder<'_, '_>) {
             .any(|field| field.path.is_under(dotted));
         if changed {
             finder
-                .report(SELECTOR, format!("the {kind} selects other pods"))
+                .report(&SELECTOR, format!("the {kind} selects other pods"))
                 .at(&Path::of_keys(dotted));
         }
     }
@@ -79,7 +82,7 @@ fn lint_pods(finder: &mut Finder<'_, '_>, world: &World<'_>) {
     {
         finder
             .report(
-                NO_PODS,
+                &NO_PODS,
                 "its selector matches the pods of no workload any more",
             )
             .at(&Path::of_keys("spec.selector"));
@@ -111,7 +114,7 @@ fn lint_labels(finder: &mut Finder<'_, '_>, world: &World<'_>) {
         .collect();
     for service in lost {
         finder.report(
-            NO_PODS,
+            &NO_PODS,
             format!("{service} selects none of its pods any more"),
         );
     }
@@ -155,7 +158,7 @@ fn lint_replicas(finder: &mut Finder<'_, '_>) {
     if runs_pods && replicas(old.object) != Some(0) && replicas(new.object) == Some(0) {
         let before = replicas(old.object).unwrap_or(1);
         finder
-            .report(ZERO, format!("from {before} replicas to none"))
+            .report(&ZERO, format!("from {before} replicas to none"))
             .at(&path);
     }
 }
@@ -198,7 +201,7 @@ fn lint_config(finder: &mut Finder<'_, '_>, world: &World<'_>) {
         .collect();
     if !readers.is_empty() {
         finder
-            .report(STALE, format!("{} took the old values at start and keeps them until restarted", readers.join(", ")))
+            .report(&STALE, format!("{} took the old values at start and keeps them until restarted", readers.join(", ")))
             .hint("have kustomize generate it with a hash in its name, or put a checksum of it into the pod template");
     }
 }

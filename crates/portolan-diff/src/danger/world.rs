@@ -3,10 +3,10 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use portolan_object::{Object, PodTemplate, pod_templates};
+use portolan_object::{Object, Owner, OwnerKind, PodTemplate, pod_templates};
 use portolan_yaml::Node;
 
-use crate::side::{Batch, Owner, OwnerKind};
+use crate::side::Batch;
 
 /// Both sides, with what is looked up often.
 pub(crate) struct World<'a> {
@@ -69,7 +69,7 @@ impl<'a> World<'a> {
         if let Some(definition) = self.new.owner(owner) {
             return match owner.kind {
                 OwnerKind::Kustomization if !is_pruning(definition) => {
-                    Fate::Stays(format!("{} does not prune", owner.title()))
+                    Fate::Stays(format!("{owner} does not prune"))
                 }
                 _ => Fate::Deleted,
             };
@@ -85,7 +85,7 @@ impl<'a> World<'a> {
             _ => owner.kind == OwnerKind::Kustomization && !is_pruning(definition),
         };
         if keeps {
-            return Fate::Stays(format!("{} leaves its objects behind", owner.title()));
+            return Fate::Stays(format!("{owner} leaves its objects behind"));
         }
         match self.old.owner_of(definition, &owner.cluster) {
             Some(parent) if left > 0 => self.fate_above(definition, parent, left - 1),
@@ -158,19 +158,7 @@ impl<'a> Surroundings<'a> {
 
 /// The owner that an object defines: a Kustomization, a HelmRelease or the like.
 pub(crate) fn defined_owner(object: &Object, above: &Owner) -> Option<Owner> {
-    let kinds = [
-        OwnerKind::Kustomization,
-        OwnerKind::Release,
-        OwnerKind::ResourceSet,
-        OwnerKind::Instance,
-    ];
-    let kind = kinds
-        .into_iter()
-        .find(|kind| object.gvk().is(kind.group(), kind.as_str()))?;
-    Some(Owner {
-        cluster: above.cluster.clone(),
-        kind,
-        namespace: object.id().namespace.clone(),
-        name: object.id().name.clone(),
-    })
+    let kind = OwnerKind::of(object.gvk())?;
+    let (namespace, name) = (object.id().namespace.clone(), object.id().name.clone());
+    Some(Owner::new(kind, namespace, name).in_cluster(above.cluster.clone()))
 }

@@ -1,7 +1,8 @@
 //! Annotations in the log of a GitHub workflow: `::warning file=…,line=…,title=…::message`.
 
+use portolan_object::Severity;
+
 use super::words;
-use crate::danger::Level;
 use crate::report::Report;
 
 /// The headline, every danger at its file, and every changed object.
@@ -14,15 +15,15 @@ pub fn github(report: &Report, prefix: &str) -> String {
         &words::headline(report),
     );
     for danger in &report.dangers {
-        let level = match danger.level {
-            Level::Error => "error",
-            Level::Warning => "warning",
-            Level::Note => "notice",
+        let level = match danger.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "notice",
         };
-        let title = format!("{}: {}", words::object(&danger.object), danger.id);
-        let message = match &danger.hint {
-            Some(hint) => format!("{}\nhint: {hint}", danger.message),
-            None => danger.message.clone(),
+        let title = format!("{}: {}", words::subject(danger), danger.rule.id);
+        let message = match danger.hints.first() {
+            Some(hint) => format!("{}\nhint: {hint}", danger.message()),
+            None => danger.message(),
         };
         let place = danger.place.as_ref();
         out.push_str(&at(level, place, prefix, &title, &message));

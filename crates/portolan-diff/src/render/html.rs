@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use portolan_object::Finding;
+
 use super::line::{Line, clean, lines};
 use super::words;
-use crate::danger::Danger;
 use crate::field::{Difference, Field};
 use crate::report::{Change, Report};
 
@@ -41,21 +42,21 @@ fn add_dangers(report: &Report, out: &mut String) {
         let _ = writeln!(
             out,
             "<li class=\"{}\"><b>{}</b> {}</li>",
-            danger.level.as_str(),
-            escape(&words::object(&danger.object)),
+            danger.severity.as_str(),
+            escape(&words::subject(danger)),
             danger_text(danger)
         );
     }
     out.push_str("</ul>\n</section>\n");
 }
 
-fn danger_text(danger: &Danger) -> String {
+fn danger_text(danger: &Finding) -> String {
     let mut text = format!(
         "{} <code>{}</code>",
-        escape(&clean(&danger.message)),
-        danger.id
+        escape(&clean(&danger.message())),
+        danger.rule.id
     );
-    if let Some(hint) = &danger.hint {
+    for hint in &danger.hints {
         let _ = write!(text, "<br><small>hint: {}</small>", escape(hint));
     }
     text
@@ -94,7 +95,7 @@ fn add_change(report: &Report, change: &Change, out: &mut String) {
         let _ = writeln!(
             out,
             "<p class=\"{}\">{}</p>",
-            danger.level.as_str(),
+            danger.severity.as_str(),
             danger_text(danger)
         );
     }

@@ -1,11 +1,10 @@
 //! The report for programs. The names of its keys are a promise.
 
-use portolan_object::ObjectId;
+use portolan_object::{Finding, ObjectId, Owner, Severity};
 use portolan_yaml::{Node, Text, to_json};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::danger::Danger;
 use crate::field::{Difference, Field, Shown};
 use crate::image::ImageChange;
 use crate::report::{Cause, Change, Report};
@@ -25,6 +24,9 @@ struct ChangeWire {
     namespace: String,
     name: String,
     change: &'static str,
+    /// The cluster, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<String>,
     owner: String,
     fields: Vec<FieldWire>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -79,10 +81,12 @@ struct ObjectWire {
 #[derive(Serialize)]
 struct DangerWire {
     id: &'static str,
-    level: &'static str,
+    level: Severity,
     #[serde(flatten)]
-    object: ObjectWire,
-    owner: String,
+    object: Option<ObjectWire>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<String>,
+    owner: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     message: String,
@@ -113,10 +117,16 @@ fn change(change: &Change) -> ChangeWire {
         namespace: object.namespace,
         name: object.name,
         change: change.kind.as_str(),
+        cluster: cluster(&change.owner),
         owner: change.owner.to_string(),
         fields: change.fields.iter().map(field).collect(),
         because: change.causes.iter().map(cause).collect(),
     }
+}
+
+/// The cluster of an owner, where there are several.
+fn cluster(owner: &Owner) -> Option<String> {
+    (!owner.cluster.is_empty()).then(|| owner.cluster.to_string())
 }
 
 fn cause(cause: &Cause) -> CauseWire {
@@ -180,17 +190,18 @@ fn image(image: &ImageChange) -> ImageWire {
     }
 }
 
-fn danger(danger: &Danger) -> DangerWire {
-    let place = danger.place.as_ref();
+fn danger(danger: &Finding) -> DangerWire {
+    let owner = danger.owner.as_ref();
     DangerWire {
-        id: danger.id,
-        level: danger.level.as_str(),
-        object: object(&danger.object),
-        owner: danger.owner.to_string(),
-        path: danger.path.as_ref().map(ToString::to_string),
-        message: danger.message.clone(),
-        hint: danger.hint.clone(),
-        file: place.map(|place| place.file.trim_start_matches('/').to_owned()),
-        line: place.map(|place| place.at.line).filter(|line| *line > 0),
+        id: danger.rule.id,
+        level: danger.severity,
+        object: danger.object.as_ref().map(object),
+        cluster: owner.and_then(cluster),
+        owner: owner.map(ToString::to_string),
+        path: danger.field.clone(),
+        message: danger.message(),
+        hint: danger.hints.first().cloned(),
+        file: danger.file().map(str::to_owned),
+        line: danger.line(),
     }
 }

@@ -5,9 +5,10 @@
 
 use std::fmt::Write as _;
 
+use portolan_object::{Finding, Severity};
+
 use super::line::{Line, clean, lines};
 use super::words;
-use crate::danger::{Danger, Level};
 use crate::field::Difference;
 use crate::report::{Change, Report};
 
@@ -76,21 +77,21 @@ fn add_dangers(report: &Report, out: &mut String) {
     }
 }
 
-fn danger_row(danger: &Danger) -> String {
-    let mark = match danger.level {
-        Level::Error => "🛑 danger",
-        Level::Warning => "⚠️ warning",
-        Level::Note => "ℹ️ note",
+fn danger_row(danger: &Finding) -> String {
+    let mark = match danger.severity {
+        Severity::Error => "🛑 danger",
+        Severity::Warning => "⚠️ warning",
+        Severity::Note => "ℹ️ note",
     };
     let hint = danger
-        .hint
-        .as_ref()
+        .hints
+        .first()
         .map(|hint| format!("<br>hint: {}", text(hint)));
     format!(
         "| {mark} | {} | {} ({}){} |\n",
-        code(&words::object(&danger.object)),
-        text(&clean(&danger.message)),
-        code(danger.id),
+        code(&words::subject(danger)),
+        text(&clean(&danger.message())),
+        code(danger.rule.id),
         hint.unwrap_or_default()
     )
 }

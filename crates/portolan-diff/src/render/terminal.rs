@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use portolan_object::{Finding, Severity};
+
 use super::line::{Line, lines};
 use super::paint::{Colour, Ink};
 use super::words;
-use crate::danger::{Danger, Level};
 use crate::field::{Difference, Field};
 use crate::report::{Change, ChangeKind, Report};
 
@@ -137,22 +138,22 @@ fn heading(report: &Report, change: &Change, colour: Colour) -> String {
     )
 }
 
-fn print_danger(danger: &Danger, colour: Colour, out: &mut Vec<String>) {
+fn print_danger(danger: &Finding, colour: Colour, out: &mut Vec<String>) {
     if words::is_told_in_fate(danger) {
         return;
     }
-    let (ink, word) = match danger.level {
-        Level::Error => (Ink::Error, "▲ danger"),
-        Level::Warning => (Ink::Warning, "▲ warning"),
-        Level::Note => (Ink::Faint, "· note"),
+    let (ink, word) = match danger.severity {
+        Severity::Error => (Ink::Error, "▲ danger"),
+        Severity::Warning => (Ink::Warning, "▲ warning"),
+        Severity::Note => (Ink::Faint, "· note"),
     };
-    let message = super::line::clean(&danger.message);
+    let message = super::line::clean(&danger.message());
     out.push(format!(
         "  {}: {message} [{}]",
         colour.paint(ink, word),
-        danger.id
+        danger.rule.id
     ));
-    if let Some(hint) = &danger.hint {
+    for hint in &danger.hints {
         out.push(format!("    hint: {hint}"));
     }
 }

@@ -1,14 +1,12 @@
 //! The words that every format shares: counts, titles, what becomes of an object.
 
-use portolan_object::{ImageRef, ObjectId};
+use portolan_object::{Finding, ImageRef, ObjectId, OwnerKind};
 
 use super::line::clean;
-use crate::danger::Danger;
 use crate::image::ImageChange;
 use crate::pairing::stable_name;
 use crate::report::{Change, ChangeKind, Report};
 use crate::restart::Restart;
-use crate::side::OwnerKind;
 
 /// `3 objects change, 1 added, 1 removed · 2 images · 1 restart · 1 danger`
 pub(super) fn headline(report: &Report) -> String {
@@ -63,6 +61,11 @@ pub(super) fn object(id: &ObjectId) -> String {
     }
 }
 
+/// The object of a danger, as [`object`] names it.
+pub(super) fn subject(danger: &Finding) -> String {
+    danger.object.as_ref().map(object).unwrap_or_default()
+}
+
 /// `production: HelmRelease apps/podinfo → Deployment apps/podinfo`
 pub(super) fn title(change: &Change) -> String {
     let mut title = String::new();
@@ -70,7 +73,7 @@ pub(super) fn title(change: &Change) -> String {
         title = format!("{}: ", change.owner.cluster);
     }
     if change.owner.kind != OwnerKind::Kustomization {
-        title = format!("{title}{} → ", change.owner.title());
+        title = format!("{title}{} → ", change.owner);
     }
     clean(&format!("{title}{}", object(&change.id)))
 }
@@ -87,9 +90,9 @@ pub(super) fn fate(report: &Report, change: &Change) -> String {
     }
     let effect = report
         .dangers_of(change)
-        .find(|danger| matches!(danger.id, "prune" | "uninstall"));
+        .find(|danger| is_told_in_fate(danger));
     if let Some(danger) = effect {
-        fate = format!("{fate}: {}", danger.message);
+        fate = format!("{fate}: {}", danger.message());
     }
     if change.hides_values() {
         fate.push_str(" (values hidden)");
@@ -124,8 +127,8 @@ pub(super) fn followed(change: &Change) -> Option<String> {
 }
 
 /// Whether a danger is told in the line that says what becomes of the object.
-pub(super) fn is_told_in_fate(danger: &Danger) -> bool {
-    matches!(danger.id, "prune" | "uninstall")
+pub(super) fn is_told_in_fate(danger: &Finding) -> bool {
+    matches!(danger.rule.id, "prune" | "uninstall")
 }
 
 /// `podinfo 6.5.0 → 6.6.1`, `redis:7.4 added`
@@ -219,11 +222,11 @@ pub(super) fn because(change: &Change) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use portolan_object::{Gvk, ObjectId, Place};
+    use portolan_object::{Gvk, ObjectId, Owner, Place};
     use portolan_yaml::Text;
 
     use super::*;
-    use crate::{Cause, Owner, OwnerKind};
+    use crate::Cause;
 
     #[test]
     fn causes_in_one_file_name_it_once() {
@@ -231,12 +234,7 @@ mod tests {
             place: Place::line(file, line),
             name: Text::from(name),
         };
-        let owner = Owner {
-            cluster: Text::default(),
-            kind: OwnerKind::Release,
-            namespace: Text::default(),
-            name: Text::default(),
-        };
+        let owner = Owner::new(OwnerKind::Release, "", "");
         let mut change = Change {
             id: ObjectId::new(Gvk::new("", "v1", "ConfigMap"), "", ""),
             owner,

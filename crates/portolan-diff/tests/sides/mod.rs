@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use portolan_diff::{Batch, Options, Owner, OwnerKind, Report, diff};
-use portolan_object::{Object, Origin, Place};
-use portolan_yaml::{Dialect, Text, parse};
+use portolan_diff::{Batch, Options, Report, diff};
+use portolan_object::{Finding, Object, Origin, Owner, OwnerKind, Place};
+use portolan_yaml::{Dialect, parse};
 
 /// The objects of a Kustomization.
 pub(crate) fn kustomization(name: &'static str, text: &str) -> Batch {
@@ -19,12 +19,7 @@ pub(crate) fn release(name: &'static str, text: &str) -> Batch {
 }
 
 fn batch(kind: OwnerKind, namespace: &'static str, name: &'static str, text: &str) -> Batch {
-    let owner = Owner {
-        cluster: Text::default(),
-        kind,
-        namespace: Text::from_static(namespace),
-        name: Text::from_static(name),
-    };
+    let owner = Owner::new(kind, namespace, name);
     let documents = parse(text, Dialect::Kustomize).expect("valid YAML");
     let object = |node: portolan_yaml::Node| {
         let place = Place::new(format!("/apps/{name}.yaml"), node.at);
@@ -48,14 +43,10 @@ pub(crate) fn compared(old: &str, new: &str) -> Report {
 /// The ids of the dangers with their objects.
 pub(crate) fn dangers(old: &str, new: &str) -> Vec<String> {
     let report = compared(old, new);
-    let line = |danger: &portolan_diff::Danger| {
-        format!(
-            "{} {} {}: {}",
-            danger.level.as_str(),
-            danger.id,
-            danger.object.short(),
-            danger.message
-        )
+    let line = |danger: &Finding| {
+        let object = danger.object.as_ref().expect("a danger is about an object");
+        let (severity, id) = (danger.severity, danger.rule.id);
+        format!("{severity} {id} {}: {}", object.short(), danger.message())
     };
     report.dangers.iter().map(line).collect()
 }

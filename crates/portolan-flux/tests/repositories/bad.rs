@@ -1,6 +1,7 @@
 //! Every kind of mistake is told with its place, and the rest is still built.
 
-use portolan_flux::{Demand, Depth, Severity};
+use portolan_flux::{Demand, Depth};
+use portolan_object::Severity;
 
 use crate::flux::{Files, Outcome, chart, config_map, file, kustomization, release, render};
 
@@ -205,7 +206,7 @@ fn data_that_is_missing_is_an_error_and_what_needs_it_is_built_without() {
             "Error Kustomization flux-system/bad: missing Secret flux-system/keys at /clusters/prod/bad.yaml:16"
         ]
     );
-    assert!(outcome.problems()[0].is_missing_data);
+    assert_eq!(outcome.problems()[0].rule.id, "reference/missing-data");
     assert_eq!(outcome.objects("bad"), ["ConfigMap/bad/x"]);
 }
 

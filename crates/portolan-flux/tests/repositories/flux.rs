@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use portolan_engine::{Journal, JournalOptions, Limits, Report, Run, Unit};
 use portolan_flux::{
-    Cluster, Demand, Problem, Rendering, Repo, RepoOptions, Session, cluster_unit, problems,
+    Cluster, Demand, Rendering, Repo, RepoOptions, Session, cluster_unit, problems,
 };
+use portolan_object::Finding;
 use portolan_vfs::{Memory, Vfs};
 
 /// A repository in memory.
@@ -20,23 +21,18 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// Everything that is wrong: kind, name, messages, place, hints.
-    pub(crate) fn problems(&self) -> Vec<Problem> {
+    pub(crate) fn problems(&self) -> Vec<Finding> {
         problems(&self.rendering, &self.report, self.files.as_ref())
     }
 
     /// Everything that is wrong, a line each.
     pub(crate) fn told(&self) -> Vec<String> {
-        let tell = |problem: &Problem| {
+        let tell = |problem: &Finding| {
             let place = problem.place.as_ref().map_or(String::new(), |place| {
                 format!(" at {}:{}", place.file, place.at.line)
             });
-            format!(
-                "{:?} {} {}: {}{place}",
-                problem.severity,
-                problem.kind,
-                problem.id,
-                problem.messages.join(": ")
-            )
+            let (severity, subject) = (problem.severity, problem.subject());
+            format!("{severity:?} {subject}: {}{place}", problem.message())
         };
         self.problems().iter().map(tell).collect()
     }

@@ -18,14 +18,14 @@ mod value_path;
 
 use std::sync::Arc;
 
-use portolan_flux::{Cluster, Depth};
+use portolan_flux::{Cluster, Depth, Emitter};
 use portolan_object::{Object, Step};
 use portolan_yaml::{Node, Value};
 
 use super::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::inventory::{self, Owner, Placed};
+use crate::inventory::{self, Placed};
 use crate::listing::{indented, record};
 use crate::printer::Printer;
 use crate::repository::{Rendered, RepositoryArgs};
@@ -107,8 +107,8 @@ fn made_of(placed: &Placed<'_>, rendered: &Rendered) -> Vec<Step> {
     let mut clusters = rendered.clusters.iter();
     let of_this =
         |(cluster, _): &&(Arc<Cluster>, _)| std::ptr::eq(cluster.as_ref(), placed.cluster);
-    match (placed.owner, clusters.find(of_this)) {
-        (Owner::Release(id), Some((_, rendering))) => {
+    match (&placed.owner, clusters.find(of_this)) {
+        (Emitter::Release(id), Some((_, rendering))) => {
             let release = rendering.releases.get(id);
             release.map_or_else(Vec::new, |release| release.made_of(&rendering.walk.index))
         }

@@ -8,9 +8,9 @@
 mod verdict;
 mod write;
 
-use portolan_check::{RULES, Rule, Settings, SettingsError, Subject, check, rule};
+use portolan_check::{Settings, Subject, check};
 use portolan_flux::{Cluster, Depth};
-use portolan_object::KubeVersion;
+use portolan_object::{KubeVersion, Rule};
 use portolan_schema::Catalogue;
 
 use super::CommandResult;
@@ -20,7 +20,7 @@ use crate::inventory::{self, Placed};
 use crate::printer::Printer;
 use crate::repository::{Rendered, RepositoryArgs};
 use crate::suggestion;
-use verdict::{Found, Verdicts};
+use verdict::Verdicts;
 use write::Format;
 
 /// Check that a Flux repository builds, and that a cluster would take it
@@ -94,9 +94,8 @@ fn judge(rendered: &Rendered, settings: &Settings) -> Verdicts {
             .collect();
         let catalogue = catalogue(cluster, &placed);
         let subjects: Vec<Subject<'_>> = placed.iter().map(|placed| subject(placed)).collect();
-        for finding in check(&subjects, &catalogue, settings, rendered.files()) {
-            verdicts.found.extend(Found::of_object(&finding, &subjects));
-        }
+        let findings = check(&subjects, &catalogue, settings, rendered.files());
+        verdicts.found.extend(findings);
         verdicts.add_objects(&subjects);
     }
     verdicts
@@ -104,7 +103,7 @@ fn judge(rendered: &Rendered, settings: &Settings) -> Verdicts {
 
 fn subject<'a>(placed: &Placed<'a>) -> Subject<'a> {
     Subject {
-        owner: placed.owner.to_string(),
+        owner: placed.owner.owner(&placed.cluster.name),
         id: placed.id.clone(),
         object: placed.object,
     }
@@ -128,23 +127,24 @@ fn settings(rendered: &Rendered) -> Result<Settings, CommandError> {
         return Ok(Settings::default());
     };
     let text = String::from_utf8_lossy(&bytes);
-    Settings::read(&text).map_err(|error| {
-        let line = match &error {
-            SettingsError::UnknownRule { at, .. } | SettingsError::Incomplete { at, .. } => at.line,
-            SettingsError::Syntax(_) => 0,
-        };
-        let hint = format!(
-            "`{}:{line}` names a rule; `portolan test --explain all` lists them",
-            &SETTINGS[1..]
-        );
+    Settings::read(&text, &rules()).map_err(|error| {
+        let hint = format!("`{}:{}`: {}", &SETTINGS[1..], error.at().line, error.hint());
         CommandError::user(error).hint(hint)
     })
 }
 
+/// Every rule that a finding of this command may name, by id.
+fn rules() -> Vec<&'static Rule> {
+    let mut rules = [portolan_check::RULES, portolan_flux::RULES].concat();
+    rules.sort_by_key(|rule| rule.id);
+    rules
+}
+
 fn explain(id: &str, printer: &Printer) -> CommandResult {
+    let rules = rules();
     if id == "all" {
-        let width = RULES.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
-        let lines: Vec<String> = RULES
+        let width = rules.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
+        let lines: Vec<String> = rules
             .iter()
             .map(|rule| format!("{:width$}   {}\n", rule.id, rule.summary))
             .collect();
@@ -153,10 +153,10 @@ fn explain(id: &str, printer: &Printer) -> CommandResult {
     }
     let Some(Rule {
         id, summary, help, ..
-    }) = rule(id)
+    }) = rules.iter().find(|rule| rule.id == id)
     else {
         let error = CommandError::usage(format!("no finding is called `{id}`"));
-        let near = suggestion::nearest(&[id.to_owned()], RULES.iter(), |rule| rule.id);
+        let near = suggestion::nearest(&[id.to_owned()], rules.iter(), |rule| rule.id);
         return Err(match near {
             Some(rule) => error.hint(format!(
                 "did you mean `{}`? `--explain all` lists every id",

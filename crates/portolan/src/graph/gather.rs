@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{Cluster, Emitter, Rendering};
-use portolan_object::Object;
+use portolan_object::{Object, OwnerKind};
 
 use super::{Edge, Extent, Graph, Kind, Node, Relation};
 use crate::chart::ChartInfo;
@@ -88,7 +88,7 @@ impl<'a> Gatherer<'_, 'a> {
     ) -> Option<(usize, &'a [Object])> {
         let (emitter, expansion) = self.rendering.walk.expansions.get_key_value(emitter)?;
         let objects: &[Object] = expansion.objects.as_ref().map_or(&[], |objects| objects);
-        let (kind, id) = (emitter.kind(), emitter.id());
+        let (kind, id) = (emitter.owner_kind(), emitter.id());
         let node = Node {
             kind: Kind::Expansion,
             cluster: self.cluster,
@@ -126,8 +126,8 @@ impl<'a> Gatherer<'_, 'a> {
                 let dependencies = spec.depends_on.iter();
                 dependencies.map(|one| one.id.name.to_string()).collect()
             }),
-            content: self.content("Kustomization", id, objects),
-            health: self.statuses.health("Kustomization", id),
+            content: self.content(OwnerKind::Kustomization, id, objects),
+            health: self.statuses.health(OwnerKind::Kustomization, id),
             suspended: spec.is_some_and(|spec| spec.suspend),
             id: id.clone(),
         };
@@ -155,8 +155,8 @@ impl<'a> Gatherer<'_, 'a> {
                     let dependencies = spec.depends_on.iter();
                     dependencies.map(|one| one.id.name.to_string()).collect()
                 }),
-                content: self.content("HelmRelease", id, objects),
-                health: self.statuses.health("HelmRelease", id),
+                content: self.content(OwnerKind::Release, id, objects),
+                health: self.statuses.health(OwnerKind::Release, id),
                 suspended: spec.is_some_and(|spec| spec.suspend),
                 id: id.clone(),
             };
@@ -310,7 +310,7 @@ impl<'a> Gatherer<'_, 'a> {
     }
 
     /// `4 releases, 58 objects`, or what is wrong.
-    fn content(&self, kind: &'static str, id: &NamespacedName, objects: &[Object]) -> String {
+    fn content(&self, kind: OwnerKind, id: &NamespacedName, objects: &[Object]) -> String {
         if let Some(message) = self.statuses.message(kind, id) {
             return message.to_owned();
         }

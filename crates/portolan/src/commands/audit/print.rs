@@ -1,6 +1,7 @@
 //! An audit's report on stdout: columns for people, other forms for programs.
 
 use portolan_audit::{Finding, Format, Level, Report};
+use portolan_object::Severity;
 
 use crate::error::CommandError;
 use crate::printer::Printer;
@@ -86,13 +87,9 @@ fn print_table(report: &Report, wide: bool, printer: &Printer) -> Result<(), Com
 
 fn row(finding: &Finding, wide: bool) -> Vec<Cell> {
     let plain = |text: &str| Cell::new(text, Tone::Plain);
-    let tone = match finding.level {
-        Level::Deprecated
-        | Level::Field
-        | Level::Reference
-        | Level::RemovedNext
-        | Level::UnknownApi => Tone::Warning,
-        Level::Removed | Level::NotYetServed | Level::StoredVersion | Level::Unparsed => Tone::Bad,
+    let tone = match finding.level.rule().severity {
+        Severity::Note | Severity::Warning => Tone::Warning,
+        Severity::Error => Tone::Bad,
     };
     let used = match (&finding.replacement, finding.level) {
         (Some(replacement), _) => replacement.clone(),

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use portolan_diff::{Batch, Owner, OwnerKind};
+use portolan_diff::Batch;
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{Emitter, set_kustomization_labels, set_release_labels};
-use portolan_object::Object;
+use portolan_object::{Object, Owner, OwnerKind};
 use portolan_yaml::Text;
 
 use super::conflict::conflicted;
@@ -85,14 +85,12 @@ impl Comparison {
         }
         for owner in &self.unknown {
             printer.note(&format!(
-                "{} did not build before, so what it changes is not known",
-                owner.title()
+                "{owner} did not build before, so what it changes is not known"
             ));
         }
         for owner in &self.broken {
             printer.warning(&format!(
-                "{} builds no more, so what it changes is not known",
-                owner.title()
+                "{owner} builds no more, so what it changes is not known"
             ));
         }
         if self.broken.is_empty() {
@@ -140,7 +138,7 @@ impl Side {
     }
 
     fn add(&mut self, cluster: &Text, half: &Half, other: Option<&Half>) {
-        let by = |emitter: &Emitter| owner(cluster, emitter);
+        let by = |emitter: &Emitter| emitter.owner(cluster);
         for (id, walked) in &half.walk.kustomizations {
             let owner = by(&Emitter::Kustomization(id.clone()));
             self.emit(&owner, walked.emitter.as_ref().map(by));
@@ -206,22 +204,6 @@ impl Side {
 
 fn given(objects: Option<&Arc<Vec<Object>>>) -> Given {
     objects.map_or(Given::Failed, |objects| Given::Objects(Arc::clone(objects)))
-}
-
-fn owner(cluster: &Text, emitter: &Emitter) -> Owner {
-    let kind = match emitter {
-        Emitter::Kustomization(_) => OwnerKind::Kustomization,
-        Emitter::Release(_) => OwnerKind::Release,
-        Emitter::ResourceSet(_) => OwnerKind::ResourceSet,
-        Emitter::Instance(_) => OwnerKind::Instance,
-    };
-    let id = emitter.id();
-    Owner {
-        cluster: cluster.clone(),
-        kind,
-        namespace: id.namespace.clone(),
-        name: id.name.clone(),
-    }
 }
 
 /// An owner's objects with its labels; shared ones stay shared, for nothing differs in them.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use portolan_diff::{Cause, Change, ChangeKind, Owner, OwnerKind, Path, Report, compare};
+use portolan_diff::{Cause, Change, ChangeKind, Path, Report, compare};
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{ChangedValue, Named, Succession};
-use portolan_object::{Object, ObjectId};
+use portolan_object::{Object, ObjectId, Owner, OwnerKind};
 use portolan_vfs::Vfs;
 use portolan_yaml::Text;
 

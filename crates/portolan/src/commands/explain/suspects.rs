@@ -20,7 +20,7 @@ use portolan_yaml::Node;
 
 use super::target::FieldPath;
 use crate::chart::ChartInfo;
-use crate::inventory::{Owner, Placed};
+use crate::inventory::Placed;
 use crate::repository::Rendered;
 
 /// What a file has to do with an object; later ones stand behind earlier ones.
@@ -125,21 +125,20 @@ struct Files<'a> {
 
 impl Files<'_> {
     fn gather(&mut self, placed: &Placed<'_>, cluster: &Cluster, rendering: &Rendering) {
-        match placed.owner {
-            Owner::Kustomization(id) => {
+        match &placed.owner {
+            Emitter::Kustomization(id) => {
                 self.add_origin(placed.object, Role::Source);
                 self.add_kustomization(id, rendering);
             }
-            Owner::Release(id) => {
+            Emitter::Release(id) => {
                 if let Some(release) = rendering.releases.get(id) {
                     self.add_chart(placed.object, release, cluster);
                     self.add_release(release, rendering);
                 }
             }
-            Owner::ResourceSet(id) => {
-                self.add_expansion(&Emitter::ResourceSet(id.clone()), rendering);
+            emitter @ (Emitter::ResourceSet(_) | Emitter::Instance(_)) => {
+                self.add_expansion(emitter, rendering);
             }
-            Owner::Instance(id) => self.add_expansion(&Emitter::Instance(id.clone()), rendering),
         }
     }
 

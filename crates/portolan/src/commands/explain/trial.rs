@@ -15,7 +15,7 @@ use super::overlay::Overlay;
 use super::suspects::Suspect;
 use super::target::FieldPath;
 use crate::error::CommandError;
-use crate::inventory::{Owner, Placed};
+use crate::inventory::Placed;
 use crate::printer::Printer;
 use crate::repository::RepositoryArgs;
 use crate::session;
@@ -35,7 +35,7 @@ pub(super) fn guilty(
     located.root = Some(resolve(Utf8Path::new("/"), root));
     let outside = repository.outside(&located, Pinning::Prefer, printer)?;
     let kept: Arc<Session> = Arc::default();
-    let demand = demand(placed.owner);
+    let demand = demand(&placed.owner);
     let key = |index: usize| Key::from(format!("Trial/{index}"));
     let mut begun = Vec::new();
     for (index, suspect) in suspects.iter().enumerate() {
@@ -71,7 +71,7 @@ pub(super) fn guilty(
 }
 
 /// The owner and no more than what it is made of.
-fn demand(owner: Owner<'_>) -> Demand {
+fn demand(owner: &Emitter) -> Demand {
     let named = |id: &NamespacedName| {
         Wanted::Named(vec![Name {
             namespace: Some(id.namespace.clone()),
@@ -79,16 +79,16 @@ fn demand(owner: Owner<'_>) -> Demand {
         }])
     };
     match owner {
-        Owner::Kustomization(id) => Demand {
+        Emitter::Kustomization(id) => Demand {
             kustomizations: named(id),
             releases: Wanted::None,
         },
-        Owner::Release(id) => Demand {
+        Emitter::Release(id) => Demand {
             kustomizations: Wanted::None,
             releases: named(id),
         },
         // What a ResourceSet makes may depend on all that is emitted.
-        Owner::ResourceSet(_) | Owner::Instance(_) => Demand {
+        Emitter::ResourceSet(_) | Emitter::Instance(_) => Demand {
             kustomizations: Wanted::All,
             releases: Wanted::None,
         },
@@ -97,14 +97,13 @@ fn demand(owner: Owner<'_>) -> Demand {
 
 /// The same object in another render; a generated one may have another hash in its name.
 fn counterpart<'a>(placed: &Placed<'_>, rendering: &'a Rendering) -> Option<&'a Object> {
-    let objects: &[Object] = match placed.owner {
-        Owner::Kustomization(id) => {
+    let objects: &[Object] = match &placed.owner {
+        Emitter::Kustomization(id) => {
             let walked = rendering.walk.kustomizations.get(id)?;
             &walked.built.as_ref()?.objects
         }
-        Owner::Release(id) => rendering.releases.get(id)?.objects.as_ref()?,
-        Owner::ResourceSet(id) => expanded(rendering, &Emitter::ResourceSet(id.clone()))?,
-        Owner::Instance(id) => expanded(rendering, &Emitter::Instance(id.clone()))?,
+        Emitter::Release(id) => rendering.releases.get(id)?.objects.as_ref()?,
+        emitter @ (Emitter::ResourceSet(_) | Emitter::Instance(_)) => expanded(rendering, emitter)?,
     };
     let wanted = placed.object.id();
     let same = objects.iter().find(|object| object.id() == wanted);

@@ -3,6 +3,7 @@
 use portolan_flux::Walked;
 use portolan_flux::api::{Dependency, NamespacedName};
 use portolan_object::Object;
+use portolan_object::OwnerKind;
 use portolan_yaml::Node;
 
 use super::{Question, truth};
@@ -55,10 +56,10 @@ fn entry(
     statuses: &Statuses,
 ) -> Entry {
     let spec = walked.spec.as_ref().ok();
-    let health = statuses.health("Kustomization", id);
+    let health = statuses.health(OwnerKind::Kustomization, id);
     let count = walked.built.as_ref().map_or(0, |built| built.objects.len());
     let status = statuses
-        .message("Kustomization", id)
+        .message(OwnerKind::Kustomization, id)
         .map_or_else(|| counted(count, "object"), str::to_owned);
     let path = spec.map_or("", |spec| spec.path.as_str());
     let source = spec.map(|spec| source_name(&spec.source, &id.namespace));

@@ -2,13 +2,13 @@
 
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{RenderedRelease, release_name, release_namespace};
+use portolan_object::OwnerKind;
 use portolan_yaml::Node;
 
 use super::Question;
 use super::kustomizations::{counted, declared_in, needs, suspension};
 use crate::chart::ChartInfo;
 use crate::error::CommandError;
-use crate::inventory::Owner;
 use crate::listing::{Column, Entry, Listing, record, texts};
 use crate::status::Statuses;
 use crate::suggestion::not_found;
@@ -59,16 +59,16 @@ fn entry(
 ) -> Entry {
     let spec = release.spec.as_ref().ok();
     let chart = ChartInfo::of(release);
-    let health = statuses.health("HelmRelease", id);
+    let health = statuses.health(OwnerKind::Release, id);
     let count = release.objects.as_ref().map_or(0, |objects| objects.len());
     let status = statuses
-        .message("HelmRelease", id)
+        .message(OwnerKind::Release, id)
         .map_or_else(|| counted(count, "object"), str::to_owned);
     let suspended = spec.is_some_and(|spec| spec.suspend);
     let needs = spec.map_or_else(Vec::new, |spec| needs(&spec.depends_on, &id.namespace));
     let name = spec.map_or_else(String::new, |spec| release_name(spec).to_string());
     let target = spec.map_or_else(String::new, |spec| release_namespace(spec).to_string());
-    let emitter = Owner::from(&release.emitter).to_string();
+    let emitter = release.emitter.to_string();
     let file = declared_in(Some(&release.definition));
     let cells = vec![
         Cell::name(id.name.as_str()),

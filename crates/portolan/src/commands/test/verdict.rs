@@ -1,38 +1,25 @@
 //! What became of each case: a Kustomization or HelmRelease that is to build, an object that is to be valid.
 
-use portolan_check::{BUILD_FAILED, Finding, Level, Rule, Settings, Subject};
-use portolan_flux::{Cluster, Rendering};
-use portolan_object::Place;
+use portolan_check::{Settings, Subject};
+use portolan_flux::{Cluster, Emitter, Rendering};
+use portolan_object::{Finding, ObjectId, Owner, Severity};
 
 use crate::repository::Rendered;
 
-/// One thing that is wrong, about one case.
-#[derive(Debug, Clone)]
-pub(super) struct Found {
-    pub(super) rule: &'static Rule,
-    /// The case: `HelmRelease apps/web`, `Deployment apps/web`.
-    pub(super) subject: String,
-    /// Who brings the object; empty for what is to build.
-    pub(super) owner: String,
-    pub(super) message: String,
-    pub(super) place: Option<Place>,
-    pub(super) hints: Vec<String>,
-    /// Lines of the file must not be shown.
-    pub(super) secret: bool,
-}
-
-/// Something that passes or fails.
+/// Something that passes or fails in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Case {
-    pub(super) subject: String,
-    pub(super) owner: String,
+    /// What is to build, or what brings the object; names the cluster.
+    pub(super) owner: Owner,
+    /// The object that is to be valid; `None` for what is to build.
+    pub(super) object: Option<ObjectId>,
 }
 
-/// Everything that was checked.
+/// Everything that was checked, cluster by cluster.
 #[derive(Debug, Default)]
 pub(super) struct Verdicts {
     pub(super) cases: Vec<Case>,
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<Finding>,
 }
 
 impl Verdicts {
@@ -44,92 +31,46 @@ impl Verdicts {
         rendering: &Rendering,
         settings: &Settings,
     ) {
-        let kustomizations = rendering
-            .walk
-            .kustomizations
-            .keys()
-            .map(|id| format!("Kustomization {id}"));
-        let releases = rendering
-            .releases
-            .keys()
-            .map(|id| format!("HelmRelease {id}"));
-        self.cases
-            .extend(kustomizations.chain(releases).map(|subject| Case {
-                subject,
-                owner: cluster.name.to_string(),
-            }));
-        if !settings.enables(&BUILD_FAILED) {
-            return;
-        }
+        let kustomizations = rendering.walk.kustomizations.keys().cloned();
+        let releases = rendering.releases.keys().cloned();
+        let emitters = kustomizations
+            .map(Emitter::Kustomization)
+            .chain(releases.map(Emitter::Release));
+        self.cases.extend(emitters.map(|emitter| Case {
+            owner: emitter.owner(&cluster.name),
+            object: None,
+        }));
+        let errors = rendered.errors(cluster, rendering);
         self.found
-            .extend(rendered.errors(rendering).map(|problem| Found {
-                rule: &BUILD_FAILED,
-                subject: format!("{} {}", problem.kind, problem.id),
-                owner: cluster.name.to_string(),
-                message: problem.messages.join(": "),
-                place: problem.place,
-                hints: problem.hints,
-                secret: false,
-            }));
+            .extend(errors.filter(|finding| settings.wants_finding(finding)));
     }
 
     /// Takes in the objects that were checked.
     pub(super) fn add_objects(&mut self, subjects: &[Subject<'_>]) {
         self.cases.extend(subjects.iter().map(|subject| Case {
-            subject: name(subject),
             owner: subject.owner.clone(),
+            object: Some(subject.id.clone()),
         }));
     }
 
     /// How many findings are errors.
     pub(super) fn errors(&self) -> usize {
-        self.found
-            .iter()
-            .filter(|found| found.rule.level == Level::Error)
-            .count()
+        let is_error = |found: &&Finding| found.severity == Severity::Error;
+        self.found.iter().filter(is_error).count()
     }
 
     /// How many cases have an error.
     pub(super) fn failed(&self) -> usize {
-        self.cases
-            .iter()
-            .filter(|case| self.of(case).any(|found| found.rule.level == Level::Error))
-            .count()
+        let has_error = |case: &&Case| self.errors_of(case).next().is_some();
+        self.cases.iter().filter(has_error).count()
     }
 
-    /// What was found about a case.
-    pub(super) fn of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a Found> {
-        self.found
-            .iter()
-            .filter(|found| found.subject == case.subject && found.owner == case.owner)
-    }
-}
-
-impl Found {
-    /// A finding about an object; `None` when it names none, which does not happen.
-    pub(super) fn of_object(finding: &Finding, subjects: &[Subject<'_>]) -> Option<Self> {
-        let subject = subjects.get(finding.subject)?;
-        Some(Self {
-            rule: finding.rule,
-            subject: name(subject),
-            owner: subject.owner.clone(),
-            message: finding.message.clone(),
-            place: finding.place.clone(),
-            hints: Vec::new(),
-            secret: subject.object.kind() == "Secret",
+    /// The errors of a case.
+    pub(super) fn errors_of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a Finding> {
+        self.found.iter().filter(|found| {
+            found.severity == Severity::Error
+                && found.owner.as_ref() == Some(&case.owner)
+                && found.object == case.object
         })
     }
-}
-
-/// `Deployment apps/web`
-fn name(subject: &Subject<'_>) -> String {
-    let (id, separator) = (
-        &subject.id,
-        if subject.id.namespace.is_empty() {
-            ""
-        } else {
-            "/"
-        },
-    );
-    format!("{} {}{separator}{}", id.gvk.kind, id.namespace, id.name)
 }

@@ -2,14 +2,13 @@
 
 use std::fmt::Write as _;
 
-use portolan_check::{Level, RULES};
-use portolan_report::{
-    Case as JunitCase, Entry, Outcome, Rule, Severity, Tool, github, junit, sarif,
-};
+use portolan_object::{Finding, Severity};
+use portolan_report::{Case as JunitCase, Outcome, Tool, github, junit, sarif};
 use serde_json::json;
 
-use super::verdict::{Case, Found, Verdicts};
-use crate::diagnostic::{Diagnostic, Level as Gravity};
+use super::rules;
+use super::verdict::{Case, Verdicts};
+use crate::diagnostic::{Diagnostic, Level};
 use crate::error::CommandError;
 use crate::printer::Printer;
 use crate::repository::{Rendered, in_text};
@@ -43,8 +42,8 @@ pub(super) fn write(
         Format::Table => table(verdicts, rendered, printer),
         Format::Json => printer.data(as_json(verdicts)),
         Format::Junit => printer.data(junit("portolan test", &cases(verdicts))),
-        Format::Sarif => printer.data(sarif(tool, &rules(), &entries(verdicts))),
-        Format::Github => printer.data(github(&entries(verdicts))),
+        Format::Sarif => printer.data(sarif(tool, &rules(), &verdicts.found)),
+        Format::Github => printer.data(github(&verdicts.found)),
     }
 }
 
@@ -62,13 +61,14 @@ fn table(verdicts: &Verdicts, rendered: &Rendered, printer: &Printer) -> Result<
 }
 
 /// The finding with the line it speaks of; lines of Secrets stay where they are.
-fn drawn(found: &Found, rendered: &Rendered, styled: bool) -> String {
-    let owner = match found.owner.as_str() {
-        "" => String::new(),
-        owner => format!(" ({owner})"),
-    };
-    let message = format!("{}{owner}: {}", found.subject, found.message);
-    let shown = found.place.as_ref().filter(|_| !found.secret);
+fn drawn(found: &Finding, rendered: &Rendered, styled: bool) -> String {
+    let message = format!(
+        "{} ({}): {}",
+        found.subject(),
+        bringer(found),
+        found.message()
+    );
+    let shown = found.place.as_ref().filter(|_| !is_secret(found));
     let text = found.place.as_ref().map(|_| {
         shown
             .map(|place| rendered.text_of(place))
@@ -80,11 +80,25 @@ fn drawn(found: &Found, rendered: &Rendered, styled: bool) -> String {
         place: place.map(|(place, text)| in_text(place, text)),
         hints: found.hints.clone(),
     };
-    let gravity = match found.rule.level {
-        Level::Error => Gravity::ERROR,
-        Level::Warning => Gravity::WARNING,
+    let level = match found.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
     };
-    diagnostic.render_as(gravity, Some(found.rule.id), styled)
+    diagnostic.render_as(level, Some(found.rule.id), styled)
+}
+
+/// Who brings the object; of what does not build, the clusters.
+fn bringer(found: &Finding) -> String {
+    match (&found.object, &found.owner) {
+        (Some(_), Some(owner)) => owner.to_string(),
+        _ => found.clusters.join(", "),
+    }
+}
+
+fn is_secret(found: &Finding) -> bool {
+    let object = found.object.as_ref();
+    object.is_some_and(|object| object.gvk.kind == "Secret")
 }
 
 fn as_json(verdicts: &Verdicts) -> String {
@@ -98,17 +112,16 @@ fn as_json(verdicts: &Verdicts) -> String {
     format!("{document:#}\n")
 }
 
-fn finding(found: &Found) -> serde_json::Value {
-    let place = found.place.as_ref();
+fn finding(found: &Finding) -> serde_json::Value {
     json!({
         "rule": found.rule.id,
-        "level": if found.rule.level == Level::Error { "error" } else { "warning" },
-        "subject": found.subject,
-        "owner": found.owner,
-        "message": found.message,
-        "file": place.map(|place| place.file.trim_start_matches('/')),
-        "line": place.map(|place| place.at.line).filter(|line| *line > 0),
-        "column": place.map(|place| place.at.column).filter(|column| *column > 0),
+        "level": found.severity,
+        "subject": found.subject(),
+        "owner": bringer(found),
+        "message": found.message(),
+        "file": found.file(),
+        "line": found.line(),
+        "column": found.column(),
         "hints": found.hints,
     })
 }
@@ -122,10 +135,7 @@ fn cases(verdicts: &Verdicts) -> Vec<JunitCase> {
 }
 
 fn junit_case(case: &Case, verdicts: &Verdicts) -> JunitCase {
-    let errors: Vec<&Found> = verdicts
-        .of(case)
-        .filter(|found| found.rule.level == Level::Error)
-        .collect();
+    let errors: Vec<&Finding> = verdicts.errors_of(case).collect();
     let outcome = match errors.first() {
         None => Outcome::Passed,
         Some(first) => Outcome::Failed {
@@ -137,56 +147,24 @@ fn junit_case(case: &Case, verdicts: &Verdicts) -> JunitCase {
                 .join("\n"),
         },
     };
+    let (name, class) = match &case.object {
+        Some(object) => (object.title(), case.owner.to_string()),
+        None => (case.owner.to_string(), case.owner.cluster.to_string()),
+    };
     JunitCase {
-        name: case.subject.clone(),
-        class: case.owner.clone(),
+        name,
+        class,
         outcome,
     }
 }
 
-fn with_place(found: &Found) -> String {
+fn with_place(found: &Finding) -> String {
     match &found.place {
         Some(place) => format!(
             "{}: {}",
             place.to_string().trim_start_matches('/'),
-            found.message
+            found.message()
         ),
-        None => found.message.clone(),
-    }
-}
-
-fn rules() -> Vec<Rule> {
-    let rules = RULES.iter().map(|rule| Rule {
-        name: rule.id,
-        meaning: rule.summary,
-    });
-    rules.collect()
-}
-
-fn entries(verdicts: &Verdicts) -> Vec<Entry> {
-    verdicts.found.iter().map(entry).collect()
-}
-
-fn entry(found: &Found) -> Entry {
-    let place = found.place.as_ref();
-    let identity = format!(
-        "{}\0{}\0{}\0{}",
-        found.rule.id, found.owner, found.subject, found.message
-    );
-    Entry {
-        id: portolan_object::Digest::of(identity.as_bytes()).to_string(),
-        rule: found.rule.id,
-        severity: match found.rule.level {
-            Level::Error => Severity::Error,
-            Level::Warning => Severity::Warning,
-        },
-        subject: found.subject.clone(),
-        message: found.message.clone(),
-        file: place.map(|place| place.file.trim_start_matches('/').to_owned()),
-        line: place.map(|place| place.at.line).filter(|line| *line > 0),
-        column: place
-            .map(|place| place.at.column)
-            .filter(|column| *column > 0),
-        accepted: None,
+        None => found.message(),
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use portolan_diff::{Batch, Owner, OwnerKind};
-use portolan_flux::api::NamespacedName;
-use portolan_object::Object;
+use portolan_diff::Batch;
+use portolan_flux::Emitter;
+use portolan_object::{Object, Owner};
 use portolan_yaml::Text;
 
 use crate::printer::Printer;
@@ -72,23 +72,20 @@ fn owners(rendered: &Rendered) -> BTreeMap<Owner, Option<Arc<Vec<Object>>>> {
     let several = rendered.clusters.len() > 1;
     let mut owners = BTreeMap::new();
     for (cluster, rendering) in &rendered.clusters {
-        let owner = |kind, id: &NamespacedName| Owner {
-            cluster: if several {
-                cluster.name.clone()
-            } else {
-                Text::default()
-            },
-            kind,
-            namespace: id.namespace.clone(),
-            name: id.name.clone(),
+        // A repository of one cluster does without its name.
+        let name = if several {
+            cluster.name.clone()
+        } else {
+            Text::default()
         };
         for (id, walked) in &rendering.walk.kustomizations {
             let objects = walked.built.as_ref();
             let objects = objects.map(|built| Arc::clone(&built.objects));
-            owners.insert(owner(OwnerKind::Kustomization, id), objects);
+            owners.insert(Emitter::Kustomization(id.clone()).owner(&name), objects);
         }
         for (id, release) in &rendering.releases {
-            owners.insert(owner(OwnerKind::Release, id), release.objects.clone());
+            let owner = Emitter::Release(id.clone()).owner(&name);
+            owners.insert(owner, release.objects.clone());
         }
     }
     owners

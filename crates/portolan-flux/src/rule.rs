@@ -1,0 +1,146 @@
+//! The rules that findings about Kustomizations, releases and their sources are instances of.
+
+use portolan_object::{Rule, Severity};
+
+/// Every rule, by id.
+pub const RULES: &[&Rule] = &[
+    &BUILD_FAILED,
+    &INVALID_FIELD,
+    &UNSET_VARIABLE,
+    &CHART_INVALID,
+    &CHART_UNAVAILABLE,
+    &DEPENDENCY_CIRCLE,
+    &DEPENDENCY_MISSING,
+    &SUSPENDED,
+    &MISSING_DATA,
+    &MISSING_INPUTS,
+    &OUTSIDE_INPUTS,
+    &BAD_VALUES,
+    &RELEASE_REFUSED,
+    &SOURCE_MISSING,
+    &SOURCE_UNAVAILABLE,
+];
+
+pub(crate) static BUILD_FAILED: Rule = Rule {
+    id: "build/failed",
+    severity: Severity::Error,
+    summary: "a Kustomization, HelmRelease or ResourceSet does not build",
+    help: "Flux would stop at this object and keep what it applied before. The message is the one Flux or Helm \
+           would give, with the file that caused it; everything that only fails because of it is not listed.",
+};
+
+pub(crate) static INVALID_FIELD: Rule = Rule {
+    id: "build/invalid-field",
+    severity: Severity::Error,
+    summary: "a field of a Flux object is missing or of the wrong type",
+    help: "The API server refuses the object, so Flux never sees it and nothing is built from it.",
+};
+
+pub(crate) static UNSET_VARIABLE: Rule = Rule {
+    id: "build/unset-variable",
+    severity: Severity::Error,
+    summary: "a variable has no value",
+    help: "Flux refuses the whole Kustomization when a variable in it is neither set nor has a default. Give it a \
+           default, `${NAME:=value}`, or set it in `postBuild`.",
+};
+
+pub(crate) static CHART_INVALID: Rule = Rule {
+    id: "chart/invalid",
+    severity: Severity::Error,
+    summary: "a chart was found and cannot be used",
+    help: "It is no chart, or a dependency, a values file or a version of it is not what the release asks for. The \
+           release is not rendered, so nothing is known about its objects.",
+};
+
+pub(crate) static CHART_UNAVAILABLE: Rule = Rule {
+    id: "chart/unavailable",
+    severity: Severity::Error,
+    summary: "a chart cannot be fetched",
+    help: "The release is not rendered, so nothing is known about its objects. `portolan fetch` brings charts into \
+           the cache when there is a network; `--source NAME=DIR` gives the files of a source.",
+};
+
+pub(crate) static DEPENDENCY_CIRCLE: Rule = Rule {
+    id: "dependency/circle",
+    severity: Severity::Error,
+    summary: "objects depend on one another in a circle",
+    help: "Each waits for the next, and Flux applies none of them. Take one out of `dependsOn`.",
+};
+
+pub(crate) static DEPENDENCY_MISSING: Rule = Rule {
+    id: "dependency/missing",
+    severity: Severity::Error,
+    summary: "an object depends on one that does not exist",
+    help: "Flux waits for it for ever. Mend the name, or take it out of `dependsOn`.",
+};
+
+/// A ConfigMap or Secret does not exist; `--missing note` lowers it.
+pub static MISSING_DATA: Rule = Rule {
+    id: "reference/missing-data",
+    severity: Severity::Error,
+    summary: "a ConfigMap or Secret with values or variables does not exist in the repository",
+    help: "Flux refuses to build without it. If something outside of the repository makes it, mark the reference \
+           `optional: true`, or run with `--missing note`.",
+};
+
+pub(crate) static MISSING_INPUTS: Rule = Rule {
+    id: "reference/missing-inputs",
+    severity: Severity::Error,
+    summary: "a ResourceSet takes its inputs from a provider that does not exist",
+    help: "The operator waits for the provider. Add it to what Flux applies, or mend the name in `inputsFrom`.",
+};
+
+pub(crate) static OUTSIDE_INPUTS: Rule = Rule {
+    id: "reference/outside-inputs",
+    severity: Severity::Note,
+    summary: "the inputs of a ResourceSet come from a service",
+    help: "What the service answers is known in the cluster only; `status.exportedInputs` of the provider is used \
+           when it is there.",
+};
+
+pub(crate) static BAD_VALUES: Rule = Rule {
+    id: "reference/values",
+    severity: Severity::Error,
+    summary: "values of a release cannot be taken from a ConfigMap or Secret",
+    help: "The object exists, and lacks the key, or what the key holds is not YAML or does not fit `targetPath`. \
+           Flux refuses the release.",
+};
+
+pub(crate) static RELEASE_REFUSED: Rule = Rule {
+    id: "release/refused",
+    severity: Severity::Note,
+    summary: "Helm takes a release that Flux will not",
+    help: "`helm template` renders it; the controller refuses what is in it.",
+};
+
+pub(crate) static SOURCE_MISSING: Rule = Rule {
+    id: "source/missing",
+    severity: Severity::Error,
+    summary: "a source is named that does not exist in the repository",
+    help: "Flux waits for the source. Mend its name, kind or namespace, or add it to what Flux applies.",
+};
+
+pub(crate) static SOURCE_UNAVAILABLE: Rule = Rule {
+    id: "source/unavailable",
+    severity: Severity::Error,
+    summary: "the files of a source cannot be fetched",
+    help: "What is built from it is not known. `portolan fetch` brings sources into the cache when there is a \
+           network; `--source NAME=DIR` gives the files.",
+};
+
+pub(crate) static SUSPENDED: Rule = Rule {
+    id: "flux/suspended",
+    severity: Severity::Note,
+    summary: "Flux does not act on an object that is suspended",
+    help: "It is rendered all the same. Changes reach the cluster once `spec.suspend` is taken away.",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_sorted_and_their_ids_are_unique() {
+        assert!(RULES.is_sorted_by(|one, other| one.id < other.id));
+    }
+}
