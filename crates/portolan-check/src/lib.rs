@@ -54,6 +54,7 @@ pub fn check(
             }
         }
     }
+    schema::tell_unjudged_once(subjects, &mut findings);
     owner::check(subjects, &mut findings);
     reference::check(subjects, files, &mut findings);
     findings.sort_by_key(|found| found.subject);

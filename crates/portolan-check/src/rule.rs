@@ -17,6 +17,7 @@ pub const RULES: &[&Rule] = &[
     &MISSING_REFERENCE,
     &INVALID_VALUE,
     &MISSING_FIELD,
+    &NOT_JUDGED,
     &NOT_SERVED,
     &BROKEN_RULE,
     &UNKNOWN_FIELD,
@@ -109,6 +110,14 @@ pub(crate) static MISSING_FIELD: Rule = Rule {
     severity: Severity::Error,
     summary: "a required field is missing",
     help: "The API server refuses the object. A null counts as missing.",
+};
+
+pub(crate) static NOT_JUDGED: Rule = Rule {
+    id: "schema/not-judged",
+    severity: Severity::Note,
+    summary: "a rule of the definition could not be evaluated here",
+    help: "The rule uses what is not known here, or needs more steps than Kubernetes allows; the API server may accept \
+           the object or refuse it. It is told once for each kind.",
 };
 
 pub(crate) static NOT_SERVED: Rule = Rule {

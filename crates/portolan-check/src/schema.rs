@@ -1,5 +1,7 @@
 //! Objects against their types.
 
+use std::collections::HashSet;
+
 use portolan_object::Rule;
 use portolan_schema::{Catalogue, Problem, Verdict, Violation};
 use portolan_vfs::Vfs;
@@ -7,7 +9,7 @@ use portolan_vfs::Vfs;
 use crate::finding::{Found, Subject};
 use crate::locate::locate;
 use crate::rule::{
-    BROKEN_RULE, INVALID_VALUE, MISSING_FIELD, NOT_SERVED, UNKNOWN_FIELD, WRONG_TYPE,
+    BROKEN_RULE, INVALID_VALUE, MISSING_FIELD, NOT_JUDGED, NOT_SERVED, UNKNOWN_FIELD, WRONG_TYPE,
 };
 
 pub(crate) fn check(
@@ -41,6 +43,20 @@ pub(crate) fn check(
     }
 }
 
+/// Keeps the first finding of each rule that could not be judged: it is the same for every object of a kind.
+pub(crate) fn tell_unjudged_once(subjects: &[Subject<'_>], findings: &mut Vec<Found>) {
+    let mut told = HashSet::new();
+    findings.retain(|finding| {
+        let gvk = subjects.get(finding.subject).map(|subject| &subject.id.gvk);
+        // The path may differ, the rule and the reason do not.
+        let words = finding
+            .message
+            .split_once("rule `")
+            .map(|(_, words)| words.to_owned());
+        finding.rule != &NOT_JUDGED || words.is_none() || told.insert((gvk, words))
+    });
+}
+
 fn finding(violation: &Violation, subject: &Subject<'_>, index: usize, files: &dyn Vfs) -> Found {
     Found {
         rule: rule_of(&violation.problem),
@@ -57,5 +73,6 @@ fn rule_of(problem: &Problem) -> &'static Rule {
         Problem::WrongType { .. } => &WRONG_TYPE,
         Problem::Invalid { .. } => &INVALID_VALUE,
         Problem::Rule { .. } => &BROKEN_RULE,
+        Problem::NotJudged { .. } => &NOT_JUDGED,
     }
 }

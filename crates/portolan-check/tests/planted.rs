@@ -202,3 +202,23 @@ fn two_owners_of_one_object_are_found() {
     let messages: Vec<String> = found.iter().map(Finding::message).collect();
     assert_eq!(messages, ["Kustomization flux-system/apps brings it too"]);
 }
+
+#[test]
+fn a_rule_that_cannot_be_judged_is_told_once_for_a_kind() {
+    let definition = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: ws.x.com}, \
+        spec: {group: x.com, names: {kind: W, plural: ws}, scope: Namespaced, versions: [{name: v1, served: true, \
+        storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, \
+        x-kubernetes-validations: [{rule: 'lists.range(1000000000).size() > 0'}]}}}}}]}}";
+    let mut catalogue = Catalogue::of(KubeVersion::new(1, 34));
+    catalogue.define(&parse(definition, Dialect::Helm).expect("YAML").remove(0));
+    let text = "{apiVersion: x.com/v1, kind: W, metadata: {name: w}, spec: {}}";
+    let objects = [1, 2].map(|_| {
+        let node = parse(text, Dialect::Kustomize).expect("YAML").remove(0);
+        Object::new(node, Origin::read(Place::line(FILE, 1))).expect("an object")
+    });
+    let subjects: Vec<_> = objects.iter().map(subject).collect();
+    let files = Memory::from_iter([(FILE, text)]);
+    let found = check(&subjects, &catalogue, &Settings::default(), &files);
+    let ids: Vec<&str> = found.iter().map(|finding| finding.rule.id).collect();
+    assert_eq!(ids, ["schema/not-judged"]);
+}

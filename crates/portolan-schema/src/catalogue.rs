@@ -9,12 +9,12 @@ use portolan_yaml::{Node, Value};
 
 use crate::flux;
 use crate::kubernetes::Kubernetes;
-use crate::path::Trail;
+use crate::path::{FieldPath, Trail};
 use crate::rules::Rules;
 use crate::schema::{Schema, Shape};
 use crate::structural;
 use crate::validate::Walk;
-use crate::violation::Violation;
+use crate::violation::{Problem, Violation};
 
 /// The types known, to check objects against from many threads.
 ///
@@ -61,7 +61,11 @@ struct Defined {
 struct Read {
     schema: Schema,
     rules: Option<Rules>,
+    is_too_large: bool,
 }
+
+/// The values that a definition may consist of, aliases written out; the largest public ones have 60,000.
+const MAX_DEFINITION_NODES: usize = 500_000;
 
 impl Catalogue {
     /// The types of a Kubernetes release, or of the nearest known one, and Flux's.
@@ -138,6 +142,9 @@ impl Catalogue {
         }
         walk.value(&read.schema, node, root);
         let mut violations = without_status(walk.finish());
+        if read.is_too_large {
+            violations.push(too_large(node));
+        }
         // Rules may take a well-formed object for granted.
         if violations.is_empty() {
             violations = read
@@ -153,6 +160,13 @@ impl Catalogue {
 impl Defined {
     fn read(&self) -> &Read {
         self.read.get_or_init(|| {
+            if count(&self.node, MAX_DEFINITION_NODES) == 0 {
+                return Read {
+                    schema: Schema::of(Shape::Any),
+                    rules: None,
+                    is_too_large: true,
+                };
+            }
             let mut schema = structural::read(&self.node);
             if let Shape::Record(record) = &mut schema.shape {
                 // The three fields of every object are checked by themselves and need not be named.
@@ -165,8 +179,37 @@ impl Defined {
             Read {
                 schema,
                 rules: Rules::read(&self.node),
+                is_too_large: false,
             }
         })
+    }
+}
+
+/// Returns how many of so many values are left after those of a node were counted.
+fn count(node: &Node, left: usize) -> usize {
+    let left = left.saturating_sub(1);
+    if left == 0 {
+        return 0;
+    }
+    if let Some(map) = node.as_map() {
+        return map
+            .iter()
+            .fold(left, |left, entry| count(&entry.value, left));
+    }
+    let list = node.as_list();
+    list.map_or(left, |list| {
+        list.iter().fold(left, |left, item| count(item, left))
+    })
+}
+
+fn too_large(node: &Node) -> Violation {
+    Violation {
+        path: FieldPath::default(),
+        at: node.at,
+        problem: Problem::NotJudged {
+            what: "the object".to_owned(),
+            reason: format!("its definition has more than {MAX_DEFINITION_NODES} values"),
+        },
     }
 }
 

@@ -5,18 +5,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use portolan_object::canonical_json;
 use portolan_yaml::Node;
-use regex::Regex;
 
+use crate::pattern::Pattern;
 use crate::schema::Schema;
-
-/// Sizes of compiled patterns: large enough for real ones, small enough that a hostile definition costs little.
-const PATTERN_LIMIT: usize = 1 << 20;
 
 /// One keyword of JSON schema.
 #[derive(Debug, Clone)]
 pub(crate) enum Check {
     Enum(Vec<Node>),
-    Pattern(Regex),
+    Pattern(Pattern),
     Format(Format),
     MinLength(usize),
     MaxLength(usize),
@@ -51,12 +48,15 @@ pub(crate) enum Format {
 }
 
 impl Check {
-    /// A pattern; one that does not compile here is left to the API server.
-    pub(crate) fn pattern(text: &str) -> Option<Self> {
-        let pattern = regex::RegexBuilder::new(text)
-            .size_limit(PATTERN_LIMIT)
-            .build();
-        pattern.ok().map(Self::Pattern)
+    /// Returns the steps that a look at a value takes, without those of the alternatives inside.
+    pub(crate) fn steps(&self, node: &Node) -> usize {
+        let text = node.as_str().map_or(0, str::len);
+        match self {
+            // Both values are spelled out.
+            Self::Enum(allowed) => 4 * allowed.len(),
+            Self::Pattern(_) => 1 + text,
+            _ => 1 + text / 64,
+        }
     }
 
     /// What the value must be, when it is not; combinations are judged by whoever can walk a tree.
@@ -83,7 +83,7 @@ impl Check {
     fn broken_by_text(&self, text: &str) -> Option<String> {
         match self {
             Self::Pattern(pattern) => {
-                (!pattern.is_match(text)).then(|| format!("must match `{pattern}`"))
+                (!pattern.matches(text)).then(|| format!("must match `{pattern}`"))
             }
             Self::Format(format) => {
                 (!format.fits(text)).then(|| format!("must be {}", format.described()))

@@ -9,7 +9,7 @@
 //! definitions ──────────┘        └── rules in CEL
 //! ```
 //!
-//! It must not cry wolf: what it cannot judge it lets pass. It knows nothing of files, repositories or findings of other
+//! It must not cry wolf: what it cannot judge it lets pass, and says so. It knows nothing of files, repositories or findings of other
 //! kinds, and prints no value of an object.
 //!
 //! Own code rather than a JSON-schema crate: Kubernetes' types are a small table that is walked in place, and its rules
@@ -21,12 +21,14 @@ mod path;
 mod violation;
 
 mod check;
+mod pattern;
 mod schema;
 
 mod flux;
 mod kubernetes;
 mod structural;
 
+mod cel;
 mod rules;
 mod validate;
 

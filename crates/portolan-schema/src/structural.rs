@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use portolan_yaml::{List, Map, Node};
 
 use crate::check::{Bound, Check, Format};
+use crate::pattern::{Allowance, Pattern};
 use crate::schema::{Field, Record, Scalar, Schema, Shape, Unique};
 
 /// Where a schema stands, which decides what it says about fields it does not name.
@@ -19,22 +20,33 @@ enum Place {
     Condition,
 }
 
-/// The schema that a definition's node describes; reads what it understands and takes the rest as allowed.
-pub(crate) fn read(node: &Node) -> Schema {
-    schema(node, Place::Structure)
+/// What a schema shares with those around it.
+#[derive(Debug, Clone, Copy)]
+struct Around<'a> {
+    place: Place,
+    patterns: &'a Allowance,
 }
 
-fn schema(node: &Node, place: Place) -> Schema {
+/// The schema that a definition's node describes; reads what it understands and takes the rest as allowed.
+pub(crate) fn read(node: &Node) -> Schema {
+    let around = Around {
+        place: Place::Structure,
+        patterns: &Allowance::default(),
+    };
+    schema(node, around)
+}
+
+fn schema(node: &Node, around: Around<'_>) -> Schema {
     Schema {
-        shape: shape(node, place),
-        checks: checks(node),
+        shape: shape(node, around),
+        checks: checks(node, around),
         has_default: node
             .get("default")
             .is_some_and(|default| !default.is_null()),
     }
 }
 
-fn shape(node: &Node, place: Place) -> Shape {
+fn shape(node: &Node, around: Around<'_>) -> Shape {
     if flag(node, "x-kubernetes-int-or-string") {
         return Shape::Scalar(Scalar::IntOrString);
     }
@@ -46,13 +58,13 @@ fn shape(node: &Node, place: Place) -> Shape {
             _ => Scalar::Int64,
         }),
         Some("number") => Shape::Scalar(Scalar::Number),
-        Some("array") => list(node, place),
-        Some("object") => object(node, place),
+        Some("array") => list(node, around),
+        Some("object") => object(node, around),
         // A condition names no types: what it says of fields and items tells what it is about.
         _ if node.get("properties").is_some() || node.get("required").is_some() => {
-            object(node, place)
+            object(node, around)
         }
-        _ if node.get("items").is_some() => list(node, place),
+        _ if node.get("items").is_some() => list(node, around),
         _ => Shape::Any,
     }
 }
@@ -65,10 +77,10 @@ fn string(node: &Node) -> Scalar {
     }
 }
 
-fn list(node: &Node, place: Place) -> Shape {
+fn list(node: &Node, around: Around<'_>) -> Shape {
     let item = node
         .get("items")
-        .map_or(Schema::of(Shape::Any), |item| schema(item, place));
+        .map_or(Schema::of(Shape::Any), |item| schema(item, around));
     let unique = match text(node, "x-kubernetes-list-type") {
         Some("set") => Unique::Values,
         Some("map") => Unique::Keys(texts(node, "x-kubernetes-list-map-keys")),
@@ -80,22 +92,22 @@ fn list(node: &Node, place: Place) -> Shape {
     }
 }
 
-fn object(node: &Node, place: Place) -> Shape {
+fn object(node: &Node, around: Around<'_>) -> Shape {
     let properties = node.get("properties").and_then(Node::as_map);
     let free = node.get("additionalProperties");
     if let (None, Some(values)) = (properties, free.filter(|values| values.as_map().is_some())) {
-        return Shape::Map(Box::new(schema(values, place)));
+        return Shape::Map(Box::new(schema(values, around)));
     }
-    let open = place == Place::Condition
+    let open = around.place == Place::Condition
         || flag(node, "x-kubernetes-preserve-unknown-fields")
         || properties.is_none()
         || free.is_some_and(|free| free.as_bool() != Some(false));
-    let mut record = fields(node, properties, place);
+    let mut record = fields(node, properties, around);
     record.open = open;
     Shape::Record(record)
 }
 
-fn fields(node: &Node, properties: Option<&Map>, place: Place) -> Record {
+fn fields(node: &Node, properties: Option<&Map>, around: Around<'_>) -> Record {
     let required = texts(node, "required");
     let mut fields: Vec<Field> = properties
         .into_iter()
@@ -103,7 +115,7 @@ fn fields(node: &Node, properties: Option<&Map>, place: Place) -> Record {
         .map(|entry| Field {
             name: Cow::Owned(entry.key.as_str().to_owned()),
             required: required.iter().any(|name| name == entry.key.as_str()),
-            schema: schema(&entry.value, place),
+            schema: schema(&entry.value, around),
         })
         .collect();
     if flag(node, "x-kubernetes-embedded-resource") {
@@ -129,16 +141,21 @@ pub(crate) fn common_fields() -> [Field; 3] {
     })
 }
 
-fn checks(node: &Node) -> Vec<Check> {
+fn checks(node: &Node, around: Around<'_>) -> Vec<Check> {
     let Some(map) = node.as_map() else {
         return Vec::new();
     };
     map.iter()
-        .filter_map(|entry| check(node, entry.key.as_str(), &entry.value))
+        .filter_map(|entry| check(node, entry.key.as_str(), &entry.value, around))
         .collect()
 }
 
-fn check(node: &Node, keyword: &str, value: &Node) -> Option<Check> {
+fn check(node: &Node, keyword: &str, value: &Node, around: Around<'_>) -> Option<Check> {
+    let condition = Around {
+        place: Place::Condition,
+        ..around
+    };
+    let conditions = |list: &List| list.iter().map(|node| schema(node, condition)).collect();
     let size = || value.as_i64().and_then(|size| usize::try_from(size).ok());
     let bound = |exclusive| {
         Some(Bound {
@@ -148,7 +165,7 @@ fn check(node: &Node, keyword: &str, value: &Node) -> Option<Check> {
     };
     Some(match keyword {
         "enum" => Check::Enum(value.as_list()?.iter().cloned().collect()),
-        "pattern" => Check::pattern(value.as_str()?)?,
+        "pattern" => Check::Pattern(Pattern::new(value.as_str()?, around.patterns.clone())),
         "format" => Check::Format(Format::named(value.as_str()?)?),
         "minLength" => Check::MinLength(size()?),
         "maxLength" => Check::MaxLength(size()?),
@@ -162,15 +179,9 @@ fn check(node: &Node, keyword: &str, value: &Node) -> Option<Check> {
         "allOf" => Check::AllOf(conditions(value.as_list()?)),
         "anyOf" => Check::AnyOf(conditions(value.as_list()?)),
         "oneOf" => Check::OneOf(conditions(value.as_list()?)),
-        "not" => Check::Not(Box::new(schema(value, Place::Condition))),
+        "not" => Check::Not(Box::new(schema(value, condition))),
         _ => return None,
     })
-}
-
-fn conditions(list: &List) -> Vec<Schema> {
-    list.iter()
-        .map(|node| schema(node, Place::Condition))
-        .collect()
 }
 
 fn text<'a>(node: &'a Node, key: &str) -> Option<&'a str> {

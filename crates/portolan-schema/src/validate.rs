@@ -10,10 +10,14 @@ use crate::path::Trail;
 use crate::schema::{Record, Scalar, Schema, Shape, Unique};
 use crate::violation::{Problem, Violation};
 
+/// Values and alternatives that are looked at for one object; real objects need some thousands.
+const MAX_STEPS: u64 = 10_000_000;
+
 /// A walk over one object.
 pub(crate) struct Walk<'a> {
     types: &'a Kubernetes,
     violations: Vec<Violation>,
+    steps_left: u64,
 }
 
 impl<'a> Walk<'a> {
@@ -21,16 +25,32 @@ impl<'a> Walk<'a> {
         Self {
             types,
             violations: Vec::new(),
+            steps_left: MAX_STEPS,
         }
     }
 
-    pub(crate) fn finish(self) -> Vec<Violation> {
+    /// Every violation; a walk that took too many steps ends with what was not looked at.
+    pub(crate) fn finish(mut self) -> Vec<Violation> {
+        if self.steps_left == 0 {
+            let problem = Problem::NotJudged {
+                what: "the rest of the object".to_owned(),
+                reason: format!("its definition needs more than {MAX_STEPS} steps"),
+            };
+            self.report(Trail::Root, Position::default(), problem);
+        }
         self.violations
+    }
+
+    /// Charges steps; once there are none left, nothing more is judged.
+    fn may_go_on(&mut self, steps: usize) -> bool {
+        let steps = u64::try_from(steps).unwrap_or(u64::MAX);
+        self.steps_left = self.steps_left.saturating_sub(steps);
+        self.steps_left > 0
     }
 
     /// Checks one value and everything below it.
     pub(crate) fn value(&mut self, schema: &Schema, node: &Node, trail: Trail<'_>) {
-        if node.is_null() {
+        if node.is_null() || !self.may_go_on(1) {
             return;
         }
         match &schema.shape {
@@ -126,6 +146,9 @@ impl<'a> Walk<'a> {
     }
 
     fn check(&mut self, check: &Check, node: &Node, trail: Trail<'_>) {
+        if !self.may_go_on(check.steps(node)) {
+            return;
+        }
         let must = match check {
             // Each part must hold by itself, so its own words say best what is wrong.
             Check::AllOf(parts) => {
@@ -144,14 +167,20 @@ impl<'a> Walk<'a> {
                 .then(|| "must not have the form its definition forbids".to_owned()),
             other => other.broken_by(node),
         };
-        if let Some(must) = must {
+        // Alternatives that were not all looked at prove nothing.
+        if let Some(must) = must.filter(|_| self.steps_left > 0) {
             self.report(trail, node.at, Problem::Invalid { must });
         }
     }
 
-    fn holds(&self, schema: &Schema, node: &Node) -> bool {
-        let mut walk = Walk::new(self.types);
+    fn holds(&mut self, schema: &Schema, node: &Node) -> bool {
+        let mut walk = Walk {
+            types: self.types,
+            violations: Vec::new(),
+            steps_left: self.steps_left,
+        };
         walk.value(schema, node, Trail::Root);
+        self.steps_left = walk.steps_left;
         walk.violations.is_empty()
     }
 

@@ -8,7 +8,7 @@ use portolan_yaml::Position;
 
 use crate::path::FieldPath;
 
-/// One thing an API server would refuse.
+/// One thing an API server would refuse, or that nobody can tell of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// The value, or for a missing field what lacks it.
@@ -51,6 +51,20 @@ pub enum Problem {
         /// The rule's own words, or its expression when it has none.
         message: String,
     },
+    /// Something that the definition asks for could not be judged here; the object may be right or wrong.
+    NotJudged {
+        /// What it is: a rule of the definition, or its schema.
+        what: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl Problem {
+    /// Whether an API server would refuse the object for it.
+    pub fn is_refused(&self) -> bool {
+        !matches!(self, Self::NotJudged { .. })
+    }
 }
 
 impl fmt::Display for Problem {
@@ -67,6 +81,7 @@ impl fmt::Display for Problem {
             Self::WrongType { expected, found } => write!(f, "expected {expected}, found {found}"),
             Self::Invalid { must } => write!(f, "{must}"),
             Self::Rule { message } => write!(f, "breaks a rule of its definition: {message}"),
+            Self::NotJudged { what, reason } => write!(f, "{what} was not checked: {reason}"),
         }
     }
 }

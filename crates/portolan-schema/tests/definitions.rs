@@ -143,10 +143,57 @@ fn rules_see_defaults_and_name_the_field() {
 }
 
 #[test]
-fn a_rule_that_cannot_be_judged_is_left_to_the_server() {
+fn a_rule_that_cannot_be_judged_is_left_to_the_server_and_said() {
     let schema = "{type: object, properties: {a: {type: string}}, \
                   x-kubernetes-validations: [{rule: 'no.such.thing(self)', message: no}]}";
-    assert_eq!(check(schema, "{a: x}"), "");
+    assert_eq!(
+        check(schema, "{a: x}"),
+        "spec: rule `no.such.thing(self)` was not checked: `no` is not known here"
+    );
+}
+
+/// What Kubernetes' documentation says of fields, defaults, optional values and the functions it adds.
+#[test]
+fn rules_are_evaluated_as_kubernetes_does() {
+    let schema = |rule: &str| {
+        format!(
+            "{{type: object, properties: {{a: {{type: integer}}, my_field: {{type: string}}, x-y: {{type: string}}, \
+             namespace: {{type: string}}, num: {{type: number}}, d: {{type: string, format: date-time}}, \
+             l: {{type: array, items: {{type: object, properties: {{k: {{type: string}}, v: {{type: integer, default: 7}}}}}}}}, \
+             m: {{type: object, additionalProperties: {{type: integer}}}}, o: {{type: string, default: yes it is}}}}, \
+             x-kubernetes-validations: [{{rule: \"{rule}\", message: broken}}]}}"
+        )
+    };
+    let spec = "{a: 3, my_field: é, x-y: z, namespace: ns, num: 2, d: '2026-01-31T12:00:00Z', \
+                l: [{k: a}, {k: b, v: 2}], m: {a-b: 1, c: 2}, o: null}";
+    for rule in [
+        "self.my_field.size() == 1",
+        "self.x__dash__y == 'z' && self.__namespace__ == 'ns'",
+        "self.num * 1.5 == 3.0",
+        "self.d > timestamp('2025-01-01T00:00:00Z')",
+        "self.l[0].v == 7 && self.l.exists_one(x, x.v == 2)",
+        "self.l.map(x, x.k) == ['a', 'b'] && self.l.filter(x, x.v > 5).size() == 1",
+        "'a-b' in self.m && self.m['a-b'] == 1 && self.m.all(k, self.m[k] > 0)",
+        "self.o == 'yes it is'",
+        "!has(self.zzz) && has(self.a)",
+        "self.zzz.size() > 0 || self.a == 3",
+        "self.l.exists(x, x.zzz == 1 || x.k == 'b')",
+        "self.?zzz.orValue(5) == 5 && self.?a.hasValue()",
+        "self.my_field.matches('^.$') && 'abc123'.find('[0-9]+') == '123'",
+        "'a,b'.split(',').join('-') == 'a-b' && 'x'.upperAscii() == 'X'",
+        "quantity('1Gi').isGreaterThan(quantity('1M')) && isURL('https://a.b/c')",
+        "[3, 1, 2].sort() == [1, 2, 3] && [1, 2].sum() == 3 && sets.contains([1, 2], [1])",
+        "oldSelf.a == 1",
+        "self.a == 3 ? true : false",
+        "{'a': 1}.a == 1 && [1, 2] + [3] == [1, 2, 3] && 5 % 2 == 1 && -self.a == -3",
+        "ip('10.0.0.1').family() == 4 && cidr('10.0.0.0/8').containsIP('10.1.2.3')",
+    ] {
+        assert_eq!(check(&schema(rule), spec), "", "{rule}");
+    }
+    assert_eq!(
+        check(&schema("self.a == 4"), spec),
+        "spec: breaks a rule of its definition: broken"
+    );
 }
 
 #[test]

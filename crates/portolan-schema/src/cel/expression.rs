@@ -1,0 +1,102 @@
+//! The text of an expression as a tree.
+
+use kube_cel::cel::IdedExpr;
+use kube_cel::cel::common::ast::{EntryExpr, Expr};
+use kube_cel::cel::parser::Parser;
+
+use super::depth::depth;
+use super::failure::Failure;
+
+/// The longest expression that is read, in bytes; the longest in public definitions have three thousand.
+const MAX_BYTES: usize = 32 << 10;
+
+/// The deepest tree that is read and evaluated.
+///
+/// An evaluation goes a few calls deeper for each level and must fit a thread of 2 MB.
+const MAX_DEPTH: usize = 250;
+
+/// The stack that a thread needs to parse an expression of [`MAX_DEPTH`]; see the test beside [`Expression::parse`].
+pub(crate) const STACK_BYTES: usize = 32 << 20;
+
+/// An expression that can be evaluated.
+#[derive(Debug)]
+pub(crate) struct Expression {
+    tree: IdedExpr,
+    compares_with_old: bool,
+}
+
+impl Expression {
+    /// Reads an expression, on a stack of at least [`STACK_BYTES`].
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+        if text.len() > MAX_BYTES {
+            let why = format!("it is longer than {MAX_BYTES} bytes");
+            return Err(Failure::TooLarge(why));
+        }
+        let too_deep = || Failure::TooLarge(format!("it is nested more than {MAX_DEPTH} levels"));
+        if depth(text) > MAX_DEPTH {
+            return Err(too_deep());
+        }
+        let tree = Parser::new()
+            .enable_optional_syntax(true)
+            .parse(text)
+            .map_err(|_| Failure::Unsupported("it cannot be read as CEL".to_owned()))?;
+        if levels(&tree) > MAX_DEPTH {
+            return Err(too_deep());
+        }
+        Ok(Self {
+            compares_with_old: names(&tree, "oldSelf"),
+            tree,
+        })
+    }
+
+    pub(crate) fn tree(&self) -> &IdedExpr {
+        &self.tree
+    }
+
+    /// Whether it speaks of the object before a change.
+    pub(crate) fn compares_with_old(&self) -> bool {
+        self.compares_with_old
+    }
+}
+
+/// Returns the depth of a tree.
+fn levels(tree: &IdedExpr) -> usize {
+    1 + parts(tree).into_iter().map(levels).max().unwrap_or(0)
+}
+
+fn names(tree: &IdedExpr, name: &str) -> bool {
+    matches!(&tree.expr, Expr::Ident(ident) if ident == name)
+        || parts(tree).into_iter().any(|part| names(part, name))
+}
+
+/// Returns the expressions directly inside one.
+fn parts(tree: &IdedExpr) -> Vec<&IdedExpr> {
+    match &tree.expr {
+        Expr::Call(call) => call
+            .target
+            .as_deref()
+            .into_iter()
+            .chain(&call.args)
+            .collect(),
+        Expr::Comprehension(loop_) => vec![
+            &loop_.iter_range,
+            &loop_.accu_init,
+            &loop_.loop_cond,
+            &loop_.loop_step,
+            &loop_.result,
+        ],
+        Expr::List(list) => list.elements.iter().collect(),
+        Expr::Map(map) => entries(&map.entries),
+        Expr::Struct(made) => entries(&made.entries),
+        Expr::Select(select) => vec![&*select.operand],
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Vec::new(),
+    }
+}
+
+fn entries(entries: &[kube_cel::cel::common::ast::IdedEntryExpr]) -> Vec<&IdedExpr> {
+    let both = entries.iter().map(|entry| match &entry.expr {
+        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+        EntryExpr::StructField(field) => vec![&field.value],
+    });
+    both.flatten().collect()
+}
