@@ -1,7 +1,9 @@
 //! `portolan audit repo`: what a Flux repository renders to.
 
 use camino::Utf8Path;
-use portolan_audit::{Checker, Counts, Evidence, Finding, Level, Report, Site, merge, unreadable};
+use portolan_audit::{
+    Checker, Counts, Evidence, Finding, Level, Report, Site, Subject, merge, unreadable,
+};
 use portolan_flux::Depth;
 use portolan_flux::api::NamespacedName;
 use portolan_object::{Act, Object, Origin};
