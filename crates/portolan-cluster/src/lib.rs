@@ -18,6 +18,7 @@ mod pages;
 
 mod discovery;
 mod helm;
+mod kstatus;
 mod metric;
 mod watch;
 
@@ -26,6 +27,7 @@ pub use cluster::Cluster;
 pub use discovery::Resource;
 pub use error::{ClusterError, ErrorKind};
 pub use helm::{Driver, RecordRef, newest_deployed};
+pub use kstatus::{Stage, Status, kstatus};
 pub use kube;
 pub use metadata::{ManagedBy, Metadata, object_key};
 pub use metric::{DeprecatedRequest, deprecated_requests};
