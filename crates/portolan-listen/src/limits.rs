@@ -45,10 +45,10 @@ impl Limits {
     pub const CONNECTIONS: usize = 256;
     /// A browser opens six, a scraper one; several may share an address behind a proxy.
     pub const CONNECTIONS_PER_CLIENT: usize = 64;
-    /// Far more than a page or a scraper asks for, and several may share an address.
-    pub const REQUESTS_PER_SECOND: u32 = 1000;
+    /// Twice what the load test of the exporter sends from one address, and far more than a page or a scraper asks for.
+    pub const REQUESTS_PER_SECOND: u32 = 2000;
     /// A page with all its parts, opened by many at once.
-    pub const REQUEST_BURST: u32 = 2000;
+    pub const REQUEST_BURST: u32 = 4000;
     /// Enough for a page; each may hold a body.
     pub const STREAMS: u32 = 64;
     /// Cookies and tokens of a proxy fit in.
