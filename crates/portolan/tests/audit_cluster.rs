@@ -5,7 +5,7 @@ mod portolan;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -101,6 +101,11 @@ struct Serve {
 
 impl Serve {
     fn start(fake: &Fake, state: &Path) -> Self {
+        Self::start_and_read(&fake.kubeconfig(), state).0
+    }
+
+    /// Starts it; what it prints after its address is still to be read.
+    fn start_and_read(kubeconfig: &str, state: &Path) -> (Self, BufReader<ChildStderr>) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_portolan"))
             .args([
                 "audit",
@@ -112,7 +117,7 @@ impl Serve {
                 "--ttl",
                 "1s",
             ])
-            .args(["--kubeconfig", &fake.kubeconfig(), "--state"])
+            .args(["--kubeconfig", kubeconfig, "--state"])
             .arg(state)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -120,10 +125,11 @@ impl Serve {
             .expect("the binary was built with this test");
         let mut line = String::new();
         let stderr = child.stderr.take().expect("it was asked for");
-        BufReader::new(stderr).read_line(&mut line).expect("a line");
+        let mut stderr = BufReader::new(stderr);
+        stderr.read_line(&mut line).expect("a line");
         let (_, address) = line.trim().rsplit_once("http://").expect("an address");
         let address = address.to_owned();
-        Self { child, address }
+        (Self { child, address }, stderr)
     }
 
     /// The status and the body of an answer.
@@ -213,6 +219,41 @@ fn the_last_good_answer_outlives_faults_and_the_process() {
     assert_eq!(serve.get("/api/v1/findings"), (200, findings));
     assert!(serve.says("portolan_audit_has_data 1"));
     assert_eq!(serve.get("/").0, 200);
+}
+
+#[test]
+fn each_scan_is_one_line() {
+    let fake = Fake::start();
+    let directory = tempfile::tempdir().unwrap();
+    let (serve, mut stderr) = Serve::start_and_read(&fake.kubeconfig(), directory.path());
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("a line");
+    assert!(line.starts_with("scan ended after "), "{line}");
+    assert!(line.contains(" requests: 1 finding, "), "{line}");
+    serve.wait_for(&state("ready"));
+    fake.set(500);
+    while !line.starts_with("scan failed after ") {
+        line.clear();
+        assert!(stderr.read_line(&mut line).expect("a line") > 0);
+    }
+    assert!(line.contains(": the API server answered 500 to "), "{line}");
+}
+
+/// A helper program that gives no credentials must not keep probes and scrapes waiting.
+#[test]
+fn the_port_is_open_before_there_are_credentials() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("kubeconfig");
+    let exec = "{apiVersion: client.authentication.k8s.io/v1, command: sleep, args: ['20'], interactiveMode: Never}";
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{{name: a, cluster: {{server: \"http://127.0.0.1:1\"}}}}]\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\nusers: [{{name: a, user: {{exec: {exec}}}}}]\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    let kubeconfig = path.to_str().expect("UTF-8");
+    let (serve, _stderr) = Serve::start_and_read(kubeconfig, directory.path());
+    assert_eq!(serve.get("/healthz").0, 200);
+    assert_eq!(serve.get("/readyz"), (503, "not scanned yet\n".to_owned()));
+    assert!(serve.says("portolan_audit_has_data 0"));
 }
 
 #[test]
