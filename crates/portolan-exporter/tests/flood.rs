@@ -14,15 +14,20 @@ use tokio_util::sync::CancellationToken;
 const HALF_OPEN: usize = 400;
 
 async fn get(address: std::net::SocketAddr, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).await.unwrap();
+    let mut stream = TcpStream::connect(address)
+        .await
+        .expect("the test's own part works");
     let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("the test's own part works");
     let mut answer = String::new();
     let read = stream.read_to_string(&mut answer);
     tokio::time::timeout(Duration::from_secs(30), read)
         .await
         .expect("an answer")
-        .unwrap();
+        .expect("the test's own part works");
     answer
 }
 
@@ -36,8 +41,10 @@ async fn a_scrape_is_answered_while_others_hold_connections_open() {
         baseline: None,
         finding_series: 0,
     });
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("the test's own part works");
+    let address = listener.local_addr().expect("the test's own part works");
     let cancelled = CancellationToken::new();
     let config = ListenConfig::default();
     let served = serve(listener, Arc::new(exporter), config, cancelled.clone());
@@ -45,11 +52,13 @@ async fn a_scrape_is_answered_while_others_hold_connections_open() {
 
     let mut held = Vec::new();
     for _ in 0..HALF_OPEN {
-        let mut stream = TcpStream::connect(address).await.unwrap();
+        let mut stream = TcpStream::connect(address)
+            .await
+            .expect("the test's own part works");
         stream
             .write_all(b"GET /metrics HTTP/1.1\r\n")
             .await
-            .unwrap();
+            .expect("the test's own part works");
         held.push(stream);
     }
     let answer = get(address, "/metrics").await;
@@ -59,12 +68,22 @@ async fn a_scrape_is_answered_while_others_hold_connections_open() {
     let open = answer
         .lines()
         .find_map(|line| line.strip_prefix("portolan_listen_connections "));
-    let open: usize = open.expect("the number of connections").parse().unwrap();
+    let open: usize = open
+        .expect("the number of connections")
+        .parse()
+        .expect("the test's own part works");
     assert!(open <= Limits::CONNECTIONS_PER_CLIENT, "{open}");
     assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 503 "));
     assert!(get(address, "/healthz").await.starts_with("HTTP/1.1 200 "));
 
     cancelled.cancel();
     let drained = tokio::time::timeout(Duration::from_secs(30), served).await;
-    assert_eq!(drained.expect("it ends").unwrap().unwrap().cut, 0);
+    assert_eq!(
+        drained
+            .expect("it ends")
+            .expect("the test's own part works")
+            .expect("the test's own part works")
+            .cut,
+        0
+    );
 }

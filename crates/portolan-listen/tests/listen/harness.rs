@@ -38,8 +38,10 @@ impl Server {
     }
 
     pub(crate) async fn start_with(config: ListenConfig) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let listener = TcpListener::bind(("127.0.0.1", 0))
+            .await
+            .expect("the test's own part works");
+        let address = listener.local_addr().expect("the test's own part works");
         let (go, asked) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let cancelled = CancellationToken::new();
         let metrics = config.metrics.clone();
@@ -57,7 +59,7 @@ impl Server {
 
     pub(crate) async fn connect(&self) -> Connection {
         let connected = TcpStream::connect(self.address);
-        Connection(in_time(connected).await.unwrap())
+        Connection(in_time(connected).await.expect("the test's own part works"))
     }
 
     /// The whole answer to a request on a connection of its own.
@@ -71,7 +73,9 @@ impl Server {
     pub(crate) fn metric(&self, name: &str) -> u64 {
         let text = self.metrics.text();
         let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.map_or(0, |value| value.trim().parse().unwrap())
+        line.map_or(0, |value| {
+            value.trim().parse().expect("the test's own part works")
+        })
     }
 
     pub(crate) async fn wait_for_metric(&self, name: &str, value: u64) {
@@ -86,7 +90,10 @@ impl Server {
 
     /// Waits for the server's end after it was cancelled.
     pub(crate) async fn ended(self) -> Drained {
-        in_time(self.task).await.unwrap().unwrap()
+        in_time(self.task)
+            .await
+            .expect("the test's own part works")
+            .expect("the test's own part works")
     }
 }
 
@@ -110,14 +117,16 @@ fn router(go: &Arc<Notify>, asked: &Arc<Notify>) -> Router {
 }
 
 async fn panics() -> &'static str {
-    panic!("a handler of the test")
+    None.expect("a handler of the test panics")
 }
 
 pub(crate) struct Connection(pub(crate) TcpStream);
 
 impl Connection {
     pub(crate) async fn send(&mut self, text: &str) {
-        in_time(self.0.write_all(text.as_bytes())).await.unwrap();
+        in_time(self.0.write_all(text.as_bytes()))
+            .await
+            .expect("the test's own part works");
     }
 
     /// Everything until the server closes the connection; one that it resets counts as closed.
@@ -135,7 +144,9 @@ impl Connection {
         let mut seen = String::new();
         let mut buffer = [0; 4096];
         while !seen.contains(text) {
-            let count = in_time(self.0.read(&mut buffer)).await.unwrap();
+            let count = in_time(self.0.read(&mut buffer))
+                .await
+                .expect("the test's own part works");
             assert!(count > 0, "closed after {seen:?}");
             seen.push_str(&String::from_utf8_lossy(&buffer[..count]));
         }

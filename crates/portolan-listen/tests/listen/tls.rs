@@ -25,17 +25,18 @@ async fn connect(
     alpn: &str,
 ) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
-    let certificate = CertificateDer::from_pem_slice(trusted.as_bytes()).unwrap();
-    roots.add(certificate).unwrap();
+    let certificate =
+        CertificateDer::from_pem_slice(trusted.as_bytes()).expect("the test's own part works");
+    roots.add(certificate).expect("the test's own part works");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .unwrap()
+        .expect("the test's own part works")
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
     let stream = TcpStream::connect(server.address).await?;
-    let name = "localhost".try_into().unwrap();
+    let name = "localhost".try_into().expect("the test's own part works");
     TlsConnector::from(Arc::new(config))
         .connect(name, stream)
         .await
@@ -45,19 +46,24 @@ fn request(uri: &str) -> Request<Body> {
     Request::get(uri)
         .header("host", "test")
         .body(Body::empty())
-        .unwrap()
+        .expect("the test's own part works")
 }
 
 async fn ask_http1(stream: TlsStream<TcpStream>) -> (StatusCode, String) {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
-        .unwrap();
+        .expect("the test's own part works");
     let connection = tokio::spawn(connection);
     let response = in_time(sender.send_request(request("/hello")))
         .await
-        .unwrap();
+        .expect("the test's own part works");
     let status = response.status();
-    let body = response.into_body().collect().await.unwrap().to_bytes();
+    let body = response
+        .into_body()
+        .collect()
+        .await
+        .expect("the test's own part works")
+        .to_bytes();
     connection.abort();
     (status, String::from_utf8_lossy(&body).into_owned())
 }
@@ -66,20 +72,27 @@ async fn ask_http2(stream: TlsStream<TcpStream>) -> (StatusCode, String) {
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
             .await
-            .unwrap();
+            .expect("the test's own part works");
     let connection = tokio::spawn(connection);
     let response = in_time(sender.send_request(request("https://test/hello")))
         .await
-        .unwrap();
+        .expect("the test's own part works");
     let status = response.status();
-    let body = response.into_body().collect().await.unwrap().to_bytes();
+    let body = response
+        .into_body()
+        .collect()
+        .await
+        .expect("the test's own part works")
+        .to_bytes();
     connection.abort();
     (status, String::from_utf8_lossy(&body).into_owned())
 }
 
 fn write(directory: &Path, authority: &Authority) {
-    std::fs::write(directory.join("tls.crt"), &authority.server_certificate).unwrap();
-    std::fs::write(directory.join("tls.key"), &authority.server_key).unwrap();
+    std::fs::write(directory.join("tls.crt"), &authority.server_certificate)
+        .expect("the test's own part works");
+    std::fs::write(directory.join("tls.key"), &authority.server_key)
+        .expect("the test's own part works");
 }
 
 async fn start(tls: TlsSource, limits: Limits) -> Server {
@@ -94,7 +107,7 @@ async fn start(tls: TlsSource, limits: Limits) -> Server {
 
 #[tokio::test]
 async fn both_protocols_are_spoken_and_a_new_certificate_is_shown_without_a_restart() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("the test's own part works");
     let first = Authority::new();
     write(directory.path(), &first);
     let files = TlsSource::Files {
@@ -105,16 +118,21 @@ async fn both_protocols_are_spoken_and_a_new_certificate_is_shown_without_a_rest
     let hello = (StatusCode::OK, "hello\n".to_owned());
     let stream = connect(&server, &first.certificate, "http/1.1")
         .await
-        .unwrap();
+        .expect("the test's own part works");
     assert_eq!(ask_http1(stream).await, hello);
-    let stream = connect(&server, &first.certificate, "h2").await.unwrap();
+    let stream = connect(&server, &first.certificate, "h2")
+        .await
+        .expect("the test's own part works");
     assert_eq!(ask_http2(stream).await, hello);
 
     // Half of a renewal, and rubbish, change nothing.
     let second = Authority::new();
-    std::fs::write(directory.path().join("tls.crt"), &second.server_certificate).unwrap();
-    std::fs::write(directory.path().join("tls.key"), "no key").unwrap();
-    let stream = connect(&server, &first.certificate, "h2").await.unwrap();
+    std::fs::write(directory.path().join("tls.crt"), &second.server_certificate)
+        .expect("the test's own part works");
+    std::fs::write(directory.path().join("tls.key"), "no key").expect("the test's own part works");
+    let stream = connect(&server, &first.certificate, "h2")
+        .await
+        .expect("the test's own part works");
     assert_eq!(ask_http2(stream).await, hello);
 
     write(directory.path(), &second);
@@ -133,7 +151,7 @@ async fn both_protocols_are_spoken_and_a_new_certificate_is_shown_without_a_rest
 
 #[tokio::test]
 async fn an_authority_of_our_own_is_made_once_and_kept() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("the test's own part works");
     let own = TlsSource::OwnAuthority {
         directory: directory.path().join("ca"),
         names: vec!["localhost".to_owned(), "127.0.0.1".to_owned()],
@@ -151,20 +169,23 @@ async fn an_authority_of_our_own_is_made_once_and_kept() {
             }
         };
         in_time(made).await;
-        let trusted = std::fs::read_to_string(&file).unwrap();
-        let stream = connect(&server, &trusted, "h2").await.unwrap();
+        let trusted = std::fs::read_to_string(&file).expect("the test's own part works");
+        let stream = connect(&server, &trusted, "h2")
+            .await
+            .expect("the test's own part works");
         assert_eq!(ask_http2(stream).await.0, StatusCode::OK);
         certificates.push(trusted);
     }
     assert_eq!(certificates[0], certificates[1]);
-    let key = std::fs::metadata(directory.path().join("ca/ca.key")).unwrap();
+    let key =
+        std::fs::metadata(directory.path().join("ca/ca.key")).expect("the test's own part works");
     let mode = std::os::unix::fs::PermissionsExt::mode(&key.permissions());
     assert_eq!(mode & 0o077, 0, "{mode:o}");
 }
 
 #[tokio::test]
 async fn a_handshake_that_is_not_made_is_closed_in_time() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("the test's own part works");
     write(directory.path(), &Authority::new());
     let files = TlsSource::Files {
         certificate: directory.path().join("tls.crt"),
