@@ -63,6 +63,14 @@ impl Budget {
         }
     }
 
+    /// Returns a budget of the same limits, switch and clock of which nothing is used yet.
+    #[must_use]
+    pub fn renewed(&self) -> Self {
+        let shared = &self.shared;
+        let clock = shared.clock.map(|(clock, _)| (clock, clock()));
+        Self::with_clock(shared.limits, shared.stop.clone(), clock)
+    }
+
     /// Returns the limits that it started with.
     pub fn limits(&self) -> &Limits {
         &self.shared.limits
@@ -70,6 +78,8 @@ impl Budget {
 
     /// Charges steps that are about to be done. Hot loops count by themselves and charge a few hundred at a time.
     pub fn step(&self, steps: u64) -> Result<(), Exceeded> {
+        // A price beyond the limit must not turn the counter round.
+        let steps = steps.min(self.shared.limits.steps.saturating_add(1));
         let before = self.shared.steps.fetch_add(steps, Ordering::Relaxed);
         let after = before.saturating_add(steps);
         if after > self.shared.limits.steps {
@@ -175,6 +185,15 @@ mod tests {
         let other = budget.clone();
         assert_eq!(budget.step(6_000), Ok(()));
         assert_eq!(other.step(6_000), Err(Exceeded::Steps(10_000)));
+    }
+
+    #[test]
+    fn a_budget_that_is_spent_stays_spent() {
+        let budget = Budget::new(small(), Stop::default());
+        for _ in 0..3 {
+            assert_eq!(budget.step(u64::MAX), Err(Exceeded::Steps(10_000)));
+        }
+        assert_eq!(budget.step(1), Err(Exceeded::Steps(10_000)));
     }
 
     #[test]

@@ -13,6 +13,12 @@ pub enum Exceeded {
     /// Too much memory.
     #[error("needs more than {0} bytes of memory")]
     Bytes(u64),
+    /// One value that is too large, such as a text or a list.
+    #[error("makes a value of more than {0} bytes")]
+    Value(u64),
+    /// Too much text printed.
+    #[error("prints more than {0} bytes")]
+    Output(u64),
     /// Calls nested too deeply.
     #[error("nested more than {0} levels deep")]
     Depth(u32),
@@ -25,11 +31,19 @@ pub enum Exceeded {
 }
 
 impl Exceeded {
+    /// Returns what happened and which option raises the limit, for an error that is one line of text.
+    pub fn with_option(self) -> String {
+        match self.option() {
+            Some(option) => format!("{self}; `{option}` raises the limit"),
+            None => self.to_string(),
+        }
+    }
+
     /// Returns the option that raises the limit; `None` for work that was interrupted.
     pub fn option(self) -> Option<&'static str> {
         match self {
             Self::Steps(_) => Some("--limit steps=N"),
-            Self::Bytes(_) => Some("--limit memory=BYTES"),
+            Self::Bytes(_) | Self::Value(_) | Self::Output(_) => Some("--limit memory=BYTES"),
             Self::Depth(_) => Some("--limit depth=N"),
             Self::Time(_) => Some("--limit time=SECONDS"),
             Self::Stopped => None,

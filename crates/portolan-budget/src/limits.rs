@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Limits {
     /// Steps: instructions of a template, nodes visited or printed, terms of a rule evaluated.
     pub steps: u64,
-    /// Bytes that results and intermediate values take up together.
+    /// Bytes that results and intermediate values take up together. One value may take a sixteenth of them.
     pub bytes: u64,
     /// Calls inside calls.
     pub depth: u32,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use portolan_budget::Exceeded;
+
 /// A text that is no template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("template: {name}:{line}: {message}")]
@@ -52,6 +54,13 @@ pub enum Cause {
         /// The author's words.
         message: String,
     },
+    /// A limit was reached, or somebody asked for the end.
+    Exceeded {
+        /// The function, as `error calling toJson: `; empty outside of functions.
+        prefix: String,
+        /// The limit.
+        exceeded: Exceeded,
+    },
     /// An error in a template that this one included or evaluated.
     Nested {
         /// What comes before it, as `error calling include: `.
@@ -76,8 +85,20 @@ impl ExecError {
         let mut error = self;
         loop {
             match &error.cause {
-                Cause::Message(_) => return None,
+                Cause::Message(_) | Cause::Exceeded { .. } => return None,
                 Cause::Authored { message, .. } => return Some(message),
+                Cause::Nested { error: inner, .. } => error = inner,
+            }
+        }
+    }
+
+    /// The limit that was reached, when that is the innermost cause.
+    pub fn exceeded(&self) -> Option<Exceeded> {
+        let mut error = self;
+        loop {
+            match &error.cause {
+                Cause::Message(_) | Cause::Authored { .. } => return None,
+                Cause::Exceeded { exceeded, .. } => return Some(*exceeded),
                 Cause::Nested { error: inner, .. } => error = inner,
             }
         }
@@ -100,6 +121,9 @@ impl fmt::Display for ExecError {
             match &error.cause {
                 Cause::Message(message) => return f.write_str(message),
                 Cause::Authored { prefix, message } => return write!(f, "{prefix}{message}"),
+                Cause::Exceeded { prefix, exceeded } => {
+                    return write!(f, "{prefix}{}", exceeded.with_option());
+                }
                 Cause::Nested {
                     prefix,
                     error: inner,

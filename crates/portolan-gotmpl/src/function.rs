@@ -6,9 +6,12 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use portolan_budget::{Budget, Exceeded};
+
 use crate::fmt::raw;
 use crate::host::Host;
 use crate::limits::Limits;
+use crate::meter::Meter;
 use crate::object::Signature;
 use crate::value::{List, Map, Value};
 
@@ -26,6 +29,8 @@ pub struct Function {
     pub call: NativeFn,
     /// Functions that the executor itself carries out.
     pub(crate) special: Option<Special>,
+    /// Whether it looks no further than the items of its arguments, or charges the walk itself, and makes no new text.
+    pub(crate) shallow: bool,
 }
 
 /// What only the executor can do.
@@ -80,8 +85,10 @@ pub enum Param {
 pub struct Ctx<'h> {
     /// The outside world: clock, randomness, cluster, names.
     pub host: &'h mut dyn Host,
-    /// What a template may use up.
+    /// How large the parts of a template may be.
     pub limits: &'h Limits,
+    /// What the template has used.
+    pub(crate) meter: Meter,
 }
 
 /// The arguments of a call; they fit the function's signature.
@@ -95,6 +102,47 @@ pub struct FuncError {
     pub(crate) message: Cow<'static, str>,
     /// The chart's author wrote this message (`fail`, `required`): shown without the engine's words around it.
     pub(crate) authored: bool,
+    /// The limit that was reached, when that is the reason.
+    pub(crate) exceeded: Option<Exceeded>,
+}
+
+// === impl Ctx ===
+
+impl<'h> Ctx<'h> {
+    /// What functions use that are called with this budget.
+    pub fn new(host: &'h mut dyn Host, limits: &'h Limits, budget: Budget) -> Self {
+        Self {
+            host,
+            limits,
+            meter: Meter::new(budget),
+        }
+    }
+
+    /// Charges work that is about to be done; one step is about ten nanoseconds.
+    pub fn step(&self, steps: u64) -> Result<(), FuncError> {
+        Ok(self.meter.step(steps)?)
+    }
+
+    /// Charges memory that stays taken until the template ends.
+    pub fn allocate(&self, bytes: usize) -> Result<(), FuncError> {
+        Ok(self.meter.allocate(bytes)?)
+    }
+
+    /// Refuses a text that is about to be made and is larger than a value may be; charges the work of making it.
+    pub fn check_text(&self, bytes: usize) -> Result<(), FuncError> {
+        self.meter.check_value(bytes)?;
+        Ok(self.meter.copy(bytes)?)
+    }
+
+    /// The same for a list of so many items.
+    pub fn check_items(&self, items: usize) -> Result<(), FuncError> {
+        self.check_text(items.saturating_mul(size_of::<Value>()))
+    }
+
+    /// Charges a walk over everything in a value, as often as it would be printed.
+    pub fn weigh(&self, value: &Value) -> Result<(), FuncError> {
+        Ok(self.meter.weigh(value)?)
+    }
 }
 
 // === impl Function ===
@@ -107,6 +155,7 @@ impl Function {
             signature: Signature::new(params),
             call,
             special: None,
+            shallow: false,
         }
     }
 
@@ -122,11 +171,21 @@ impl Function {
             signature: Signature::variadic(params, rest),
             call,
             special: None,
+            shallow: false,
         }
     }
 }
 
 impl Function {
+    /// The same function, which looks no further than the items of its arguments and makes no new text: calling it needs
+    /// no look at how large they are.
+    pub(crate) const fn shallow(self) -> Self {
+        Self {
+            shallow: true,
+            ..self
+        }
+    }
+
     /// A function that the executor carries out itself.
     pub(crate) const fn special(
         name: &'static str,
@@ -139,6 +198,7 @@ impl Function {
             signature,
             call,
             special: Some(special),
+            shallow: true,
         }
     }
 }
@@ -188,6 +248,7 @@ impl FuncError {
         Self {
             message: message.into(),
             authored: false,
+            exceeded: None,
         }
     }
 
@@ -196,6 +257,17 @@ impl FuncError {
         Self {
             message: message.to_owned().into(),
             authored: true,
+            exceeded: None,
+        }
+    }
+}
+
+impl From<Exceeded> for FuncError {
+    fn from(exceeded: Exceeded) -> Self {
+        Self {
+            message: exceeded.with_option().into(),
+            authored: false,
+            exceeded: Some(exceeded),
         }
     }
 }

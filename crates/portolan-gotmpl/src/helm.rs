@@ -14,7 +14,7 @@ const TEXT_AND_DOT: Signature = Signature::new(&[Param::Str, Param::Any]);
 const ENGINE: &[Function] = &[
     Function::special("include", TEXT_AND_DOT, Special::Include),
     Function::special("tpl", TEXT_AND_DOT, Special::Tpl),
-    Function::new("required", &[Param::Str, Param::Any], required),
+    Function::new("required", &[Param::Str, Param::Any], required).shallow(),
     Function::new("fail", &[Param::Str], |_, args| {
         Err(FuncError::authored(&args.str(0)))
     }),

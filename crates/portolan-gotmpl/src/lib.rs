@@ -12,6 +12,7 @@ mod value;
 mod function;
 mod host;
 mod limits;
+mod meter;
 mod object;
 mod options;
 
@@ -35,6 +36,7 @@ pub use host::{Host, LookupQuery, Seeded};
 pub use limits::Limits;
 pub use object::{Kind, Object, Signature};
 pub use options::{CommentLines, MissingKey, Options};
+pub use portolan_budget::{Budget, Exceeded};
 pub use portolan_yaml::Text;
 pub use set::{ParsedText, TemplateSet, TextParser};
 pub use value::{

@@ -134,7 +134,7 @@ pub(crate) struct Targets {
 }
 
 /// A part of the source, and the offset that Go reports for it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     start: u32,
     end: u32,

@@ -135,6 +135,8 @@ pub struct Map {
 
 enum Entries {
     Own(RefCell<BTreeMap<Text, Value>>),
+    /// None, because the map was never made; nobody may add any.
+    Nil(RefCell<BTreeMap<Text, Value>>),
     /// Data that nobody has looked at yet, and its copy from then on.
     Frozen {
         source: Rc<dyn Frozen>,
@@ -218,6 +220,14 @@ impl Value {
     /// A `map[string]interface {}`.
     pub fn map(entries: BTreeMap<Text, Self>) -> Self {
         Self::typed_map(MapType::Any, entries)
+    }
+
+    /// A map of some type that was never made: empty, but `null` in JSON.
+    pub fn nil_map(map_type: MapType) -> Self {
+        Self::Map(Rc::new(Map {
+            map_type,
+            entries: Entries::Nil(RefCell::default()),
+        }))
     }
 
     /// A map of some type.
@@ -495,7 +505,7 @@ impl Map {
     /// The plain map inside a named one.
     pub fn plain(&self) -> Option<Rc<Self>> {
         match &self.entries {
-            Entries::Own(_) | Entries::Frozen { .. } => None,
+            Entries::Own(_) | Entries::Nil(_) | Entries::Frozen { .. } => None,
             Entries::Shared(plain) => Some(Rc::clone(plain)),
         }
     }
@@ -536,13 +546,18 @@ impl Map {
         let mut map = self;
         loop {
             match &map.entries {
-                Entries::Own(cell) => return cell,
+                Entries::Own(cell) | Entries::Nil(cell) => return cell,
                 Entries::Frozen { source, thawed } => {
                     return thawed.get_or_init(|| RefCell::new(source.thaw()));
                 }
                 Entries::Shared(plain) => map = plain,
             }
         }
+    }
+
+    /// Whether it was never made; such a map is empty.
+    pub fn is_nil(&self) -> bool {
+        matches!(self.entries, Entries::Nil(_))
     }
 
     /// Its Go type.
@@ -568,6 +583,14 @@ impl Map {
     /// Sets a key.
     pub fn insert(&self, key: impl Into<Text>, value: Value) {
         self.borrow_mut().insert(key.into(), value);
+    }
+
+    /// How many entries it holds itself: none while nobody has looked at them, or where they are another map's.
+    pub(crate) fn own_len(&self) -> usize {
+        match &self.entries {
+            Entries::Own(cell) => cell.borrow().len(),
+            Entries::Nil(_) | Entries::Frozen { .. } | Entries::Shared(_) => 0,
+        }
     }
 
     /// How many entries there are.
@@ -600,7 +623,7 @@ impl Map {
     /// The maps and lists in a map that nobody holds any more; everything else in it is freed.
     fn take_nested(&mut self) -> Vec<Value> {
         let entries = match &mut self.entries {
-            Entries::Own(cell) => std::mem::take(cell.get_mut()),
+            Entries::Own(cell) | Entries::Nil(cell) => std::mem::take(cell.get_mut()),
             Entries::Frozen { thawed, .. } => {
                 thawed.take().map(RefCell::into_inner).unwrap_or_default()
             }

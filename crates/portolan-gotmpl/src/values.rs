@@ -42,6 +42,7 @@ fn yaml(ctx: &mut Ctx<'_>, map: &Map) -> Result<Value, FuncError> {
     let plain = map.plain().map_or(Value::Nil, Value::Map);
     match to_yaml {
         Some(to_yaml) => {
+            ctx.weigh(&plain)?;
             let text = (to_yaml.call)(ctx, Args::new(&[plain]))?;
             Ok(Value::str(format!(
                 "{}\n",

@@ -2,7 +2,7 @@
 //! function.
 
 use portolan_gotmpl::functions::all;
-use portolan_gotmpl::{Args, Ctx, Function, Limits, Param, Seeded, Value};
+use portolan_gotmpl::{Args, Budget, Ctx, Function, Limits, Param, Seeded, Value};
 
 fn function(name: &str) -> &'static Function {
     all()
@@ -13,10 +13,7 @@ fn function(name: &str) -> &'static Function {
 
 fn call(host: &mut Seeded, name: &str, arguments: &[Value]) -> Result<Value, String> {
     let limits = Limits::default();
-    let mut ctx = Ctx {
-        host,
-        limits: &limits,
-    };
+    let mut ctx = Ctx::new(host, &limits, Budget::default());
     (function(name).call)(&mut ctx, Args::new(arguments)).map_err(|error| error.to_string())
 }
 
@@ -209,5 +206,32 @@ fn every_function_survives_odd_input() {
                 .collect();
             let _ = call(&mut host, function.name, &arguments);
         }
+    }
+}
+
+/// What Helm 3.17.3 prints for them.
+#[test]
+fn atoi_stops_at_the_ends_of_64_bits() {
+    let atoi = |text: &str| {
+        let number = call(&mut Seeded::new("s", 0), "atoi", &[text.into()]);
+        match number {
+            Ok(Value::Int(_, number)) => number,
+            other => panic!("a number: {other:?}"),
+        }
+    };
+    assert_eq!(atoi("9223372036854775808"), i64::MAX);
+    assert_eq!(atoi("-9223372036854775809"), i64::MIN);
+    assert_eq!(atoi("-9223372036854775808"), i64::MIN);
+    assert_eq!(atoi("99999999999999999999x"), i64::MAX);
+    assert_eq!(atoi("9223372036854775808x"), 0);
+    for (text, number) in [
+        ("1_0", 0),
+        ("+7", 7),
+        ("0x10", 0),
+        (" 7", 0),
+        ("", 0),
+        ("-", 0),
+    ] {
+        assert_eq!(atoi(text), number, "{text}");
     }
 }

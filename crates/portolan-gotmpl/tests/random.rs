@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portolan_budget::{Budget, Stop};
 use portolan_gotmpl::{
     Executor, Host, Limits, MissingKey, Options, Seeded, TemplateSet, TextParser, Value,
     helm_functions,
@@ -130,11 +131,13 @@ fn template(host: &mut Seeded) -> String {
 fn random_templates_print_or_fail() {
     let parser = TextParser::new(Arc::new(helm_functions()), 50);
     let limits = Limits {
-        steps: 20_000,
         template_depth: 100,
-        output_bytes: 100_000,
-        value_size: 100_000,
         ..Limits::default()
+    };
+    let allowed = portolan_budget::Limits {
+        steps: 20_000,
+        bytes: 1_600_000,
+        ..portolan_budget::Limits::default()
     };
     let mut random = Seeded::new("templates", 0);
     let (mut refused, mut failed, mut printed) = (0, 0, 0);
@@ -151,7 +154,10 @@ fn random_templates_print_or_fail() {
             range_over_int: true,
         };
         let mut host = Seeded::new("host", 0);
-        match Executor::new(&set, &parser, options, &limits, &mut host).execute("t", dot()) {
+        let budget = Budget::new(allowed, Stop::default());
+        let mut executor =
+            Executor::new(&set, &parser, options, &limits, &mut host).with_budget(budget);
+        match executor.execute("t", dot()) {
             Ok(_) => printed += 1,
             Err(error) => {
                 assert!(error.to_string().contains("template"), "{text:?}");

@@ -2,7 +2,7 @@
 //! `fromToml | toJson`.
 
 use portolan_gotmpl::functions::all;
-use portolan_gotmpl::{Args, Ctx, Limits, Seeded, Value};
+use portolan_gotmpl::{Args, Budget, Ctx, Limits, Seeded, Value};
 use portolan_yaml::{Node, from_json};
 
 fn call(name: &str, argument: Value) -> Value {
@@ -10,10 +10,7 @@ fn call(name: &str, argument: Value) -> Value {
     let function = function.expect("the table names it");
     let limits = Limits::default();
     let mut host = Seeded::new("toml", 0);
-    let mut ctx = Ctx {
-        host: &mut host,
-        limits: &limits,
-    };
+    let mut ctx = Ctx::new(&mut host, &limits, Budget::default());
     (function.call)(&mut ctx, Args::new(&[argument])).expect("errors stand in the result")
 }
 

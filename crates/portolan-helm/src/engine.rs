@@ -20,6 +20,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
+use portolan_budget::Exceeded;
 use portolan_gotmpl::functions::FunctionTable;
 use portolan_gotmpl::{
     CommentLines, ExecError, Executor, Limits, Map, MissingKey, Options, ParseError, ParsedText,
@@ -34,6 +35,9 @@ use crate::render::TemplateInput;
 pub use host::Lookup;
 use host::RenderHost;
 use scope::{named_values, scopes, template_value};
+
+/// What a byte of output takes until the manifests are made: texts, documents and their nodes.
+pub(crate) const MEMORY_PER_OUTPUT: usize = 8;
 
 /// The templates of a plan, parsed.
 pub(crate) struct Templates {
@@ -73,6 +77,16 @@ pub enum TemplateError {
         place: String,
         /// The chart's own words.
         message: String,
+    },
+    /// The template was stopped: it reached a limit, or somebody asked for the end.
+    #[error("{message}")]
+    Stopped {
+        /// Template, line and column.
+        place: String,
+        /// What Go would say, with the limit and the option that raises it.
+        message: String,
+        /// The limit.
+        exceeded: Exceeded,
     },
     /// The template failed while it ran.
     #[error("{message}")]
@@ -172,7 +186,8 @@ impl Templates {
             missing_key: MissingKey::Zero,
             range_over_int: input.profile == Profile::Helm4,
         };
-        let mut executor = Executor::new(&self.set, &self.parser, options, &limits, &mut host);
+        let mut executor = Executor::new(&self.set, &self.parser, options, &limits, &mut host)
+            .with_budget(input.budget.clone());
         for file in &self.files {
             let Some(context) = scopes.get(file.scope) else {
                 continue;
@@ -181,7 +196,18 @@ impl Templates {
             let text = executor
                 .execute(&file.path, named_values(context))
                 .map_err(|error| TemplateError::of(&error, input.profile))?;
-            rendered((file.path.clone(), Arc::from(clean_output(text))));
+            let text = clean_output(text);
+            let held = text.len().saturating_mul(MEMORY_PER_OUTPUT);
+            input.budget.allocate(held).map_err(|exceeded| {
+                let place = file.path.as_str().to_owned();
+                let message = format!("template: {place}: {}", exceeded.with_option());
+                TemplateError::Stopped {
+                    place,
+                    message,
+                    exceeded,
+                }
+            })?;
+            rendered((file.path.clone(), Arc::from(text)));
         }
         Ok(())
     }
@@ -281,6 +307,13 @@ impl TemplateError {
         let place = place
             .map(portolan_gotmpl::Place::location)
             .unwrap_or_default();
+        if let Some(exceeded) = error.exceeded() {
+            return Self::Stopped {
+                message: error.to_string(),
+                place,
+                exceeded,
+            };
+        }
         match error.authored() {
             Some(message) => Self::Authored {
                 message: message.to_owned(),

@@ -44,6 +44,7 @@ pub use package::{
     ArchiveError, ChartFile, Content, Dependency, ImportValues, LoadError, Lock, MAX_CHART_BYTES,
     MAX_CHART_FILE_BYTES, MAX_CHART_FILES, MAX_SUBCHART_DEPTH, Maintainer, Metadata, Package,
 };
+pub use portolan_budget::{Budget, Exceeded, Limits, Stop};
 pub use portolan_gotmpl::LookupQuery;
 pub use profile::Profile;
 pub use release::{MAX_NAME_BYTES, NameError, Release};

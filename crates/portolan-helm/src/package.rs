@@ -23,6 +23,7 @@ use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use memchr::memmem;
+use portolan_budget::{Budget, Exceeded};
 use portolan_gotmpl::Value;
 use portolan_vfs::{Vfs, VfsError};
 
@@ -226,19 +227,28 @@ impl Package {
         values: &Value,
         profile: Profile,
         source: Option<&dyn SchemaSource>,
-    ) -> Option<String> {
-        let bytes = self.schema.as_deref()?;
+        budget: &Budget,
+    ) -> Result<Option<String>, Exceeded> {
+        let Some(bytes) = self.schema.as_deref() else {
+            return Ok(None);
+        };
         let cells = &self.compiled_schema;
         match profile {
             Profile::Helm3 => {
                 let compile = || loose::Schema::compile(bytes, source);
                 let schema = compiled(&cells.loose, source, compile);
-                schema.map_or_else(Some, |schema| schema.messages(values))
+                schema.map_or_else(
+                    |refusal| Ok(Some(refusal)),
+                    |schema| schema.messages(values, budget),
+                )
             }
             Profile::Helm4 => {
                 let compile = || exact::Schema::compile(bytes, source);
                 let schema = compiled(&cells.exact, source, compile);
-                schema.map_or_else(Some, |schema| schema.messages(values))
+                schema.map_or_else(
+                    |refusal| Ok(Some(refusal)),
+                    |schema| schema.messages(values, budget),
+                )
             }
         }
     }

@@ -3,12 +3,13 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use portolan_budget::{Budget, Exceeded};
 use portolan_gotmpl::Map;
 
 use crate::capabilities::Capabilities;
 use crate::chart::Chart;
 use crate::dependency::{Plan, is_compatible};
-use crate::engine::{Lookup, TemplateError};
+use crate::engine::{Lookup, MEMORY_PER_OUTPUT, TemplateError};
 use crate::manifest::{Hook, Manifest, ManifestError, RenderedFile, sort};
 use crate::package::{Content, Package};
 use crate::parallel;
@@ -42,6 +43,8 @@ pub struct TemplateInput {
     pub live_seed: Option<String>,
     /// What `lookup` finds; nothing without one, as in `helm template`.
     pub lookup: Option<Arc<dyn Lookup>>,
+    /// What one render may use. Clones share it: an input for another render gets [`Budget::renewed`].
+    pub budget: Budget,
 }
 
 impl TemplateInput {
@@ -58,6 +61,7 @@ impl TemplateInput {
             now: 0,
             live_seed: None,
             lookup: None,
+            budget: Budget::default(),
         }
     }
 }
@@ -119,12 +123,31 @@ pub enum Error {
     /// The values break a schema.
     #[error(transparent)]
     Schema(#[from] SchemaError),
+    /// The check of the values was stopped: it reached a limit, or somebody asked for the end.
+    #[error("cannot check the values against `{file}`: {}", exceeded.with_option())]
+    SchemaStopped {
+        /// The schema, from the top chart.
+        file: String,
+        /// The limit.
+        exceeded: Exceeded,
+    },
     /// A template cannot be parsed, or failed while it ran.
     #[error(transparent)]
     Template(#[from] TemplateError),
     /// A template's output is no object.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+}
+
+impl Error {
+    /// Returns the limit that was reached, or that somebody asked for the end, when that is the reason.
+    pub fn exceeded(&self) -> Option<Exceeded> {
+        match self {
+            Self::SchemaStopped { exceeded, .. }
+            | Self::Template(TemplateError::Stopped { exceeded, .. }) => Some(*exceeded),
+            _ => None,
+        }
+    }
 }
 
 /// Renders a chart as `helm template` does.
@@ -149,11 +172,15 @@ pub fn template(chart: &Chart, input: &TemplateInput) -> Result<Rendered, Error>
         |rendered| templates.render(plan, &values, input, rendered),
     );
     executed?;
+    let bytes: usize = files.iter().map(|file| file.content.len()).sum();
     files.sort_by(|a, b| a.path.cmp(&b.path));
     let notes = take_notes(&mut files, plan, input.subchart_notes);
     let sorted = sort(files, input.profile, &mut warnings)?;
     let mut crds = Vec::new();
     collect_crds(plan, &mut crds);
+    input
+        .budget
+        .release(bytes.saturating_mul(MEMORY_PER_OUTPUT));
     Ok(Rendered {
         manifests: sorted.manifests,
         hooks: sorted.hooks,

@@ -27,6 +27,7 @@ pub fn unread_values(chart: &Chart, input: &TemplateInput) -> Result<Vec<String>
     let unread = paths.into_iter().filter(|path| {
         let changed = TemplateInput {
             values: change(&input.values, path),
+            budget: input.budget.renewed(),
             ..input.clone()
         };
         template(chart, &changed).is_ok_and(|after| same(&before, &after))

@@ -10,6 +10,7 @@ mod dripping_server;
 mod git_backend;
 mod http_call;
 mod http_server;
+mod mutation;
 mod port;
 mod registry;
 
@@ -17,6 +18,7 @@ pub use authority::Authority;
 pub use dripping_server::DrippingServer;
 pub use git_backend::git_backend;
 pub use http_server::{HttpServer, Reply, Request};
+pub use mutation::mutate;
 pub use registry::{PASSWORD, Registry, RegistrySetup, USER};
 
 use std::process::{Command, Stdio};

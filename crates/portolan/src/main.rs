@@ -16,6 +16,7 @@ mod exit;
 mod graph;
 mod input;
 mod inventory;
+mod limit_args;
 mod listing;
 mod log;
 mod outside;

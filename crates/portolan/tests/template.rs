@@ -85,3 +85,28 @@ fn a_chart_renders_the_same_twice_unless_chance_is_real() {
     assert!(render(&[]).contains("a: "));
     assert_ne!(render(&["--live-random"]), render(&["--live-random"]));
 }
+
+#[test]
+fn a_limit_is_named_by_its_error_and_can_be_raised() {
+    let text = "{{ range until 100000 }}{{ end }}";
+    let answer = portolan_with_input(&["template", "-", "--limit", "steps=50000"], text);
+    assert_eq!(answer.code, 1, "{answer}");
+    assert!(
+        answer.stderr.contains("needs more than 50000 steps")
+            && answer.stderr.contains("--limit steps=N"),
+        "{answer}"
+    );
+    let raised = [
+        "template",
+        "-",
+        "--limit",
+        "steps=50000",
+        "--limit",
+        "steps=5000000",
+    ];
+    assert_eq!(portolan_with_input(&raised, text).code, 0);
+    assert_eq!(
+        portolan_with_input(&["template", "-", "--limit", "size=1"], text).code,
+        2
+    );
+}

@@ -4,6 +4,7 @@
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
+use portolan_budget::{Budget, Stop};
 use portolan_gotmpl::{
     Executor, Limits, MissingKey, Options, Seeded, TemplateSet, TextParser, Value, helm_functions,
 };
@@ -30,17 +31,13 @@ fuzz_target!(|text: &str| {
     };
     let mut set = TemplateSet::default();
     set.add(&parsed);
-    let limits = Limits {
-        steps: 50_000,
-        template_depth: 500,
-        output_bytes: 1 << 20,
-        value_size: 1 << 20,
-        produced_bytes: 8 << 20,
-        ..Limits::default()
-    };
+    let limits = Limits { template_depth: 500, ..Limits::default() };
+    let allowed = portolan_budget::Limits { steps: 200_000, bytes: 16 << 20, ..Default::default() };
     let options = Options { missing_key: MissingKey::Zero, range_over_int: true };
     let mut host = Seeded::new("fuzz", 0);
-    let result = Executor::new(&set, &PARSER, options, &limits, &mut host).execute("fuzz", dot(text));
+    let result = Executor::new(&set, &PARSER, options, &limits, &mut host)
+        .with_budget(Budget::new(allowed, Stop::default()))
+        .execute("fuzz", dot(text));
     if let Err(error) = result {
         let _ = error.to_string();
     }

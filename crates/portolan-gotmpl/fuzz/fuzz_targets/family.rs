@@ -1,7 +1,7 @@
 //! A family of template functions, called with texts and numbers that the fuzzer makes up.
 
 use portolan_gotmpl::functions::all;
-use portolan_gotmpl::{Args, Ctx, Function, Limits, Param, Seeded, Value};
+use portolan_gotmpl::{Args, Budget, Ctx, Function, Limits, Param, Seeded, Value};
 
 /// Which function of the family is called, two texts and a number for its arguments.
 pub type Call<'a> = (u8, &'a str, &'a str, i16);
@@ -17,7 +17,7 @@ pub fn call(names: &[&str], (choice, first, second, number): Call) {
         .collect();
     let limits = Limits::default();
     let mut host = Seeded::new("fuzz", 0);
-    let mut ctx = Ctx { host: &mut host, limits: &limits };
+    let mut ctx = Ctx::new(&mut host, &limits, Budget::default());
     let _ = (function.call)(&mut ctx, Args::new(&arguments));
 }
 

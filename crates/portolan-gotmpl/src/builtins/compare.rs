@@ -98,7 +98,7 @@ fn equal_basic(left: &Basic<'_>, right: &Basic<'_>) -> Result<bool, FuncError> {
 /// Lists, maps and objects: nil may be asked for, otherwise Go must be able to compare the type.
 fn equal_others(left: &Value, right: &Value) -> Result<bool, FuncError> {
     if left.is_nil() || right.is_nil() {
-        return Ok(left.is_nil() == right.is_nil());
+        return Ok(is_nil(left) == is_nil(right));
     }
     let (a, b) = (left.kind(), right.kind());
     if a != b {
@@ -119,6 +119,15 @@ fn equal_others(left: &Value, right: &Value) -> Result<bool, FuncError> {
                 right.type_name()
             )))
         }
+    }
+}
+
+/// Whether a value is nil, or a map or list that was never made.
+fn is_nil(value: &Value) -> bool {
+    match value {
+        Value::Map(map) => map.is_nil(),
+        Value::List(list) => list.is_nil(),
+        _ => value.is_nil(),
     }
 }
 

@@ -99,7 +99,7 @@ fn offset(key: &Value, limit: usize) -> Result<usize, FuncError> {
 }
 
 /// `x[1:2]`
-pub(super) fn slice(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn slice(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let item = data(args.get(0));
     let indexes = args.rest(1);
     let length = match &*item {
@@ -134,6 +134,12 @@ pub(super) fn slice(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
                 "invalid slice index: {low} > {high}"
             )));
         }
+    }
+    if matches!(&*item, Value::List(_)) {
+        ctx.check_items(to - from)?;
+    } else {
+        ctx.check_text(to - from)?;
+        ctx.allocate(to - from)?;
     }
     Ok(part(&item, from, to))
 }

@@ -19,7 +19,8 @@ pub(crate) const BUILTINS: &[Function] = &[
     Function::special("or", ONE_OR_MORE, Special::Or),
     Function::new("not", &[Param::Value], |_, args| {
         Ok(Value::Bool(!args.get(0).truth()))
-    }),
+    })
+    .shallow(),
     Function {
         call,
         ..Function::special("call", ONE_OR_MORE, Special::Call)
@@ -27,11 +28,11 @@ pub(crate) const BUILTINS: &[Function] = &[
     Function::variadic("html", &[], Param::Any, escape::html),
     Function::variadic("js", &[], Param::Any, escape::js),
     Function::variadic("urlquery", &[], Param::Any, escape::urlquery),
-    Function::variadic("index", &[Param::Value], Param::Value, index::index),
-    Function::variadic("slice", &[Param::Value], Param::Value, index::slice),
+    Function::variadic("index", &[Param::Value], Param::Value, index::index).shallow(),
+    Function::variadic("slice", &[Param::Value], Param::Value, index::slice).shallow(),
     Function {
         special: Some(Special::Len),
-        ..Function::new("len", &[Param::Value], index::len)
+        ..Function::new("len", &[Param::Value], index::len).shallow()
     },
     Function::variadic("print", &[], Param::Any, |_, args| Ok(sprint(args.all()))),
     Function::variadic("printf", &[Param::Str], Param::Any, printf),
@@ -48,7 +49,12 @@ pub(crate) const BUILTINS: &[Function] = &[
 
 fn printf(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let format = raw::mark(args.bytes(0));
-    sprintf(&format, args.rest(1), ctx.limits.value_size).map_err(FuncError::new)
+    sprintf(&format, args.rest(1), ctx.meter.value_limit()).ok_or_else(|| {
+        let larger = ctx.meter.check_value(usize::MAX);
+        larger
+            .err()
+            .map_or_else(|| FuncError::new("text is too large"), FuncError::from)
+    })
 }
 
 /// The first argument is the text of what is called; no function is a value here.

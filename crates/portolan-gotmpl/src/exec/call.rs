@@ -1,20 +1,31 @@
 //! Calls of functions, and of templates as functions.
 
+use std::rc::Rc;
+
+use portolan_budget::Exceeded;
 use portolan_yaml::Text;
 
 use super::frame::FrameKind;
 use super::member::failed_call;
 use super::{Executor, Failure, Machine};
 use crate::fmt::{quote, raw};
-use crate::function::{Args, FuncError, Function, Special};
+use crate::function::{Args, Ctx, FuncError, Function, Special};
+use crate::meter::map_bytes;
 use crate::set::ParsedText;
 use crate::value::Value;
 
 /// What Go prints for no value, and what Helm takes out again.
 pub(crate) const NO_VALUE: &str = "<no value>";
 
-/// How many texts of `tpl` are kept parsed.
+/// How many texts of `tpl` are kept parsed, and how long they may be together.
 const MAX_TEXTS: usize = 10_000;
+const MAX_TEXT_BYTES: usize = 16 << 20;
+
+/// What a parsed text takes for each of its bytes, at most: programs, constants and places.
+const PROGRAM_BYTES_PER_BYTE: usize = 16;
+
+/// What a text takes beside its bytes.
+const TEXT_BYTES: usize = 32;
 
 /// What Go's reflection says when a value is none.
 const TYPE_OF_NOTHING: &str = "reflect: call of reflect.Value.Type on zero Value";
@@ -56,16 +67,16 @@ impl Executor<'_> {
             _ => {}
         }
         let arguments = Args::new(&self.machine.stack[base..]);
-        let is_raw = arguments
-            .all()
-            .iter()
-            .any(|value| matches!(value, Value::RawStr(_)));
+        let is_raw = charge_arguments(&self.ctx, function, arguments)
+            .map_err(|error| failed_call(function.name, error.into()))?;
         let mut value = (function.call)(&mut self.ctx, arguments)
             .map_err(|error| failed_call(function.name, error))?;
         if is_raw {
             value = raw::restore(value);
         }
-        self.charge(&value)?;
+        if !(function.shallow && value.as_bytes().is_some()) {
+            charge(&self.ctx, &value).map_err(|error| failed_call(function.name, error.into()))?;
+        }
         self.finish(base, value);
         Ok(Called::Done)
     }
@@ -95,6 +106,8 @@ impl Executor<'_> {
 
     fn include(&mut self, base: usize) -> Result<Called, Failure> {
         let (name, dot) = self.name_and_dot(base);
+        let steps = self.machine.reach() + self.machine.counting_steps();
+        self.ctx.meter.step(steps)?;
         let failed = |message: String| failed_call("include", FuncError::new(message));
         if self.machine.inclusions(&name) > self.ctx.limits.include_depth {
             return Err(failed(format!(
@@ -138,6 +151,12 @@ impl Executor<'_> {
         if let Some(parsed) = self.texts.get(text) {
             return Ok(parsed.clone());
         }
+        let exceeded = |error: Exceeded| failed_call("tpl", error.into());
+        let meter = &self.ctx.meter;
+        meter.step(text.len() as u64).map_err(exceeded)?;
+        meter
+            .allocate(text.len().saturating_mul(PROGRAM_BYTES_PER_BYTE))
+            .map_err(exceeded)?;
         let parsed = self.parser.parse("gotpl", text).map_err(|error| {
             let text = quote(text.as_bytes(), false);
             failed_call(
@@ -145,8 +164,10 @@ impl Executor<'_> {
                 FuncError::new(format!("cannot parse template {text}: {error}")),
             )
         })?;
-        if self.texts.len() >= MAX_TEXTS {
+        self.text_bytes += text.len();
+        if self.texts.len() >= MAX_TEXTS || self.text_bytes > MAX_TEXT_BYTES {
             self.texts.clear();
+            self.text_bytes = text.len();
         }
         self.texts.insert(text.clone(), parsed.clone());
         Ok(parsed)
@@ -168,36 +189,10 @@ impl Executor<'_> {
         machine.out.truncate(start);
         let text = if strip { without_no_value(text) } else { text };
         let value = machine.text(text);
-        self.charge(&value)?;
+        charge(&self.ctx, &value)?;
         self.machine.stack.push(value);
         self.machine.boxed = false;
         Ok(true)
-    }
-
-    /// Counts what a function made against the limits.
-    fn charge(&mut self, value: &Value) -> Result<(), Failure> {
-        let size = match value {
-            Value::Str(text) => text.len(),
-            Value::List(list) => list.len() * size_of::<Value>(),
-            Value::Bytes(bytes) | Value::RawStr(bytes) => bytes.len(),
-            _ => return Ok(()),
-        };
-        let limits = self.ctx.limits;
-        if size > limits.value_size {
-            return Err(format!(
-                "value exceeds the limit of {} bytes (value_size)",
-                limits.value_size
-            )
-            .into());
-        }
-        self.machine.produced = self.machine.produced.saturating_add(size);
-        if self.machine.produced > limits.produced_bytes {
-            let limit = limits.produced_bytes;
-            return Err(
-                format!("values exceed the limit of {limit} bytes (produced_bytes)").into(),
-            );
-        }
-        Ok(())
     }
 
     pub(super) fn check_depth(&self) -> Result<(), Failure> {
@@ -207,6 +202,53 @@ impl Executor<'_> {
         }
         Ok(())
     }
+}
+
+/// Charges what every function does with its arguments: it reads texts to their end, and walks over all other values
+/// unless it is known not to. Returns whether one of them is not UTF-8.
+fn charge_arguments(
+    ctx: &Ctx<'_>,
+    function: &Function,
+    arguments: Args<'_>,
+) -> Result<bool, Exceeded> {
+    let mut is_raw = false;
+    let mut bytes = 0;
+    for value in arguments.all() {
+        match value {
+            Value::Str(text) => bytes += text.len(),
+            Value::RawStr(text) => {
+                is_raw = true;
+                bytes += text.len();
+            }
+            Value::List(_) | Value::Map(_) | Value::Object(_) if !function.shallow => {
+                ctx.meter.weigh(value)?;
+            }
+            _ => {}
+        }
+    }
+    if !function.shallow {
+        // Functions that join their arguments make no less than this.
+        ctx.meter.check_value(bytes)?;
+        ctx.meter.copy(bytes)?;
+    }
+    Ok(is_raw)
+}
+
+/// Charges the memory of a value that a function made. What others hold too was there before.
+pub(super) fn charge(ctx: &Ctx<'_>, value: &Value) -> Result<(), Exceeded> {
+    let size = match value {
+        Value::Str(text) => text.len() + TEXT_BYTES,
+        Value::Bytes(bytes) | Value::RawStr(bytes) if Rc::strong_count(bytes) == 1 => {
+            bytes.len() + TEXT_BYTES
+        }
+        Value::List(list) if Rc::strong_count(list) == 1 => {
+            list.len() * size_of::<Value>() + TEXT_BYTES
+        }
+        Value::Map(map) if Rc::strong_count(map) == 1 => map_bytes(map.own_len()),
+        _ => return Ok(()),
+    };
+    ctx.meter.check_value(size)?;
+    ctx.meter.allocate(size)
 }
 
 /// Whether Go's mark for a missing value is in a text, which may be as long as a chart's output.

@@ -14,6 +14,12 @@ use crate::value::Value;
 /// How many running templates an error lists.
 const MAX_STACK: usize = 100;
 
+/// Looking at so many frames costs about as much as one instruction.
+const FRAMES_PER_STEP: u64 = 16;
+
+/// How much of a text that `tpl` evaluates an error shows: nested texts can be long, and each is shown.
+const MAX_SHOWN_TEXT: usize = 32 << 10;
+
 /// A running template. What it saves belongs to its caller.
 pub(super) struct Frame {
     pub(super) program: Arc<Program>,
@@ -49,6 +55,8 @@ pub(super) enum FrameKind {
 /// What a `tpl` text defines, over what was defined around it.
 pub(super) struct Scope {
     text: ParsedText,
+    /// How many templates a look through this and all outer texts passes.
+    reach: u64,
     outer: Option<Rc<Self>>,
 }
 
@@ -121,11 +129,23 @@ impl Machine {
     /// Lets what a text defines be seen; returns what was seen before.
     pub(super) fn push_scope(&mut self, text: &ParsedText) -> Option<Rc<Scope>> {
         let outer = self.scope.take();
+        let reach = outer.as_ref().map_or(0, |outer| outer.reach);
         self.scope = Some(Rc::new(Scope {
             text: text.clone(),
+            reach: reach + text.names().count() as u64,
             outer: outer.clone(),
         }));
         outer
+    }
+
+    /// How many templates of `tpl` texts a look for a template passes.
+    pub(super) fn reach(&self) -> u64 {
+        self.scope.as_ref().map_or(0, |scope| scope.reach)
+    }
+
+    /// How many steps it takes to count the inclusions of a name.
+    pub(super) fn counting_steps(&self) -> u64 {
+        self.frames.len() as u64 / FRAMES_PER_STEP
     }
 
     /// A template by name: the innermost `tpl` text that defines it, else the set.
@@ -147,6 +167,7 @@ impl Machine {
         let mut cause = match failure {
             Failure::Message(message) => Cause::Message(message),
             Failure::Authored { prefix, message } => Cause::Authored { prefix, message },
+            Failure::Exceeded { prefix, exceeded } => Cause::Exceeded { prefix, exceeded },
         };
         if let Some(innermost) = self.frames.last_mut() {
             innermost.call = innermost.at;
@@ -176,7 +197,7 @@ impl Machine {
                 }
                 FrameKind::Include { .. } => "error calling include: ".to_owned(),
                 FrameKind::Tpl { text, .. } => {
-                    let text = crate::fmt::quote(text.as_bytes(), false);
+                    let text = crate::fmt::quote(shown(text), false);
                     format!("error calling tpl: error during tpl function execution for {text}: ")
                 }
             };
@@ -196,6 +217,12 @@ impl Machine {
             cause,
         }
     }
+}
+
+/// The part of a text that an error shows, up to the end of a character.
+fn shown(text: &str) -> &[u8] {
+    let end = text.floor_char_boundary(MAX_SHOWN_TEXT);
+    &text.as_bytes()[..end]
 }
 
 impl Frame {

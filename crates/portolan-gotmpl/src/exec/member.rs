@@ -2,6 +2,7 @@
 
 use portolan_yaml::Text;
 
+use super::call::charge;
 use super::check::check;
 use super::{Executor, Failure, Slot};
 use crate::fmt::{quote, raw};
@@ -55,6 +56,7 @@ fn call_without_args(
     signature.check_count(name, 0, false)?;
     let result = call_method(ctx, value, name, Args::new(&[]));
     let value = result.map_err(|error| failed_call(name, error))?;
+    charge(ctx, &value)?;
     Ok(Slot {
         value,
         boxed: false,
@@ -145,6 +147,9 @@ fn call_method(
 /// `error calling NAME: ` and what the function said.
 pub(super) fn failed_call(name: &str, error: FuncError) -> Failure {
     let prefix = format!("error calling {name}: ");
+    if let Some(exceeded) = error.exceeded {
+        return Failure::Exceeded { prefix, exceeded };
+    }
     let message = raw::lossy(error.message.into_owned());
     if error.authored {
         Failure::Authored { prefix, message }
@@ -256,6 +261,7 @@ impl Executor<'_> {
         }
         let value = call_method(&mut self.ctx, &receiver, name, Args::new(&arguments))
             .map_err(|error| failed_call(name, error))?;
+        charge(&self.ctx, &value)?;
         self.machine.stack.push(value);
         self.machine.boxed = false;
         Ok(())

@@ -13,6 +13,7 @@ mod run;
 
 use std::collections::HashMap;
 
+use portolan_budget::{Budget, Exceeded};
 use portolan_yaml::Text;
 
 use crate::error::ExecError;
@@ -20,6 +21,7 @@ use crate::fmt::raw;
 use crate::function::Ctx;
 use crate::host::Host;
 use crate::limits::Limits;
+use crate::meter::Meter;
 use crate::options::Options;
 use crate::set::{ParsedText, TemplateSet, TextParser};
 use crate::value::Value;
@@ -34,10 +36,10 @@ pub struct Executor<'e> {
     parser: &'e TextParser,
     options: Options,
     ctx: Ctx<'e>,
-    /// Asked now and then whether to stop: the caller's clock.
-    is_due: Option<&'e dyn Fn() -> bool>,
     /// Texts that `tpl` has seen.
     texts: HashMap<Text, ParsedText>,
+    /// How long they are together.
+    text_bytes: usize,
     machine: Machine,
 }
 
@@ -60,8 +62,6 @@ struct Machine {
     out: String,
     /// Whether bytes that are not UTF-8 stand in the output, as [`raw`] has them.
     is_marked: bool,
-    steps: u64,
-    produced: usize,
 }
 
 /// A value and whether it was declared as `interface {}`, which shows in errors and decides what nil means.
@@ -75,6 +75,7 @@ struct Slot {
 enum Failure {
     Message(String),
     Authored { prefix: String, message: String },
+    Exceeded { prefix: String, exceeded: Exceeded },
 }
 
 impl<'e> Executor<'e> {
@@ -90,17 +91,17 @@ impl<'e> Executor<'e> {
             set,
             parser,
             options,
-            ctx: Ctx { host, limits },
-            is_due: None,
+            ctx: Ctx::new(host, limits, Budget::default()),
             texts: HashMap::new(),
+            text_bytes: 0,
             machine: Machine::default(),
         }
     }
 
-    /// Stops a template when the caller's clock says so.
+    /// Charges this budget in place of one of the default limits that nobody can stop.
     #[must_use]
-    pub fn stop_when(mut self, is_due: &'e dyn Fn() -> bool) -> Self {
-        self.is_due = Some(is_due);
+    pub fn with_budget(mut self, budget: Budget) -> Self {
+        self.ctx.meter = Meter::new(budget);
         self
     }
 
@@ -113,6 +114,7 @@ impl<'e> Executor<'e> {
             return Err(Box::new(ExecError::message(message)));
         };
         self.machine.reset();
+        self.ctx.meter.reset();
         self.machine.start(program, dot);
         match self.run() {
             Ok(()) => {
@@ -125,6 +127,15 @@ impl<'e> Executor<'e> {
                 })
             }
             Err(failure) => Err(Box::new(self.machine.error(failure))),
+        }
+    }
+}
+
+impl From<Exceeded> for Failure {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::Exceeded {
+            prefix: String::new(),
+            exceeded,
         }
     }
 }

@@ -6,10 +6,14 @@ use portolan_yaml::Text;
 
 use super::member::is_boxed;
 use super::{Failure, Machine, Slot};
+use crate::meter::Meter;
 use crate::object::Kind;
 use crate::options::Options;
 use crate::program::Targets;
 use crate::value::{IntKind, List, MapType, UintKind, Value};
+
+/// Copying so many bytes of a map's entries, each with two counted references, costs one step.
+const ENTRY_BYTES_PER_STEP: u64 = 64;
 
 /// A loop that is running.
 pub(super) struct Loop {
@@ -29,6 +33,14 @@ enum Items {
 }
 
 impl Items {
+    /// The memory that the loop itself takes while it runs.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Entries(entries, _) => entries.len() * size_of::<(Text, Value)>(),
+            _ => 0,
+        }
+    }
+
     fn of(value: Value, options: &Options, pair: bool) -> Result<Self, Failure> {
         match value {
             Value::List(list) => Ok(Self::List(list)),
@@ -116,8 +128,11 @@ impl Machine {
         value: Value,
         options: &Options,
         pair: bool,
+        meter: &Meter,
     ) -> Result<bool, Failure> {
         let items = Items::of(value, options, pair)?;
+        meter.step(items.bytes() as u64 / ENTRY_BYTES_PER_STEP)?;
+        meter.allocate(items.bytes())?;
         if items.len() == 0 {
             return Ok(false);
         }
@@ -132,12 +147,12 @@ impl Machine {
     }
 
     /// Sets dot and the variables for the next round; false when there is none, and the loop is over.
-    pub(super) fn next_round(&mut self, targets: Targets) -> bool {
+    pub(super) fn next_round(&mut self, targets: Targets, meter: &Meter) -> bool {
         let Some(current) = self.loops.last_mut() else {
             return false;
         };
         let Some((key, element)) = current.items.get(current.next) else {
-            self.end_loop();
+            self.end_loop(meter);
             return false;
         };
         current.next += 1;
@@ -159,8 +174,9 @@ impl Machine {
         true
     }
 
-    pub(super) fn end_loop(&mut self) {
+    pub(super) fn end_loop(&mut self, meter: &Meter) {
         if let Some(over) = self.loops.pop() {
+            meter.release(over.items.bytes());
             self.dots.truncate(over.dots);
             self.dot = over.outer_dot;
         }

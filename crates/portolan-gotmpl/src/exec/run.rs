@@ -8,11 +8,8 @@ use super::frame::FrameKind;
 use super::member::follow;
 use super::{Executor, Failure, Machine, Slot};
 use crate::fmt::raw;
-use crate::program::{Constant, Op, Program};
+use crate::program::{Constant, Op, Program, Span};
 use crate::value::Value;
-
-/// How many instructions pass between two looks at the caller's clock.
-const STEPS_BETWEEN_LOOKS: u64 = 4096;
 
 impl Executor<'_> {
     /// Runs until the first template ends.
@@ -42,7 +39,7 @@ impl Executor<'_> {
                     self.check_output(at)?;
                 }
                 Op::Print => {
-                    self.print();
+                    self.print().inspect_err(|_| self.machine.remember(at))?;
                     self.check_output(at)?;
                 }
                 Op::Drop => {
@@ -215,7 +212,8 @@ impl Executor<'_> {
                 }
                 Op::RangeStart { otherwise, pair } => {
                     let value = self.machine.pop().value;
-                    if !self.machine.start_loop(value, &self.options, pair)? {
+                    let meter = &self.ctx.meter;
+                    if !self.machine.start_loop(value, &self.options, pair, meter)? {
                         next = otherwise as usize;
                     }
                 }
@@ -225,16 +223,17 @@ impl Executor<'_> {
                         .get(targets as usize)
                         .copied()
                         .unwrap_or_default();
-                    if !self.machine.next_round(targets) {
+                    if !self.machine.next_round(targets, &self.ctx.meter) {
                         next = exit as usize;
                     }
                 }
                 Op::RangeBreak(to) => {
-                    self.machine.end_loop();
+                    self.machine.end_loop(&self.ctx.meter);
                     next = to as usize;
                 }
                 Op::FindTemplate(name) => {
                     self.machine.remember(at);
+                    self.ctx.meter.step(self.machine.reach())?;
                     let name = program.name(name);
                     if self.machine.find(self.set, name).is_none() {
                         return Err(undefined(name));
@@ -258,8 +257,12 @@ impl Executor<'_> {
         }
     }
 
-    fn print(&mut self) {
-        match self.machine.stack.pop() {
+    fn print(&mut self) -> Result<(), Failure> {
+        let value = self.machine.stack.pop();
+        if let Some(nested @ (Value::List(_) | Value::Map(_) | Value::Object(_))) = &value {
+            self.ctx.meter.weigh(nested)?;
+        }
+        match value {
             Some(Value::Str(text)) => self.machine.out.push_str(&text),
             None | Some(Value::Nil) => self.machine.out.push_str(NO_VALUE),
             Some(Value::Object(object)) => object.print(&mut self.machine.out),
@@ -270,9 +273,11 @@ impl Executor<'_> {
                 self.machine.is_marked |= raw::is_marked(written);
             }
         }
+        Ok(())
     }
 
     fn enter_template(&mut self, name: &str, at: usize) -> Result<(), Failure> {
+        self.ctx.meter.step(self.machine.reach())?;
         let Some(program) = self.machine.find(self.set, name).cloned() else {
             self.machine.remember(at);
             return Err(undefined(name));
@@ -285,32 +290,23 @@ impl Executor<'_> {
     }
 
     fn count_step(&mut self, at: usize) -> Result<(), Failure> {
-        self.machine.steps += 1;
-        if self.machine.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) {
-            self.look_around()
-                .inspect_err(|_| self.machine.remember(at))?;
+        match self.ctx.meter.step(1) {
+            Ok(()) => Ok(()),
+            Err(exceeded) => {
+                self.machine.remember_near(at);
+                Err(exceeded.into())
+            }
         }
-        Ok(())
-    }
-
-    fn look_around(&self) -> Result<(), Failure> {
-        let limit = self.ctx.limits.steps;
-        if self.machine.steps > limit {
-            return Err(format!("template exceeds the limit of {limit} steps (steps)").into());
-        }
-        if self.is_due.is_some_and(|is_due| is_due()) {
-            return Err("template exceeds its time limit".to_owned().into());
-        }
-        Ok(())
     }
 
     fn check_output(&mut self, at: usize) -> Result<(), Failure> {
-        let limit = self.ctx.limits.output_bytes;
-        if self.machine.out.len() > limit {
-            self.machine.remember(at);
-            return Err(format!("output exceeds the limit of {limit} bytes (output_bytes)").into());
+        match self.ctx.meter.check_output(self.machine.out.len()) {
+            Ok(()) => Ok(()),
+            Err(exceeded) => {
+                self.machine.remember_near(at);
+                Err(exceeded.into())
+            }
         }
-        Ok(())
     }
 }
 
@@ -337,6 +333,17 @@ impl Machine {
         if let Some(frame) = self.frames.last_mut() {
             frame.at = at;
         }
+    }
+
+    /// The same for an instruction that stands for no expression, such as the end of a loop: the last one before it that
+    /// does.
+    fn remember_near(&mut self, at: usize) {
+        let Some(frame) = self.frames.last_mut() else {
+            return;
+        };
+        let spans = frame.program.spans.get(..=at).unwrap_or_default();
+        let known = spans.iter().rposition(|span| *span != Span::default());
+        frame.at = known.unwrap_or(at);
     }
 
     /// Notes in the calling template, now second, where to go on and what called.

@@ -9,8 +9,8 @@ const MAX_NUMBER: usize = 1_000_000;
 
 /// What `fmt.Sprintf` gives; mistakes in the format show in the text, as in Go.
 ///
-/// The text may grow to about `limit` bytes: a short format can ask for any number of blanks.
-pub fn sprintf(format: &str, args: &[Value], limit: usize) -> Result<Value, String> {
+/// `None` when the text grows beyond `limit` bytes: a short format can ask for any number of blanks.
+pub fn sprintf(format: &str, args: &[Value], limit: usize) -> Option<Value> {
     let mut printer = Printer {
         format,
         args,
@@ -18,9 +18,10 @@ pub fn sprintf(format: &str, args: &[Value], limit: usize) -> Result<Value, Stri
         reordered: false,
         bad_index: false,
         out: String::new(),
+        limit,
     };
-    printer.run(limit)?;
-    Ok(super::raw::value(printer.out))
+    printer.run();
+    (printer.out.len() <= limit).then(|| super::raw::value(printer.out))
 }
 
 struct Printer<'a> {
@@ -32,25 +33,24 @@ struct Printer<'a> {
     reordered: bool,
     bad_index: bool,
     out: String,
+    /// Nothing more is printed once the text is longer.
+    limit: usize,
 }
 
 impl Printer<'_> {
-    fn run(&mut self, limit: usize) -> Result<(), String> {
+    fn run(&mut self) {
         while let Some(percent) = self.format.find('%') {
             self.out.push_str(&self.format[..percent]);
             self.format = &self.format[percent + 1..];
             self.directive();
-            if self.out.len() > limit {
-                return Err(format!(
-                    "text exceeds the limit of {limit} bytes (value_size)"
-                ));
+            if self.out.len() > self.limit {
+                return;
             }
         }
         self.out.push_str(self.format);
         if !self.reordered && self.next < self.args.len() {
             self.report_extra();
         }
-        Ok(())
     }
 
     fn directive(&mut self) {
@@ -83,7 +83,9 @@ impl Printer<'_> {
             self.complain(letter, "(BADINDEX)");
         } else if let Some(arg) = self.args.get(self.next) {
             self.next += 1;
-            Verb::new(letter, flags.for_verb(letter)).write_operand(&mut self.out, arg);
+            Verb::new(letter, flags.for_verb(letter))
+                .within(self.limit)
+                .write_operand(&mut self.out, arg);
         } else {
             self.complain(letter, "(MISSING)");
         }

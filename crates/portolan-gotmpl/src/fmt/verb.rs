@@ -26,11 +26,22 @@ pub(crate) fn write_struct(out: &mut String, type_name: &str, fields: &[(&str, V
 pub(super) struct Verb {
     letter: char,
     flags: Flags,
+    /// Items of lists and maps are left out once the text is longer.
+    limit: usize,
 }
 
 impl Verb {
     pub(super) fn new(letter: char, flags: Flags) -> Self {
-        Self { letter, flags }
+        Self {
+            letter,
+            flags,
+            limit: usize::MAX,
+        }
+    }
+
+    /// The same, for a text that nobody reads once it is longer than this: every item of a list may be padded.
+    pub(super) fn within(self, limit: usize) -> Self {
+        Self { limit, ..self }
     }
 
     /// Appends an operand of a directive.
@@ -48,6 +59,9 @@ impl Verb {
     fn write(self, out: &mut String, value: &Value, depth: usize) {
         if depth > MAX_DEPTH {
             out.push('…');
+            return;
+        }
+        if out.len() > self.limit {
             return;
         }
         match value {
@@ -363,6 +377,9 @@ impl Verb {
             'v' | 'd' => {
                 out.push('[');
                 for (index, byte) in bytes.iter().enumerate() {
+                    if out.len() > self.limit {
+                        return;
+                    }
                     if index > 0 {
                         out.push(' ');
                     }
@@ -396,6 +413,10 @@ impl Verb {
     }
 
     fn write_map(self, out: &mut String, map: &Map, depth: usize) {
+        if self.flags.go_syntax && map.is_nil() {
+            let _ = write!(out, "{}(nil)", map.map_type().name());
+            return;
+        }
         let (open, separator, close) = if self.flags.go_syntax {
             out.push_str(map.map_type().name());
             ("{", ", ", '}')

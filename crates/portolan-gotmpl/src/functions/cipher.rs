@@ -26,6 +26,8 @@ pub(super) fn encrypt_aes(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     if text.is_empty() {
         return Ok("".into());
     }
+    ctx.step(text.len() as u64)?;
+    ctx.check_text(text.len().saturating_mul(4) / 3)?;
     let padding = BLOCK - text.len() % BLOCK;
     let padded = [text, &vec![padding as u8; padding]].concat();
     let mut previous = [0; BLOCK];
@@ -44,11 +46,13 @@ pub(super) fn encrypt_aes(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 }
 
 /// Decrypts; the padding is cut off unchecked, as in the original, whose panics are errors here.
-pub(super) fn decrypt_aes(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn decrypt_aes(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let (cipher, text) = (cipher(args.bytes(0)), args.bytes(1));
     if text.is_empty() {
         return Ok("".into());
     }
+    ctx.step(text.len() as u64)?;
+    ctx.check_text(text.len().saturating_mul(4) / 3)?;
     let bytes = base64_decode(text).map_err(FuncError::new)?;
     let Some((first, rest)) = bytes.split_at_checked(BLOCK) else {
         let capacity = text.len() / 4 * 3;

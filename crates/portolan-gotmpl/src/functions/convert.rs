@@ -2,7 +2,7 @@
 
 use crate::fmt::display;
 use crate::function::{Args, Ctx, FuncError};
-use crate::functions::strconv::{parse_float, parse_int};
+use crate::functions::strconv::{parse_float, parse_int, saturating_int};
 use crate::functions::time::Named;
 use crate::value::Value;
 
@@ -90,7 +90,7 @@ pub(super) fn float64(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 }
 
 pub(super) fn atoi(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    Ok(Value::int(parse_int(&args.str(0), 10).unwrap_or(0)))
+    Ok(Value::int(saturating_int(&args.str(0))))
 }
 
 /// Reads a number's decimal digits as octal ones.

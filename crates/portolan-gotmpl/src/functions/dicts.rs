@@ -7,14 +7,18 @@ use portolan_yaml::Text;
 
 use crate::function::{Args, Ctx, FuncError};
 use crate::functions::convert::string_of;
+use crate::meter::{ENTRY_BYTES, map_bytes};
 use crate::value::{MAX_DEPTH, Map, MapType, Value};
 
 type Answer = Result<Value, FuncError>;
 
-pub(super) fn dict(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn dict(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let mut entries = BTreeMap::new();
     for pair in args.all().chunks(2) {
-        let key = pair.first().map(key_of).unwrap_or_default();
+        let key = match pair.first() {
+            Some(key) => key_of(ctx, key)?,
+            None => Text::default(),
+        };
         let value = pair.get(1).cloned().unwrap_or_else(|| "".into());
         entries.insert(key, value);
     }
@@ -22,11 +26,14 @@ pub(super) fn dict(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 }
 
 /// A value as a key; a text is shared, not copied.
-fn key_of(value: &Value) -> Text {
-    match value {
-        Value::Str(text) => text.clone(),
-        other => Text::from(string_of(other)),
+fn key_of(ctx: &Ctx<'_>, value: &Value) -> Result<Text, FuncError> {
+    if let Value::Str(text) = value {
+        return Ok(text.clone());
     }
+    ctx.weigh(value)?;
+    let text = string_of(value);
+    ctx.allocate(text.len())?;
+    Ok(Text::from(text))
 }
 
 pub(super) fn get(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
@@ -34,11 +41,12 @@ pub(super) fn get(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     Ok(found.unwrap_or_else(|| "".into()))
 }
 
-pub(super) fn set(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let Some(map) = args.map(0) else {
+pub(super) fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let Some(map) = args.map(0).filter(|map| !map.is_nil()) else {
         return Err(FuncError::new("assignment to entry in nil map"));
     };
-    map.insert(key_of(args.get(1)), args.get(2).clone());
+    ctx.allocate(map_bytes(map.len() + 1) - map_bytes(map.len()) + ENTRY_BYTES)?;
+    map.insert(key_of(ctx, args.get(1))?, args.get(2).clone());
     Ok(Value::Map(Rc::clone(map)))
 }
 
@@ -67,23 +75,30 @@ pub(super) fn pluck(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 }
 
 /// The keys in order; Go's order changes from run to run.
-pub(super) fn keys(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn keys(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let maps = args.all().iter().filter_map(Value::as_map);
+    ctx.check_items(maps.clone().map(|map| map.len()).sum())?;
     let keys = maps.flat_map(|map| map.snapshot().into_iter().map(|(key, _)| key));
     Ok(Value::strings(keys))
 }
 
 /// The values in the order of their keys.
-pub(super) fn values(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    Ok(Value::list(entries(args.map(0)).into_values().collect()))
+pub(super) fn values(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let entries = entries(ctx, args.map(0))?;
+    Ok(Value::list(entries.into_values().collect()))
 }
 
-fn entries(map: Option<&Rc<Map>>) -> BTreeMap<Text, Value> {
-    map.map(|map| map.borrow().clone()).unwrap_or_default()
+fn entries(ctx: &Ctx<'_>, map: Option<&Rc<Map>>) -> Result<BTreeMap<Text, Value>, FuncError> {
+    let Some(map) = map else {
+        return Ok(BTreeMap::new());
+    };
+    let entries = map.borrow();
+    ctx.check_text(entries.len().saturating_mul(ENTRY_BYTES))?;
+    Ok(entries.clone())
 }
 
-pub(super) fn pick(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let map = entries(args.map(0));
+pub(super) fn pick(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let map = entries(ctx, args.map(0))?;
     let picked = args.rest(1).iter().filter_map(Value::as_str);
     let picked = picked.filter_map(|key| map.get_key_value(key));
     Ok(Value::map(
@@ -93,8 +108,8 @@ pub(super) fn pick(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     ))
 }
 
-pub(super) fn omit(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let mut map = entries(args.map(0));
+pub(super) fn omit(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let mut map = entries(ctx, args.map(0))?;
     for key in args.rest(1).iter().filter_map(Value::as_str) {
         map.remove(key);
     }
@@ -141,16 +156,16 @@ fn conversion(value: &Value, wanted: &str) -> FuncError {
     FuncError::new(message)
 }
 
-pub(super) fn deep_copy(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn deep_copy(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     if args.get(0).is_nil() {
         let message = "reflect: call of reflect.Value.Type on zero Value";
         return Err(FuncError::new(message));
     }
-    copy(args.get(0), 0)
+    copy(ctx, args.get(0), 0)
 }
 
 /// The same data in lists and maps of its own.
-fn copy(value: &Value, depth: usize) -> Answer {
+fn copy(ctx: &Ctx<'_>, value: &Value, depth: usize) -> Answer {
     if depth > MAX_DEPTH {
         return Err(FuncError::new(format!(
             "value nests more than {MAX_DEPTH} deep"
@@ -158,14 +173,20 @@ fn copy(value: &Value, depth: usize) -> Answer {
     }
     Ok(match value {
         Value::List(list) => {
-            let items = list.iter().map(|item| copy(item, depth + 1));
+            ctx.step(1 + list.len() as u64)?;
+            ctx.allocate(list.len() * size_of::<Value>())?;
+            let items = list.iter().map(|item| copy(ctx, item, depth + 1));
             Value::typed_list(list.element(), items.collect::<Result<_, _>>()?)
         }
+        Value::Map(map) if map.is_nil() => value.clone(),
         Value::Map(map) => match map.frozen_copy() {
             Some(copied) => Value::Map(Rc::new(copied)),
             None => {
                 let entries = map.borrow();
-                let copy = |(key, value): (&Text, _)| Ok((key.clone(), copy(value, depth + 1)?));
+                ctx.step(1 + entries.len() as u64)?;
+                ctx.allocate(map_bytes(entries.len()))?;
+                let copy =
+                    |(key, value): (&Text, _)| Ok((key.clone(), copy(ctx, value, depth + 1)?));
                 let entries = entries.iter().map(copy);
                 Value::typed_map(map.map_type(), entries.collect::<Result<_, FuncError>>()?)
             }

@@ -8,22 +8,26 @@ use crate::value::Value;
 
 type Answer = Result<Value, FuncError>;
 
-pub(super) fn b64enc(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn b64enc(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    ctx.check_text(args.bytes(0).len().saturating_mul(4) / 3)?;
     Ok(base64_encode(args.bytes(0)).into())
 }
 
-pub(super) fn b64dec(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn b64dec(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    ctx.step(args.bytes(0).len() as u64 / 2)?;
     Ok(match base64_decode(args.bytes(0)) {
         Ok(bytes) => Value::str_from_bytes(&bytes),
         Err(error) => error.into(),
     })
 }
 
-pub(super) fn b32enc(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn b32enc(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    ctx.check_text(args.bytes(0).len().saturating_mul(8) / 5)?;
     Ok(base32_encode(args.bytes(0)).into())
 }
 
-pub(super) fn b32dec(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn b32dec(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    ctx.step(args.bytes(0).len() as u64 / 2)?;
     Ok(match base32_decode(args.bytes(0)) {
         Ok(bytes) => Value::str_from_bytes(&bytes),
         Err(at) => format!("illegal base32 data at input byte {at}").into(),

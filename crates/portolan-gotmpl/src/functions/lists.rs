@@ -6,17 +6,21 @@ use crate::function::{Args, Ctx, FuncError};
 use crate::functions::convert::{int_of, int_of_float, string_of, strings_of};
 use crate::functions::defaults::is_empty;
 use crate::functions::equal::deep_equal;
-use crate::functions::size::check_size;
 use crate::value::{ElementType, UintKind, Value};
 
 type Answer = Result<Value, FuncError>;
 
 /// The items of a slice of any type; for anything else the error, which names the act and the kind.
-pub(super) fn items<'v>(value: &'v Value, act: &str) -> Result<Cow<'v, [Value]>, FuncError> {
+pub(super) fn items<'v>(
+    ctx: &Ctx<'_>,
+    value: &'v Value,
+    act: &str,
+) -> Result<Cow<'v, [Value]>, FuncError> {
     match value {
         Value::Nil => Err(nil_pointer()),
         Value::List(list) => Ok(Cow::Borrowed(list)),
         Value::Bytes(bytes) => {
+            ctx.check_items(bytes.len())?;
             let byte = |byte: &u8| Value::Uint(UintKind::Uint8, u64::from(*byte));
             Ok(Cow::Owned(bytes.iter().map(byte).collect()))
         }
@@ -42,26 +46,28 @@ pub(super) fn list(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 
 // === Ends ===
 
-pub(super) fn first(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let items = items(args.get(0), "Cannot find first on type")?;
+pub(super) fn first(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(ctx, args.get(0), "Cannot find first on type")?;
     Ok(items.first().cloned().unwrap_or_default())
 }
 
-pub(super) fn last(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let items = items(args.get(0), "Cannot find last on type")?;
+pub(super) fn last(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(ctx, args.get(0), "Cannot find last on type")?;
     Ok(items.last().cloned().unwrap_or_default())
 }
 
-pub(super) fn rest(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let items = items(args.get(0), "Cannot find rest on type")?;
+pub(super) fn rest(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(ctx, args.get(0), "Cannot find rest on type")?;
+    ctx.check_items(items.len())?;
     Ok(match items.split_first() {
         Some((_, rest)) => Value::list(rest.to_vec()),
         None => Value::nil_list(ElementType::Any),
     })
 }
 
-pub(super) fn initial(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let items = items(args.get(0), "Cannot find initial on type")?;
+pub(super) fn initial(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(ctx, args.get(0), "Cannot find initial on type")?;
+    ctx.check_items(items.len())?;
     Ok(match items.split_last() {
         Some((_, initial)) => Value::list(initial.to_vec()),
         None => Value::nil_list(ElementType::Any),
@@ -69,25 +75,25 @@ pub(super) fn initial(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 }
 
 pub(super) fn append(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let items = items(args.get(0), "Cannot push on type")?;
-    check_size(ctx, items.len() + 1)?;
+    let items = items(ctx, args.get(0), "Cannot push on type")?;
+    ctx.check_items(items.len() + 1)?;
     Ok(Value::list([&items[..], &[args.get(1).clone()]].concat()))
 }
 
 pub(super) fn prepend(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let items = items(args.get(0), "Cannot prepend on type")?;
-    check_size(ctx, items.len() + 1)?;
+    let items = items(ctx, args.get(0), "Cannot prepend on type")?;
+    ctx.check_items(items.len() + 1)?;
     Ok(Value::list([&[args.get(1).clone()], &items[..]].concat()))
 }
 
 pub(super) fn concat(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let mut joined = Vec::new();
     for list in args.all() {
-        let items = items(list, "Cannot concat type").map_err(|error| match list {
+        let items = items(ctx, list, "Cannot concat type").map_err(|error| match list {
             Value::Nil => error,
             _ => FuncError::new(format!("{error} as list")),
         })?;
-        check_size(ctx, joined.len() + items.len())?;
+        ctx.check_items(joined.len() + items.len())?;
         joined.extend_from_slice(&items);
     }
     if joined.is_empty() {
@@ -97,9 +103,9 @@ pub(super) fn concat(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 }
 
 /// A part of a list, of the list's own type.
-pub(super) fn slice(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn slice(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let list = args.get(0);
-    let items = items(list, "list should be type of slice or array but")?;
+    let items = items(ctx, list, "list should be type of slice or array but")?;
     if items.is_empty() {
         return Ok(Value::Nil);
     }
@@ -109,6 +115,7 @@ pub(super) fn slice(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let part = range.and_then(|(start, end)| items.get(start..end));
     let part =
         part.ok_or_else(|| FuncError::new("reflect.Value.Slice: slice index out of bounds"))?;
+    ctx.check_items(part.len())?;
     Ok(match list {
         Value::Bytes(bytes) => Value::bytes(&bytes[start as usize..end as usize]),
         Value::List(list) => Value::typed_list(list.element(), part.to_vec()),
@@ -119,7 +126,7 @@ pub(super) fn slice(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 /// A list of lists of some length; the original computes their number with floats.
 pub(super) fn chunk(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let size = args.int(0);
-    let items = items(args.get(1), "Cannot chunk type")?;
+    let items = items(ctx, args.get(1), "Cannot chunk type")?;
     let count = int_of_float(((items.len() as f64 - 1.0) / size as f64).floor() + 1.0);
     // A negative size makes no chunks, or one of a single item, or fails.
     let remainder = (items.len() as u64)
@@ -129,7 +136,9 @@ pub(super) fn chunk(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     if count < 0 || negative {
         return Err(FuncError::new("runtime error: makeslice: len out of range"));
     }
-    check_size(ctx, count as usize)?;
+    // Every chunk is a list of its own.
+    ctx.check_items(items.len().saturating_add(count as usize))?;
+    ctx.allocate((items.len() + items.len().min(count as usize)) * size_of::<Value>())?;
     let length = usize::try_from(size).unwrap_or(items.len()).max(1);
     let chunks = items
         .chunks(length)
@@ -140,13 +149,14 @@ pub(super) fn chunk(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 
 // === Order ===
 
-pub(super) fn reverse(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let items = items(args.get(0), "Cannot find reverse on type")?;
+pub(super) fn reverse(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(ctx, args.get(0), "Cannot find reverse on type")?;
+    ctx.check_items(items.len())?;
     Ok(Value::list(items.iter().rev().cloned().collect()))
 }
 
-pub(super) fn sort_alpha(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let mut texts = match items(args.get(0), "") {
+pub(super) fn sort_alpha(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let mut texts = match items(ctx, args.get(0), "") {
         Ok(_) => strings_of(args.get(0)),
         Err(_) => vec![string_of(args.get(0))],
     };
@@ -156,8 +166,9 @@ pub(super) fn sort_alpha(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 
 // === Membership ===
 
-pub(super) fn compact(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let items = items(args.get(0), "Cannot compact on type")?;
+pub(super) fn compact(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(ctx, args.get(0), "Cannot compact on type")?;
+    ctx.check_items(items.len())?;
     Ok(Value::list(
         items
             .iter()
@@ -167,31 +178,41 @@ pub(super) fn compact(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     ))
 }
 
-pub(super) fn uniq(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let items = items(args.get(0), "Cannot find uniq on type")?;
+pub(super) fn uniq(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(ctx, args.get(0), "Cannot find uniq on type")?;
     let mut unique: Vec<Value> = Vec::new();
     for item in items.iter() {
-        if !holds(&unique, item) {
+        if !holds(ctx, &unique, item)? {
             unique.push(item.clone());
         }
     }
     Ok(Value::list(unique))
 }
 
-pub(super) fn without(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let items = items(args.get(0), "Cannot find without on type")?;
-    let kept = items.iter().filter(|item| !holds(args.rest(1), item));
-    Ok(Value::list(kept.cloned().collect()))
+pub(super) fn without(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    let items = items(ctx, args.get(0), "Cannot find without on type")?;
+    let mut kept = Vec::new();
+    for item in items.iter() {
+        if !holds(ctx, args.rest(1), item)? {
+            kept.push(item.clone());
+        }
+    }
+    Ok(Value::list(kept))
 }
 
-pub(super) fn has(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn has(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     if args.get(1).is_nil() {
         return Ok(false.into());
     }
-    let items = items(args.get(1), "Cannot find has on type")?;
-    Ok(holds(&items, args.get(0)).into())
+    let items = items(ctx, args.get(1), "Cannot find has on type")?;
+    Ok(holds(ctx, &items, args.get(0))?.into())
 }
 
-fn holds(items: &[Value], wanted: &Value) -> bool {
-    items.iter().any(|item| deep_equal(item, wanted))
+fn holds(ctx: &Ctx<'_>, items: &[Value], wanted: &Value) -> Result<bool, FuncError> {
+    for item in items {
+        if deep_equal(ctx, item, wanted)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

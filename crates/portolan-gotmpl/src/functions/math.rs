@@ -3,7 +3,6 @@
 use crate::function::{Args, Ctx, FuncError};
 use crate::functions::convert::{float_of, int_of};
 use crate::functions::decimal::Decimal;
-use crate::functions::size::check_size;
 use crate::value::{ElementType, Value};
 
 type Answer = Result<Value, FuncError>;
@@ -135,7 +134,7 @@ pub(super) fn subf(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 
 pub(super) fn mulf(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     decimal_chain(args, |left, right| {
-        check_size(ctx, left.len().saturating_mul(right.len()))?;
+        ctx.step(left.len().saturating_mul(right.len()) as u64)?;
         Ok(left.mul(right))
     })
 }
@@ -196,7 +195,7 @@ fn numbers(ctx: &Ctx<'_>, start: i64, stop: i64, step: i64) -> Result<Vec<i64>, 
         return Ok(Vec::new());
     }
     let count = (distance.abs() + stride.abs() - 1) / stride.abs();
-    check_size(ctx, usize::try_from(count).unwrap_or(usize::MAX))?;
+    ctx.check_items(usize::try_from(count).unwrap_or(usize::MAX))?;
     let at = |index| (i128::from(start) + index * stride) as i64;
     Ok((0..count).map(at).collect())
 }

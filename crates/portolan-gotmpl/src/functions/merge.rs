@@ -8,9 +8,12 @@ use std::rc::Rc;
 
 use crate::function::{Args, Ctx, FuncError};
 use crate::functions::defaults::is_empty;
+use crate::meter::ENTRY_BYTES;
 use crate::value::{MAX_DEPTH, Map, MapType, Value};
 
 type Answer = Result<Value, FuncError>;
+
+const STEPS_PER_ENTRY: u64 = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -20,26 +23,27 @@ enum Mode {
     Overwrite,
 }
 
-pub(super) fn merge(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    merge_all(args, Mode::Fill)
+pub(super) fn merge(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    merge_all(ctx, args, Mode::Fill)
 }
 
-pub(super) fn merge_overwrite(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    merge_all(args, Mode::Overwrite)
+pub(super) fn merge_overwrite(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    merge_all(ctx, args, Mode::Overwrite)
 }
 
-fn merge_all(args: Args<'_>, mode: Mode) -> Answer {
+fn merge_all(ctx: &Ctx<'_>, args: Args<'_>, mode: Mode) -> Answer {
     let target = match args.map(0) {
-        Some(map) => Rc::clone(map),
-        None => Rc::new(Map::new(MapType::Any, BTreeMap::new())),
+        Some(map) if !map.is_nil() => Rc::clone(map),
+        _ => Rc::new(Map::new(MapType::Any, BTreeMap::new())),
     };
     for source in args.rest(1).iter().filter_map(Value::as_map) {
-        merge_maps(&target, source, mode, 0)?;
+        merge_maps(ctx, &target, source, mode, 0)?;
     }
     Ok(Value::Map(target))
 }
 
 fn merge_maps(
+    ctx: &Ctx<'_>,
     target: &Rc<Map>,
     source: &Rc<Map>,
     mode: Mode,
@@ -54,6 +58,8 @@ fn merge_maps(
     if Rc::ptr_eq(target, source) {
         return Ok(());
     }
+    // An entry costs a look-up and perhaps an insertion.
+    ctx.step(1 + source.len() as u64 * STEPS_PER_ENTRY)?;
     for (key, value) in source.snapshot() {
         let present = target.get(&key);
         if value.is_nil() {
@@ -63,7 +69,7 @@ fn merge_maps(
             continue;
         }
         if let (Some(Value::Map(inner)), Value::Map(source)) = (&present, &value) {
-            merge_maps(inner, source, mode, depth + 1)?;
+            merge_maps(ctx, inner, source, mode, depth + 1)?;
         }
         let kept = present.as_ref().is_some_and(|present| !is_empty(present));
         let takes = match (&present, &value) {
@@ -73,6 +79,7 @@ fn merge_maps(
         };
         if takes {
             check_type(target, &value)?;
+            ctx.allocate(ENTRY_BYTES)?;
             target.insert(key, value);
         }
     }

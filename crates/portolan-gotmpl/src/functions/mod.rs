@@ -42,7 +42,6 @@ mod yaml;
 
 mod convert;
 mod letters;
-mod size;
 mod strconv;
 
 use std::collections::HashMap;

@@ -19,6 +19,12 @@ const BCRYPT_COST: u32 = 10;
 /// The longest password that bcrypt takes.
 const BCRYPT_LENGTH: usize = 72;
 
+/// What a bcrypt digest costs: about a twentieth of a second.
+const BCRYPT_STEPS: u64 = 5_000_000;
+
+/// What deriving a password costs: about a seventh of a second.
+const DERIVE_STEPS: u64 = 15_000_000;
+
 /// How many digests a thread keeps: one takes as long as rendering ten charts.
 const MAX_DIGESTS: usize = 64;
 
@@ -29,7 +35,7 @@ thread_local! {
 }
 
 pub(super) fn bcrypt(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    Ok(digest(ctx, args.bytes(0)).into())
+    Ok(digest(ctx, args.bytes(0))?.into())
 }
 
 pub(super) fn htpasswd(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
@@ -37,27 +43,28 @@ pub(super) fn htpasswd(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     if user.contains(':') {
         return Ok(format!("invalid username: {user}").into());
     }
-    Ok(format!("{user}:{}", digest(ctx, args.bytes(1))).into())
+    Ok(format!("{user}:{}", digest(ctx, args.bytes(1))?).into())
 }
 
 /// The bcrypt digest of a password, or an error as text.
-fn digest(ctx: &mut Ctx<'_>, password: &[u8]) -> String {
+fn digest(ctx: &mut Ctx<'_>, password: &[u8]) -> Result<String, FuncError> {
     let failed = |reason: &str| format!("failed to encrypt string with bcrypt: {reason}");
     if password.len() > BCRYPT_LENGTH {
-        return failed("bcrypt: password length exceeds 72 bytes");
+        return Ok(failed("bcrypt: password length exceeds 72 bytes"));
     }
     let key = (ctx.host.salt(password), password.to_owned());
     if let Some(known) = DIGESTS.with_borrow(|digests| digests.get(&key).cloned()) {
-        return known;
+        return Ok(known);
     }
-    match bcrypt::hash_with_salt(password, BCRYPT_COST, key.0) {
+    ctx.step(BCRYPT_STEPS)?;
+    Ok(match bcrypt::hash_with_salt(password, BCRYPT_COST, key.0) {
         Ok(parts) => {
             let digest = parts.format_for_version(Version::TwoA);
             remember(key, &digest);
             digest
         }
         Err(error) => failed(&error.to_string()),
-    }
+    })
 }
 
 fn remember(key: SaltAndPassword, digest: &str) {
@@ -121,11 +128,12 @@ fn characters(letter: u8) -> &'static [u8] {
 }
 
 /// A password for a site, from a master password; the same input always gives the same password.
-pub(super) fn derive_password(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn derive_password(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let password_type = args.str(1);
     let Some(shapes) = shapes(&password_type) else {
         return Ok(format!("cannot find password template {password_type}").into());
     };
+    ctx.step(DERIVE_STEPS)?;
     let (counter, password, user, site) = (
         args.int(0) as u32,
         args.bytes(2),

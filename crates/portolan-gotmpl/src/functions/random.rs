@@ -2,7 +2,6 @@
 
 use crate::function::{Args, Ctx, FuncError};
 use crate::functions::encoding::base64_encode;
-use crate::functions::size::check_size;
 use crate::value::Value;
 
 type Answer = Result<Value, FuncError>;
@@ -30,7 +29,8 @@ pub(super) fn rand_ascii(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 /// So many characters of an alphabet; none of a negative number.
 fn random_text(ctx: &mut Ctx<'_>, args: Args<'_>, alphabet: &[u8]) -> Answer {
     let count = usize::try_from(args.int(0)).unwrap_or(0);
-    check_size(ctx, count)?;
+    ctx.check_text(count)?;
+    ctx.step(count as u64)?;
     let pick = |_| char::from(alphabet[below(ctx, alphabet.len() as u64) as usize]);
     Ok((0..count).map(pick).collect::<String>().into())
 }
@@ -54,7 +54,8 @@ pub(super) fn rand_bytes(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let Ok(count) = usize::try_from(args.int(0)) else {
         return Err(FuncError::new("runtime error: makeslice: len out of range"));
     };
-    check_size(ctx, count)?;
+    // Four characters stand for three bytes.
+    ctx.check_text(count.saturating_mul(4) / 3)?;
     let mut bytes = vec![0; count];
     ctx.host.fill_random(&mut bytes);
     Ok(base64_encode(&bytes).into())
@@ -72,6 +73,7 @@ pub(super) fn rand_int(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 }
 
 pub(super) fn shuffle(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    ctx.step(args.bytes(0).len() as u64)?;
     let mut characters: Vec<char> = args.str(0).chars().collect();
     for last in (1..characters.len()).rev() {
         let chosen = below(ctx, last as u64 + 1) as usize;

@@ -28,6 +28,6 @@ pub(super) fn kind_is(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     Ok((args.str(0) == args.get(1).kind().name()).into())
 }
 
-pub(super) fn deep_equal(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    Ok(equal(args.get(0), args.get(1)).into())
+pub(super) fn deep_equal(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    Ok(equal(ctx, args.get(0), args.get(1))?.into())
 }

@@ -19,6 +19,32 @@ pub(super) fn parse_int(text: &str, base: u32) -> Option<i64> {
     i64::try_from(if negative { -magnitude } else { magnitude }).ok()
 }
 
+/// What `strconv.Atoi` returns beside its error, which sprig drops: the nearest integer where the digits are too many,
+/// zero where they are none. It stops at the digit that is too much and sees nothing behind it.
+pub(super) fn saturating_int(text: &str) -> i64 {
+    let (negative, digits) = match text.as_bytes() {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    let mut magnitude = 0_u64;
+    for digit in digits {
+        if !digit.is_ascii_digit() {
+            return 0;
+        }
+        let next = magnitude.checked_mul(10);
+        match next.and_then(|next| next.checked_add(u64::from(digit - b'0'))) {
+            Some(next) => magnitude = next,
+            None => return if negative { i64::MIN } else { i64::MAX },
+        }
+    }
+    match (negative, i64::try_from(magnitude)) {
+        (false, Ok(number)) => number,
+        (false, Err(_)) => i64::MAX,
+        (true, Ok(number)) => -number,
+        (true, Err(_)) => i64::MIN,
+    }
+}
+
 /// The base that a prefix names, and the digits without underscores.
 fn prefixed(digits: &str) -> Option<(u32, String)> {
     let prefix = digits.get(..2).map(str::to_ascii_lowercase);

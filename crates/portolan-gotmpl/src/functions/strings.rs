@@ -4,10 +4,15 @@ use crate::fmt::{display, quote as quoted};
 use crate::function::{Args, Ctx, FuncError};
 use crate::functions::convert::{string_of, strings_of};
 use crate::functions::letters;
-use crate::functions::size::check_size;
 use crate::value::{MapType, Value};
 
 type Answer = Result<Value, FuncError>;
+
+/// Making a text takes about as long as a few instructions.
+pub(super) const STEPS_PER_TEXT: u64 = 4;
+
+/// What a text takes beside its bytes.
+pub(super) const BYTES_PER_TEXT: usize = 48;
 
 fn text(bytes: &[u8]) -> Answer {
     Ok(Value::str_from_bytes(bytes))
@@ -112,7 +117,7 @@ pub(super) fn has_suffix(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 pub(super) fn repeat(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let count = repeat_count(args.int(0))?;
     let value = args.bytes(1);
-    check_size(ctx, value.len().saturating_mul(count))?;
+    ctx.check_text(value.len().saturating_mul(count))?;
     text(&value.repeat(count))
 }
 
@@ -122,14 +127,11 @@ fn repeat_count(count: i64) -> Result<usize, FuncError> {
 
 pub(super) fn replace(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let (old, new, source) = (args.str(0), args.str(1), args.str(2));
-    let times = source
-        .len()
-        .checked_div(old.len())
-        .unwrap_or(source.len() + 1);
-    check_size(
-        ctx,
-        source.len().saturating_add(new.len().saturating_mul(times)),
-    )?;
+    let growth = new.len().saturating_sub(old.len());
+    if growth > 0 {
+        let times = source.matches(old.as_ref()).count();
+        ctx.check_text(source.len().saturating_add(growth.saturating_mul(times)))?;
+    }
     Ok(source.replace(old.as_ref(), &new).into())
 }
 
@@ -148,7 +150,7 @@ fn indented(ctx: &Ctx<'_>, args: Args<'_>, before: &str) -> Answer {
     let size = spaces
         .saturating_mul(breaks + 1)
         .saturating_add(value.len() + before.len());
-    check_size(ctx, size)?;
+    ctx.check_text(size)?;
     let pad = vec![b' '; spaces];
     let mut out = Vec::with_capacity(size);
     out.extend_from_slice(before.as_bytes());
@@ -212,20 +214,40 @@ pub(super) fn join(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let parts = strings_of(args.get(1));
     let separator = args.str(0);
     let size: usize = parts.iter().map(|part| part.len() + separator.len()).sum();
-    check_size(ctx, size)?;
+    ctx.check_text(size)?;
     Ok(parts.join(separator.as_ref()).into())
 }
 
-pub(super) fn split(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn split(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    check_parts(ctx, &args.str(1), &args.str(0), -1)?;
     Ok(numbered(&parts(&args.str(1), &args.str(0), -1)))
 }
 
-pub(super) fn splitn(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn splitn(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    check_parts(ctx, &args.str(2), &args.str(0), args.int(1))?;
     Ok(numbered(&parts(&args.str(2), &args.str(0), args.int(1))))
 }
 
-pub(super) fn split_list(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn split_list(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    check_parts(ctx, &args.str(1), &args.str(0), -1)?;
     Ok(Value::strings(parts(&args.str(1), &args.str(0), -1)))
+}
+
+/// Charges the parts of a text before they are made; each is a text of its own.
+fn check_parts(ctx: &Ctx<'_>, text: &str, separator: &str, limit: i64) -> Result<(), FuncError> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let count = match separator {
+        "" => text.chars().count(),
+        _ => text.matches(separator).count() + 1,
+    };
+    let count = count.min(limit);
+    ctx.check_items(count)?;
+    ctx.step(count as u64 * STEPS_PER_TEXT)?;
+    ctx.allocate(
+        count
+            .saturating_mul(BYTES_PER_TEXT)
+            .saturating_add(text.len()),
+    )
 }
 
 /// `map[string]string` of `_0`, `_1`, ….

@@ -1,13 +1,12 @@
 //! Long lines: `wrap`, `wrapWith`, `abbrev`, `abbrevboth`. Widths count bytes.
 
 use crate::function::{Args, Ctx, FuncError};
-use crate::functions::size::check_size;
 use crate::value::Value;
 
 type Answer = Result<Value, FuncError>;
 
 pub(super) fn wrap(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    check_size(ctx, args.bytes(1).len().saturating_mul(2))?;
+    ctx.check_text(args.bytes(1).len().saturating_mul(2))?;
     Ok(wrapped(args.bytes(1), args.int(0), b"\n", LongWords::Stay))
 }
 
@@ -17,8 +16,17 @@ pub(super) fn wrap_with(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
         separator => separator,
     };
     let text = args.bytes(2);
-    check_size(ctx, text.len().saturating_mul(separator.len() + 1))?;
+    ctx.check_text(wrapped_size(text, args.int(0), separator))?;
     Ok(wrapped(text, args.int(0), separator, LongWords::Break))
+}
+
+/// How long a text is at most once it is broken: no part but those before a space is shorter than the width.
+fn wrapped_size(text: &[u8], width: i64, separator: &[u8]) -> usize {
+    let width = usize::try_from(width).unwrap_or(0).max(1);
+    let spaces = text.iter().filter(|byte| **byte == b' ').count();
+    let breaks = (text.len() / width + spaces).min(text.len());
+    text.len()
+        .saturating_add(breaks.saturating_mul(separator.len()))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

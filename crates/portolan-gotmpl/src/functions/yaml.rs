@@ -4,6 +4,7 @@ mod memory;
 
 use std::collections::BTreeMap;
 
+use memchr::memmem;
 use portolan_yaml::{Dialect, Emitter, order, parse_one, parse_one_bytes};
 
 use crate::fmt::raw;
@@ -11,6 +12,7 @@ use crate::function::{Args, Ctx, FuncError};
 use crate::functions::encoding::base64_encode;
 use crate::functions::json::{self, Kind, error_map};
 use crate::functions::time::Time;
+use crate::meter::NODE_BYTES;
 use crate::object::Object;
 use crate::value::{MAX_DEPTH, Value};
 
@@ -83,6 +85,7 @@ fn emit(emitter: &mut Emitter<'_>, value: &Value, style: Style, depth: usize) ->
             }
             emitter.end();
         }
+        Value::Map(map) if map.is_nil() && style == Style::ThroughJson => emitter.null(),
         Value::Map(map) => {
             let entries = map.borrow();
             let mut entries: Vec<_> = entries.iter().collect();
@@ -142,8 +145,8 @@ fn emit_object(
 }
 
 /// A map from YAML; an error stands in it under `Error`.
-pub(super) fn from_yaml(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    Ok(match read(args) {
+pub(super) fn from_yaml(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    Ok(match read(ctx, args)? {
         Ok(value @ Value::Map(_)) => value,
         Ok(Value::Nil) => Value::map(BTreeMap::new()),
         Ok(other) => error_map(&mismatch(&other, "map[string]interface {}")),
@@ -152,8 +155,8 @@ pub(super) fn from_yaml(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 }
 
 /// A list from YAML; an error is its only item.
-pub(super) fn from_yaml_array(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    Ok(match read(args) {
+pub(super) fn from_yaml_array(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    Ok(match read(ctx, args)? {
         Ok(value @ Value::List(_)) => value,
         Ok(Value::Nil) => Value::list(Vec::new()),
         Ok(other) => Value::list(vec![mismatch(&other, "[]interface {}").into()]),
@@ -167,15 +170,29 @@ fn mismatch(value: &Value, wanted: &str) -> String {
 }
 
 /// The first document of a text. Charts read the same texts again and again, what another template printed.
-fn read(args: Args<'_>) -> Result<Value, String> {
+fn read(ctx: &Ctx<'_>, args: Args<'_>) -> Result<Result<Value, String>, FuncError> {
     let Value::Str(text) = args.get(0) else {
-        return read_anew(args);
+        check_reading(ctx, args)?;
+        return Ok(read_anew(args));
     };
     if let Some(known) = memory::recall(text) {
-        return Ok(known);
+        return Ok(Ok(known));
     }
-    let value = read_anew(args)?;
-    Ok(memory::keep(text, value))
+    check_reading(ctx, args)?;
+    Ok(read_anew(args).map(|value| memory::keep(text, value)))
+}
+
+/// Charges the reading of a text: nodes with their places first, which are soon gone, then values.
+fn check_reading(ctx: &Ctx<'_>, args: Args<'_>) -> Result<(), FuncError> {
+    const NODES_PER_BYTE: usize = 64;
+    let nodes = args.bytes(0).len().saturating_mul(NODES_PER_BYTE);
+    ctx.allocate(nodes)?;
+    ctx.meter.release(nodes);
+    // A map begins as an item, below a key, or, which JSON has too, with a brace.
+    let items = memmem::find_iter(args.bytes(0), b"- ").count();
+    let below = memmem::find_iter(args.bytes(0), b":\n").count();
+    ctx.allocate((items + below).saturating_mul(NODE_BYTES))?;
+    json::check_reading(ctx, args.bytes(0))
 }
 
 /// The first document of a text, in which every number is a float.

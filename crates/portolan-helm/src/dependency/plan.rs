@@ -1,6 +1,6 @@
 //! A chart as one render sees it: its name here, its defaults, and the dependencies that are enabled.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -23,6 +23,9 @@ pub struct Plan {
     dependencies: Vec<Self>,
 }
 
+/// How often the imports of a chart were handled, by the chart that all its aliases share.
+type Handled = HashMap<*const Package, usize>;
+
 impl Plan {
     /// The plan of a selection, values imported.
     pub(crate) fn new(
@@ -33,7 +36,11 @@ impl Plan {
     ) -> Result<Self, TypeMismatch> {
         let mut plan = Self::of(package, selection, profile);
         let mut coalescer = Coalescer { profile, warnings };
-        plan.import_values(&mut coalescer)?;
+        let mut handled = HashMap::new();
+        plan.import_values(&mut coalescer, &mut handled)?;
+        if handled.values().any(|times| *times > 1) {
+            plan.forget_imports(&handled);
+        }
         Ok(plan)
     }
 
@@ -65,16 +72,26 @@ impl Plan {
     }
 
     /// Merges the dependencies' defaults into this chart's, and what it imports below that.
-    fn import_values(&mut self, coalescer: &mut Coalescer<'_>) -> Result<(), TypeMismatch> {
+    ///
+    /// Helm writes every import in its long form once it has handled it, in the list that all aliases of a chart share,
+    /// and does not know the long form when it comes to the next alias: only the first imports anything.
+    fn import_values(
+        &mut self,
+        coalescer: &mut Coalescer<'_>,
+        handled: &mut Handled,
+    ) -> Result<(), TypeMismatch> {
         for dependency in &mut self.dependencies {
-            dependency.import_values(coalescer)?;
+            dependency.import_values(coalescer, handled)?;
         }
         let Some(listed) = &self.listed else {
             return Ok(());
         };
+        let times = handled.entry(Arc::as_ptr(&self.package)).or_default();
+        *times += 1;
+        let is_first = *times == 1;
         let merged = coalescer.values(self, &Tree::empty_table(), Nulls::Keep)?;
         let imported = empty_map();
-        for dependency in listed {
+        for dependency in listed.iter().filter(|_| is_first) {
             for import in &dependency.import_values {
                 import_one(coalescer, dependency, import, &merged, &imported);
             }
@@ -90,6 +107,19 @@ impl Plan {
             Tree::freeze(&own)
         };
         Ok(())
+    }
+
+    /// Empties the lists of imports that were handled twice, as Helm leaves them for templates to see.
+    fn forget_imports(&mut self, handled: &Handled) {
+        let times = handled.get(&Arc::as_ptr(&self.package));
+        if times.is_some_and(|times| *times > 1) {
+            for dependency in self.listed.iter_mut().flatten() {
+                dependency.import_values.clear();
+            }
+        }
+        for dependency in &mut self.dependencies {
+            dependency.forget_imports(handled);
+        }
     }
 
     /// The chart as loaded.

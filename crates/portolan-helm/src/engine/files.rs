@@ -10,6 +10,12 @@ use super::function_table;
 use super::glob::Glob;
 use crate::package::{ChartFile, Content};
 
+/// What one file costs in a look over all of them.
+const STEPS_PER_FILE: u64 = 4;
+
+/// What a line takes beside its bytes.
+const BYTES_PER_TEXT: usize = 48;
+
 /// Files by path, with the methods templates call.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
@@ -38,6 +44,10 @@ impl Files {
         }
     }
 
+    fn bytes(&self) -> usize {
+        self.files.values().map(|content| content.len()).sum()
+    }
+
     fn lines(&self, name: &str) -> Result<Value, FuncError> {
         let Some(content) = self.files.get(name) else {
             return Ok(Value::strings::<&str>([]));
@@ -56,15 +66,18 @@ impl Files {
         ctx: &mut Ctx<'_>,
         convert: impl Fn(&[u8]) -> Value,
     ) -> Result<Value, FuncError> {
+        ctx.check_text(self.bytes())?;
         let mut entries = BTreeMap::new();
         for (name, content) in &self.files {
             let base = name.rsplit('/').next().unwrap_or(name);
             entries.insert(base.into(), convert(content));
         }
+        let entries = Value::map(entries);
+        ctx.weigh(&entries)?;
         let Some(to_yaml) = function_table().get("toYaml").copied() else {
             return Ok(Value::str(""));
         };
-        (to_yaml.call)(ctx, Args::new(&[Value::map(entries)]))
+        (to_yaml.call)(ctx, Args::new(&[entries]))
     }
 }
 
@@ -96,11 +109,20 @@ impl Object for Files {
     fn call(&self, ctx: &mut Ctx<'_>, name: &str, args: Args<'_>) -> Result<Value, FuncError> {
         let argument = args.str(0);
         let content = || self.files.get(&*argument).map(|c| &**c).unwrap_or_default();
+        if name == "Glob" {
+            // The pattern is held against every file's name.
+            ctx.step(self.files.len() as u64 * STEPS_PER_FILE)?;
+        }
         match name {
             "Get" => Ok(Value::str_from_bytes(content())),
             "GetBytes" => Ok(Value::bytes(content())),
             "Glob" => Ok(Value::object(self.glob(&argument))),
-            "Lines" => self.lines(&argument),
+            "Lines" => {
+                let lines = content().iter().filter(|byte| **byte == b'\n').count();
+                ctx.check_items(lines + 1)?;
+                ctx.allocate((lines + 1).saturating_mul(BYTES_PER_TEXT))?;
+                self.lines(&argument)
+            }
             "AsConfig" => self.as_yaml(ctx, Value::str_from_bytes),
             "AsSecrets" => self.as_yaml(ctx, |content| Value::str(base64(content))),
             _ => Err(FuncError::new(format!("no method {name}"))),

@@ -246,11 +246,18 @@ fn as_map(chart: Struct) -> Value {
     )
 }
 
+/// A list that `Chart.yaml` does not have is one that was never made: `null` in YAML.
 fn texts(texts: &[String]) -> Value {
+    if texts.is_empty() {
+        return Value::nil_list(ElementType::Str);
+    }
     Value::strings(texts.iter().map(String::as_str))
 }
 
 fn annotations(metadata: &Metadata) -> Value {
+    if metadata.annotations.is_empty() {
+        return Value::nil_map(MapType::Str);
+    }
     let entries = metadata
         .annotations
         .iter()
@@ -268,7 +275,7 @@ fn maintainers(metadata: &Metadata) -> Value {
         )
     };
     let items = metadata.maintainers.iter().map(item).collect();
-    Value::typed_list(ElementType::Objects("[]*chart.Maintainer"), items)
+    objects("[]*chart.Maintainer", items)
 }
 
 fn dependencies(listed: &[Dependency]) -> Value {
@@ -288,7 +295,15 @@ fn dependencies(listed: &[Dependency]) -> Value {
         )
     };
     let items = listed.iter().map(item).collect();
-    Value::typed_list(ElementType::Objects("[]*chart.Dependency"), items)
+    objects("[]*chart.Dependency", items)
+}
+
+fn objects(list_type: &'static str, items: Vec<Value>) -> Value {
+    let element = ElementType::Objects(list_type);
+    if items.is_empty() {
+        return Value::nil_list(element);
+    }
+    Value::typed_list(element, items)
 }
 
 /// Helm writes every import in its long form once it has handled it.

@@ -11,6 +11,7 @@ mod document;
 mod elsewhere;
 pub(crate) mod exact;
 pub(crate) mod loose;
+mod progress;
 mod subschema;
 
 use std::rc::Rc;
@@ -18,7 +19,7 @@ use std::rc::Rc;
 use portolan_gotmpl::{Map, Value};
 
 use crate::dependency::Plan;
-use crate::render::TemplateInput;
+use crate::render::{Error, TemplateInput};
 pub use elsewhere::{MAX_FETCHED_SCHEMAS, SchemaSource};
 
 /// The values break the schemas of these charts.
@@ -27,31 +28,41 @@ pub use elsewhere::{MAX_FETCHED_SCHEMAS, SchemaSource};
 pub struct SchemaError(pub String);
 
 /// Checks the coalesced values of a chart and, below their names, those of its dependencies.
-pub(crate) fn validate(
-    plan: &Plan,
-    values: &Rc<Map>,
-    input: &TemplateInput,
-) -> Result<(), SchemaError> {
+pub(crate) fn validate(plan: &Plan, values: &Rc<Map>, input: &TemplateInput) -> Result<(), Error> {
     let mut report = String::new();
-    collect(plan, values, input, &mut report);
+    collect(plan, values, input, &mut report)?;
     if report.is_empty() {
         Ok(())
     } else {
-        Err(SchemaError(report))
+        Err(SchemaError(report).into())
     }
 }
 
-fn collect(plan: &Plan, values: &Rc<Map>, input: &TemplateInput, report: &mut String) {
+fn collect(
+    plan: &Plan,
+    values: &Rc<Map>,
+    input: &TemplateInput,
+    report: &mut String,
+) -> Result<(), Error> {
     let own = Value::Map(Rc::clone(values));
     let source = input.schemas.as_deref();
-    if let Some(messages) = plan.package().schema_messages(&own, input.profile, source) {
+    let (profile, budget) = (input.profile, &input.budget);
+    let checked = plan
+        .package()
+        .schema_messages(&own, profile, source, budget);
+    let checked = checked.map_err(|exceeded| Error::SchemaStopped {
+        file: format!("{}/values.schema.json", plan.path()),
+        exceeded,
+    })?;
+    if let Some(messages) = checked {
         report.push_str(plan.name());
         report.push_str(":\n");
         report.push_str(&messages);
     }
     for dependency in plan.dependencies() {
         if let Some(Value::Map(below)) = values.get(dependency.name()) {
-            collect(dependency, &below, input, report);
+            collect(dependency, &below, input, report)?;
         }
     }
+    Ok(())
 }

@@ -15,6 +15,7 @@ use crate::diagnostic::{Diagnostic, Place};
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::input::Input;
+use crate::limit_args::LimitArgs;
 use crate::printer::Printer;
 
 /// Execute a Go template with the functions of sprig and Helm
@@ -51,6 +52,9 @@ pub(crate) struct TemplateArgs {
 
     #[command(flatten)]
     chance: Chance,
+
+    #[command(flatten)]
+    limit: LimitArgs,
 }
 
 /// What a key that a map does not have gives.
@@ -130,7 +134,8 @@ fn execute(args: &TemplateArgs, input: &Input, dot: Value) -> Result<String, Ref
     };
     let outside = |error: CommandError| Refusal::outside(&error);
     let mut host = CommandHost::new(&input.name, args.chance).map_err(outside)?;
-    let mut executor = Executor::new(&set, &parser, options, &limits, &mut host);
+    let mut executor =
+        Executor::new(&set, &parser, options, &limits, &mut host).with_budget(args.limit.budget());
     let output = executor.execute(&input.name, dot).map_err(|error| {
         let own = error
             .place

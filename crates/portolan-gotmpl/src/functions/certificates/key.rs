@@ -8,7 +8,7 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use rsa::{BigUint, RsaPrivateKey};
 use sha2::Sha256;
 
-use crate::function::Ctx;
+use crate::function::{Ctx, FuncError};
 
 use super::der::{self, Reader, bits, context, element, integer, object_id, sequence};
 use super::pem;
@@ -18,6 +18,11 @@ use super::prime::random_prime;
 const CERTIFICATE_BITS: usize = 2048;
 const KEY_BITS: usize = 4096;
 const QUICK_BITS: usize = 2048;
+
+/// What making keys costs, in steps of ten nanoseconds: RSA of 2048 bits, DSA and those on curves.
+const RSA_STEPS: u64 = 6_000_000;
+const DSA_STEPS: u64 = 500_000;
+const CURVE_STEPS: u64 = 50_000;
 
 /// The exponent that all RSA keys of Go have.
 const PUBLIC_EXPONENT: u32 = 65_537;
@@ -83,23 +88,29 @@ impl CryptoRng for HostRandom<'_, '_> {}
 
 impl PrivateKey {
     /// A key of a type that `genPrivateKey` knows; the error is what it prints.
-    pub(super) fn generate(ctx: &mut Ctx<'_>, kind: &str) -> Result<Self, String> {
-        match kind {
+    pub(super) fn generate(
+        ctx: &mut Ctx<'_>,
+        kind: &str,
+    ) -> Result<Result<Self, String>, FuncError> {
+        Ok(match kind {
             "" | "rsa" => {
                 let bits = if ctx.host.quick_keys() {
                     QUICK_BITS
                 } else {
                     KEY_BITS
                 };
-                Self::rsa(ctx, bits).ok_or_else(|| "failed to generate private key".to_owned())
+                let key = Self::rsa(ctx, bits)?;
+                key.ok_or_else(|| "failed to generate private key".to_owned())
             }
-            "ecdsa" => Ok(Self::ecdsa(ctx)),
+            "ecdsa" => Ok(Self::ecdsa(ctx)?),
             "ed25519" => {
+                ctx.step(CURVE_STEPS)?;
                 let mut seed = [0; 32];
                 ctx.host.fill_random(&mut seed);
                 Ok(Self::Ed25519(ed25519_dalek::SigningKey::from_bytes(&seed)))
             }
             "dsa" => {
+                ctx.step(DSA_STEPS)?;
                 let mut bytes = [0; 40];
                 ctx.host.fill_random(&mut bytes);
                 let (p, q, g) = (
@@ -113,31 +124,38 @@ impl PrivateKey {
                 Ok(Self::Dsa(Dsa { public, private }))
             }
             other => Err(format!("Unknown type {other}")),
-        }
+        })
     }
 
     /// A key for a certificate: RSA as in sprig, ECDSA where quickness counts.
-    pub(super) fn for_certificate(ctx: &mut Ctx<'_>) -> Self {
+    pub(super) fn for_certificate(ctx: &mut Ctx<'_>) -> Result<Self, FuncError> {
         if !ctx.host.quick_keys()
-            && let Some(key) = Self::rsa(ctx, CERTIFICATE_BITS)
+            && let Some(key) = Self::rsa(ctx, CERTIFICATE_BITS)?
         {
-            return key;
+            return Ok(key);
         }
         Self::ecdsa(ctx)
     }
 
-    fn rsa(ctx: &mut Ctx<'_>, bits: usize) -> Option<Self> {
+    fn rsa(ctx: &mut Ctx<'_>, bits: usize) -> Result<Option<Self>, FuncError> {
+        // Twice the bits take ten times as long.
+        ctx.step(if bits > QUICK_BITS {
+            10 * RSA_STEPS
+        } else {
+            RSA_STEPS
+        })?;
         let mut random = HostRandom(ctx);
         // Two primes that are no good together, which is next to impossible, are made anew.
-        (0..4).find_map(|_| {
+        Ok((0..4).find_map(|_| {
             let [p, q] = [(); 2].map(|()| random_prime(&mut random, bits / 2));
             let key = RsaPrivateKey::from_p_q(p, q, BigUint::from(PUBLIC_EXPONENT)).ok()?;
             Some(Self::Rsa(Box::new(key)))
-        })
+        }))
     }
 
-    fn ecdsa(ctx: &mut Ctx<'_>) -> Self {
-        Self::Ecdsa(p256::SecretKey::random(&mut HostRandom(ctx)))
+    fn ecdsa(ctx: &mut Ctx<'_>) -> Result<Self, FuncError> {
+        ctx.step(CURVE_STEPS)?;
+        Ok(Self::Ecdsa(p256::SecretKey::random(&mut HostRandom(ctx))))
     }
 
     /// The key in the form that Go writes for its type.

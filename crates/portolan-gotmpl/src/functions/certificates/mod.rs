@@ -58,7 +58,7 @@ impl Object for Certificate {
 }
 
 pub(super) fn gen_private_key(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    Ok(match PrivateKey::generate(ctx, &args.str(0)) {
+    Ok(match PrivateKey::generate(ctx, &args.str(0))? {
         Ok(key) => key.to_pem(),
         Err(message) => message,
     }
@@ -92,7 +92,7 @@ pub(super) fn build_custom_cert(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 // The families differ in where the key comes from and who signs.
 
 pub(super) fn gen_ca(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let key = PrivateKey::for_certificate(ctx);
+    let key = PrivateKey::for_certificate(ctx)?;
     self_signed(ctx, &authority(args), &key)
 }
 
@@ -103,7 +103,7 @@ pub(super) fn gen_ca_with_key(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 
 pub(super) fn gen_self_signed_cert(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     let request = server(args)?;
-    let key = PrivateKey::for_certificate(ctx);
+    let key = PrivateKey::for_certificate(ctx)?;
     self_signed(ctx, &request, &key)
 }
 
@@ -113,7 +113,7 @@ pub(super) fn gen_self_signed_cert_with_key(ctx: &mut Ctx<'_>, args: Args<'_>) -
 }
 
 pub(super) fn gen_signed_cert(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
-    let key = PrivateKey::for_certificate(ctx);
+    let key = PrivateKey::for_certificate(ctx)?;
     signed(ctx, args, &key)
 }
 
@@ -149,7 +149,11 @@ fn server(args: Args<'_>) -> Result<Request, FuncError> {
     })
 }
 
+/// Signing takes about a hundredth of a second with the longest keys.
+const SIGNATURE_STEPS: u64 = 500_000;
+
 fn self_signed(ctx: &mut Ctx<'_>, request: &Request, key: &PrivateKey) -> Answer {
+    ctx.step(SIGNATURE_STEPS)?;
     let certificate = x509::self_signed(ctx, request, key);
     finished(certificate, key)
 }
@@ -167,6 +171,7 @@ fn signed(ctx: &mut Ctx<'_>, args: Args<'_>, key: &PrivateKey) -> Answer {
     })?;
     let issuer_key = read_key(&authority.key, "error parsing private key")?;
     let request = server(args)?;
+    ctx.step(SIGNATURE_STEPS)?;
     finished(x509::signed(ctx, &request, key, &issuer, &issuer_key), key)
 }
 

@@ -53,6 +53,7 @@ impl Encoder {
             Value::List(list) => self.nested(value, '[', ']', list.iter(), |encoder, item| {
                 encoder.value(item)
             })?,
+            Value::Map(map) if map.is_nil() => self.out.push_str("null"),
             Value::Map(map) => self.entries(value, &map.snapshot())?,
             Value::Object(object) => {
                 if let Some(text) = text_of(value) {

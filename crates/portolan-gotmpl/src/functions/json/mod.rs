@@ -4,7 +4,8 @@ mod decode;
 mod encode;
 
 use crate::function::{Args, Ctx, FuncError};
-use crate::value::{ElementType, Value};
+use crate::meter::NODE_BYTES;
+use crate::value::{ElementType, MapType, Value};
 
 pub(super) use decode::Kind;
 use decode::decode;
@@ -12,6 +13,19 @@ pub(super) use encode::text_of;
 use encode::{Layout, encode};
 
 type Answer = Result<Value, FuncError>;
+
+/// Charges the reading of a text and what is in it: the shortest items, such as `1,`, take the most memory.
+pub(super) fn check_reading(ctx: &Ctx<'_>, text: &[u8]) -> Result<(), FuncError> {
+    const MEMORY_PER_BYTE: usize = 16;
+    let maps = memchr::memchr_iter(b'{', text).count();
+    let maps = maps.saturating_mul(NODE_BYTES);
+    ctx.step(text.len() as u64)?;
+    ctx.allocate(
+        text.len()
+            .saturating_mul(MEMORY_PER_BYTE)
+            .saturating_add(maps),
+    )
+}
 
 /// JSON on one line; none of what cannot be written, such as NaN.
 pub(super) fn to_json(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
@@ -45,7 +59,8 @@ pub(super) fn to_raw_json(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
         .into())
 }
 
-pub(super) fn must_from_json(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn must_from_json(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    check_reading(ctx, args.bytes(0))?;
     let decoded = decode(args.bytes(0)).map_err(FuncError::new)?;
     match decoded.problem {
         Some(problem) => Err(FuncError::new(problem)),
@@ -54,7 +69,8 @@ pub(super) fn must_from_json(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 }
 
 /// A map from JSON; an error stands in it under `Error`.
-pub(super) fn from_json(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn from_json(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    check_reading(ctx, args.bytes(0))?;
     let decoded = match decode(args.bytes(0)) {
         Ok(decoded) => decoded,
         Err(error) => return Ok(error_map(&error)),
@@ -69,13 +85,14 @@ pub(super) fn from_json(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
             Ok(Value::Map(map))
         }
         (_, Some(problem)) => Ok(error_map(&problem)),
-        (Value::Nil, None) => Ok(Value::map(std::collections::BTreeMap::new())),
+        (Value::Nil, None) => Ok(Value::nil_map(MapType::Any)),
         (value, None) => Ok(value),
     }
 }
 
 /// A list from JSON; an error is its only item.
-pub(super) fn from_json_array(_: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+pub(super) fn from_json_array(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    check_reading(ctx, args.bytes(0))?;
     let list = |item: String| Ok(Value::list(vec![item.into()]));
     let decoded = match decode(args.bytes(0)) {
         Ok(decoded) => decoded,

@@ -14,7 +14,7 @@ use regex::bytes::{Match, Regex, RegexBuilder};
 use crate::fmt::quote;
 use crate::fmt::raw::is_marked;
 use crate::function::{Args, Ctx, FuncError};
-use crate::functions::size::check_size;
+use crate::functions::strings::{BYTES_PER_TEXT, STEPS_PER_TEXT};
 use crate::limits::Limits;
 use crate::value::{ElementType, Value};
 
@@ -51,6 +51,7 @@ fn compile(ctx: &Ctx<'_>, pattern: &str, text: &[u8]) -> Result<Rc<Regex>, FuncE
         return Ok(found);
     }
     let fail = |reason: &str| FuncError::new(format!("error parsing regexp: {reason}"));
+    ctx.step(compile_steps(pattern, ascii))?;
     let translated = syntax::translate(pattern).map_err(|error| fail(&error.to_string()))?;
     let build = |unicode| {
         RegexBuilder::new(&translated)
@@ -72,6 +73,44 @@ fn compile(ctx: &Ctx<'_>, pattern: &str, text: &[u8]) -> Result<Rc<Regex>, FuncE
     });
     Ok(regex)
 }
+
+/// What compiling an expression costs, roughly: repetitions are written out, and classes beyond ASCII are large.
+fn compile_steps(pattern: &str, ascii: bool) -> u64 {
+    /// The largest expression that compiles at all takes about a fifth of a second.
+    const LARGEST: u64 = 20_000_000;
+    let each = if ascii { 16 } else { 200 };
+    let size = expanded_size(pattern).saturating_mul(each);
+    size.saturating_add(2_000).min(LARGEST)
+}
+
+/// How long an expression is at most once its counted repetitions are written out.
+fn expanded_size(pattern: &str) -> u64 {
+    let mut size = pattern.len() as u64;
+    for counted in pattern.split('{').skip(1) {
+        let count = counted.split('}').next().unwrap_or_default();
+        let largest = count.split(',').filter_map(|text| text.trim().parse().ok());
+        size = size.saturating_mul(largest.max().unwrap_or(1_u64).max(1));
+    }
+    size
+}
+
+/// Charges one search through a text: the automaton of a large expression is slow where its states do not fit.
+fn check_search(ctx: &Ctx<'_>, pattern: &[u8], text: &[u8]) -> Result<(), FuncError> {
+    /// States that are looked at together.
+    const SIZE_PER_STEP: u64 = 256;
+    let states = expanded_size(&String::from_utf8_lossy(pattern)) / SIZE_PER_STEP;
+    // Few expressions are as slow as their size allows.
+    let each = states.min(64) + 1;
+    ctx.step((text.len() as u64).saturating_mul(each) / BYTES_PER_STEP)
+}
+
+/// Charges what one more match may have cost: a search can look at all that is left to find a short one.
+fn check_match(ctx: &Ctx<'_>, left: usize) -> Result<(), FuncError> {
+    ctx.step(STEPS_PER_TEXT + left as u64 / BYTES_PER_STEP)
+}
+
+/// Bytes that are searched in one step.
+const BYTES_PER_STEP: u64 = 16;
 
 /// An expression of Go's, for those who match texts outside templates.
 #[derive(Debug, Clone)]
@@ -134,13 +173,20 @@ fn must_compile(ctx: &Ctx<'_>, pattern: &str, text: &[u8]) -> Result<Rc<Regex>, 
 type Compile = fn(&Ctx<'_>, &str, &[u8]) -> Result<Rc<Regex>, FuncError>;
 
 pub(super) fn regex_match(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    check_search(ctx, args.bytes(0), args.bytes(1))?;
     let regex = compile(ctx, &args.str(0), args.bytes(1));
+    if let Err(error) = &regex
+        && error.exceeded.is_some()
+    {
+        return Err(error.clone());
+    }
     Ok(regex
         .is_ok_and(|regex| regex.is_match(args.bytes(1)))
         .into())
 }
 
 pub(super) fn must_regex_match(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
+    check_search(ctx, args.bytes(0), args.bytes(1))?;
     Ok(compile(ctx, &args.str(0), args.bytes(1))?
         .is_match(args.bytes(1))
         .into())
@@ -155,6 +201,7 @@ pub(super) fn must_regex_find(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 }
 
 fn find(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile) -> Answer {
+    check_search(ctx, args.bytes(0), args.bytes(1))?;
     let regex = compile(ctx, &args.str(0), args.bytes(1))?;
     let found = regex.find(args.bytes(1)).map(|found| found.as_bytes());
     Ok(Value::str_from_bytes(found.unwrap_or_default()))
@@ -169,10 +216,47 @@ pub(super) fn must_regex_find_all(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 }
 
 fn find_all(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile) -> Answer {
+    check_search(ctx, args.bytes(0), args.bytes(1))?;
     let regex = compile(ctx, &args.str(0), args.bytes(1))?;
     let limit = usize::try_from(args.int(2)).unwrap_or(usize::MAX);
-    let found = matches(&regex, args.bytes(1)).take(limit);
-    Ok(strings(found.map(|found| found.as_bytes())))
+    let text = args.bytes(1);
+    let mut parts = Parts::new(ctx);
+    for found in matches(&regex, text).take(limit) {
+        check_match(ctx, text.len() - found.start())?;
+        parts.push(found.as_bytes())?;
+    }
+    Ok(parts.into_strings())
+}
+
+/// Texts that are cut out of another one, charged one by one.
+struct Parts<'c, 'h> {
+    ctx: &'c Ctx<'h>,
+    parts: Vec<Value>,
+}
+
+impl<'c, 'h> Parts<'c, 'h> {
+    fn new(ctx: &'c Ctx<'h>) -> Self {
+        Self {
+            ctx,
+            parts: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, part: &[u8]) -> Result<(), FuncError> {
+        let count = self.parts.len() + 1;
+        self.ctx.meter.check_value(count * size_of::<Value>())?;
+        self.ctx.allocate(part.len() + BYTES_PER_TEXT)?;
+        self.parts.push(Value::str_from_bytes(part));
+        Ok(())
+    }
+
+    /// A `[]string`, which Go does not make at all when it would be empty.
+    fn into_strings(self) -> Value {
+        if self.parts.is_empty() {
+            return Value::nil_list(ElementType::Str);
+        }
+        Value::typed_list(ElementType::Str, self.parts)
+    }
 }
 
 /// All matches from left to right.
@@ -190,15 +274,6 @@ fn is_whole(text: &[u8], found: &Match<'_>) -> bool {
     !(found.is_empty() && inside)
 }
 
-/// A `[]string`, which Go does not make at all when it would be empty.
-fn strings<'t>(parts: impl Iterator<Item = &'t [u8]>) -> Value {
-    let parts: Vec<Value> = parts.map(Value::str_from_bytes).collect();
-    if parts.is_empty() {
-        return Value::nil_list(ElementType::Str);
-    }
-    Value::typed_list(ElementType::Str, parts)
-}
-
 pub(super) fn regex_split(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
     split(ctx, args, must_compile)
 }
@@ -209,31 +284,34 @@ pub(super) fn must_regex_split(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
 
 /// What stands between matches, in at most so many parts. A match at the very start that is empty separates nothing.
 fn split(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile) -> Answer {
+    check_search(ctx, args.bytes(0), args.bytes(1))?;
     let regex = compile(ctx, &args.str(0), args.bytes(1))?;
     let (text, limit) = (args.bytes(1), args.int(2));
+    let mut parts = Parts::new(ctx);
     if limit == 0 {
-        return Ok(strings(std::iter::empty()));
+        return Ok(parts.into_strings());
     }
     if text.is_empty() && !args.bytes(0).is_empty() {
-        return Ok(strings(std::iter::once(text)));
+        parts.push(text)?;
+        return Ok(parts.into_strings());
     }
     let separators = usize::try_from(limit).map_or(usize::MAX, |limit| limit - 1);
-    let mut parts: Vec<&[u8]> = Vec::new();
     let (mut begin, mut end) = (0, 0);
     for found in matches(&regex, text) {
-        if parts.len() == separators {
+        check_match(ctx, text.len() - found.start())?;
+        if parts.parts.len() == separators {
             break;
         }
         end = found.start();
         if found.end() != 0 {
-            parts.push(&text[begin..end]);
+            parts.push(&text[begin..end])?;
         }
         begin = found.end();
     }
     if end != text.len() {
-        parts.push(&text[begin..]);
+        parts.push(&text[begin..])?;
     }
-    Ok(strings(parts.into_iter()))
+    Ok(parts.into_strings())
 }
 
 pub(super) fn regex_replace_all(ctx: &mut Ctx<'_>, args: Args<'_>) -> Answer {
@@ -260,24 +338,24 @@ enum Replacement {
 }
 
 fn replace(ctx: &Ctx<'_>, args: Args<'_>, compile: Compile, kind: Replacement) -> Answer {
+    check_search(ctx, args.bytes(0), args.bytes(1))?;
     let regex = compile(ctx, &args.str(0), args.bytes(1))?;
     let (text, replacement) = (args.bytes(1), args.bytes(2));
     let references = replacement.split(|byte| *byte == b'$').count() - 1;
-    let each = references
-        .saturating_mul(text.len())
-        .saturating_add(replacement.len());
-    if each.saturating_mul(text.len() + 1) > ctx.limits.value_size {
-        // The bound is a rough one; the matches themselves decide.
-        let matches = matches(&regex, text).count();
-        check_size(ctx, matches.saturating_mul(each).saturating_add(text.len()))?;
-    }
     let mut replaced = Vec::with_capacity(text.len());
     let mut copied = 0;
     for groups in regex.captures_iter(text) {
         let Some(found) = groups.get(0).filter(|found| is_whole(text, found)) else {
             continue;
         };
+        check_match(ctx, text.len() - found.start())?;
         replaced.extend_from_slice(&text[copied..found.start()]);
+        let longest = references
+            .saturating_mul(found.len())
+            .saturating_add(replacement.len());
+        ctx.meter
+            .check_value(replaced.len().saturating_add(longest))?;
+        ctx.meter.copy(longest)?;
         match kind {
             Replacement::Template => groups.expand(replacement, &mut replaced),
             Replacement::Literal => replaced.extend_from_slice(replacement),

@@ -57,14 +57,12 @@ struct Fields {
     second: i64,
     nanosecond: i64,
     afternoon: Option<bool>,
-    zone: Option<ZoneText>,
-}
-
-/// What the text says about its zone.
-enum ZoneText {
-    Utc,
-    Offset(i32),
-    Name(String),
+    /// The text says `Z` or `UTC`, which counts whatever else it says of the zone.
+    is_utc: bool,
+    /// The offset from UTC in seconds.
+    offset: Option<i32>,
+    /// The zone's short name.
+    zone_name: Option<String>,
 }
 
 impl Fields {
@@ -170,11 +168,11 @@ impl Fields {
 
     fn take_zone_name<'t>(&mut self, text: &'t str) -> Rest<'t> {
         if let Some(rest) = text.strip_prefix("UTC") {
-            self.zone = Some(ZoneText::Utc);
+            self.is_utc = true;
             return Ok(rest);
         }
         let length = zone_name_length(text).ok_or(Problem::Form)?;
-        self.zone = Some(ZoneText::Name(text[..length].to_owned()));
+        self.zone_name = Some(text[..length].to_owned());
         Ok(&text[length..])
     }
 
@@ -182,7 +180,7 @@ impl Fields {
         if offset.z_for_utc
             && let Some(rest) = text.strip_prefix('Z')
         {
-            self.zone = Some(ZoneText::Utc);
+            self.is_utc = true;
             return Ok(rest);
         }
         let (sign, mut rest) = match text.as_bytes().first() {
@@ -207,7 +205,7 @@ impl Fields {
             seconds += in_range(value, 0..=most, name)? * unit;
             rest = after;
         }
-        self.zone = Some(ZoneText::Offset(sign * seconds as i32));
+        self.offset = Some(sign * seconds as i32);
         Ok(rest)
     }
 
@@ -220,10 +218,12 @@ impl Fields {
         };
         let day = self.day_number()?;
         let seconds = day * 86_400 + hour * 3600 + self.minute * 60 + self.second;
-        let (zone, offset) = match self.zone {
-            None | Some(ZoneText::Utc | ZoneText::Offset(0)) => (Zone::Utc, 0),
-            Some(ZoneText::Offset(offset)) => (Zone::Fixed(String::new(), offset), offset),
-            Some(ZoneText::Name(name)) => {
+        let (zone, offset) = match (self.offset, self.zone_name) {
+            _ if self.is_utc => (Zone::Utc, 0),
+            (None | Some(0), None) => (Zone::Utc, 0),
+            // The offset says when it is, the name only how that is shown.
+            (Some(offset), name) => (Zone::Fixed(name.unwrap_or_default(), offset), offset),
+            (None, Some(name)) => {
                 // An unknown name says nothing about its offset, unless it is written into it.
                 let hours = name
                     .strip_prefix("GMT")

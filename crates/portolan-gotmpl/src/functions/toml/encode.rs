@@ -10,11 +10,14 @@ use crate::functions::json::text_of;
 use crate::functions::time::Time;
 use crate::value::{MAX_DEPTH, UintKind, Value};
 
-/// Writes a value; the error is the library's.
-pub(super) fn encode(value: &Value) -> Result<String, String> {
-    let mut encoder = Encoder { out: String::new() };
-    encoder.entry(&mut Vec::new(), &plain(value))?;
-    Ok(encoder.out)
+/// Writes a value, and stops once there are more than `limit` bytes; the error is the library's.
+pub(super) fn encode(value: &Value, limit: usize) -> (String, Result<(), String>) {
+    let mut encoder = Encoder {
+        out: String::new(),
+        limit,
+    };
+    let written = encoder.entry(&mut Vec::new(), &plain(value));
+    (encoder.out, written)
 }
 
 /// The plain data behind an object; times, versions and structs stay.
@@ -47,6 +50,7 @@ enum Shape {
 fn shape(value: &Value) -> Result<Shape, String> {
     Ok(match value {
         Value::Nil => Shape::Nothing,
+        Value::Map(map) if map.is_nil() => Shape::Nothing,
         value if is_table(value) => Shape::Table,
         Value::List(list) if !list.is_empty() => {
             let mut all_tables = true;
@@ -70,6 +74,7 @@ fn shape(value: &Value) -> Result<Shape, String> {
 
 struct Encoder {
     out: String,
+    limit: usize,
 }
 
 impl Encoder {
@@ -77,6 +82,9 @@ impl Encoder {
     fn entry(&mut self, key: &mut Vec<Text>, value: &Value) -> Result<(), String> {
         if key.len() > MAX_DEPTH {
             return Err(format!("toml: value nests more than {MAX_DEPTH} deep"));
+        }
+        if self.out.len() > self.limit {
+            return Err("toml: the text is too large".to_owned());
         }
         match shape(value)? {
             Shape::Nothing => Ok(()),
@@ -125,6 +133,9 @@ impl Encoder {
             return Err("toml: top-level values must be Go maps or structs".to_owned());
         }
         for table in value.as_list().into_iter().flat_map(|list| list.iter()) {
+            if self.out.len() > self.limit {
+                return Err("toml: the text is too large".to_owned());
+            }
             self.line();
             self.indent(key);
             let _ = writeln!(self.out, "[[{}]]", dotted(key));

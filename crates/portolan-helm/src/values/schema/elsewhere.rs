@@ -62,6 +62,8 @@ pub(crate) fn compile_with<T>(
 
 #[cfg(test)]
 mod tests {
+    use portolan_budget::Budget;
+
     use super::super::{exact, loose};
     use super::*;
     use crate::package::{ChartFile, Package};
@@ -90,9 +92,11 @@ mod tests {
     fn answers(schema: &str, values: &str) -> [String; 2] {
         let values = Tree::read_table(values.as_bytes()).unwrap().thaw();
         let loose = loose::Schema::compile(schema.as_bytes(), Some(&Shelf))
-            .map(|schema| schema.messages(&values).unwrap_or_default());
+            .map(|schema| schema.messages(&values, &Budget::default()).unwrap())
+            .map(Option::unwrap_or_default);
         let exact = exact::Schema::compile(schema.as_bytes(), Some(&Shelf))
-            .map(|schema| schema.messages(&values).unwrap_or_default());
+            .map(|schema| schema.messages(&values, &Budget::default()).unwrap())
+            .map(Option::unwrap_or_default);
         [loose, exact].map(|answer| answer.unwrap_or_else(|refusal| refusal))
     }
 
@@ -127,12 +131,11 @@ mod tests {
         let package = package.unwrap();
         let values = Tree::read_table(b"{port: 8}").unwrap().thaw();
         for profile in [Profile::Helm3, Profile::Helm4] {
-            assert!(package.schema_messages(&values, profile, None).is_some());
-            assert_eq!(
-                package.schema_messages(&values, profile, Some(&Shelf)),
-                None
-            );
-            assert_eq!(package.schema_messages(&values, profile, None), None);
+            let budget = Budget::default();
+            let messages = |source| package.schema_messages(&values, profile, source, &budget);
+            assert!(messages(None).unwrap().is_some());
+            assert_eq!(messages(Some(&Shelf)), Ok(None));
+            assert_eq!(messages(None), Ok(None));
         }
     }
 

@@ -10,17 +10,22 @@ mod format;
 mod meta;
 mod number;
 
+use portolan_budget::{Budget, Exceeded};
 use portolan_gotmpl::Value;
 
 pub(crate) use compile::Schema;
 
 impl Schema {
     /// A list of what is wrong; none where the value fits.
-    pub(crate) fn messages(&self, value: &Value) -> Option<String> {
-        let lines = failure::lines(&self.check(value));
+    pub(crate) fn messages(
+        &self,
+        value: &Value,
+        budget: &Budget,
+    ) -> Result<Option<String>, Exceeded> {
+        let lines = failure::lines(&self.check(value, budget)?);
         // Every line is begun by a newline, of which Helm moves the first to the end.
-        let first = lines.strip_prefix('\n')?;
-        Some(format!("{first}\n"))
+        let first = lines.strip_prefix('\n');
+        Ok(first.map(|first| format!("{first}\n")))
     }
 }
 
@@ -33,7 +38,8 @@ mod tests {
     fn check(schema: &str, values: &str, expected: &str) {
         let values = Tree::read_table(values.as_bytes()).unwrap().thaw();
         let messages = Schema::compile(schema.as_bytes(), None)
-            .map(|schema| schema.messages(&values).unwrap_or_default());
+            .map(|schema| schema.messages(&values, &Budget::default()).unwrap())
+            .map(Option::unwrap_or_default);
         assert_eq!(messages.unwrap_or_else(|refusal| refusal), expected);
     }
 

@@ -6,16 +6,21 @@ mod compile;
 mod format;
 mod pool;
 
+use portolan_budget::{Budget, Exceeded};
 use portolan_gotmpl::Value;
 
 pub(crate) use compile::Schema;
 
 impl Schema {
     /// One line for each message; none where the value fits.
-    pub(crate) fn messages(&self, value: &Value) -> Option<String> {
-        let findings = self.check(value);
+    pub(crate) fn messages(
+        &self,
+        value: &Value,
+        budget: &Budget,
+    ) -> Result<Option<String>, Exceeded> {
+        let findings = self.check(value, budget)?;
         let lines: Vec<_> = findings.iter().map(|found| format!("- {found}")).collect();
-        (!lines.is_empty()).then(|| lines.join("\n") + "\n")
+        Ok((!lines.is_empty()).then(|| lines.join("\n") + "\n"))
     }
 }
 
@@ -27,7 +32,8 @@ mod tests {
     fn check(schema: &str, values: &str, expected: &str) {
         let schema = Schema::compile(schema.as_bytes(), None).unwrap();
         let values = Tree::read_table(values.as_bytes()).unwrap().thaw();
-        let messages = schema.messages(&values).unwrap_or_default();
+        let messages = schema.messages(&values, &Budget::default());
+        let messages = messages.unwrap().unwrap_or_default();
         assert_eq!(messages, expected);
     }
 
@@ -69,7 +75,8 @@ mod tests {
         let schema = Schema::compile(schema.as_bytes(), None).unwrap();
         assert!(
             schema
-                .messages(&Value::Nil)
+                .messages(&Value::Nil, &Budget::default())
+                .unwrap()
                 .unwrap()
                 .contains("nested too deep")
         );

@@ -26,6 +26,7 @@ use crate::chance::Chance;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
+use crate::limit_args::LimitArgs;
 use crate::printer::Printer;
 
 /// Render a chart and print its manifests
@@ -135,6 +136,9 @@ pub(crate) struct TemplateArgs {
 
     #[command(flatten)]
     chance: Chance,
+
+    #[command(flatten)]
+    limit: LimitArgs,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -175,6 +179,7 @@ pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult 
         now: args.chance.now(),
         live_seed: args.chance.live_seed()?,
         lookup: args.lookup()?,
+        budget: args.limit.budget(),
         ..TemplateInput::new(release)
     };
     let rendered = render(&chart, &input).map_err(CommandError::user)?;

@@ -14,8 +14,10 @@ mod unevaluated;
 
 use std::fmt::Write;
 
+use portolan_budget::{Budget, Exceeded};
 use portolan_gotmpl::Value;
 
+use super::super::progress::Progress;
 use super::super::subschema::Id;
 use super::compile::{Node, Schema};
 use super::document::escaped;
@@ -26,16 +28,14 @@ use unevaluated::Unevaluated;
 /// How deep values may nest, and how many schemas may lead to each other for one value.
 const MAX_DEPTH: usize = 250;
 
-/// How many subschemas are applied before a check is given up: alternatives in alternatives multiply.
-const MAX_STEPS: usize = 2_000_000;
-
 impl Schema {
     /// Everything that is wrong with a value.
-    pub(super) fn check(&self, value: &Value) -> Vec<Failure> {
+    pub(super) fn check(&self, value: &Value, budget: &Budget) -> Result<Vec<Failure>, Exceeded> {
+        let progress = Progress::new(budget);
         let mut checker = Checker {
             schema: self,
             path: Vec::new(),
-            steps: 0,
+            progress: &progress,
         };
         let scope = Scope {
             id: self.root,
@@ -45,10 +45,11 @@ impl Schema {
             above: None,
         };
         let mut work = Work::new(self, self.root, value, &scope, false, false);
-        match checker.apply(&mut work) {
+        let failures = match checker.apply(&mut work) {
             Ok(()) => Vec::new(),
             Err(failure) => failure.into_causes(),
-        }
+        };
+        progress.finish(failures)
     }
 }
 
@@ -57,7 +58,7 @@ struct Checker<'s> {
     schema: &'s Schema,
     /// The way to the value that is looked at.
     path: Vec<String>,
-    steps: usize,
+    progress: &'s Progress<'s>,
 }
 
 /// How a subschema was reached: a chain of stack frames.
@@ -111,8 +112,10 @@ impl<'w> Work<'w> {
 impl Checker<'_> {
     /// Applies the subschema; what is left in `unevaluated` then nothing has looked at.
     fn apply(&mut self, work: &mut Work<'_>) -> Result<(), Failure> {
-        self.steps += 1;
-        if work.scope.depth > MAX_DEPTH || self.steps > MAX_STEPS {
+        if !self.progress.goes_on() {
+            return Ok(());
+        }
+        if work.scope.depth > MAX_DEPTH {
             return Err(self.failure(work, "values or schema are nested too deep"));
         }
         if let Some(pass) = work.node.pass {

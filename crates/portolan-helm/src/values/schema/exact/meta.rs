@@ -4,6 +4,8 @@
 
 use std::sync::LazyLock;
 
+use portolan_budget::Budget;
+
 use super::super::document::read;
 use super::super::elsewhere::Elsewhere;
 use super::compile::{Formats, Schema};
@@ -97,7 +99,9 @@ pub(super) fn check(document: &Document<'_>) -> Result<(), String> {
         .map_or(Draft::LATEST, |root| root.draft);
     let schema = schema_of(draft).as_ref().map_err(Clone::clone)?;
     let value = from_json(&document.json.to_value()).thaw();
-    let failures = schema.check(&value);
+    let failures = schema
+        .check(&value, &Budget::default())
+        .map_err(|exceeded| exceeded.to_string())?;
     if failures.is_empty() {
         return Ok(());
     }
@@ -146,7 +150,8 @@ mod tests {
         ] {
             let schema = schema_of(draft).as_ref().unwrap();
             let own = read(text(draft.meta_url()).unwrap().as_bytes()).unwrap();
-            let failures = schema.check(&from_json(&own.to_value()).thaw());
+            let value = from_json(&own.to_value()).thaw();
+            let failures = schema.check(&value, &Budget::default()).unwrap();
             assert_eq!(lines(&failures), "", "{draft:?}");
         }
     }

@@ -6,8 +6,10 @@
 use std::fmt;
 use std::rc::Rc;
 
+use portolan_budget::{Budget, Exceeded};
 use portolan_gotmpl::{Map, Value};
 
+use super::super::progress::Progress;
 use super::super::subschema::{Id, Needs, Rest};
 use super::compile::{Items, Node, Schema};
 use super::format;
@@ -60,6 +62,7 @@ struct Path<'p> {
     above: Option<&'p Self>,
     name: &'p str,
     depth: usize,
+    progress: &'p Progress<'p>,
 }
 
 impl Path<'_> {
@@ -68,6 +71,7 @@ impl Path<'_> {
             above: Some(self),
             name,
             depth: self.depth + 1,
+            progress: self.progress,
         }
     }
 }
@@ -82,17 +86,23 @@ impl fmt::Display for Path<'_> {
 }
 
 impl Schema {
-    pub(super) fn check(&self, value: &Value) -> Vec<Finding> {
+    pub(super) fn check(&self, value: &Value, budget: &Budget) -> Result<Vec<Finding>, Exceeded> {
+        let progress = Progress::new(budget);
         let root = Path {
             above: None,
             name: "(root)",
             depth: 0,
+            progress: &progress,
         };
-        self.apply(self.root, value, &root, 0).findings
+        let outcome = self.apply(self.root, value, &root, 0);
+        progress.finish(outcome.findings)
     }
 
     fn apply(&self, id: Id, value: &Value, path: &Path<'_>, depth: usize) -> Outcome {
         let mut outcome = Outcome::default();
+        if !path.progress.goes_on() {
+            return outcome;
+        }
         if depth + path.depth > MAX_DEPTH {
             outcome.add(path, "values or schema are nested too deep");
             return outcome;
