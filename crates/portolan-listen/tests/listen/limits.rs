@@ -135,7 +135,7 @@ async fn large_and_many_headers_are_refused() {
         ..Limits::default()
     };
     let server = Server::start(limits).await;
-    let many: String = (0..20).map(|number| format!("h{number}: 1\r\n")).collect();
+    let many = "h: 1\r\n".repeat(20);
     for headers in [format!("a: {}\r\n", "x".repeat(10_000)), many] {
         let mut connection = server.connect().await;
         connection.send(&head("/hello", &headers)).await;

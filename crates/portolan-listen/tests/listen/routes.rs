@@ -12,9 +12,9 @@ async fn readiness_is_what_the_server_says_and_health_is_not() {
     let ready = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&ready);
     let server = Server::start_with(ListenConfig {
-        readiness: Arc::new(move || match asked.load(Ordering::SeqCst) {
-            true => Ok(()),
-            false => Err("not scanned yet".to_owned()),
+        readiness: Arc::new(move || {
+            let ready = asked.load(Ordering::SeqCst);
+            ready.then_some(()).ok_or("not scanned yet".to_owned())
         }),
         ..ListenConfig::default()
     })
