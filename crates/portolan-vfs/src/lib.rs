@@ -85,6 +85,7 @@ pub enum VfsError {
 
 impl VfsError {
     /// Returns the error with another path in place of its own.
+    #[must_use]
     pub fn with_path(self, change: impl FnOnce(Utf8PathBuf) -> Utf8PathBuf) -> Self {
         match self {
             Self::NotFound(path) => Self::NotFound(change(path)),
