@@ -10,7 +10,6 @@ use portolan_vfs::Memory;
 use portolan_yaml::{Dialect, parse_bytes};
 
 const MISTAKES: &str = include_str!("../../portolan-admission/tests/examples/refused.yaml");
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
 const FILE: &str = "/web.yaml";
 
 /// `object: rule, line: message` for all that is wrong with a text's objects.
@@ -79,11 +78,9 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 /// What is listed was looked at: a server refuses it too.
 #[test]
 fn what_real_tools_printed_is_accepted() {
-    let corpus = Path::new(CORPUS);
-    if !corpus.exists() {
-        eprintln!("no corpus at {CORPUS}: nothing was checked");
+    let Some(corpus) = portolan_testbed::corpus("") else {
         return;
-    }
+    };
     let catalogue = Catalogue::of(KubeVersion::new(1, 34));
     let mut wrong = Vec::new();
     for part in ["expected/helm", "expected/kustomize", "flux-expected"] {

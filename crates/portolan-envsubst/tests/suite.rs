@@ -1,23 +1,17 @@
 //! The shared suite: substitutions answered by Flux's own library.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use portolan_envsubst::substitute;
+use portolan_testbed::corpus;
 use serde_json::Value;
-
-const SUITE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../../shared/corpus/suites/envsubst.json"
-);
 
 #[test]
 fn every_case_of_the_suite_is_answered_as_flux_does() {
-    if !Path::new(SUITE).exists() {
-        eprintln!("skipped: the corpus is not at {SUITE}");
+    let Some(suite) = corpus("suites/envsubst.json") else {
         return;
-    }
-    let text = std::fs::read_to_string(SUITE).unwrap();
+    };
+    let text = std::fs::read_to_string(suite).unwrap();
     let cases: Vec<Value> = serde_json::from_str(&text).unwrap();
     let failures: Vec<String> = cases.iter().filter_map(check).collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));

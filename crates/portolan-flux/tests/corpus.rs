@@ -2,11 +2,7 @@
 //!
 //! The expectations were made by the Go libraries of Flux 2.9; they lie beside the checkout, not in it.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "what a test sets up must work, and a skip must be seen"
-)]
+#![expect(clippy::unwrap_used, reason = "what a test sets up must work")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -49,15 +45,8 @@ const CLUSTERS: [(&str, &str, &str); 4] = [
 ];
 
 fn corpus() -> Option<PathBuf> {
-    let corpus = Path::new(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../shared/corpus"
-    ));
-    if corpus.join("flux-expected").is_dir() {
-        return Some(corpus.to_owned());
-    }
-    eprintln!("SKIPPED: no corpus of Flux repositories beside the checkout");
-    None
+    let expected = portolan_testbed::corpus("flux-expected")?;
+    expected.parent().map(Path::to_owned)
 }
 
 fn render(repository: &Path, root: &str) -> (Arc<Rendering>, Report) {

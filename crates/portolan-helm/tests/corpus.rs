@@ -2,11 +2,7 @@
 //!
 //! Where Helm's own output is random the corpus has a second run of it; lines in which the two differ are free.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and says on stderr when there is nothing to compare"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::sync::Mutex;
@@ -25,16 +21,9 @@ const EXCEPTIONS: &[(&str, &str)] = &[(
 )];
 
 fn corpus() -> Option<Utf8PathBuf> {
-    let path = Utf8PathBuf::from(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../shared/corpus"
-    ));
-    if path.join("cases-helm.json").is_file() {
-        Some(path)
-    } else {
-        eprintln!("no shared corpus at {path}: nothing is compared");
-        None
-    }
+    let cases = portolan_testbed::corpus("cases-helm.json")?;
+    let cases = Utf8PathBuf::try_from(cases).unwrap();
+    cases.parent().map(Utf8Path::to_owned)
 }
 
 fn render(corpus: &Utf8Path, case: &Json) -> Result<String, String> {

@@ -11,8 +11,6 @@ use portolan_object::{KubeVersion, Object, Origin, expand_lists};
 use portolan_schema::{Catalogue, Verdict};
 use portolan_yaml::{Dialect, Node, parse_bytes};
 
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
-
 /// Everything below a directory that is YAML.
 fn files(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
@@ -53,11 +51,9 @@ fn violations(catalogue: &Catalogue, path: &Path) -> Vec<String> {
 
 #[test]
 fn objects_of_the_corpus_are_valid() {
-    let corpus = Path::new(CORPUS);
-    if !corpus.exists() {
-        eprintln!("no corpus at {CORPUS}: nothing was checked");
+    let Some(corpus) = portolan_testbed::corpus("") else {
         return;
-    }
+    };
     let files: Vec<PathBuf> = ["expected/helm", "expected/kustomize", "flux-expected"]
         .into_iter()
         .flat_map(|part| files(&corpus.join(part)))

@@ -6,6 +6,7 @@
 mod authority;
 #[cfg(feature = "cluster")]
 pub mod cluster;
+mod corpus;
 mod dripping_server;
 mod git_backend;
 mod http_call;
@@ -15,6 +16,7 @@ mod port;
 mod registry;
 
 pub use authority::Authority;
+pub use corpus::corpus;
 pub use dripping_server::DrippingServer;
 pub use git_backend::git_backend;
 pub use http_server::{HttpServer, Reply, Request};

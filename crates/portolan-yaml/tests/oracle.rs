@@ -1,20 +1,11 @@
 //! The corpus' older answers of Go: values printed by both libraries, texts read by both.
 
-#![expect(clippy::print_stderr, reason = "a test says when it cannot run")]
-
 use portolan_yaml::{Dialect, Emitter, order, parse_one, to_json};
 use serde_json::Value;
 
-const ORACLE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../../shared/corpus/oracle/go-yaml.json"
-);
-
 fn oracle() -> Option<Value> {
-    let Ok(text) = std::fs::read_to_string(ORACLE) else {
-        eprintln!("the shared corpus is not there: {ORACLE}");
-        return None;
-    };
+    let path = portolan_testbed::corpus("oracle/go-yaml.json")?;
+    let text = std::fs::read_to_string(path).expect("the oracle is readable");
     Some(serde_json::from_str(&text).expect("the oracle is JSON"))
 }
 

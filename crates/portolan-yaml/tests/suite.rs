@@ -16,11 +16,6 @@ use portolan_yaml::{
 };
 use serde_json::Value;
 
-const SUITE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../../shared/corpus/suites/yaml.json"
-);
-
 /// Results by field: how many were tried, and what differs.
 #[derive(Default)]
 struct Tally(BTreeMap<&'static str, (usize, Vec<String>)>);
@@ -94,10 +89,10 @@ fn base64(text: &str) -> Vec<u8> {
 fn suites(share: f64) -> Vec<(Vec<Value>, f64)> {
     let own = serde_json::from_str(include_str!("cases/go.json")).expect("our cases are JSON");
     let mut suites = vec![(own, 1.0)];
-    let path = std::env::var("YAML_SUITE").unwrap_or_else(|_| SUITE.to_owned());
-    match std::fs::read_to_string(&path) {
-        Ok(text) => suites.push((serde_json::from_str(&text).expect("a suite is JSON"), share)),
-        Err(_) => eprintln!("the shared corpus is not there: {path}"),
+    let given = std::env::var_os("YAML_SUITE").map(std::path::PathBuf::from);
+    if let Some(path) = given.or_else(|| portolan_testbed::corpus("suites/yaml.json")) {
+        let text = std::fs::read_to_string(path).expect("a suite is readable");
+        suites.push((serde_json::from_str(&text).expect("a suite is JSON"), share));
     }
     suites
 }

@@ -97,14 +97,14 @@ fn the_documents_of_a_stream_follow_each_other() {
 /// Every text of our own cases and of the shared suite.
 #[test]
 fn both_ways_agree_on_all_known_texts() {
-    let shared = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../shared/corpus/suites/yaml.json"
-    );
+    let shared = portolan_testbed::corpus("suites/yaml.json");
     let own = include_str!("../../tests/cases/go.json").to_owned();
     let suites = [
         own,
-        std::fs::read_to_string(shared).unwrap_or_else(|_| "[]".to_owned()),
+        shared.map_or_else(
+            || "[]".to_owned(),
+            |path| std::fs::read_to_string(path).expect("the suite is readable"),
+        ),
     ];
     let mut accepted = 0;
     for suite in suites {
