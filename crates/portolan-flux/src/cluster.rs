@@ -17,6 +17,7 @@ use crate::chart_dependencies;
 use crate::fingerprint::Fingerprint;
 use crate::index::Index;
 use crate::loaded_chart::LoadedChart;
+use crate::mapped_sources::MappedSources;
 use crate::outside::{Access, ChartArchive, Decrypt, SourceStore};
 use crate::profile::Profile;
 use crate::session::Session;
@@ -27,8 +28,10 @@ pub struct Cluster {
     pub name: Text,
     /// The Kustomization everything starts from.
     pub root: Kustomization,
-    /// The trees that are at hand: the repository itself, and those that the user mapped.
+    /// The repository itself, by the source that its root names.
     pub sources: HashMap<SourceRef, Arc<Artifact>>,
+    /// Trees that the user lets stand for other sources.
+    pub mapped: MappedSources,
     /// Brings remote bases; without it they are refused.
     pub fetch: Option<Arc<dyn Fetch>>,
     /// Brings trees and charts from elsewhere; without it only what the repository holds can be rendered.
@@ -73,7 +76,7 @@ impl Files {
 impl Cluster {
     /// Where the files of a source are; `None` when the repository does not say, or nobody may bring them.
     pub(crate) fn files(&self, cx: &Context, source: &SourceRef, index: &Index) -> Option<Files> {
-        if let Some(artifact) = self.sources.get(source) {
+        if let Some(artifact) = self.at_hand(source) {
             return Some(Files::Here(Arc::clone(artifact)));
         }
         if let Some(recipe) = artifact_generator::recipe(source, index) {
@@ -91,8 +94,8 @@ impl Cluster {
             &source_digest(&declared),
         );
         let session = Arc::clone(&self.session);
-        let unit = Unit::io(move |_| async move {
-            let tree = outside.tree(&declared, &access).await;
+        let unit = Unit::io(move |cx| async move {
+            let tree = outside.tree(&cx, &declared, &access).await;
             let tree = tree.map_err(|source| SourceError {
                 id: declared.id.clone(),
                 source,
@@ -172,7 +175,7 @@ impl Cluster {
             let artifact = files.wait(cx).await?;
             return self.load_tree_chart(cx, location, artifact).await;
         }
-        let archive = self.fetch_chart(location, access).await?;
+        let archive = self.fetch_chart(cx, location, access).await?;
         let mut digest = Fingerprint::of("archive");
         digest.text(&archive.digest);
         digest.optional(location.tracks_digest().then_some(&archive.tag));
@@ -187,6 +190,7 @@ impl Cluster {
 
     async fn fetch_chart(
         &self,
+        cx: &Context,
         location: &Location,
         access: &Access,
     ) -> Result<ChartArchive, ChartError> {
@@ -194,7 +198,7 @@ impl Cluster {
             .outside
             .as_ref()
             .ok_or_else(|| ChartError::NotCached(location.to_string()))?;
-        let archive = outside.chart(location, access).await;
+        let archive = outside.chart(cx, location, access).await;
         archive.map_err(|source| ChartError::Fetch {
             chart: location.to_string(),
             source,
@@ -269,7 +273,7 @@ impl Cluster {
         }
         let mut package = cx.compute(assemble).await?;
         for missing in chart_dependencies::remote(&package) {
-            let archive = self.fetch_chart(&missing, &Access::default()).await?;
+            let archive = self.fetch_chart(cx, &missing, &Access::default()).await?;
             let subchart = chart::assemble_archive(&archive, &missing)?;
             package.subcharts.push(Arc::new(subchart));
         }

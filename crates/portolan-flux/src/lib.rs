@@ -40,6 +40,7 @@ mod hints;
 mod index;
 mod likeness;
 mod loaded_chart;
+mod mapped_sources;
 mod memo;
 mod metadata;
 mod outside;
@@ -78,7 +79,10 @@ pub use discover::{DiscoverError, Root, repository_root};
 pub use expansion::Expansion;
 pub use index::{Emitter, Index};
 pub use loaded_chart::LoadedChart;
-pub use outside::{Access, Advised, ChartArchive, Decrypt, OutsideError, SourceStore};
+pub use mapped_sources::{BadSourcePattern, MappedSources, SourcePattern};
+pub use outside::{
+    Access, Advised, ChartArchive, Decrypt, OutsideCause, OutsideError, SourceStore,
+};
 pub use pair::{Pair, pair_unit};
 pub use problem::problems;
 pub use profile::{BadFluxVersion, Profile};

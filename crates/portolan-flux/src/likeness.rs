@@ -7,7 +7,7 @@ use portolan_object::{Digest, Object};
 use portolan_yaml::{Node, Value};
 
 use crate::api::{HelmRelease, NamespacedName};
-use crate::chart::{self, Location};
+use crate::chart::Location;
 use crate::index::{DataId, name_of};
 use crate::loaded_chart::{FLUX_GROUPS, add_defined};
 use crate::release_unit::ChartUnit;
@@ -75,7 +75,10 @@ impl<'a, 'r> Likeness<'a, 'r> {
 
     /// What loads a release's chart, if it is the same on both sides.
     fn common_chart(&mut self, release: &HelmRelease) -> Option<Arc<ChartUnit>> {
-        let location = |side: &Renderer<'_>| chart::locate(release, &side.walker.walk.index).ok();
+        let location = |side: &Renderer<'_>| {
+            let index = &side.walker.walk.index;
+            side.cluster.locate_chart(release, index).ok()
+        };
         let (mine, theirs) = (location(self.one)?, location(self.other)?);
         if mine != theirs {
             return None;

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 use futures_util::future::BoxFuture;
+use portolan_engine::{Context, causes};
 use portolan_object::Digest;
 use portolan_vfs::Vfs;
 use portolan_yaml::{Node, Text};
@@ -34,6 +35,39 @@ pub struct Advised {
     pub error: OutsideError,
     /// What to do about it.
     pub hint: String,
+    /// What keeps other things from being had as well.
+    pub cause: Option<OutsideCause>,
+}
+
+/// What keeps several things from being had, so that they can be reported together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OutsideCause {
+    /// No connection can be made to a host.
+    Unreachable {
+        /// The host, with its port when the address names one.
+        host: String,
+        /// What stands in the way, as in "it refuses connections".
+        why: String,
+    },
+    /// Nothing may be fetched.
+    Offline,
+}
+
+impl OutsideCause {
+    /// The cause in an error, if whoever failed to bring something knew it.
+    pub fn of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        let mut advised = causes(error).filter_map(|cause| cause.downcast_ref::<Advised>());
+        advised.find_map(|advised| advised.cause.as_ref())
+    }
+}
+
+impl fmt::Display for OutsideCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable { host, why } => write!(f, "cannot reach `{host}`: {why}"),
+            Self::Offline => f.write_str("offline nothing is fetched"),
+        }
+    }
 }
 
 impl fmt::Display for Advised {
@@ -70,11 +104,13 @@ pub struct ChartArchive {
 
 /// Brings sources and charts that are not in the repository.
 ///
-/// The same question may be asked many times and from many units at once; whoever answers keeps what it brought.
+/// The same question may be asked many times and from many units at once; whoever answers keeps what it brought. The
+/// context is that of the unit which asks: it is told of the bytes that have come.
 pub trait SourceStore: Send + Sync {
     /// The files of a GitRepository, OCIRepository, Bucket or ExternalArtifact, before its ignore rules.
     fn tree<'a>(
         &'a self,
+        cx: &'a Context,
         source: &'a Source,
         access: &'a Access,
     ) -> BoxFuture<'a, Result<Arc<dyn Vfs>, OutsideError>>;
@@ -82,6 +118,7 @@ pub trait SourceStore: Send + Sync {
     /// A chart of a repository or registry: any [`Location`] but one in a tree.
     fn chart<'a>(
         &'a self,
+        cx: &'a Context,
         location: &'a Location,
         access: &'a Access,
     ) -> BoxFuture<'a, Result<ChartArchive, OutsideError>>;

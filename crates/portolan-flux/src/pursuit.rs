@@ -196,7 +196,7 @@ fn add_data(goals: &mut BTreeSet<Goal>, walker: &Walker<'_>, data: impl Iterator
 }
 
 fn add_source(goals: &mut BTreeSet<Goal>, walker: &Walker<'_>, source: &SourceRef) {
-    let is_at_hand = walker.cluster.sources.contains_key(source);
+    let is_at_hand = walker.cluster.at_hand(source).is_some();
     if source.kind == "ExternalArtifact" {
         match artifact_generator::recipe(source, &walker.walk.index) {
             Some(recipe) => {

@@ -77,7 +77,7 @@ pub(crate) fn begin_early(
         let Ok(spec) = HelmRelease::read(object.node()) else {
             continue;
         };
-        let Ok(location) = chart::locate(&spec, index) else {
+        let Ok(location) = cluster.locate_chart(&spec, index) else {
             continue;
         };
         let composed = composed(&spec, index);

@@ -18,7 +18,7 @@ use portolan_helm::values::Tree;
 use portolan_object::{Digest, Object, producer_kinds};
 
 use crate::api::{FieldError, HelmRelease, NamespacedName};
-use crate::chart::{self, ChartError, Location};
+use crate::chart::{ChartError, Location};
 use crate::cluster::Cluster;
 use crate::demand::{Demand, Wanted};
 use crate::glance::Glance;
@@ -294,7 +294,8 @@ impl<'a> Renderer<'a> {
             .as_ref()
             .map(|spec| release_unit::composed(spec, index))
             .unwrap_or_default();
-        let located = spec.as_ref().ok().map(|spec| chart::locate(spec, index));
+        let located = spec.as_ref().ok();
+        let located = located.map(|spec| self.cluster.locate_chart(spec, index));
         let (location, chart_error) = match located {
             Some(Ok(location)) => (Some(location), None),
             Some(Err(error)) => (None, Some(error)),

@@ -10,10 +10,10 @@ use portolan_object::{KubeVersion, served};
 use portolan_vfs::Vfs;
 use portolan_yaml::Text;
 
-use crate::api::SourceRef;
 use crate::artifact::{Artifact, ArtifactError};
 use crate::cluster::Cluster;
 use crate::discover::{self, DiscoverError, Root};
+use crate::mapped_sources::{MappedSources, SourcePattern};
 use crate::outside::{Decrypt, SourceStore};
 use crate::profile::Profile;
 use crate::session::Session;
@@ -32,8 +32,8 @@ pub struct RepoOptions {
     pub kube_version: Option<String>,
     /// API versions that the cluster serves besides, as in `policy/v1/PodDisruptionBudget`.
     pub api_versions: Vec<String>,
-    /// Trees that stand for sources, by the source's name.
-    pub sources: Vec<(Text, Arc<dyn Vfs>)>,
+    /// Trees that stand for sources.
+    pub sources: Vec<(SourcePattern, Arc<dyn Vfs>)>,
     /// Brings remote bases.
     pub fetch: Option<Arc<dyn Fetch>>,
     /// Brings trees and charts from elsewhere.
@@ -132,21 +132,19 @@ fn open_cluster(
     let mut sources = HashMap::new();
     let own = packed.pack(files, ignore)?;
     sources.insert(root.kustomization.source.clone(), own);
-    for (name, tree) in &options.sources {
+    let mut mapped = MappedSources::default();
+    for (pattern, tree) in &options.sources {
         let artifact = Arc::new(Artifact::pack(Arc::clone(tree), None, packed.session)?);
-        for kind in [
-            "GitRepository",
-            "OCIRepository",
-            "Bucket",
-            "ExternalArtifact",
-        ] {
-            sources.insert(named_source(kind, name, &root), Arc::clone(&artifact));
+        if pattern.matches(&root.kustomization.source) {
+            sources.insert(root.kustomization.source.clone(), Arc::clone(&artifact));
         }
+        mapped.insert(pattern.clone(), artifact);
     }
     Ok(Arc::new(Cluster {
         name,
         root: root.kustomization,
         sources,
+        mapped,
         fetch: options.fetch.clone(),
         outside: options.outside.clone(),
         decrypt: options.decrypt.clone(),
@@ -154,19 +152,6 @@ fn open_cluster(
         capabilities: Arc::clone(capabilities),
         session: Arc::clone(packed.session),
     }))
-}
-
-/// A source the user mapped: `namespace/name`, or a name in the namespace of the root's own source.
-fn named_source(kind: &'static str, name: &str, root: &Root) -> SourceRef {
-    let mut id = root.kustomization.source.id.clone();
-    match name.split_once('/') {
-        Some((namespace, name)) => (id.namespace, id.name) = (namespace.into(), name.into()),
-        None => id.name = name.into(),
-    }
-    SourceRef {
-        kind: Text::from_static(kind),
-        id,
-    }
 }
 
 /// What clusters are called: like their directory, or the part of its path that tells them apart.

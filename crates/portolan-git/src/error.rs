@@ -1,7 +1,7 @@
 //! Why git could not answer.
 
 use camino::Utf8PathBuf;
-use portolan_http::HttpError;
+use portolan_http::{HttpError, Unreachable};
 
 /// A failed git operation.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +95,33 @@ pub enum GitError {
         /// What gix said.
         #[source]
         source: Box<gix::Error>,
+    },
+    /// No connection can be made to the host.
+    #[error("cannot fetch {wanted} from `{url}`")]
+    Unreachable {
+        /// The address, without password.
+        url: String,
+        /// What was asked for.
+        wanted: String,
+        /// The host and what stands in the way.
+        #[source]
+        source: Unreachable,
+    },
+    /// The remote takes too long.
+    #[error("`{url}` is too slow: no end after {seconds} seconds")]
+    TooSlow {
+        /// The address, without password.
+        url: String,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// The remote sends too much.
+    #[error("`{url}` sends more than {limit} bytes")]
+    TooLarge {
+        /// The address, without password.
+        url: String,
+        /// The most that is taken.
+        limit: u64,
     },
     /// The mirror directory cannot be used.
     #[error("cannot use the mirror `{directory}`")]

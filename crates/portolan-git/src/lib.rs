@@ -20,6 +20,7 @@ mod mirror;
 mod nearest;
 mod repository;
 mod tree;
+mod watched;
 mod work_tree;
 
 pub use change::{Change, ChangeKind};

@@ -17,9 +17,10 @@ use gix::progress::Discard;
 use gix::protocol::handshake::Ref;
 use gix::protocol::transport::client::blocking_io::http;
 use gix::remote::{Direction, fetch::Shallow, ref_map};
-use portolan_http::{Credentials, Proxy, Tls};
+use portolan_http::{ByteProgress, Credentials, Proxy, Tls, Unreachable, Url};
 
 use crate::nearest::nearest;
+use crate::watched::{Watched, watch};
 use crate::{CommitId, GitError, Repository};
 
 /// How to reach a remote repository.
@@ -31,11 +32,18 @@ pub struct FetchOptions {
     pub tls: Tls,
     /// Whether proxies are used.
     pub proxy: Proxy,
-    /// How long one request may take, its answer included.
+    /// How long a server may stay silent, and how long a whole fetch may take.
     pub timeout: Duration,
+    /// The most bytes that a fetch may bring.
+    pub max_bytes: u64,
+    /// Is told of the bytes that have come.
+    pub progress: ByteProgress,
     /// Whether `file://` addresses are fetched from, for mirrors on this machine and tests.
     pub allow_local: bool,
 }
+
+/// How long a connection may take to open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What to fetch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -76,6 +84,8 @@ impl Default for FetchOptions {
             tls: Tls::default(),
             proxy: Proxy::default(),
             timeout: Duration::from_mins(10),
+            max_bytes: 1024 * 1024 * 1024,
+            progress: ByteProgress::default(),
             allow_local: false,
         }
     }
@@ -154,6 +164,43 @@ impl Mirror {
 
     /// The branches and tags of the remote, sorted by name.
     pub fn refs(&self) -> Result<Vec<RemoteRef>, GitError> {
+        let mirror = self.clone();
+        self.watched(move |_| mirror.list_refs())
+    }
+
+    /// Fetches one ref or commit without its history and returns the commit.
+    pub fn fetch(&self, wanted: &Wanted) -> Result<CommitId, GitError> {
+        let (mirror, wanted) = (self.clone(), wanted.clone());
+        self.watched(move |stop| {
+            let repository = mirror.create()?;
+            let _turn = mirror.lock()?;
+            match mirror.fetch_spec(&repository.local(), &wanted.refspec(), stop) {
+                Ok(id) => peel(&repository.local(), id, &wanted),
+                Err(source) => Err(mirror.explain(&wanted, source)),
+            }
+        })
+    }
+
+    /// Does something with the remote within the limits on time and size.
+    fn watched<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&AtomicBool) -> Result<T, GitError> + Send + 'static,
+    ) -> Result<T, GitError> {
+        let url = shown(&self.url);
+        match watch(&self.directory, &self.options, act) {
+            Watched::Ended(outcome) => outcome,
+            Watched::TooSlow => Err(GitError::TooSlow {
+                url,
+                seconds: self.options.timeout.as_secs(),
+            }),
+            Watched::TooLarge => Err(GitError::TooLarge {
+                url,
+                limit: self.options.max_bytes,
+            }),
+        }
+    }
+
+    fn list_refs(&self) -> Result<Vec<RemoteRef>, GitError> {
         let repository = self.create()?.local();
         let specs = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
         let listed = self.connection(&repository, &specs, |connection| {
@@ -165,22 +212,17 @@ impl Mirror {
         Ok(refs)
     }
 
-    /// Fetches one ref or commit without its history and returns the commit.
-    pub fn fetch(&self, wanted: &Wanted) -> Result<CommitId, GitError> {
-        let repository = self.create()?;
-        let _turn = self.lock()?;
-        match self.fetch_spec(&repository.local(), &wanted.refspec()) {
-            Ok(id) => peel(&repository.local(), id, wanted),
-            Err(source) => Err(self.explain(wanted, source)),
-        }
-    }
-
-    fn fetch_spec(&self, repository: &gix::Repository, spec: &str) -> gix::Result<gix::ObjectId> {
+    fn fetch_spec(
+        &self,
+        repository: &gix::Repository,
+        spec: &str,
+        stop: &AtomicBool,
+    ) -> gix::Result<gix::ObjectId> {
         let outcome = self.connection(repository, &[spec], |connection| {
             let prepared = connection.prepare_fetch(Discard, ref_map::Options::default())?;
             prepared
                 .with_shallow(Shallow::DepthAtRemote(NonZeroU32::MIN))
-                .receive(Discard, &AtomicBool::new(false))
+                .receive(Discard, stop)
         })?;
         let mapping = outcome.ref_map.mappings.first();
         let id = mapping.and_then(|mapping| mapping.remote.as_id());
@@ -204,7 +246,7 @@ impl Mirror {
         let options = self.http_options()?;
         let connection = remote
             .connect(Direction::Fetch)?
-            .with_credentials(|action| Ok(answer(credentials, action)))
+            .with_credentials(|action| Ok(answer(credentials, &self.url, action)))
             .with_transport_options(Box::new(options));
         act(connection)
     }
@@ -218,6 +260,7 @@ impl Mirror {
             configure_client: Some(Box::new(move |client| {
                 let client = client
                     .tls_backend_preconfigured(tls.clone())
+                    .connect_timeout(CONNECT_TIMEOUT.min(timeout))
                     .timeout(timeout);
                 Ok(match proxy {
                     Proxy::Environment => client,
@@ -272,7 +315,9 @@ impl Mirror {
         let (GitError::Fetch { .. }, Some(name)) = (&error, wanted.name()) else {
             return error;
         };
-        let Ok(refs) = self.refs() else { return error };
+        let Ok(refs) = self.list_refs() else {
+            return error;
+        };
         let spec = wanted.refspec();
         let is_listed = |r: &RemoteRef| spec.starts_with(&format!("+{}:", r.name));
         if refs.iter().any(is_listed) {
@@ -295,10 +340,20 @@ impl Mirror {
             let with_login = self.options.credentials.is_some();
             return GitError::Unauthorized { url, with_login };
         }
-        GitError::Fetch {
-            url,
-            wanted: wanted.to_string(),
-            source: Box::new(source),
+        let wanted = wanted.to_string();
+        let address = Url::parse(&self.url).ok();
+        let unreachable = address.and_then(|address| Unreachable::from_causes(&source, &address));
+        match unreachable {
+            Some(source) => GitError::Unreachable {
+                url,
+                wanted,
+                source,
+            },
+            None => GitError::Fetch {
+                url,
+                wanted,
+                source: Box::new(source),
+            },
         }
     }
 
@@ -341,11 +396,18 @@ fn remote_ref(advertised: &Ref) -> Option<RemoteRef> {
 }
 
 /// Answers gix's wish for a login with ours, never with a prompt or a helper program.
-fn answer(credentials: Option<&Credentials>, action: Action) -> Option<Outcome> {
+///
+/// A host that the remote redirected to gets none.
+fn answer(credentials: Option<&Credentials>, url: &str, action: Action) -> Option<Outcome> {
     let Action::Get(context) = action else {
         return None;
     };
     let credentials = credentials?;
+    let asking = context.url.as_ref()?.to_str().ok()?;
+    let (asking, own) = (Url::parse(asking).ok()?, Url::parse(url).ok()?);
+    if asking.origin() != own.origin() {
+        return None;
+    }
     Some(Outcome {
         identity: gix::sec::identity::Account {
             username: credentials.username.clone(),

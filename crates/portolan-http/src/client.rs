@@ -1,14 +1,16 @@
 //! The client: sends a request, follows redirects within limits, tries again when a server is busy.
 
+use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::header::RETRY_AFTER;
 use reqwest::redirect::{Attempt, Policy};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::Url;
 
-use crate::{Credentials, HttpError, Response, Secret, Tls, shown};
+use crate::response::Pace;
+use crate::{Credentials, HttpError, KnownHosts, Response, Secret, Tls, Unreachable, shown};
 
 /// How a [`Client`] behaves.
 #[derive(Debug, Clone)]
@@ -21,12 +23,22 @@ pub struct HttpOptions {
     pub connect_timeout: Duration,
     /// How long a server may stay silent in the middle of an answer.
     pub idle_timeout: Duration,
+    /// How long a server may take to begin its answer, redirects included.
+    pub response_timeout: Duration,
+    /// How long a request may take in all, its answer included.
+    pub request_timeout: Duration,
+    /// How many bytes a second an answer must bring on average, once it has lasted for [`HttpOptions::slow_start`].
+    pub slowest_rate: u64,
+    /// How long an answer may be slower than [`HttpOptions::slowest_rate`].
+    pub slow_start: Duration,
     /// How many redirects are followed.
     pub max_redirects: usize,
     /// How often a request is repeated when the server is busy or the connection fails.
     pub retries: u32,
     /// How many answers may be under way at a time.
     pub concurrency: usize,
+    /// What is known of hosts; clients that share it try a host that cannot be reached once.
+    pub hosts: KnownHosts,
 }
 
 /// Where proxies come from.
@@ -59,9 +71,22 @@ enum Authorization {
 #[derive(Debug, Clone)]
 pub struct Client {
     inner: reqwest::Client,
+    /// For requests that carry a form: a redirect would send its secrets along, so none leaves the origin.
+    same_origin: reqwest::Client,
     permits: Arc<Semaphore>,
     retries: u32,
+    response_timeout: Duration,
+    pace: Pace,
+    hosts: KnownHosts,
 }
+
+tokio::task_local! {
+    /// The address that the task's request has come to by redirects; errors of the connection do not say.
+    static ASKED: RefCell<Url>;
+}
+
+/// An attempt to connect that took longer than this is not repeated: the next one would take as long.
+const QUICK_FAILURE: Duration = Duration::from_secs(3);
 
 /// The longest a busy server may make us wait before the next try.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
@@ -73,9 +98,14 @@ impl Default for HttpOptions {
             proxy: Proxy::default(),
             connect_timeout: Duration::from_secs(15),
             idle_timeout: Duration::from_mins(1),
+            response_timeout: Duration::from_mins(2),
+            request_timeout: Duration::from_mins(30),
+            slowest_rate: 1024,
+            slow_start: Duration::from_mins(1),
             max_redirects: 10,
             retries: 2,
             concurrency: 8,
+            hosts: KnownHosts::default(),
         }
     }
 }
@@ -83,6 +113,11 @@ impl Default for HttpOptions {
 // === impl Request ===
 
 impl Request {
+    /// The address asked for.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
     /// Asks for an address; user name and password in it are used and not shown.
     pub fn get(url: Url) -> Self {
         Self {
@@ -141,31 +176,63 @@ impl Request {
 impl Client {
     /// Sets up a client.
     pub fn new(options: &HttpOptions) -> Result<Self, HttpError> {
-        let max_redirects = options.max_redirects;
-        let mut builder = reqwest::Client::builder()
-            .tls_backend_preconfigured(options.tls.client_config()?)
-            .user_agent(concat!("portolan/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(options.connect_timeout)
-            .read_timeout(options.idle_timeout)
-            .redirect(Policy::custom(move |attempt| {
-                follow(attempt, max_redirects)
-            }));
-        if options.proxy == Proxy::None {
-            builder = builder.no_proxy();
-        }
+        let tls = options.tls.client_config()?;
+        let build = |within_origin: bool| {
+            let (max_redirects, hosts) = (options.max_redirects, options.hosts.clone());
+            let mut builder = reqwest::Client::builder()
+                .tls_backend_preconfigured(tls.clone())
+                .user_agent(concat!("portolan/", env!("CARGO_PKG_VERSION")))
+                .connect_timeout(options.connect_timeout)
+                .read_timeout(options.idle_timeout)
+                .redirect(Policy::custom(move |attempt| {
+                    if within_origin && leaves_origin(&attempt) {
+                        return attempt
+                            .error("redirected to another host with a login in the request");
+                    }
+                    follow(attempt, max_redirects, &hosts)
+                }));
+            if options.proxy == Proxy::None {
+                builder = builder.no_proxy();
+            }
+            builder.build().map_err(HttpError::Setup)
+        };
         Ok(Self {
-            inner: builder.build().map_err(HttpError::Setup)?,
+            inner: build(false)?,
+            same_origin: build(true)?,
             permits: Arc::new(Semaphore::new(options.concurrency.max(1))),
             retries: options.retries,
+            response_timeout: options.response_timeout,
+            pace: Pace {
+                whole: options.request_timeout,
+                slowest_rate: options.slowest_rate,
+                slow_start: options.slow_start,
+            },
+            hosts: options.hosts.clone(),
         })
     }
 
     /// Sends a request and returns the answer, whatever its status.
+    ///
+    /// A host that turned out to be out of reach is not asked again.
     pub async fn send(&self, request: &Request) -> Result<Response, HttpError> {
+        let turn = self.hosts.turn(&request.url).await;
+        let first = turn.map_err(|source| unreachable(&request.url, source))?;
+        let outcome = self.send_patiently(request).await;
+        if let Err(HttpError::Unreachable { source, .. }) = &outcome {
+            self.hosts.add(source);
+        }
+        if let Some(first) = first {
+            first.done();
+        }
+        outcome
+    }
+
+    async fn send_patiently(&self, request: &Request) -> Result<Response, HttpError> {
         let mut tries = 0;
         loop {
+            let started = Instant::now();
             let outcome = self.send_once(request).await;
-            match retry_delay(&outcome, tries) {
+            match retry_delay(&outcome, tries, started.elapsed()) {
                 Some(delay) if tries < self.retries => {
                     tracing::debug!(url = %shown(&request.url), ?delay, "trying again");
                     tokio::time::sleep(delay).await;
@@ -187,7 +254,7 @@ impl Client {
         let mut builder = match &request.form {
             None => self.inner.get(request.url.clone()),
             Some(form) => self
-                .inner
+                .same_origin
                 .post(request.url.clone())
                 .body(form.expose().to_owned()),
         };
@@ -199,11 +266,21 @@ impl Client {
             Authorization::Basic(c) => builder.basic_auth(&c.username, Some(c.password.expose())),
             Authorization::Bearer(token) => builder.bearer_auth(token.expose()),
         };
-        match builder.send().await {
-            Ok(answer) => Ok(Response::new(shown(&request.url), answer, permit)),
-            Err(source) => Err(HttpError::Request {
+        let started = Instant::now();
+        let sent = ASKED.scope(RefCell::new(request.url.clone()), async {
+            let outcome = builder.send().await;
+            (outcome, ASKED.with(|asked| asked.borrow().clone()))
+        });
+        match tokio::time::timeout(self.response_timeout, sent).await {
+            Ok((Ok(answer), _)) => {
+                let url = shown(&request.url);
+                Ok(Response::new(url, answer, permit, started, self.pace))
+            }
+            Ok((Err(source), last)) => Err(request_error(&request.url, &last, source)),
+            Err(_) => Err(HttpError::TooSlow {
                 url: shown(&request.url),
-                source: source.without_url(),
+                received: 0,
+                elapsed: started.elapsed(),
             }),
         }
     }
@@ -216,8 +293,31 @@ impl Client {
     }
 }
 
-/// Follows a redirect unless there were too many or it leaves TLS.
-fn follow(attempt: Attempt, max_redirects: usize) -> reqwest::redirect::Action {
+/// Tells a host that cannot be reached from other failures; it may be one that a server redirected to.
+fn request_error(asked: &Url, last: &Url, source: reqwest::Error) -> HttpError {
+    if let Some(found) = Unreachable::from_causes(&source, last) {
+        return unreachable(asked, found);
+    }
+    HttpError::Request {
+        url: shown(asked),
+        source: source.without_url(),
+    }
+}
+
+fn unreachable(asked: &Url, source: Unreachable) -> HttpError {
+    HttpError::Unreachable {
+        url: shown(asked),
+        source,
+    }
+}
+
+fn leaves_origin(attempt: &Attempt) -> bool {
+    let previous = attempt.previous().last();
+    previous.is_some_and(|previous| previous.origin() != attempt.url().origin())
+}
+
+/// Follows a redirect unless there were too many, it leaves TLS, or it leads to a host that cannot be reached.
+fn follow(attempt: Attempt, max_redirects: usize, hosts: &KnownHosts) -> reqwest::redirect::Action {
     if attempt.previous().len() > max_redirects {
         return attempt.error("too many redirects");
     }
@@ -225,13 +325,25 @@ fn follow(attempt: Attempt, max_redirects: usize) -> reqwest::redirect::Action {
     if was_safe && attempt.url().scheme() != "https" {
         return attempt.error("redirected from https to plain http");
     }
+    if let Err(unreachable) = hosts.check(attempt.url()) {
+        return attempt.error(unreachable);
+    }
+    // Nobody asks for this outside of a request.
+    let _ = ASKED.try_with(|asked| *asked.borrow_mut() = attempt.url().clone());
     attempt.follow()
 }
 
 /// How long to wait before another try; `None` when another try cannot help.
-fn retry_delay(outcome: &Result<Response, HttpError>, tries: u32) -> Option<Duration> {
+fn retry_delay(
+    outcome: &Result<Response, HttpError>,
+    tries: u32,
+    took: Duration,
+) -> Option<Duration> {
     let growing = Duration::from_millis(250) * 4_u32.saturating_pow(tries);
     match outcome {
+        Err(HttpError::Unreachable { .. }) if took < QUICK_FAILURE => {
+            Some(growing.min(MAX_RETRY_DELAY))
+        }
         Err(HttpError::Request { source, .. }) if source.is_connect() || source.is_timeout() => {
             Some(growing.min(MAX_RETRY_DELAY))
         }

@@ -1,6 +1,10 @@
 //! Why something could not be had over HTTP.
 
+use std::time::Duration;
+
 use url::Url;
+
+use crate::Unreachable;
 
 /// A failed HTTP exchange; addresses in it carry no user name or password.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +35,28 @@ pub enum HttpError {
         /// What the connection said.
         #[source]
         source: reqwest::Error,
+    },
+    /// No connection can be made to the host.
+    #[error("cannot fetch `{url}`")]
+    Unreachable {
+        /// The address asked for.
+        url: String,
+        /// The host and what stands in the way: the same for everything that is wanted from it.
+        #[source]
+        source: Unreachable,
+    },
+    /// The answer comes too slowly to wait for its end.
+    #[error(
+        "`{url}` is too slow: {received} bytes in {} seconds",
+        elapsed.as_secs()
+    )]
+    TooSlow {
+        /// The address asked for.
+        url: String,
+        /// How many bytes had come.
+        received: u64,
+        /// How long that took.
+        elapsed: Duration,
     },
     /// The answer broke off.
     #[error("the download of `{url}` broke off after {received} bytes")]

@@ -14,15 +14,19 @@
 
 #![warn(missing_docs)]
 
+mod byte_progress;
 mod client;
 mod credentials;
 mod error;
+mod reach;
 mod response;
 mod tls;
 
+pub use byte_progress::ByteProgress;
 pub use client::{Client, HttpOptions, Proxy, Request};
 pub use credentials::{Credentials, Secret};
 pub use error::{HttpError, shown};
+pub use reach::{FirstTry, KnownHosts, Unreachable, UnreachableReason, host_of};
 pub use response::Response;
 pub use tls::{Identity, Tls};
 pub use url::Url;

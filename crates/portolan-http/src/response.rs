@@ -1,5 +1,7 @@
 //! An answer whose body is read piece by piece, under a limit.
 
+use std::time::{Duration, Instant};
+
 use tokio::sync::OwnedSemaphorePermit;
 use url::Url;
 
@@ -10,16 +12,48 @@ use crate::HttpError;
 pub struct Response {
     url: String,
     inner: reqwest::Response,
+    length: Option<u64>,
     received: u64,
+    started: Instant,
+    pace: Pace,
     _permit: OwnedSemaphorePermit,
 }
 
+/// How slowly an answer may come. A silent server is caught by the idle timeout, one that drips by this.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// The most time for the whole request.
+    pub(crate) whole: Duration,
+    /// The fewest bytes a second on average.
+    pub(crate) slowest_rate: u64,
+    /// How long it may be slower than that.
+    pub(crate) slow_start: Duration,
+}
+
+impl Pace {
+    /// When an answer that has brought so many bytes is given up.
+    fn deadline(&self, started: Instant, received: u64) -> Instant {
+        let earned = Duration::from_secs(received / self.slowest_rate.max(1));
+        started + self.slow_start.saturating_add(earned).min(self.whole)
+    }
+}
+
 impl Response {
-    pub(crate) fn new(url: String, inner: reqwest::Response, permit: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn new(
+        url: String,
+        inner: reqwest::Response,
+        permit: OwnedSemaphorePermit,
+        started: Instant,
+        pace: Pace,
+    ) -> Self {
         Self {
             url,
+            // Asked now: later it is only what is still to come.
+            length: inner.content_length(),
             inner,
             received: 0,
+            started,
+            pace,
             _permit: permit,
         }
     }
@@ -32,6 +66,11 @@ impl Response {
     /// The address that answered in the end, after redirects.
     pub fn final_url(&self) -> &Url {
         self.inner.url()
+    }
+
+    /// How many bytes the body has, when the server says.
+    pub fn length(&self) -> Option<u64> {
+        self.length
     }
 
     /// The first header of a name, when it is text.
@@ -61,10 +100,16 @@ impl Response {
         &mut self,
         limit: u64,
     ) -> Result<Option<impl AsRef<[u8]> + use<>>, HttpError> {
-        if self.inner.content_length().is_some_and(|n| n > limit) {
+        if self.length.is_some_and(|length| length > limit) {
             return Err(self.too_large(limit));
         }
-        let chunk = self.inner.chunk().await;
+        let deadline = self.pace.deadline(self.started, self.received);
+        let chunk = tokio::time::timeout_at(deadline.into(), self.inner.chunk()).await;
+        let chunk = chunk.map_err(|_| HttpError::TooSlow {
+            url: self.url.clone(),
+            received: self.received,
+            elapsed: self.started.elapsed(),
+        })?;
         let chunk = chunk.map_err(|source| HttpError::Truncated {
             url: self.url.clone(),
             received: self.received,

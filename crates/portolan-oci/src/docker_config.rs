@@ -4,8 +4,9 @@
 //! the file itself (`auths`, whose keys may be as narrow as `host/path`).
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use portolan_http::{Credentials, Secret};
@@ -16,8 +17,16 @@ use tokio::process::Command;
 use crate::{DockerConfigError, Repository};
 
 /// Stored logins of any number of registries.
+///
+/// Those of a file are read when a registry asks for a login: a broken file is nobody's concern before that.
 #[derive(Debug, Clone, Default)]
 pub struct DockerConfig {
+    file: Option<PathBuf>,
+    content: OnceLock<Content>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Content {
     logins: BTreeMap<String, Login>,
     helpers: BTreeMap<String, String>,
     store: Option<String>,
@@ -35,21 +44,71 @@ pub enum Login {
 /// Credential helpers ask key rings and cloud services; none takes longer than this unless it waits for a person.
 const HELPER_TIMEOUT: Duration = Duration::from_secs(30);
 
+// === impl DockerConfig ===
+
 impl DockerConfig {
-    /// Reads a file; a missing one holds no logins.
-    pub fn load(path: &Path) -> Result<Self, DockerConfigError> {
-        match std::fs::read(path) {
-            Ok(text) => Self::parse(&text),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(source) => Err(DockerConfigError::Read {
-                path: path.display().to_string(),
-                source,
-            }),
+    /// Names a file; a missing one holds no logins.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self {
+            file: Some(path.into()),
+            content: OnceLock::new(),
         }
     }
 
     /// Reads the text of a `config.json` or `.dockerconfigjson`.
     pub fn parse(text: &[u8]) -> Result<Self, DockerConfigError> {
+        Content::parse(text).map(Self::of)
+    }
+
+    /// One login for one registry, as given on a command line or by a Secret with `username` and `password`.
+    pub fn single(registry: &str, credentials: Credentials) -> Self {
+        let login = Login::Basic(credentials);
+        Self::of(Content {
+            logins: BTreeMap::from([(registry_key(registry), login)]),
+            ..Content::default()
+        })
+    }
+
+    /// The login for a repository, from helpers or the file.
+    pub async fn login(&self, repository: &Repository) -> Result<Option<Login>, DockerConfigError> {
+        self.content()?.login(repository).await
+    }
+
+    fn of(content: Content) -> Self {
+        Self {
+            file: None,
+            content: OnceLock::from(content),
+        }
+    }
+
+    fn content(&self) -> Result<&Content, DockerConfigError> {
+        if let Some(content) = self.content.get() {
+            return Ok(content);
+        }
+        let read = self.file.as_deref().map(Content::load).transpose()?;
+        Ok(self.content.get_or_init(|| read.unwrap_or_default()))
+    }
+}
+
+// === impl Content ===
+
+impl Content {
+    fn load(path: &Path) -> Result<Self, DockerConfigError> {
+        let shown = || path.display().to_string();
+        match std::fs::read(path) {
+            Ok(text) => Self::parse(&text).map_err(|source| DockerConfigError::File {
+                path: shown(),
+                source: Box::new(source),
+            }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(source) => Err(DockerConfigError::Read {
+                path: shown(),
+                source,
+            }),
+        }
+    }
+
+    fn parse(text: &[u8]) -> Result<Self, DockerConfigError> {
         let wire: wire::Config = serde_json::from_slice(text).map_err(DockerConfigError::Parse)?;
         let mut logins = BTreeMap::new();
         for (registry, entry) in wire.auths {
@@ -67,17 +126,7 @@ impl DockerConfig {
         })
     }
 
-    /// One login for one registry, as given on a command line or by a Secret with `username` and `password`.
-    pub fn single(registry: &str, credentials: Credentials) -> Self {
-        let login = Login::Basic(credentials);
-        Self {
-            logins: BTreeMap::from([(registry_key(registry), login)]),
-            ..Self::default()
-        }
-    }
-
-    /// The login for a repository, from helpers or the file.
-    pub async fn login(&self, repository: &Repository) -> Result<Option<Login>, DockerConfigError> {
+    async fn login(&self, repository: &Repository) -> Result<Option<Login>, DockerConfigError> {
         let registry = registry_key(repository.registry());
         if let Some(helper) = self.helpers.get(&registry) {
             return ask_helper(helper, &registry).await;
@@ -249,7 +298,7 @@ mod tests {
     use super::*;
 
     fn stored(config: &str, repository: &str) -> Option<String> {
-        let config = DockerConfig::parse(config.as_bytes()).unwrap();
+        let config = Content::parse(config.as_bytes()).unwrap();
         let repository: Repository = repository.parse().unwrap();
         let registry = registry_key(repository.registry());
         match config.stored(&registry, repository.name())? {
@@ -284,6 +333,20 @@ mod tests {
             error.to_string(),
             "the stored login of `ghcr.io` is not base64 of `user:password`"
         );
+    }
+
+    #[tokio::test]
+    async fn a_broken_file_is_an_error_only_when_a_login_is_wanted() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config.json");
+        std::fs::write(&path, "{").unwrap();
+        let config = DockerConfig::at(&path);
+        let repository: Repository = "ghcr.io/a".parse().unwrap();
+        let error = config.login(&repository).await.unwrap_err();
+        let text = format!("cannot use the logins in `{}`", path.display());
+        assert_eq!(error.to_string(), text);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(config.login(&repository).await.unwrap(), None);
     }
 
     #[test]

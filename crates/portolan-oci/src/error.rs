@@ -33,6 +33,15 @@ pub enum DockerConfigError {
         #[source]
         source: std::io::Error,
     },
+    /// What is in the file cannot be used.
+    #[error("cannot use the logins in `{path}`")]
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<Self>,
+    },
     /// The file is not what `docker login` writes.
     #[error("the Docker configuration is not valid")]
     Parse(#[source] serde_json::Error),
@@ -129,13 +138,23 @@ pub enum OciError {
         /// The platform asked for.
         platform: String,
     },
+    /// The registry redirected us, and the other host asks for a login; it gets none.
+    #[error(
+        "`{subject}` is redirected to `{host}`, which asks for a login: logins go to the registry alone"
+    )]
+    ForeignChallenge {
+        /// The reference or blob.
+        subject: String,
+        /// The host that asks.
+        host: String,
+    },
     /// The registry goes on and on.
-    #[error("the tag list of `{subject}` is longer than {limit} pages")]
-    TooManyTags {
+    #[error("the tag list of `{subject}` does not end: {reason}")]
+    EndlessTags {
         /// The repository.
         subject: String,
-        /// The most pages that are read.
-        limit: usize,
+        /// What gave it away.
+        reason: String,
     },
     /// The registry sends us to another host in the middle of a list.
     #[error("the tag list of `{subject}` goes on at another host")]

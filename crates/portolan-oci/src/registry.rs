@@ -1,9 +1,10 @@
 //! The registry client: asks, logs in when told to, checks what comes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use portolan_http::{Client, Credentials, HttpError, Request, Response, Secret, Url};
+use portolan_http::{Client, Credentials, HttpError, Request, Response, Secret, Url, host_of};
 use serde::Deserialize;
 
 use crate::challenge::Challenge;
@@ -16,14 +17,28 @@ const MAX_MANIFEST_BYTES: u64 = 4 * 1024 * 1024;
 const MAX_LIST_BYTES: u64 = 16 * 1024 * 1024;
 /// The most pages of a tag list: a million tags at the usual 1,000 a page.
 const MAX_TAG_PAGES: usize = 1000;
+/// The most bytes of all pages of a tag list: a million tags of the longest kind in use.
+const MAX_TAGS_BYTES: u64 = 64 * 1024 * 1024;
 
 /// How to speak with registries.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct RegistryOptions {
     /// TLS or not.
     pub transport: Transport,
     /// Where logins come from.
     pub logins: Arc<DockerConfig>,
+    /// How long all pages of a tag list may take together.
+    pub list_timeout: Duration,
+}
+
+impl Default for RegistryOptions {
+    fn default() -> Self {
+        Self {
+            transport: Transport::default(),
+            logins: Arc::default(),
+            list_timeout: Duration::from_mins(5),
+        }
+    }
 }
 
 /// Whether TLS is spoken.
@@ -65,23 +80,42 @@ impl Registry {
 
     /// All tags of a repository, in the registry's order.
     pub async fn tags(&self, repository: &Repository) -> Result<Vec<String>, OciError> {
+        let limit = self.options.list_timeout;
+        let listed = tokio::time::timeout(limit, self.list_tags(repository)).await;
+        listed.unwrap_or_else(|_| {
+            Err(OciError::EndlessTags {
+                subject: repository.to_string(),
+                reason: format!("it takes longer than {} seconds", limit.as_secs()),
+            })
+        })
+    }
+
+    async fn list_tags(&self, repository: &Repository) -> Result<Vec<String>, OciError> {
+        let endless = |reason: String| OciError::EndlessTags {
+            subject: repository.to_string(),
+            reason,
+        };
         let mut url = self.url(repository, "tags/list?n=1000")?;
         let mut tags = Vec::new();
-        for _ in 0..MAX_TAG_PAGES {
+        let mut seen = HashSet::new();
+        let mut left = MAX_TAGS_BYTES;
+        while seen.insert(url.clone()) {
+            if seen.len() > MAX_TAG_PAGES {
+                return Err(endless(format!("it has more than {MAX_TAG_PAGES} pages")));
+            }
             let request = Request::get(url.clone());
             let response = self.get(repository, request, repository).await?;
             let next = next_page(&response, &url, repository)?;
-            let page: TagPage = parse(repository, &response.bytes(MAX_LIST_BYTES).await?)?;
+            let body = response.bytes(MAX_LIST_BYTES.min(left)).await?;
+            left = left.saturating_sub(body.len() as u64);
+            let page: TagPage = parse(repository, &body)?;
             tags.extend(page.tags.unwrap_or_default());
             match next {
                 Some(next) => url = next,
                 None => return Ok(tags),
             }
         }
-        Err(OciError::TooManyTags {
-            subject: repository.to_string(),
-            limit: MAX_TAG_PAGES,
-        })
+        Err(endless("a page leads back to an earlier one".to_owned()))
     }
 
     /// The manifest that a reference points at (tag `latest` when it says nothing).
@@ -193,6 +227,13 @@ impl Registry {
         if response.status() != 401 {
             return check_status(response, subject, known.is_some());
         }
+        let (origin, asked) = (response.final_url().origin(), request.url().origin());
+        if origin != asked {
+            return Err(OciError::ForeignChallenge {
+                subject: subject.to_string(),
+                host: host_of(response.final_url()),
+            });
+        }
         let login = self.options.logins.login(repository).await?;
         let with_login = login.is_some();
         let unauthorized = || OciError::Unauthorized {
@@ -232,6 +273,7 @@ impl Registry {
             }) => {
                 let default_scope = format!("repository:{}:pull", repository.name());
                 let service = TokenService {
+                    // The same origin as the registry's, or this challenge would not count.
                     realm: token_url(&realm, response.final_url())?,
                     service,
                     scope: scope.unwrap_or(default_scope),

@@ -8,7 +8,8 @@
 mod listing;
 mod signature;
 
-use std::time::SystemTime;
+use std::collections::HashSet;
+use std::time::{Duration, SystemTime};
 
 use portolan_http::{HttpError, Request, Url};
 use portolan_oci::Digest;
@@ -16,13 +17,19 @@ use portolan_vfs::Memory;
 
 use crate::archive::safe_path;
 use crate::error::Naming as _;
-use crate::sources::{Wish, pinned_digest};
+use crate::sources::{Downloaded, Wish, pinned_digest};
 use crate::{Access, Pin, PinKind, SourceError, Sources};
 use listing::Listing;
 use signature::Signer;
 
 /// The most pages of a list; each has up to 1,000 objects.
 const MAX_PAGES: usize = 1000;
+/// The largest page: 1,000 keys of the longest kind fit many times.
+const MAX_PAGE_BYTES: u64 = 16 * 1024 * 1024;
+/// The most bytes of all pages.
+const MAX_LIST_BYTES: u64 = 128 * 1024 * 1024;
+/// How long all pages may take together.
+const LIST_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The objects of a bucket.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +67,7 @@ impl BucketRequest {
                 .to_owned(),
             what: format!("bucket `{bucket}` of `{endpoint}`"),
             is_fixed: false,
+            url: self.url("").ok().map(String::from),
         }
     }
 
@@ -140,7 +148,7 @@ impl Sources {
             let object = format!("object `{key}` of {what}");
             let fetch = async {
                 let actual = self.fetch_object(request, &key, &object).await?;
-                changed_unless(&digest, &actual, &object)
+                changed_unless(&digest, &actual.digest, &object)
             };
             let content = self.content(&digest, &object, fetch).await?;
             files.insert(safe_path(key.as_bytes()).of(what)?, content);
@@ -156,13 +164,18 @@ impl Sources {
     ) -> Result<Digest, SourceError> {
         let mut inventory = Inventory::new();
         let mut total = 0;
-        for object in self.list_bucket(request, what).await? {
-            total += object.size;
-            self.check_size(total, what)?;
+        let listed = tokio::time::timeout(LIST_TIMEOUT, self.list_bucket(request, what)).await;
+        let objects = listed.map_err(|_| bucket_error(what, "its list does not end"))??;
+        let announced = objects.iter().map(|object| object.size);
+        self.check_size(announced.fold(0, u64::saturating_add), what)?;
+        for object in objects {
             let name = format!("object `{}` of {what}", object.key);
             safe_path(object.key.as_bytes()).of(&name)?;
-            let digest = self.fetch_object(request, &object.key, &name).await?;
-            inventory.push((object.key, digest.to_string()));
+            let fetched = self.fetch_object(request, &object.key, &name).await?;
+            // The list may announce less than what comes.
+            total += fetched.size;
+            self.check_size(total, what)?;
+            inventory.push((object.key, fetched.digest.to_string()));
         }
         inventory.sort();
         let text = serde_json::to_vec(&inventory).expect("strings become JSON");
@@ -178,6 +191,8 @@ impl Sources {
         let url = request.url("").of(what)?;
         let mut objects = Vec::new();
         let mut token: Option<String> = None;
+        let mut seen = HashSet::new();
+        let mut left = MAX_LIST_BYTES;
         for _ in 0..MAX_PAGES {
             let mut query = vec![("list-type", "2"), ("prefix", request.prefix.as_str())];
             if let Some(token) = &token {
@@ -185,13 +200,18 @@ impl Sources {
             }
             let get = request.get(url.clone(), &query);
             let response = client.fetch(&get).await.of(what)?;
-            let body = response.bytes(self.limits().file_bytes).await.of(what)?;
+            let body = response.bytes(MAX_PAGE_BYTES.min(left)).await.of(what)?;
+            left = left.saturating_sub(body.len() as u64);
             let page = Listing::parse(&body).map_err(|reason| bucket_error(what, reason))?;
             objects.extend(page.objects);
             if objects.len() > self.limits().entries {
                 break;
             }
             match page.next {
+                Some(next) if !seen.insert(next.clone()) => {
+                    let reason = "its list does not end: a page leads back to an earlier one";
+                    return Err(bucket_error(what, reason));
+                }
                 Some(next) => token = Some(next),
                 None => return Ok(objects),
             }
@@ -204,11 +224,10 @@ impl Sources {
         request: &BucketRequest,
         key: &str,
         what: &str,
-    ) -> Result<Digest, SourceError> {
-        let client = self.client(&request.access, what)?;
+    ) -> Result<Downloaded, SourceError> {
         let get = request.get(request.url(key).of(what)?, &[]);
-        self.download(&client, &get, self.limits().file_bytes, what)
-            .await
+        let limit = self.limits().file_bytes;
+        self.download(&request.access, &get, limit, what).await
     }
 
     fn check_size(&self, size: u64, what: &str) -> Result<(), SourceError> {

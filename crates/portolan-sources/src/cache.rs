@@ -9,9 +9,13 @@
 //!
 //! A download becomes an entry by a rename after its digest is known and its bytes are on disk, so an entry is whole
 //! or not there, whatever dies when. Two processes that fetch the same content write the same entry. Entries are
-//! checked when they are read; one that rotted is removed and fetched again.
+//! checked when they are read; one that rotted is removed and fetched again. A download that its process did not live to
+//! end is removed by the next one that downloads something: whoever downloads holds a lock on the file.
 
+use std::fs::File;
 use std::io::{ErrorKind, Write as _};
+use std::sync::{Arc, Once};
+use std::time::{Duration, SystemTime};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_oci::{Digest, Hasher};
@@ -23,7 +27,15 @@ use crate::{Pin, SourceError};
 #[derive(Debug, Clone)]
 pub struct Cache {
     root: Utf8PathBuf,
+    /// Done when leftovers of earlier runs were removed.
+    swept: Arc<Once>,
 }
+
+/// How old a download without an owner must be to count as left over: its owner may not have locked it yet.
+const LEFTOVER_AGE: Duration = Duration::from_mins(1);
+
+/// How exactly the last use of an entry is written down.
+const USE_PRECISION: Duration = Duration::from_mins(10);
 
 /// A content on its way into the cache; dropped before [`Incoming::finish`], it leaves nothing.
 #[derive(Debug)]
@@ -38,7 +50,10 @@ pub(crate) struct Incoming {
 impl Cache {
     /// Names a cache; directories are made when something is written.
     pub fn new(root: impl Into<Utf8PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self {
+            root: root.into(),
+            swept: Arc::new(Once::new()),
+        }
     }
 
     /// The cache's directory.
@@ -58,6 +73,7 @@ impl Cache {
             return Ok(None);
         };
         if Digest::of(&content) == *digest {
+            note_use(&path);
             return Ok(Some(content));
         }
         tracing::warn!(%path, "removing a broken cache entry");
@@ -65,6 +81,11 @@ impl Cache {
             Err(source) if source.kind() != ErrorKind::NotFound => Err(cache_error(path, source)),
             _ => Ok(None),
         }
+    }
+
+    /// Reads a content without counting that as a use.
+    pub(crate) fn peek(&self, digest: &Digest) -> Option<Vec<u8>> {
+        read(&self.blob_path(digest)).ok()?
     }
 
     /// Puts a content into the cache.
@@ -79,7 +100,15 @@ impl Cache {
     /// Begins a download.
     pub(crate) fn incoming(&self) -> Result<Incoming, SourceError> {
         let directory = self.root.join("incoming");
-        let file = make_directory(&directory).and_then(|()| NamedTempFile::new_in(&directory));
+        let begin = || {
+            make_directory(&directory)?;
+            self.swept.call_once(|| remove_leftovers(&directory));
+            let file = NamedTempFile::new_in(&directory)?;
+            // Some file systems have no locks; what is left over there is found by nobody.
+            let _ = file.as_file().try_lock();
+            Ok(file)
+        };
+        let file = begin();
         Ok(Incoming {
             cache: self.clone(),
             file: file.map_err(|source| cache_error(directory, source))?,
@@ -156,6 +185,40 @@ impl Incoming {
             Ok(())
         };
         place().map_err(|source| cache_error(path.to_owned(), source))
+    }
+}
+
+/// Removes downloads whose process has gone.
+fn remove_leftovers(directory: &Utf8Path) {
+    let now = SystemTime::now();
+    let entries = directory.read_dir_utf8().into_iter().flatten().flatten();
+    for entry in entries {
+        let path = entry.path();
+        let Ok(file) = File::open(path) else { continue };
+        let modified = file.metadata().and_then(|metadata| metadata.modified());
+        let age = modified.map_or(Duration::ZERO, |then| {
+            now.duration_since(then).unwrap_or_default()
+        });
+        if age >= LEFTOVER_AGE && file.try_lock().is_ok() {
+            tracing::info!(%path, "removing an interrupted download");
+            // Another process may have been quicker.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Writes down that an entry was used: the time it was changed, which nothing else changes.
+pub(crate) fn note_use(path: &Utf8Path) {
+    let now = SystemTime::now();
+    let Ok(file) = File::open(path) else { return };
+    let known = file.metadata().and_then(|metadata| metadata.modified());
+    let is_recent = known.is_ok_and(|then| {
+        now.duration_since(then)
+            .is_ok_and(|age| age < USE_PRECISION)
+    });
+    if !is_recent {
+        // A cache that cannot be written still gives what it has.
+        let _ = file.set_modified(now);
     }
 }
 
@@ -236,6 +299,42 @@ mod tests {
         std::fs::write(cache.blob_path(&digest), "rotten").unwrap();
         assert_eq!(cache.get(&digest).unwrap(), None);
         assert_eq!(files(&cache), 0);
+    }
+
+    /// Makes a file look as if it had been written some time ago.
+    fn age(path: &Utf8Path, age: Duration) {
+        let file = File::options().append(true).open(path).unwrap();
+        file.set_modified(SystemTime::now() - age).unwrap();
+    }
+
+    #[test]
+    fn downloads_that_were_interrupted_are_removed_by_the_next_run() {
+        let (_directory, cache) = cache();
+        let mut under_way = cache.incoming().unwrap();
+        under_way.write(b"half of").unwrap();
+        age(
+            Utf8Path::from_path(under_way.file.path()).unwrap(),
+            Duration::from_hours(1),
+        );
+        let incoming = cache.root().join("incoming");
+        std::fs::write(incoming.join("left-over"), "x").unwrap();
+        age(&incoming.join("left-over"), Duration::from_hours(1));
+        std::fs::write(incoming.join("just-begun"), "x").unwrap();
+        Cache::new(cache.root()).put(b"next").unwrap();
+        assert!(!incoming.join("left-over").exists());
+        assert!(incoming.join("just-begun").exists());
+        assert!(under_way.file.path().exists(), "its process still runs");
+    }
+
+    #[test]
+    fn the_last_use_of_an_entry_is_written_down() {
+        let (_directory, cache) = cache();
+        let digest = cache.put(b"content").unwrap();
+        let path = cache.blob_path(&digest);
+        age(&path, Duration::from_hours(48));
+        cache.get(&digest).unwrap().unwrap();
+        let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+        assert!(modified.elapsed().unwrap() < Duration::from_hours(1));
     }
 
     #[test]

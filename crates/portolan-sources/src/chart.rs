@@ -66,7 +66,20 @@ impl ChartRequest {
                 _ => format!("chart `{name}` `{version}` of `{repository}`"),
             },
             is_fixed: is_exact(version),
+            // An index says where its archives lie, which may be at another host; see `check_archive_place`.
+            url: self
+                .registry_repository()
+                .map(|found| format!("oci://{found}")),
         }
+    }
+}
+
+impl ChartRequest {
+    /// The chart's repository in a registry, if that is where it lies.
+    fn registry_repository(&self) -> Option<Repository> {
+        self.repository.strip_prefix("oci://")?;
+        let base = self.repository.parse::<Repository>().ok()?;
+        base.join(&self.name).ok()
     }
 }
 
@@ -112,6 +125,7 @@ impl Sources {
         let pin = self.pin(wish, self.find_http_chart(request, wish)).await?;
         let digest = pinned_digest(&pin, &wish.what)?;
         let fetch = async {
+            self.check_archive_place(request, &pin, wish).await?;
             let actual = self.download_chart(request, &pin.url, &wish.what).await?;
             if actual == digest {
                 return Ok(());
@@ -131,6 +145,31 @@ impl Sources {
         })
     }
 
+    /// Refuses to download a pinned archive from a place that the repository does not name.
+    ///
+    /// A lock file comes with a repository, and may be anybody's. The repository's own host will do; for any other, the
+    /// index must name the address for the pinned version.
+    async fn check_archive_place(
+        &self,
+        request: &ChartRequest,
+        pin: &Pin,
+        wish: &Wish,
+    ) -> Result<(), SourceError> {
+        if same_host(&pin.url, &request.repository) {
+            return Ok(());
+        }
+        let index = self.index(request).await?;
+        let entry = index.find(&request.name, &pin.version).ok();
+        let named = entry.and_then(|entry| entry.url(&request.repository));
+        if named.is_some_and(|url| without_login(&url) == pin.url) {
+            return Ok(());
+        }
+        Err(SourceError::PinnedElsewhere {
+            what: wish.what.clone(),
+            url: pin.url.clone(),
+        })
+    }
+
     /// Chooses a version by the index; the archive is fetched when the index does not name its digest.
     async fn find_http_chart(
         &self,
@@ -144,12 +183,12 @@ impl Sources {
             source,
         })?;
         let url = archive_url(entry, request, &wish.what)?;
-        let announced = announced_digest(entry);
-        let digest = match announced {
-            Some(digest) if self.cache().contains(&digest) => digest,
+        let announced = announced_digest(entry, &wish.what)?;
+        let digest = match &announced {
+            Some(digest) if self.cache().contains(digest) => digest.clone(),
             _ => self.download_chart(request, &url, &wish.what).await?,
         };
-        match announced_digest(entry) {
+        match announced {
             Some(announced) if announced != digest => Err(SourceError::WrongDigest {
                 what: wish.what.clone(),
                 announced: announced.to_string(),
@@ -170,15 +209,15 @@ impl Sources {
         url: &str,
         what: &str,
     ) -> Result<Digest, SourceError> {
-        let client = self.client(&request.access, what)?;
         let mut get = Request::parse(url).of(what)?;
         if let Some(credentials) = &request.access.credentials
             && (request.access.pass_credentials || same_host(url, &request.repository))
         {
             get = get.basic(credentials);
         }
-        self.download(&client, &get, self.limits().chart_bytes, what)
-            .await
+        let limit = self.limits().chart_bytes;
+        let downloaded = self.download(&request.access, &get, limit, what).await?;
+        Ok(downloaded.digest)
     }
 
     /// The repository's index, fetched once in a run.
@@ -272,11 +311,18 @@ fn archive_url(
         .of(what)
 }
 
-/// The digest in the index, which is bare hexadecimal; other forms are not checked.
-fn announced_digest(entry: &IndexEntry) -> Option<Digest> {
-    let text = entry.digest.to_ascii_lowercase();
+/// The digest in the index, which is bare hexadecimal; `None` when it names none, an error in any other form.
+fn announced_digest(entry: &IndexEntry, what: &str) -> Result<Option<Digest>, SourceError> {
+    let text = entry.digest.trim().to_ascii_lowercase();
+    if text.is_empty() {
+        return Ok(None);
+    }
     let bare = text.strip_prefix("sha256:").unwrap_or(&text);
-    format!("sha256:{bare}").parse().ok()
+    let digest = format!("sha256:{bare}").parse();
+    digest.map(Some).map_err(|_| SourceError::UnknownDigest {
+        what: what.to_owned(),
+        digest: entry.digest.clone(),
+    })
 }
 
 fn same_host(one: &str, two: &str) -> bool {

@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use portolan_git::GitError;
 use portolan_helm::IndexError;
-use portolan_http::HttpError;
+use portolan_http::{HttpError, Unreachable};
 use portolan_oci::{OciError, ReferenceError};
 
 use crate::ArchiveError;
@@ -32,6 +32,22 @@ pub enum SourceError {
         pinned: String,
         /// The digest of what came.
         actual: String,
+    },
+    /// The lock file names another place than the source does.
+    #[error("{what} is pinned to `{url}`, which is not where the source leads")]
+    PinnedElsewhere {
+        /// The source.
+        what: String,
+        /// The place in the lock file.
+        url: String,
+    },
+    /// The chart repository's index announces a digest that nobody can check.
+    #[error("the index announces the digest `{digest}` for {what}, which is not a SHA-256")]
+    UnknownDigest {
+        /// The source.
+        what: String,
+        /// The digest as written.
+        digest: String,
     },
     /// The content does not have the digest that the repository's index names.
     #[error("{what} has the digest `{actual}`, but the repository's index says `{announced}`")]
@@ -124,6 +140,15 @@ pub enum SourceError {
         /// What is wrong.
         reason: String,
     },
+    /// No connection can be made to its host.
+    #[error("cannot fetch {what}")]
+    Unreachable {
+        /// The source.
+        what: String,
+        /// The host and what stands in the way: the same for everything that is wanted from it.
+        #[source]
+        source: Unreachable,
+    },
     /// A web server did not give it.
     #[error("cannot fetch {what}")]
     Http {
@@ -163,6 +188,14 @@ pub enum SourceError {
 }
 
 impl SourceError {
+    /// The host that could not be reached, when that is the cause: the same for everything wanted from it.
+    pub fn unreachable(&self) -> Option<&Unreachable> {
+        match self {
+            Self::Unreachable { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
     /// What to do about it, where that is known.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -171,12 +204,20 @@ impl SourceError {
             Self::Changed { .. } => {
                 Some("if the change is meant, `portolan fetch --update` pins the new content")
             }
+            Self::PinnedElsewhere { .. } => {
+                Some("if the source has moved, `portolan fetch --update` pins the new place")
+            }
+            Self::UnknownDigest { .. } => Some(
+                "whoever keeps the chart repository must write `sha256` digests into its index",
+            ),
             Self::NoVersion { .. } | Self::BadRange { .. } => {
                 Some("see which versions there are, and change the range in the source")
             }
+            Self::Unreachable { .. } => Some(UNREACHABLE),
             Self::Http { source, .. } => http_hint(source),
             Self::Oci { source, .. } => match source.as_ref() {
                 OciError::Unauthorized { .. } => Some(LOGIN),
+                OciError::DockerConfig(_) => Some(DOCKER_CONFIG),
                 OciError::NotFound { .. } => Some("check the address and the tag or digest"),
                 OciError::Http(source) => http_hint(source),
                 _ => None,
@@ -195,6 +236,8 @@ const LOGIN: &str = "log in with `docker login` or in `~/.netrc`, or let the sou
                      this repository";
 const UNREACHABLE: &str = "check the network and the address; `--source NAME=DIR` gives the files from a directory, \
                            `--offline` uses what was fetched before";
+const DOCKER_CONFIG: &str =
+    "mend the file of logins, or let `DOCKER_CONFIG` name the directory of another";
 
 fn http_hint(error: &HttpError) -> Option<&'static str> {
     match error {
@@ -203,6 +246,7 @@ fn http_hint(error: &HttpError) -> Option<&'static str> {
         } => Some(LOGIN),
         HttpError::Status { status: 404, .. } => Some("check the address and the version"),
         HttpError::Request { .. } => Some(UNREACHABLE),
+        HttpError::TooSlow { .. } => Some("try again later: what had come was thrown away"),
         HttpError::Truncated { .. } => Some("try again: what had come was thrown away"),
         _ => None,
     }
@@ -216,27 +260,38 @@ pub(crate) trait Naming<T> {
 
 impl<T> Naming<T> for Result<T, HttpError> {
     fn of(self, what: &str) -> Result<T, SourceError> {
-        self.map_err(|source| SourceError::Http {
-            what: what.to_owned(),
-            source,
+        let what = what.to_owned();
+        self.map_err(|source| match source {
+            HttpError::Unreachable { source, .. } => SourceError::Unreachable { what, source },
+            source => SourceError::Http { what, source },
         })
     }
 }
 
 impl<T> Naming<T> for Result<T, OciError> {
     fn of(self, what: &str) -> Result<T, SourceError> {
-        self.map_err(|source| SourceError::Oci {
-            what: what.to_owned(),
-            source: Box::new(source),
+        let what = what.to_owned();
+        self.map_err(|source| match source {
+            OciError::Http(HttpError::Unreachable { source, .. }) => {
+                SourceError::Unreachable { what, source }
+            }
+            source => SourceError::Oci {
+                what,
+                source: Box::new(source),
+            },
         })
     }
 }
 
 impl<T> Naming<T> for Result<T, GitError> {
     fn of(self, what: &str) -> Result<T, SourceError> {
-        self.map_err(|source| SourceError::Git {
-            what: what.to_owned(),
-            source: Box::new(source),
+        let what = what.to_owned();
+        self.map_err(|source| match source {
+            GitError::Unreachable { source, .. } => SourceError::Unreachable { what, source },
+            source => SourceError::Git {
+                what,
+                source: Box::new(source),
+            },
         })
     }
 }

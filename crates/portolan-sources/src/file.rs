@@ -34,6 +34,7 @@ impl FileRequest {
             key: format!("file {url}"),
             what: format!("file `{url}`"),
             is_fixed: self.digest.is_some(),
+            url: Some(url),
         }
     }
 }
@@ -69,13 +70,13 @@ impl Sources {
         request: &FileRequest,
         what: &str,
     ) -> Result<Digest, SourceError> {
-        let client = self.client(&request.access, what)?;
         let mut get = Request::parse(&request.url).of(what)?;
         if let Some(credentials) = &request.access.credentials {
             get = get.basic(credentials);
         }
-        self.download(&client, &get, self.limits().file_bytes, what)
-            .await
+        let limit = self.limits().file_bytes;
+        let downloaded = self.download(&request.access, &get, limit, what).await?;
+        Ok(downloaded.digest)
     }
 }
 

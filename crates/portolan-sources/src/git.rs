@@ -1,6 +1,9 @@
 //! Git repositories at a ref.
 
+use std::time::Duration;
+
 use portolan_git::{CommitId, FetchOptions, Mirror, Tree, Wanted};
+use portolan_http::Url;
 
 use crate::error::Naming as _;
 use crate::sources::{Wish, without_login};
@@ -16,6 +19,8 @@ pub struct GitRequest {
     pub reference: GitRef,
     /// How to reach it.
     pub access: Access,
+    /// How long fetching may take, if not as long as usual.
+    pub timeout: Option<Duration>,
 }
 
 /// Which commit of a repository.
@@ -68,6 +73,9 @@ impl GitRequest {
                 GitRef::Tag(tag) => is_exact(tag),
                 _ => false,
             },
+            url: Url::parse(&self.url)
+                .ok()
+                .map(|url| portolan_http::shown(&url)),
         }
     }
 }
@@ -77,11 +85,15 @@ impl Sources {
     pub async fn git_tree(&self, request: &GitRequest) -> Result<GitTree, SourceError> {
         let wish = request.wish();
         let _turn = self.turn(&wish.key).await;
+        self.keep_mirror(&self.cache().git_directory(&without_login(&request.url)));
         let mirror = self.mirror(request, &wish.what)?;
         let find = async {
             let reference = request.reference.clone();
             let (mirror, what) = (mirror.clone(), wish.what.clone());
-            blocking(move || find_commit(&mirror, &reference, &what)).await
+            self.reach(request, &wish, move || {
+                find_commit(&mirror, &reference, &what)
+            })
+            .await
         };
         let pin = self.pin(&wish, find).await?;
         let hex = pin.digest.strip_prefix(COMMIT_PREFIX);
@@ -91,7 +103,10 @@ impl Sources {
             self.refuse_offline(&wish.what)?;
             self.options().watch.tell(&wish.what);
             let (mirror, what) = (mirror.clone(), wish.what.clone());
-            blocking(move || mirror.fetch(&Wanted::Commit(commit)).of(&what)).await?;
+            self.reach(request, &wish, move || {
+                mirror.fetch(&Wanted::Commit(commit)).of(&what)
+            })
+            .await?;
         }
         let repository = mirror.repository().of(&wish.what)?;
         Ok(GitTree {
@@ -99,6 +114,34 @@ impl Sources {
             reference: pin.version,
             tree: repository.tree(commit).of(&wish.what)?,
         })
+    }
+
+    /// Does something with the remote, unless its host is known to be out of reach.
+    async fn reach<T: Send + 'static>(
+        &self,
+        request: &GitRequest,
+        wish: &Wish,
+        act: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
+    ) -> Result<T, SourceError> {
+        let hosts = &self.options().http.hosts;
+        let Ok(url) = Url::parse(&request.url) else {
+            return blocking(act).await;
+        };
+        let turn = hosts.turn(&url).await;
+        let first = turn.map_err(|source| SourceError::Unreachable {
+            what: wish.what.clone(),
+            source,
+        })?;
+        let outcome = blocking(act).await;
+        if let Err(error) = &outcome
+            && let Some(unreachable) = error.unreachable()
+        {
+            hosts.add(unreachable);
+        }
+        if let Some(first) = first {
+            first.done();
+        }
+        outcome
     }
 
     fn mirror(&self, request: &GitRequest, what: &str) -> Result<Mirror, SourceError> {
@@ -112,8 +155,10 @@ impl Sources {
                 .clone()
                 .unwrap_or_else(|| http.tls.clone()),
             proxy: http.proxy,
+            progress: request.access.progress.clone(),
+            max_bytes: self.limits().git_bytes,
+            timeout: request.timeout.unwrap_or(FetchOptions::default().timeout),
             allow_local: self.options().allow_local_git,
-            ..FetchOptions::default()
         };
         Mirror::new(&directory, &request.url, options).of(what)
     }

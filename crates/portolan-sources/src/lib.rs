@@ -22,6 +22,7 @@
 mod archive;
 mod bucket;
 mod cache;
+mod cache_entries;
 mod chart;
 mod dependencies;
 mod error;
@@ -38,6 +39,7 @@ mod version_choice;
 pub use archive::{ArchiveError, unpack};
 pub use bucket::{BucketFiles, BucketRequest};
 pub use cache::Cache;
+pub use cache_entries::{CacheEntry, CacheRules, Collected};
 pub use chart::{ChartArchive, ChartRequest};
 pub use dependencies::{VendoredChart, lock_text};
 pub use error::SourceError;

@@ -11,6 +11,8 @@ pub struct Limits {
     pub chart_bytes: u64,
     /// The largest layer of an artifact, and the most of all objects of a bucket together.
     pub artifact_bytes: u64,
+    /// The most bytes that a fetch from a git remote may bring.
+    pub git_bytes: u64,
     /// The largest single file.
     pub file_bytes: u64,
     /// The most bytes that an archive may unpack to.
@@ -25,6 +27,7 @@ impl Default for Limits {
             index_bytes: 256 * MEBIBYTE,
             chart_bytes: 100 * MEBIBYTE,
             artifact_bytes: 256 * MEBIBYTE,
+            git_bytes: 1024 * MEBIBYTE,
             file_bytes: 64 * MEBIBYTE,
             unpacked_bytes: 512 * MEBIBYTE,
             entries: 100_000,

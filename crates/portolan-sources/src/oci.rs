@@ -97,6 +97,11 @@ impl OciRequest {
                 OciRef::Tag(tag) => is_exact(tag),
                 OciRef::Semver { .. } => false,
             },
+            url: self
+                .url
+                .parse::<Repository>()
+                .ok()
+                .map(|repository| format!("oci://{repository}")),
         }
     }
 }
@@ -249,7 +254,12 @@ impl Sources {
     ) -> Result<(), SourceError> {
         let registry = self.registry(access, repository, what)?;
         let mut incoming = self.cache().incoming()?;
-        let store = |piece: &[u8]| incoming.write(piece);
+        let mut size = 0;
+        let store = |piece: &[u8]| {
+            size += piece.len() as u64;
+            access.progress.report(size, Some(layer.size));
+            incoming.write(piece)
+        };
         registry.blob(repository, layer, store).await.of(what)?;
         let stored = incoming.finish_as(&layer.digest)?;
         stored.map_err(|actual| SourceError::Oci {
@@ -283,6 +293,7 @@ impl Sources {
                 (false, None) => Transport::Auto,
             },
             logins,
+            ..RegistryOptions::default()
         };
         Ok(Registry::new(self.client(access, what)?, options))
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use portolan_http::{Credentials, HttpOptions, Tls};
+use portolan_http::{ByteProgress, Credentials, HttpOptions, Tls};
 use portolan_oci::DockerConfig;
 
 use crate::Limits;
@@ -58,6 +58,8 @@ pub struct Access {
     pub plain_http: bool,
     /// Logins of registries for this source (a Secret of type `kubernetes.io/dockerconfigjson`).
     pub docker_config: Option<Arc<DockerConfig>>,
+    /// Is told of the bytes that have come.
+    pub progress: ByteProgress,
 }
 
 // === impl Watch ===

@@ -1,10 +1,11 @@
 //! The front door: turns requests into pins, and pins into content.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use portolan_helm::RepoIndex;
 use portolan_http::{Client, HttpOptions, Request, Tls, Url};
 use portolan_oci::Digest;
@@ -27,6 +28,8 @@ pub struct Sources {
     /// One turn for each request, so that many askers cost one download.
     turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     indexes: Mutex<HashMap<String, Arc<OnceCell<Arc<RepoIndex>>>>>,
+    /// Git mirrors that are read from in this run; nobody removes them meanwhile.
+    mirrors_in_use: Mutex<HashMap<Utf8PathBuf, File>>,
     /// What was resolved in this run: nobody needs to be told of its download again.
     resolved: Mutex<HashSet<String>>,
 }
@@ -40,6 +43,14 @@ pub(crate) struct Wish {
     pub(crate) what: String,
     /// Whether it can only ever mean one content, so that it need not be resolved twice.
     pub(crate) is_fixed: bool,
+    /// Where its content must come from; `None` when the remote itself says.
+    pub(crate) url: Option<String>,
+}
+
+/// A content that has come.
+pub(crate) struct Downloaded {
+    pub(crate) digest: Digest,
+    pub(crate) size: u64,
 }
 
 impl Sources {
@@ -53,6 +64,7 @@ impl Sources {
             clients: Mutex::default(),
             turns: Mutex::default(),
             indexes: Mutex::default(),
+            mirrors_in_use: Mutex::default(),
             resolved: Mutex::default(),
         }
     }
@@ -105,8 +117,11 @@ impl Sources {
     fn known_pin(&self, wish: &Wish) -> Result<Option<Pin>, SourceError> {
         let pinning = self.options.pinning;
         let locked = held(&self.lock).get(&wish.key).cloned();
-        if pinning != Pinning::Update && locked.is_some() {
-            return Ok(locked);
+        if let Some(locked) = locked
+            && pinning != Pinning::Update
+        {
+            wish.check_place(&locked)?;
+            return Ok(Some(locked));
         }
         if pinning == Pinning::Require {
             let what = wish.what.clone();
@@ -154,19 +169,25 @@ impl Sources {
     /// Downloads into the cache.
     pub(crate) async fn download(
         &self,
-        client: &Client,
+        access: &Access,
         request: &Request,
         limit: u64,
         what: &str,
-    ) -> Result<Digest, SourceError> {
+    ) -> Result<Downloaded, SourceError> {
+        let client = self.client(access, what)?;
         let mut response = client.fetch(request).await.of(what)?;
         let mut incoming = self.cache.incoming()?;
+        let mut size = 0;
         while let Some(chunk) = response.chunk(limit).await.of(what)? {
+            let chunk = chunk.as_ref();
+            size += chunk.len() as u64;
+            access.progress.report(size, response.length());
             incoming
-                .write(chunk.as_ref())
+                .write(chunk)
                 .map_err(|source| cache_error(self.cache.root().to_owned(), source))?;
         }
-        incoming.finish()
+        let digest = incoming.finish()?;
+        Ok(Downloaded { digest, size })
     }
 
     /// The HTTP client for a source's TLS settings.
@@ -185,10 +206,36 @@ impl Sources {
         Ok(client)
     }
 
+    /// Keeps a git mirror from being removed while this run lasts.
+    pub(crate) fn keep_mirror(&self, directory: &Utf8Path) {
+        let mut in_use = held(&self.mirrors_in_use);
+        // A cache that cannot be written cannot be emptied either.
+        if !in_use.contains_key(directory)
+            && let Ok(file) = Cache::use_mirror(directory)
+        {
+            in_use.insert(directory.to_owned(), file);
+        }
+    }
+
     /// The place of a repository's index, read once in a run.
     pub(crate) fn index_cell(&self, repository: &str) -> Arc<OnceCell<Arc<RepoIndex>>> {
         let mut indexes = held(&self.indexes);
         Arc::clone(indexes.entry(repository.to_owned()).or_default())
+    }
+}
+
+impl Wish {
+    /// Refuses a pin that takes the content from elsewhere: a lock file comes with a repository, and may be anybody's.
+    fn check_place(&self, pin: &Pin) -> Result<(), SourceError> {
+        match &self.url {
+            Some(url) if url.trim_end_matches('/') != pin.url.trim_end_matches('/') => {
+                Err(SourceError::PinnedElsewhere {
+                    what: self.what.clone(),
+                    url: pin.url.clone(),
+                })
+            }
+            _ => Ok(()),
+        }
     }
 }
 

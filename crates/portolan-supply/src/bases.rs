@@ -3,6 +3,7 @@
 //! kustomize asks for them in the middle of a build, on a thread that computes: the answer is waited for there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use portolan_engine::with_causes;
 use portolan_kustomize::{Fetch, RepoSpec};
@@ -11,6 +12,9 @@ use portolan_vfs::Vfs;
 
 use crate::address::over_https;
 use crate::remote::Remote;
+
+/// kustomize's own 27 seconds are meant for a clone on a developer's machine; slow networks get more.
+const SHORTEST_TIMEOUT: Duration = Duration::from_mins(2);
 
 impl Fetch for Remote {
     fn file(&self, url: &str) -> Result<Vec<u8>, String> {
@@ -34,6 +38,7 @@ impl Fetch for Remote {
                 url: url.clone(),
                 reference,
                 access: self.access(&portolan_flux::Access::default(), &url),
+                timeout: Some(spec.timeout.max(SHORTEST_TIMEOUT)),
             };
             let sources = Arc::clone(&self.world.sources);
             match self.wait(async move { sources.git_tree(&request).await }) {
@@ -45,13 +50,15 @@ impl Fetch for Remote {
     }
 }
 
-/// What `?ref=` can mean: a commit, a tag or a branch.
+/// What `?ref=` can mean: a commit, a ref by its full name, a tag or a branch.
 fn candidates(reference: &str) -> Vec<GitRef> {
     let name = reference.to_owned();
     let is_commit = matches!(reference.len(), 40 | 64)
         && reference.chars().all(|digit| digit.is_ascii_hexdigit());
     if reference.is_empty() {
         vec![GitRef::Default]
+    } else if reference.starts_with("refs/") {
+        vec![GitRef::Name(name)]
     } else if is_commit {
         vec![GitRef::Commit(name)]
     } else {

@@ -18,10 +18,12 @@ mod login;
 mod netrc;
 mod opener;
 mod remote;
+mod source_mapping;
 mod vault;
 
 pub use address::same_repository;
 pub use netrc::Netrc;
 pub use opener::{Opener, WithoutKeys};
 pub use remote::{OwnTree, Remote};
+pub use source_mapping::{SourceMapping, SourceMappingError};
 pub use vault::Vault;

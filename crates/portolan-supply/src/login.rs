@@ -27,6 +27,7 @@ pub(crate) fn access(asked: &Asked, url: &str, netrc: &Netrc) -> Access {
         tls: tls(asked),
         plain_http: asked.insecure,
         docker_config: docker.map(Arc::new),
+        ..Access::default()
     }
 }
 

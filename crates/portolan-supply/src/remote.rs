@@ -9,10 +9,13 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
+use portolan_engine::Context;
 use portolan_flux::api::{GitRef, OciRef, Source, SourceSpec};
 use portolan_flux::{
-    Access as Asked, Advised, ChartArchive, Location, OciReference, OutsideError, SourceStore,
+    Access as Asked, Advised, ChartArchive, Location, OciReference, OutsideCause, OutsideError,
+    SourceStore,
 };
+use portolan_http::ByteProgress;
 use portolan_sources::{
     Access, BucketRequest, ChartRequest, GitRef as WantedCommit, GitRequest, OciRef as WantedTag,
     OciRequest, SourceError, Sources,
@@ -26,6 +29,9 @@ use crate::netrc::Netrc;
 
 /// How many downloads' worth of work is done at once; waiting costs no thread.
 const THREADS: usize = 2;
+
+/// What the progress of a download counts.
+const BYTES: &str = "bytes";
 
 /// The file that an artifact is kept as when its source asks not to unpack it.
 const KEPT_ARCHIVE: &str = "/artifact.tgz";
@@ -108,8 +114,9 @@ impl Remote {
     fn noted(&self, error: OutsideError) -> OutsideError {
         self.world.failures.lock().insert(error.to_string());
         let known = error.downcast_ref::<SourceError>();
+        let cause = known.and_then(cause);
         match known.and_then(SourceError::hint).map(str::to_owned) {
-            Some(hint) => Advised { error, hint }.into(),
+            Some(hint) => Advised { error, hint, cause }.into(),
             None => error,
         }
     }
@@ -117,6 +124,15 @@ impl Remote {
     /// How a source is reached.
     pub(crate) fn access(&self, asked: &Asked, url: &str) -> Access {
         login::access(asked, url, &self.world.netrc)
+    }
+
+    /// How a source is reached by a unit, which is told of the bytes that have come.
+    fn watched_access(&self, cx: &Context, asked: &Asked, url: &str) -> Access {
+        let cx = cx.clone();
+        Access {
+            progress: ByteProgress::new(move |done, total| cx.progress(done, total, BYTES)),
+            ..self.access(asked, url)
+        }
     }
 
     fn runtime(&self) -> Result<&Runtime, std::io::Error> {
@@ -169,6 +185,7 @@ impl Remote {
 
     async fn git(
         &self,
+        cx: &Context,
         url: &str,
         reference: &GitRef,
         asked: &Asked,
@@ -180,9 +197,10 @@ impl Remote {
         }
         let url = over_https(url);
         let request = GitRequest {
-            access: self.access(asked, &url),
+            access: self.watched_access(cx, asked, &url),
             reference: commit(reference),
             url,
+            timeout: None,
         };
         let sources = Arc::clone(&self.world.sources);
         let tree = self
@@ -245,12 +263,15 @@ impl Remote {
 impl SourceStore for Remote {
     fn tree<'a>(
         &'a self,
+        cx: &'a Context,
         source: &'a Source,
         access: &'a Asked,
     ) -> BoxFuture<'a, Result<Arc<dyn Vfs>, OutsideError>> {
         Box::pin(async move {
             match &source.spec {
-                SourceSpec::Git { url, reference, .. } => self.git(url, reference, access).await,
+                SourceSpec::Git { url, reference, .. } => {
+                    self.git(cx, url, reference, access).await
+                }
                 SourceSpec::Oci {
                     url,
                     reference,
@@ -262,7 +283,7 @@ impl SourceStore for Remote {
                         url: url.to_string(),
                         reference: tag(reference)?,
                         media_type: layer_media_type.as_ref().map(ToString::to_string),
-                        access: self.access(access, url),
+                        access: self.watched_access(cx, access, url),
                     };
                     self.artifact(request, *keep_archive).await
                 }
@@ -277,7 +298,7 @@ impl SourceStore for Remote {
                         bucket: name.to_string(),
                         prefix: prefix.to_string(),
                         region: region.to_string(),
-                        access: self.access(access, &format!("https://{endpoint}")),
+                        access: self.watched_access(cx, access, &format!("https://{endpoint}")),
                     };
                     self.bucket(request).await
                 }
@@ -293,6 +314,7 @@ impl SourceStore for Remote {
 
     fn chart<'a>(
         &'a self,
+        cx: &'a Context,
         location: &'a Location,
         access: &'a Asked,
     ) -> BoxFuture<'a, Result<ChartArchive, OutsideError>> {
@@ -305,7 +327,7 @@ impl SourceStore for Remote {
                         repository: url.to_string(),
                         name: name.to_string(),
                         version: version.to_string(),
-                        access: self.access(access, url),
+                        access: self.watched_access(cx, access, url),
                     };
                     self.repository_chart(request).await
                 }
@@ -317,7 +339,7 @@ impl SourceStore for Remote {
                     ..
                 } => {
                     if let (false, Some(request)) = (tracks_digest, chart_request(url, reference)) {
-                        let access = self.access(access, url);
+                        let access = self.watched_access(cx, access, url);
                         return self
                             .repository_chart(ChartRequest { access, ..request })
                             .await;
@@ -326,7 +348,7 @@ impl SourceStore for Remote {
                         url: url.to_string(),
                         reference: wanted_tag(reference)?,
                         media_type: layer.as_ref().map(ToString::to_string),
-                        access: self.access(access, url),
+                        access: self.watched_access(cx, access, url),
                     };
                     self.registry_chart(request).await
                 }
@@ -345,6 +367,17 @@ impl Drop for World {
             runtime.shutdown_background();
         }
     }
+}
+
+/// What keeps other things from being fetched as well.
+fn cause(error: &SourceError) -> Option<OutsideCause> {
+    if let Some(unreachable) = error.unreachable() {
+        return Some(OutsideCause::Unreachable {
+            host: unreachable.host.clone(),
+            why: unreachable.why.to_string(),
+        });
+    }
+    matches!(error, SourceError::Offline { .. }).then_some(OutsideCause::Offline)
 }
 
 /// A chart of an `oci://` HelmRepository: by name and version, as in one with an index.

@@ -7,6 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
@@ -36,6 +37,8 @@ pub struct Reply {
     pub body: Vec<u8>,
     /// Breaks the connection after so many bytes of the body.
     pub cut_after: Option<usize>,
+    /// Sends the body byte by byte, with this pause after each.
+    pub drip: Option<Duration>,
 }
 
 /// A server on a free port of this machine.
@@ -87,6 +90,7 @@ impl Reply {
             headers: Vec::new(),
             body: Vec::new(),
             cut_after: None,
+            drip: None,
         }
     }
 
@@ -109,6 +113,13 @@ impl Reply {
         self
     }
 
+    /// Sends the body byte by byte, with a pause after each, until the client has enough of it.
+    #[must_use]
+    pub fn drip(mut self, pause: Duration) -> Self {
+        self.drip = Some(pause);
+        self
+    }
+
     fn write(&self, stream: &mut impl Write) -> std::io::Result<()> {
         let mut head = format!(
             "HTTP/1.1 {} X\r\nconnection: close\r\ncontent-length: {}\r\n",
@@ -121,8 +132,17 @@ impl Reply {
         head.push_str("\r\n");
         stream.write_all(head.as_bytes())?;
         let end = self.cut_after.unwrap_or(self.body.len());
-        stream.write_all(self.body.get(..end).unwrap_or(&self.body))?;
-        stream.flush()
+        let body = self.body.get(..end).unwrap_or(&self.body);
+        let Some(pause) = self.drip else {
+            stream.write_all(body)?;
+            return stream.flush();
+        };
+        for byte in body {
+            stream.write_all(&[*byte])?;
+            stream.flush()?;
+            std::thread::sleep(pause);
+        }
+        Ok(())
     }
 }
 

@@ -7,10 +7,10 @@ use clap::{Parser, Subcommand};
 pub(crate) use later::Later;
 
 use crate::commands::{
-    audit::AuditArgs, build::BuildArgs, completions::CompletionsArgs, diff::DiffArgs,
-    explain::ExplainArgs, fetch::FetchArgs, get::GetArgs, helm::HelmArgs, kustomize::KustomizeArgs,
-    man::ManArgs, template::TemplateArgs, test::TestArgs, version::VersionArgs, watch::WatchArgs,
-    yaml::YamlArgs,
+    audit::AuditArgs, build::BuildArgs, cache::CacheArgs, completions::CompletionsArgs,
+    diff::DiffArgs, explain::ExplainArgs, fetch::FetchArgs, get::GetArgs, helm::HelmArgs,
+    kustomize::KustomizeArgs, man::ManArgs, template::TemplateArgs, test::TestArgs,
+    version::VersionArgs, watch::WatchArgs, yaml::YamlArgs,
 };
 use crate::printer::OutputOptions;
 
@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Audit(Later<AuditArgs>),
     /// Print the objects that a Flux repository declares
     Build(Later<BuildArgs>),
+    /// Show what was fetched before, and make room
+    Cache(Later<CacheArgs>),
     /// Print the completion script of a shell
     Completions(Later<CompletionsArgs>),
     /// Show what a change of a Flux repository would change in its clusters

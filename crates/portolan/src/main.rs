@@ -26,6 +26,7 @@ mod repository;
 mod secret;
 mod selection;
 mod session;
+mod source_args;
 mod status;
 mod suggestion;
 mod table;

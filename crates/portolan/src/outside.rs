@@ -16,7 +16,7 @@ use crate::places;
 use crate::printer::Printer;
 
 /// The file beside the repository's other files that pins what is remote.
-const LOCK_FILE: &str = "portolan.lock";
+pub(crate) const LOCK_FILE: &str = "portolan.lock";
 
 /// How the world outside of the repository is reached.
 #[derive(Debug, clap::Args)]
@@ -56,7 +56,7 @@ impl OutsideArgs {
         let options = Options {
             offline: self.offline,
             pinning,
-            docker_config: Arc::new(docker_config()?),
+            docker_config: Arc::new(docker_config()),
             watch: Watch::new(printer.announcer()),
             ..Options::default()
         };
@@ -132,15 +132,15 @@ fn parsed(text: &str, place: &str) -> Result<Keys, CommandError> {
         .map_err(CommandError::user)
 }
 
-fn docker_config() -> Result<DockerConfig, CommandError> {
-    match places::docker_config() {
-        Some(path) => DockerConfig::load(path.as_std_path()).map_err(CommandError::user),
-        None => Ok(DockerConfig::default()),
-    }
+/// The user's logins of registries; a broken file is told when a registry asks for a login.
+pub(crate) fn docker_config() -> DockerConfig {
+    places::docker_config()
+        .map(DockerConfig::at)
+        .unwrap_or_default()
 }
 
 /// A file that cannot be read has no logins.
-fn netrc() -> Netrc {
+pub(crate) fn netrc() -> Netrc {
     let text = places::netrc().and_then(|path| std::fs::read_to_string(path).ok());
     text.map(|text| Netrc::parse(&text)).unwrap_or_default()
 }

@@ -12,7 +12,6 @@ use portolan_flux::{
 use portolan_object::{Finding, KubeVersion, Severity};
 use portolan_sources::Pinning;
 use portolan_vfs::{Disk, Frozen, Lineage, Vfs};
-use portolan_yaml::Text;
 
 use crate::diagnostic::{Diagnostic, Place};
 use crate::error::CommandError;
@@ -20,6 +19,7 @@ use crate::exit::ExitStatus;
 use crate::outside::{Outside, OutsideArgs};
 use crate::printer::Printer;
 use crate::session;
+use crate::source_args::SourceArgs;
 use crate::status::Statuses;
 
 /// Which repository, which cluster, which versions.
@@ -38,14 +38,8 @@ pub(crate) struct RepositoryArgs {
     #[arg(long, value_name = "DIR")]
     repo: Option<Utf8PathBuf>,
 
-    /// Files that stand for a source that is not this repository; may be repeated
-    #[arg(
-        long = "source",
-        alias = "sources",
-        value_name = "[NAMESPACE/]NAME=DIR",
-        value_delimiter = ','
-    )]
-    sources: Vec<String>,
+    #[command(flatten)]
+    sources: SourceArgs,
 
     /// The Flux whose behaviour counts
     #[arg(long, value_name = "VERSION")]
@@ -77,9 +71,6 @@ enum Missing {
     /// It is worth a note
     Note,
 }
-
-/// Trees that stand for sources, by the source's name.
-type MappedSources = Vec<(Text, Arc<dyn Vfs>)>;
 
 /// A repository on disk.
 pub(crate) struct Located {
@@ -206,6 +197,8 @@ impl RepositoryArgs {
             let rendering = rendering.ok_or_else(|| CommandError::usage(format!("{report}")))?;
             clusters.push((Arc::clone(cluster), rendering));
         }
+        self.sources
+            .check(clusters.iter().map(|(_, rendering)| rendering.as_ref()))?;
         Ok(Rendered {
             clusters,
             report,
@@ -272,7 +265,7 @@ impl RepositoryArgs {
             profile: self.profile()?,
             kube_version: self.kube_version.clone(),
             api_versions: self.api_versions.clone(),
-            sources: self.mapped_sources()?,
+            sources: self.sources.open()?,
             fetch: Some(Arc::clone(&remote) as _),
             outside: Some(remote),
             decrypt: Some(Arc::clone(&outside.opener) as _),
@@ -288,18 +281,6 @@ impl RepositoryArgs {
             .map(Profile::for_version)
             .transpose()
             .map_err(CommandError::user)
-    }
-
-    fn mapped_sources(&self) -> Result<MappedSources, CommandError> {
-        let mut sources = MappedSources::new();
-        for mapping in &self.sources {
-            let (name, directory) = mapping.split_once('=').ok_or_else(|| {
-                CommandError::usage(format!("`{mapping}` is not of the form NAME=DIR"))
-            })?;
-            let disk = Disk::open(Utf8Path::new(directory)).map_err(CommandError::user)?;
-            sources.push((Text::from(name), Arc::new(disk)));
-        }
-        Ok(sources)
     }
 }
 

@@ -317,3 +317,57 @@ fn a_directory_of_a_git_repository_is_a_base() {
         assert!(answer.stdout.contains("name: far-web"), "{answer}");
     }
 }
+
+#[test]
+fn what_was_fetched_before_is_built_offline_and_nothing_is_left_behind() {
+    let server = HttpServer::start(|_| Reply::ok(SERVICE));
+    let resources = format!("resources: [{}/service.yaml]\n", server.url());
+    let desk = Desk::new(&[("kustomization.yaml", &resources)]);
+    let refused = desk.build(&[".", "--offline"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(
+        refused.stderr.contains("offline nothing is fetched"),
+        "{refused}"
+    );
+    assert!(server.requests().is_empty());
+    let fetched = desk.build(&["."]);
+    let offline = desk.build(&[".", "--offline"]);
+    assert_eq!(
+        (fetched.code, &fetched.stdout),
+        (0, &offline.stdout),
+        "{offline}"
+    );
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn a_pinned_base_is_built_from_its_pin() {
+    let server = HttpServer::start(|_| Reply::ok(SERVICE));
+    let url = format!("{}/service.yaml", server.url());
+    let lock = format!(
+        "{{\"version\":1,\"sources\":{{\"file {url}\":{{\"kind\":\"file\",\"url\":\"{url}\",\"digest\":\"sha256:{}\"}}}}}}",
+        "0".repeat(64)
+    );
+    let desk = Desk::new(&[
+        ("kustomization.yaml", &format!("resources: [{url}]\n")),
+        ("portolan.lock", &lock),
+        (".git/HEAD", "ref: refs/heads/main\n"),
+    ]);
+    let answer = desk.build(&["."]);
+    assert_eq!(answer.code, 2, "{answer}");
+    assert!(answer.stderr.contains("has changed"), "{answer}");
+}
+
+#[test]
+fn a_base_on_a_host_out_of_reach_is_told_without_gits_own_words() {
+    let resources = "resources: ['https://nowhere.invalid/apps.git//base?ref=v1']\n";
+    let desk = Desk::new(&[("kustomization.yaml", resources)]);
+    let answer = desk.build(&["."]);
+    assert_eq!(answer.code, 2, "{answer}");
+    assert!(
+        answer
+            .stderr
+            .contains("cannot reach `nowhere.invalid`: its name cannot be resolved"),
+        "{answer}"
+    );
+}

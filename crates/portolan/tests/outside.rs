@@ -488,3 +488,229 @@ fn values_files_of_a_fetched_chart_stand_for_its_values() {
     let answer = built("valuesFiles: [none.yaml, values.yaml], ignoreMissingValuesFiles: true");
     assert!(answer.stdout.contains("name: none-small"), "{answer}");
 }
+
+/// What `run` builds of a repository with a chart mapped to the given files.
+fn mapped(repository: &TempDir, mapping: &str) -> Answer {
+    run(
+        repository,
+        &[
+            "build",
+            "hr",
+            "web",
+            "-n",
+            "apps",
+            "--offline",
+            "--source",
+            mapping,
+        ],
+    )
+}
+
+const LOCAL_CHART: [(&str, &str); 2] = [
+    ("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.5.0\n"),
+    (
+        "templates/cm.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-files}\n",
+    ),
+];
+
+/// Files that stand for a source in every way that a user may have them at hand.
+fn local_charts() -> TempDir {
+    let files = tempfile::tempdir().expect("a temporary directory");
+    for (path, text) in LOCAL_CHART {
+        write(files.path(), &format!("web/{path}"), text);
+        write(files.path(), &format!("several/web/{path}"), text);
+        write(files.path(), &format!("several/db/{path}"), text);
+    }
+    let archive = packed(
+        &LOCAL_CHART
+            .map(|(path, text)| (path, text))
+            .map(|(path, text)| {
+                (
+                    if path == "Chart.yaml" {
+                        "web/Chart.yaml"
+                    } else {
+                        "web/templates/cm.yaml"
+                    },
+                    text,
+                )
+            }),
+    );
+    std::fs::write(files.path().join("web.tgz"), &archive).expect("a file");
+    std::fs::create_dir(files.path().join("packed")).expect("a directory");
+    std::fs::write(files.path().join("packed/web-1.5.0.tgz"), &archive).expect("a file");
+    files
+}
+
+#[test]
+fn files_stand_for_the_charts_of_a_helm_repository_in_every_form() {
+    let files = local_charts();
+    let repository = helm_repository("https://nowhere.invalid/charts");
+    for path in ["web", "several", "web.tgz", "packed"] {
+        for name in ["charts", "apps/charts", "HelmRepository/apps/charts"] {
+            let mapping = format!("{name}={}", files.path().join(path).display());
+            let answer = mapped(&repository, &mapping);
+            assert_eq!(answer.code, 0, "{mapping}: {answer}");
+            assert!(answer.stdout.contains("name: from-files"), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn files_stand_for_an_oci_repository_behind_a_chart_reference() {
+    let files = local_charts();
+    let source = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: chart, namespace: apps}\n\
+                  spec: {url: oci://nowhere.invalid/charts/web, ref: {tag: 1.5.0}}\n";
+    let repository = with_release(source, "  chartRef: {kind: OCIRepository, name: chart}\n");
+    for path in ["web", "several", "web.tgz", "packed"] {
+        for name in ["chart", "apps/chart", "OCIRepository/apps/chart"] {
+            let mapping = format!("{name}={}", files.path().join(path).display());
+            let answer = mapped(&repository, &mapping);
+            assert_eq!(answer.code, 0, "{mapping}: {answer}");
+            assert!(answer.stdout.contains("name: from-files"), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn files_stand_for_the_files_of_a_source_as_a_directory_or_an_archive() {
+    const MAP: &str =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-files, namespace: a}\n";
+    let files = tempfile::tempdir().expect("a temporary directory");
+    write(files.path(), "tree/deploy/map.yaml", MAP);
+    let archive = packed(&[("deploy/map.yaml", MAP)]);
+    std::fs::write(files.path().join("tree.tgz"), archive).expect("a file");
+    for (kind, spec) in [
+        ("GitRepository", "{url: https://nowhere.invalid/other}"),
+        ("OCIRepository", "{url: oci://nowhere.invalid/other}"),
+        ("Bucket", "{endpoint: nowhere.invalid, bucketName: other}"),
+        ("ExternalArtifact", "{}"),
+    ] {
+        let repository = with_source(kind, spec);
+        for path in ["tree", "tree.tgz"] {
+            let mapping = format!("other={}", files.path().join(path).display());
+            let args = ["build", "ks", "other", "--offline", "--source", &mapping];
+            let answer = run(&repository, &args);
+            assert_eq!(answer.code, 0, "{kind} {path}: {answer}");
+            assert!(answer.stdout.contains("name: from-files"), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn files_for_a_source_that_is_not_there_are_refused_with_the_nearest_name() {
+    let repository = helm_repository("https://nowhere.invalid/charts");
+    let answer = run(
+        &repository,
+        &["build", "all", "--offline", "--source", "chart=."],
+    );
+    assert_eq!(answer.code, 2, "{answer}");
+    assert!(
+        answer
+            .stderr
+            .contains("error: --source chart: there is no such source")
+            && answer.stderr.contains("HelmRepository/apps/charts"),
+        "{answer}"
+    );
+}
+
+/// The file is broken, and nothing in the repository needs a login.
+#[test]
+fn a_broken_docker_configuration_matters_only_to_registries() {
+    let server = charts();
+    let repository = helm_repository(&server.url());
+    write(repository.path(), ".docker/config.json", "{");
+    let answer = run(&repository, &["build", "hr", "web", "-n", "apps"]);
+    assert_eq!(answer.code, 0, "{answer}");
+    let registry =
+        HttpServer::start(|_| Reply::status(401).header("www-authenticate", "Basic realm=\"x\""));
+    let source = format!(
+        "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {{name: chart, namespace: apps}}\n\
+         spec: {{url: \"oci://{}/web\", ref: {{tag: 1.5.0}}}}\n",
+        registry.host()
+    );
+    let repository = with_release(&source, "  chartRef: {kind: OCIRepository, name: chart}\n");
+    write(repository.path(), ".docker/config.json", "{");
+    let answer = run(&repository, &["build", "hr", "web", "-n", "apps"]);
+    assert_ne!(answer.code, 0, "{answer}");
+    assert!(
+        answer.stderr.contains("cannot use the logins in `")
+            && answer.stderr.contains(".docker/config.json")
+            && answer.stderr.contains("DOCKER_CONFIG"),
+        "{answer}"
+    );
+}
+
+/// Nearly all the time without a network went into trying the same hosts again for each chart.
+#[test]
+fn a_host_out_of_reach_is_asked_once_in_a_run() {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    drop(listener);
+    let mut files = vec![
+        ("cluster/apps.yaml".to_owned(), KUSTOMIZATION.to_owned()),
+        (
+            "apps/source.yaml".to_owned(),
+            format!(
+                "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {{name: charts, namespace: apps}}\n\
+                 spec: {{url: \"http://127.0.0.1:{port}\"}}\n"
+            ),
+        ),
+    ];
+    for number in 0..40 {
+        files.push((
+            format!("apps/release-{number}.yaml"),
+            format!(
+                "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {{name: web-{number}, namespace: apps}}\n\
+                 spec:\n  interval: 1h\n  chart: {{spec: {{chart: web-{number}, version: 1.0.0, sourceRef: {{kind: HelmRepository, name: charts}}}}}}\n"
+            ),
+        ));
+    }
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
+    let repository = repository(&files);
+    let started = std::time::Instant::now();
+    let answer = run(&repository, &["build", "all"]);
+    assert_ne!(answer.code, 0, "{answer}");
+    let cause = format!("cannot reach `127.0.0.1:{port}`: it refuses connections");
+    assert!(answer.stderr.contains(&cause), "{answer}");
+    // One request with its retries takes 1.25 seconds; forty of them would take more than six.
+    assert!(started.elapsed().as_secs() < 6, "{:?}", started.elapsed());
+}
+
+#[test]
+fn the_cache_is_listed_and_emptied() {
+    let server = charts();
+    let repository = helm_repository(&server.url());
+    run(&repository, &["fetch"]);
+    let list = cache(&repository, &["list", "-o", "json"]);
+    assert_eq!(list.code, 0, "{list}");
+    let list: serde_json::Value = serde_json::from_str(&list.stdout).expect("JSON");
+    assert_eq!(list["apiVersion"], "portolan.dev/v1alpha1");
+    assert_eq!(list["kind"], "CacheList");
+    let item = &list["items"][0];
+    assert_eq!(item["kind"], "chart");
+    assert_eq!(item["source"], format!("{}/web-1.2.0.tgz", server.url()));
+    assert_eq!(item["version"], "1.2.0");
+    let kept = cache(&repository, &["gc", "--lock", "portolan.lock"]);
+    assert!(kept.stderr.contains("removed 0 of 1"), "{kept}");
+    let fresh = cache(&repository, &["gc", "--max-size", "0"]);
+    assert!(
+        fresh.stderr.contains("1 stay because they are in use"),
+        "{fresh}"
+    );
+    let missing = cache(&repository, &["gc", "--lock", "none.lock"]);
+    assert_eq!(missing.code, 2, "{missing}");
+}
+
+fn cache(repository: &TempDir, args: &[&str]) -> Answer {
+    let output = Command::new(env!("CARGO_BIN_EXE_portolan"))
+        .arg("cache")
+        .args(args)
+        .current_dir(repository.path())
+        .env("PORTOLAN_CACHE", repository.path().join("cache"))
+        .output();
+    Answer::of(&output.expect("the binary was built with this test"))
+}

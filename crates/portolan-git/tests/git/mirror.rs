@@ -1,5 +1,7 @@
 //! Fetching over HTTP from git's own backend, and from files.
 
+use std::time::Duration;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_git::{FetchOptions, GitError, Mirror, Wanted};
 use portolan_http::{Credentials, Proxy, Tls};
@@ -262,4 +264,72 @@ fn addresses_that_would_start_programs_are_refused() {
         let error = Mirror::new(&cache.path(), url, FetchOptions::default()).unwrap_err();
         assert!(matches!(error, GitError::Scheme { .. }), "{url}");
     }
+}
+
+/// A closed port of this machine.
+fn closed_port() -> u16 {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+#[test]
+fn a_host_out_of_reach_is_named_with_the_reason() {
+    let port = closed_port();
+    let cache = Cache::new();
+    let mirror = cache.mirror(&format!("http://127.0.0.1:{port}/repo.git"));
+    let text = format!("cannot reach `127.0.0.1:{port}`: it refuses connections");
+    assert_eq!(unreachable(&mirror), text);
+    let mirror = Cache::new().mirror("http://nowhere.invalid/repo.git");
+    let text = "cannot reach `nowhere.invalid`: its name cannot be resolved";
+    assert_eq!(unreachable(&mirror), text);
+}
+
+fn unreachable(mirror: &Mirror) -> String {
+    match mirror.fetch(&Wanted::Default).unwrap_err() {
+        GitError::Unreachable { source, .. } => source.to_string(),
+        other => format!("another error: {other:?}"),
+    }
+}
+
+/// Every byte comes before a read would time out.
+#[test]
+fn a_server_that_drips_is_given_up() {
+    let server = HttpServer::start(|_| {
+        let body = b"001e# service=git-upload-pack\n0000".repeat(100);
+        Reply::ok(body)
+            .header(
+                "content-type",
+                "application/x-git-upload-pack-advertisement",
+            )
+            .drip(Duration::from_millis(20))
+    });
+    let options = FetchOptions {
+        proxy: Proxy::None,
+        timeout: Duration::from_millis(500),
+        ..FetchOptions::default()
+    };
+    let cache = Cache::new();
+    let mirror = Mirror::new(&cache.path(), &format!("{}/r.git", server.url()), options).unwrap();
+    let error = mirror.fetch(&Wanted::Default).unwrap_err();
+    assert!(matches!(error, GitError::TooSlow { .. }), "{error:?}");
+}
+
+#[test]
+fn a_login_never_goes_to_a_host_that_the_remote_redirects_to() {
+    let elsewhere = HttpServer::start(|_| {
+        Reply::status(401).header("www-authenticate", "Basic realm=\"elsewhere\"")
+    });
+    let target = elsewhere.url();
+    let server = HttpServer::start(move |r| Reply::redirect(format!("{target}{}", r.target)));
+    let options = FetchOptions {
+        credentials: Some(Credentials::new("ada", "hunter2")),
+        proxy: Proxy::None,
+        ..FetchOptions::default()
+    };
+    let cache = Cache::new();
+    let mirror = Mirror::new(&cache.path(), &format!("{}/r.git", server.url()), options).unwrap();
+    assert!(mirror.fetch(&Wanted::Default).is_err());
+    let requests = elsewhere.requests();
+    assert!(!requests.is_empty());
+    assert!(requests.iter().all(|r| r.header("authorization").is_none()));
 }

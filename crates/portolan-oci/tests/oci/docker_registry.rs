@@ -1,7 +1,5 @@
 //! Debian's `docker-registry` with content pushed by hand.
 
-use std::sync::Arc;
-
 use portolan_http::{Credentials, Tls};
 use portolan_oci::{
     Digest, DockerConfig, OciError, Platform, Registry, RegistryOptions, Repository, Transport,
@@ -153,7 +151,7 @@ async fn tls_is_trusted_by_the_given_authority_only() {
     let over_tls = |tls: Tls| {
         let options = RegistryOptions {
             transport: Transport::Tls,
-            logins: Arc::default(),
+            ..RegistryOptions::default()
         };
         Registry::new(client(tls), options)
     };

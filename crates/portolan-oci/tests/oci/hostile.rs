@@ -1,9 +1,13 @@
 //! Servers that lie, break off or go on for ever.
 
-use portolan_oci::{Descriptor, Digest, OciError, Repository};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use portolan_http::Tls;
+use portolan_oci::{Descriptor, Digest, OciError, Registry, RegistryOptions, Repository};
 use portolan_testbed::{HttpServer, Reply};
 
-use crate::{anonymous, read_blob};
+use crate::{anonymous, client, read_blob};
 
 fn repository(server: &HttpServer) -> Repository {
     format!("{}/app", server.host()).parse().unwrap()
@@ -97,12 +101,34 @@ async fn tags_are_read_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_tag_list_without_end_is_refused() {
+async fn a_tag_page_that_leads_to_itself_is_refused_at_once() {
     let server = HttpServer::start(|_| {
-        Reply::ok(r#"{"tags":[]}"#).header("link", "</v2/app/tags/list>; rel=\"next\"")
+        Reply::ok(r#"{"tags":[]}"#).header("link", "</v2/app/tags/list?n=1000>; rel=\"next\"")
     });
     let error = anonymous().tags(&repository(&server)).await.unwrap_err();
-    assert!(matches!(error, OciError::TooManyTags { .. }), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.ends_with("a page leads back to an earlier one"),
+        "{text}"
+    );
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn tag_pages_without_end_are_refused_when_their_time_is_up() {
+    let page = AtomicUsize::new(0);
+    let server = HttpServer::start(move |_| {
+        let next = page.fetch_add(1, Ordering::Relaxed);
+        let link = format!("</v2/app/tags/list?last={next}>; rel=\"next\"");
+        Reply::ok(r#"{"tags":[]}"#).header("link", link)
+    });
+    let options = RegistryOptions {
+        list_timeout: Duration::from_millis(300),
+        ..RegistryOptions::default()
+    };
+    let registry = Registry::new(client(Tls::default()), options);
+    let error = registry.tags(&repository(&server)).await.unwrap_err();
+    assert!(matches!(error, OciError::EndlessTags { .. }), "{error}");
 }
 
 #[tokio::test]

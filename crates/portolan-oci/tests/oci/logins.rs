@@ -89,6 +89,78 @@ async fn a_refused_token_names_the_repository() {
     );
 }
 
+/// A registry that sends its readers elsewhere must not make us log in there with the registry's login.
+#[tokio::test]
+async fn a_login_never_goes_to_a_host_that_the_registry_redirects_to() {
+    for challenge in ["Basic realm=\"x\"", "Bearer realm=\"http://HOST/token\""] {
+        let elsewhere = HttpServer::start(move |request| {
+            let host = request.header("host").unwrap_or_default();
+            Reply::status(401).header("www-authenticate", challenge.replace("HOST", host))
+        });
+        let target = format!("{}/tags", elsewhere.url());
+        let registry = HttpServer::start(move |_| Reply::redirect(target.clone()));
+        let login = DockerConfig::single(&registry.host(), Credentials::new("ada", "hunter2"));
+        let repository = repository(&registry);
+        let error = with_logins(login).tags(&repository).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "`{repository}` is redirected to `{}`, which asks for a login: logins go to the registry alone",
+                elsewhere.host()
+            )
+        );
+        assert_eq!(elsewhere.paths(), ["/tags"]);
+        let requests = elsewhere.requests();
+        assert!(requests.iter().all(|r| r.header("authorization").is_none()));
+    }
+}
+
+#[tokio::test]
+async fn a_token_never_goes_to_a_host_that_the_registry_redirects_to() {
+    let elsewhere = HttpServer::start(|_| Reply::ok(r#"{"tags":["1"]}"#));
+    let target = format!("{}/tags", elsewhere.url());
+    let registry = HttpServer::start(move |request| {
+        let host = request.header("host").unwrap_or_default();
+        match (request.path(), request.header("authorization")) {
+            ("/token", _) => Reply::ok(r#"{"token":"pass"}"#),
+            (_, Some("Bearer pass")) => Reply::redirect(target.clone()),
+            _ => Reply::status(401).header(
+                "www-authenticate",
+                format!("Bearer realm=\"http://{host}/token\""),
+            ),
+        }
+    });
+    anonymous().tags(&repository(&registry)).await.unwrap();
+    let requests = elsewhere.requests();
+    assert_eq!(requests.len(), 1);
+    assert_eq!(requests[0].header("authorization"), None);
+}
+
+/// A redirect that keeps the method would send the form with the refresh token along.
+#[tokio::test]
+async fn an_identity_token_is_not_posted_to_a_host_that_the_token_service_redirects_to() {
+    let elsewhere = HttpServer::start(|_| Reply::ok(r#"{"token":"pass"}"#));
+    let target = elsewhere.url();
+    let registry = HttpServer::start(move |request| match request.path() {
+        "/token" => Reply::status(307).header("location", target.clone()),
+        _ => Reply::status(401).header(
+            "www-authenticate",
+            format!(
+                "Bearer realm=\"http://{}/token\"",
+                request.header("host").unwrap_or_default()
+            ),
+        ),
+    });
+    let config = format!(
+        r#"{{"auths":{{"{}":{{"identitytoken":"identity"}}}}}}"#,
+        registry.host()
+    );
+    let logins = DockerConfig::parse(config.as_bytes()).unwrap();
+    let listed = with_logins(logins).tags(&repository(&registry)).await;
+    assert!(listed.is_err());
+    assert!(elsewhere.requests().is_empty());
+}
+
 /// Helpers are found on `PATH`, which only another process can have different: the test starts itself again.
 #[test]
 fn a_credential_helper_is_asked_for_its_registry() {

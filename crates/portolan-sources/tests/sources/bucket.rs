@@ -29,6 +29,8 @@ fn bucket(request: &Request) -> Reply {
         }
         "/prod/apps/a.yaml" => Reply::ok("a"),
         "/prod/apps/b%20c.yaml" => Reply::ok("b"),
+        "/round/?list-type=2&prefix=apps%2F"
+        | "/round/?continuation-token=x&list-type=2&prefix=apps%2F" => page(&[], Some("x")),
         "/evil/?list-type=2&prefix=apps%2F" => page(&["../../etc/passwd"], None),
         _ => Reply::status(404),
     }
@@ -87,4 +89,16 @@ async fn a_key_that_leads_out_of_the_tree_is_refused() {
         .await
         .unwrap_err();
     assert!(matches!(error, SourceError::Archive { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_list_whose_pages_lead_in_a_circle_is_refused() {
+    let server = HttpServer::start(bucket);
+    let sources = Desk::new().open();
+    let error = sources
+        .bucket(&request(&server, "round"))
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("does not end"), "{error}");
+    assert_eq!(server.requests().len(), 2);
 }

@@ -45,6 +45,7 @@ fn request(server: &HttpServer, reference: GitRef) -> GitRequest {
         url: format!("{}/.git", server.url()),
         reference,
         access: Access::default(),
+        timeout: None,
     }
 }
 

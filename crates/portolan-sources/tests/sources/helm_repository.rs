@@ -1,8 +1,11 @@
 //! Charts from HTTP repositories.
 
-use portolan_http::{Credentials, Tls};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use portolan_http::{ByteProgress, Credentials, Tls};
 use portolan_oci::Digest;
-use portolan_sources::{Access, ChartRequest, Lock, SourceError};
+use portolan_sources::{Access, ChartRequest, Lock, Pin, PinKind, SourceError};
 use portolan_testbed::{Authority, HttpServer, Reply, Request};
 
 use crate::desk::{Desk, gzip, options};
@@ -262,4 +265,109 @@ async fn a_repository_with_its_own_authority_is_trusted_when_given() {
         ..Tls::default()
     });
     Desk::new().open().chart(&trusting).await.unwrap();
+}
+
+fn with_digest(digest: &'static str) -> HttpServer {
+    HttpServer::start(move |request| match request.path() {
+        "/charts/index.yaml" => Reply::ok(index(&format!(
+            "  - {{name: web, version: 1.0.0, digest: '{digest}', urls: [x.tgz]}}\n"
+        ))),
+        _ => Reply::ok("chart"),
+    })
+}
+
+/// What cannot be checked must not pass for checked.
+#[tokio::test]
+async fn a_digest_in_an_unknown_form_is_refused() {
+    for digest in ["sha512:00", "md5:11", "nonsense"] {
+        let server = with_digest(digest);
+        let sources = Desk::new().open();
+        let error = sources.chart(&request(&server, "")).await.unwrap_err();
+        assert!(
+            matches!(error, SourceError::UnknownDigest { .. }),
+            "{error}"
+        );
+    }
+}
+
+fn pinned(server: &HttpServer, url: &str) -> Lock {
+    let mut lock = Lock::default();
+    let pin = Pin {
+        kind: PinKind::Chart,
+        url: url.to_owned(),
+        version: "1.0.0".to_owned(),
+        digest: Digest::of(b"/charts/web-1.0.0.tgz").to_string(),
+    };
+    lock.insert(format!("chart {}/charts web 1.0.0", server.url()), pin);
+    lock
+}
+
+#[tokio::test]
+async fn a_locked_chart_is_not_fetched_from_a_place_that_the_repository_does_not_name() {
+    let server = HttpServer::start(repository);
+    let elsewhere = HttpServer::start(|_| Reply::ok("/charts/web-1.0.0.tgz"));
+    let lock = pinned(&server, &format!("{}/web.tgz", elsewhere.url()));
+    let sources = Desk::new().open_with(lock, options());
+    let error = sources.chart(&request(&server, "1.0.0")).await.unwrap_err();
+    assert!(
+        matches!(error, SourceError::PinnedElsewhere { .. }),
+        "{error}"
+    );
+    assert!(elsewhere.requests().is_empty());
+    let lock = pinned(&server, &format!("{}/charts/web-1.0.0.tgz", server.url()));
+    let sources = Desk::new().open_with(lock, options());
+    sources.chart(&request(&server, "1.0.0")).await.unwrap();
+}
+
+/// Chart repositories on one host often keep their archives on another.
+#[tokio::test]
+async fn a_locked_chart_is_fetched_from_another_host_that_the_index_names() {
+    let elsewhere = HttpServer::start(|_| Reply::ok("/charts/web-1.0.0.tgz"));
+    let archive = format!("{}/web-1.0.0.tgz", elsewhere.url());
+    let named = archive.clone();
+    let server = HttpServer::start(move |_| {
+        Reply::ok(index(&format!(
+            "  - {{name: web, version: 1.0.0, urls: ['{named}']}}\n"
+        )))
+    });
+    let sources = Desk::new().open_with(pinned(&server, &archive), options());
+    sources.chart(&request(&server, "1.0.0")).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_index_that_drips_is_given_up() {
+    let server =
+        HttpServer::start(|_| Reply::ok(vec![b'x'; 10_000]).drip(Duration::from_millis(10)));
+    let mut options = options();
+    options.http.slow_start = Duration::from_millis(200);
+    let sources = Desk::new().open_with(Lock::default(), options);
+    let error = sources.chart(&request(&server, "")).await.unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains("is too slow"), "{cause}");
+}
+
+#[tokio::test]
+async fn a_host_out_of_reach_is_the_same_cause_for_every_chart() {
+    let gone = HttpServer::start(|_| Reply::status(200));
+    let (one, two) = (request(&gone, "1.0.0"), request(&gone, "2.0.0"));
+    drop(gone);
+    let sources = Desk::new().open();
+    let (one, two) = tokio::join!(sources.chart(&one), sources.chart(&two));
+    let (one, two) = (one.unwrap_err(), two.unwrap_err());
+    assert!(one.unreachable().is_some(), "{one}");
+    assert_eq!(one.unreachable(), two.unreachable());
+}
+
+#[tokio::test]
+async fn downloads_report_their_bytes() {
+    let server = HttpServer::start(repository);
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&reported);
+    let mut request = request(&server, "1.0.0");
+    request.access.progress = ByteProgress::new(move |done, total| {
+        listener.lock().unwrap().push((done, total));
+    });
+    let chart = Desk::new().open().chart(&request).await.unwrap();
+    let size = chart.content.len() as u64;
+    assert_eq!(reported.lock().unwrap().last(), Some(&(size, Some(size))));
 }

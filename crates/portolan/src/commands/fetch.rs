@@ -119,7 +119,7 @@ fn entry(key: &str, pin: &Pin, before: Option<&Pin>) -> Entry {
     }
 }
 
-fn kind(kind: PinKind) -> &'static str {
+pub(crate) fn kind(kind: PinKind) -> &'static str {
     match kind {
         PinKind::Chart => "chart",
         PinKind::Oci => "oci",

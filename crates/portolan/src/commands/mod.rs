@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod build;
+pub(crate) mod cache;
 pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod explain;
@@ -29,6 +30,7 @@ pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
     match command {
         Command::Audit(args) => audit::audit(&args, printer),
         Command::Build(args) => build::build(&args, printer),
+        Command::Cache(args) => cache::cache(&args, printer),
         Command::Completions(args) => completions::completions(&args, printer),
         Command::Diff(args) => diff::diff(&args, printer),
         Command::Explain(args) => explain::explain(&args, printer),

@@ -166,6 +166,9 @@ fn summary(state: &State, running_for: Duration) -> String {
 
 fn describe(key: &Key, unit: &UnitState) -> String {
     match &unit.progress {
+        Some(Progress { done, total, text }) if text == "bytes" => {
+            format!("{key} {}", download(*done, *total))
+        }
         Some(Progress {
             done,
             total: Some(total),
@@ -176,9 +179,25 @@ fn describe(key: &Key, unit: &UnitState) -> String {
     }
 }
 
+/// `1.5 of 4.0 MB`, or `1.5 MB` when nobody knows how much there will be.
+fn download(done: u64, total: Option<u64>) -> String {
+    let megabytes = |bytes: u64| bytes as f64 / 1_000_000.0;
+    let done = megabytes(done);
+    match total {
+        Some(total) => format!("{done:.1} of {:.1} MB", megabytes(total)),
+        None => format!("{done:.1} MB"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_download_is_shown_with_its_size() {
+        assert_eq!(download(1_500_000, Some(4_000_000)), "1.5 of 4.0 MB");
+        assert_eq!(download(1_500_000, None), "1.5 MB");
+    }
 
     #[test]
     fn the_line_counts_what_ended_and_names_what_runs() {

@@ -62,15 +62,15 @@ pub(crate) struct AccessOptions {
 
 impl AccessOptions {
     /// Opens the cache.
-    pub(crate) fn sources(&self) -> Result<Sources, CommandError> {
+    pub(crate) fn sources(&self) -> Sources {
         let cache = self.cache_dir.clone();
         let cache = cache.unwrap_or_else(places::cache_directory);
         let options = Options {
             offline: self.offline,
-            docker_config: Arc::new(self.docker_config()?),
+            docker_config: Arc::new(self.docker_config()),
             ..Options::default()
         };
-        Ok(Sources::open(&cache, Lock::default(), options))
+        Sources::open(&cache, Lock::default(), options)
     }
 
     /// How the one repository of the command is reached.
@@ -81,16 +81,13 @@ impl AccessOptions {
             pass_credentials: self.pass_credentials,
             tls: self.tls()?,
             plain_http: self.plain_http,
-            docker_config: None,
+            ..Access::default()
         })
     }
 
-    fn docker_config(&self) -> Result<DockerConfig, CommandError> {
+    fn docker_config(&self) -> DockerConfig {
         let path = self.registry_config.clone().or_else(places::docker_config);
-        match path {
-            Some(path) => DockerConfig::load(path.as_std_path()).map_err(CommandError::user),
-            None => Ok(DockerConfig::default()),
-        }
+        path.map(DockerConfig::at).unwrap_or_default()
     }
 
     fn tls(&self) -> Result<Option<Tls>, CommandError> {

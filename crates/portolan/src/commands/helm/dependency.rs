@@ -67,7 +67,7 @@ pub(super) fn bring(
     let disk = Disk::machine();
     let package = Package::load(&disk, &directory).map_err(CommandError::user)?;
     let wanted = build_plan(&package).map_err(CommandError::user)?;
-    let sources = access_options.sources()?;
+    let sources = access_options.sources();
     let access = access_options.access()?;
     let brought = sources.dependencies(&disk, &directory, &wanted, &access);
     let brought = wait(brought)?.map_err(CommandError::user)?;

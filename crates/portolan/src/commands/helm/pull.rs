@@ -66,7 +66,7 @@ pub(super) struct Pulled {
 }
 
 pub(crate) fn pull(args: &PullArgs, printer: &Printer) -> CommandResult {
-    let sources = args.access.sources()?;
+    let sources = args.access.sources();
     let access = args.access.access()?;
     let address = Address {
         chart: &args.chart,

@@ -18,7 +18,7 @@ impl SchemaSource for WebSchemas {
             ..FileRequest::default()
         };
         let fetch = || -> anyhow::Result<Vec<u8>> {
-            let sources = self.0.sources().map_err(|error| error.source)?;
+            let sources = self.0.sources();
             let file = Runtime::new()?.block_on(sources.http_file(&request))?;
             Ok(file.content)
         };

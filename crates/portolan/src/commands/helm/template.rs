@@ -223,7 +223,7 @@ impl TemplateArgs {
             repo: self.repo.as_deref(),
             version: self.install.version(&self.version),
         };
-        let sources = self.access.sources()?;
+        let sources = self.access.sources();
         let access = self.access.access()?;
         let pulled = wait(fetch(&address, &sources, access))??;
         let package = Package::from_archive(&pulled.content).map_err(CommandError::user)?;

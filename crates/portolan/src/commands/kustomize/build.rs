@@ -9,7 +9,7 @@ use portolan_kustomize::{
 use portolan_vfs::Disk;
 
 use super::charts::HelmCharts;
-use super::remote::Remote;
+use super::remote::Outside;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
@@ -21,6 +21,7 @@ use crate::printer::Printer;
 Examples:
   portolan kustomize build ./overlays/prod
   portolan kustomize build . --load-restrictor LoadRestrictionsNone
+  portolan kustomize build ./overlays/prod --offline
   portolan kustomize build ./overlays/prod -o objects.yaml")]
 pub(crate) struct BuildArgs {
     /// The directory with the kustomization file
@@ -60,6 +61,10 @@ pub(crate) struct BuildArgs {
     #[arg(long)]
     as_current_user: bool,
 
+    /// Fetch nothing: use what was fetched before
+    #[arg(long)]
+    offline: bool,
+
     /// Write to a file, or one file per object to a directory that exists
     #[arg(short, long, value_name = "PATH")]
     output: Option<Utf8PathBuf>,
@@ -88,11 +93,12 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
         printer.warning("--helm-command is not used: charts are rendered without a helm program");
     }
     let root = absolute(&args.directory).map_err(CommandError::user)?;
+    let outside = Outside::open(&root, args.offline, printer)?;
     let charts = HelmCharts {
+        sources: &outside.sources,
         kube_version: &args.helm_kube_version,
         api_versions: &args.helm_api_versions,
     };
-    let remote = Remote;
     let warn = |deprecation: Deprecation| printer.remark(&format!("# Warning: {deprecation}"));
     let options = Options {
         load_restrictor: match args.load_restrictor {
@@ -104,7 +110,7 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
             Order::None => Reorder::None,
         },
         charts: args.enable_helm.then_some(&charts),
-        fetch: Some(&remote),
+        fetch: Some(&outside.remote),
         warn: Some(&warn),
         kustomization: None,
         budget: None,

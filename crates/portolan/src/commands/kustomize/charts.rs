@@ -7,11 +7,8 @@ use portolan_helm::{
     Capabilities, Chart as HelmChart, OutputOptions, Package, Release, TemplateInput, template,
 };
 use portolan_kustomize::{Chart, ChartArgs, ChartRenderer};
-use portolan_oci::DockerConfig;
-use portolan_sources::{ChartRequest, Limits, Lock, Sources, unpack};
+use portolan_sources::{ChartRequest, Limits, Sources, unpack};
 use portolan_vfs::{Memory, Vfs};
-
-use crate::places;
 
 /// What Helm calls a release that nobody named.
 const UNNAMED: &str = "release-name";
@@ -22,6 +19,8 @@ const DEVELOPMENT: &str = ">0.0.0-0";
 /// Renders charts, and pulls those that are not in the chart home into the cache; the chart home stays as it is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HelmCharts<'a> {
+    /// Brings charts that are not in the chart home.
+    pub(super) sources: &'a Sources,
     /// Takes the place of what charts say, unless it is empty.
     pub(super) kube_version: &'a str,
     /// Take the place of what charts say, unless there are none.
@@ -50,7 +49,7 @@ impl HelmCharts<'_> {
 
 impl ChartRenderer for HelmCharts<'_> {
     fn pull(&self, args: &ChartArgs) -> Result<Arc<dyn Vfs>, String> {
-        let pulled = pull(args).map_err(|error| format!("{error:#}"))?;
+        let pulled = pull(self.sources, args).map_err(|error| format!("{error:#}"))?;
         Ok(Arc::new(pulled))
     }
 
@@ -95,16 +94,7 @@ fn release_name(args: &ChartArgs) -> Result<String, String> {
     }
 }
 
-fn pull(args: &ChartArgs) -> anyhow::Result<Memory> {
-    let docker_config = match places::docker_config() {
-        Some(path) => DockerConfig::load(path.as_std_path())?,
-        None => DockerConfig::default(),
-    };
-    let options = portolan_sources::Options {
-        docker_config: Arc::new(docker_config),
-        ..portolan_sources::Options::default()
-    };
-    let sources = Sources::open(&places::cache_directory(), Lock::default(), options);
+fn pull(sources: &Sources, args: &ChartArgs) -> anyhow::Result<Memory> {
     let version = match args.version.as_str() {
         "" if args.devel => DEVELOPMENT,
         version => version,

@@ -1,0 +1,79 @@
+//! Work with a remote under limits on its time and on the bytes that it brings.
+//!
+//! gix can be told to stop while it reads a pack, and not while it waits for refs. So the work has a thread of its own:
+//! whoever waits looks at the clock and at the size of the pack on disk, and goes away when there is too much of either.
+//! A thread that is left behind sees the stop flag at its next look, or ends with its connection.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+
+use crate::{FetchOptions, GitError};
+
+/// How often clock and size are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How long work that was told to stop may take to do so.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How watched work ended.
+pub(crate) enum Watched<T> {
+    /// By itself.
+    Ended(Result<T, GitError>),
+    /// It did not within its time.
+    TooSlow,
+    /// It brought too much.
+    TooLarge,
+}
+
+/// Does something that fetches into a mirror, within the limits of the options.
+pub(crate) fn watch<T: Send + 'static>(
+    mirror: &Utf8Path,
+    options: &FetchOptions,
+    act: impl FnOnce(&AtomicBool) -> Result<T, GitError> + Send + 'static,
+) -> Watched<T> {
+    let packs = mirror.join("objects/pack");
+    let before = size(&packs);
+    let stop = Arc::new(AtomicBool::new(false));
+    let (give, take) = sync_channel(1);
+    let told = Arc::clone(&stop);
+    let work = std::thread::spawn(move || {
+        // Nobody takes it when the time was up.
+        let _ = give.send(act(&told));
+    });
+    let deadline = Instant::now() + options.timeout;
+    loop {
+        match take.recv_timeout(LOOK_EVERY) {
+            Ok(outcome) => return Watched::Ended(outcome),
+            Err(RecvTimeoutError::Disconnected) => match work.join() {
+                Err(panic) => std::panic::resume_unwind(panic),
+                Ok(()) => return Watched::TooSlow,
+            },
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let brought = size(&packs).saturating_sub(before);
+        if brought > 0 {
+            options.progress.report(brought, None);
+        }
+        let gives_up = if brought > options.max_bytes {
+            Watched::TooLarge
+        } else if Instant::now() >= deadline {
+            Watched::TooSlow
+        } else {
+            continue;
+        };
+        stop.store(true, Ordering::Relaxed);
+        let _ = take.recv_timeout(GRACE);
+        return gives_up;
+    }
+}
+
+/// The bytes of the files in a directory; what is not there has none.
+fn size(directory: &Utf8Path) -> u64 {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let sizes = entries.filter_map(|entry| Some(entry.metadata().ok()?.len()));
+    sizes.sum()
+}
