@@ -81,4 +81,4 @@ pub use run::{Canceller, Run};
 pub use state::{Phase, State, UnitState};
 pub use tokio_util::sync::CancellationToken;
 pub use unit::{Class, Limits, Output, Unit};
-pub use wire::{Event, Progress, Record};
+pub use wire::{Event, Line, Progress, Record};

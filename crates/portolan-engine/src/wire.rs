@@ -88,6 +88,20 @@ pub enum Event {
     },
 }
 
+/// One line of a stream of events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    /// An event.
+    Record(Record),
+    /// Events that were forgotten before whoever writes the stream could read them.
+    Forgotten {
+        /// The number of the first one.
+        from: u64,
+        /// The number of the last one.
+        to: u64,
+    },
+}
+
 /// How far a unit is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
@@ -145,6 +159,38 @@ impl Record {
     pub fn from_json(line: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(line)
     }
+}
+
+impl Line {
+    /// The line's JSON, without the line end.
+    pub fn to_json(&self) -> String {
+        match self {
+            Self::Record(record) => record.to_json(),
+            Self::Forgotten { from, to } => {
+                format!(r#"{{"event":"{FORGOTTEN}","from":{from},"to":{to}}}"#)
+            }
+        }
+    }
+
+    /// Reads what [`Line::to_json`] wrote.
+    pub fn from_json(line: &str) -> Result<Self, serde_json::Error> {
+        match serde_json::from_str::<Gap<'_>>(line) {
+            Ok(Gap { event, from, to }) if event == FORGOTTEN => Ok(Self::Forgotten { from, to }),
+            _ => Record::from_json(line).map(Self::Record),
+        }
+    }
+}
+
+/// What [`Line::Forgotten`] is called in JSON.
+const FORGOTTEN: &str = "forgotten";
+
+/// A line about forgotten events, as it is in JSON.
+#[derive(Deserialize)]
+struct Gap<'a> {
+    #[serde(borrow)]
+    event: Cow<'a, str>,
+    from: u64,
+    to: u64,
 }
 
 /// A record with the fields of every event side by side, as they are in JSON.
@@ -319,6 +365,17 @@ mod tests {
         let error = read(r#""event":"exploded""#).unwrap_err();
         assert!(error.to_string().starts_with("unknown event `exploded`"));
         assert!(read(r#""event":"queued","addedLater":[1]"#).is_ok());
+    }
+
+    #[test]
+    fn a_line_is_an_event_or_a_gap() {
+        let gap = r#"{"event":"forgotten","from":3,"to":9}"#;
+        let read = Line::from_json(gap).unwrap();
+        assert_eq!(read, Line::Forgotten { from: 3, to: 9 });
+        assert_eq!(read.to_json(), gap);
+        let record = r#"{"seq":7,"at":42,"key":"artifact/web","event":"queued"}"#;
+        assert_eq!(Line::from_json(record).unwrap().to_json(), record);
+        assert!(Line::from_json(r#"{"event":"forgotten","from":3}"#).is_err());
     }
 
     #[test]

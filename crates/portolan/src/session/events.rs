@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-use portolan_engine::{ReadError, Reader};
+use portolan_engine::{Line, ReadError, Reader};
 
 use crate::error::CommandError;
 use crate::printer::{Hidden, Printer};
@@ -61,15 +61,70 @@ pub(super) async fn follow(
             }
             Ok(None) => return Ok(()),
             Err(ReadError::Forgotten { next, oldest }) => {
-                writeln!(
-                    out,
-                    r#"{{"event":"forgotten","from":{next},"to":{}}}"#,
-                    oldest - 1
-                )
-                .map_err(failed)?;
-                reader.seek(oldest - 1);
+                let (from, to) = (next, oldest - 1);
+                writeln!(out, "{}", Line::Forgotten { from, to }.to_json()).map_err(failed)?;
+                reader.seek(to);
             }
             Err(error) => return Err(CommandError::user(error)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use portolan_engine::{Journal, JournalOptions, Limits, Run, Unit};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn every_line_can_be_read_back_also_when_events_were_forgotten() {
+        let journal = Journal::in_memory(JournalOptions {
+            ring_bytes: 100 << 10,
+            log_bytes: u64::MAX,
+            ..JournalOptions::default()
+        });
+        let run = Run::new(Limits::default(), journal.clone());
+        let talk = Unit::cpu(|cx| {
+            (0..10_000).for_each(|line| cx.log(line.to_string()));
+            Ok(())
+        });
+        run.add("talker", &[], talk);
+        assert!(run.finish().await.is_success());
+        journal.close();
+        let written = Written::default();
+        let sink = Sink(Some(Target {
+            out: Box::new(written.clone()),
+            name: "a buffer".to_owned(),
+        }));
+        follow(journal.after(0), sink, Hidden::default())
+            .await
+            .unwrap();
+        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        let lines: Vec<_> = text
+            .lines()
+            .map(|line| Line::from_json(line).unwrap())
+            .collect();
+        let Some(Line::Forgotten { from: 1, to }) = lines.first() else {
+            panic!("the first events cannot still be there");
+        };
+        let Some(Line::Record(next)) = lines.get(1) else {
+            panic!("events follow a gap");
+        };
+        assert_eq!(next.seq, to + 1);
     }
 }
