@@ -47,6 +47,7 @@ mod version;
 mod field;
 mod image;
 mod images;
+mod placeholder;
 mod pod_template;
 mod producer;
 
@@ -69,6 +70,7 @@ pub use name::NameRule;
 pub use object::{Object, ObjectError};
 pub use origin::{Act, Origin, Place, Step};
 pub use owner::{Owner, OwnerKind};
+pub use placeholder::{holds_placeholder, placeholder};
 pub use pod_template::{PodTemplate, pod_templates, visit_pod_templates_mut};
 pub use producer::{produced_name, producer_kinds};
 pub use rule::Rule;

@@ -38,5 +38,5 @@ pub use document::{Mac, decrypt, decrypt_documents, is_sops};
 pub use error::SopsError;
 pub use file::{Format, decrypt_file};
 pub use keys::{Keys, KeysError};
-pub use placeholder::{PLACEHOLDER, placeholders};
+pub use placeholder::placeholders;
 pub use secret::Secret;

@@ -1,5 +1,6 @@
 //! Files made with sops 3.11.0 and decrypted by it, beside what we make of them.
 
+use portolan_object::placeholder;
 use portolan_sops::{
     Format, Keys, Mac, SopsError, decrypt, decrypt_documents, decrypt_file, is_sops, placeholders,
 };
@@ -173,13 +174,37 @@ fn damage_anywhere_in_a_file_is_an_error_and_never_a_panic() {
 #[test]
 fn without_a_key_every_value_keeps_its_type() {
     let shown = to_json(&placeholders(&document("types.yaml"))).expect("JSON");
+    let [item, nested, entry, multi, text, unicode] = [
+        "///list/0",
+        "///list/2/nested",
+        "///map/a:b",
+        "///multi",
+        "///text",
+        "///unicode",
+    ]
+    .map(placeholder);
     assert_eq!(
         shown,
-        "{\"big\":0,\"exponent\":0,\"float\":0,\"list\":[\"sops-placeholder\",0,{\"nested\":\"sops-placeholder\",\
-         \"plain_unencrypted\":\"shown\"}],\"map\":{\"a:b\":\"sops-placeholder\"},\"multi\":\"sops-placeholder\",\
-         \"negative\":0,\"no\":false,\"nothing\":null,\"number\":0,\"text\":\"sops-placeholder\",\
-         \"unicode\":\"sops-placeholder\",\"yes\":false}"
+        format!(
+            "{{\"big\":0,\"exponent\":0,\"float\":0,\"list\":[\"{item}\",0,{{\"nested\":\"{nested}\",\
+             \"plain_unencrypted\":\"shown\"}}],\"map\":{{\"a:b\":\"{entry}\"}},\"multi\":\"{multi}\",\
+             \"negative\":0,\"no\":false,\"nothing\":null,\"number\":0,\"text\":\"{text}\",\
+             \"unicode\":\"{unicode}\",\"yes\":false}}"
+        )
     );
+}
+
+/// Two variables of one Secret may be parts of two names.
+#[test]
+fn every_sealed_text_has_a_placeholder_of_its_own() {
+    let secret = "kind: Secret\nmetadata: {name: cluster, namespace: a}\nstringData:\n  A: ENC[AES256_GCM,data:eA==,iv:eA==,tag:eA==,type:str]\n  B: ENC[AES256_GCM,data:eA==,iv:eA==,tag:eA==,type:str]\nsops: {mac: x}\n";
+    let closed = placeholders(&parse(secret, Dialect::Kustomize).expect("YAML")[0]);
+    let text = |key| closed.at_path(&["stringData", key]).and_then(Node::as_str);
+    assert_eq!(
+        text("A"),
+        Some(placeholder("Secret/a/cluster/stringData/A").as_str())
+    );
+    assert_ne!(text("A"), text("B"));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use portolan_flux::Access as Asked;
 use portolan_http::{Credentials, Identity, Tls};
+use portolan_object::holds_placeholder;
 use portolan_oci::DockerConfig;
-use portolan_sops::PLACEHOLDER;
 use portolan_sources::Access;
 
 use crate::netrc::Netrc;
@@ -45,17 +45,18 @@ fn tls(asked: &Asked) -> Option<Tls> {
     (tls != Tls::default()).then_some(tls)
 }
 
-/// A value of the Secret; what stands for a sealed one is no value.
+/// A value of the Secret; what stands for an unknown one is no value.
 fn text(asked: &Asked, key: &str) -> Option<String> {
     let value = asked.secret.as_ref()?.get(key)?;
     let text = std::str::from_utf8(value).ok()?;
-    (!text.is_empty() && text != PLACEHOLDER).then(|| text.to_owned())
+    (!text.is_empty() && !holds_placeholder(text)).then(|| text.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
+    use portolan_object::placeholder;
     use portolan_yaml::Text;
 
     use super::*;
@@ -84,8 +85,8 @@ mod tests {
     #[test]
     fn a_placeholder_is_no_password() {
         let sealed = asked(&[
-            ("username", "sops-placeholder"),
-            ("password", "sops-placeholder"),
+            ("username", placeholder("a").as_str()),
+            ("password", placeholder("b").as_str()),
         ]);
         let access = access(&sealed, "https://a.example", &Netrc::default());
         assert!(access.credentials.is_none());

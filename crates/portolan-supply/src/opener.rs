@@ -13,10 +13,8 @@ use base64::engine::general_purpose::STANDARD;
 use camino::Utf8Path;
 use portolan_flux::api::Decryption;
 use portolan_flux::{Decrypt, OutsideError};
-use portolan_object::Digest;
-use portolan_sops::{
-    Format, Keys, Mac, PLACEHOLDER, SopsError, decrypt, decrypt_file, is_sops, placeholders,
-};
+use portolan_object::{Digest, placeholder};
+use portolan_sops::{Format, Keys, Mac, SopsError, decrypt, decrypt_file, is_sops, placeholders};
 use portolan_yaml::{Dialect, Node, parse};
 
 use crate::vault::Vault;
@@ -118,7 +116,7 @@ impl Opener {
                 continue;
             };
             let plain = self
-                .bytes(&bytes, format)
+                .bytes(&bytes, format, &format!("{}/{key}", name_of(object)))
                 .map_err(|source| OpenError::Value {
                     key: key.to_owned(),
                     source,
@@ -131,9 +129,9 @@ impl Opener {
         Ok(opened)
     }
 
-    fn bytes(&self, sealed: &[u8], format: Format) -> Result<Vec<u8>, SopsError> {
+    fn bytes(&self, sealed: &[u8], format: Format, name: &str) -> Result<Vec<u8>, SopsError> {
         if self.opens_nothing() {
-            return Ok(closed(sealed, format));
+            return Ok(closed(sealed, format, name));
         }
         let plain = decrypt_file(sealed, format, &self.keys, Mac::Check)?;
         self.remember(sealed, plain.reveal(), format);
@@ -183,13 +181,25 @@ impl Decrypt for Opener {
         if format == Format::Yaml && documents(content).iter().any(opts_out) {
             return Ok(None);
         }
-        Ok(Some(self.bytes(content, format)?))
+        Ok(Some(self.bytes(content, format, path.as_str())?))
     }
 
     fn fingerprint(&self) -> Digest {
         let recipients = self.keys.recipients().join("\n");
         Digest::of(format!("{:?}\n{recipients}", self.without_keys).as_bytes())
     }
+}
+
+/// An object's kind, namespace and name, as far as they are written.
+fn name_of(object: &Node) -> String {
+    let text = |path: &[&str]| {
+        object
+            .at_path(path)
+            .and_then(Node::as_str)
+            .unwrap_or_default()
+    };
+    let paths: [&[&str]; 3] = [&["kind"], &["metadata", "namespace"], &["metadata", "name"]];
+    paths.map(text).join("/")
 }
 
 fn opts_out(document: &Node) -> bool {
@@ -204,24 +214,26 @@ fn documents(text: &[u8]) -> Vec<Node> {
     parse(text, Dialect::Kustomize).unwrap_or_default()
 }
 
-/// What stands for a sealed file: the same shape with placeholders, or one placeholder for all.
-fn closed(sealed: &[u8], format: Format) -> Vec<u8> {
+/// What stands for a sealed file of this name: the same shape with placeholders, or one placeholder for all.
+fn closed(sealed: &[u8], format: Format, name: &str) -> Vec<u8> {
     let text = match format {
         Format::Yaml | Format::Json => documents(sealed)
             .iter()
             .filter_map(|document| portolan_yaml::write_kustomize(&placeholders(document)).ok())
             .collect::<Vec<_>>()
             .join("---\n"),
-        Format::Dotenv => closed_lines(&String::from_utf8_lossy(sealed)),
-        Format::Binary => PLACEHOLDER.to_owned(),
+        Format::Dotenv => closed_lines(&String::from_utf8_lossy(sealed), name),
+        Format::Binary => placeholder(name),
     };
     text.into_bytes()
 }
 
-fn closed_lines(text: &str) -> String {
+fn closed_lines(text: &str, name: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("sops_"));
     let closed = lines.map(|line| match line.split_once('=') {
-        Some((key, value)) if value.starts_with("ENC[") => format!("{key}={PLACEHOLDER}\n"),
+        Some((key, value)) if value.starts_with("ENC[") => {
+            format!("{key}={}\n", placeholder(&format!("{name}/{key}")))
+        }
         _ if line.starts_with('#') => String::new(),
         _ => format!("{line}\n"),
     });

@@ -1,5 +1,7 @@
 //! Documents made with sops 3.11.0; they are those of portolan-sops.
 
+use portolan_object::holds_placeholder;
+
 use super::*;
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -84,14 +86,14 @@ fn without_a_key_there_are_placeholders_and_they_are_counted() {
     let opener = opener(None);
     let object = documents(&fixture("secret.yaml")).remove(0);
     let closed = opener.object(&object, &how()).unwrap().unwrap();
-    assert!(json(&closed).contains("sops-placeholder"));
+    assert!(holds_placeholder(&json(&closed)));
     let file = opener
         .file("/vars.env".into(), &fixture("vars.env"), &how())
         .unwrap()
         .unwrap();
     let text = String::from_utf8(file).unwrap();
     assert!(
-        text.contains("=sops-placeholder\n") && !text.contains("sops_"),
+        holds_placeholder(&text) && !text.contains("sops_"),
         "{text}"
     );
     assert_eq!(opener.left_closed(), 2);
