@@ -3,6 +3,8 @@
 //! Values are bytes while they are worked on, because substrings and trims may cut inside a character; the whole result
 //! must be UTF-8 again.
 
+use std::borrow::Cow;
+
 use crate::error::{Error, ErrorKind};
 use crate::glob;
 use crate::parser::{Expression, Operator, Piece};
@@ -13,14 +15,25 @@ pub const MAX_OUTPUT: usize = 64 << 20;
 /// How many steps all trim patterns of a text may take; a trim tries every prefix of its value.
 pub const MAX_WORK: usize = 100_000_000;
 
+/// What becomes of a variable that nothing sets, where the expression gives no default.
+#[derive(Clone, Copy)]
+pub enum Unset<'a> {
+    /// It is empty.
+    Empty,
+    /// It is an error: Flux's strict mode.
+    Refused,
+    /// It is what this answers for its name.
+    Filled(&'a dyn Fn(&str) -> String),
+}
+
 /// Puts the pieces together.
 pub(crate) fn expand<'v>(
     pieces: &[Piece],
-    strict: bool,
+    unset: Unset<'_>,
     lookup: &dyn Fn(&str) -> Option<&'v str>,
 ) -> Result<String, Error> {
     let mut expander = Expander {
-        strict,
+        unset,
         lookup,
         work: Work(MAX_WORK),
     };
@@ -53,7 +66,7 @@ impl Work {
 }
 
 struct Expander<'a, 'v> {
-    strict: bool,
+    unset: Unset<'a>,
     lookup: &'a dyn Fn(&str) -> Option<&'v str>,
     work: Work,
 }
@@ -81,10 +94,17 @@ impl Expander<'_, '_> {
             arguments.push(text);
         }
         let value = (self.lookup)(&expression.name);
-        if value.is_none() && self.strict && expression.operator != Operator::Default {
-            return Err(ErrorKind::NotSet(expression.name.clone()).at(expression.offset));
-        }
-        self.apply(expression.operator, value.unwrap_or_default(), &arguments)
+        let name = &expression.name;
+        let value = match (value, self.unset) {
+            (Some(value), _) => Cow::Borrowed(value),
+            (None, _) if expression.operator == Operator::Default => Cow::default(),
+            (None, Unset::Empty) => Cow::default(),
+            (None, Unset::Filled(fill)) => Cow::Owned(fill(name)),
+            (None, Unset::Refused) => {
+                return Err(ErrorKind::NotSet(name.clone()).at(expression.offset));
+            }
+        };
+        self.apply(expression.operator, &value, &arguments)
             .map_err(|kind| kind.at(expression.offset))
     }
 

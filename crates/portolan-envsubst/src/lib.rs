@@ -16,27 +16,29 @@ mod glob;
 mod parser;
 
 pub use error::{Error, ErrorKind};
-pub use expand::{MAX_OUTPUT, MAX_WORK};
+pub use expand::{MAX_OUTPUT, MAX_WORK, Unset};
 pub use parser::MAX_DEPTH;
 
 /// Replaces every `${…}` of a text by what `lookup` answers.
 ///
-/// A variable that `lookup` does not know is empty; with `strict` it is an error, unless the expression gives a default.
+/// `unset` says what becomes of a variable that `lookup` does not know, unless the expression gives a default.
 ///
 /// ```
+/// use portolan_envsubst::{Unset, substitute};
+///
 /// let lookup = |name: &str| (name == "cluster").then_some("harbour");
-/// let text = portolan_envsubst::substitute("${cluster}-${size:-small}", true, lookup)?;
+/// let text = substitute("${cluster}-${size:-small}", Unset::Refused, lookup)?;
 /// assert_eq!(text, "harbour-small");
 /// # Ok::<(), portolan_envsubst::Error>(())
 /// ```
 pub fn substitute<'v>(
     input: &str,
-    strict: bool,
+    unset: Unset<'_>,
     lookup: impl Fn(&str) -> Option<&'v str>,
 ) -> Result<String, Error> {
     if !input.contains(['$', '\0']) {
         return Ok(input.to_owned());
     }
     let pieces = parser::parse(input)?;
-    expand::expand(&pieces, strict, &lookup)
+    expand::expand(&pieces, unset, &lookup)
 }

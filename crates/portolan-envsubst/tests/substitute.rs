@@ -1,6 +1,6 @@
 //! Examples of substitution beyond the shared suite: places, limits and departures.
 
-use portolan_envsubst::{Error, ErrorKind, MAX_DEPTH, substitute};
+use portolan_envsubst::{Error, ErrorKind, MAX_DEPTH, Unset, substitute};
 
 fn lookup(name: &str) -> Option<&'static str> {
     match name {
@@ -12,11 +12,24 @@ fn lookup(name: &str) -> Option<&'static str> {
 }
 
 fn check(input: &str, expected: &str) {
-    assert_eq!(substitute(input, false, lookup).as_deref(), Ok(expected));
+    assert_eq!(
+        substitute(input, Unset::Empty, lookup).as_deref(),
+        Ok(expected)
+    );
 }
 
 fn check_error(input: &str, kind: ErrorKind, offset: usize) {
-    assert_eq!(substitute(input, true, lookup), Err(Error { kind, offset }));
+    assert_eq!(
+        substitute(input, Unset::Refused, lookup),
+        Err(Error { kind, offset })
+    );
+}
+
+#[test]
+fn an_unset_variable_may_be_filled_unless_it_has_a_default() {
+    let fill = |name: &str| format!("<{name}>");
+    let text = substitute("${w}-${w:-d}-${v}-${W,,}", Unset::Filled(&fill), lookup);
+    assert_eq!(text.as_deref(), Ok("<w>-d-hello-<w>"));
 }
 
 #[test]
@@ -59,13 +72,13 @@ fn nesting_has_a_limit() {
 fn replacements_in_replacements_stop_at_the_output_limit() {
     let long = "x".repeat(2000);
     let input = "${v//x/${v//x/${v//x/${v}}}}";
-    let error = substitute(input, false, |_| Some(long.as_str())).unwrap_err();
+    let error = substitute(input, Unset::Empty, |_| Some(long.as_str())).unwrap_err();
     assert_eq!(error.kind, ErrorKind::TooLong);
 }
 
 #[test]
 fn trims_of_long_values_stop_at_the_work_limit() {
     let long = "ab".repeat(100_000);
-    let error = substitute("${v%%*c*c*}", false, |_| Some(long.as_str())).unwrap_err();
+    let error = substitute("${v%%*c*c*}", Unset::Empty, |_| Some(long.as_str())).unwrap_err();
     assert_eq!(error.kind, ErrorKind::TooMuchWork);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use portolan_envsubst::substitute;
+use portolan_envsubst::{Unset, substitute};
 use portolan_testbed::corpus;
 use serde_json::Value;
 
@@ -24,8 +24,12 @@ fn check(case: &Value) -> Option<String> {
         .map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default()))
         .collect();
     let input = case["input"].as_str()?;
-    let strict = case["strict"].as_bool()?;
-    let answer = substitute(input, strict, |name| vars.get(name).copied());
+    let unset = if case["strict"].as_bool()? {
+        Unset::Refused
+    } else {
+        Unset::Empty
+    };
+    let answer = substitute(input, unset, |name| vars.get(name).copied());
     let expected = match case["error"].as_str() {
         Some(error) => Err(error.to_owned()),
         None => Ok(case["output"].as_str()?.to_owned()),

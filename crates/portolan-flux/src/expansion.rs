@@ -13,7 +13,7 @@ use crate::fingerprint::Fingerprint;
 use crate::flux_instance;
 use crate::index::{Emitter, name_of};
 use crate::resource_set::{self, Inputs, OPERATOR_GROUP};
-use crate::walk::Walker;
+use crate::walk::{MAX_REBUILDS, Walker};
 
 /// A ResourceSet or FluxInstance and what became of it.
 #[derive(Debug)]
@@ -32,6 +32,10 @@ pub struct Expansion {
     pub missing: Vec<Text>,
     /// Input providers whose inputs only a running operator knows.
     pub outside: Vec<NamespacedName>,
+    /// Whether its inputs were still others after the last expansion that was tried.
+    pub is_unsettled: bool,
+    /// How often it was expanded.
+    attempts: u32,
 }
 
 /// What is to be expanded.
@@ -46,13 +50,21 @@ impl Walker<'_> {
     pub(crate) async fn expand(&mut self) -> Result<usize, Failure> {
         let mut count = 0;
         for task in self.tasks() {
-            let before = self.walk.expansions.get(&task.emitter);
             let key = task.unit.as_ref().map(|(key, _)| key.clone());
-            if before.is_some_and(|before| before.unit == key) {
-                continue;
+            let mut expansion = task.expansion;
+            if let Some(before) = self.walk.expansions.get_mut(&task.emitter) {
+                if before.unit == key {
+                    before.is_unsettled = false;
+                    continue;
+                }
+                if before.attempts > MAX_REBUILDS {
+                    before.is_unsettled = true;
+                    continue;
+                }
+                expansion.attempts = before.attempts;
             }
             count += 1;
-            let mut expansion = task.expansion;
+            expansion.attempts += 1;
             expansion.unit.clone_from(&key);
             if let Some((key, unit)) = task.unit {
                 self.cx.add(key.clone(), &[], unit);
@@ -146,6 +158,8 @@ impl Expansion {
             objects: None,
             missing: Vec::new(),
             outside: Vec::new(),
+            is_unsettled: false,
+            attempts: 0,
         }
     }
 }

@@ -223,7 +223,7 @@ pub(crate) fn data_id(object: &Object) -> Option<DataId> {
 }
 
 /// The content of an object, if it is a ConfigMap or Secret.
-fn data_of(object: &Object) -> Option<(DataId, Arc<Data>)> {
+pub(crate) fn data_of(object: &Object) -> Option<(DataId, Arc<Data>)> {
     let id = data_id(object)?;
     let kind = id.0;
     let mut data = Data::new();

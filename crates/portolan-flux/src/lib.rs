@@ -49,6 +49,7 @@ mod placement;
 mod problem;
 mod profile;
 mod pursuit;
+mod refused_value;
 mod release;
 mod release_name;
 mod release_unit;

@@ -21,13 +21,14 @@ use crate::dependencies;
 use crate::expansion::Expansion;
 use crate::generate::GenerateError;
 use crate::index::{Emitter, Index, SOURCE_GROUP};
+use crate::refused_value;
 use crate::release::ReleaseError;
 use crate::render::{RenderedRelease, Rendering};
 use crate::resource_set::ResourceSetError;
 use crate::rule::{
     BAD_VALUES, BUILD_FAILED, CHART_INVALID, CHART_UNAVAILABLE, DEPENDENCY_CIRCLE,
     DEPENDENCY_MISSING, INVALID_FIELD, MISSING_DATA, MISSING_INPUTS, OUTSIDE_INPUTS,
-    RELEASE_REFUSED, SOURCE_MISSING, SOURCE_UNAVAILABLE, SUSPENDED, UNSET_VARIABLE,
+    RELEASE_REFUSED, SOURCE_MISSING, SOURCE_UNAVAILABLE, SUSPENDED, UNSET_VARIABLE, UNSETTLED,
 };
 use crate::walk::Walked;
 
@@ -188,6 +189,10 @@ impl<'a, 'files> About<'a, 'files> {
         if let Some(failure) = walked.unit.as_ref().and_then(|key| failure(report, key)) {
             self.build(failure, spec, index);
         }
+        self.unsettled(
+            &walked.unsettled,
+            "its variables or its definition come from",
+        );
         let unset = walked.built.iter().flat_map(|built| &built.unset);
         for (place, variable) in unset.filter(|_| walked.missing.is_empty()) {
             let messages = vec![variable.message.clone(), format!("in `{}`", variable.line)];
@@ -235,6 +240,9 @@ impl<'a, 'files> About<'a, 'files> {
                 "`status.exportedInputs` of the provider is used when it is there".to_owned();
             self.note(&OUTSIDE_INPUTS, vec![message], vec![hint]);
         }
+        if expansion.is_unsettled {
+            self.unsettled(&["an input".to_owned()], "it is made of");
+        }
         if let Some(failure) = expansion.unit.as_ref().and_then(|key| failure(report, key)) {
             let own = failure.error().downcast_ref::<ResourceSetError>();
             let hint = own.map(|error| advice::on_resource_set(error).to_owned());
@@ -263,6 +271,7 @@ impl<'a, 'files> About<'a, 'files> {
         if let Some(error) = &release.chart_error {
             self.chart(error, chain(error), spec, index);
         }
+        self.unsettled(&release.unsettled, "others are made of");
         for refusal in &release.refusals {
             let message = format!("Helm takes the release, Flux will not: {refusal}");
             self.note(&RELEASE_REFUSED, vec![message], vec![]);
@@ -271,13 +280,19 @@ impl<'a, 'files> About<'a, 'files> {
             let messages = chain(failure.error());
             match failure.error().downcast_ref::<ChartError>() {
                 Some(error) => self.chart(error, messages, spec, index),
-                None => self.release_failure(failure, messages, index),
+                None => self.release_failure(failure, messages, release, index),
             }
         }
     }
 
     /// A failure of something the release is made of, or its own.
-    fn release_failure(&mut self, failure: &Failure, messages: Vec<String>, index: &Index) {
+    fn release_failure(
+        &mut self,
+        failure: &Failure,
+        messages: Vec<String>,
+        release: &RenderedRelease,
+        index: &Index,
+    ) {
         let source = failure.error().downcast_ref::<SourceError>();
         let rule = match source {
             Some(_) => &SOURCE_UNAVAILABLE,
@@ -285,11 +300,24 @@ impl<'a, 'files> About<'a, 'files> {
         };
         let place = source.and_then(|error| source_place(&error.id, index));
         let own = failure.error().downcast_ref::<ReleaseError>();
+        let place = place.or_else(|| self.refused_value(own?, release, index));
         let hint = own.map(|error| advice::on_release(error).to_owned());
         let hints = hint
             .into_iter()
             .chain(advice::from_outside(failure.error()));
         self.error(rule, messages, place, hints.collect());
+    }
+
+    /// Where the value is written that the chart's schema refuses.
+    fn refused_value(
+        &self,
+        error: &ReleaseError,
+        release: &RenderedRelease,
+        index: &Index,
+    ) -> Option<Place> {
+        let own = refused_value::in_release(error, &release.definition);
+        let own = own.and_then(|node| self.place(node.at, node.as_str().unwrap_or_default()));
+        own.or_else(|| refused_value::in_references(error, release, index, self.told.files))
     }
 
     fn chart(
@@ -323,6 +351,21 @@ impl<'a, 'files> About<'a, 'files> {
             let hint = advice::FIELD.to_owned();
             self.error(&INVALID_FIELD, vec![error.to_string()], place, vec![hint]);
         }
+    }
+
+    /// What changes with every build has no end: the last one that was tried is not what Flux would end with.
+    fn unsettled(&mut self, changing: &[String], role: &str) {
+        if changing.is_empty() {
+            return;
+        }
+        let changing = changing.join(", ");
+        let messages = vec![
+            "does not come to rest: what it gives changes what it is made of, again and again"
+                .to_owned(),
+            format!("still changing after the last attempt: {changing}, which {role}"),
+        ];
+        let hint = "Flux would apply something else on every reconciliation: let nothing be made of what it makes itself";
+        self.error(&UNSETTLED, messages, None, vec![hint.to_owned()]);
     }
 
     fn suspended(&mut self, is_suspended: bool) {
@@ -461,7 +504,7 @@ fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
 }
 
 /// An object that makes a Secret or ConfigMap of this name in the cluster.
-fn producer(namespace: &str, name: &str, index: &Index) -> Option<String> {
+pub(crate) fn producer(namespace: &str, name: &str, index: &Index) -> Option<String> {
     producer_kinds().find_map(|(group, kind)| {
         let makes = |object: &Object| {
             let is_here = object.namespace() == namespace || object.namespace().is_empty();

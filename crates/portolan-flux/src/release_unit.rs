@@ -20,10 +20,11 @@ use crate::glance::{self, Glance};
 use crate::index::Index;
 use crate::loaded_chart::LoadedChart;
 use crate::outside::Access;
+use crate::problem::producer;
 use crate::release::{self, Released};
 use crate::render::is_release;
 use crate::session::Made;
-use crate::values::{Composed, compose};
+use crate::values::{Composed, Referenced, compose};
 
 /// What a release's unit gives: nothing when it must wait until all kinds of the cluster are known.
 pub(crate) type Rendered = Option<Arc<Released>>;
@@ -103,7 +104,11 @@ pub(crate) fn composed(spec: &HelmRelease, index: &Index) -> Composed {
             namespace: spec.id.namespace.clone(),
             name: Text::from(name),
         };
-        index.data(&(kind, name)).map(|data| data.as_ref().clone())
+        match index.data(&(kind, name.clone())) {
+            Some(data) => Referenced::Known(Arc::clone(data)),
+            None if producer(&name.namespace, &name.name, index).is_some() => Referenced::Unknown,
+            None => Referenced::Nothing,
+        }
     })
 }
 

@@ -22,7 +22,7 @@ use crate::chart::{ChartError, Location};
 use crate::cluster::Cluster;
 use crate::demand::{Demand, Wanted};
 use crate::glance::Glance;
-use crate::index::{DataId, Emitter, data_id, name_of};
+use crate::index::{DataId, Emitter, Index, data_id, data_of, name_of};
 use crate::loaded_chart::{DEFINITION, FLUX_GROUPS, LoadedChart, add_defined};
 use crate::profile::Profile;
 use crate::release::{self, Released};
@@ -69,6 +69,8 @@ pub struct RenderedRelease {
     pub objects: Option<Arc<Vec<Object>>>,
     /// Why Flux would not take what its chart gave, though Helm does.
     pub refusals: Vec<String>,
+    /// What it still changed for others in the last round that was tried; empty when all came to rest.
+    pub unsettled: Vec<String>,
     /// What keeps the objects for others.
     pub(crate) released: Option<Arc<Released>>,
     /// What its chart was told of the cluster, and which Flux it was rendered as.
@@ -229,6 +231,7 @@ impl<'a> Renderer<'a> {
                 return Ok(Settled::Yes);
             }
         }
+        // What each release changed in the last round is noted with it.
         Ok(Settled::Yes)
     }
 
@@ -317,6 +320,7 @@ impl<'a> Renderer<'a> {
             unit,
             objects,
             refusals: Vec::new(),
+            unsettled: Vec::new(),
             released,
             rendered_for: None,
         }
@@ -420,7 +424,6 @@ impl<'a> Renderer<'a> {
         }
         let mut is_news = false;
         let referenced = self.referenced_data();
-        let awaited = self.awaited_data();
         let may_ask_again = self.may_ask_again();
         let all_kinds = match stage {
             Stage::Others(all_kinds) => all_kinds.as_ref(),
@@ -429,7 +432,7 @@ impl<'a> Renderer<'a> {
         for (id, unit, is_content) in begun {
             let released = available(self.cx.output::<Rendered>(&unit).await)?;
             let released = released.and_then(|released| Option::clone(&released));
-            is_news |= self.take(&id, released, &awaited, all_kinds);
+            is_news |= self.take(&id, released, &referenced, all_kinds);
             if is_content || !may_ask_again {
                 self.finish(&id, &referenced);
             }
@@ -466,7 +469,7 @@ impl<'a> Renderer<'a> {
         &mut self,
         id: &NamespacedName,
         released: Option<Arc<Released>>,
-        awaited: &BTreeSet<DataId>,
+        referenced: &BTreeSet<DataId>,
         all_kinds: Option<&AllKinds>,
     ) -> bool {
         let Some(release) = self.releases.get_mut(id) else {
@@ -481,24 +484,22 @@ impl<'a> Renderer<'a> {
             (None, None) => true,
             _ => false,
         };
-        release.objects = objects;
+        let before = std::mem::replace(&mut release.objects, objects);
         if is_same {
             return false;
         }
         let objects = release.objects.clone().unwrap_or_default();
-        // Kinds that were defined before all were collected are among them.
-        let defines_more = |object: &Object| {
-            let mut defined = BTreeSet::new();
-            add_defined(&mut defined, object);
-            let known = all_kinds.map(|all| &all.capabilities.api_versions);
-            known.is_some_and(|known| defined.iter().any(|kind| !known.contains(kind)))
+        let news = News {
+            before: before.as_ref().map_or(&[], |before| before.as_slice()),
+            referenced,
+            index: &self.walker.walk.index,
+            known_kinds: all_kinds.map(|all| &all.capabilities.api_versions),
         };
-        let matters = |object: &Object| {
-            object.gvk().group.ends_with("fluxcd.io")
-                || data_id(object).is_some_and(|id| awaited.contains(&id))
-                || defines_more(object)
-        };
-        let is_news = objects.iter().any(matters);
+        let changed = objects.iter().filter(|object| news.includes(object));
+        release.unsettled = changed
+            .map(|object| object.id().short().to_string())
+            .collect();
+        let is_news = !release.unsettled.is_empty();
         self.walker.emitted(&Emitter::Release(id.clone()), &objects);
         is_news
     }
@@ -542,6 +543,45 @@ impl RenderedRelease {
         if let Some(released) = &self.released {
             released.forget();
         }
+    }
+}
+
+/// What tells whether an object that a release gives changes what else is rendered.
+struct News<'a> {
+    /// What the release gave before.
+    before: &'a [Object],
+    /// The data that variables and values come from.
+    referenced: &'a BTreeSet<DataId>,
+    /// What was emitted before.
+    index: &'a Index,
+    /// Every kind that charts were told of, when some ask.
+    known_kinds: Option<&'a Vec<String>>,
+}
+
+impl News<'_> {
+    fn includes(&self, object: &Object) -> bool {
+        let is_same = || {
+            self.before
+                .iter()
+                .any(|before| before.node() == object.node())
+        };
+        let is_flux = object.gvk().group.ends_with("fluxcd.io");
+        (is_flux && !is_same()) || self.changes_data(object) || self.defines_more(object)
+    }
+
+    fn changes_data(&self, object: &Object) -> bool {
+        let Some(id) = data_id(object).filter(|id| self.referenced.contains(id)) else {
+            return false;
+        };
+        self.index.data(&id) != data_of(object).map(|(_, data)| data).as_ref()
+    }
+
+    /// Kinds that were defined before all were collected are among them.
+    fn defines_more(&self, object: &Object) -> bool {
+        let mut defined = BTreeSet::new();
+        add_defined(&mut defined, object);
+        self.known_kinds
+            .is_some_and(|known| defined.iter().any(|kind| !known.contains(kind)))
     }
 }
 

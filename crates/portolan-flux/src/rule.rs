@@ -7,6 +7,7 @@ pub const RULES: &[&Rule] = &[
     &BUILD_FAILED,
     &INVALID_FIELD,
     &UNSET_VARIABLE,
+    &UNSETTLED,
     &CHART_INVALID,
     &CHART_UNAVAILABLE,
     &DEPENDENCY_CIRCLE,
@@ -42,6 +43,14 @@ pub(crate) static UNSET_VARIABLE: Rule = Rule {
     summary: "a variable has no value",
     help: "Flux refuses the whole Kustomization when a variable in it is neither set nor has a default. Give it a \
            default, `${NAME:=value}`, or set it in `postBuild`.",
+};
+
+pub(crate) static UNSETTLED: Rule = Rule {
+    id: "build/unsettled",
+    severity: Severity::Error,
+    summary: "what is built changes what it is built from",
+    help: "Every build gives other variables, values or inputs for the next one, so Flux would apply something else on \
+           every reconciliation. Let nothing be made of what it makes itself.",
 };
 
 pub(crate) static CHART_INVALID: Rule = Rule {

@@ -4,12 +4,14 @@
 //! merge of what was read so far and the values given in place. If the map it lands in is the very map that was given in
 //! place, the setting survives the last merge; if that merge had to make a new map, the value given in place wins.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use portolan_helm::values::{SetKind, Tree, set};
+use portolan_object::placeholder;
 use portolan_yaml::Text;
 
 use crate::api::{DataKind, HelmRelease, ValuesReference};
+use crate::variables::Data;
 
 /// Why values cannot be composed.
 #[derive(Debug, thiserror::Error)]
@@ -75,10 +77,23 @@ pub struct Composed {
     pub errors: Vec<ValuesError>,
 }
 
+/// What a reference leads to.
+pub(crate) enum Referenced {
+    /// An object with this content.
+    Known(Arc<Data>),
+    /// An object that something makes in the cluster: nobody knows its content here.
+    Unknown,
+    /// Nothing.
+    Nothing,
+}
+
 /// Composes the values of a release; `data` finds an object's content.
+///
+/// For a value of an object that is not here, and that the cluster must or will have, a placeholder is set at the
+/// reference's `targetPath`: charts often refuse to be rendered without it.
 pub(crate) fn compose(
     release: &HelmRelease,
-    mut data: impl FnMut(DataKind, &str) -> Option<BTreeMap<Text, Vec<u8>>>,
+    mut data: impl FnMut(DataKind, &str) -> Referenced,
 ) -> Composed {
     let given = release
         .values
@@ -90,11 +105,18 @@ pub(crate) fn compose(
     };
     let mut composed = Composed::default();
     for reference in &release.values_from {
-        let Some(object) = data(reference.kind, &reference.name) else {
-            if !reference.optional {
-                composed.missing.push(reference.clone());
+        let object = match data(reference.kind, &reference.name) {
+            Referenced::Known(object) => object,
+            Referenced::Nothing if reference.optional => continue,
+            Referenced::Unknown | Referenced::Nothing => {
+                if !reference.optional {
+                    composed.missing.push(reference.clone());
+                }
+                composed
+                    .errors
+                    .extend(layers.take_unknown(release, reference).err());
+                continue;
             }
-            continue;
         };
         match object.get(reference.key.as_str()) {
             Some(text) => composed
@@ -120,6 +142,24 @@ struct Layers {
 }
 
 impl Layers {
+    /// Sets a placeholder where the value of a reference belongs; which keys whole values have, nobody knows.
+    fn take_unknown(
+        &mut self,
+        release: &HelmRelease,
+        reference: &ValuesReference,
+    ) -> Result<(), ValuesError> {
+        if reference.target_path.is_none() {
+            return Ok(());
+        }
+        let ValuesReference {
+            kind, name, key, ..
+        } = reference;
+        let kind = kind.as_str();
+        let namespace = &release.id.namespace;
+        let unknown = placeholder(&format!("{kind}/{namespace}/{name}/{key}"));
+        self.take_in(reference, unknown.as_bytes())
+    }
+
     fn take_in(&mut self, reference: &ValuesReference, text: &[u8]) -> Result<(), ValuesError> {
         let Some(path) = &reference.target_path else {
             if text.starts_with(SEALED) {
@@ -216,11 +256,14 @@ mod tests {
         let head = "metadata: {name: r, namespace: apps}\nspec:\n  chart: {spec: {chart: c, sourceRef: {kind: HelmRepository, name: s}}}\n";
         let release =
             HelmRelease::read(&parse_one(format!("{head}{spec}"), Dialect::Helm).unwrap()).unwrap();
-        let data: BTreeMap<Text, Vec<u8>> = data
-            .iter()
-            .map(|(key, text)| (Text::from(*key), text.as_bytes().to_vec()))
-            .collect();
-        let composed = compose(&release, |_, name| (name == "c").then(|| data.clone()));
+        let data = data.iter();
+        let data = data.map(|(key, text)| (Text::from(*key), text.as_bytes().to_vec()));
+        let data: Arc<Data> = Arc::new(data.collect());
+        let composed = compose(&release, |_, name| match name {
+            "c" => Referenced::Known(Arc::clone(&data)),
+            "made-in-the-cluster" => Referenced::Unknown,
+            _ => Referenced::Nothing,
+        });
         assert!(
             composed.missing.is_empty() && composed.errors.is_empty(),
             "{composed:?}"
@@ -263,5 +306,15 @@ mod tests {
     fn a_target_path_at_the_top_loses_to_a_value_in_place() {
         let spec = "  valuesFrom:\n  - {kind: ConfigMap, name: c, valuesKey: k, targetPath: password}\n  values: {password: weak}\n";
         assert_eq!(composed(spec, &[("k", "strong")]), table("password: weak"));
+    }
+
+    #[test]
+    fn a_placeholder_stands_for_a_value_that_only_the_cluster_knows() {
+        let spec = "  valuesFrom:\n  - {kind: Secret, name: made-in-the-cluster, valuesKey: token, targetPath: auth.token, optional: true}\n  - {kind: Secret, name: nowhere, valuesKey: token, targetPath: other, optional: true}\n";
+        let token = placeholder("Secret/apps/made-in-the-cluster/token");
+        assert_eq!(
+            composed(spec, &[]),
+            table(&format!("auth: {{token: {token}}}"))
+        );
     }
 }

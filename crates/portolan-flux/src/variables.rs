@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use portolan_envsubst as envsubst;
+use portolan_object::placeholder;
 use portolan_yaml::{Dialect, Node, Text, Value};
 
 use crate::api::{DataKind, PostBuild, SubstituteReference, SubstituteStrategy};
@@ -21,7 +22,19 @@ const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
 pub(crate) struct Variables {
     values: BTreeMap<Text, String>,
     always: bool,
-    strict: bool,
+    unset: Unset,
+}
+
+/// What becomes of a variable that nothing in the repository sets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Unset {
+    /// It is empty.
+    #[default]
+    Empty,
+    /// It is empty here, and an error to Flux.
+    Refused,
+    /// Data that only the cluster has may set it: a placeholder stands for it.
+    Unknown,
 }
 
 /// The keys and texts of a ConfigMap or Secret.
@@ -69,13 +82,13 @@ impl Variables {
     /// Collects the variables; `data` finds an object's content. The second part names what is missing and not optional.
     pub(crate) fn collect(
         post_build: &PostBuild,
-        strict: bool,
+        unset: Unset,
         mut data: impl FnMut(DataKind, &str) -> Option<Data>,
     ) -> (Self, Vec<SubstituteReference>) {
         let mut variables = Self {
             values: BTreeMap::new(),
             always: post_build.strategy == SubstituteStrategy::Always,
-            strict,
+            unset,
         };
         let mut missing = Vec::new();
         for reference in &post_build.from {
@@ -94,7 +107,7 @@ impl Variables {
     /// Adds everything that decides what is put in.
     pub(crate) fn fingerprint(&self, key: &mut Fingerprint) {
         key.flag(self.always);
-        key.flag(self.strict);
+        key.number(self.unset as u64);
         key.number(self.values.len() as u64);
         for (name, value) in &self.values {
             key.text(name);
@@ -111,7 +124,8 @@ impl Variables {
 
     /// Whether an object is to be completed at all: nothing happens without a single variable unless asked for.
     pub(crate) fn applies_to(&self, object: &Node) -> bool {
-        (self.always || !self.values.is_empty()) && !opted_out(object)
+        let may_be_set = !self.values.is_empty() || self.unset == Unset::Unknown;
+        (self.always || may_be_set) && !opted_out(object)
     }
 
     /// Completes an object through its text, as Flux does: values are read again, so `${X}` may become a number.
@@ -138,30 +152,44 @@ impl Variables {
 
     /// Puts variables into a line of text; nothing when that fails.
     pub(crate) fn complete_line(&self, line: &str) -> Option<String> {
-        let lookup = |name: &str| self.values.get(name).map(String::as_str);
-        envsubst::substitute(line, false, lookup).ok()
+        let fill = |name: &str| unknown_variable(name);
+        let unset = match self.unset {
+            Unset::Empty | Unset::Refused => envsubst::Unset::Empty,
+            Unset::Unknown => envsubst::Unset::Filled(&fill),
+        };
+        self.put_into(line, unset).ok()
     }
 
     fn complete(&self, text: &str) -> Result<(String, Option<UnsetVariable>), SubstitutionError> {
-        let lookup = |name: &str| self.values.get(name).map(String::as_str);
-        let located = |error: &envsubst::Error| (line_at(text, error.offset), error.to_string());
-        let unset = match self
-            .strict
-            .then(|| envsubst::substitute(text, true, lookup))
-        {
-            Some(Ok(completed)) => return Ok((completed, None)),
-            Some(Err(error)) => Some(located(&error)),
-            None => None,
+        let fill = |name: &str| unknown_variable(name);
+        let unset = match self.unset {
+            Unset::Empty => envsubst::Unset::Empty,
+            Unset::Refused => envsubst::Unset::Refused,
+            Unset::Unknown => envsubst::Unset::Filled(&fill),
         };
-        let completed = envsubst::substitute(text, false, lookup).map_err(|error| {
-            let (line, message) = located(&error);
-            SubstitutionError::Expression { message, line }
-        })?;
-        Ok((
-            completed,
-            unset.map(|(line, message)| UnsetVariable { message, line }),
-        ))
+        let located = |error: &envsubst::Error| (line_at(text, error.offset), error.to_string());
+        let refused = match self.put_into(text, unset) {
+            Ok(completed) => return Ok((completed, None)),
+            Err(error) => located(&error),
+        };
+        let (line, message) = refused;
+        if self.unset == Unset::Refused
+            && let Ok(completed) = self.put_into(text, envsubst::Unset::Empty)
+        {
+            return Ok((completed, Some(UnsetVariable { message, line })));
+        }
+        Err(SubstitutionError::Expression { message, line })
     }
+
+    fn put_into(&self, text: &str, unset: envsubst::Unset<'_>) -> Result<String, envsubst::Error> {
+        let lookup = |name: &str| self.values.get(name).map(String::as_str);
+        envsubst::substitute(text, unset, lookup)
+    }
+}
+
+/// What stands for a variable that only the cluster can set: the same wherever it is used.
+fn unknown_variable(name: &str) -> String {
+    placeholder(&format!("variable/{name}"))
 }
 
 /// Whether there is anything to substitute: printing an object only to see that there is not costs more than looking.

@@ -27,15 +27,16 @@ use crate::cluster::Cluster;
 use crate::demand::Demand;
 use crate::expansion::Expansion;
 use crate::index::{DataId, Emitter, Index, name_of};
+use crate::problem::producer;
 use crate::pursuit::Pursuit;
 use crate::release_unit;
 use crate::session::Made;
 use crate::sketch::Filling;
 use crate::sparing::{SparedByName, Sparing};
-use crate::variables::{Data, Variables};
+use crate::variables::{Data, Unset, Variables};
 
 /// How often a Kustomization is built anew because its inputs changed; real repositories need one.
-const MAX_REBUILDS: u32 = 8;
+pub(crate) const MAX_REBUILDS: u32 = 8;
 
 /// How many Kustomizations may lead to one, each emitting the next: with variables in names that may have no end. Real
 /// repositories have less than ten.
@@ -64,6 +65,8 @@ pub struct Walked {
     pub missing: Vec<SubstituteReference>,
     /// A source that is not to be had.
     pub unavailable: Option<SourceRef>,
+    /// What was still another after the last build that was tried; empty when it came to rest.
+    pub unsettled: Vec<String>,
 }
 
 /// All Kustomizations of a cluster and what they emit.
@@ -105,8 +108,12 @@ pub(crate) struct State {
     /// How many Kustomizations lead to it.
     generation: u32,
     attempts: u32,
+    /// What the last attempt built.
+    built_spec: Arc<Kustomization>,
     /// The data that the last attempt was given.
     inputs: Vec<Option<Arc<Data>>>,
+    /// What the last attempt did with variables that nothing sets.
+    unset: Unset,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,6 +161,7 @@ impl<'a> Walker<'a> {
                 && self.start(|_| true) == 0
                 && self.call_back_outdated() == 0
             {
+                self.note_unsettled();
                 return Ok(());
             }
         }
@@ -245,7 +253,9 @@ impl<'a> Walker<'a> {
             phase,
             generation,
             attempts: 0,
+            built_spec: Arc::clone(&spec),
             inputs: Vec::new(),
+            unset: Unset::default(),
         });
         if *state.spec != *spec {
             state.spec = spec;
@@ -295,9 +305,10 @@ impl<'a> Walker<'a> {
         };
         state.phase = Phase::Running;
         state.attempts += 1;
+        state.built_spec = Arc::clone(&state.spec);
         state.inputs = inputs.to_vec();
-        let strict = self.cluster.profile.strict_substitution;
-        let (variables, missing) = variables(&state.spec, strict, inputs);
+        state.unset = unset(&state.spec, inputs, self.cluster, &self.walk.index);
+        let (variables, missing) = variables(&state.spec, state.unset, inputs);
         let build = BuildInputs {
             cluster: Arc::clone(self.cluster),
             spec: Arc::clone(&state.spec),
@@ -363,18 +374,44 @@ impl<'a> Walker<'a> {
     /// Has those built again that were given other data than is there now; says how many.
     fn call_back_outdated(&mut self) -> usize {
         let mut count = 0;
-        let ended = self
-            .states
-            .values_mut()
-            .filter(|state| state.phase == Phase::Ended);
-        for state in ended {
-            let now = inputs(&self.walk.index, &state.spec);
-            if state.inputs != now && state.attempts <= MAX_REBUILDS {
+        let (cluster, index) = (self.cluster, &self.walk.index);
+        for state in self.states.values_mut() {
+            if state.attempts <= MAX_REBUILDS && !state.outdated(cluster, index).is_empty() {
                 state.phase = Phase::Waiting;
                 count += 1;
             }
         }
         count
+    }
+
+    /// Notes what changes with every build, so that no build is the last.
+    fn note_unsettled(&mut self) {
+        for (id, state) in &self.states {
+            if let Some(walked) = self.walk.kustomizations.get_mut(id) {
+                walked.unsettled = state.outdated(self.cluster, &self.walk.index);
+            }
+        }
+    }
+}
+
+impl State {
+    /// What is another now than it was for the last build; nothing before the first one.
+    fn outdated(&self, cluster: &Cluster, index: &Index) -> Vec<String> {
+        if self.phase != Phase::Ended {
+            return Vec::new();
+        }
+        let now = inputs(index, &self.spec);
+        let data = data_ids(&self.spec).zip(now.iter().zip(&self.inputs));
+        let changed = data.filter(|(_, (now, before))| now != before);
+        let mut outdated: Vec<String> = changed
+            .map(|((kind, name), _)| format!("{} {name}", kind.as_str()))
+            .collect();
+        if self.built_spec != self.spec {
+            outdated.push(format!("Kustomization {} itself", self.spec.id));
+        } else if outdated.is_empty() && self.unset != unset(&self.spec, &now, cluster, index) {
+            outdated.push("what the cluster makes".to_owned());
+        }
+        outdated
     }
 }
 
@@ -388,6 +425,7 @@ impl Walked {
             built: None,
             missing: Vec::new(),
             unavailable: None,
+            unsettled: Vec::new(),
         }
     }
 }
@@ -423,7 +461,7 @@ fn is_kustomization(object: &Object) -> bool {
 /// What is put into the text of a Kustomization, as far as the data is there that it comes from.
 pub(crate) fn filling(spec: &Kustomization, index: &Index) -> Filling {
     let inputs = inputs(index, spec);
-    match variables(spec, false, &inputs).0 {
+    match variables(spec, Unset::Empty, &inputs).0 {
         None => Filling::Nothing,
         Some(variables) if inputs.iter().all(Option::is_some) => Filling::Variables(variables),
         Some(_) => Filling::Unknown,
@@ -450,17 +488,40 @@ pub(crate) fn data_ids(spec: &Kustomization) -> impl Iterator<Item = DataId> {
     })
 }
 
+/// What becomes of variables that nothing sets: data that is not here, and that the cluster must or will have, may set
+/// any of them.
+fn unset(
+    spec: &Kustomization,
+    inputs: &[Option<Arc<Data>>],
+    cluster: &Cluster,
+    index: &Index,
+) -> Unset {
+    let references = spec.post_build.iter().flat_map(|post| &post.from);
+    let mut missing = references.zip(inputs).filter(|(_, data)| data.is_none());
+    let will_be_there = |reference: &SubstituteReference| {
+        let namespace = &spec.id.namespace;
+        !reference.optional || producer(namespace, &reference.name, index).is_some()
+    };
+    if missing.any(|(reference, _)| will_be_there(reference)) {
+        Unset::Unknown
+    } else if cluster.profile.strict_substitution {
+        Unset::Refused
+    } else {
+        Unset::Empty
+    }
+}
+
 /// The variables of a Kustomization from its data in order, and the references that are missing.
 fn variables(
     spec: &Kustomization,
-    strict: bool,
+    unset: Unset,
     inputs: &[Option<Arc<Data>>],
 ) -> (Option<Variables>, Vec<SubstituteReference>) {
     let Some(post_build) = &spec.post_build else {
         return (None, Vec::new());
     };
     let mut inputs = inputs.iter();
-    let (variables, missing) = Variables::collect(post_build, strict, |_, _| {
+    let (variables, missing) = Variables::collect(post_build, unset, |_, _| {
         inputs
             .next()
             .and_then(Option::as_ref)

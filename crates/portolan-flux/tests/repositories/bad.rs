@@ -1,7 +1,7 @@
 //! Every kind of mistake is told with its place, and the rest is still built.
 
 use portolan_flux::{Demand, Depth};
-use portolan_object::Severity;
+use portolan_object::{Severity, placeholder};
 
 use crate::flux::{Files, Outcome, chart, config_map, file, kustomization, release, render};
 
@@ -225,6 +225,116 @@ fn data_that_something_in_the_repository_makes_is_a_note() {
     assert_eq!(outcome.problems()[0].severity, Severity::Note);
 }
 
+/// The Secret that the variables come from is there once its controller has made it: the name cannot be `-x`.
+#[test]
+fn a_variable_that_only_the_cluster_sets_is_a_placeholder() {
+    let from = "  postBuild:\n    substituteFrom:\n    - kind: Secret\n      name: keys\n      optional: true\n";
+    let external = "apiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata: {name: keys, namespace: flux-system}\nspec: {}\n";
+    let outcome = with(vec![
+        file(
+            "/clusters/prod/bad.yaml",
+            kustomization("bad", "./bad", from),
+        ),
+        file("/clusters/prod/keys.yaml", external),
+        file(
+            "/bad/map.yaml",
+            config_map("bad", "${DOMAIN}-${SIZE:=small}-x", "a", "b"),
+        ),
+    ]);
+    let domain = placeholder("variable/DOMAIN");
+    assert_eq!(
+        outcome.objects("bad"),
+        [format!("ConfigMap/bad/{domain}-small-x")]
+    );
+    assert_eq!(outcome.told(), [""; 0]);
+}
+
+/// As the chart of GitHub's runners does.
+#[test]
+fn a_value_that_only_the_cluster_knows_satisfies_a_chart_that_requires_it() {
+    let mut files = chart(
+        "/charts/web",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {token: {{ required \"token is required\" .Values.auth.token }}}\n",
+    );
+    let from = "  valuesFrom:\n  - kind: Secret\n    name: runner\n    valuesKey: token\n    targetPath: auth.token\n";
+    files.push(file(
+        "/releases/release.yaml",
+        release("apps", "web", "./charts/web", from),
+    ));
+    files.push(file(
+        "/releases/external.yaml",
+        "apiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata: {name: runner, namespace: apps}\nspec: {}\n",
+    ));
+    let outcome = with(files);
+    assert_eq!(outcome.release("web"), ["ConfigMap/apps/web"]);
+    assert_eq!(outcome.problems()[0].severity, Severity::Note);
+    assert_eq!(outcome.problems().len(), 1);
+}
+
+#[test]
+fn a_kustomization_that_changes_its_own_variables_has_no_end() {
+    let from = "  postBuild:\n    substituteFrom:\n    - kind: ConfigMap\n      name: growing\n      optional: true\n";
+    let outcome = with(vec![
+        file(
+            "/clusters/prod/bad.yaml",
+            kustomization("bad", "./bad", from),
+        ),
+        file(
+            "/bad/map.yaml",
+            config_map("flux-system", "growing", "N", "${N:=x}x"),
+        ),
+    ]);
+    let told = outcome.told();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with("Error Kustomization flux-system/bad: does not come to rest")
+            && told[0].contains("ConfigMap flux-system/growing"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_release_that_changes_its_own_values_has_no_end() {
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: growing}\ndata: {values.yaml: 'word: x{{ .Values.word }}'}\n";
+    let mut files = chart("/charts/web", template);
+    let from = "  valuesFrom:\n  - kind: ConfigMap\n    name: growing\n    optional: true\n";
+    files.push(file(
+        "/releases/release.yaml",
+        release("apps", "web", "./charts/web", from),
+    ));
+    let told = with(files).told();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with("Error HelmRelease apps/web: does not come to rest")
+            && told[0].contains("ConfigMap/apps/growing"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_resource_set_that_changes_its_own_inputs_has_no_end() {
+    let provider = |value: &str| {
+        format!(
+            "apiVersion: fluxcd.controlplane.io/v1\nkind: ResourceSetInputProvider\nmetadata: {{name: p-{value}, namespace: flux-system, labels: {{grow: 'yes'}}}}\nspec: {{type: Static, defaultValues: {{n: {value}}}}}\n"
+        )
+    };
+    let indented = provider("x<< inputs.n >>").replace('\n', "\n    ");
+    let set = format!(
+        "apiVersion: fluxcd.controlplane.io/v1\nkind: ResourceSet\nmetadata: {{name: all, namespace: flux-system}}\nspec:\n  inputsFrom: [{{kind: ResourceSetInputProvider, selector: {{matchLabels: {{grow: 'yes'}}}}}}]\n  resourcesTemplate: |\n    {indented}\n"
+    );
+    let outcome = with(vec![
+        file("/releases/set.yaml", set),
+        file("/releases/provider.yaml", provider("x")),
+    ]);
+    let told = outcome.told();
+    assert!(
+        told.iter().any(
+            |told| told.starts_with("Error ResourceSet flux-system/all: does not come to rest")
+        ),
+        "{told:?}"
+    );
+}
+
 #[test]
 fn a_dependency_that_does_not_exist() {
     let bad = kustomization(
@@ -297,6 +407,49 @@ fn a_template_that_fails() {
         told[0].contains("no colour") && told[0].ends_with("at /releases/release.yaml:1"),
         "{told:?}"
     );
+}
+
+#[test]
+fn a_value_that_the_schema_refuses_is_told_where_it_is_written() {
+    let files = || {
+        let mut files = chart("/charts/web", "");
+        files.push(file(
+            "/charts/web/values.schema.json",
+            r#"{"type": "object", "properties": {"web": {"type": "object", "properties": {"replicas": {"type": "integer"}}}}}"#,
+        ));
+        files
+    };
+    let place = |files: Files| {
+        let problems = with(files).problems();
+        let place = problems[0].place.clone().unwrap();
+        format!("{}:{}", place.file, place.at.line)
+    };
+    let mut inline = files();
+    inline.push(file(
+        "/releases/release.yaml",
+        release(
+            "apps",
+            "web",
+            "./charts/web",
+            "  values:\n    web:\n      replicas: many\n",
+        ),
+    ));
+    assert_eq!(place(inline), "/releases/release.yaml:17");
+    let mut referenced = files();
+    referenced.push(file(
+        "/releases/release.yaml",
+        release(
+            "apps",
+            "web",
+            "./charts/web",
+            "  valuesFrom:\n  - {kind: ConfigMap, name: sizes}\n",
+        ),
+    ));
+    referenced.push(file(
+        "/releases/sizes.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sizes, namespace: apps}\ndata:\n  values.yaml: |\n    web:\n      replicas: many\n",
+    ));
+    assert_eq!(place(referenced), "/releases/sizes.yaml:7");
 }
 
 #[test]
