@@ -5,7 +5,9 @@
 //! names, the one Flux would be pointed at.
 
 mod declared;
+mod installed;
 mod search;
+mod variable_path;
 
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use crate::api::{CommonMetadata, Kustomization, NamespacedName, SourceRef};
 use crate::memo::Memo;
 pub(crate) use declared::Declared;
 use declared::Form;
+pub(crate) use installed::{Installed, applied};
 use search::Search;
 
 /// The name that Flux gives to what it bootstraps.
@@ -78,19 +81,35 @@ pub(crate) fn root_at(
     })
 }
 
-/// The roots of all clusters in a repository, by directory.
-pub(crate) fn roots(
-    files: &dyn Vfs,
-    memo: &Memo<Arc<Declared>>,
-) -> Result<Vec<Root>, DiscoverError> {
+/// A FluxInstance that syncs a path with variables which nothing in the repository sets: where that cluster starts is
+/// not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownRoot {
+    /// The file that declares the instance.
+    pub file: Utf8PathBuf,
+    /// The path as written.
+    pub path: Text,
+}
+
+/// Where clusters start.
+pub(crate) struct Found {
+    /// The roots, by directory.
+    pub(crate) roots: Vec<Root>,
+    /// What may be further roots.
+    pub(crate) unknown: Vec<UnknownRoot>,
+}
+
+/// The roots of all clusters in a repository.
+pub(crate) fn roots(files: &dyn Vfs, memo: &Memo<Arc<Declared>>) -> Result<Found, DiscoverError> {
     let declared = declared::below(files, Utf8Path::new("/"), memo)?;
-    let found = Search::new(files, &declared).roots();
-    if found.is_empty() {
+    let (declared, unknown) = variable_path::resolve_all(files, declared);
+    let roots = Search::new(files, &declared, !unknown.is_empty()).roots();
+    if roots.is_empty() {
         return Err(DiscoverError::NoRoot {
             seen: declared.iter().map(|one| one.file.clone()).collect(),
         });
     }
-    Ok(found)
+    Ok(Found { roots, unknown })
 }
 
 /// The `spec.ignore` of the root's source, if the repository declares that source beside the root.
@@ -108,36 +127,14 @@ pub(crate) fn declared_ignore(files: &dyn Vfs, root: &Root) -> Option<String> {
     text(documents.iter().find(is_source)?, &["spec", "ignore"])
 }
 
-/// The version of Flux that a cluster installs, if the repository says so beside the cluster's root: in the manifests
-/// of `flux bootstrap`, or in a FluxInstance.
-pub(crate) fn installed_version(files: &dyn Vfs, root: &Root) -> Option<String> {
-    let directory = resolve(
-        Utf8Path::new("/"),
-        root.kustomization.path.trim_start_matches('/'),
-    );
-    let beside = root.file.as_deref().and_then(Utf8Path::parent);
-    let places = [
-        beside.map(Utf8Path::to_owned),
-        Some(directory.join(FLUX_SYSTEM)),
-        Some(directory),
-    ];
-    let manifests = places.iter().flatten().find_map(|directory| {
-        let text = files.read(&directory.join("gotk-components.yaml")).ok()?;
-        let text = String::from_utf8_lossy(&text);
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("# Flux Version:"));
-        line.map(|version| version.trim().to_owned())
-    });
-    manifests.or_else(|| {
-        let text = files.read(root.file.as_deref()?).ok()?;
-        let documents = portolan_yaml::parse_bytes(&text, Dialect::Kustomize).ok()?;
-        documents.iter().find_map(|document| {
-            let spec = declared::instance_spec(document)?;
-            let version = spec.at_path(&["distribution", "version"]);
-            version.and_then(Node::as_str).map(str::to_owned)
-        })
-    })
+/// What the repository says of the Flux that a cluster runs.
+pub(crate) fn installed(
+    files: &dyn Vfs,
+    root: &Root,
+    memo: &Memo<Arc<Declared>>,
+) -> Result<Installed, DiscoverError> {
+    let declared = declared::below(files, Utf8Path::new("/"), memo)?;
+    Ok(Installed::read(files, root, &declared))
 }
 
 /// The top directory of the repository that a path lies in.
@@ -286,8 +283,9 @@ mod tests {
             .iter()
             .map(|(path, text)| (*path, text.as_str()))
             .collect();
-        roots(&memory, &Memo::default())
-            .unwrap()
+        let found = roots(&memory, &Memo::default()).unwrap();
+        found
+            .roots
             .iter()
             .map(|root| root.kustomization.path.to_string())
             .collect()
@@ -321,9 +319,9 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        let root = roots(&memory, &Memo::default()).unwrap().remove(0);
-        let version = installed_version(&memory, &root);
-        assert_eq!(version.as_deref(), Some("v2.8.1"));
+        let root = roots(&memory, &Memo::default()).unwrap().roots.remove(0);
+        let installed = installed(&memory, &root, &Memo::default()).unwrap();
+        assert_eq!(installed.version.as_deref(), Some("v2.8.1"));
     }
 
     #[test]
@@ -425,7 +423,7 @@ mod tests {
         let memory: Memory = [("/flux/apps.yaml", other.as_str()), ("/apps/a.yaml", "")]
             .into_iter()
             .collect();
-        let root = roots(&memory, &Memo::default()).unwrap().remove(0);
+        let root = roots(&memory, &Memo::default()).unwrap().roots.remove(0);
         assert_eq!(root.kustomization.source.id.to_string(), "flux-system/home");
     }
 
@@ -438,6 +436,63 @@ mod tests {
             ("/apps/db/ks.yaml", kustomization("db", "./apps/db/app")),
         ];
         assert_eq!(names(&files), ["./clusters/a"]);
+    }
+
+    /// As one FluxInstance in a shared directory has it, whose variable each cluster sets.
+    #[test]
+    fn variables_in_the_path_of_an_instance_are_taken_from_wherever_they_are_set() {
+        let instance = "apiVersion: fluxcd.controlplane.io/v1\nkind: FluxInstance\nmetadata: {name: flux, namespace: flux-system}\nspec:\n  sync: {kind: GitRepository, url: 'https://example.org/x', ref: main, path: '${FLUX_PATH}'}\n";
+        let settings = |path: &str| {
+            format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings}}\ndata: {{FLUX_PATH: {path}}}\n"
+            )
+        };
+        let platform = kustomization("platform", "./platform").replace(
+            "prune: true",
+            "postBuild: {substitute: {FLUX_PATH: ./clusters/c}}, prune: true",
+        );
+        let files = [
+            ("/platform/instance.yaml", instance.to_owned()),
+            ("/clusters/a/settings.yaml", settings("./clusters/a")),
+            ("/clusters/a/apps.yaml", kustomization("apps", "./apps")),
+            ("/clusters/b/settings.yaml", settings("clusters/b")),
+            ("/clusters/b/apps.yaml", kustomization("apps", "./apps")),
+            ("/clusters/c/platform.yaml", platform),
+        ];
+        assert_eq!(
+            names(&files),
+            ["./clusters/a", "clusters/b", "./clusters/c"]
+        );
+    }
+
+    #[test]
+    fn a_path_that_nothing_sets_is_told_and_hides_no_cluster() {
+        let instance = "apiVersion: fluxcd.controlplane.io/v1\nkind: FluxInstance\nmetadata: {name: flux, namespace: flux-system}\nspec:\n  sync: {kind: GitRepository, url: 'https://example.org/x', ref: main, path: '${FLUX_PATH}'}\n";
+        let sync = kustomization("flux-system", "./clusters/a");
+        let apps = kustomization("apps", "./apps");
+        let memory: Memory = [
+            ("/platform/instance.yaml", instance),
+            ("/clusters/a/flux-system/gotk-sync.yaml", sync.as_str()),
+            ("/clusters/b/apps.yaml", apps.as_str()),
+            ("/clusters/c/apps.yaml", apps.as_str()),
+            ("/apps/map.yaml", ""),
+        ]
+        .into_iter()
+        .collect();
+        let found = roots(&memory, &Memo::default()).unwrap();
+        let paths: Vec<_> = found
+            .roots
+            .iter()
+            .map(|root| root.kustomization.path.as_str())
+            .collect();
+        assert_eq!(paths, ["./clusters/a", "./clusters/b", "./clusters/c"]);
+        let [unknown] = found.unknown.as_slice() else {
+            panic!("one instance has an unknown path");
+        };
+        assert_eq!(
+            (unknown.file.as_str(), unknown.path.as_str()),
+            ("/platform/instance.yaml", "${FLUX_PATH}")
+        );
     }
 
     #[test]
@@ -468,7 +523,7 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        let root = roots(&memory, &Memo::default()).unwrap().remove(0);
+        let root = roots(&memory, &Memo::default()).unwrap().roots.remove(0);
         assert_eq!(root.kustomization.id.to_string(), "gitops/gitops");
         assert_eq!(root.kustomization.source.id.to_string(), "gitops/gitops");
     }

@@ -201,7 +201,7 @@ impl Reach {
     }
 }
 
-fn for_each_manifest(
+pub(crate) fn for_each_manifest(
     files: &dyn Vfs,
     directory: &Utf8Path,
     depth: usize,

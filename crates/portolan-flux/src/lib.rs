@@ -76,7 +76,7 @@ pub use changed_value::{ChangedValue, Named, Succession};
 pub use chart::{ChartError, Location, OciReference, ValuesFiles};
 pub use cluster::Cluster;
 pub use demand::{Demand, Depth, Name, Wanted};
-pub use discover::{DiscoverError, Root, repository_root};
+pub use discover::{DiscoverError, Root, UnknownRoot, repository_root};
 pub use expansion::Expansion;
 pub use index::{Emitter, Index};
 pub use loaded_chart::LoadedChart;

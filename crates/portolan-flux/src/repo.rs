@@ -12,7 +12,7 @@ use portolan_yaml::Text;
 
 use crate::artifact::{Artifact, ArtifactError};
 use crate::cluster::Cluster;
-use crate::discover::{self, DiscoverError, Root};
+use crate::discover::{self, DiscoverError, Found, Root, UnknownRoot};
 use crate::mapped_sources::{MappedSources, SourcePattern};
 use crate::outside::{Decrypt, SourceStore};
 use crate::profile::Profile;
@@ -47,6 +47,7 @@ pub struct RepoOptions {
 /// A Flux repository with its clusters.
 pub struct Repo {
     clusters: Vec<Arc<Cluster>>,
+    unknown_roots: Vec<UnknownRoot>,
 }
 
 /// Why a repository cannot be opened.
@@ -67,8 +68,11 @@ impl Repo {
     /// Opens a repository and finds where its clusters start.
     pub fn open(files: &Arc<dyn Vfs>, options: &RepoOptions) -> Result<Self, OpenError> {
         let session = options.session.clone().unwrap_or_default();
-        let roots = match &options.path {
-            Some(path) => vec![discover::root_at(files.as_ref(), path, &session.declared)?],
+        let Found { roots, unknown } = match &options.path {
+            Some(path) => Found {
+                roots: vec![discover::root_at(files.as_ref(), path, &session.declared)?],
+                unknown: Vec::new(),
+            },
             None => discover::roots(files.as_ref(), &session.declared)?,
         };
         let capabilities = Arc::new(capabilities(options)?);
@@ -86,7 +90,13 @@ impl Repo {
         });
         Ok(Self {
             clusters: clusters.collect::<Result<_, _>>()?,
+            unknown_roots: unknown,
         })
+    }
+
+    /// Instances whose clusters start at a path that the repository does not tell; none when the user named one.
+    pub fn unknown_roots(&self) -> &[UnknownRoot] {
+        &self.unknown_roots
     }
 
     /// The clusters, by the directory they start from.
@@ -119,16 +129,16 @@ impl Packed<'_> {
 
 fn open_cluster(
     files: &Arc<dyn Vfs>,
-    (name, root): (Text, Root),
+    (name, mut root): (Text, Root),
     options: &RepoOptions,
     capabilities: &Arc<Capabilities>,
     packed: &mut Packed<'_>,
 ) -> Result<Arc<Cluster>, OpenError> {
     let ignore = discover::declared_ignore(files.as_ref(), &root);
-    let version = discover::installed_version(files.as_ref(), &root);
-    let installed = version
-        .and_then(|version| Profile::for_version(&version).ok())
-        .unwrap_or_default();
+    let installed = discover::installed(files.as_ref(), &root, &packed.session.declared)?;
+    if let Some(applied) = discover::applied(files.as_ref(), &root) {
+        root.kustomization = applied;
+    }
     let mut sources = HashMap::new();
     let own = packed.pack(files, ignore)?;
     sources.insert(root.kustomization.source.clone(), own);
@@ -148,7 +158,7 @@ fn open_cluster(
         fetch: options.fetch.clone(),
         outside: options.outside.clone(),
         decrypt: options.decrypt.clone(),
-        profile: options.profile.unwrap_or(installed),
+        profile: installed.profile(options.profile),
         capabilities: Arc::clone(capabilities),
         session: Arc::clone(packed.session),
     }))

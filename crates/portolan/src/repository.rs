@@ -6,8 +6,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use portolan_engine::{CancellationToken, Key, Report, Unit};
 use portolan_flux::{
     Afterwards, Cluster, DEFAULT_KUBE_VERSION, Demand, DiscoverError, MISSING_DATA, OpenError,
-    Outlet, Profile, Rendering, Repo, RepoOptions, Session, advice_on_files, cluster_unit,
-    problems, repository_root, streamed_unit,
+    Outlet, Profile, Rendering, Repo, RepoOptions, Session, UnknownRoot, advice_on_files,
+    cluster_unit, problems, repository_root, streamed_unit,
 };
 use portolan_object::{Finding, KubeVersion, Severity};
 use portolan_sources::Pinning;
@@ -183,6 +183,7 @@ impl RepositoryArgs {
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
         let repo = self.open(&files, located, &outside, course.session)?;
+        warn_of_unknown_roots(&repo, printer);
         let key = |cluster: &Cluster| Key::from(format!("Cluster/{}", cluster.root.path));
         let several = repo.clusters().len() > 1;
         let report = session::run_under(&course.token, printer, |run| {
@@ -281,6 +282,19 @@ impl RepositoryArgs {
             .map(Profile::for_version)
             .transpose()
             .map_err(CommandError::user)
+    }
+}
+
+/// Says which clusters may start elsewhere than at the roots that were found.
+fn warn_of_unknown_roots(repo: &Repo, printer: &Printer) {
+    let clusters = repo.clusters().iter();
+    let clusters: Vec<_> = clusters.map(|cluster| cluster.root.path.as_str()).collect();
+    for UnknownRoot { file, path } in repo.unknown_roots() {
+        let file = file.as_str().trim_start_matches('/');
+        printer.warning(&format!(
+            "the FluxInstance in `{file}` syncs `{path}`, and nothing in the repository sets that variable: its cluster is only looked at if it starts at one of {}; `--path DIR` names another",
+            clusters.join(", ")
+        ));
     }
 }
 

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_vfs::{DirEntry, Vfs, VfsError, resolve};
+use portolan_vfs::{DirEntry, Vfs, VfsError};
 use portolan_yaml::{Dialect, Node, Text};
 
+use super::installed::Installed;
 use super::{FLUX_SYSTEM, bootstrapped_from, synthetic};
 use crate::api::{Kustomization, NamespacedName, SourceRef};
+use crate::generate;
 use crate::memo::Memo;
 
 /// How deep directories are searched.
@@ -21,6 +23,8 @@ pub(crate) struct Declared {
     /// The directory that it builds.
     pub(super) directory: Utf8PathBuf,
     pub(super) form: Form,
+    /// The Flux that an instance installs.
+    pub(super) installed: Option<Installed>,
 }
 
 /// How much of a Kustomization a document is.
@@ -89,27 +93,43 @@ fn read_file(files: &dyn Vfs, path: &Utf8Path, found: &mut Vec<Arc<Declared>>) {
 
 impl Declared {
     fn read(file: &Utf8Path, document: &Node) -> Option<Self> {
-        let (kustomization, form) = match instance_spec(document) {
+        let instance = instance_spec(document);
+        let (kustomization, form) = match instance {
             Some(spec) => synced(document, spec)?,
             None => read_kustomization(document)?,
         };
-        let directory = resolve(
-            Utf8Path::new("/"),
-            kustomization.path.trim_start_matches('/'),
-        );
         Some(Self {
             file: file.to_owned(),
+            directory: generate::directory(&kustomization),
             kustomization,
-            directory,
             form,
+            installed: instance.map(Installed::of_spec),
         })
+    }
+
+    /// The same with another path.
+    pub(super) fn with_path(&self, path: &str) -> Self {
+        let mut kustomization = self.kustomization.clone();
+        kustomization.path = Text::from(path);
+        Self {
+            file: self.file.clone(),
+            directory: generate::directory(&kustomization),
+            kustomization,
+            form: self.form,
+            installed: self.installed.clone(),
+        }
+    }
+
+    /// Whether it is an instance whose path has variables.
+    pub(super) fn has_variable_path(&self) -> bool {
+        matches!(self.form, Form::Instance | Form::NamelessInstance)
+            && self.kustomization.path.contains("${")
     }
 
     /// Whether it says itself where it is to be applied from, so that it cannot be a part of something else. A path
     /// with variables does not say it.
     pub(super) fn is_instance(&self) -> bool {
-        matches!(self.form, Form::Instance | Form::NamelessInstance)
-            && !self.directory.as_str().contains("${")
+        matches!(self.form, Form::Instance | Form::NamelessInstance) && !self.has_variable_path()
     }
 }
 

@@ -3,7 +3,8 @@
 //! 1. A FluxInstance that syncs a directory of the repository, or a Kustomization that is part of what it builds and of
 //!    nothing else, is a root.
 //! 2. Without any, directories of Kustomizations that nothing builds are what somebody pointed Flux at by hand. Those
-//!    that lead to other Kustomizations count, and their likes beside them: leftovers lead nowhere.
+//!    that lead to other Kustomizations count, and their likes beside them: leftovers lead nowhere. They count also when
+//!    an instance syncs a path with variables that nothing sets, for that may be any of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,14 +23,21 @@ pub(super) struct Search<'a> {
     /// Those that build a directory of this repository.
     declared: Vec<&'a Declared>,
     reaches: HashMap<Utf8PathBuf, Reach>,
+    /// Whether some cluster is known to start where the repository does not say.
+    has_unknown: bool,
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(files: &'a dyn Vfs, declared: &'a [Arc<Declared>]) -> Self {
+    pub(super) fn new(
+        files: &'a dyn Vfs,
+        declared: &'a [Arc<Declared>],
+        has_unknown: bool,
+    ) -> Self {
         Self {
             files,
             declared: of_this_repository(files, declared),
             reaches: HashMap::new(),
+            has_unknown,
         }
     }
 
@@ -41,6 +49,9 @@ impl<'a> Search<'a> {
         };
         if roots.is_empty() {
             roots = self.bootstrapped_roots();
+        } else if self.has_unknown {
+            let more = self.bootstrapped_roots();
+            roots.extend(more);
         }
         roots.sort_by(|(a, _), (b, _)| a.cmp(b));
         roots.dedup_by(|(a, _), (b, _)| a == b);
