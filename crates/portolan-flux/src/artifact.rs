@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use camino::{Utf8Path, Utf8PathBuf};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use portolan_object::Digest;
+use portolan_object::{Digest, Place};
 use portolan_vfs::{DirEntry, FileKind, Stamp, Vfs, VfsError, clean};
 
 use crate::fingerprint::Fingerprint;
@@ -66,6 +66,8 @@ pub struct Artifact {
     /// What each of the rules says about a directory, for everything below that no rule names itself.
     verdicts: Mutex<HashMap<String, Arc<[Verdict]>>>,
     answers: Answers,
+    /// Where files were copied from that the repository itself holds under another path.
+    copied_from: HashMap<Utf8PathBuf, Utf8PathBuf>,
 }
 
 /// The rules of a directory: where it is, and what its ignore file says.
@@ -141,7 +143,30 @@ impl Artifact {
             kinds: Mutex::default(),
             verdicts: Mutex::default(),
             answers: Answers::default(),
+            copied_from: HashMap::new(),
         })
+    }
+
+    /// The same, composed of files that the repository holds under other paths.
+    pub(crate) fn with_files_copied_from(
+        mut self,
+        copied_from: HashMap<Utf8PathBuf, Utf8PathBuf>,
+    ) -> Self {
+        self.copied_from = copied_from;
+        self
+    }
+
+    /// Whether its files lie elsewhere in the repository.
+    pub(crate) fn is_copied(&self) -> bool {
+        !self.copied_from.is_empty()
+    }
+
+    /// A place in the repository for one in this tree; the same when the file was not copied from there.
+    pub(crate) fn place_in_repository(&self, place: &Place) -> Place {
+        match self.copied_from.get(Utf8Path::new(place.file.as_str())) {
+            Some(path) => Place::new(path.as_str(), place.at),
+            None => place.clone(),
+        }
     }
 
     /// Tells trees of one session apart.

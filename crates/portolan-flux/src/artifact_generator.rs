@@ -51,6 +51,15 @@ pub(crate) fn recipe(artifact: &SourceRef, index: &Index) -> Option<Recipe> {
         .find_map(|(_, object)| Recipe::read(object, &artifact.id.name))
 }
 
+/// A tree composed of parts of others.
+#[derive(Debug, Default)]
+pub(crate) struct ComposedTree {
+    /// Its files.
+    pub(crate) files: Memory,
+    /// The source, by its alias, and the path there that each file was copied from.
+    pub(crate) copied_from: HashMap<Utf8PathBuf, (String, Utf8PathBuf)>,
+}
+
 impl Recipe {
     fn read(generator: &Object, artifact: &str) -> Option<Self> {
         let spec = generator.node().get("spec")?;
@@ -78,8 +87,11 @@ impl Recipe {
     }
 
     /// Composes the artifact's files.
-    pub(crate) fn compose(&self, trees: &HashMap<Text, Arc<Artifact>>) -> Result<Memory, VfsError> {
-        let mut made = Memory::new();
+    pub(crate) fn compose(
+        &self,
+        trees: &HashMap<Text, Arc<Artifact>>,
+    ) -> Result<ComposedTree, VfsError> {
+        let mut made = ComposedTree::default();
         for copy in &self.copies {
             let tree = trees
                 .get(copy.alias.as_str())
@@ -106,7 +118,7 @@ impl Copy {
     }
 
     /// Without a pattern a file or directory is copied as it is; with one, what matches below the part before it.
-    fn run(&self, tree: &dyn Vfs, made: &mut Memory) -> Result<(), VfsError> {
+    fn run(&self, tree: &dyn Vfs, made: &mut ComposedTree) -> Result<(), VfsError> {
         let is_pattern = |part: &&str| part.contains(['*', '?', '[', '{']);
         let parts: Vec<_> = self.from.split('/').collect();
         let fixed = parts.iter().position(is_pattern);
@@ -122,8 +134,7 @@ impl Copy {
             let into_directory = self.to.ends_with('/') || to == "/";
             let name = base.file_name().filter(|_| into_directory);
             let target = name.map_or_else(|| to.clone(), |name| to.join(name));
-            made.insert(target, tree.read(&base)?);
-            return Ok(());
+            return self.copy(tree, &base, target, made);
         }
         let wanted = fixed.map(|_| patterns(std::slice::from_ref(&self.from)));
         let mut found = Vec::new();
@@ -132,9 +143,22 @@ impl Copy {
             let is_wanted = wanted.as_ref().is_none_or(|wanted| matches(wanted, &path));
             if is_wanted && !matches(&excluded, &path) {
                 let below = path.strip_prefix(&base).unwrap_or(&path);
-                made.insert(to.join(below), tree.read(&path)?);
+                self.copy(tree, &path, to.join(below), made)?;
             }
         }
+        Ok(())
+    }
+
+    fn copy(
+        &self,
+        tree: &dyn Vfs,
+        from: &Utf8Path,
+        to: Utf8PathBuf,
+        made: &mut ComposedTree,
+    ) -> Result<(), VfsError> {
+        made.files.insert(&to, tree.read(from)?);
+        made.copied_from
+            .insert(to, (self.alias.clone(), from.to_owned()));
         Ok(())
     }
 }
@@ -196,10 +220,10 @@ mod tests {
             to: to.to_owned(),
             exclude: vec!["**/b.yaml".to_owned()],
         };
-        let mut made = Memory::new();
+        let mut made = ComposedTree::default();
         copy.run(&tree, &mut made).unwrap();
         let mut found = Vec::new();
-        collect(&made, Utf8Path::new("/"), 0, &mut found).unwrap();
+        collect(&made.files, Utf8Path::new("/"), 0, &mut found).unwrap();
         found.into_iter().map(Utf8PathBuf::into_string).collect()
     }
 

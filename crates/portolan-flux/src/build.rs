@@ -105,7 +105,50 @@ pub(crate) struct BuildInputs {
     pub(crate) files: Files,
 }
 
+impl Built {
+    /// The same with other places.
+    fn with_places(mut self, change: impl Fn(&Place) -> Place) -> Self {
+        let objects = Arc::make_mut(&mut self.objects);
+        for object in objects {
+            object.origin = with_places(&object.origin, &change);
+        }
+        for (place, _) in &mut self.unset {
+            *place = change(place);
+        }
+        self
+    }
+}
+
+/// The same history with other places.
+fn with_places(origin: &Origin, change: impl Fn(&Place) -> Place) -> Origin {
+    let steps = origin.steps().into_iter();
+    steps.fold(Origin::default(), |origin, step| {
+        let mut step = step.clone();
+        step.place = step.place.as_ref().map(&change);
+        origin.then(step)
+    })
+}
+
 impl BuildError {
+    /// The same with other places.
+    fn with_places(mut self, change: impl Fn(&Place) -> Place) -> Self {
+        match &mut self {
+            Self::Generate(GenerateError::Decode { path, at, .. }) => {
+                let place = change(&Place::new(path.as_str(), *at));
+                *path = Utf8PathBuf::from(place.file.as_str());
+            }
+            Self::DecryptFile { path, .. } => {
+                let place = change(&Place::line(path.as_str(), 1));
+                *path = Utf8PathBuf::from(place.file.as_str());
+            }
+            Self::Kustomize { place, .. }
+            | Self::Substitution { place, .. }
+            | Self::Decrypt { place, .. } => *place = place.as_ref().map(change),
+            Self::Generate(_) | Self::Duplicate(_) => {}
+        }
+        self
+    }
+
     /// Where the cause is written, where that is known.
     pub fn place(&self) -> Option<Place> {
         match self {
@@ -165,7 +208,15 @@ impl BuildInputs {
                 }
                 session.count(|tally| &tally.kustomizations, true);
                 let traced = Traced::new(&artifact);
-                let built = Arc::new(self.build(&traced)?);
+                let built = self.build(&traced);
+                let built = Arc::new(if artifact.is_copied() {
+                    let place = |place: &Place| artifact.place_in_repository(place);
+                    built
+                        .map(|built| built.with_places(place))
+                        .map_err(|error| error.with_places(place))?
+                } else {
+                    built?
+                });
                 kept.push(KeptBuild::new(&artifact, traced.into_trace(), &built));
                 Ok::<_, BuildError>(built)
             });

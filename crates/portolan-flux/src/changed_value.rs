@@ -16,7 +16,7 @@ use portolan_object::{Object, Place};
 use portolan_vfs::Vfs;
 use portolan_yaml::{Dialect, Node, Text};
 
-use crate::api::{HelmRelease, NamespacedName, SourceRef};
+use crate::api::{HelmRelease, Kustomization, NamespacedName, SourceRef};
 use crate::index::Emitter;
 use crate::release;
 use crate::render::{RenderedRelease, Rendering};
@@ -211,7 +211,9 @@ impl Succession<'_> {
         };
         let walked = self.after.walk.kustomizations.get(id);
         let spec = walked.and_then(|walked| walked.spec.as_ref().ok());
-        spec.is_some_and(|spec| spec.source == *self.source)
+        // Places in an artifact that is composed of the repository's files are places of those.
+        let is_composed = |spec: &Kustomization| spec.source.kind == "ExternalArtifact";
+        spec.is_some_and(|spec| spec.source == *self.source || is_composed(spec))
     }
 }
 

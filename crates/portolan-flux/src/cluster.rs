@@ -1,6 +1,6 @@
 //! A cluster of a repository: where it starts, and where its Kustomizations and releases find their files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use portolan_engine::{Context, Failure, Key, Unit};
@@ -117,6 +117,7 @@ impl Cluster {
         let mut inputs = Fingerprint::of("ExternalArtifact");
         inputs.text(&format!("{recipe:?}"));
         let mut sources = Vec::new();
+        let mut own = HashSet::new();
         for (alias, source) in &recipe.sources {
             // An artifact made of artifacts would have to be followed without end.
             if source.kind == "ExternalArtifact" {
@@ -125,6 +126,9 @@ impl Cluster {
             let files = self.files(cx, source, index)?;
             files.fingerprint(&mut inputs);
             sources.push((alias.clone(), files));
+            if self.is_own(source, index) {
+                own.insert(alias.to_string());
+            }
         }
         let key = unit_key(&artifact.kind, &artifact.id, &inputs.finish());
         let session = Arc::clone(&self.session);
@@ -134,7 +138,11 @@ impl Cluster {
                 trees.insert(alias, files.wait(&cx).await?);
             }
             let made = cx.compute(move || recipe.compose(&trees)).await?;
-            Ok(Artifact::pack(Arc::new(made), None, &session)?)
+            let copied = made.copied_from.into_iter();
+            let copied = copied.filter(|(_, (alias, _))| own.contains(alias));
+            let copied = copied.map(|(to, (_, from))| (to, from)).collect();
+            let packed = Artifact::pack(Arc::new(made.files), None, &session)?;
+            Ok(packed.with_files_copied_from(copied))
         });
         cx.add(key.clone(), &[], unit);
         Some(Files::Remote(key))

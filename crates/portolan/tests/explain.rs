@@ -3,7 +3,7 @@
 mod portolan;
 
 use portolan::portolan_in;
-use portolan::repository::{HARBOR, repository};
+use portolan::repository::{HARBOR, kustomization, repository};
 
 fn explain(what: &str) -> portolan::Answer {
     portolan_in(HARBOR, &["explain", what, "--path", "clusters/production"])
@@ -186,4 +186,73 @@ fn secrets_are_explained_without_being_shown() {
     assert_eq!(answer.code, 0, "{answer}");
     assert!(!answer.to_string().contains("planted"), "{answer}");
     assert_eq!(places(&answer), ["cluster/secret.yaml:5"], "{answer}");
+}
+
+/// A Deployment that a Kustomization `web` builds of `web/`.
+const WEB: (&str, &str) = (
+    "web/deployment.yaml",
+    "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  replicas: 1\n  template:\n    spec:\n      containers:\n      - name: web\n        image: web:1\n",
+);
+
+fn explain_in(files: &[(&str, &str)], what: &str) -> portolan::Answer {
+    let dir = repository(files);
+    let args = ["explain", what, "--path", "cluster", "--repo", "."];
+    portolan_in(dir.path().to_str().expect("a path of text"), &args)
+}
+
+#[test]
+fn a_patch_inside_of_a_patch_is_found() {
+    let web = kustomization("web", "./web");
+    let patching = "  patches:\n  - target: {kind: Kustomization}\n    patch: |\n      - op: add\n        path: /spec/patches\n        value:\n        - target: {kind: Deployment}\n          patch: |\n            - op: replace\n              path: /spec/replicas\n              value: 7\n";
+    let apps = format!(
+        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: apps, namespace: flux-system}}\nspec:\n  path: ./apps\n  prune: true\n  sourceRef: {{kind: GitRepository, name: flux-system}}\n{patching}"
+    );
+    let line = apps.lines().count();
+    let answer = explain_in(
+        &[("cluster/apps.yaml", &apps), ("apps/web.yaml", &web), WEB],
+        "deploy/web.spec.replicas",
+    );
+    assert_eq!(answer.stdout.lines().next(), Some("7"), "{answer}");
+    assert_eq!(
+        places(&answer),
+        [format!("cluster/apps.yaml:{line}")],
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_field_in_a_generated_artifact_is_found_in_the_repository() {
+    let generator = "apiVersion: source.extensions.fluxcd.io/v1beta1\nkind: ArtifactGenerator\nmetadata: {name: parts, namespace: flux-system}\nspec:\n  sources:\n  - {alias: all, kind: GitRepository, name: flux-system}\n  artifacts:\n  - name: part\n    copy:\n    - {from: \"@all/web/**\", to: \"@artifact/copied/\"}\n";
+    let web = kustomization("web", "./copied").replace(
+        "{kind: GitRepository, name: flux-system}",
+        "{kind: ExternalArtifact, name: part}",
+    );
+    assert!(web.contains("ExternalArtifact"));
+    let answer = explain_in(
+        &[
+            ("cluster/generator.yaml", generator),
+            ("cluster/web.yaml", &web),
+            WEB,
+        ],
+        "deploy/web.spec.template.spec.containers[web].image",
+    );
+    assert_eq!(places(&answer), ["web/deployment.yaml:10"], "{answer}");
+}
+
+#[test]
+fn an_input_of_a_resource_set_is_found_in_its_provider() {
+    let provider = "apiVersion: fluxcd.controlplane.io/v1\nkind: ResourceSetInputProvider\nmetadata: {name: sizes, namespace: flux-system}\nspec:\n  type: Static\n  defaultValues:\n    size: large\n";
+    let set = "apiVersion: fluxcd.controlplane.io/v1\nkind: ResourceSet\nmetadata: {name: set, namespace: flux-system}\nspec:\n  inputsFrom:\n  - {kind: ResourceSetInputProvider, name: sizes}\n  resourcesTemplate: |\n    apiVersion: v1\n    kind: ConfigMap\n    metadata: {name: made, namespace: shop}\n    data:\n      size: << inputs.size >>\n";
+    let answer = explain_in(
+        &[
+            ("cluster/provider.yaml", provider),
+            ("cluster/set.yaml", set),
+        ],
+        "cm/made.data.size",
+    );
+    assert_eq!(answer.stdout.lines().next(), Some("large"), "{answer}");
+    assert!(
+        places(&answer).contains(&"cluster/provider.yaml:7".to_owned()),
+        "{answer}"
+    );
 }

@@ -131,6 +131,39 @@ fn kustomizations_over_generated_artifacts_find_their_files() {
     assert_eq!(render(&files, demand).objects("apps").len(), 1);
 }
 
+/// The file that somebody can open is that of the repository, not its copy in the artifact.
+#[test]
+fn places_in_generated_artifacts_are_those_of_the_repository() {
+    let generator = "apiVersion: source.extensions.fluxcd.io/v1beta1\nkind: ArtifactGenerator\nmetadata: {name: parts, namespace: flux-system}\nspec:\n  sources:\n  - {alias: all, kind: GitRepository, name: flux-system}\n  artifacts:\n  - name: infra\n    copy:\n    - {from: \"@all/infrastructure/**\", to: \"@artifact/\"}\n";
+    let over_artifact = |name: &str, path: &str| {
+        kustomization(name, path, "").replace(
+            "kind: GitRepository\n    name: flux-system",
+            "kind: ExternalArtifact\n    name: infra",
+        )
+    };
+    let files = vec![
+        file("/clusters/prod/generator.yaml", generator),
+        file(
+            "/clusters/prod/infra.yaml",
+            over_artifact("infra", "./controllers"),
+        ),
+        file("/clusters/prod/bad.yaml", over_artifact("bad", "./broken")),
+        file(
+            "/infrastructure/controllers/nested.yaml",
+            kustomization("nested", "./nowhere", ""),
+        ),
+        file("/infrastructure/broken/map.yaml", "kind: {\n"),
+    ];
+    let outcome = render(&files, Depth::Kustomizations);
+    assert_eq!(
+        outcome.told(),
+        [
+            "Error Kustomization flux-system/bad: failed to decode Kubernetes YAML from `/infrastructure/broken/map.yaml`: line 2, column 1: did not find expected node content at /infrastructure/broken/map.yaml:2",
+            "Error Kustomization flux-system/nested: kustomization path `/nowhere` does not exist in the source at /infrastructure/controllers/nested.yaml:7",
+        ]
+    );
+}
+
 #[test]
 fn of_two_resource_sets_with_one_name_the_first_emitters_counts() {
     let set = |name: &str| {

@@ -4,6 +4,7 @@
 //! object ──▶ its file, kustomization files and what they name
 //! release ─▶ chart's template and defaults, HelmRelease, objects its values come from
 //! owner ───▶ Kustomization that builds it, objects its variables come from
+//! ancestors ▶ whatever emitted the owner, and so on up to the root: each may patch or fill in the next
 //! ```
 
 mod line;
@@ -75,6 +76,7 @@ pub(super) fn suspects(
     let mut files = Files {
         vfs: rendered.files(),
         seen: HashSet::new(),
+        emitters: HashSet::new(),
         found: Vec::new(),
         substitutions: Vec::new(),
     };
@@ -118,6 +120,8 @@ struct File {
 struct Files<'a> {
     vfs: &'a dyn Vfs,
     seen: HashSet<Utf8PathBuf>,
+    /// Those whose files are known.
+    emitters: HashSet<Emitter>,
     found: Vec<File>,
     /// The lines that say where variables come from.
     substitutions: Vec<Suspect>,
@@ -126,27 +130,35 @@ struct Files<'a> {
 impl Files<'_> {
     fn gather(&mut self, placed: &Placed<'_>, cluster: &Cluster, rendering: &Rendering) {
         match &placed.owner {
-            Emitter::Kustomization(id) => {
-                self.add_origin(placed.object, Role::Source);
-                self.add_kustomization(id, rendering);
-            }
+            Emitter::Kustomization(_) => self.add_origin(placed.object, Role::Source),
             Emitter::Release(id) => {
                 if let Some(release) = rendering.releases.get(id) {
                     self.add_chart(placed.object, release, cluster);
-                    self.add_release(release, rendering);
                 }
             }
-            emitter @ (Emitter::ResourceSet(_) | Emitter::Instance(_)) => {
-                self.add_expansion(emitter, rendering);
-            }
+            Emitter::ResourceSet(_) | Emitter::Instance(_) => {}
+        }
+        self.add_emitter(&placed.owner, rendering);
+    }
+
+    /// What emitted something, and what emitted that: a patch may stand in a patch of any of them.
+    fn add_emitter(&mut self, emitter: &Emitter, rendering: &Rendering) {
+        let mut next = Some(emitter.clone());
+        while let Some(emitter) = next.take().filter(|next| !self.emitters.contains(next)) {
+            next = match &emitter {
+                Emitter::Kustomization(id) => self.add_kustomization(id, rendering),
+                Emitter::Release(id) => self.add_release(id, rendering),
+                Emitter::ResourceSet(_) | Emitter::Instance(_) => {
+                    self.add_expansion(&emitter, rendering)
+                }
+            };
+            self.emitters.insert(emitter);
         }
     }
 
-    /// The Kustomization that builds something, and what its variables come from.
-    fn add_kustomization(&mut self, id: &NamespacedName, rendering: &Rendering) {
-        let Some(walked) = rendering.walk.kustomizations.get(id) else {
-            return;
-        };
+    /// The Kustomization that builds something, and what its variables come from; gives what emitted it.
+    fn add_kustomization(&mut self, id: &NamespacedName, rendering: &Rendering) -> Option<Emitter> {
+        let walked = rendering.walk.kustomizations.get(id)?;
         if let Some(definition) = &walked.definition {
             self.add_origin(definition, Role::Declaration);
             self.substitutions.extend(self.substitution(definition));
@@ -160,6 +172,7 @@ impl Files<'_> {
             };
             self.add_data(reference.kind, &name, rendering, Role::Variable);
         }
+        walked.emitter.clone()
     }
 
     /// The line of a Kustomization that says where its variables come from.
@@ -183,13 +196,24 @@ impl Files<'_> {
         })
     }
 
-    fn add_expansion(&mut self, emitter: &Emitter, rendering: &Rendering) {
-        if let Some(expansion) = rendering.walk.expansions.get(emitter) {
-            self.add_origin(&expansion.definition, Role::Source);
+    /// A ResourceSet or FluxInstance, and the providers that its inputs may come from; gives what emitted it.
+    fn add_expansion(&mut self, emitter: &Emitter, rendering: &Rendering) -> Option<Emitter> {
+        let expansion = rendering.walk.expansions.get(emitter)?;
+        self.add_origin(&expansion.definition, Role::Source);
+        if matches!(emitter, Emitter::ResourceSet(_)) {
+            let index = &rendering.walk.index;
+            let providers = index.of_kind("fluxcd.controlplane.io", "ResourceSetInputProvider");
+            let namespace = emitter.id().namespace.as_str();
+            for (_, provider) in providers.filter(|(_, object)| object.namespace() == namespace) {
+                self.add_origin(provider, Role::Value);
+            }
         }
+        Some(expansion.emitter.clone())
     }
 
-    fn add_release(&mut self, release: &RenderedRelease, rendering: &Rendering) {
+    /// A release, and what its values come from; gives what emitted it.
+    fn add_release(&mut self, id: &NamespacedName, rendering: &Rendering) -> Option<Emitter> {
+        let release = rendering.releases.get(id)?;
         self.add_origin(&release.definition, Role::Value);
         if let Ok(spec) = &release.spec {
             for reference in &spec.values_from {
@@ -200,9 +224,7 @@ impl Files<'_> {
                 self.add_data(reference.kind, &name, rendering, Role::Value);
             }
         }
-        if let Emitter::Kustomization(id) = &release.emitter {
-            self.add_kustomization(id, rendering);
-        }
+        Some(release.emitter.clone())
     }
 
     /// The template, its helpers and the defaults of a chart that lies in the repository.
