@@ -78,12 +78,11 @@ fn aliases_of_a_long_text_are_refused_by_its_length() {
         &format!("a: &a {long}\nb: [{aliases}]\n"),
         "excessive aliasing",
     );
-    let levels: String = (1..12)
-        .map(|level| {
-            let before = level - 1;
-            format!("a{level}: &a{level} {{x: *a{before}, y: *a{before}}}\n")
-        })
-        .collect();
+    let levels = (1..12).map(|level| {
+        let before = level - 1;
+        format!("a{level}: &a{level} {{x: *a{before}, y: *a{before}}}\n")
+    });
+    let levels = levels.collect::<Vec<_>>().concat();
     refused(&format!("a0: &a0 {long}\n{levels}"), "excessive aliasing");
 }
 
