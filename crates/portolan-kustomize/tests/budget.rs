@@ -17,7 +17,7 @@ const LIMITS: Limits = Limits {
     steps: 2_000_000,
     bytes: 32 << 20,
     depth: 1_000,
-    time: std::time::Duration::from_secs(60),
+    time: std::time::Duration::from_mins(1),
 };
 
 fn chain(error: &Error) -> String {

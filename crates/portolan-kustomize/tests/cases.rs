@@ -47,13 +47,13 @@ fn run(case: &Utf8Path) -> Result<String, String> {
 
 /// The whole error as a command prints it, the case's own directory as `/case`.
 fn chain(error: &dyn Error, case: &Utf8Path) -> String {
-    let mut text = format!("{error}\n");
+    let mut lines = vec![format!("{error}\n")];
     let mut source = error.source();
     while let Some(error) = source {
-        text += &format!("because: {error}\n");
+        lines.push(format!("because: {error}\n"));
         source = error.source();
     }
-    text.replace(case.as_str(), "/case")
+    lines.concat().replace(case.as_str(), "/case")
 }
 
 fn check_answer(case: &Utf8Path, answer: &str) {
