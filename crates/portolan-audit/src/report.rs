@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use portolan_object::Rule;
-use portolan_report::{Case, Grid, Outcome, Tool, github, junit, sarif};
+use portolan_report::{Case, Grid, Outcome, Suite, Tool, github, junit, sarif};
 use serde::{Deserialize, Serialize};
 
 use crate::finding::Finding;
@@ -117,7 +117,11 @@ impl Report {
                 let name = "portolan audit";
                 sarif(Tool { name, version }, &rules(), &self.plain_findings())
             }
-            Format::Junit => junit("portolan audit", &self.cases()),
+            Format::Junit => {
+                let name = "portolan audit".to_owned();
+                let cases = self.cases();
+                junit(&[Suite { name, cases }])
+            }
             Format::Github => github(&self.plain_findings()),
         }
     }

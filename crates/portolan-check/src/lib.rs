@@ -23,6 +23,7 @@ mod owner;
 mod reference;
 mod schema;
 
+mod follow_on;
 mod settings;
 
 use portolan_object::Finding;
@@ -31,7 +32,8 @@ use portolan_vfs::Vfs;
 
 pub use api::Apis;
 pub use finding::Subject;
-pub use rule::RULES;
+pub use follow_on::{Unrendered, lower_follow_ons};
+pub use rule::{MISSING_REFERENCE, RULES};
 pub use settings::{IGNORE_ANNOTATION, Settings, SettingsError};
 
 /// Everything wrong with the objects of one cluster, in their order; what the settings switch off is left out.

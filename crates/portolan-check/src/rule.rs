@@ -88,7 +88,8 @@ pub(crate) static INSIDE_REFERENCE: Rule = Rule {
            unknown volume; a probe of an unknown port fails for ever. Usually one of the two names is mistyped.",
 };
 
-pub(crate) static MISSING_REFERENCE: Rule = Rule {
+/// An object refers to another that the repository does not bring.
+pub static MISSING_REFERENCE: Rule = Rule {
     id: "reference/missing",
     severity: Severity::Warning,
     summary: "an object refers to another that the repository does not bring",

@@ -9,7 +9,7 @@ use crate::api::Kustomization;
 use crate::build::BuildError;
 use crate::chart::ChartError;
 use crate::generate::GenerateError;
-use crate::outside::Advised;
+use crate::outside::{Advised, OutsideCause};
 use crate::release::ReleaseError;
 use crate::resource_set::ResourceSetError;
 
@@ -20,6 +20,11 @@ pub(crate) const FIELD: &str = "the API server refuses the object until this is 
 pub(crate) fn from_outside(error: &(dyn Error + 'static)) -> Vec<String> {
     let advised = causes(error).filter_map(|cause| cause.downcast_ref::<Advised>());
     advised.map(|advised| advised.hint.clone()).collect()
+}
+
+/// The reason that something from outside shares with everything else that fails for it.
+pub(crate) fn shared_reason(error: &(dyn Error + 'static)) -> Option<String> {
+    OutsideCause::of(error).map(ToString::to_string)
 }
 
 /// A file that is there and cannot be had.

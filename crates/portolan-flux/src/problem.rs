@@ -5,7 +5,7 @@ use std::error::Error;
 use camino::Utf8Path;
 use portolan_engine::{Failure, Key, Outcome, Report, causes};
 use portolan_object::{
-    Finding, Object, Owner, OwnerKind, Place, Rule, Severity, produced_name, producer_kinds,
+    Cause, Finding, Object, Owner, OwnerKind, Place, Rule, Severity, produced_name, producer_kinds,
 };
 use portolan_vfs::Vfs;
 use portolan_yaml::{Node, Position};
@@ -206,7 +206,9 @@ impl<'a, 'files> About<'a, 'files> {
             let mut hints = advice::from_outside(failure.error());
             hints.push(format!("`--source {}=DIR` gives its files", id.id));
             let place = source_place(id, index);
-            return self.error(&SOURCE_UNAVAILABLE, chain(failure.error()), place, hints);
+            self.error(&SOURCE_UNAVAILABLE, chain(failure.error()), place, hints);
+            let reason = advice::shared_reason(failure.error());
+            return self.because("Kustomizations lack their source", reason);
         }
         let error = failure.error().downcast_ref::<BuildError>();
         let place = match error {
@@ -306,6 +308,10 @@ impl<'a, 'files> About<'a, 'files> {
             .into_iter()
             .chain(advice::from_outside(failure.error()));
         self.error(rule, messages, place, hints.collect());
+        self.because(
+            "charts cannot be fetched",
+            advice::shared_reason(failure.error()),
+        );
     }
 
     /// Where the value is written that the chart's schema refuses.
@@ -343,6 +349,7 @@ impl<'a, 'files> About<'a, 'files> {
         let hint = advice::on_chart(error).into_iter();
         let hints = hint.chain(advice::from_outside(error));
         self.error(chart_rule(error), messages, place, hints.collect());
+        self.because("charts cannot be fetched", advice::shared_reason(error));
     }
 
     fn fields(&mut self, errors: &[FieldError]) {
@@ -372,6 +379,8 @@ impl<'a, 'files> About<'a, 'files> {
         if is_suspended {
             let message = "suspended: Flux does not apply changes".to_owned();
             self.note(&SUSPENDED, vec![message], vec![]);
+            let many = "objects are suspended: Flux does not apply changes";
+            self.because(many, Some(String::new()));
         }
     }
 
@@ -379,6 +388,7 @@ impl<'a, 'files> About<'a, 'files> {
     fn missing(&mut self, kind: DataKind, name: &str, place: Option<Place>, index: &Index) {
         let namespace = &self.id.namespace;
         let message = format!("missing {} {namespace}/{name}", kind.as_str());
+        let why = format!("{} {namespace}/{name} does not exist", kind.as_str());
         match producer(namespace, name, index) {
             Some(producer) => {
                 let message = format!("{message}: {producer} makes it in the cluster");
@@ -387,7 +397,15 @@ impl<'a, 'files> About<'a, 'files> {
             None => {
                 let hint = "mark the reference `optional: true` if it may be missing".to_owned();
                 self.error(&MISSING_DATA, vec![message], place, vec![hint]);
+                self.because("objects need data that is missing", Some(why));
             }
+        }
+    }
+
+    /// Says what the finding just added has in common with others, if there is something.
+    fn because(&mut self, many: &'static str, why: Option<String>) {
+        if let (Some(last), Some(why)) = (self.told.findings.last_mut(), why) {
+            last.cause = Some(Cause { many, why });
         }
     }
 

@@ -1,6 +1,6 @@
 //! One thing that is wrong or worth knowing, as every check reports it and every format prints it.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use portolan_yaml::Text;
 use sha2::{Digest as _, Sha256};
@@ -10,6 +10,15 @@ use crate::origin::Place;
 use crate::owner::Owner;
 use crate::rule::Rule;
 use crate::severity::Severity;
+
+/// What several findings have in common: one reason, to be told once.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Cause {
+    /// What is wrong with all of them, after their number: `charts cannot be fetched`.
+    pub many: &'static str,
+    /// Why, as in `no connection to ghcr.io`; empty if `many` says it all.
+    pub why: String,
+}
 
 /// One thing that is wrong or worth knowing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +35,8 @@ pub struct Finding {
     pub field: Option<String>,
     /// What is wrong, then why; one sentence each, without a full stop.
     pub messages: Vec<String>,
+    /// What it has in common with others, if that is known.
+    pub cause: Option<Cause>,
     /// The line that caused it.
     pub place: Option<Place>,
     /// What to do.
@@ -48,6 +59,7 @@ impl Finding {
             object: None,
             field: None,
             messages: vec![message.into()],
+            cause: None,
             place: None,
             hints: Vec::new(),
             clusters: Vec::new(),
@@ -126,6 +138,13 @@ impl Finding {
     pub fn column(&self) -> Option<u32> {
         let place = self.place.as_ref()?;
         Some(place.at.column).filter(|column| *column > 0)
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = if self.why.is_empty() { "" } else { ": " };
+        write!(f, "{}{separator}{}", self.many, self.why)
     }
 }
 

@@ -59,7 +59,7 @@ mod severity;
 pub use canonical::{Digest, canonical_json};
 pub use day::{BadDay, Day};
 pub use definition::{DefinedKind, defined_kinds};
-pub use finding::Finding;
+pub use finding::{Cause, Finding};
 pub use gvk::{Gvk, GvkError};
 pub use id::{IdError, ObjectId, Short};
 pub use image::{ImageError, ImageRef};

@@ -29,42 +29,65 @@ pub enum Outcome {
     Skipped(String),
 }
 
-/// One suite of cases.
-pub fn junit(suite: &str, cases: &[Case]) -> String {
+/// Cases that are counted together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suite {
+    /// Its name.
+    pub name: String,
+    /// The cases.
+    pub cases: Vec<Case>,
+}
+
+/// A document of suites.
+pub fn junit(suites: &[Suite]) -> String {
+    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
+    for suite in suites {
+        write_suite(suite, &mut text);
+    }
+    text.push_str("</testsuites>\n");
+    text
+}
+
+fn write_suite(suite: &Suite, text: &mut String) {
+    let cases = &suite.cases;
     let count =
         |wanted: fn(&Outcome) -> bool| cases.iter().filter(|case| wanted(&case.outcome)).count();
-    let mut text = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\">\n",
-        escape(suite),
+    let _ = writeln!(
+        text,
+        "<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\">",
+        escape(&suite.name),
         cases.len(),
         count(|outcome| matches!(outcome, Outcome::Failed { .. })),
         count(|outcome| matches!(outcome, Outcome::Skipped(_))),
     );
     for case in cases {
-        let head = format!(
-            "<testcase name=\"{}\" classname=\"{}\"",
-            escape(&case.name),
-            escape(&case.class)
-        );
-        let _ = match &case.outcome {
-            Outcome::Passed => writeln!(text, "{head}/>"),
-            Outcome::Failed { kind, message } => writeln!(
-                text,
-                "{head}><failure type=\"{}\" message=\"{}\"/></testcase>",
-                escape(kind),
-                escape(message)
-            ),
-            Outcome::Skipped(reason) => {
-                writeln!(
-                    text,
-                    "{head}><skipped message=\"{}\"/></testcase>",
-                    escape(reason)
-                )
-            }
-        };
+        write_case(case, text);
     }
-    text.push_str("</testsuite>\n</testsuites>\n");
-    text
+    text.push_str("</testsuite>\n");
+}
+
+fn write_case(case: &Case, text: &mut String) {
+    let head = format!(
+        "<testcase name=\"{}\" classname=\"{}\"",
+        escape(&case.name),
+        escape(&case.class)
+    );
+    let _ = match &case.outcome {
+        Outcome::Passed => writeln!(text, "{head}/>"),
+        Outcome::Failed { kind, message } => writeln!(
+            text,
+            "{head}><failure type=\"{}\" message=\"{}\"/></testcase>",
+            escape(kind),
+            escape(message)
+        ),
+        Outcome::Skipped(reason) => {
+            writeln!(
+                text,
+                "{head}><skipped message=\"{}\"/></testcase>",
+                escape(reason)
+            )
+        }
+    };
 }
 
 /// XML knows no control characters, not even escaped.
@@ -108,7 +131,8 @@ mod tests {
                 outcome,
             })
             .collect();
-        let text = junit("audit", &cases);
+        let name = "audit".to_owned();
+        let text = junit(&[Suite { name, cases }]);
         assert!(
             text.contains("tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\""),
             "{text}"

@@ -4,16 +4,20 @@
 //! what a command found ──▶ Finding, Case, Grid ──▶ text of one format
 //! ```
 //!
+//! Findings of one cause are told together ([`group`]), and one of several clusters once ([`merge_clusters`]).
+//!
 //! Nothing here knows what is checked: a [`Finding`](portolan_object::Finding) has a place, a rule and a message.
 
 #![warn(missing_docs)]
 
 mod github;
 mod grid;
+mod group;
 mod junit;
 mod sarif;
 
 pub use github::github;
 pub use grid::Grid;
-pub use junit::{Case, Outcome, junit};
+pub use group::{Group, cause_key, group, merge_clusters};
+pub use junit::{Case, Outcome, Suite, junit};
 pub use sarif::{Tool, sarif};

@@ -13,6 +13,7 @@ mod commands;
 mod diagnostic;
 mod error;
 mod exit;
+mod findings;
 mod graph;
 mod input;
 mod inventory;

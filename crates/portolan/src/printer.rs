@@ -24,7 +24,7 @@ pub(crate) struct OutputOptions {
     #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
     pub(crate) verbose: u8,
 
-    /// Say nothing but the answer and errors
+    /// Say nothing but the answer, and why there is none
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 
@@ -207,6 +207,16 @@ impl Printer {
         if !self.options.quiet {
             self.say(message);
         }
+    }
+
+    /// Whether everything is to be said.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.options.verbose > 0
+    }
+
+    /// Whether stderr shows colour.
+    pub(crate) fn is_styled(&self) -> bool {
+        self.styled
     }
 
     /// Draws a message about a place in a file.

@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use portolan_check::{Unrendered, lower_follow_ons};
 use portolan_engine::{CancellationToken, Key, Report, Unit};
 use portolan_flux::{
-    Afterwards, Cluster, DEFAULT_KUBE_VERSION, Demand, DiscoverError, MISSING_DATA, OpenError,
-    Outlet, Profile, Rendering, Repo, RepoOptions, Session, UnknownRoot, advice_on_files,
-    cluster_unit, problems, repository_root, streamed_unit,
+    Afterwards, Cluster, DEFAULT_KUBE_VERSION, Demand, DiscoverError, Emitter, MISSING_DATA,
+    OpenError, Outlet, Profile, Rendering, Repo, RepoOptions, Session, UnknownRoot,
+    advice_on_files, cluster_unit, problems, release_namespace, repository_root, streamed_unit,
 };
 use portolan_object::{Finding, KubeVersion, Severity};
 use portolan_sources::Pinning;
 use portolan_vfs::{Disk, Frozen, Lineage, Vfs};
+use portolan_yaml::Text;
 
-use crate::diagnostic::{Diagnostic, Place};
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
+use crate::findings::{FindingStyle, paragraphs};
 use crate::outside::{Outside, OutsideArgs};
 use crate::printer::Printer;
 use crate::session;
@@ -304,16 +306,27 @@ impl Rendered {
         Statuses::of(self.teller().problems(rendering))
     }
 
-    /// Tells every problem; the status says whether there was one.
+    /// Tells everything that is wrong, by cause; the status says whether there was an error.
     pub(crate) fn tell_problems(&self, printer: &Printer) -> ExitStatus {
-        let mut status = ExitStatus::Clean;
         self.outside.tell_placeholders(printer);
-        for (_, rendering) in &self.clusters {
-            if self.teller().tell_problems(rendering, printer) > 0 {
-                status = ExitStatus::Findings;
-            }
+        self.tell_findings(self.findings().collect(), printer)
+    }
+
+    /// Everything that is wrong with the Kustomizations and releases of every cluster.
+    fn findings(&self) -> impl Iterator<Item = Finding> {
+        let clusters = self.clusters.iter();
+        clusters.flat_map(|(cluster, rendering)| {
+            let problems = self.teller().problems(rendering).into_iter();
+            problems.map(|problem| problem.in_cluster(&cluster.name))
+        })
+    }
+
+    fn tell_findings(&self, findings: Vec<Finding>, printer: &Printer) -> ExitStatus {
+        let several = self.clusters.len() > 1;
+        match self.teller().tell(findings, several, printer) {
+            0 => ExitStatus::Clean,
+            _ => ExitStatus::Findings,
         }
-        status
     }
 
     /// Ends the command. The process ends with it: freeing a large repository piece by piece would take a tenth of the
@@ -334,22 +347,15 @@ impl Rendered {
 
     /// Tells one problem, as an error or a note.
     pub(crate) fn tell_problem(&self, problem: &Finding, printer: &Printer) {
-        self.teller().tell_problem(problem, printer);
+        self.tell_findings(vec![problem.clone()], printer);
     }
 
     /// Tells of everything that could not be fetched; the status says whether there was something.
     pub(crate) fn tell_fetch_problems(&self, printer: &Printer) -> ExitStatus {
-        let mut status = ExitStatus::Clean;
         let failures = self.outside.remote.failures();
-        for (_, rendering) in &self.clusters {
-            for problem in self.teller().problems(rendering) {
-                if problem.messages.iter().any(|text| failures.contains(text)) {
-                    status = ExitStatus::Findings;
-                    self.teller().tell(&problem, printer);
-                }
-            }
-        }
-        status
+        let is_failure =
+            |finding: &Finding| finding.messages.iter().any(|text| failures.contains(text));
+        self.tell_findings(self.findings().filter(is_failure).collect(), printer)
     }
 
     /// The files that were rendered.
@@ -366,11 +372,6 @@ impl Rendered {
         let problems = self.teller().problems(rendering).into_iter();
         let errors = problems.filter(|problem| problem.severity == Severity::Error);
         errors.map(|problem| problem.in_cluster(&cluster.name))
-    }
-
-    /// The text of the file that a place is in; empty when it is not to be had.
-    pub(crate) fn text_of(&self, place: &portolan_object::Place) -> String {
-        self.teller().text_of(place)
     }
 
     fn teller(&self) -> Teller<'_> {
@@ -401,23 +402,24 @@ impl RepositoryArgs {
 }
 
 impl Teller<'_> {
-    /// Tells every problem, and says how many were errors.
+    /// Tells everything that is wrong, by cause, and says how many errors there were.
     pub(crate) fn tell_problems(&self, rendering: &Rendering, printer: &Printer) -> usize {
-        let mut errors = 0;
-        for problem in self.problems(rendering) {
-            errors += usize::from(problem.severity == Severity::Error);
-            self.tell_problem(&problem, printer);
-        }
-        errors
+        self.tell(self.problems(rendering), false, printer)
     }
 
-    /// Tells one problem, as an error or a note.
-    fn tell_problem(&self, problem: &Finding, printer: &Printer) {
-        if problem.severity == Severity::Error {
-            self.tell(problem, printer);
-        } else {
-            printer.note(&sentence(problem));
+    fn tell(&self, findings: Vec<Finding>, names_clusters: bool, printer: &Printer) -> usize {
+        let is_error = |finding: &&Finding| finding.severity == Severity::Error;
+        let errors = findings.iter().filter(is_error).count();
+        let style = FindingStyle {
+            names_rules: false,
+            names_clusters,
+            lists_all: printer.is_verbose(),
+            styled: printer.is_styled(),
+        };
+        for paragraph in paragraphs(findings, self.files, style) {
+            printer.say_unless_quiet(&paragraph);
         }
+        errors
     }
 
     /// Everything that is wrong; missing data is as grave as the user says.
@@ -428,32 +430,25 @@ impl Teller<'_> {
                 problem.severity = Severity::Note;
             }
         }
+        let unrendered = unrendered(&Text::default(), rendering);
+        lower_follow_ons(&mut problems, &[&MISSING_DATA], &unrendered);
         problems
     }
+}
 
-    fn tell(&self, problem: &Finding, printer: &Printer) {
-        let message = sentence(problem);
-        let Some(place) = &problem.place else {
-            printer.diagnostic(&Diagnostic {
-                message,
-                place: None,
-                hints: problem.hints.clone(),
-            });
-            return;
-        };
-        let text = self.text_of(place);
-        printer.diagnostic(&Diagnostic {
-            message,
-            place: Some(in_text(place, &text)),
-            hints: problem.hints.clone(),
-        });
-    }
-
-    /// The text of the file that a place is in; empty when it is not to be had.
-    fn text_of(&self, place: &portolan_object::Place) -> String {
-        let bytes = self.files.read(Utf8Path::new(place.file.as_str()));
-        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
-    }
+/// The releases of a cluster whose objects are not known.
+pub(crate) fn unrendered(cluster: &Text, rendering: &Rendering) -> Vec<Unrendered> {
+    let releases = rendering.releases.iter();
+    let unknown = releases.filter(|(_, release)| release.objects.is_none());
+    unknown
+        .map(|(id, release)| Unrendered {
+            owner: Emitter::Release(id.clone()).owner(cluster),
+            namespace: match &release.spec {
+                Ok(spec) => release_namespace(spec).clone(),
+                Err(_) => id.namespace.clone(),
+            },
+        })
+        .collect()
 }
 
 /// The unit that renders what is asked for of a cluster and hands it out at the end.
@@ -464,16 +459,6 @@ fn whole(demand: &Demand) -> impl FnMut(&Arc<Cluster>, Option<&str>) -> Unit {
 /// What is wrong with what, in one line.
 fn sentence(problem: &Finding) -> String {
     format!("{}: {}", problem.subject(), problem.message())
-}
-
-/// A place to draw, in the text of its file.
-pub(crate) fn in_text<'a>(place: &'a portolan_object::Place, text: &'a str) -> Place<'a> {
-    Place {
-        file: place.file.trim_start_matches('/'),
-        text,
-        line: place.at.line as usize,
-        column: place.at.column as usize,
-    }
 }
 
 fn current_directory() -> Result<Utf8PathBuf, CommandError> {

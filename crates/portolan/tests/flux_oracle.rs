@@ -59,8 +59,7 @@ fn compare(text: &str) -> Vec<String> {
     let (case, root) = unpack(text);
     let theirs = oracle(&root);
     let directory = root.path().to_str().expect("UTF-8");
-    let args =
-        "build all --path cluster --repo . --offline --no-owner-labels --show-secrets --provenance";
+    let args = "build all --path cluster --repo . --offline --no-owner-labels --show-secrets --provenance -v";
     let ours = portolan_in(directory, &args.split(' ').collect::<Vec<_>>());
     let mut differences = kustomizations(&theirs, &ours);
     differences.extend(releases_differ(&theirs, &ours));
@@ -98,6 +97,18 @@ fn oracle(root: &TempDir) -> Node {
     from_json(&String::from_utf8(answer.stdout).expect("UTF-8")).expect("JSON")
 }
 
+/// Whether an error is told about an owner, alone or in the list of those that share its cause.
+fn is_refused(stderr: &str, owner: &str) -> bool {
+    let (alone, listed) = (format!("error: {owner}: "), format!("  {owner}: "));
+    let mut is_error = false;
+    stderr.lines().any(|line| {
+        if !line.starts_with(' ') {
+            is_error = line.starts_with("error: ");
+        }
+        line.starts_with(&alone) || is_error && line.starts_with(&listed)
+    })
+}
+
 fn kustomizations(theirs: &Node, ours: &Answer) -> Vec<String> {
     let objects = owned(&ours.stdout);
     let mut differences = Vec::new();
@@ -107,7 +118,7 @@ fn kustomizations(theirs: &Node, ours: &Answer) -> Vec<String> {
         .expect("a map");
     for entry in built {
         let owner = format!("Kustomization {}", entry.key.as_str());
-        let complains = ours.stderr.contains(&format!("error: {owner}: "));
+        let complains = is_refused(&ours.stderr, &owner);
         let fails = entry.value.get("status").and_then(Node::as_str) != Some("ok");
         if fails != complains {
             differences.push(format!(
@@ -172,7 +183,7 @@ fn releases_differ(theirs: &Node, ours: &Answer) -> Vec<String> {
             ));
         }
         let fails = entry.value.get("error").is_some();
-        if fails != ours.stderr.contains(&format!("error: {owner}: ")) {
+        if fails != is_refused(&ours.stderr, &owner) {
             differences.push(format!(
                 "{owner}: one of the two complains\n{}",
                 ours.stderr

@@ -8,7 +8,7 @@
 mod verdict;
 mod write;
 
-use portolan_check::{Settings, Subject, check};
+use portolan_check::{MISSING_REFERENCE, Settings, Subject, check, lower_follow_ons};
 use portolan_flux::{Cluster, Depth};
 use portolan_object::{KubeVersion, Rule};
 use portolan_schema::Catalogue;
@@ -18,7 +18,7 @@ use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::inventory::{self, Placed};
 use crate::printer::Printer;
-use crate::repository::{Rendered, RepositoryArgs};
+use crate::repository::{Rendered, RepositoryArgs, unrendered};
 use crate::suggestion;
 use verdict::Verdicts;
 use write::Format;
@@ -73,7 +73,7 @@ pub(crate) fn test(args: &TestArgs, printer: &Printer) -> CommandResult {
     write::write(&verdicts, &rendered, args.output, printer)?;
     let failed = match args.fail_on {
         FailOn::Error => verdicts.errors() > 0,
-        FailOn::Warning => !verdicts.found.is_empty(),
+        FailOn::Warning => verdicts.errors() + verdicts.warnings() > 0,
     };
     Ok(rendered.end(if failed {
         ExitStatus::Findings
@@ -94,7 +94,9 @@ fn judge(rendered: &Rendered, settings: &Settings) -> Verdicts {
             .collect();
         let catalogue = catalogue(cluster, &placed);
         let subjects: Vec<Subject<'_>> = placed.iter().map(|placed| subject(placed)).collect();
-        let findings = check(&subjects, &catalogue, settings, rendered.files());
+        let mut findings = check(&subjects, &catalogue, settings, rendered.files());
+        let unrendered = unrendered(&cluster.name, rendering);
+        lower_follow_ons(&mut findings, &[&MISSING_REFERENCE], &unrendered);
         verdicts.found.extend(findings);
         verdicts.add_objects(&subjects);
     }

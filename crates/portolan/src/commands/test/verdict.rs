@@ -59,6 +59,12 @@ impl Verdicts {
         self.found.iter().filter(is_error).count()
     }
 
+    /// How many findings are warnings.
+    pub(super) fn warnings(&self) -> usize {
+        let is_warning = |found: &&Finding| found.severity == Severity::Warning;
+        self.found.iter().filter(is_warning).count()
+    }
+
     /// How many cases have an error.
     pub(super) fn failed(&self) -> usize {
         let has_error = |case: &&Case| self.errors_of(case).next().is_some();

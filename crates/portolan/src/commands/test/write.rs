@@ -2,16 +2,19 @@
 
 use std::fmt::Write as _;
 
-use portolan_object::{Finding, Severity};
-use portolan_report::{Case as JunitCase, Outcome, Tool, github, junit, sarif};
+use portolan_object::Finding;
+use portolan_report::{
+    Case as JunitCase, Outcome, Suite, Tool, cause_key, github, junit, merge_clusters, sarif,
+};
+use portolan_yaml::Text;
 use serde_json::json;
 
 use super::rules;
 use super::verdict::{Case, Verdicts};
-use crate::diagnostic::{Diagnostic, Level};
 use crate::error::CommandError;
+use crate::findings::{FindingStyle, paragraphs};
 use crate::printer::Printer;
-use crate::repository::{Rendered, in_text};
+use crate::repository::Rendered;
 
 /// The forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -41,68 +44,37 @@ pub(super) fn write(
     match format {
         Format::Table => table(verdicts, rendered, printer),
         Format::Json => printer.data(as_json(verdicts)),
-        Format::Junit => printer.data(junit("portolan test", &cases(verdicts))),
+        Format::Junit => printer.data(junit(&suites(verdicts))),
         Format::Sarif => printer.data(sarif(tool, &rules(), &verdicts.found)),
-        Format::Github => printer.data(github(&verdicts.found)),
+        Format::Github => printer.data(github(&merge_clusters(verdicts.found.clone()))),
     }
 }
 
 fn table(verdicts: &Verdicts, rendered: &Rendered, printer: &Printer) -> Result<(), CommandError> {
-    for found in &verdicts.found {
-        printer.data(drawn(found, rendered, printer.canvas().styled) + "\n\n")?;
+    let style = FindingStyle {
+        names_rules: true,
+        names_clusters: rendered.clusters.len() > 1,
+        lists_all: printer.is_verbose(),
+        styled: printer.canvas().styled,
+    };
+    for paragraph in paragraphs(verdicts.found.clone(), rendered.files(), style) {
+        printer.data(paragraph + "\n\n")?;
     }
     let failed = verdicts.failed();
-    let warnings = verdicts.found.len() - verdicts.errors();
     let mut summary = format!("{} passed, {failed} failed", verdicts.cases.len() - failed);
-    if warnings > 0 {
-        let _ = write!(summary, ", {warnings} warnings");
+    match verdicts.warnings() {
+        0 => {}
+        1 => summary.push_str(", 1 warning"),
+        warnings => {
+            let _ = write!(summary, ", {warnings} warnings");
+        }
     }
     printer.data(summary + "\n")
 }
 
-/// The finding with the line it speaks of; lines of Secrets stay where they are.
-fn drawn(found: &Finding, rendered: &Rendered, styled: bool) -> String {
-    let message = format!(
-        "{} ({}): {}",
-        found.subject(),
-        bringer(found),
-        found.message()
-    );
-    let shown = found.place.as_ref().filter(|_| !is_secret(found));
-    let text = found.place.as_ref().map(|_| {
-        shown
-            .map(|place| rendered.text_of(place))
-            .unwrap_or_default()
-    });
-    let place = found.place.as_ref().zip(text.as_deref());
-    let diagnostic = Diagnostic {
-        message,
-        place: place.map(|(place, text)| in_text(place, text)),
-        hints: found.hints.clone(),
-    };
-    let level = match found.severity {
-        Severity::Error => Level::ERROR,
-        Severity::Warning => Level::WARNING,
-        Severity::Note => Level::NOTE,
-    };
-    diagnostic.render_as(level, Some(found.rule.id), styled)
-}
-
-/// Who brings the object; of what does not build, the clusters.
-fn bringer(found: &Finding) -> String {
-    match (&found.object, &found.owner) {
-        (Some(_), Some(owner)) => owner.to_string(),
-        _ => found.clusters.join(", "),
-    }
-}
-
-fn is_secret(found: &Finding) -> bool {
-    let object = found.object.as_ref();
-    object.is_some_and(|object| object.gvk.kind == "Secret")
-}
-
 fn as_json(verdicts: &Verdicts) -> String {
-    let findings: Vec<_> = verdicts.found.iter().map(finding).collect();
+    let findings = merge_clusters(verdicts.found.clone());
+    let findings: Vec<_> = findings.iter().map(finding).collect();
     let failed = verdicts.failed();
     let document = json!({
         "findings": findings,
@@ -117,21 +89,32 @@ fn finding(found: &Finding) -> serde_json::Value {
         "rule": found.rule.id,
         "level": found.severity,
         "subject": found.subject(),
-        "owner": bringer(found),
+        "owner": found.owner.as_ref().filter(|_| found.object.is_some()).map(ToString::to_string),
+        "clusters": found.clusters.iter().map(Text::as_str).collect::<Vec<_>>(),
         "message": found.message(),
         "file": found.file(),
         "line": found.line(),
         "column": found.column(),
+        "cause": cause_key(found),
         "hints": found.hints,
     })
 }
 
-fn cases(verdicts: &Verdicts) -> Vec<JunitCase> {
-    verdicts
-        .cases
-        .iter()
-        .map(|case| junit_case(case, verdicts))
-        .collect()
+/// One suite for each cluster.
+fn suites(verdicts: &Verdicts) -> Vec<Suite> {
+    let mut suites: Vec<Suite> = Vec::new();
+    for case in &verdicts.cases {
+        let name = format!("portolan test: {}", case.owner.cluster);
+        let junit_case = junit_case(case, verdicts);
+        match suites.last_mut().filter(|suite| suite.name == name) {
+            Some(suite) => suite.cases.push(junit_case),
+            None => suites.push(Suite {
+                name,
+                cases: vec![junit_case],
+            }),
+        }
+    }
+    suites
 }
 
 fn junit_case(case: &Case, verdicts: &Verdicts) -> JunitCase {
