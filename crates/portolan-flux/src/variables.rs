@@ -33,8 +33,11 @@ pub(crate) enum Unset {
     Empty,
     /// It is empty here, and an error to Flux.
     Refused,
-    /// Data that only the cluster has may set it: a placeholder stands for it.
+    /// Data that something makes in the cluster may set it: a placeholder stands for it.
     Unknown,
+    /// Data that nothing in the repository makes may set it, and Flux refuses to go on: a placeholder stands for it
+    /// where other variables are put in, and otherwise nothing is.
+    Missing,
 }
 
 /// The keys and texts of a ConfigMap or Secret.
@@ -155,7 +158,7 @@ impl Variables {
         let fill = |name: &str| unknown_variable(name);
         let unset = match self.unset {
             Unset::Empty | Unset::Refused => envsubst::Unset::Empty,
-            Unset::Unknown => envsubst::Unset::Filled(&fill),
+            Unset::Unknown | Unset::Missing => envsubst::Unset::Filled(&fill),
         };
         self.put_into(line, unset).ok()
     }
@@ -165,7 +168,7 @@ impl Variables {
         let unset = match self.unset {
             Unset::Empty => envsubst::Unset::Empty,
             Unset::Refused => envsubst::Unset::Refused,
-            Unset::Unknown => envsubst::Unset::Filled(&fill),
+            Unset::Unknown | Unset::Missing => envsubst::Unset::Filled(&fill),
         };
         let located = |error: &envsubst::Error| (line_at(text, error.offset), error.to_string());
         let refused = match self.put_into(text, unset) {

@@ -497,13 +497,15 @@ fn unset(
     index: &Index,
 ) -> Unset {
     let references = spec.post_build.iter().flat_map(|post| &post.from);
-    let mut missing = references.zip(inputs).filter(|(_, data)| data.is_none());
-    let will_be_there = |reference: &SubstituteReference| {
-        let namespace = &spec.id.namespace;
-        !reference.optional || producer(namespace, &reference.name, index).is_some()
+    let missing = references.zip(inputs).filter(|(_, data)| data.is_none());
+    let missing: Vec<&SubstituteReference> = missing.map(|(reference, _)| reference).collect();
+    let is_made = |reference: &&SubstituteReference| {
+        producer(&spec.id.namespace, &reference.name, index).is_some()
     };
-    if missing.any(|(reference, _)| will_be_there(reference)) {
+    if missing.iter().any(is_made) {
         Unset::Unknown
+    } else if missing.iter().any(|reference| !reference.optional) {
+        Unset::Missing
     } else if cluster.profile.strict_substitution {
         Unset::Refused
     } else {
