@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs `portolan diff` for a pull or merge request: the report as Markdown in $REPORT, annotations on stdout.
 #
-# Reads PORTOLAN, REPORT, FLUX_PATH, FLUX_REPO, FROM, STRIP_ATTRS and MORE_ARGS. Succeeds whether or not something
-# differs, and fails when a side cannot be rendered.
+# Reads PORTOLAN, REPORT, FLUX_PATH, FLUX_REPO, FROM, STRIP_ATTRS and MORE_ARGS. Succeeds whatever was found, so that the
+# report can be published; $REPORT.code then holds what the job has to end with: 0, or the exit code of a comparison that
+# could not be made or has changes that could not be rendered.
 set -euo pipefail
 
 arguments=()
@@ -12,17 +13,21 @@ arguments=()
 [ -z "${STRIP_ATTRS:-}" ] || arguments+=(--strip-attrs "$STRIP_ATTRS")
 read -r -a more <<< "${MORE_ARGS:-}"
 
-# The limit leaves room for the line that the comment is found by.
+# The limit leaves room for the line that the comment is found by. Both forms come out of one run.
+output=(--limit 65000)
+if [ -n "${GITHUB_ACTIONS:-}" ]; then
+  output+=(-o github --write "markdown=$REPORT")
+else
+  output+=(-o markdown --output-file "$REPORT")
+fi
+rm -f "$REPORT"
 code=0
-"$PORTOLAN" diff "${arguments[@]}" "${more[@]}" -o markdown --limit 65000 --output-file "$REPORT" || code=$?
-if [ "$code" -ge 2 ]; then
-  [ -s "$REPORT" ] || printf '### portolan diff could not compare\n\nThe log of the job says why.\n' > "$REPORT"
-elif [ -n "${GITHUB_ACTIONS:-}" ]; then
-  "$PORTOLAN" diff "${arguments[@]}" "${more[@]}" -q -o github || true
-fi
+"$PORTOLAN" diff "${arguments[@]}" "${more[@]}" "${output[@]}" || code=$?
+[ -s "$REPORT" ] || printf '### portolan diff could not compare\n\nThe log of the job says why.\n' > "$REPORT"
+differs=false
+[ "$code" -eq 0 ] || differs=true
+[ "$code" -ge 2 ] || code=0
+printf '%s\n' "$code" > "$REPORT.code"
 if [ -n "${GITHUB_OUTPUT:-}" ]; then
-  differs=false
-  [ "$code" -eq 0 ] || differs=true
-  printf 'differs=%s\nreport=%s\n' "$differs" "$REPORT" >> "$GITHUB_OUTPUT"
+  printf 'differs=%s\nreport=%s\ncode=%s\n' "$differs" "$REPORT" "$code" >> "$GITHUB_OUTPUT"
 fi
-[ "$code" -lt 2 ] || exit "$code"

@@ -2,12 +2,14 @@
 # Puts the `portolan` binary into a directory: a released one, or one built from the sources beside this script.
 #
 #   ci/install.sh VERSION|latest|source DIRECTORY
+#
+# PORTOLAN_RELEASES is the address below which releases lie (…/latest/download, …/download/vVERSION); `source` needs none.
 set -euo pipefail
 
 version="$1"
 directory="$2"
 sources="$(cd "$(dirname "$0")/.." && pwd)"
-releases="${PORTOLAN_RELEASES:-https://github.com/portolan-dev/portolan/releases}"
+releases="${PORTOLAN_RELEASES:-}"
 archive="portolan-$(uname -m)-unknown-linux-gnu.tar.gz"
 
 fail() {
@@ -42,6 +44,8 @@ unpack() {
 mkdir -p "$directory"
 if [ "$version" = source ]; then
   build
+elif [ -z "$releases" ]; then
+  fail "where releases lie is not known: set PORTOLAN_RELEASES (the action's input \`releases\`), or take the version \`source\`"
 elif get "$(release_url)" "$directory/$archive"; then
   unpack
 else

@@ -76,7 +76,26 @@ pub enum Format {
     Github,
 }
 
+/// The report as programs get it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
 impl Report {
+    /// Returns the report with what names its form, to be serialised for programs.
+    pub fn answer(&self) -> impl Serialize {
+        Answer {
+            api_version: portolan_object::API_VERSION,
+            kind: "AuditReport",
+            report: self,
+        }
+    }
+
     /// A report of findings that are already merged.
     pub fn new(findings: Vec<Finding>, checked: Counts, target: &Target) -> Self {
         let hops = match target.from {
@@ -279,13 +298,13 @@ fn counted(count: usize, word: &str) -> String {
 
 fn json(report: &Report) -> String {
     // Serialising plain structs to a string cannot fail.
-    let mut text = serde_json::to_string_pretty(report).unwrap_or_default();
+    let mut text = serde_json::to_string_pretty(&report.answer()).unwrap_or_default();
     text.push('\n');
     text
 }
 
 fn yaml(report: &Report) -> String {
-    let text = serde_json::to_string(report).unwrap_or_default();
+    let text = serde_json::to_string(&report.answer()).unwrap_or_default();
     let node = portolan_yaml::from_json(&text).ok();
     node.and_then(|node| portolan_yaml::write_v2(&node).ok())
         .unwrap_or_default()

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use portolan_object::ObjectId;
+use portolan_object::{Object, ObjectId, OwnerKind};
+use portolan_yaml::Node;
 
 use crate::finding::{Found, Subject};
 use crate::rule::DUPLICATE_OWNER;
@@ -13,7 +14,7 @@ pub(crate) fn check(subjects: &[Subject<'_>], findings: &mut Vec<Found>) {
         let earlier = *first.entry(identity(&subject.id)).or_insert(index);
         let Some(other) = subjects
             .get(earlier)
-            .filter(|other| other.owner != subject.owner)
+            .filter(|other| other.owner != subject.owner && !may_share(subject, other))
         else {
             continue;
         };
@@ -24,6 +25,77 @@ pub(crate) fn check(subjects: &[Subject<'_>], findings: &mut Vec<Found>) {
             place: subject.object.origin.place().cloned(),
         });
     }
+}
+
+/// How Flux is told to leave fields of others alone, or an object as it is.
+const APPLY: &str = "kustomize.toolkit.fluxcd.io/ssa";
+
+/// Whether two owners can bring one object without taking it from one another.
+fn may_share(one: &Subject<'_>, other: &Subject<'_>) -> bool {
+    let is_merged = |subject: &Subject<'_>| {
+        subject
+            .object
+            .annotation(APPLY)
+            .is_some_and(|how| how != "Override")
+    };
+    is_installed_once(one)
+        || is_installed_once(other)
+        || is_merged(one)
+        || is_merged(other)
+        || adds_to(one, other)
+        || adds_to(other, one)
+}
+
+/// Whether one is a part of a release's object: it says nothing else, and less. A whole one would keep Helm from
+/// installing its own.
+fn adds_to(part: &Subject<'_>, whole: &Subject<'_>) -> bool {
+    let (added, object) = (part.object.node(), whole.object.node());
+    is_release(whole) && !is_release(part) && agree(added, object) && !covers(added, object)
+}
+
+/// Helm installs the definitions of a chart's `crds` directory where they are absent, and does not own them.
+fn is_installed_once(subject: &Subject<'_>) -> bool {
+    is_release(subject) && is_in_crds(subject.object)
+}
+
+fn is_release(subject: &Subject<'_>) -> bool {
+    subject.owner.kind == OwnerKind::Release
+}
+
+fn is_in_crds(object: &Object) -> bool {
+    let file = object
+        .origin
+        .place()
+        .map_or("", |place| place.file.as_str());
+    // A subchart may be called `crds` and have templates.
+    let directory = file.rsplit('/').nth(1);
+    object.kind() == "CustomResourceDefinition"
+        && (directory == Some("crds") || (file.contains("/crds/") && !file.contains("/templates/")))
+}
+
+/// Whether nothing is said differently by two objects. Helm and Flux each manage the fields that they bring, so an object
+/// that adds some to another's is no second owner.
+fn agree(one: &Node, other: &Node) -> bool {
+    match (one.as_map(), other.as_map()) {
+        (Some(one), Some(other)) => one.iter().all(|entry| {
+            let value = other.get(entry.key.as_str());
+            value.is_none_or(|value| agree(&entry.value, value))
+        }),
+        _ => {
+            portolan_object::canonical_json(one).ok() == portolan_object::canonical_json(other).ok()
+        }
+    }
+}
+
+/// Whether one object has every field of another.
+fn covers(one: &Node, other: &Node) -> bool {
+    other.as_map().is_none_or(|fields| {
+        let mut fields = fields.iter();
+        fields.all(|entry| {
+            let value = one.get(entry.key.as_str());
+            value.is_some_and(|value| covers(value, &entry.value))
+        })
+    })
 }
 
 /// What makes two objects the same to a cluster; the version does not.

@@ -1,18 +1,22 @@
 //! References from one object to another that nothing brings, or to a key or port that the other does not have.
 //!
-//! Only what an object needs to work counts, and only inside the repository: a Secret that an operator makes in the
-//! cluster looks the same as a forgotten one, so these findings are warnings.
+//! Only what an object needs to work counts. A Secret that something outside of the repository makes looks the same as a
+//! forgotten one, so what nothing here makes is only counted; it is a mistake where the repository shows one: a name
+//! that is nearly right, a key or a port that the other object lacks.
 
 use std::collections::HashMap;
 
-use portolan_object::{pod_templates, produced_name};
+use portolan_object::{Object, Product, Scope, pod_templates, products, scope};
 use portolan_schema::FieldPath;
 use portolan_vfs::Vfs;
 use portolan_yaml::{List, Node};
 
 use crate::finding::{Found, Subject};
 use crate::locate::locate;
-use crate::rule::MISSING_REFERENCE;
+use crate::rule::{MISSING_REFERENCE, UNKNOWN_REFERENCE};
+
+/// How many of the objects that nothing makes are named.
+const NAMED: usize = 5;
 
 /// What a reference asks for.
 struct Wanted {
@@ -30,54 +34,169 @@ struct Part {
     path: FieldPath,
 }
 
-/// The names that objects of the cluster go by, with the object; what a controller makes is known by name alone.
+/// What a reference leads to.
+enum Lack<'w> {
+    /// The repository shows the mistake.
+    Mistake(&'w FieldPath, String),
+    /// Nothing here makes it; something else may.
+    Unknown,
+}
+
+/// The objects of the cluster by kind, namespace and name, and what controllers make of them.
 struct Known<'a> {
-    objects: HashMap<(&'a str, &'a str, &'a str), Option<&'a Node>>,
+    objects: HashMap<(&'a str, &'a str, &'a str), &'a Node>,
+    made: Vec<Product>,
 }
 
 pub(crate) fn check(subjects: &[Subject<'_>], files: &dyn Vfs, findings: &mut Vec<Found>) {
     let known = Known::of(subjects);
+    let mut unknown = Unknown::default();
     for (index, subject) in subjects.iter().enumerate() {
         for wanted in wanted_by(subject) {
-            findings.extend(known.lack(&wanted).map(|(path, message)| Found {
-                rule: &MISSING_REFERENCE,
-                subject: index,
-                message: format!("{path}: {message}"),
-                place: locate(files, subject.object, path),
-            }));
+            match known.lack(&wanted) {
+                None => {}
+                Some(Lack::Unknown) => unknown.add(index, &wanted),
+                Some(Lack::Mistake(path, message)) => findings.push(Found {
+                    rule: &MISSING_REFERENCE,
+                    subject: index,
+                    message: format!("{path}: {message}"),
+                    place: locate(files, subject.object, path),
+                }),
+            }
         }
+    }
+    findings.extend(unknown.finding(subjects, files));
+}
+
+/// The references that lead to nothing in the repository.
+#[derive(Default)]
+struct Unknown {
+    count: usize,
+    /// Each once, in the order in which they are met.
+    names: Vec<String>,
+    first: Option<(usize, FieldPath)>,
+}
+
+impl Unknown {
+    fn add(&mut self, subject: usize, wanted: &Wanted) {
+        self.count += 1;
+        let Wanted {
+            kind,
+            namespace,
+            name,
+            path,
+            ..
+        } = wanted;
+        let slash = if namespace.is_empty() { "" } else { "/" };
+        let name = format!("{kind} {namespace}{slash}{name}");
+        if !self.names.contains(&name) {
+            self.names.push(name);
+        }
+        self.first.get_or_insert_with(|| (subject, path.clone()));
+    }
+
+    /// One finding for all, at the first of them.
+    fn finding(self, subjects: &[Subject<'_>], files: &dyn Vfs) -> Option<Found> {
+        let (index, path) = self.first?;
+        let references = match self.count {
+            1 => "1 reference leads".to_owned(),
+            count => format!("{count} references lead"),
+        };
+        let named: Vec<&str> = self.names.iter().take(NAMED).map(String::as_str).collect();
+        let more = match self.names.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let named = named.join(", ");
+        Some(Found {
+            rule: &UNKNOWN_REFERENCE,
+            subject: index,
+            message: format!("{references} to what nothing in the repository makes: {named}{more}"),
+            place: locate(files, subjects.get(index)?.object, &path),
+        })
     }
 }
 
 impl<'a> Known<'a> {
     fn of(subjects: &'a [Subject<'a>]) -> Self {
-        let mut objects = HashMap::new();
+        let mut known = Self {
+            objects: HashMap::new(),
+            made: Vec::new(),
+        };
         for subject in subjects {
-            let (object, namespace) = (subject.object, subject.id.namespace.as_str());
+            let (object, namespace) = (subject.object, place_of(subject));
             let key = (object.kind(), namespace, object.name());
-            objects.insert(key, Some(object.node()));
-            if let Some(target) = produced_name(object) {
-                objects.entry(("Secret", namespace, target)).or_insert(None);
-                objects
-                    .entry(("ConfigMap", namespace, target))
-                    .or_insert(None);
-            }
+            known.objects.insert(key, object.node());
+            // What an object is itself is known with its keys.
+            let made = products(object, namespace).into_iter();
+            known
+                .made
+                .extend(made.filter(|made| !is_itself(made, object, namespace)));
         }
-        Self { objects }
+        known
     }
 
     /// What of the reference leads nowhere, and why.
-    fn lack<'w>(&self, wanted: &'w Wanted) -> Option<(&'w FieldPath, String)> {
-        let Wanted { kind, name, .. } = wanted;
-        let key = (*kind, wanted.namespace.as_str(), name.as_str());
-        let Some(found) = self.objects.get(&key) else {
-            let message = format!("no {kind} is called `{name}` here");
-            return (!is_made_by_kubernetes(wanted)).then_some((&wanted.path, message));
-        };
-        let (node, part) = ((*found)?, wanted.part.as_ref()?);
-        let message = format!("{kind} `{name}` has no {} `{}`", part.what, part.name);
-        (!has_part(node, part)).then_some((&part.path, message))
+    fn lack<'w>(&self, wanted: &'w Wanted) -> Option<Lack<'w>> {
+        let Wanted {
+            kind,
+            namespace,
+            name,
+            ..
+        } = wanted;
+        let key = (*kind, namespace.as_str(), name.as_str());
+        if let Some(node) = self.objects.get(&key) {
+            let part = wanted.part.as_ref()?;
+            let message = format!("{kind} `{name}` has no {} `{}`", part.what, part.name);
+            return (!has_part(node, part)).then_some(Lack::Mistake(&part.path, message));
+        }
+        let is_made = |made: &Product| made.is(kind, namespace, name);
+        if is_made_by_kubernetes(wanted) || self.made.iter().any(is_made) {
+            return None;
+        }
+        Some(match self.similar(wanted) {
+            Some(similar) => {
+                let message =
+                    format!("no {kind} is called `{name}` here, did you mean `{similar}`?");
+                Lack::Mistake(&wanted.path, message)
+            }
+            None => Lack::Unknown,
+        })
     }
+
+    /// The name of an object that the wanted one was probably meant to be.
+    fn similar(&self, wanted: &Wanted) -> Option<&str> {
+        let there = self
+            .objects
+            .keys()
+            .filter(|(kind, namespace, _)| *kind == wanted.kind && *namespace == wanted.namespace);
+        let alike = there.map(|(_, _, name)| *name);
+        alike.filter(|name| is_mistyped(&wanted.name, name)).min()
+    }
+}
+
+/// Where an object is; one of the whole cluster is in no namespace, whatever is written.
+fn place_of<'a>(subject: &'a Subject<'a>) -> &'a str {
+    match scope(subject.object.gvk()) {
+        Some(Scope::Cluster) => "",
+        _ => subject.id.namespace.as_str(),
+    }
+}
+
+fn is_itself(made: &Product, object: &Object, namespace: &str) -> bool {
+    made.kind == object.kind()
+        && made.namespace.as_deref() == Some(namespace)
+        && made.name == object.name()
+}
+
+/// Whether two names differ as by a slip of the fingers. Names that differ in digits alone are meant to differ.
+fn is_mistyped(one: &str, other: &str) -> bool {
+    /// Shorter names are too often alike by chance.
+    const SHORTEST: usize = 6;
+    let letters = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
+    one.len() >= SHORTEST
+        && letters(one) != letters(other)
+        && strsim::damerau_levenshtein(one, other) == 1
 }
 
 fn has_part(node: &Node, part: &Part) -> bool {
@@ -91,17 +210,35 @@ fn has_part(node: &Node, part: &Part) -> bool {
         .any(|field| node.at_path(&[field, &part.name]).is_some())
 }
 
+/// Whether every cluster, or every Flux, has the object.
 fn is_made_by_kubernetes(wanted: &Wanted) -> bool {
-    match wanted.kind {
-        "ConfigMap" => wanted.name == "kube-root-ca.crt",
-        "PriorityClass" => wanted.name.starts_with("system-"),
-        "ServiceAccount" => wanted.name == "default",
-        "ClusterRole" => {
-            wanted.name.starts_with("system:")
-                || matches!(
-                    wanted.name.as_str(),
-                    "admin" | "cluster-admin" | "edit" | "view"
-                )
+    let Wanted {
+        kind,
+        namespace,
+        name,
+        ..
+    } = wanted;
+    let name = name.as_str();
+    match (*kind, namespace.as_str()) {
+        ("ConfigMap", _) if name == "kube-root-ca.crt" => true,
+        ("ConfigMap" | "Secret" | "ServiceAccount" | "Service", "kube-system" | "kube-public") => {
+            true
+        }
+        ("PriorityClass", _) => name.starts_with("system-"),
+        ("ServiceAccount", _) => name == "default",
+        ("Service", "default") => name == "kubernetes",
+        ("Service", "flux-system") => matches!(
+            name,
+            "notification-controller" | "source-controller" | "source-watcher" | "webhook-receiver"
+        ),
+        ("Role", "kube-system" | "kube-public") => {
+            name.starts_with("system:")
+                || name.starts_with("kubeadm:")
+                || name == "extension-apiserver-authentication-reader"
+        }
+        ("ClusterRole", _) => {
+            name.starts_with("system:")
+                || matches!(name, "admin" | "cluster-admin" | "edit" | "view")
         }
         _ => false,
     }

@@ -15,6 +15,7 @@ pub const RULES: &[&Rule] = &[
     &DUPLICATE_OWNER,
     &INSIDE_REFERENCE,
     &MISSING_REFERENCE,
+    &UNKNOWN_REFERENCE,
     &INVALID_VALUE,
     &MISSING_FIELD,
     &NOT_JUDGED,
@@ -92,10 +93,18 @@ pub(crate) static INSIDE_REFERENCE: Rule = Rule {
 pub static MISSING_REFERENCE: Rule = Rule {
     id: "reference/missing",
     severity: Severity::Warning,
-    summary: "an object refers to another that the repository does not bring",
-    help: "A pod that names a missing ConfigMap, Secret, claim or service account does not start; an autoscaler \
-           without its target and an ingress without its service do nothing. It may exist in the cluster already: \
-           then mark the reference `optional`, or switch the rule off for this object.",
+    summary: "an object refers to another by a wrong name, key or port",
+    help: "A pod that names a missing ConfigMap, Secret, claim or service account, or a key that one lacks, does not \
+           start; an autoscaler without its target and an ingress without its service do nothing. The repository has \
+           an object of nearly that name, or the object without that part: one of the two is mistyped.",
+};
+
+pub(crate) static UNKNOWN_REFERENCE: Rule = Rule {
+    id: "reference/unknown",
+    severity: Severity::Note,
+    summary: "objects refer to others that nothing in the repository makes",
+    help: "They may exist in the cluster already, or something outside of the repository makes them: nobody can tell \
+           here. They are counted once for a cluster.",
 };
 
 pub(crate) static INVALID_VALUE: Rule = Rule {

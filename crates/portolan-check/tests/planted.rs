@@ -172,7 +172,15 @@ spec:
               key: mood
 ";
     let found = findings(text);
-    assert_eq!(found, [24, 30, 39].map(|line| ("reference/missing", line)));
+    // Nobody knows here whether the cluster has the priority class.
+    assert_eq!(
+        found,
+        [
+            ("reference/missing", 24),
+            ("reference/missing", 39),
+            ("reference/unknown", 30),
+        ]
+    );
 }
 
 #[test]
@@ -221,4 +229,100 @@ fn a_rule_that_cannot_be_judged_is_told_once_for_a_kind() {
     let found = check(&subjects, &catalogue, &Settings::default(), &files);
     let ids: Vec<&str> = found.iter().map(|finding| finding.rule.id).collect();
     assert_eq!(ids, ["schema/not-judged"]);
+}
+
+/// The ids of what is wrong with objects that these owners bring, each from a file.
+fn owned(objects: &[(OwnerKind, &str, &str)]) -> Vec<&'static str> {
+    let made: Vec<(Owner, Object)> = objects
+        .iter()
+        .enumerate()
+        .map(|(number, (kind, file, text))| {
+            let node = parse(*text, Dialect::Kustomize).expect("YAML").remove(0);
+            let object = Object::new(node, Origin::read(Place::line(*file, 1))).expect("an object");
+            (Owner::new(*kind, "x", format!("o{number}")), object)
+        })
+        .collect();
+    let subjects: Vec<Subject<'_>> = made
+        .iter()
+        .map(|(owner, object)| Subject {
+            owner: owner.clone(),
+            ..subject(object)
+        })
+        .collect();
+    let catalogue = Catalogue::of(KubeVersion::new(1, 34));
+    let files = Memory::from_iter([(FILE, "")]);
+    let found = check(&subjects, &catalogue, &Settings::default(), &files);
+    found.iter().map(|finding| finding.rule.id).collect()
+}
+
+#[test]
+fn definitions_of_a_charts_crds_directory_have_no_owner() {
+    use OwnerKind::{Kustomization, Release};
+    let text = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: ws.x.com}, spec: \
+        {group: x.com, scope: Cluster, names: {kind: W, plural: ws}, versions: [{name: v1, served: true, storage: true, \
+        schema: {openAPIV3Schema: {type: object}}}]}}";
+    let (crds, template) = ("/c/crds/w.yaml", "/c/templates/w.yaml");
+    assert!(owned(&[(Release, crds, text), (Release, crds, text)]).is_empty());
+    assert!(owned(&[(Release, template, text), (Release, crds, text)]).is_empty());
+    assert_eq!(
+        owned(&[(Release, template, text), (Release, template, text)]),
+        ["owner/duplicate"]
+    );
+    assert_eq!(
+        owned(&[(Kustomization, crds, text), (Kustomization, crds, text)]),
+        ["owner/duplicate"]
+    );
+}
+
+#[test]
+fn an_object_that_adds_fields_to_a_releases_own_is_no_second_owner() {
+    use OwnerKind::{Kustomization, Release};
+    let whole =
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {x: y}}, data: {k: v}}";
+    let label = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {more: z}}}";
+    let other = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: w}}";
+    assert!(owned(&[(Release, FILE, whole), (Kustomization, FILE, label)]).is_empty());
+    assert_eq!(
+        owned(&[(Release, FILE, whole), (Kustomization, FILE, other)]),
+        ["owner/duplicate"]
+    );
+    assert_eq!(
+        owned(&[(Kustomization, FILE, whole), (Kustomization, FILE, label)]),
+        ["owner/duplicate"]
+    );
+}
+
+#[test]
+fn references_that_a_cluster_can_follow_are_not_told() {
+    let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader, namespace: shop}\nrules: []\n";
+    let binding = |kind: &str, namespace: &str, name: &str| {
+        format!(
+            "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: b, namespace: {namespace}}}\n\
+             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: {kind}, name: {name}}}\nsubjects: []\n"
+        )
+    };
+    let found = |text: String| findings(&text);
+    assert_eq!(
+        found(format!(
+            "{role}{}",
+            binding("ClusterRole", "shop", "reader")
+        )),
+        []
+    );
+    let builtin = binding(
+        "Role",
+        "kube-system",
+        "extension-apiserver-authentication-reader",
+    );
+    assert_eq!(found(format!("{role}{builtin}")), []);
+    let mistyped = found(format!(
+        "{role}{}",
+        binding("ClusterRole", "shop", "raeder")
+    ));
+    assert_eq!(mistyped, [("reference/missing", 9)]);
+    let unknown = found(format!(
+        "{role}{}",
+        binding("ClusterRole", "shop", "of-an-operator")
+    ));
+    assert_eq!(unknown, [("reference/unknown", 9)]);
 }

@@ -24,6 +24,7 @@ mod pairing;
 mod strip;
 
 mod danger;
+mod failure;
 mod image;
 mod restart;
 
@@ -33,6 +34,7 @@ mod report;
 pub mod render;
 
 pub use danger::RULES;
+pub use failure::{Effect, FailedSide, Failure, InputChange};
 pub use field::{Difference, Field, Shown, compare};
 pub use image::ImageChange;
 pub use mask::HIDDEN;

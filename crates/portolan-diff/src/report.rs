@@ -6,6 +6,7 @@ use portolan_object::{Finding, Object, ObjectId, Owner, Place, Severity};
 use portolan_yaml::Text;
 
 use crate::danger::{self, Subject, World};
+use crate::failure::Failure;
 use crate::field::{Difference, Field, Shown, compare};
 use crate::image::{ImageChange, image_changes};
 use crate::mask::{Mask, is_secret};
@@ -25,6 +26,10 @@ pub struct Options {
     pub strip: StripAttributes,
     /// Finds objects that the cluster would refuse; without it none is looked for.
     pub unserved: Option<Unserved>,
+    /// What could not be rendered on a side.
+    pub failures: Vec<Failure>,
+    /// How many releases were not rendered because their inputs are equal on both sides.
+    pub equal_inputs: usize,
 }
 
 /// How an object differs.
@@ -77,6 +82,10 @@ pub struct Report {
     pub restarts: Vec<Restart>,
     /// What is dangerous, gravest first.
     pub dangers: Vec<Finding>,
+    /// What could not be rendered on a side, changes first, then by owner.
+    pub failures: Vec<Failure>,
+    /// How many releases were not rendered because their inputs are equal on both sides.
+    pub equal_inputs: usize,
 }
 
 /// How much of everything there is.
@@ -94,6 +103,8 @@ pub struct Counts {
     pub restarts: usize,
     /// Errors and warnings among the dangers; notes are none.
     pub dangers: usize,
+    /// Changes of unknown content, for a side could not be rendered.
+    pub not_rendered: usize,
 }
 
 /// Compares two sides.
@@ -105,8 +116,11 @@ pub fn diff(old: &[Batch], new: &[Batch], options: &Options) -> Report {
         .filter_map(|pair| subject(*pair, &renamed))
         .collect();
     subjects.sort_by_key(|subject| sort_key(&subject.pair));
-    if subjects.is_empty() {
-        return Report::default();
+    if subjects.is_empty() && options.failures.is_empty() {
+        return Report {
+            equal_inputs: options.equal_inputs,
+            ..Report::default()
+        };
     }
     let mask = Mask::new(old.iter().chain(new));
     let world = World::new(old, new);
@@ -120,7 +134,19 @@ pub fn diff(old: &[Batch], new: &[Batch], options: &Options) -> Report {
         images: image_changes(&pairs, &mask),
         restarts,
         dangers,
+        failures: failures(options, &mask),
+        equal_inputs: options.equal_inputs,
     }
+}
+
+fn failures(options: &Options, mask: &Mask) -> Vec<Failure> {
+    let failures = options.failures.iter();
+    let mut failures: Vec<Failure> = failures.map(|failure| failure.masked(mask)).collect();
+    failures.sort_by(|one, other| {
+        let key = |failure: &Failure| (!failure.is_change(), failure.owner.clone());
+        key(one).cmp(&key(other))
+    });
+    failures
 }
 
 /// The old and new names of generated objects, and what to call them.
@@ -240,9 +266,14 @@ fn sort_key(pair: &Pair<'_>) -> (Owner, ObjectId) {
 }
 
 impl Report {
-    /// Whether both sides are the same.
+    /// Whether both sides are known to be the same.
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.restarts.is_empty()
+        self.changes.is_empty() && self.restarts.is_empty() && self.unknown_changes().count() == 0
+    }
+
+    /// The changes of unknown content: those of what could not be rendered on a side.
+    pub fn unknown_changes(&self) -> impl Iterator<Item = &Failure> {
+        self.failures.iter().filter(|failure| failure.is_change())
     }
 
     /// How much of everything there is.
@@ -264,6 +295,7 @@ impl Report {
                 .iter()
                 .filter(|danger| danger.severity > Severity::Note)
                 .count(),
+            not_rendered: self.unknown_changes().count(),
         }
     }
 

@@ -67,7 +67,7 @@ fn nothing_that_differs_is_said_in_every_format() {
     );
     assert_eq!(
         json(&report),
-        "{\n  \"changes\": [],\n  \"images\": [],\n  \"dangers\": []\n}\n"
+        "{\n  \"apiVersion\": \"portolan.dev/v1alpha1\",\n  \"kind\": \"DiffReport\",\n  \"changes\": [],\n  \"images\": [],\n  \"dangers\": [],\n  \"failures\": [],\n  \"equalInputs\": 0\n}\n"
     );
     assert_eq!(
         markdown(&report, MARKDOWN_LIMIT),

@@ -260,9 +260,14 @@ pub(crate) fn digest_of_spec(spec: &Kustomization) -> Digest {
 
 /// Adds what of a Kustomization decides its build.
 fn fingerprint(spec: &Kustomization, key: &mut Fingerprint) {
+    key.text(&spec.path);
+    fingerprint_settings(spec, key);
+}
+
+/// Adds what of a Kustomization decides its build, besides its files and variables.
+pub(crate) fn fingerprint_settings(spec: &Kustomization, key: &mut Fingerprint) {
     key.text(&spec.id.namespace);
     key.text(&spec.id.name);
-    key.text(&spec.path);
     for text in [&spec.target_namespace, &spec.name_prefix, &spec.name_suffix] {
         key.optional(text.as_ref());
     }

@@ -88,11 +88,7 @@ impl Cluster {
         }
         let outside = Arc::clone(self.outside.as_ref()?);
         let access = access(&declared, index);
-        let key = unit_key(
-            &declared.id.kind,
-            &declared.id.id,
-            &source_digest(&declared),
-        );
+        let key = source_key(&declared);
         let session = Arc::clone(&self.session);
         let unit = Unit::io(move |cx| async move {
             let tree = outside.tree(&cx, &declared, &access).await;
@@ -104,6 +100,21 @@ impl Cluster {
         });
         cx.add(key.clone(), &[], unit);
         Some(Files::Remote(key))
+    }
+
+    /// The tree of a source that needs no fetching: one at hand, or the repository itself under another address.
+    pub(crate) fn tree_here(&self, source: &SourceRef, index: &Index) -> Option<&Arc<Artifact>> {
+        let own = || self.own().filter(|_| self.is_own(source, index));
+        self.at_hand(source).or_else(own)
+    }
+
+    /// The declaration of a source whose files have to be fetched.
+    pub(crate) fn elsewhere(&self, source: &SourceRef, index: &Index) -> Option<Source> {
+        let is_made_here = || artifact_generator::recipe(source, index).is_some();
+        if self.tree_here(source, index).is_some() || is_made_here() {
+            return None;
+        }
+        index.source(source)
     }
 
     /// A tree that an `ArtifactGenerator` composes of other sources.
@@ -320,6 +331,11 @@ pub(crate) fn access(source: &Source, index: &Index) -> Access {
         secret,
         insecure: source.insecure,
     }
+}
+
+/// The key of the unit that fetches a source.
+pub(crate) fn source_key(source: &Source) -> Key {
+    unit_key(&source.id.kind, &source.id.id, &source_digest(source))
 }
 
 fn source_digest(source: &Source) -> Digest {

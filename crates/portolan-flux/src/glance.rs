@@ -25,6 +25,8 @@ pub(crate) struct Glance {
     pub(crate) may_emit_flux: bool,
     /// It may bring definitions of kinds.
     pub(crate) may_define_kinds: bool,
+    /// It is neither in the repository nor in the cache.
+    pub(crate) is_unfetched: bool,
 }
 
 /// Glances that were taken, by tree and path: a comparison asks for the same charts in every round.
@@ -58,6 +60,14 @@ impl Glance {
     pub(crate) const UNKNOWN: Self = Self {
         may_emit_flux: true,
         may_define_kinds: true,
+        is_unfetched: false,
+    };
+
+    /// Of a chart that would have to be fetched; the values that it is given show whether it leads on.
+    pub(crate) const UNFETCHED: Self = Self {
+        may_emit_flux: false,
+        may_define_kinds: true,
+        is_unfetched: true,
     };
 
     /// Looks at the chart at a path as a source writes it.

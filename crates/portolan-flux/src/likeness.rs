@@ -1,16 +1,21 @@
 //! What both sides of a comparison make of the same, told without rendering it; and what matters to the other side.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use portolan_helm::values::Tree;
 use portolan_object::{Digest, Object};
+use portolan_vfs::Vfs;
 use portolan_yaml::{Node, Value};
 
 use crate::api::{HelmRelease, NamespacedName};
-use crate::chart::Location;
+use crate::chart::{self, Location};
 use crate::index::{DataId, name_of};
+use crate::inputs::input_differences;
 use crate::loaded_chart::{FLUX_GROUPS, add_defined};
-use crate::release_unit::ChartUnit;
+use crate::not_rendered::fail_alike;
+use crate::release_unit::{self, ChartUnit};
 use crate::render::{RELEASE_GROUP, Renderer};
 use crate::walk::Walked;
 
@@ -19,6 +24,8 @@ pub(crate) struct Likeness<'a, 'r> {
     one: &'a Renderer<'r>,
     other: &'a Renderer<'r>,
     charts: HashMap<Location, Option<Arc<ChartUnit>>>,
+    /// Whether what is not emitted is the same on both sides; asked for once.
+    is_whole: OnceCell<bool>,
 }
 
 impl<'a, 'r> Likeness<'a, 'r> {
@@ -27,6 +34,7 @@ impl<'a, 'r> Likeness<'a, 'r> {
             one,
             other,
             charts: HashMap::new(),
+            is_whole: OnceCell::new(),
         }
     }
 
@@ -44,20 +52,51 @@ impl<'a, 'r> Likeness<'a, 'r> {
             .collect()
     }
 
-    /// What loads the chart of a release, if it is made of the same on both sides: the same object, with equal data for
-    /// its values and the same chart, as long as both sides serve the same kinds.
+    /// What loads the chart of a release, if its inputs are equal on both sides and its values hold no objects of Flux.
+    /// The kinds that the two clusters serve are compared elsewhere.
     pub(crate) fn chart_of(&mut self, id: &NamespacedName) -> Option<Arc<ChartUnit>> {
-        let definition = self.one.definition(id)?;
-        let is_same = std::ptr::eq(definition, self.other.definition(id)?);
-        if !is_same || self.one.cluster.profile != self.other.cluster.profile {
+        let (mine, theirs) = (self.one.definition(id)?, self.other.definition(id)?);
+        if self.one.cluster.profile != self.other.cluster.profile {
             return None;
         }
-        let spec = HelmRelease::read(definition.node()).ok()?;
+        let spec = HelmRelease::read(mine.node()).ok()?;
         let values = spec.values.as_ref();
-        if values.is_some_and(mentions_flux) || !self.has_same_data(&spec) {
+        if values.is_some_and(mentions_flux) {
             return None;
         }
-        self.common_chart(&spec)
+        // An object that both sides share says the same; comparing the data it names is all that is left to do.
+        let is_same = if std::ptr::eq(mine, theirs) {
+            self.has_same_data(&spec)
+        } else {
+            self.has_same_inputs(id)
+        };
+        if is_same {
+            self.common_chart(&spec)
+        } else {
+            None
+        }
+    }
+
+    /// Whether all inputs of a release are known and equal, and its values hold no objects of Flux.
+    fn has_same_inputs(&self, id: &NamespacedName) -> bool {
+        let values = self.one.values_of(id).unwrap_or_default();
+        let other = self.other.release_inputs(id, self.is_whole());
+        let inputs = self.one.release_inputs(id, self.is_whole()).zip(other);
+        let is_same = inputs.is_some_and(|(one, other)| input_differences(&other, &one).is_empty());
+        is_same && !release_unit::mentions(&values, FLUX_GROUPS)
+    }
+
+    /// Whether a release's values name a directory of the repository, which its chart may tell Flux to apply.
+    pub(crate) fn leads_into_repository(&self, id: &NamespacedName) -> bool {
+        let values = self.one.values_of(id).unwrap_or_default();
+        let own = self.one.cluster.own();
+        own.is_some_and(|own| names_directory(&values, "", own.tree()))
+    }
+
+    /// Whether data that neither side emits is the same on both.
+    fn is_whole(&self) -> bool {
+        let fail_alike = || fail_alike(self.other, self.one);
+        *self.is_whole.get_or_init(fail_alike)
     }
 
     /// Whether the data that values come from is the same on both sides, and holds no objects of Flux.
@@ -69,7 +108,8 @@ impl<'a, 'r> Likeness<'a, 'r> {
             let (mine, theirs) = (data(self.one), data(self.other));
             let mut texts = mine.iter().flat_map(|data| data.values());
             let leads_on = |text: &Vec<u8>| memchr::memmem::find(text, FLUX_GROUPS.as_bytes());
-            mine == theirs && texts.find_map(leads_on).is_none()
+            let is_known = mine.is_some() || reference.optional || self.is_whole();
+            mine == theirs && is_known && texts.find_map(leads_on).is_none()
         })
     }
 
@@ -100,7 +140,7 @@ impl<'a, 'r> Likeness<'a, 'r> {
 }
 
 impl Renderer<'_> {
-    fn definition(&self, id: &NamespacedName) -> Option<&Object> {
+    pub(crate) fn definition(&self, id: &NamespacedName) -> Option<&Object> {
         let index = &self.walker.walk.index;
         let (_, object) = index.named(RELEASE_GROUP, "HelmRelease", id)?;
         Some(object)
@@ -112,13 +152,18 @@ impl Renderer<'_> {
         for object in self.own_objects(other) {
             add_defined(&mut kinds, object);
         }
-        let charts = |side: &Self| -> HashMap<Digest, _> {
-            let charts = side.releases.values();
-            let charts = charts.filter_map(|release| release.chart.clone());
+        // A chart that the other side could not load says nothing about what differs.
+        let charts = |side: &Self, other: &Self| -> HashMap<Digest, _> {
+            let is_unloaded = |id: &NamespacedName| {
+                let release = other.releases.get(id);
+                release.is_some_and(|release| release.chart.is_none())
+            };
+            let releases = side.releases.iter().filter(|(id, _)| !is_unloaded(id));
+            let charts = releases.filter_map(|(_, release)| release.chart.clone());
             charts.map(|chart| (chart.digest(), chart)).collect()
         };
-        let known: HashSet<Digest> = charts(other).into_keys().collect();
-        for (digest, chart) in charts(self) {
+        let known: HashSet<Digest> = charts(other, self).into_keys().collect();
+        for (digest, chart) in charts(self, other) {
             if !known.contains(&digest) {
                 kinds.extend(chart.crds().iter().cloned());
             }
@@ -149,6 +194,24 @@ impl Renderer<'_> {
                 let is_same = release.digest.is_some() && release.digest == theirs;
                 !release.composed.missing.is_empty() && !is_same
             })
+    }
+}
+
+/// Whether a text in values names a directory; a word without a slash only does so where a path is asked for.
+fn names_directory(values: &Tree, key: &str, files: &dyn Vfs) -> bool {
+    match values {
+        Tree::Text(text) => {
+            let is_path = text.contains('/') || key == "path";
+            let is_relative = !text.starts_with('/') && !text.contains("://");
+            let place = chart::in_tree(text);
+            is_path && is_relative && place != "/" && files.is_directory(&place)
+        }
+        Tree::List(items) => items.iter().any(|item| names_directory(item, key, files)),
+        Tree::Table(table) => {
+            let mut entries = table.iter();
+            entries.any(|(key, value)| names_directory(value, key, files))
+        }
+        _ => false,
     }
 }
 

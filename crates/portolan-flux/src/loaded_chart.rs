@@ -9,6 +9,7 @@ use portolan_yaml::Dialect;
 
 use crate::fingerprint::Fingerprint;
 use crate::flux_mention::may_print_flux;
+use crate::glance::Glance;
 use crate::template_lines::TemplateLines;
 
 /// A chart, and what can be told of it before it is rendered.
@@ -85,6 +86,15 @@ impl LoadedChart {
     /// The digest of its files.
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// What it may do to others.
+    pub(crate) fn glance(&self) -> Glance {
+        Glance {
+            may_emit_flux: self.may_emit_flux(),
+            may_define_kinds: self.may_define_kinds() || !self.crds().is_empty(),
+            is_unfetched: false,
+        }
     }
 
     /// Whether its templates may print definitions of kinds.

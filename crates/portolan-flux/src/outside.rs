@@ -122,6 +122,14 @@ pub trait SourceStore: Send + Sync {
         location: &'a Location,
         access: &'a Access,
     ) -> BoxFuture<'a, Result<ChartArchive, OutsideError>>;
+
+    /// The same chart if that takes no connection, or else `None`.
+    fn chart_at_hand<'a>(
+        &'a self,
+        cx: &'a Context,
+        location: &'a Location,
+        access: &'a Access,
+    ) -> BoxFuture<'a, Option<ChartArchive>>;
 }
 
 /// Opens what is encrypted. `None` means that it is not.

@@ -1,29 +1,59 @@
 //! Two trees of one cluster, rendered as far as they differ.
 //!
 //! ```text
-//! walk both, sparing what is the same ──▶ releases made of the same are left out ──▶ charts ──▶ releases with other digests
-//!      ▲                                      ▲                                                    are rendered │
-//!      └──── those that turn out to matter ───┴──── are taken in again ◀────────────────────────────────────────┘
+//! walk both, skipping what is the same ──▶ releases with equal inputs are left out ──▶ charts ──▶ releases with other
+//!      ▲                                      ▲                                        digests are rendered │
+//!      └──── those that turn out to matter ───┴──── are taken in again ◀──────────────────────────────────┘
 //! ```
 //!
-//! A Kustomization that both sides build of the same files is not built where nothing it gives can matter; one that is
-//! built by both is built once. A release that is made of the same on both sides gives the same, so neither its chart is
-//! loaded nor is it rendered – unless what it prints may lead on.
+//! # Why skipping work is sound
+//!
+//! A comparison must find exactly what two full renders differ in. Rendering is a function: the objects of a
+//! Kustomization follow from its spec, files and variables, those of a release from its [inputs](crate::Inputs) and from
+//! the kinds that the cluster serves. So whatever has equal inputs on both sides has equal objects, and need not be
+//! rendered to be compared. What is left to show is that nothing *else* is missed by not having its objects:
+//!
+//! 1. **A Kustomization is not built** if all files it can read are untouched and its text leaves no doubt what it gives:
+//!    plain objects, and releases of charts that lie in the repository ([`crate::sketch`]). Its objects can only matter
+//!    through something that names them or that they name. All names stand in its text, so whatever differs elsewhere –
+//!    data, sources, charts – is looked for in that text, and a mention has it built ([`crate::drawing`]). A mention that
+//!    means nothing costs time, never a difference.
+//! 2. **A release is not rendered** if its inputs are equal. Its objects matter to others in four ways:
+//!    - *It prints objects of Flux*, which lead to files that may have been touched. A chart at hand – in the repository
+//!      or in the cache – is searched for that, and so are all values. A chart that would have to be fetched is not: it
+//!      is taken to print none, unless its values name a directory of the repository. How many releases were left out
+//!      unseen is part of the answer ([`NotRendered::unfetched`]).
+//!    - *It prints data* that something which differs takes its variables or values from. Where such data is missing,
+//!      everything at hand is rendered after all.
+//!    - *It defines kinds* that a chart which differs asks for. Then all releases that may define them are taken in, and
+//!      their charts fetched.
+//!    - *It asks for kinds* that come or go. Then every release is taken in.
+//! 3. **What is taken in may differ or lead on**, so both steps are repeated until nothing more is taken in. After
+//!    [`MAX_ROUNDS`] everything at hand is rendered.
+//! 4. **What could not be rendered** is judged by its inputs alone: equal ones give equal objects, others are a change of
+//!    unknown content ([`NotRendered`]). A chart that one side could not load is not taken for one that defines no kinds.
+//!
+//! [`unskipped_pair_unit`] renders both sides in full instead; tests hold the two against each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use futures_util::join;
-use portolan_engine::{Failure, Unit};
+use portolan_engine::{Context, Failure, Unit, WaitError};
 
 use crate::api::NamespacedName;
 use crate::cluster::Cluster;
 use crate::demand::Demand;
 use crate::drawing::Drawing;
+use crate::glance::Glance;
+use crate::index::Index;
 use crate::likeness::Likeness;
+use crate::loaded_chart::LoadedChart;
+use crate::not_rendered::NotRendered;
 use crate::release_unit::ChartUnit;
-use crate::render::{Choice, Renderer, Rendering, Settled};
+use crate::render::{Choice, Renderer, Rendering, Settled, available};
+use crate::session::Made;
 use crate::sparing::Sparing;
 
 /// How often releases that were left out are taken in again; twice is as often as it can matter in real repositories.
@@ -40,36 +70,50 @@ pub struct Pair {
     pub before: Rendering,
     /// The side that is to be.
     pub after: Rendering,
+    /// What was not rendered, and whether its inputs differ.
+    pub not_rendered: NotRendered,
 }
 
 /// Renders two trees of a cluster as far as they differ. Both must have been opened with one session.
 pub fn pair_unit(before: Arc<Cluster>, after: Arc<Cluster>, demand: impl Into<Demand>) -> Unit {
-    let demand = demand.into();
+    unit(before, after, demand.into(), Skipping::Allowed)
+}
+
+/// Renders two trees of a cluster in full. It gives the same answer as [`pair_unit`] with all of the work.
+pub fn unskipped_pair_unit(
+    before: Arc<Cluster>,
+    after: Arc<Cluster>,
+    demand: impl Into<Demand>,
+) -> Unit {
+    unit(before, after, demand.into(), Skipping::Off)
+}
+
+/// Whether work is skipped that cannot show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Skipping {
+    Allowed,
+    Off,
+}
+
+fn unit(before: Arc<Cluster>, after: Arc<Cluster>, demand: Demand, skipping: Skipping) -> Unit {
     Unit::io(move |cx| async move {
-        let sparing = Sparing::between(&before, &after, &demand);
+        let sparing = match skipping {
+            Skipping::Allowed => Sparing::between(&before, &after, &demand),
+            Skipping::Off => None,
+        };
         let mut sides = Sides {
             before: Renderer::new(&cx, &before, &demand),
             after: Renderer::new(&cx, &after, &demand),
             sparing: sparing.map(Arc::new),
             taken_in: BTreeSet::new(),
         };
-        sides.begin();
-        sides.walk().await?;
-        let mut rounds = 0..MAX_ROUNDS;
-        let is_settled = loop {
-            let settled = sides.settle().await?;
-            if !sides.take_in(settled) {
-                break true;
-            }
-            sides.walk().await?;
-            if rounds.next().is_none() {
-                break false;
-            }
-        };
+        let is_settled = skipping == Skipping::Allowed && sides.settle_differences().await?;
         if !is_settled || sides.lack_data() {
             sides.settle_whole().await?;
         }
+        let not_rendered = NotRendered::between(&sides.before, &sides.after);
         Ok(Pair {
+            not_rendered,
             before: sides.before.into_rendering(),
             after: sides.after.into_rendering(),
         })
@@ -87,6 +131,20 @@ struct Sides<'a> {
 }
 
 impl<'a> Sides<'a> {
+    /// Renders as far as the sides differ; says whether nothing more has to be taken in.
+    async fn settle_differences(&mut self) -> Result<bool, Failure> {
+        self.begin();
+        self.walk().await?;
+        for _ in 0..=MAX_ROUNDS {
+            let settled = self.settle().await?;
+            if !self.take_in(settled) {
+                return Ok(true);
+            }
+            self.walk().await?;
+        }
+        Ok(false)
+    }
+
     fn begin(&mut self) {
         if let Some(sparing) = &self.sparing {
             self.before.walker.spare(sparing);
@@ -155,15 +213,25 @@ impl<'a> Sides<'a> {
             releases.1.push(id);
         }
         let cx = self.after.cx;
+        let index = &self.after.walker.walk.index;
         let glances = by_chart.into_values().map(|(unit, releases)| async move {
-            let glance = cx.compute(move || unit.glance()).await;
-            (glance, releases)
+            let glance = if unit.is_elsewhere() {
+                glance_into_cache(cx, index, &unit).await?
+            } else {
+                cx.compute(move || unit.glance()).await
+            };
+            Ok::<_, WaitError>((glance, releases))
         });
+        let taken = join_all(glances).await;
+        let likeness = Likeness::new(&self.after, &self.before);
         let mut left_out = BTreeMap::new();
-        for (glance, releases) in join_all(glances).await {
-            if !glance.may_emit_flux {
-                left_out.extend(releases.into_iter().map(|id| (id, glance)));
-            }
+        for taken in taken {
+            let (glance, releases) = taken?;
+            let leads_on = |id: &NamespacedName| {
+                glance.may_emit_flux || (glance.is_unfetched && likeness.leads_into_repository(id))
+            };
+            let harmless = releases.into_iter().filter(|id| !leads_on(id));
+            left_out.extend(harmless.map(|id| (id, glance)));
         }
         self.before.left_out.extend(left_out.clone());
         self.after.left_out.extend(left_out);
@@ -257,15 +325,30 @@ impl<'a> Sides<'a> {
         self.after.lacks_data(&self.before) || self.before.lacks_data(&self.after)
     }
 
-    /// Renders everything.
+    /// Renders everything that is at hand. Charts that nobody asked for are not fetched for what they might print.
     async fn settle_whole(&mut self) -> Result<(), Failure> {
         self.spare_nothing();
-        self.before.left_out.clear();
-        self.after.left_out.clear();
+        for side in [&mut self.before, &mut self.after] {
+            side.left_out.retain(|_, glance| glance.is_unfetched);
+        }
         let all = Choice::Wanted;
         let (one, other) = join!(self.before.settle(&all), self.after.settle(&all));
         one?;
         other?;
         Ok(())
     }
+}
+
+/// Looks at a chart that lies elsewhere, if the cache has it.
+async fn glance_into_cache(
+    cx: &Context,
+    index: &Index,
+    unit: &ChartUnit,
+) -> Result<Glance, WaitError> {
+    if !unit.is_at_hand(cx).await {
+        return Ok(Glance::UNFETCHED);
+    }
+    let key = unit.add(cx, index);
+    let chart = available(cx.output::<Made<LoadedChart>>(&key).await)?;
+    Ok(chart.map_or(Glance::UNFETCHED, |chart| chart.0.glance()))
 }

@@ -5,7 +5,7 @@ use std::error::Error;
 use camino::Utf8Path;
 use portolan_engine::{Failure, Key, Outcome, Report, causes};
 use portolan_object::{
-    Cause, Finding, Object, Owner, OwnerKind, Place, Rule, Severity, produced_name, producer_kinds,
+    Cause, Finding, Object, Owner, OwnerKind, Place, Rule, Severity, makes, producer_kinds,
 };
 use portolan_vfs::Vfs;
 use portolan_yaml::{Node, Position};
@@ -523,15 +523,14 @@ fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
 
 /// An object that makes a Secret or ConfigMap of this name in the cluster.
 pub(crate) fn producer(namespace: &str, name: &str, index: &Index) -> Option<String> {
+    let kinds = ["Secret", "ConfigMap"];
     producer_kinds().find_map(|(group, kind)| {
-        let makes = |object: &Object| {
-            let is_here = object.namespace() == namespace || object.namespace().is_empty();
-            is_here && produced_name(object) == Some(name)
-        };
-        let found = index
-            .of_kind(group, kind)
-            .find(|(_, object)| makes(object))?
-            .1;
+        let mut found = index.of_kind(group, kind).map(|(_, object)| object);
+        let found = found.find(|object| {
+            kinds
+                .iter()
+                .any(|made| makes(object, namespace, made, name))
+        })?;
         Some(format!("{kind} {}/{}", found.namespace(), found.name()))
     })
 }

@@ -103,6 +103,12 @@ pub(crate) fn fingerprint(
 
 /// Adds what of a release's own fields decides its render, besides chart and values.
 pub(crate) fn fingerprint_spec(release: &HelmRelease, key: &mut Fingerprint) {
+    fingerprint_settings(release, key);
+    fingerprint_post_renderers(release, key);
+}
+
+/// Adds what of a release's own fields decides its render, besides chart, values and post-renderers.
+pub(crate) fn fingerprint_settings(release: &HelmRelease, key: &mut Fingerprint) {
     key.text(&release.id.namespace);
     key.text(&release.id.name);
     key.text(&release_name(release));
@@ -110,6 +116,11 @@ pub(crate) fn fingerprint_spec(release: &HelmRelease, key: &mut Fingerprint) {
     key.flag(release.crds == CrdsPolicy::Apply);
     key.flag(release.disable_hooks);
     key.flag(release.disable_schema_validation);
+    key.metadata(&release.common_metadata);
+}
+
+/// Adds the kustomize steps on what the chart gives.
+pub(crate) fn fingerprint_post_renderers(release: &HelmRelease, key: &mut Fingerprint) {
     for renderer in &release.post_renderers {
         let nodes = [
             &renderer.patches,
@@ -121,7 +132,6 @@ pub(crate) fn fingerprint_spec(release: &HelmRelease, key: &mut Fingerprint) {
             key.node(node.as_ref());
         }
     }
-    key.metadata(&release.common_metadata);
 }
 
 /// Renders a release.

@@ -14,7 +14,7 @@ use portolan_yaml::Text;
 
 use crate::api::{HelmRelease, NamespacedName};
 use crate::chart::{self, ChartError, Location};
-use crate::cluster::{Cluster, Files, access, unit_key};
+use crate::cluster::{Cluster, Files, access, source_key, unit_key};
 use crate::fingerprint::Fingerprint;
 use crate::glance::{self, Glance};
 use crate::index::Index;
@@ -82,7 +82,7 @@ pub(crate) fn begin_early(
             continue;
         };
         let composed = composed(&spec, index);
-        let chart = ChartUnit::new(cx, cluster, index, &spec, &location).add(cx);
+        let chart = ChartUnit::new(cx, cluster, index, &spec, &location).add(cx, index);
         if composed.missing.is_empty() && composed.errors.is_empty() {
             let inputs = ReleaseInputs {
                 cluster: Arc::clone(cluster),
@@ -113,6 +113,7 @@ pub(crate) fn composed(spec: &HelmRelease, index: &Index) -> Composed {
 }
 
 /// The unit that loads a release's chart, one for all releases that use it.
+#[derive(Clone)]
 pub(crate) struct ChartUnit {
     pub(crate) key: Key,
     cluster: Arc<Cluster>,
@@ -131,10 +132,14 @@ impl ChartUnit {
     ) -> Self {
         let mut inputs = Fingerprint::of("Chart");
         inputs.text(&format!("{location:?}"));
-        let files = match location {
-            Location::Tree { source, .. } => cluster.files(cx, source, index),
-            _ => None,
-        };
+        let mut files = None;
+        if let Location::Tree { source, .. } = location {
+            // What has to be fetched is fetched when the unit is added, for it may be compared only.
+            match cluster.elsewhere(source, index) {
+                Some(declared) => inputs.text(source_key(&declared).as_str()),
+                None => files = cluster.files(cx, source, index),
+            }
+        }
         let identity = match &files {
             Some(Files::Here(artifact)) => chart::identity(artifact, location),
             _ => None,
@@ -155,6 +160,24 @@ impl ChartUnit {
             location: location.clone(),
             files,
             access,
+        }
+    }
+
+    /// Whether the chart does not lie in a tree at hand.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.files.is_none()
+    }
+
+    /// Whether the chart's archive is in the cache.
+    pub(crate) async fn is_at_hand(&self, cx: &Context) -> bool {
+        let is_tree = matches!(self.location, Location::Tree { .. });
+        match &self.cluster.outside {
+            Some(outside) if !is_tree => {
+                let archive = outside.chart_at_hand(cx, &self.location, &self.access);
+                let archive = archive.await;
+                archive.is_some()
+            }
+            _ => false,
         }
     }
 
@@ -179,14 +202,18 @@ impl ChartUnit {
     }
 
     /// Adds the unit, unless it was added before.
-    pub(crate) fn add(self, cx: &Context) -> Key {
+    pub(crate) fn add(&self, cx: &Context, index: &Index) -> Key {
         let Self {
             key,
             cluster,
             location,
             files,
             access,
-        } = self;
+        } = self.clone();
+        let files = match &location {
+            Location::Tree { source, .. } => files.or_else(|| cluster.files(cx, source, index)),
+            _ => None,
+        };
         let unit = Unit::io(move |cx| async move {
             let chart = cluster.load_chart(&cx, &location, files, &access).await;
             chart.map(Made)

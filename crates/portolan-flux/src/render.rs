@@ -332,7 +332,7 @@ impl<'a> Renderer<'a> {
         for release in self.releases.values_mut() {
             if let (Ok(spec), Some(location)) = (&release.spec, &release.location) {
                 let unit = ChartUnit::new(self.cx, self.cluster, index, spec, location);
-                release.chart_unit = Some(unit.add(self.cx));
+                release.chart_unit = Some(unit.add(self.cx, index));
             }
         }
         for release in self.releases.values_mut() {
@@ -629,7 +629,7 @@ pub(crate) fn is_release(object: &Object) -> bool {
 }
 
 /// An output, `None` when its unit failed: the unit's own outcome says why.
-fn available<T>(output: Result<Arc<T>, WaitError>) -> Result<Option<Arc<T>>, WaitError> {
+pub(crate) fn available<T>(output: Result<Arc<T>, WaitError>) -> Result<Option<Arc<T>>, WaitError> {
     match output {
         Ok(output) => Ok(Some(output)),
         Err(cancelled @ WaitError::Cancelled { .. }) => Err(cancelled),

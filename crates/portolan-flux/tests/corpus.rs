@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use portolan_engine::{Journal, JournalOptions, Limits, Report, Run};
+use portolan_engine::{Journal, JournalOptions, Limits, Report, Run, Unit};
 use portolan_flux::{
-    Depth, Rendering, Repo, RepoOptions, cluster_unit, problems, release_name, release_namespace,
+    Cluster, Depth, Pair, Rendering, Repo, RepoOptions, Session, Walked, cluster_unit, pair_unit,
+    problems, release_name, release_namespace, unskipped_pair_unit,
 };
 use portolan_helm::values::Tree;
 use portolan_object::{canonical_json, holds_placeholder, placeholder};
-use portolan_vfs::{Disk, Vfs};
+use portolan_vfs::{Disk, Frozen, Lineage, Memory, Vfs};
 use portolan_yaml::{Dialect, parse_one};
 use serde_json::Value;
 
@@ -58,6 +59,12 @@ fn render(repository: &Path, root: &str) -> (Arc<Rendering>, Report) {
     };
     let repo = Repo::open(&files, &options).unwrap();
     let cluster = Arc::clone(&repo.clusters()[0]);
+    let report = finish(cluster_unit(cluster, Depth::Releases));
+    (report.output::<Rendering>(&"unit".into()).unwrap(), report)
+}
+
+/// Runs a unit and all that it adds.
+fn finish(unit: Unit) -> Report {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_time()
         .build()
@@ -67,12 +74,8 @@ fn render(repository: &Path, root: &str) -> (Arc<Rendering>, Report) {
             Limits::default(),
             Journal::in_memory(JournalOptions::default()),
         );
-        run.add("cluster", &[], cluster_unit(cluster, Depth::Releases));
-        let report = run.finish().await;
-        (
-            report.output::<Rendering>(&"cluster".into()).unwrap(),
-            report,
-        )
+        run.add("unit", &[], unit);
+        run.finish().await
     })
 }
 
@@ -257,6 +260,109 @@ fn without_words(text: &str) -> String {
         left.replace_range(at..at + length, "");
     }
     left
+}
+
+/// Skipping work changes no answer: what differs, and what changes without having been rendered.
+#[test]
+fn a_comparison_finds_the_same_with_and_without_skipping() {
+    let Some(corpus) = corpus() else { return };
+    for (repository, root, _) in CLUSTERS {
+        let files = memory(&corpus.join("flux").join(repository));
+        let edited = |(path, text): (&String, &String)| {
+            let is_release = path.starts_with("/kubernetes") && text.contains("kind: HelmRelease");
+            is_release.then(|| {
+                (
+                    path.clone(),
+                    text.replacen("values:", "values:\n    touched: yes", 1),
+                )
+            })
+        };
+        let edits: Vec<_> = files.iter().filter_map(edited).collect();
+        let mut shown = 0;
+        for (path, text) in edits.into_iter().step_by(20) {
+            let mut after = files.clone();
+            after.insert(path.clone(), text);
+            let found = compared(&files, &after, &path, root, pair_unit);
+            let whole = compared(&files, &after, &path, root, unskipped_pair_unit);
+            assert_eq!(found, whole, "{repository} {path}");
+            // Files that nothing applies show nowhere.
+            shown += usize::from(!found.is_empty());
+        }
+        assert!(
+            shown > 0,
+            "{repository}: edits that show nowhere prove nothing"
+        );
+    }
+}
+
+/// The texts of a repository, by path.
+type Files = BTreeMap<String, String>;
+
+fn memory(directory: &Path) -> Files {
+    let mut files = Files::new();
+    let mut queue = vec![directory.to_owned()];
+    while let Some(at) = queue.pop() {
+        for entry in fs::read_dir(&at).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                queue.push(path);
+            } else if let Ok(text) = fs::read_to_string(&path) {
+                let inside = path.strip_prefix(directory).unwrap().to_str().unwrap();
+                files.insert(format!("/{inside}"), text);
+            }
+        }
+    }
+    files
+}
+
+/// What differs between two trees, a line each.
+fn compared(
+    before: &Files,
+    after: &Files,
+    touched: &str,
+    root: &str,
+    unit: impl FnOnce(Arc<Cluster>, Arc<Cluster>, Depth) -> Unit,
+) -> Vec<String> {
+    let session = Arc::<Session>::default();
+    let first = Lineage::begin();
+    let second = first.followed_by([Utf8Path::new(touched)]);
+    let [old, new] = [(before, first), (after, second)].map(|(files, lineage)| {
+        let memory: Memory = files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+            .collect();
+        let files: Arc<dyn Vfs> = Arc::new(Frozen::new(memory).with_lineage(lineage));
+        let options = RepoOptions {
+            path: Some(root.into()),
+            session: Some(Arc::clone(&session)),
+            ..Default::default()
+        };
+        Arc::clone(&Repo::open(&files, &options).unwrap().clusters()[0])
+    });
+    let report = finish(unit(old, new, Depth::Releases));
+    let pair = report.output::<Pair>(&"unit".into()).unwrap();
+    let mut lines = Vec::new();
+    for (id, walked) in &pair.after.walk.kustomizations {
+        let was = pair.before.walk.kustomizations.get(id);
+        let objects = |walked: Option<&Walked>| -> Option<Vec<String>> {
+            let built = walked?.built.as_ref()?;
+            let objects = built.objects.iter();
+            Some(
+                objects
+                    .map(|object| canonical_json(object.node()).unwrap())
+                    .collect(),
+            )
+        };
+        if objects(was) != objects(Some(walked)) {
+            lines.push(format!("Kustomization {id}"));
+        }
+    }
+    for (id, differences) in &pair.not_rendered.releases {
+        if !differences.is_empty() {
+            lines.push(format!("HelmRelease {id} {differences:?}"));
+        }
+    }
+    lines
 }
 
 fn json(tree: &Tree) -> Value {

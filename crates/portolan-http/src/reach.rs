@@ -86,6 +86,11 @@ impl UnreachableReason {
     }
 
     fn of_io_error(error: &std::io::Error) -> Option<Self> {
+        // An error inside of another is not among the causes that the outer one names.
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+        if let Some(inner) = inner {
+            return Self::of_io_error(inner);
+        }
         match error.kind() {
             ErrorKind::ConnectionRefused => Some(Self::Refused),
             ErrorKind::HostUnreachable

@@ -56,6 +56,9 @@ mod owner;
 mod rule;
 mod severity;
 
+/// The API version of Portolan's own kinds and of every answer that it writes for programs.
+pub const API_VERSION: &str = "portolan.dev/v1alpha1";
+
 pub use canonical::{Digest, canonical_json};
 pub use day::{BadDay, Day};
 pub use definition::{DefinedKind, defined_kinds};
@@ -72,7 +75,7 @@ pub use origin::{Act, Origin, Place, Step};
 pub use owner::{Owner, OwnerKind};
 pub use placeholder::{holds_placeholder, placeholder};
 pub use pod_template::{PodTemplate, pod_templates, visit_pod_templates_mut};
-pub use producer::{produced_name, producer_kinds};
+pub use producer::{Producer, Product, makes, producer_kinds, products};
 pub use rule::Rule;
 pub use scope::scope;
 pub use selector::{Operator, Requirement, Selector, SelectorError};

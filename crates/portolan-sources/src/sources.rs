@@ -69,6 +69,17 @@ impl Sources {
         }
     }
 
+    /// The same cache and lock with every network access refused.
+    #[must_use]
+    pub fn offline(&self) -> Self {
+        let options = Options {
+            offline: true,
+            ..self.options.clone()
+        };
+        let lock = held(&self.lock).clone();
+        Self::open(self.cache.root(), lock, options)
+    }
+
     /// The pins of everything asked for so far: what to write into `portolan.lock`.
     pub fn pins(&self) -> Lock {
         held(&self.used).clone()

@@ -24,6 +24,6 @@ mod vault;
 pub use address::same_repository;
 pub use netrc::Netrc;
 pub use opener::{Opener, WithoutKeys};
-pub use remote::{OwnTree, Remote};
+pub use remote::{ChartsAtHand, OwnTree, Remote};
 pub use source_mapping::{SourceMapping, SourceMappingError};
 pub use vault::Vault;

@@ -58,6 +58,8 @@ pub(crate) struct World {
     /// Started when something is fetched for the first time.
     runtime: OnceLock<Runtime>,
     failures: Mutex<BTreeSet<String>>,
+    /// The same without a network, for what has to be at hand.
+    offline: OnceLock<Arc<Self>>,
 }
 
 /// Why a source cannot be fetched at all.
@@ -80,15 +82,22 @@ enum RemoteError {
 impl Remote {
     /// Brings what the given sources reach, with the user's logins.
     pub fn new(sources: Arc<Sources>, netrc: Netrc, own: Option<OwnTree>) -> Self {
-        let world = World {
-            sources,
-            netrc,
-            runtime: OnceLock::new(),
-            failures: Mutex::default(),
-        };
         Self {
-            world: Arc::new(world),
+            world: Arc::new(World::new(sources, netrc)),
             own,
+        }
+    }
+
+    /// The same without a network.
+    fn offline(&self) -> Self {
+        let world = &self.world;
+        let offline = world.offline.get_or_init(|| {
+            let sources = Arc::new(world.sources.offline());
+            Arc::new(World::new(sources, world.netrc.clone()))
+        });
+        Self {
+            world: Arc::clone(offline),
+            own: self.own.clone(),
         }
     }
 
@@ -357,6 +366,67 @@ impl SourceStore for Remote {
                 }
             }
         })
+    }
+
+    fn chart_at_hand<'a>(
+        &'a self,
+        cx: &'a Context,
+        location: &'a Location,
+        access: &'a Asked,
+    ) -> BoxFuture<'a, Option<ChartArchive>> {
+        Box::pin(async move { self.offline().chart(cx, location, access).await.ok() })
+    }
+}
+
+/// Brings sources, but of charts only those that are in the cache: for whoever wants to list what there is.
+pub struct ChartsAtHand(pub Arc<Remote>);
+
+/// A chart is not in the cache, and nobody asked for it to be fetched.
+#[derive(Debug, thiserror::Error)]
+#[error("chart `{0}` is not in the cache")]
+struct NotAtHand(String);
+
+impl SourceStore for ChartsAtHand {
+    fn tree<'a>(
+        &'a self,
+        cx: &'a Context,
+        source: &'a Source,
+        access: &'a Asked,
+    ) -> BoxFuture<'a, Result<Arc<dyn Vfs>, OutsideError>> {
+        self.0.tree(cx, source, access)
+    }
+
+    fn chart<'a>(
+        &'a self,
+        cx: &'a Context,
+        location: &'a Location,
+        access: &'a Asked,
+    ) -> BoxFuture<'a, Result<ChartArchive, OutsideError>> {
+        Box::pin(async move {
+            let archive = self.0.chart_at_hand(cx, location, access).await;
+            archive.ok_or_else(|| NotAtHand(location.to_string()).into())
+        })
+    }
+
+    fn chart_at_hand<'a>(
+        &'a self,
+        cx: &'a Context,
+        location: &'a Location,
+        access: &'a Asked,
+    ) -> BoxFuture<'a, Option<ChartArchive>> {
+        self.0.chart_at_hand(cx, location, access)
+    }
+}
+
+impl World {
+    fn new(sources: Arc<Sources>, netrc: Netrc) -> Self {
+        Self {
+            sources,
+            netrc,
+            runtime: OnceLock::new(),
+            failures: Mutex::default(),
+            offline: OnceLock::new(),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a rendered repository holds: objects, each with its owner and the namespace it ends up in, and sources, each
 //! with its users.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use portolan_flux::api::{Chart, ChartSpec, NamespacedName, SourceRef};
 use portolan_flux::{Cluster, Emitter, Rendering, release_namespace};
@@ -43,6 +43,45 @@ pub(crate) struct UsedSource<'a> {
     pub(crate) object: Option<&'a Object>,
     /// `ks/flux-system/apps`, `hr/apps/podinfo`
     pub(crate) users: Vec<String>,
+}
+
+/// Every namespace that something of a cluster lies in, names or is released into.
+pub(crate) fn namespaces(rendering: &Rendering) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let walk = &rendering.walk;
+    for (id, walked) in &walk.kustomizations {
+        names.insert(id.namespace.to_string());
+        let target = walked
+            .spec
+            .as_ref()
+            .ok()
+            .and_then(|spec| spec.target_namespace.as_ref());
+        names.extend(target.map(ToString::to_string));
+    }
+    let releases = rendering.releases.iter();
+    for (id, release) in releases {
+        names.insert(id.namespace.to_string());
+        let target = release
+            .spec
+            .as_ref()
+            .ok()
+            .map(|spec| release_namespace(spec).to_string());
+        names.extend(target);
+    }
+    names.extend(
+        rendering
+            .unchanged
+            .keys()
+            .map(|id| id.namespace.to_string()),
+    );
+    for object in walk.index.emitted().flat_map(|(_, objects)| objects.iter()) {
+        names.insert(object.namespace().to_owned());
+        if object.gvk().is("", "Namespace") {
+            names.insert(object.name().to_owned());
+        }
+    }
+    names.remove("");
+    names
 }
 
 /// Every object of every cluster: of Kustomizations, then of ResourceSets, then of releases, each by name and in the order Flux applies it.

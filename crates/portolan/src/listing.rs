@@ -1,11 +1,12 @@
 //! A list of things as the user wants it: `-o table|wide|yaml|json|name`.
 //!
 //! ```text
-//! columns + entries (cells, record, name) ──▶ Listing ──▶ aligned text, or records for programs
+//! columns + entries (cells, record, name) ──▶ Listing ──▶ aligned text, or one object with `items` for programs
 //! ```
 //!
 //! The records' field names are a promise to scripts; the columns are not.
 
+use portolan_object::API_VERSION;
 use portolan_yaml::{List, Map, Node, Value};
 
 use crate::error::CommandError;
@@ -51,6 +52,8 @@ pub(crate) struct Entry {
 /// A list of things.
 #[derive(Debug)]
 pub(crate) struct Listing {
+    /// The kind of the object that programs get.
+    kind: &'static str,
     columns: Vec<Column>,
     entries: Vec<Entry>,
     /// What is said of an empty table.
@@ -58,9 +61,10 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// An empty list.
-    pub(crate) fn new(columns: Vec<Column>) -> Self {
+    /// Returns an empty list; `kind` is what programs get it as, `ImageList` for instance.
+    pub(crate) fn new(kind: &'static str, columns: Vec<Column>) -> Self {
         Self {
+            kind,
             columns,
             entries: Vec::new(),
             otherwise: "nothing found",
@@ -93,9 +97,9 @@ impl Listing {
                 let table = self.table(format == Format::Wide);
                 printer.data(table.render(printer.canvas()))
             }
-            Format::Yaml => printer.data(written(portolan_yaml::write_kustomize(&self.records()))?),
+            Format::Yaml => printer.data(written(portolan_yaml::write_kustomize(&self.answer()))?),
             Format::Json => printer.data(written(
-                portolan_yaml::to_json(&self.records()).map(|json| indented(&json)),
+                portolan_yaml::to_json(&self.answer()).map(|json| indented(&json)),
             )?),
             Format::Name => printer.data(self.names()),
         }
@@ -116,9 +120,15 @@ impl Listing {
         table
     }
 
-    fn records(&self) -> Node {
+    /// The object that programs get.
+    fn answer(&self) -> Node {
         let records = self.entries.iter().map(|entry| entry.record.clone());
-        Node::new(Value::List(List::from_items(records.collect())))
+        let items = Node::new(Value::List(List::from_items(records.collect())));
+        record([
+            ("apiVersion", Node::string(API_VERSION)),
+            ("kind", Node::string(self.kind)),
+            ("items", items),
+        ])
     }
 
     fn names(&self) -> String {

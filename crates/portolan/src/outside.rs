@@ -41,6 +41,8 @@ pub(crate) struct Outside {
     /// The pins that were there before.
     pub(crate) lock: Lock,
     pub(crate) lock_file: Utf8PathBuf,
+    /// Whether charts that are not in the cache are fetched.
+    pub(crate) fetches_charts: bool,
 }
 
 impl OutsideArgs {
@@ -81,6 +83,7 @@ impl OutsideArgs {
             sources,
             lock,
             lock_file,
+            fetches_charts: true,
         })
     }
 

@@ -1,17 +1,22 @@
 //! The arguments that every command on a Flux repository takes, and how it is opened, rendered and judged.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_check::{Unrendered, lower_follow_ons};
 use portolan_engine::{CancellationToken, Key, Report, Unit};
+use portolan_flux::api::NamespacedName;
 use portolan_flux::{
-    Afterwards, Cluster, DEFAULT_KUBE_VERSION, Demand, DiscoverError, Emitter, MISSING_DATA,
-    OpenError, Outlet, Profile, Rendering, Repo, RepoOptions, Session, UnknownRoot,
-    advice_on_files, cluster_unit, problems, release_namespace, repository_root, streamed_unit,
+    Afterwards, Cluster, DEFAULT_KUBE_VERSION, Demand, DiscoverError, Emitter, Location,
+    MISSING_DATA, OpenError, Outlet, Profile, RenderedRelease, Rendering, Repo, RepoOptions,
+    Session, SourceStore, UnknownRoot, advice_on_files, cluster_unit, problems, release_namespace,
+    repository_root, streamed_unit,
 };
-use portolan_object::{Finding, KubeVersion, Severity};
+use portolan_kustomize::Fetch;
+use portolan_object::{Finding, KubeVersion, Owner, OwnerKind, Severity};
 use portolan_sources::Pinning;
+use portolan_supply::ChartsAtHand;
 use portolan_vfs::{Disk, Frozen, Lineage, Vfs};
 use portolan_yaml::Text;
 
@@ -110,6 +115,18 @@ impl RepositoryArgs {
     ) -> Result<Rendered, CommandError> {
         let located = self.locate()?;
         let outside = self.outside(&located, Pinning::Prefer, printer)?;
+        self.render_outside(&located, outside, &demand.into(), printer)
+    }
+
+    /// Opens the repository and renders its clusters as far as no chart has to be fetched.
+    pub(crate) fn render_at_hand(
+        &self,
+        demand: impl Into<Demand>,
+        printer: &Printer,
+    ) -> Result<Rendered, CommandError> {
+        let located = self.locate()?;
+        let mut outside = self.outside(&located, Pinning::Prefer, printer)?;
+        outside.fetches_charts = false;
         self.render_outside(&located, outside, &demand.into(), printer)
     }
 
@@ -263,14 +280,20 @@ impl RepositoryArgs {
         session: Option<&Arc<Session>>,
     ) -> Result<Repo, CommandError> {
         let remote = Arc::new(outside.remote.with_own_files(files));
+        let fetch = Arc::clone(&remote) as Arc<dyn Fetch>;
+        let store: Arc<dyn SourceStore> = if outside.fetches_charts {
+            remote
+        } else {
+            Arc::new(ChartsAtHand(remote))
+        };
         let options = RepoOptions {
             path: located.root.clone(),
             profile: self.profile()?,
             kube_version: self.kube_version.clone(),
             api_versions: self.api_versions.clone(),
             sources: self.sources.open()?,
-            fetch: Some(Arc::clone(&remote) as _),
-            outside: Some(remote),
+            fetch: Some(fetch),
+            outside: Some(store),
             decrypt: Some(Arc::clone(&outside.opener) as _),
             session: session.cloned(),
         };
@@ -301,6 +324,43 @@ fn warn_of_unknown_roots(repo: &Repo, printer: &Printer) {
 }
 
 impl Rendered {
+    /// Whether a release's chart would have had to be fetched, and was not because nobody asked for it.
+    pub(crate) fn is_unfetched(&self, release: &RenderedRelease) -> bool {
+        let location = release.location.as_ref();
+        let is_elsewhere = location.is_some_and(|at| !matches!(at, Location::Tree { .. }));
+        !self.outside.fetches_charts && is_elsewhere && release.chart.is_none()
+    }
+
+    /// Tells every problem but that charts were not fetched, which is said once; the status says whether there was one.
+    pub(crate) fn tell_problems_at_hand(&self, printer: &Printer) -> ExitStatus {
+        let mut status = ExitStatus::Clean;
+        let mut unfetched = 0;
+        self.outside.tell_placeholders(printer);
+        for (_, rendering) in &self.clusters {
+            let releases = rendering.releases.iter();
+            let left = releases.filter(|(_, release)| self.is_unfetched(release));
+            let left: BTreeSet<Owner> = left.map(|(id, _)| release_owner(id)).collect();
+            unfetched += left.len();
+            let is_told =
+                |problem: &Finding| !problem.owner.as_ref().is_some_and(|o| left.contains(o));
+            let problems = self.teller().problems(rendering).into_iter();
+            for problem in problems.filter(is_told) {
+                if problem.severity == Severity::Error {
+                    status = ExitStatus::Findings;
+                }
+                self.tell_problem(&problem, printer);
+            }
+        }
+        match unfetched {
+            0 => {}
+            1 => printer.note("1 release was not rendered: its chart is not in the cache"),
+            _ => printer.note(&format!(
+                "{unfetched} releases were not rendered: their charts are not in the cache"
+            )),
+        }
+        status
+    }
+
     /// How the Kustomizations and releases of a cluster fared.
     pub(crate) fn statuses(&self, rendering: &Rendering) -> Statuses {
         Statuses::of(self.teller().problems(rendering))
@@ -402,9 +462,15 @@ impl RepositoryArgs {
 }
 
 impl Teller<'_> {
-    /// Tells everything that is wrong, by cause, and says how many errors there were.
-    pub(crate) fn tell_problems(&self, rendering: &Rendering, printer: &Printer) -> usize {
-        self.tell(self.problems(rendering), false, printer)
+    /// Tells everything that is wrong and that a condition accepts, by cause.
+    pub(crate) fn tell_problems_of(
+        &self,
+        rendering: &Rendering,
+        printer: &Printer,
+        is_told: impl Fn(&Finding) -> bool,
+    ) {
+        let problems = self.problems(rendering).into_iter();
+        self.tell(problems.filter(is_told).collect(), false, printer);
     }
 
     fn tell(&self, findings: Vec<Finding>, names_clusters: bool, printer: &Printer) -> usize {
@@ -449,6 +515,11 @@ pub(crate) fn unrendered(cluster: &Text, rendering: &Rendering) -> Vec<Unrendere
             },
         })
         .collect()
+}
+
+/// A release as the owner of findings.
+pub(crate) fn release_owner(id: &NamespacedName) -> Owner {
+    Owner::new(OwnerKind::Release, id.namespace.clone(), id.name.clone())
 }
 
 /// The unit that renders what is asked for of a cluster and hands it out at the end.

@@ -32,6 +32,21 @@ pub(crate) fn not_found<'a>(
     }
 }
 
+/// Says that nothing lies in a namespace, and which namespace is near.
+pub(crate) fn no_namespace<'a>(
+    wanted: &str,
+    known: impl IntoIterator<Item = &'a String>,
+) -> CommandError {
+    let error = CommandError::usage(format!("nothing lies in the namespace `{wanted}`"));
+    let known: Vec<&String> = known.into_iter().filter(|name| !name.is_empty()).collect();
+    match nearest(&[wanted.to_owned()], known.into_iter(), |name| {
+        name.as_str()
+    }) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error.hint("nothing in the repository names a namespace"),
+    }
+}
+
 /// The thing whose name takes the fewest changes to get to.
 pub(crate) fn nearest<T>(
     wanted: &[String],

@@ -234,28 +234,24 @@ fn programs() -> TempDir {
     directory
 }
 
-/// Runs the install step.
-fn install(server: &HttpServer, version: &str) -> Answer {
+/// Runs the install step with the address of the releases.
+fn install(releases: &str, version: &str) -> Answer {
     let temp = tempfile::tempdir().expect("a directory can be made");
     let programs = programs();
     let mut command = prepared(
         &step("Install Portolan"),
         temp.path(),
         temp.path(),
-        &[("inputs.version", version)],
+        &[("inputs.version", version), ("inputs.releases", releases)],
     );
-    answer(
-        command
-            .env("PORTOLAN_RELEASES", server.url())
-            .env("PATH", programs.path()),
-    )
+    answer(command.env("PATH", programs.path()))
 }
 
 #[test]
 fn a_released_binary_is_installed_and_says_its_version() {
     let server = release_server();
     for version in ["latest", "9.9.9", "v9.9.9"] {
-        let answer = install(&server, version);
+        let answer = install(&server.url(), version);
         assert_eq!(
             (answer.code, answer.stdout.as_str()),
             (0, "portolan 9.9.9\n"),
@@ -272,7 +268,7 @@ fn a_binary_without_its_checksum_is_not_installed() {
         ("1.0.0", "does not have its checksum"),
         ("2.0.0", "has no checksum beside it"),
     ] {
-        let answer = install(&server, version);
+        let answer = install(&server.url(), version);
         assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{answer}");
         assert!(answer.stderr.contains(reason), "{answer}");
     }
@@ -280,7 +276,7 @@ fn a_binary_without_its_checksum_is_not_installed() {
 
 #[test]
 fn a_version_that_was_never_released_is_built_or_refused() {
-    let answer = install(&release_server(), "3.0.0");
+    let answer = install(&release_server().url(), "3.0.0");
     assert_eq!(answer.code, 2);
     assert!(
         answer
@@ -289,6 +285,14 @@ fn a_version_that_was_never_released_is_built_or_refused() {
         "{answer}"
     );
     assert!(answer.stderr.contains("cargo is not installed"), "{answer}");
+}
+
+/// A name that somebody else could register must not be where binaries come from.
+#[test]
+fn nothing_is_downloaded_from_an_address_that_nobody_gave() {
+    let answer = install("", "latest");
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("set PORTOLAN_RELEASES"), "{answer}");
 }
 
 #[test]
@@ -486,6 +490,62 @@ fn the_report_of_a_pull_request_is_written_and_told() {
         temp.path(),
         &expressions("nowhere"),
     );
-    assert!(!is_done, "a comparison that cannot be made fails the job");
+    assert!(is_done, "the report is published first");
     assert!(read("portolan/report.md").contains("portolan diff"));
+    assert!(!verdict(temp.path()), "{}", read("output"));
+}
+
+/// Runs the step that fails the job, with what the step before said.
+fn verdict(temp: &Path) -> bool {
+    let output = fs::read_to_string(temp.join("output")).expect("a step wrote it");
+    let code = output
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("code="));
+    let code = code.expect("a code").to_owned();
+    let expressions = [("steps.diff.outputs.code", code.as_str())];
+    run(&step("Verdict"), temp, temp, &expressions)
+}
+
+/// A chart that cannot be had: the report says so and is published, then the job fails.
+#[test]
+fn a_change_that_cannot_be_rendered_is_published_and_fails_the_job() {
+    let repository = GitRepository::new();
+    let root = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: root, namespace: flux-system}\nspec: {path: ./clusters/a, prune: true, sourceRef: {kind: GitRepository, name: flux-system}}\n";
+    let source = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {name: charts, namespace: apps}\nspec: {url: \"http://127.0.0.1:1\"}\n";
+    let release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web, namespace: apps}\nspec:\n  interval: 1h\n  chart: {spec: {chart: web, version: 1.0.0, sourceRef: {kind: HelmRepository, name: charts}}}\n";
+    repository.write("clusters/a/root.yaml", root);
+    repository.write("clusters/a/source.yaml", source);
+    repository.write("clusters/a/release.yaml", release);
+    repository.commit("first");
+    repository.git(&["switch", "-q", "-c", "change"]);
+    repository.edit("clusters/a/release.yaml", "1.0.0", "1.1.0");
+    repository.commit("bump");
+    let temp = tempfile::tempdir().expect("a directory can be made");
+    let binary = temp.path().join("portolan");
+    fs::create_dir(&binary).expect("it can be made");
+    fs::copy(env!("CARGO_BIN_EXE_portolan"), binary.join("portolan")).expect("it can be copied");
+    let expressions = [
+        ("runner.temp", temp.path().to_str().expect("UTF-8")),
+        ("inputs.path", "clusters/a"),
+        ("inputs.repo", ""),
+        (
+            "inputs.from || (github.base_ref && format('origin/{0}', github.base_ref)) || ''",
+            "main",
+        ),
+        ("inputs.strip-attrs", "common"),
+        ("inputs.args", "--offline"),
+    ];
+    assert!(run(
+        &step("Compare"),
+        repository.path(),
+        temp.path(),
+        &expressions
+    ));
+    let read = |name: &str| fs::read_to_string(temp.path().join(name)).unwrap_or_default();
+    let told = "changed, not rendered: chart web 1.0.0 → 1.1.0 cannot be fetched";
+    for file in ["summary", "portolan/report.md", "log"] {
+        assert!(read(file).contains(told), "{file}: {}", read(file));
+    }
+    assert!(!verdict(temp.path()), "{}", read("output"));
 }

@@ -73,22 +73,26 @@ fn images_as_json_are_records_for_scripts() {
     insta::assert_snapshot!(get(&["images", "quay", "-o", "json"]), @r#"
     exit 0
     --- stdout
-    [
-      {
-        "cluster": "production",
-        "image": "registry.example/quay:2.3.0",
-        "usedBy": [
-          {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "name": "quay",
-            "namespace": "quay",
-            "owner": "Kustomization flux-system/apps",
-            "path": "spec.template.spec.containers[0].image"
-          }
-        ]
-      }
-    ]
+    {
+      "apiVersion": "portolan.dev/v1alpha1",
+      "items": [
+        {
+          "cluster": "production",
+          "image": "registry.example/quay:2.3.0",
+          "usedBy": [
+            {
+              "apiVersion": "apps/v1",
+              "kind": "Deployment",
+              "name": "quay",
+              "namespace": "quay",
+              "owner": "Kustomization flux-system/apps",
+              "path": "spec.template.spec.containers[0].image"
+            }
+          ]
+        }
+      ],
+      "kind": "ImageList"
+    }
     "#);
 }
 
@@ -97,6 +101,8 @@ fn kustomizations_as_yaml_are_records_for_scripts() {
     insta::assert_snapshot!(get(&["ks", "apps", "-o", "yaml"]), @r#"
     exit 0
     --- stdout
+    apiVersion: portolan.dev/v1alpha1
+    items:
     - cluster: production
       declaredIn: clusters/production/apps.yaml:1
       dependsOn:
@@ -110,6 +116,7 @@ fn kustomizations_as_yaml_are_records_for_scripts() {
       source: GitRepository/flux-system
       status: 7 objects
       suspended: false
+    kind: KustomizationList
     "#);
 }
 
@@ -260,13 +267,29 @@ fn a_name_that_is_not_there_suggests_the_nearest() {
 }
 
 #[test]
-fn nothing_found_is_said_on_stderr_and_is_no_fault() {
+fn a_namespace_with_nothing_in_it_is_answered_with_the_nearest() {
     insta::assert_snapshot!(get(&["hr", "-n", "nowhere"]), @r"
+    exit 2
+    --- stderr
+    error: nothing lies in the namespace `nowhere`
+    hint: did you mean `beacon`?
+    ");
+}
+
+#[test]
+fn nothing_found_is_said_on_stderr_and_is_no_fault() {
+    insta::assert_snapshot!(get(&["hr", "-l", "app=nothing"]), @r"
     exit 0
     --- stderr
     nothing found
     ");
-    assert_eq!(get(&["hr", "-n", "nowhere", "-o", "json"]).stdout, "[]\n");
+    insta::assert_snapshot!(get(&["hr", "-l", "app=nothing", "-o", "json"]).stdout, @r#"
+    {
+      "apiVersion": "portolan.dev/v1alpha1",
+      "items": [],
+      "kind": "HelmReleaseList"
+    }
+    "#);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use portolan_object::Severity;
 use super::words;
 use crate::report::Report;
 
-/// The headline, every danger at its file, and every changed object.
+/// The headline, what could not be rendered, every danger at its file, and every changed object.
 ///
 /// `prefix` is the way from the git repository's top to that of the Flux repository, where they differ.
 pub fn github(report: &Report, prefix: &str) -> String {
@@ -14,6 +14,18 @@ pub fn github(report: &Report, prefix: &str) -> String {
         &[("title", "portolan diff")],
         &words::headline(report),
     );
+    for failure in &report.failures {
+        let level = if failure.is_change() {
+            "error"
+        } else {
+            "warning"
+        };
+        let mut message = vec![words::failure(failure)];
+        message.extend(words::inputs(failure));
+        message.extend(failure.causes.iter().cloned());
+        let (place, title) = (failure.place.as_ref(), words::failed(failure));
+        out.push_str(&at(level, place, prefix, &title, &message.join("\n")));
+    }
     for danger in &report.dangers {
         let level = match danger.severity {
             Severity::Error => "error",

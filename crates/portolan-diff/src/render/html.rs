@@ -6,6 +6,7 @@ use portolan_object::Finding;
 
 use super::line::{Line, clean, lines};
 use super::words;
+use crate::failure::Failure;
 use crate::field::{Difference, Field};
 use crate::report::{Change, Report};
 
@@ -24,6 +25,7 @@ pub fn html(report: &Report, title: &str) -> String {
         title = escape(&clean(title)),
         headline = escape(&words::headline(report)),
     );
+    add_failures(report, &mut out);
     add_dangers(report, &mut out);
     add_images(report, &mut out);
     for change in &report.changes {
@@ -31,6 +33,34 @@ pub fn html(report: &Report, title: &str) -> String {
     }
     out.push_str("</main>\n</body>\n</html>\n");
     out
+}
+
+fn add_failures(report: &Report, out: &mut String) {
+    if !report.failures.is_empty() {
+        out.push_str("<section>\n<h2>Not rendered</h2>\n<ul class=\"dangers\">\n");
+        for failure in &report.failures {
+            add_failure(failure, out);
+        }
+        out.push_str("</ul>\n</section>\n");
+    }
+    if let Some(equal) = words::equal_inputs(report) {
+        let _ = writeln!(out, "<p>{equal}</p>");
+    }
+}
+
+fn add_failure(failure: &Failure, out: &mut String) {
+    let class = if failure.is_change() { "error" } else { "note" };
+    let _ = write!(
+        out,
+        "<li class=\"{class}\"><b>{}</b> {}",
+        escape(&words::failed(failure)),
+        escape(&words::failure(failure))
+    );
+    let causes = failure.causes.iter().map(|cause| clean(cause));
+    for line in words::inputs(failure).into_iter().chain(causes) {
+        let _ = write!(out, "<br><small>{}</small>", escape(&line));
+    }
+    out.push_str("</li>\n");
 }
 
 fn add_dangers(report: &Report, out: &mut String) {

@@ -1,19 +1,56 @@
 //! The report for programs. The names of its keys are a promise.
 
-use portolan_object::{Finding, ObjectId, Owner, Severity};
+use portolan_object::{API_VERSION, Finding, ObjectId, Owner, Severity};
 use portolan_yaml::{Node, Text, to_json};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::failure::{Failure, InputChange};
 use crate::field::{Difference, Field, Shown};
 use crate::image::ImageChange;
 use crate::report::{Cause, Change, Report};
 
 #[derive(Serialize)]
 struct ReportWire {
+    #[serde(rename = "apiVersion")]
+    api_version: &'static str,
+    kind: &'static str,
     changes: Vec<ChangeWire>,
     images: Vec<ImageWire>,
     dangers: Vec<DangerWire>,
+    failures: Vec<FailureWire>,
+    /// How many releases were not rendered because their inputs are equal.
+    #[serde(rename = "equalInputs")]
+    equal_inputs: usize,
+}
+
+/// What could not be rendered on a side.
+#[derive(Serialize)]
+struct FailureWire {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<String>,
+    owner: String,
+    /// `before`, `after` or `both`.
+    side: &'static str,
+    /// `added`, `removed` or `changed`, with unknown content; `none` when the inputs are equal.
+    change: &'static str,
+    message: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    causes: Vec<String>,
+    inputs: Vec<InputWire>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct InputWire {
+    input: String,
+    from: Option<String>,
+    to: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    hidden: bool,
 }
 
 #[derive(Serialize)]
@@ -101,9 +138,13 @@ struct DangerWire {
 /// The report as a JSON document, indented.
 pub fn json(report: &Report) -> String {
     let wire = ReportWire {
+        api_version: API_VERSION,
+        kind: "DiffReport",
         changes: report.changes.iter().map(change).collect(),
         images: report.images.iter().map(image).collect(),
         dangers: report.dangers.iter().map(danger).collect(),
+        failures: report.failures.iter().map(failure).collect(),
+        equal_inputs: report.equal_inputs,
     };
     let text = serde_json::to_string_pretty(&wire);
     text.expect("a tree of texts can be written") + "\n"
@@ -127,6 +168,30 @@ fn change(change: &Change) -> ChangeWire {
 /// The cluster of an owner, where there are several.
 fn cluster(owner: &Owner) -> Option<String> {
     (!owner.cluster.is_empty()).then(|| owner.cluster.to_string())
+}
+
+fn failure(failure: &Failure) -> FailureWire {
+    let place = failure.place.as_ref();
+    FailureWire {
+        cluster: cluster(&failure.owner),
+        owner: failure.owner.to_string(),
+        side: failure.side.as_str(),
+        change: failure.effect.as_str(),
+        message: failure.reason.clone(),
+        causes: failure.causes.clone(),
+        inputs: failure.inputs.iter().map(input).collect(),
+        file: place.map(|place| place.file.trim_start_matches('/').to_owned()),
+        line: place.map(|place| place.at.line).filter(|line| *line > 0),
+    }
+}
+
+fn input(change: &InputChange) -> InputWire {
+    InputWire {
+        input: change.input.clone(),
+        from: change.from.as_ref().map(ToString::to_string),
+        to: change.to.as_ref().map(ToString::to_string),
+        hidden: change.hidden,
+    }
 }
 
 fn cause(cause: &Cause) -> CauseWire {

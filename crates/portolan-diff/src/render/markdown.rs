@@ -1,4 +1,4 @@
-//! The report as the comment on a pull request: counts, dangers and images first, each object folded below.
+//! The report as the comment on a pull request: counts, failures, dangers and images first, each object folded below.
 //!
 //! A comment has a limit. When everything does not fit, long objects are cut first, then the objects at the end are
 //! named only, then counted only.
@@ -24,7 +24,10 @@ const SHORT_LINES: usize = 40;
 /// Longer lines are cut: nobody reads them in a comment.
 const LINE_LENGTH: usize = 2_000;
 
-/// The most dangers and images that are listed.
+/// The most characters of a line in the table of what was not rendered.
+const CELL_LENGTH: usize = 160;
+
+/// The most failures, dangers and images that are listed.
 const MAX_ROWS: usize = 40;
 
 /// The report as Markdown of at most `limit` bytes; a byte is never less than a character.
@@ -42,6 +45,7 @@ pub fn markdown(report: &Report, limit: usize) -> String {
 
 fn document(report: &Report, max_lines: usize, limit: usize) -> String {
     let mut out = format!("{MARKER}\n### {}\n", words::headline(report));
+    add_failures(report, &mut out);
     add_dangers(report, &mut out);
     add_images(report, &mut out);
     let mut shown = 0;
@@ -58,6 +62,48 @@ fn document(report: &Report, max_lines: usize, limit: usize) -> String {
     add_rest(report, shown, limit, &mut out);
     // Lists of dangers and images are bounded in rows, not in bytes.
     truncate(out, limit)
+}
+
+/// Stands first, so that it stays however much has to be cut.
+fn add_failures(report: &Report, out: &mut String) {
+    if !report.failures.is_empty() {
+        out.push_str("\n**Not rendered**\n\n| | what | why | what differs |\n|---|---|---|---|\n");
+    }
+    for failure in report.failures.iter().take(MAX_ROWS) {
+        let mark = if failure.is_change() {
+            "🛑"
+        } else {
+            "ℹ️"
+        };
+        let mut why = vec![words::failure(failure)];
+        why.extend(failure.causes.iter().map(|cause| clean(cause)));
+        let why: Vec<String> = why.iter().map(|line| text(&shortened(line))).collect();
+        let inputs: Vec<String> = words::inputs(failure)
+            .iter()
+            .map(|input| code(&shortened(input)))
+            .collect();
+        let (name, why, inputs) = (
+            words::failed(failure),
+            why.join("<br>"),
+            inputs.join("<br>"),
+        );
+        let _ = writeln!(out, "| {mark} | {} | {why} | {inputs} |", code(&name));
+    }
+    if report.failures.len() > MAX_ROWS {
+        let more = report.failures.len() - MAX_ROWS;
+        let _ = write!(out, "\n{more} more are not listed.\n");
+    }
+    if let Some(equal) = words::equal_inputs(report) {
+        let _ = write!(out, "\n{equal}.\n");
+    }
+}
+
+/// A line of a table; longer ones are cut, for every row has to fit.
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(CELL_LENGTH) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line.to_owned(),
+    }
 }
 
 fn add_dangers(report: &Report, out: &mut String) {

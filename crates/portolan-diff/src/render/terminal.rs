@@ -7,6 +7,7 @@ use portolan_object::{Finding, Severity};
 use super::line::{Line, lines};
 use super::paint::{Colour, Ink};
 use super::words;
+use crate::failure::InputChange;
 use crate::field::{Difference, Field};
 use crate::report::{Change, ChangeKind, Report};
 
@@ -51,12 +52,18 @@ pub fn side_by_side(report: &Report, options: &TerminalOptions) -> String {
     })
 }
 
-/// The changed images, a line each.
+/// The changed images, a line each, and what could not be rendered.
 pub fn image_lines(report: &Report, options: &TerminalOptions) -> String {
     let mut text = String::new();
     for image in &report.images {
         let name = options.colour.paint(Ink::Name, &words::image(image));
         let _ = writeln!(text, "{name} ({})", words::users(image));
+    }
+    let mut rest = Vec::new();
+    print_failures(report, options.colour, &mut rest);
+    add_equal_inputs(report, options.colour, &mut rest);
+    for line in rest {
+        let _ = writeln!(text, "{line}");
     }
     text
 }
@@ -66,6 +73,7 @@ type PrintField<'a> = &'a mut dyn FnMut(&Field, &mut Vec<String>);
 fn print(report: &Report, options: &TerminalOptions, print_field: PrintField<'_>) -> String {
     let colour = options.colour;
     let mut out = vec![colour.paint(Ink::Strong, &words::headline(report))];
+    print_failures(report, colour, &mut out);
     for change in &report.changes {
         print_change(report, change, options, print_field, &mut out);
     }
@@ -79,7 +87,62 @@ fn print(report: &Report, options: &TerminalOptions, print_field: PrintField<'_>
         out.push(format!("{name} {}", words::rolls(restart)));
     }
     print_images(report, colour, &mut out);
+    add_equal_inputs(report, colour, &mut out);
     out.join("\n") + "\n"
+}
+
+fn add_equal_inputs(report: &Report, colour: Colour, out: &mut Vec<String>) {
+    if let Some(equal) = words::equal_inputs(report) {
+        out.push(String::new());
+        out.push(colour.paint(Ink::Faint, &equal));
+    }
+}
+
+/// The changes of unknown content; what fails on both sides and gives the same is told elsewhere.
+fn print_failures(report: &Report, colour: Colour, out: &mut Vec<String>) {
+    let mut last_causes: &[String] = &[];
+    for failure in report.unknown_changes() {
+        let title = words::failed(failure);
+        let padding = FATE_COLUMN.saturating_sub(title.chars().count()).max(2);
+        let fate = colour.paint(Ink::Error, &words::failure(failure));
+        out.push(String::new());
+        let name = colour.paint(Ink::Name, &title);
+        out.push(format!("{name}{}{fate}", " ".repeat(padding)));
+        for change in failure.inputs.iter().take(words::MAX_INPUTS) {
+            print_input(change, colour, out);
+        }
+        match failure.inputs.len().saturating_sub(words::MAX_INPUTS) {
+            0 => {}
+            more => out.push(format!("  and {more} more")),
+        }
+        // What many have in common is said once.
+        if failure.causes != last_causes {
+            let causes = failure.causes.iter();
+            out.extend(causes.map(|cause| format!("  {}", super::line::clean(cause))));
+            last_causes = &failure.causes;
+        }
+        if let Some(place) = &failure.place {
+            let place = place.to_string();
+            let place = format!("  in {}", place.trim_start_matches('/'));
+            out.push(colour.paint(Ink::Faint, &super::line::clean(&place)));
+        }
+    }
+}
+
+fn print_input(change: &InputChange, colour: Colour, out: &mut Vec<String>) {
+    let name = super::line::clean(&change.input);
+    if change.hidden {
+        return out.push(format!("  {name} (hidden)"));
+    }
+    out.push(format!("  {name}"));
+    if let Some(from) = &change.from {
+        let line = Line::Old(super::line::clean(from));
+        out.push(unified_line(&line, colour));
+    }
+    if let Some(to) = &change.to {
+        let line = Line::New(super::line::clean(to));
+        out.push(unified_line(&line, colour));
+    }
 }
 
 fn print_change(

@@ -1,14 +1,16 @@
 //! The words that every format shares: counts, titles, what becomes of an object.
 
 use portolan_object::{Finding, ImageRef, ObjectId, OwnerKind};
+use portolan_yaml::Text;
 
 use super::line::clean;
+use crate::failure::{Effect, FailedSide, Failure, InputChange};
 use crate::image::ImageChange;
 use crate::pairing::stable_name;
 use crate::report::{Change, ChangeKind, Report};
 use crate::restart::Restart;
 
-/// `3 objects change, 1 added, 1 removed · 2 images · 1 restart · 1 danger`
+/// `3 objects change, 1 added, 1 removed · 2 images · 1 restart · 1 danger · 1 change not rendered`
 pub(super) fn headline(report: &Report) -> String {
     let counts = report.counts();
     if report.is_empty() {
@@ -42,7 +44,78 @@ pub(super) fn headline(report: &Report) -> String {
             parts.push(plural(count, word));
         }
     }
+    if counts.not_rendered > 0 {
+        parts.push(format!(
+            "{} not rendered",
+            plural(counts.not_rendered, "change")
+        ));
+    }
     parts.join(" · ")
+}
+
+/// `41 releases have equal inputs and were not rendered`; nothing when there are none.
+pub(super) fn equal_inputs(report: &Report) -> Option<String> {
+    match report.equal_inputs {
+        0 => None,
+        1 => Some("1 release has equal inputs and was not rendered".to_owned()),
+        count => Some(format!(
+            "{count} releases have equal inputs and were not rendered"
+        )),
+    }
+}
+
+/// `production: HelmRelease apps/podinfo`
+pub(super) fn failed(failure: &Failure) -> String {
+    let cluster = match failure.owner.cluster.as_str() {
+        "" => String::new(),
+        cluster => format!("{cluster}: "),
+    };
+    clean(&format!("{cluster}{}", failure.owner))
+}
+
+/// `changed, not rendered: chart podinfo 6.5.0 → 6.6.1 cannot be fetched`
+pub(super) fn failure(failure: &Failure) -> String {
+    let side = match failure.side {
+        FailedSide::Before => " before",
+        FailedSide::After | FailedSide::Both => "",
+    };
+    let lead = match failure.effect {
+        Effect::None => "not rendered, but its inputs are equal".to_owned(),
+        effect => format!("{}, not rendered{side}", effect.as_str()),
+    };
+    clean(&format!("{lead}: {}", failure.reason))
+}
+
+/// What of an input is shown on one side.
+pub(super) fn input_value(value: Option<&Text>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| clean(value))
+}
+
+/// `chart version 6.5.0 → 6.6.1`, `values password (hidden)`
+pub(super) fn input(change: &InputChange) -> String {
+    let name = clean(&change.input);
+    match (&change.from, &change.to) {
+        _ if change.hidden => format!("{name} (hidden)"),
+        (None, None) => name,
+        (from, to) => format!(
+            "{name} {} → {}",
+            input_value(from.as_ref()),
+            input_value(to.as_ref())
+        ),
+    }
+}
+
+/// The most inputs of one failure that are listed.
+pub(super) const MAX_INPUTS: usize = 20;
+
+/// The inputs that differ, and how many more.
+pub(super) fn inputs(failure: &Failure) -> Vec<String> {
+    let mut told: Vec<String> = failure.inputs.iter().take(MAX_INPUTS).map(input).collect();
+    match failure.inputs.len().saturating_sub(MAX_INPUTS) {
+        0 => {}
+        more => told.push(format!("and {more} more")),
+    }
+    told
 }
 
 /// `1 image`, `2 images`

@@ -31,7 +31,9 @@ impl Rendered {
     pub(crate) fn of(snapshot: &Snapshot, report: &Report, series: usize) -> Self {
         Self {
             metrics: fixed(snapshot, report, series),
-            findings: serde_json::to_vec_pretty(report).unwrap_or_default().into(),
+            findings: serde_json::to_vec_pretty(&report.answer())
+                .unwrap_or_default()
+                .into(),
             page: page::findings(report),
             summary: report.summary(),
         }

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use portolan_flux::{Cluster, Depth, Pair, Rendering, Repo, RepoOptions, Session, Work, pair_unit};
+use portolan_flux::{
+    Cluster, Depth, Pair, Rendering, Repo, RepoOptions, Session, Work, pair_unit,
+    unskipped_pair_unit,
+};
 use portolan_object::{Object, canonical_json};
 use portolan_vfs::{Frozen, Lineage, Memory, Vfs};
 
@@ -130,6 +133,13 @@ pub(crate) fn compare(before: &Tree, after: &Tree) -> (Vec<String>, Work) {
         render_cluster(cluster, Depth::Releases).rendering
     };
     assert_eq!(found, differences(&full(before), &full(after)));
+    let [old, new] = open_both(before, after, &Arc::default());
+    let whole = run(vec![(
+        "pair",
+        unskipped_pair_unit(old, new, Depth::Releases),
+    )]);
+    let whole: Arc<Pair> = whole.output(&"pair".into()).unwrap();
+    assert_eq!(found, differences(&whole.before, &whole.after));
     (found.into_keys().collect(), session.made())
 }
 

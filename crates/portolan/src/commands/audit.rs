@@ -1,12 +1,14 @@
 //! `portolan audit`: deprecated and removed APIs, wherever objects are.
 
 mod check_options;
+#[cfg(feature = "cluster")]
 mod cluster;
 mod files;
 mod fix;
 mod patches;
 mod print;
 mod repo;
+#[cfg(feature = "cluster")]
 mod serve;
 mod table;
 
@@ -24,7 +26,9 @@ pub(crate) struct AuditArgs {
 enum AuditCommand {
     Files(files::FilesArgs),
     Repo(repo::RepoArgs),
+    #[cfg(feature = "cluster")]
     Cluster(cluster::ClusterArgs),
+    #[cfg(feature = "cluster")]
     Serve(serve::ServeArgs),
     Table(table::TableArgs),
 }
@@ -33,7 +37,9 @@ pub(crate) fn audit(args: &AuditArgs, printer: &Printer) -> CommandResult {
     match &args.command {
         AuditCommand::Files(args) => files::files(args, printer),
         AuditCommand::Repo(args) => repo::repo(args, printer),
+        #[cfg(feature = "cluster")]
         AuditCommand::Cluster(args) => cluster::cluster(args, printer),
+        #[cfg(feature = "cluster")]
         AuditCommand::Serve(args) => serve::serve(args, printer),
         AuditCommand::Table(args) => table::table(args, printer),
     }

@@ -6,13 +6,13 @@ use std::time::{Duration, SystemTime};
 use camino::Utf8PathBuf;
 use portolan_object::Day;
 use portolan_sources::{Cache, CacheEntry, CacheRules, Collected, Lock};
-use portolan_yaml::{List, Map, Node, Value};
+use portolan_yaml::Node;
 
 use super::CommandResult;
 use super::fetch::kind;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::listing::{Column, Entry, Format, Listing, indented, record};
+use crate::listing::{Column, Entry, Format, Listing, record};
 use crate::places;
 use crate::printer::Printer;
 use crate::table::Cell;
@@ -125,28 +125,15 @@ fn print(
     format: Format,
     printer: &Printer,
 ) -> Result<(), CommandError> {
-    if matches!(format, Format::Json | Format::Yaml) {
-        let items = entries.iter().map(item).collect();
-        let mut list = Map::new();
-        list.insert("apiVersion", Node::string("portolan.dev/v1alpha1"));
-        list.insert("kind", Node::string(list_kind));
-        list.insert("items", Node::new(Value::List(List::from_items(items))));
-        let list = Node::new(Value::Map(list));
-        let text = match format {
-            Format::Json => portolan_yaml::to_json(&list).map(|json| indented(&json)),
-            _ => portolan_yaml::write_kustomize(&list),
-        };
-        return printer.data(text.map_err(CommandError::user)?);
-    }
-    let mut listing = Listing::new(vec![
+    let columns = vec![
         Column::Always("KIND"),
         Column::Always("SOURCE"),
         Column::Always("VERSION"),
         Column::Always("SIZE"),
         Column::Always("LAST USED"),
         Column::Wide("DIGEST"),
-    ])
-    .otherwise("nothing in the cache that fits");
+    ];
+    let mut listing = Listing::new(list_kind, columns).otherwise("nothing in the cache that fits");
     for entry in entries {
         listing.push(Entry {
             cells: vec![

@@ -3,21 +3,25 @@
 mod batches;
 mod causes;
 mod conflict;
+mod failures;
 mod former;
 mod halves;
 mod output;
 mod trees;
 mod work_tree;
 
+use std::collections::BTreeSet;
+
 use camino::Utf8PathBuf;
 use portolan_check::Apis;
 use portolan_diff::{Options, Report, StripAttributes};
-use portolan_flux::{Demand, Name, Wanted};
+use portolan_flux::{Demand, Name, Walked, Wanted};
 use portolan_yaml::Text;
 
 use super::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
+use crate::inventory;
 use crate::printer::Printer;
 use crate::repository::RepositoryArgs;
 use crate::suggestion;
@@ -30,7 +34,8 @@ use trees::Trees;
 ///
 /// Both sides are rendered as Flux would and compared object by object: the files as they are now, and those of the
 /// commit that the current branch started from. Git is read only; the work tree stays as it is. The exit code is 0 when
-/// nothing differs, 1 when something does, and 2 when a side cannot be rendered.
+/// nothing differs, 1 when something does, and 2 when something changes that could not be rendered on a side. A release
+/// whose inputs are equal on both sides is not rendered, and its chart is not fetched.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -75,6 +80,10 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     strip_attrs: Vec<String>,
 
+    /// Render both sides in full, to check that skipping equal inputs changes no answer
+    #[arg(long, hide = true)]
+    no_skip: bool,
+
     #[command(flatten)]
     repository: RepositoryArgs,
 
@@ -101,32 +110,40 @@ enum What {
 pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
     let trees = Trees::find(args)?;
     let halves = Halves::render(args, &trees, printer)?;
-    let comparison = Comparison::new(args, &halves);
-    if !args.names.is_empty() && !comparison.is_found {
-        return Err(not_found(args, &halves));
+    args.refuse_empty_original(&halves)?;
+    let mut comparison = Comparison::new(args, &trees, &halves);
+    if !comparison.is_found {
+        args.refuse_unknown(&halves)?;
     }
     let apis = Apis::of(args.repository.kube_release());
     let options = Options {
         strip: StripAttributes::new(args.strip_attrs.iter().map(String::as_str)),
         unserved: Some(Box::new(move |object| apis.removed(object))),
+        failures: std::mem::take(&mut comparison.failures),
+        equal_inputs: comparison.equal_inputs,
     };
     let mut report = portolan_diff::diff(&comparison.old, &comparison.new, &options);
     if args.what == What::Images {
         report = Report {
             images: report.images,
+            failures: report.failures,
+            equal_inputs: report.equal_inputs,
             ..Report::default()
         };
     }
     causes::name(&mut report, &halves, trees.new.as_ref());
     output::print(args, &trees, &report, printer)?;
-    let differs = !report.is_empty() || !report.images.is_empty();
-    let told = comparison.tell(args, &trees, &halves, printer);
+    Comparison::tell(args, &trees, &halves, &report, printer);
+    let status = if report.unknown_changes().next().is_some() {
+        ExitStatus::Failure
+    } else if !report.is_empty() || !report.images.is_empty() {
+        ExitStatus::Findings
+    } else {
+        ExitStatus::Clean
+    };
     // The process is about to end: giving back every object one by one would take longer than comparing them.
     std::mem::forget((halves, comparison, report, trees));
-    Ok(match (told, differs) {
-        (ExitStatus::Clean, true) => ExitStatus::Findings,
-        (status, _) => status,
-    })
+    Ok(status)
 }
 
 impl DiffArgs {
@@ -151,6 +168,48 @@ impl DiffArgs {
             kustomizations,
             releases,
         }
+    }
+}
+
+impl DiffArgs {
+    /// Refuses a directory to compare with that Flux would apply nothing of.
+    fn refuse_empty_original(&self, halves: &Halves) -> Result<(), CommandError> {
+        let Some(path) = &self.path_orig else {
+            return Ok(());
+        };
+        let is_empty = |walked: &Walked| {
+            let built = walked.built.as_ref();
+            built.is_some_and(|built| built.objects.is_empty())
+        };
+        let mut sides = halves.old.values();
+        if sides.any(|half| !half.walk.kustomizations.values().all(is_empty)) {
+            return Ok(());
+        }
+        Err(refused(
+            format!("`{path}` holds nothing that Flux would apply"),
+            "--path-orig names another checkout, or with --path the same cluster's directory in it",
+        ))
+    }
+
+    /// Refuses names and a namespace that nothing on either side has.
+    fn refuse_unknown(&self, halves: &Halves) -> Result<(), CommandError> {
+        if !self.names.is_empty() {
+            return Err(not_found(self, halves));
+        }
+        let Some(namespace) = &self.namespace else {
+            return Ok(());
+        };
+        let sides = || halves.new.values().chain(halves.old.values());
+        let known: BTreeSet<String> = sides()
+            .flat_map(|half| inventory::namespaces(half))
+            .collect();
+        // What was skipped may lie in any namespace.
+        let is_skipped = |walked: &Walked| walked.built.is_none() && !walked.is_failed();
+        let is_whole = !sides().any(|half| half.walk.kustomizations.values().any(is_skipped));
+        if known.contains(namespace) || !is_whole {
+            return Ok(());
+        }
+        Err(suggestion::no_namespace(namespace, &known))
     }
 }
 

@@ -75,7 +75,7 @@ enum Form {
 
 pub(crate) fn explain(args: &ExplainArgs, printer: &Printer) -> CommandResult {
     args.secrets.apply(printer);
-    let rendered = args.repository.render(Depth::Releases, printer)?;
+    let rendered = args.render(printer)?;
     let objects = inventory::objects(&rendered);
     let targets = Target::find(&args.what, args.namespace.as_deref(), &objects)?;
     let several = rendered.clusters.len() > 1;
@@ -117,6 +117,19 @@ fn made_of(placed: &Placed<'_>, rendered: &Rendered) -> Vec<Step> {
 }
 
 impl ExplainArgs {
+    /// Renders the repository as far as the object takes: charts are fetched only if nothing else gives it.
+    fn render(&self, printer: &Printer) -> Result<Rendered, CommandError> {
+        let rendered = self.repository.render_at_hand(Depth::Releases, printer)?;
+        let objects = inventory::objects(&rendered);
+        match Target::find(&self.what, self.namespace.as_deref(), &objects) {
+            Ok(_) => {
+                drop(objects);
+                Ok(rendered)
+            }
+            Err(_) => self.repository.render(Depth::Releases, printer),
+        }
+    }
+
     /// Tries which lines the field depends on.
     fn field_story(
         &self,

@@ -76,14 +76,17 @@ fn write(pins: &Lock, status: ExitStatus, rendered: &Rendered) -> Result<(), Com
 }
 
 fn list(pins: &Lock, before: &Lock) -> Listing {
-    let mut listing = Listing::new(vec![
-        Column::Always("KIND"),
-        Column::Always("SOURCE"),
-        Column::Always("VERSION"),
-        Column::Always("DIGEST"),
-        Column::Always("PIN"),
-        Column::Wide("REQUEST"),
-    ])
+    let mut listing = Listing::new(
+        "PinList",
+        vec![
+            Column::Always("KIND"),
+            Column::Always("SOURCE"),
+            Column::Always("VERSION"),
+            Column::Always("DIGEST"),
+            Column::Always("PIN"),
+            Column::Wide("REQUEST"),
+        ],
+    )
     .otherwise("nothing to fetch: whatever the clusters need lies in the repository");
     for (key, pin) in pins.iter() {
         listing.push(entry(key, pin, before.get(key)));

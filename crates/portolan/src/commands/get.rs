@@ -11,29 +11,34 @@ mod objects;
 mod releases;
 mod sources;
 
+use std::collections::BTreeSet;
+
 use portolan_flux::Depth;
 
 use super::CommandResult;
 use crate::error::CommandError;
 use crate::graph::{self, Drawing, Extent, Graph};
+use crate::inventory;
 use crate::listing::{Column, Format, Listing};
 use crate::printer::Printer;
 use crate::repository::{Rendered, RepositoryArgs};
 use crate::secret::SecretArgs;
 use crate::selection::Selection;
+use crate::suggestion::no_namespace;
 use crate::table::Cell;
 
 /// Show what a Flux repository holds
 ///
 /// The repository is rendered as Flux would, then listed: Kustomizations, HelmReleases, sources, container images,
 /// charts, or every object. --tree and --graph show how they hang together instead. What is wrong goes to standard
-/// error, and makes the exit code 1.
+/// error, and makes the exit code 1. `ks`, `hr` and `sources` fetch no chart: releases of charts that are not in the cache
+/// are listed without being rendered.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   portolan get ks
   portolan get hr -n apps -o wide
-  portolan get images -o json | jq -r '.[].image'
+  portolan get images -o json | jq -r '.items[].image'
   portolan get objects -l app.kubernetes.io/name=podinfo
   portolan get ks --tree
   portolan get hr --graph svg > graph.svg")]
@@ -102,7 +107,14 @@ struct Question<'a> {
 pub(crate) fn get(args: &GetArgs, printer: &Printer) -> CommandResult {
     args.secrets.apply(printer);
     let extent = args.extent()?;
-    let rendered = args.repository.render(args.what.depth(), printer)?;
+    // Names, sources and where things are declared take no chart that is not at hand.
+    let is_at_hand = matches!(args.what, What::Ks | What::Hr | What::Sources);
+    let rendered = if is_at_hand {
+        args.repository.render_at_hand(args.what.depth(), printer)?
+    } else {
+        args.repository.render(args.what.depth(), printer)?
+    };
+    args.refuse_unknown_namespace(&rendered)?;
     let question = Question {
         names: &args.names,
         selection: &args.selection,
@@ -123,11 +135,26 @@ pub(crate) fn get(args: &GetArgs, printer: &Printer) -> CommandResult {
     } else {
         question.listing(args.what)?.print(args.output, printer)?;
     }
-    let status = rendered.tell_problems(printer);
+    let status = rendered.tell_problems_at_hand(printer);
     Ok(rendered.end(status))
 }
 
 impl GetArgs {
+    /// Refuses a namespace that nothing in the repository has.
+    fn refuse_unknown_namespace(&self, rendered: &Rendered) -> Result<(), CommandError> {
+        let Some(namespace) = &self.selection.namespace else {
+            return Ok(());
+        };
+        let clusters = rendered.clusters.iter();
+        let known: BTreeSet<String> = clusters
+            .flat_map(|(_, rendering)| inventory::namespaces(rendering))
+            .collect();
+        if known.contains(namespace) {
+            return Ok(());
+        }
+        Err(no_namespace(namespace, &known))
+    }
+
     /// How much a tree or graph shows; none when a list is asked for.
     fn extent(&self) -> Result<Option<Extent>, CommandError> {
         if !self.tree && self.graph.is_none() {

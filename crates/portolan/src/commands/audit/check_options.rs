@@ -140,6 +140,7 @@ impl CheckOptions {
     }
 
     /// The same for a target that a cluster named; --target still counts more.
+    #[cfg(feature = "cluster")]
     pub(super) fn checker_for(
         &self,
         target: Target,

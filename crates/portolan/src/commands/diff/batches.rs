@@ -1,34 +1,34 @@
-//! Both sides as batches of objects by owner; owners that cannot be compared are left out and told.
+//! Both sides as batches of objects by owner; owners that cannot be compared are failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use portolan_diff::Batch;
+use portolan_diff::{Batch, FailedSide, Failure, Report};
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{Emitter, set_kustomization_labels, set_release_labels};
 use portolan_object::{Object, Owner, OwnerKind};
 use portolan_yaml::Text;
 
 use super::conflict::conflicted;
+use super::failures;
 use super::halves::{Half, Halves};
 use super::{DiffArgs, Trees, What};
-use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
 /// Both sides, ready to be compared.
 pub(super) struct Comparison {
     pub(super) old: Vec<Batch>,
     pub(super) new: Vec<Batch>,
-    /// Owners that fail on the new side only: they cannot be compared, and the change is to blame.
-    broken: Vec<Owner>,
-    /// Owners that did not build before.
-    unknown: Vec<Owner>,
+    /// Owners that could not be rendered on a side.
+    pub(super) failures: Vec<Failure>,
+    /// How many releases were not rendered because their inputs are equal on both sides.
+    pub(super) equal_inputs: usize,
     /// Whether an owner of the asked names is on either side.
     pub(super) is_found: bool,
 }
 
 /// What became of an owner.
-enum Given {
+pub(super) enum Given {
     Objects(Arc<Vec<Object>>),
     /// It was not rendered, for both sides make it of the same.
     Unchanged,
@@ -37,14 +37,14 @@ enum Given {
 
 /// One side: what each owner gives, and who gives each owner.
 #[derive(Default)]
-struct Side {
-    given: BTreeMap<Owner, Given>,
+pub(super) struct Side {
+    pub(super) given: BTreeMap<Owner, Given>,
     /// Owners with who gives them; sought in only when something fails.
     emitters: Vec<(Owner, Owner)>,
 }
 
 impl Comparison {
-    pub(super) fn new(args: &DiffArgs, halves: &Halves) -> Self {
+    pub(super) fn new(args: &DiffArgs, trees: &Trees, halves: &Halves) -> Self {
         let old = Side::of(&halves.old, &halves.new);
         let new = Side::of(&halves.new, &halves.old);
         let lost = new.lost(&old);
@@ -57,49 +57,39 @@ impl Comparison {
                 .filter_map(|(owner, given)| batch(owner, given, other))
                 .collect()
         };
-        let only = |these: &BTreeSet<Owner>, others: &BTreeSet<Owner>| -> Vec<Owner> {
-            let only = these.difference(others);
-            only.filter(|owner| args.wants(owner)).cloned().collect()
-        };
         let mut owners = old.given.keys().chain(new.given.keys());
+        let (mut failures, unfetched) = failures::find(halves, trees, &old, &new);
+        failures.retain(|failure| args.wants(&failure.owner));
         Self {
             is_found: owners.any(|owner| args.wants(owner)),
             old: batches(&old, &new),
             new: batches(&new, &old),
-            broken: only(&lost, &unknown),
-            unknown: only(&unknown, &lost),
+            failures,
+            equal_inputs: unfetched.iter().filter(|owner| args.wants(owner)).count(),
         }
     }
 
-    /// Tells what could not be compared; that of the new side decides the exit code.
+    /// Tells what is wrong with the new side, but for releases that are the same on both sides for all that is known.
     pub(super) fn tell(
-        &self,
         args: &DiffArgs,
         trees: &Trees,
         halves: &Halves,
+        report: &Report,
         printer: &Printer,
-    ) -> ExitStatus {
+    ) {
         let teller = args.repository.teller(&halves.report, trees.new.as_ref());
         for half in halves.new.values() {
-            teller.tell_problems(half, printer);
+            teller.tell_problems_of(half, printer, |problem| {
+                !failures::is_of_equal_release(half, problem)
+            });
         }
-        for owner in &self.unknown {
-            printer.note(&format!(
-                "{owner} did not build before, so what it changes is not known"
-            ));
+        let is_broken =
+            |failure: &Failure| failure.is_change() && failure.side != FailedSide::Before;
+        if report.failures.iter().any(is_broken) {
+            for file in conflicted(trees.new.as_ref()) {
+                printer.note(&format!("`{file}` holds the marks of an unfinished merge"));
+            }
         }
-        for owner in &self.broken {
-            printer.warning(&format!(
-                "{owner} builds no more, so what it changes is not known"
-            ));
-        }
-        if self.broken.is_empty() {
-            return ExitStatus::Clean;
-        }
-        for file in conflicted(trees.new.as_ref()) {
-            printer.note(&format!("`{file}` holds the marks of an unfinished merge"));
-        }
-        ExitStatus::Failure
     }
 }
 
@@ -123,15 +113,9 @@ impl DiffArgs {
 
 impl Side {
     fn of(halves: &BTreeMap<Text, Half>, others: &BTreeMap<Text, Half>) -> Self {
-        let paths: BTreeSet<&Text> = halves.keys().chain(others.keys()).collect();
         let mut side = Self::default();
         for (path, half) in halves {
-            // A repository of one cluster does without its name.
-            let cluster = if paths.len() > 1 {
-                half.name.clone()
-            } else {
-                Text::default()
-            };
+            let cluster = cluster_name(half, halves, others);
             side.add(&cluster, half, others.get(path));
         }
         side
@@ -199,6 +183,20 @@ impl Side {
         };
         let owners: BTreeSet<&Owner> = self.given.keys().chain(other.given.keys()).collect();
         owners.into_iter().filter(is_lost).cloned().collect()
+    }
+}
+
+/// The name of a cluster; a repository of one cluster does without.
+pub(super) fn cluster_name(
+    half: &Half,
+    halves: &BTreeMap<Text, Half>,
+    others: &BTreeMap<Text, Half>,
+) -> Text {
+    let paths: BTreeSet<&Text> = halves.keys().chain(others.keys()).collect();
+    if paths.len() > 1 {
+        half.name.clone()
+    } else {
+        Text::default()
     }
 }
 

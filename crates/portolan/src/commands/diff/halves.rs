@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use portolan_engine::{Key, Report};
 use portolan_flux::api::SourceRef;
-use portolan_flux::{Cluster, Pair, Rendering, Repo, Session, cluster_unit, pair_unit};
+use portolan_flux::{
+    Cluster, NotRendered, Pair, Rendering, Repo, Session, cluster_unit, pair_unit,
+    unskipped_pair_unit,
+};
 use portolan_sources::Pinning;
 use portolan_yaml::Text;
 
@@ -54,6 +57,16 @@ impl Deref for Half {
     }
 }
 
+impl Half {
+    /// What the comparison did not render; `None` for a cluster that only one side has.
+    pub(super) fn not_rendered(&self) -> Option<&NotRendered> {
+        match &self.rendering {
+            Source::Alone(_) => None,
+            Source::Before(pair) | Source::After(pair) => Some(&pair.not_rendered),
+        }
+    }
+}
+
 impl Halves {
     pub(super) fn render(
         args: &DiffArgs,
@@ -73,6 +86,9 @@ impl Halves {
         let report = session::run(printer, |run| {
             for path in &paths {
                 let unit = match (old.get(*path).cloned(), new.get(*path).cloned()) {
+                    (Some(old), Some(new)) if args.no_skip => {
+                        unskipped_pair_unit(old, new, args.demand())
+                    }
                     (Some(old), Some(new)) => pair_unit(old, new, args.demand()),
                     (Some(only), None) | (None, Some(only)) => cluster_unit(only, args.demand()),
                     (None, None) => continue,
@@ -142,7 +158,8 @@ fn open_old(
         .open(files, &trees.old_located(), outside, Some(session))
     {
         Ok(repo) => Ok(Some(repo)),
-        Err(error) if error.is_no_cluster() => Ok(None),
+        // A commit may be older than the cluster; a directory that was named has to hold it.
+        Err(error) if error.is_no_cluster() && args.path_orig.is_none() => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -33,6 +33,21 @@ pub(super) struct OutputArgs {
     /// Write the answer to a file
     #[arg(long, value_name = "FILE")]
     output_file: Option<Utf8PathBuf>,
+
+    /// Write the answer in another format to a file as well, as in `markdown=diff.md`; may be repeated
+    #[arg(long = "write", value_name = "FORM=FILE", value_parser = parse_copy)]
+    copies: Vec<FileCopy>,
+}
+
+/// The answer once more: in which form, and where to.
+type FileCopy = (Form, Utf8PathBuf);
+
+fn parse_copy(text: &str) -> Result<FileCopy, String> {
+    let (form, file) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}` is not of the form FORM=FILE"))?;
+    let form = <Form as clap::ValueEnum>::from_str(form, false)?;
+    Ok((form, Utf8PathBuf::from(file)))
 }
 
 /// The form of the answer.
@@ -61,16 +76,34 @@ pub(super) fn print(
     report: &Report,
     printer: &Printer,
 ) -> Result<(), CommandError> {
-    let text = text(args, trees, report, printer);
-    match &args.output.output_file {
+    for (form, path) in &args.output.copies {
+        let copy = text(args, *form, true, trees, report, printer);
+        write_file(path, copy.as_bytes())?;
+    }
+    let file = args.output.output_file.as_ref();
+    let text = text(
+        args,
+        args.output.output,
+        file.is_some(),
+        trees,
+        report,
+        printer,
+    );
+    match file {
         None => printer.data(text),
         Some(path) => Ok(write_file(path, text.as_bytes())?),
     }
 }
 
-fn text(args: &DiffArgs, trees: &Trees, report: &Report, printer: &Printer) -> String {
+fn text(
+    args: &DiffArgs,
+    form: Form,
+    to_file: bool,
+    trees: &Trees,
+    report: &Report,
+    printer: &Printer,
+) -> String {
     let canvas = printer.canvas();
-    let to_file = args.output.output_file.is_some();
     let options = TerminalOptions {
         colour: if canvas.styled && !to_file {
             Colour::Always
@@ -81,7 +114,7 @@ fn text(args: &DiffArgs, trees: &Trees, report: &Report, printer: &Printer) -> S
         full: args.output.full,
     };
     let is_wide = !to_file && canvas.width.is_some_and(|width| width >= WIDE);
-    match args.output.output {
+    match form {
         Form::Auto | Form::Unified | Form::SideBySide if args.what == What::Images => {
             image_lines(report, &options)
         }

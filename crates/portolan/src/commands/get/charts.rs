@@ -13,16 +13,19 @@ use crate::suggestion::not_found;
 use crate::table::Cell;
 
 pub(super) fn list(question: &Question<'_>) -> Listing {
-    let mut listing = Listing::new(question.columns(
-        false,
-        &[
-            Column::Always("CHART"),
-            Column::Always("VERSION"),
-            Column::Always("SOURCE"),
-            Column::Always("USED BY"),
-            Column::Wide("URL"),
-        ],
-    ));
+    let mut listing = Listing::new(
+        "ChartList",
+        question.columns(
+            false,
+            &[
+                Column::Always("CHART"),
+                Column::Always("VERSION"),
+                Column::Always("SOURCE"),
+                Column::Always("USED BY"),
+                Column::Wide("URL"),
+            ],
+        ),
+    );
     for (cluster, rendering) in &question.rendered.clusters {
         let mut charts: BTreeMap<ChartInfo, Vec<String>> = BTreeMap::new();
         for (id, release) in &rendering.releases {

@@ -23,14 +23,17 @@ struct Use<'a> {
 type Uses<'a> = BTreeMap<(Text, Text), Vec<Use<'a>>>;
 
 pub(super) fn list(question: &Question<'_>) -> Listing {
-    let mut listing = Listing::new(question.columns(
-        false,
-        &[
-            Column::Always("IMAGE"),
-            Column::Always("USED BY"),
-            Column::Wide("OWNERS"),
-        ],
-    ));
+    let mut listing = Listing::new(
+        "ImageList",
+        question.columns(
+            false,
+            &[
+                Column::Always("IMAGE"),
+                Column::Always("USED BY"),
+                Column::Wide("OWNERS"),
+            ],
+        ),
+    );
     for ((cluster, image), uses) in uses(question) {
         if question.names.is_empty() || is_named(question.names, &image) {
             listing.push(entry(question, &cluster, &image, &uses));

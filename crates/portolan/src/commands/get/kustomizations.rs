@@ -15,20 +15,23 @@ use crate::suggestion::not_found;
 use crate::table::{Cell, Tone};
 
 pub(super) fn list(question: &Question<'_>) -> Listing {
-    let mut listing = Listing::new(question.columns(
-        true,
-        &[
-            Column::Always("NAME"),
-            Column::Always("PATH"),
-            Column::Always("SOURCE"),
-            Column::Always("SUSPENDED"),
-            Column::Always("READY"),
-            Column::Always("STATUS"),
-            Column::Wide("DEPENDS ON"),
-            Column::Wide("PRUNE"),
-            Column::Wide("DECLARED IN"),
-        ],
-    ));
+    let mut listing = Listing::new(
+        "KustomizationList",
+        question.columns(
+            true,
+            &[
+                Column::Always("NAME"),
+                Column::Always("PATH"),
+                Column::Always("SOURCE"),
+                Column::Always("SUSPENDED"),
+                Column::Always("READY"),
+                Column::Always("STATUS"),
+                Column::Wide("DEPENDS ON"),
+                Column::Wide("PRUNE"),
+                Column::Wide("DECLARED IN"),
+            ],
+        ),
+    );
     for (cluster, rendering) in &question.rendered.clusters {
         let statuses = question.rendered.statuses(rendering);
         for (id, walked) in &rendering.walk.kustomizations {

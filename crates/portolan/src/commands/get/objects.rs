@@ -11,16 +11,19 @@ use crate::suggestion::not_found;
 use crate::table::Cell;
 
 pub(super) fn list(question: &Question<'_>) -> Listing {
-    let mut listing = Listing::new(question.columns(
-        true,
-        &[
-            Column::Always("KIND"),
-            Column::Always("NAME"),
-            Column::Always("OWNER"),
-            Column::Wide("API VERSION"),
-            Column::Wide("ORIGIN"),
-        ],
-    ));
+    let mut listing = Listing::new(
+        "ObjectList",
+        question.columns(
+            true,
+            &[
+                Column::Always("KIND"),
+                Column::Always("NAME"),
+                Column::Always("OWNER"),
+                Column::Wide("API VERSION"),
+                Column::Wide("ORIGIN"),
+            ],
+        ),
+    );
     for placed in chosen(question) {
         listing.push(entry(question, &placed));
     }

@@ -12,25 +12,28 @@ use crate::error::CommandError;
 use crate::listing::{Column, Entry, Listing, record, texts};
 use crate::status::Statuses;
 use crate::suggestion::not_found;
-use crate::table::Cell;
+use crate::table::{Cell, Tone};
 
 pub(super) fn list(question: &Question<'_>) -> Listing {
-    let mut listing = Listing::new(question.columns(
-        true,
-        &[
-            Column::Always("NAME"),
-            Column::Always("CHART"),
-            Column::Always("VERSION"),
-            Column::Always("SOURCE"),
-            Column::Always("SUSPENDED"),
-            Column::Always("READY"),
-            Column::Always("STATUS"),
-            Column::Wide("RELEASE"),
-            Column::Wide("EMITTED BY"),
-            Column::Wide("DEPENDS ON"),
-            Column::Wide("DECLARED IN"),
-        ],
-    ));
+    let mut listing = Listing::new(
+        "HelmReleaseList",
+        question.columns(
+            true,
+            &[
+                Column::Always("NAME"),
+                Column::Always("CHART"),
+                Column::Always("VERSION"),
+                Column::Always("SOURCE"),
+                Column::Always("SUSPENDED"),
+                Column::Always("READY"),
+                Column::Always("STATUS"),
+                Column::Wide("RELEASE"),
+                Column::Wide("EMITTED BY"),
+                Column::Wide("DEPENDS ON"),
+                Column::Wide("DECLARED IN"),
+            ],
+        ),
+    );
     for (cluster, rendering) in &question.rendered.clusters {
         let statuses = question.rendered.statuses(rendering);
         for (id, release) in &rendering.releases {
@@ -59,11 +62,19 @@ fn entry(
 ) -> Entry {
     let spec = release.spec.as_ref().ok();
     let chart = ChartInfo::of(release);
+    let is_unfetched = question.rendered.is_unfetched(release);
     let health = statuses.health(OwnerKind::Release, id);
     let count = release.objects.as_ref().map_or(0, |objects| objects.len());
-    let status = statuses
-        .message(OwnerKind::Release, id)
-        .map_or_else(|| counted(count, "object"), str::to_owned);
+    let status = match statuses.message(OwnerKind::Release, id) {
+        _ if is_unfetched => "not rendered: the chart is not in the cache".to_owned(),
+        Some(message) => message.to_owned(),
+        None => counted(count, "object"),
+    };
+    let (ready, is_ready) = if is_unfetched {
+        (Cell::new("Unknown", Tone::Warning), Node::null())
+    } else {
+        (health.cell(), Node::bool(health.is_ready()))
+    };
     let suspended = spec.is_some_and(|spec| spec.suspend);
     let needs = spec.map_or_else(Vec::new, |spec| needs(&spec.depends_on, &id.namespace));
     let name = spec.map_or_else(String::new, |spec| release_name(spec).to_string());
@@ -76,7 +87,7 @@ fn entry(
         chart.version.clone().into(),
         chart.source.clone().into(),
         suspension(suspended),
-        health.cell(),
+        ready,
         status.clone().into(),
         format!("{target}/{name}").into(),
         emitter.clone().into(),
@@ -93,7 +104,7 @@ fn entry(
         ("releaseName", Node::string(name)),
         ("targetNamespace", Node::string(target)),
         ("suspended", Node::bool(suspended)),
-        ("ready", Node::bool(health.is_ready())),
+        ("ready", is_ready),
         ("status", Node::string(status)),
         ("objects", Node::int(count as i64)),
         ("emittedBy", Node::string(emitter)),

@@ -13,17 +13,20 @@ use crate::suggestion::not_found;
 use crate::table::Cell;
 
 pub(super) fn list(question: &Question<'_>) -> Listing {
-    let mut listing = Listing::new(question.columns(
-        true,
-        &[
-            Column::Always("KIND"),
-            Column::Always("NAME"),
-            Column::Always("URL"),
-            Column::Always("REVISION"),
-            Column::Always("USED BY"),
-            Column::Wide("DECLARED IN"),
-        ],
-    ));
+    let mut listing = Listing::new(
+        "SourceList",
+        question.columns(
+            true,
+            &[
+                Column::Always("KIND"),
+                Column::Always("NAME"),
+                Column::Always("URL"),
+                Column::Always("REVISION"),
+                Column::Always("USED BY"),
+                Column::Wide("DECLARED IN"),
+            ],
+        ),
+    );
     for (cluster, rendering) in &question.rendered.clusters {
         for (source, used) in used_sources(rendering) {
             if question.selection.has_name(question.names, &source.id)

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use portolan_object::Finding;
+use portolan_object::{API_VERSION, Finding};
 use portolan_report::{
     Case as JunitCase, Outcome, Suite, Tool, cause_key, github, junit, merge_clusters, sarif,
 };
@@ -77,6 +77,8 @@ fn as_json(verdicts: &Verdicts) -> String {
     let findings: Vec<_> = findings.iter().map(finding).collect();
     let failed = verdicts.failed();
     let document = json!({
+        "apiVersion": API_VERSION,
+        "kind": "TestReport",
         "findings": findings,
         "passed": verdicts.cases.len() - failed,
         "failed": failed,
