@@ -13,5 +13,5 @@ mod scenario;
 mod summary;
 
 pub use rule::Rule;
-pub use scenario::{Incident, Scenario, UnknownScenario};
+pub use scenario::{BadScenario, Incident, Scenario, UnknownScenario};
 pub use summary::{Summary, simulate};

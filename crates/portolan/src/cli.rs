@@ -6,6 +6,8 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use later::Later;
 
+#[cfg(feature = "rollout")]
+use crate::commands::rollout::RolloutArgs;
 use crate::commands::{
     audit::AuditArgs, build::BuildArgs, cache::CacheArgs, completions::CompletionsArgs,
     diff::DiffArgs, explain::ExplainArgs, fetch::FetchArgs, get::GetArgs, helm::HelmArgs,
@@ -56,6 +58,9 @@ pub(crate) enum Command {
     Kustomize(Later<KustomizeArgs>),
     /// Write the manual pages, one file per command
     Man(Later<ManArgs>),
+    /// Judge canaries by measurement, and try the judgement before trusting it
+    #[cfg(feature = "rollout")]
+    Rollout(Later<RolloutArgs>),
     /// Execute a Go template with the functions of sprig and Helm
     Template(Later<TemplateArgs>),
     /// Check that a Flux repository builds, and that a cluster would take it

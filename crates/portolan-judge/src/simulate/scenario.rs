@@ -52,7 +52,48 @@ pub struct UnknownScenario {
     known: Vec<String>,
 }
 
+/// Numbers that no traffic has.
+#[derive(Debug, Clone, Copy, PartialEq, Error)]
+#[error("`{field}` is {value}; it must be a number from 0 to {most}")]
+pub struct BadScenario {
+    field: &'static str,
+    value: f64,
+    most: f64,
+}
+
+/// A run of the largest scenario takes milliseconds.
+const MOST_REQUESTS_PER_SECOND: f64 = 1_000_000.0;
+
 impl Scenario {
+    /// Returns an error when no traffic has these numbers.
+    pub fn check(&self) -> Result<(), BadScenario> {
+        let incident = self.incident.unwrap_or(Incident {
+            from: 0.0,
+            minutes: 0.0,
+            bad: 0.0,
+        });
+        for (field, value, most) in [
+            (
+                "requestsPerSecond",
+                self.requests_per_second,
+                MOST_REQUESTS_PER_SECOND,
+            ),
+            ("stableBad", self.stable_bad, 1.0),
+            ("canaryBad", self.canary_bad, 1.0),
+            ("armNoise", self.arm_noise, 10.0),
+            ("sharedNoise", self.shared_noise, 10.0),
+            ("skewSeconds", self.skew_seconds, 3_600.0),
+            ("incident.from", incident.from, 3_600.0),
+            ("incident.minutes", incident.minutes, 3_600.0),
+            ("incident.bad", incident.bad, 1.0),
+        ] {
+            if !(0.0..=most).contains(&value) {
+                return Err(BadScenario { field, value, most });
+            }
+        }
+        Ok(())
+    }
+
     fn new(name: &str, requests_per_second: f64, stable_bad: f64, canary_bad: f64) -> Self {
         Self {
             name: name.to_owned(),

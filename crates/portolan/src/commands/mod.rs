@@ -11,6 +11,8 @@ pub(crate) mod get;
 pub(crate) mod helm;
 pub(crate) mod kustomize;
 pub(crate) mod man;
+#[cfg(feature = "rollout")]
+pub(crate) mod rollout;
 pub(crate) mod template;
 pub(crate) mod test;
 pub(crate) mod version;
@@ -39,6 +41,8 @@ pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
         Command::Helm(args) => helm::helm(&args, printer),
         Command::Kustomize(args) => kustomize::kustomize(&args, printer),
         Command::Man(args) => man::man(&args, printer),
+        #[cfg(feature = "rollout")]
+        Command::Rollout(args) => rollout::rollout(&args, printer),
         Command::Template(args) => template::template(&args, printer),
         Command::Test(args) => test::test(&args, printer),
         Command::Version(args) => version::version(&args, printer),
