@@ -5,7 +5,7 @@ use portolan_object::Rule;
 use portolan_vfs::Vfs;
 
 use crate::finding::{Found, Subject};
-use crate::locate::locate;
+use crate::locate::{is_unknown, locate};
 use crate::rule::{
     CONFLICT, DUPLICATE_ITEM, INSIDE_REFERENCE, MISSING_FIELD, REFUSED_NAME, REFUSED_VALUE,
     SELECTOR,
@@ -18,6 +18,9 @@ pub(crate) fn check(
     findings: &mut Vec<Found>,
 ) {
     for refusal in refusals(subject.object) {
+        if is_unknown(subject.object, &refusal.path) {
+            continue;
+        }
         let message = refusal.to_string();
         // Its type may have said the same.
         let is_known = |found: &Found| found.subject == index && found.message == message;

@@ -5,7 +5,7 @@
 //! What no file has (a template made it) gets the object's own place.
 
 use camino::Utf8Path;
-use portolan_object::{Object, Place, Step};
+use portolan_object::{Object, Place, Step, holds_placeholder};
 use portolan_schema::{FieldPath, Segment};
 use portolan_vfs::Vfs;
 use portolan_yaml::{Dialect, List, Node, Position, parse_bytes};
@@ -23,6 +23,16 @@ pub(crate) fn locate(files: &dyn Vfs, object: &Object, path: &FieldPath) -> Opti
     }
     let found = nearest.map(|(_, place)| place);
     found.or_else(|| object.origin.place().cloned())
+}
+
+/// Whether a value stands for one that only the cluster knows: nothing can be said against it here.
+pub(crate) fn is_unknown(object: &Object, path: &FieldPath) -> bool {
+    let mut segments = path.segments.iter();
+    let value = segments.try_fold(object.node(), |node, segment| match segment {
+        Segment::Key(key) => node.get(key),
+        Segment::Index(index) => node.as_list()?.get(*index),
+    });
+    value.and_then(Node::as_str).is_some_and(holds_placeholder)
 }
 
 /// How far one step's file goes along the path, and where that is.

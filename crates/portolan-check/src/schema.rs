@@ -7,7 +7,7 @@ use portolan_schema::{Catalogue, Problem, Verdict, Violation};
 use portolan_vfs::Vfs;
 
 use crate::finding::{Found, Subject};
-use crate::locate::locate;
+use crate::locate::{is_unknown, locate};
 use crate::rule::{
     BROKEN_RULE, INVALID_VALUE, MISSING_FIELD, NOT_JUDGED, NOT_SERVED, UNKNOWN_FIELD, WRONG_TYPE,
 };
@@ -37,6 +37,7 @@ pub(crate) fn check(
             findings.extend(
                 violations
                     .iter()
+                    .filter(|violation| !is_unknown(object, &violation.path))
                     .map(|violation| finding(violation, subject, index, files)),
             );
         }

@@ -236,7 +236,10 @@ fn parse(
             place: place.clone(),
             reason,
         };
-        let nodes = match read(text, way) {
+        // Helm 3 ends each document with a line break when it hands them to kustomize.
+        let ended = (way == Way::Kustomize && !profile.helm4)
+            .then(|| Text::from(format!("{}\n", text.as_str())));
+        let nodes = match read(ended.as_ref().unwrap_or(text), way) {
             Err(reason) if way == Way::Kustomize => {
                 refusals.push(not_yaml(reason).to_string());
                 read(text, Way::Direct)

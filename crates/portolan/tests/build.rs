@@ -447,3 +447,30 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     let answer = wait_for(child);
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer}");
 }
+
+/// Helm 3 hands documents to kustomize with a line break at their end, so a block scalar there keeps its own.
+#[test]
+fn a_block_scalar_at_the_end_keeps_its_line_break() {
+    let release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: r, namespace: d}\nspec: {interval: 1h, chart: {spec: {chart: ./chart, sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}}}}\n";
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  a: |\n    {{ .Values.x | toYaml }}\n";
+    let dir = repository(&[
+        ("cluster/release.yaml", release),
+        (
+            "chart/Chart.yaml",
+            "{apiVersion: v2, name: c, version: 1.0.0}",
+        ),
+        ("chart/values.yaml", "x: null\n"),
+        ("chart/templates/c.yaml", template),
+    ]);
+    let path = dir.path().to_str().unwrap();
+    let build = |version: &str| {
+        let base = ["build", "hr", "r", "--repo", ".", "--path", "cluster"];
+        let answer = portolan_in(path, &[&base[..], &["--flux-version", version]].concat());
+        assert_eq!(answer.code, 0, "{answer}");
+        answer.stdout
+    };
+    for version in ["2.7.0", "2.8.0"] {
+        let built = build(version);
+        assert!(built.contains("  a: |\n    null\n"), "{version}: {built}");
+    }
+}

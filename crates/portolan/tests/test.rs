@@ -150,3 +150,27 @@ fn a_rule_is_explained() {
         portolan_in(HARBOR, &["test", "--explain", "schema/unknwon-field"])
     );
 }
+
+/// A Secret that an `ExternalSecret` makes has values that nobody knows here: they are nobody's mistake.
+#[test]
+fn values_that_only_the_cluster_knows_are_not_judged() {
+    let apps = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: flux-system}\nspec:\n  interval: 1h\n  path: ./apps\n  prune: true\n  sourceRef: {kind: GitRepository, name: flux-system}\n  postBuild: {substituteFrom: [{kind: Secret, name: vars}]}\n";
+    let secret = "apiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata: {name: vars, namespace: flux-system}\nspec: {target: {name: vars}}\n";
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: \"${NAME}-x\", namespace: d}\nspec:\n  ports:\n  - port: ${PORT}\n    protocol: ${PROTOCOL}\n";
+    let dir = repository(&[
+        ("cluster/apps.yaml", apps),
+        ("cluster/secret.yaml", secret),
+        ("apps/service.yaml", service),
+    ]);
+    let answer = portolan_in(
+        dir.path().to_str().unwrap(),
+        &["test", "--repo", ".", "--path", "cluster", "-o", "json"],
+    );
+    let report: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let errors = report["findings"].as_array().unwrap().iter();
+    let errors: Vec<_> = errors
+        .filter(|finding| finding["level"] == "error")
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    assert_eq!(answer.code, 0, "{answer}");
+}
