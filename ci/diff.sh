@@ -14,7 +14,7 @@ arguments=()
 read -r -a more <<< "${MORE_ARGS:-}"
 
 # The limit leaves room for the line that the comment is found by. Both forms come out of one run.
-output=(--limit 65000)
+output=(--max-chars 65000)
 if [ -n "${GITHUB_ACTIONS:-}" ]; then
   output+=(-o github --write "markdown=$REPORT")
 else

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use parking_lot::Mutex;
+use portolan_budget::Budget;
 use portolan_engine::{Key, Unit};
 use portolan_kustomize::{Fetch, LoadRestrictor, Options, Reorder, Resource};
 use portolan_object::{Act, Digest, Object, Origin, Place, Step, expand_lists};
@@ -225,10 +226,18 @@ impl BuildInputs {
     }
 
     fn build(&self, files: &dyn Vfs) -> Result<Built, BuildError> {
+        let budget = self.cluster.budget.renewed();
         let fetch = self.cluster.fetch.as_deref();
         let decryption = self.spec.decryption.as_ref();
         let Some((decrypt, how)) = self.cluster.decrypt.as_deref().zip(decryption) else {
-            return build(files, &self.spec, self.variables.as_ref(), fetch, None);
+            return build(
+                files,
+                &self.spec,
+                self.variables.as_ref(),
+                fetch,
+                None,
+                &budget,
+            );
         };
         let opened = OpenedFiles {
             files,
@@ -237,7 +246,14 @@ impl BuildInputs {
             refused: Mutex::new(None),
         };
         let keys = Some((decrypt, how));
-        let built = build(&opened, &self.spec, self.variables.as_ref(), fetch, keys);
+        let built = build(
+            &opened,
+            &self.spec,
+            self.variables.as_ref(),
+            fetch,
+            keys,
+            &budget,
+        );
         // kustomize tries a file that cannot be read in other ways and tells of those: the first cause counts.
         built.map_err(|error| opened.refused.into_inner().unwrap_or(error))
     }
@@ -294,6 +310,7 @@ fn build(
     variables: Option<&Variables>,
     fetch: Option<&dyn Fetch>,
     keys: Option<(&dyn Decrypt, &Decryption)>,
+    budget: &Budget,
 ) -> Result<Built, BuildError> {
     let directory = generate::directory(spec);
     let file = generate::kustomization_file(files, &directory, spec)?;
@@ -302,7 +319,7 @@ fn build(
         reorder: Reorder::None,
         fetch,
         kustomization: Some(&file),
-        budget: None,
+        budget: Some(budget),
         ..Options::default()
     };
     let resources = portolan_kustomize::build(&directory, files, &options).map_err(|error| {

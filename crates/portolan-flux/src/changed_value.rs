@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use portolan_budget::Budget;
 use portolan_diff::{Path, Segment};
 use portolan_helm::values::{Table, Tree};
 use portolan_object::{Object, Place};
@@ -228,7 +229,16 @@ impl RenderedRelease {
         }
         // A trial fetches nothing: where a schema lies elsewhere, nothing is said.
         let values = values.clone();
-        let released = release::render(spec, chart, values, capabilities, *profile, None).ok()?;
+        let released = release::render(
+            spec,
+            chart,
+            values,
+            capabilities,
+            *profile,
+            None,
+            &Budget::default(),
+        )
+        .ok()?;
         released.objects()
     }
 }

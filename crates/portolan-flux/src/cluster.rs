@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use portolan_budget::Budget;
 use portolan_engine::{Context, Failure, Key, Unit};
 use portolan_helm::{Capabilities, Package};
 use portolan_kustomize::Fetch;
@@ -44,6 +45,8 @@ pub struct Cluster {
     pub capabilities: Arc<Capabilities>,
     /// Where results are kept and found.
     pub session: Arc<Session>,
+    /// What each Kustomization and release may use.
+    pub budget: Budget,
 }
 
 /// Where the files of a source are.

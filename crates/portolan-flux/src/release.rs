@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 use parking_lot::Mutex;
+use portolan_budget::Budget;
 use portolan_helm::values::Tree;
 use portolan_helm::{Capabilities, Rendered, SchemaSource, TemplateInput};
 use portolan_kustomize::{Fetch, LoadRestrictor, Options, Reorder};
@@ -142,10 +143,12 @@ pub(crate) fn render(
     capabilities: &Arc<Capabilities>,
     profile: Profile,
     fetch: Option<Arc<dyn Fetch>>,
+    budget: &Budget,
 ) -> Result<Released, ReleaseError> {
     let metadata = &chart.chart().package().metadata;
     let input = TemplateInput {
         schemas: fetch.map(|fetch| Arc::new(Schemas(fetch)) as Arc<dyn SchemaSource>),
+        budget: budget.clone(),
         ..input(release, values, capabilities, profile)
     };
     let rendered = portolan_helm::template(chart.chart(), &input).map_err(|source| {
@@ -158,9 +161,11 @@ pub(crate) fn render(
     let mut refusals = Vec::new();
     let mut objects = parse(release, &rendered, chart, profile, &mut refusals)?;
     for (index, renderer) in release.post_renderers.iter().enumerate() {
-        objects = post_render(&objects, renderer).map_err(|source| ReleaseError::PostRenderer {
-            number: index + 1,
-            source: Box::new(source),
+        objects = post_render(&objects, renderer, budget).map_err(|source| {
+            ReleaseError::PostRenderer {
+                number: index + 1,
+                source: Box::new(source),
+            }
         })?;
     }
     for object in &mut objects {
@@ -327,6 +332,7 @@ fn identity(object: &Object) -> (Gvk, Text, Text) {
 fn post_render(
     objects: &[Object],
     renderer: &PostRenderer,
+    budget: &Budget,
 ) -> Result<Vec<Object>, portolan_kustomize::Error> {
     let origins: Vec<Origin> = objects.iter().map(|object| object.origin.clone()).collect();
     let mut text = String::new();
@@ -341,7 +347,7 @@ fn post_render(
         load_restrictor: LoadRestrictor::RootOnly,
         reorder: Reorder::None,
         kustomization: Some(&file),
-        budget: None,
+        budget: Some(budget),
         ..Options::default()
     };
     let resources = portolan_kustomize::build(Utf8Path::new("/"), &files, &options)?;

@@ -260,10 +260,21 @@ impl ReleaseInputs {
             if let Some(released) = kept.as_ref() {
                 return Ok(Some(Arc::clone(released)));
             }
-            let fetch = self.cluster.fetch.clone();
+            let (fetch, budget) = (self.cluster.fetch.clone(), self.cluster.budget.clone());
             let Self { spec, values, .. } = self;
-            let render =
-                move || release::render(&spec, &chart, values, &capabilities, profile, fetch);
+            let render = move || {
+                // Its time begins when it begins.
+                let budget = budget.renewed();
+                release::render(
+                    &spec,
+                    &chart,
+                    values,
+                    &capabilities,
+                    profile,
+                    fetch,
+                    &budget,
+                )
+            };
             let released = Arc::new(cx.compute(render).await?);
             *kept = Some(Arc::clone(&released));
             Ok(Some(released))

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
+use portolan_budget::Budget;
 use portolan_helm::{BadKubeVersion, Capabilities};
 use portolan_kustomize::Fetch;
 use portolan_object::{KubeVersion, served};
@@ -42,6 +43,8 @@ pub struct RepoOptions {
     pub decrypt: Option<Arc<dyn Decrypt>>,
     /// Where results are kept for other renders; a new one when not given.
     pub session: Option<Arc<Session>>,
+    /// What each Kustomization and release may use; the default limits without a clock when not given.
+    pub budget: Option<Budget>,
 }
 
 /// A Flux repository with its clusters.
@@ -161,6 +164,7 @@ fn open_cluster(
         profile: installed.profile(options.profile),
         capabilities: Arc::clone(capabilities),
         session: Arc::clone(packed.session),
+        budget: options.budget.clone().unwrap_or_default(),
     }))
 }
 

@@ -23,6 +23,7 @@ use portolan_yaml::Text;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::findings::{FindingStyle, paragraphs};
+use crate::limit_args::LimitArgs;
 use crate::outside::{Outside, OutsideArgs};
 use crate::printer::Printer;
 use crate::session;
@@ -65,6 +66,9 @@ pub(crate) struct RepositoryArgs {
     /// What a ConfigMap or Secret that is missing means, when nothing in the repository makes it
     #[arg(long, value_name = "WHAT", default_value = "strict")]
     missing: Missing,
+
+    #[command(flatten)]
+    limit: LimitArgs,
 
     #[command(flatten)]
     outside: OutsideArgs,
@@ -296,6 +300,7 @@ impl RepositoryArgs {
             outside: Some(store),
             decrypt: Some(Arc::clone(&outside.opener) as _),
             session: session.cloned(),
+            budget: Some(self.limit.budget()),
         };
         Repo::open(files, &options).map_err(|error| open_error(error, located.disk.root()))
     }

@@ -474,3 +474,38 @@ fn a_block_scalar_at_the_end_keeps_its_line_break() {
         assert!(built.contains("  a: |\n    null\n"), "{version}: {built}");
     }
 }
+
+#[test]
+fn a_release_that_needs_too_much_names_the_limit_and_the_option() {
+    let release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: r, namespace: d}\nspec: {interval: 1h, chart: {spec: {chart: ./chart, sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}}}}\n";
+    let dir = repository(&[
+        ("cluster/release.yaml", release),
+        (
+            "chart/Chart.yaml",
+            "{apiVersion: v2, name: c, version: 1.0.0}",
+        ),
+        (
+            "chart/templates/c.yaml",
+            "{{ range until 100000 }}x{{ end }}",
+        ),
+    ]);
+    let args = [
+        "build",
+        "hr",
+        "--repo",
+        ".",
+        "--path",
+        "cluster",
+        "--limit",
+        "steps=1000",
+    ];
+    let answer = portolan_in(dir.path().to_str().unwrap(), &args);
+    assert_eq!(answer.code, 1, "{answer}");
+    for told in [
+        "needs more than 1000 steps",
+        "--limit steps=N",
+        "templates/c.yaml",
+    ] {
+        assert!(answer.stderr.contains(told), "{told}: {answer}");
+    }
+}

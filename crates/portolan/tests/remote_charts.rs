@@ -270,7 +270,14 @@ fn sixty_changes_that_cannot_be_rendered_share_their_cause() {
     assert_eq!(json["failures"].as_array().map(Vec::len), Some(CHARTS));
     let markdown = run(
         &repository,
-        &["diff", "--offline", "-o", "markdown", "--limit", "20000"],
+        &[
+            "diff",
+            "--offline",
+            "-o",
+            "markdown",
+            "--max-chars",
+            "20000",
+        ],
     );
     assert!(markdown.stdout.len() <= 20_000, "{}", markdown.stdout.len());
     assert!(markdown.stdout.contains("**Not rendered**"), "{markdown}");

@@ -28,7 +28,7 @@ pub(super) struct OutputArgs {
 
     /// The most characters of a Markdown answer
     #[arg(long, value_name = "COUNT", default_value_t = MARKDOWN_LIMIT)]
-    limit: usize,
+    max_chars: usize,
 
     /// Write the answer to a file
     #[arg(long, value_name = "FILE")]
@@ -122,7 +122,7 @@ fn text(
         Form::Auto | Form::Unified => unified(report, &options),
         Form::SideBySide => side_by_side(report, &options),
         Form::Json => json(report),
-        Form::Markdown => markdown(report, args.output.limit),
+        Form::Markdown => markdown(report, args.output.max_chars),
         Form::Html => html(report, &trees.title),
         Form::Github => github(report, &trees.prefix),
     }
