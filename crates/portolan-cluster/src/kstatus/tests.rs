@@ -1,3 +1,5 @@
+//! How far objects of each kind are, state by state.
+
 use serde_json::json;
 
 use super::*;

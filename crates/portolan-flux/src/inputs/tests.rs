@@ -1,3 +1,5 @@
+//! Which inputs of a release count as different.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

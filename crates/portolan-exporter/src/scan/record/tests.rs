@@ -1,3 +1,5 @@
+//! Records of Helm: ordinary ones, and such as are written to fill the memory.
+
 use std::io::Write as _;
 
 use base64::Engine as _;
