@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::counts::Interval;
+use crate::counts::{Counts, Interval};
 use crate::odds::BadOfCanary;
 use crate::settings::{Corrections, Settings};
 use crate::verdict::Verdict;
@@ -30,6 +30,8 @@ pub struct Evidence {
     over_parts: f64,
     /// Products for each odds that would be sound.
     sound: Vec<f64>,
+    /// Products of the tolerated odds against each worse one.
+    milder: Vec<f64>,
     /// Products for each bad share below the material one.
     immaterial: [f64; IMMATERIAL.len()],
     /// Bad requests of the canary beyond what the stable arm's share explains.
@@ -85,6 +87,7 @@ impl Evidence {
             parts: 1,
             over_parts: 0.0,
             sound: settings.sound().map(|_| 0.0).collect(),
+            milder: settings.worse().map(|_| 0.0).collect(),
             immaterial: [0.0; IMMATERIAL.len()],
             excess: 0.0,
             canary_total: 0,
@@ -120,22 +123,19 @@ impl Evidence {
     }
 
     fn compare_arms(&mut self, settings: &Settings, interval: &Interval, bad: &BadOfCanary) {
-        let noise = settings.corrections.map_or(0.0, |c| c.noise);
-        let damping = 1.0 + noise * spread(interval);
-        let capped = |ln_ratio: f64, cap: f64| match settings.corrections {
-            Some(_) => (ln_ratio / damping).min(cap),
-            None => ln_ratio,
-        };
-        let products = self.worse.iter_mut().zip(&mut self.worse_in_part);
-        for ((whole, part), odds) in products.zip(settings.worse()) {
-            let ln_ratio = bad.ln_ratio(odds, settings.tolerated_odds);
-            let ln_ratio = capped(ln_ratio, settings.ln_rollback_cap());
-            *whole += ln_ratio;
-            *part += ln_ratio;
-        }
+        let cap = settings.ln_promote_cap();
         for (product, odds) in self.sound.iter_mut().zip(settings.sound()) {
             let ln_ratio = bad.ln_ratio(odds, settings.harmful_odds);
-            *product += capped(ln_ratio, settings.ln_promote_cap());
+            *product += corrected(settings, interval, ln_ratio, cap);
+        }
+        let products = self.worse.iter_mut().zip(&mut self.worse_in_part);
+        let products = products.zip(&mut self.milder);
+        for (((whole, part), milder), odds) in products.zip(settings.worse()) {
+            let ln_ratio = bad.ln_ratio(odds, settings.tolerated_odds);
+            let worse = corrected(settings, interval, ln_ratio, settings.ln_rollback_cap());
+            *whole += worse;
+            *part += worse;
+            *milder += corrected(settings, interval, -ln_ratio, cap);
         }
     }
 
@@ -214,10 +214,44 @@ impl Evidence {
         }
     }
 
+    /// Returns the smallest of the odds 2, 3, 5, 10 and 30 that the canary is shown not to have, with the probability of
+    /// error that a promotion has; `None` while it could still have any of them.
+    pub fn excluded_odds(&self, settings: &Settings) -> Option<f64> {
+        let proven = |product: &f64| *product >= settings.ln_promote_line();
+        let excluded = settings.worse().zip(&self.milder);
+        excluded
+            .filter(|(_, product)| proven(product))
+            .map(|(odds, _)| odds)
+            .reduce(f64::min)
+    }
+
+    /// Returns all requests of the canary so far.
+    pub fn canary(&self) -> Counts {
+        Counts {
+            total: self.canary_total,
+            bad: self.canary_bad,
+        }
+    }
+
+    /// Returns all requests of the stable arm so far.
+    pub fn stable(&self) -> Counts {
+        Counts {
+            total: self.stable_total,
+            bad: self.stable_bad,
+        }
+    }
+
     /// Returns what the evidence says.
     pub fn verdict(&self, settings: &Settings) -> Verdict {
         self.explain(settings).verdict
     }
+}
+
+/// Damps a ratio by the noise of an arm and caps it, if there are corrections.
+pub(crate) fn corrected(settings: &Settings, interval: &Interval, ln_ratio: f64, cap: f64) -> f64 {
+    settings.corrections.map_or(ln_ratio, |corrections| {
+        (ln_ratio / (1.0 + corrections.noise * spread(interval))).min(cap)
+    })
 }
 
 /// A logarithm whose exponential is still finite after a few additions.
@@ -230,7 +264,7 @@ pub(crate) fn spread(interval: &Interval) -> f64 {
     (interval.canary.bad + interval.stable.bad) as f64 * share * (1.0 - share)
 }
 
-fn ln_mean_exp(values: &[f64]) -> f64 {
+pub(crate) fn ln_mean_exp(values: &[f64]) -> f64 {
     ln_sum_exp(values.iter().copied()) - (values.len() as f64).ln()
 }
 

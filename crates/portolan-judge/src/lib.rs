@@ -29,6 +29,7 @@ mod settings;
 
 mod evidence;
 mod noise;
+mod pods;
 mod rows;
 mod slo;
 mod threshold;
@@ -39,6 +40,7 @@ pub mod simulate;
 pub use counts::{Counts, CountsError, Interval};
 pub use evidence::{Evidence, Explanation};
 pub use noise::{LEAST_INTERVALS, NoiseEstimate};
+pub use pods::{Arm, PodCounts, Pods, WarmUp};
 pub use rows::{Judgement, RowEvidence, RowsError, judge_rows};
 pub use settings::{Corrections, Settings, SettingsError};
 pub use slo::SloEvidence;
