@@ -3,6 +3,7 @@
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use portolan_admission::refusals;
 use portolan_object::{Object, Origin, Scope, scope};
+use portolan_secret::hide_values;
 use portolan_testbed::cluster::{Cluster, ClusterSetup};
 use portolan_yaml::{Dialect, parse_one, to_json};
 
@@ -60,7 +61,18 @@ async fn a_server_refuses_each_mistake_and_accepts_what_is_right() {
     }
     for (object, _) in examples(ACCEPTED) {
         assert_eq!(refusal(&client, &object).await, None, "{}", object.id());
+        // What is printed without its values must not be taken for the object.
+        if let Some(hidden) = hide_values(object.node()) {
+            let hidden = Object::new(hidden, Origin::default()).expect("an object");
+            let answer = refusal(&client, &hidden).await;
+            assert!(answer.is_some(), "{} with hidden values", object.id());
+        }
     }
+}
+
+#[test]
+fn there_is_a_secret_among_what_is_right() {
+    assert!(examples(ACCEPTED).any(|(object, _)| hide_values(object.node()).is_some()));
 }
 
 /// What the server answers when it is asked to create an object without doing so: its message when it refuses.

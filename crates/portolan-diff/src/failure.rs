@@ -1,9 +1,10 @@
 //! What could not be rendered on a side, and so could not be compared object by object.
 
 use portolan_object::{Owner, Place};
+use portolan_secret::HIDDEN;
 use portolan_yaml::Text;
 
-use crate::mask::{HIDDEN, Mask};
+use crate::mask::Mask;
 
 /// On which side something could not be rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

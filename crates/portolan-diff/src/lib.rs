@@ -37,7 +37,6 @@ pub use danger::RULES;
 pub use failure::{Effect, FailedSide, Failure, InputChange};
 pub use field::{Difference, Field, Shown, compare};
 pub use image::ImageChange;
-pub use mask::HIDDEN;
 pub use path::{Path, Segment};
 pub use report::{Cause, Change, ChangeKind, Counts, Options, Report, Unserved, diff};
 pub use restart::Restart;

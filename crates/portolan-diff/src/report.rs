@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use portolan_object::{Finding, Object, ObjectId, Owner, Place, Severity};
+use portolan_secret::is_secret;
 use portolan_yaml::Text;
 
 use crate::danger::{self, Subject, World};
 use crate::failure::Failure;
 use crate::field::{Difference, Field, Shown, compare};
 use crate::image::{ImageChange, image_changes};
-use crate::mask::{Mask, is_secret};
+use crate::mask::Mask;
 use crate::pairing::{Owned, Pair, pair, stable_name};
 use crate::path::{Path, Segment};
 use crate::restart::{self, Restart};

@@ -8,6 +8,7 @@ use portolan_engine::{Context, Failure, Key, Unit};
 use portolan_helm::{Capabilities, Package};
 use portolan_kustomize::Fetch;
 use portolan_object::Digest;
+use portolan_secret::KnownSecrets;
 use portolan_yaml::Text;
 
 use crate::api::{Kustomization, NamespacedName, Source, SourceRef, SourceSpec};
@@ -39,6 +40,8 @@ pub struct Cluster {
     pub outside: Option<Arc<dyn SourceStore>>,
     /// Opens encrypted objects and files; without it they stay as they are.
     pub decrypt: Option<Arc<dyn Decrypt>>,
+    /// Learns the values of Secrets that something is made of.
+    pub secrets: Option<Arc<KnownSecrets>>,
     /// Which Flux to reproduce.
     pub profile: Profile,
     /// What the cluster's Kubernetes serves, custom kinds left out.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use portolan_object::{Object, Owner, OwnerKind};
+use portolan_secret::KnownSecrets;
 use portolan_yaml::{Node, Text};
 
 use crate::api::{DataKind, NamespacedName, Source, SourceRef};
@@ -80,6 +81,8 @@ pub struct Index {
     kinds: HashMap<Kind, BTreeSet<Spot>>,
     names: HashMap<(Kind, NamespacedName), BTreeSet<Spot>>,
     data: HashMap<DataId, BTreeMap<Emitter, Arc<Data>>>,
+    /// Learns the values of Secrets that are asked for.
+    secrets: Option<Arc<KnownSecrets>>,
 }
 
 /// A group and kind.
@@ -89,6 +92,14 @@ type Kind = (Text, Text);
 type Spot = (Emitter, usize);
 
 impl Index {
+    /// An index that tells which values of Secrets were asked for.
+    pub(crate) fn telling(secrets: Option<Arc<KnownSecrets>>) -> Self {
+        Self {
+            secrets,
+            ..Self::default()
+        }
+    }
+
     /// Takes in what an emitter gives, in place of what it gave before.
     pub fn replace(&mut self, emitter: &Emitter, objects: &Arc<Vec<Object>>) {
         if let Some(before) = self.emitted.insert(emitter.clone(), Arc::clone(objects)) {
@@ -136,9 +147,16 @@ impl Index {
         }
     }
 
-    /// The content of a ConfigMap or Secret.
+    /// The content of a ConfigMap or Secret. Whoever asks may put it anywhere, so what is secret is made known.
     pub fn data(&self, id: &DataId) -> Option<&Arc<Data>> {
-        self.data.get(id)?.values().next()
+        let data = self.data.get(id)?.values().next()?;
+        if let (DataKind::Secret, Some(secrets)) = (id.0, &self.secrets) {
+            secrets.add_data(
+                data.iter()
+                    .map(|(key, bytes)| (key.as_str(), bytes.as_slice())),
+            );
+        }
+        Some(data)
     }
 
     /// The source that a reference names; of several objects with this name, the first emitter's.

@@ -8,6 +8,7 @@ use portolan_budget::Budget;
 use portolan_helm::{BadKubeVersion, Capabilities};
 use portolan_kustomize::Fetch;
 use portolan_object::{KubeVersion, served};
+use portolan_secret::KnownSecrets;
 use portolan_vfs::Vfs;
 use portolan_yaml::Text;
 
@@ -41,6 +42,8 @@ pub struct RepoOptions {
     pub outside: Option<Arc<dyn SourceStore>>,
     /// Opens encrypted objects and files.
     pub decrypt: Option<Arc<dyn Decrypt>>,
+    /// Learns the values of Secrets that something is made of, so that they can be hidden where they went.
+    pub secrets: Option<Arc<KnownSecrets>>,
     /// Where results are kept for other renders; a new one when not given.
     pub session: Option<Arc<Session>>,
     /// What each Kustomization and release may use; the default limits without a clock when not given.
@@ -161,6 +164,7 @@ fn open_cluster(
         fetch: options.fetch.clone(),
         outside: options.outside.clone(),
         decrypt: options.decrypt.clone(),
+        secrets: options.secrets.clone(),
         profile: installed.profile(options.profile),
         capabilities: Arc::clone(capabilities),
         session: Arc::clone(packed.session),

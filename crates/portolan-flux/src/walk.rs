@@ -135,6 +135,7 @@ impl<'a> Walker<'a> {
             demand,
             walk: Walk {
                 is_complete,
+                index: Index::telling(cluster.secrets.clone()),
                 ..Walk::default()
             },
             states: BTreeMap::new(),

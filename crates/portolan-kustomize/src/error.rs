@@ -2,7 +2,8 @@
 
 use camino::Utf8PathBuf;
 use portolan_budget::Exceeded;
-use portolan_vfs::{VfsError, without_passwords};
+use portolan_secret::without_passwords;
+use portolan_vfs::VfsError;
 
 use crate::id::ResourceId;
 

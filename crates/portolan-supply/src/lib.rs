@@ -4,7 +4,7 @@
 //! portolan-flux ──asks──▶ Remote ──▶ portolan-sources: git, registries, chart repositories, buckets
 //!      │                    └──────▶ the work tree, when a source is this very repository
 //!      └──────asks─────▶ Opener ──▶ portolan-sops: values opened, or placeholders without a key
-//!                           └─────▶ Vault: what was opened, so that nothing of it is printed
+//!                           └─────▶ KnownSecrets: what was opened, so that nothing of it is printed
 //! ```
 //!
 //! portolan-flux knows the questions and no network, portolan-sources the network and no Flux; this crate stands
@@ -19,11 +19,9 @@ mod netrc;
 mod opener;
 mod remote;
 mod source_mapping;
-mod vault;
 
 pub use address::same_repository;
 pub use netrc::Netrc;
 pub use opener::{Opener, WithoutKeys};
 pub use remote::{ChartsAtHand, OwnTree, Remote};
 pub use source_mapping::{SourceMapping, SourceMappingError};
-pub use vault::Vault;

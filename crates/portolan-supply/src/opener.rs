@@ -14,10 +14,9 @@ use camino::Utf8Path;
 use portolan_flux::api::Decryption;
 use portolan_flux::{Decrypt, OutsideError};
 use portolan_object::{Digest, placeholder};
+use portolan_secret::KnownSecrets;
 use portolan_sops::{Format, Keys, Mac, SopsError, decrypt, decrypt_file, is_sops, placeholders};
 use portolan_yaml::{Dialect, Node, parse};
-
-use crate::vault::Vault;
 
 /// The annotation or label of objects that are to stay encrypted.
 const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/decrypt";
@@ -27,7 +26,7 @@ const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/decrypt";
 pub struct Opener {
     keys: Keys,
     without_keys: WithoutKeys,
-    vault: Arc<Vault>,
+    secrets: Arc<KnownSecrets>,
     left_closed: AtomicUsize,
 }
 
@@ -54,12 +53,12 @@ enum OpenError {
 }
 
 impl Opener {
-    /// Opens with these keys; what is opened is remembered in the vault.
-    pub fn new(keys: Keys, without_keys: WithoutKeys, vault: Arc<Vault>) -> Self {
+    /// Opens with these keys; what is opened becomes one of the known secrets.
+    pub fn new(keys: Keys, without_keys: WithoutKeys, secrets: Arc<KnownSecrets>) -> Self {
         Self {
             keys,
             without_keys,
-            vault,
+            secrets,
             left_closed: AtomicUsize::new(0),
         }
     }
@@ -92,7 +91,7 @@ impl Opener {
             return Ok(placeholders(object));
         }
         let plain = decrypt(object, &self.keys, Mac::Ignore)?;
-        self.vault.take_opened(object, &plain);
+        self.secrets.add_opened(object, &plain);
         Ok(plain)
     }
 
@@ -134,17 +133,17 @@ impl Opener {
             return Ok(closed(sealed, format, name));
         }
         let plain = decrypt_file(sealed, format, &self.keys, Mac::Check)?;
-        self.remember(sealed, plain.reveal(), format);
+        self.remember(sealed, plain.reveal(), format, name);
         Ok(plain.reveal().to_vec())
     }
 
-    fn remember(&self, sealed: &[u8], plain: &[u8], format: Format) {
+    fn remember(&self, sealed: &[u8], plain: &[u8], format: Format, name: &str) {
         if matches!(format, Format::Yaml | Format::Json) {
             for (sealed, plain) in documents(sealed).iter().zip(&documents(plain)) {
-                self.vault.take_opened(sealed, plain);
+                self.secrets.add_opened(sealed, plain);
             }
         } else if let Ok(text) = std::str::from_utf8(plain) {
-            self.vault.take_text(text);
+            self.secrets.add_text(name, text);
         }
     }
 }

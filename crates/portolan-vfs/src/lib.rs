@@ -9,7 +9,6 @@
 
 #![warn(missing_docs)]
 
-mod address;
 mod disk;
 mod frozen;
 mod lineage;
@@ -18,7 +17,6 @@ mod path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-pub use address::without_passwords;
 pub use disk::Disk;
 pub use frozen::Frozen;
 pub use lineage::{Lineage, Stamp};

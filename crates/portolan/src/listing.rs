@@ -7,6 +7,7 @@
 //! The records' field names are a promise to scripts; the columns are not.
 
 use portolan_object::API_VERSION;
+use portolan_secret::readable_json;
 use portolan_yaml::{List, Map, Node, Value};
 
 use crate::error::CommandError;
@@ -99,7 +100,7 @@ impl Listing {
             }
             Format::Yaml => printer.data(written(portolan_yaml::write_kustomize(&self.answer()))?),
             Format::Json => printer.data(written(
-                portolan_yaml::to_json(&self.answer()).map(|json| indented(&json)),
+                portolan_yaml::to_json(&self.answer()).map(|json| indented(&readable_json(&json))),
             )?),
             Format::Name => printer.data(self.names()),
         }

@@ -6,6 +6,7 @@ use anyhow::Context;
 use camino::Utf8PathBuf;
 use portolan_git::Repository;
 use portolan_oci::DockerConfig;
+use portolan_secret::KnownSecrets;
 use portolan_sops::Keys;
 use portolan_sources::{Lock, Options, Pinning, Sources, Watch};
 use portolan_supply::{Netrc, Opener, OwnTree, Remote, WithoutKeys};
@@ -38,6 +39,8 @@ pub(crate) struct Outside {
     pub(crate) sources: Arc<Sources>,
     pub(crate) remote: Arc<Remote>,
     pub(crate) opener: Arc<Opener>,
+    /// What was found to be secret.
+    pub(crate) secrets: Arc<KnownSecrets>,
     /// The pins that were there before.
     pub(crate) lock: Lock,
     pub(crate) lock_file: Utf8PathBuf,
@@ -76,10 +79,11 @@ impl OutsideArgs {
         } else {
             WithoutKeys::Placeholders
         };
-        let opener = Opener::new(self.keys()?, without_keys, printer.vault());
+        let opener = Opener::new(self.keys()?, without_keys, printer.secrets());
         Ok(Outside {
             remote: Arc::new(Remote::new(Arc::clone(&sources), netrc(), Some(own))),
             opener: Arc::new(opener),
+            secrets: printer.secrets(),
             sources,
             lock,
             lock_file,

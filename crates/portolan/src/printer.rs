@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstyle::{AnsiColor, Style};
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::ColorChoice;
-use portolan_supply::Vault;
+use portolan_secret::{KnownSecrets, Mask, without_passwords};
 
 use crate::diagnostic::Diagnostic;
 use crate::error::{CommandError, ErrorKind};
@@ -67,23 +67,62 @@ pub(crate) struct Printer {
     hidden: Hidden,
 }
 
-/// Hides what was decrypted, in everything that is written, until somebody asks to see it.
+/// Hides what is secret, in everything that is written, until somebody asks to see it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hidden(Arc<HiddenState>);
 
 #[derive(Debug, Default)]
 struct HiddenState {
-    vault: Arc<Vault>,
+    secrets: Arc<KnownSecrets>,
     is_shown: AtomicBool,
 }
 
 impl Hidden {
     /// A text as it may be written.
     pub(crate) fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if self.0.is_shown.load(Ordering::Relaxed) {
+        if self.is_shown() {
             return Cow::Borrowed(text);
         }
-        self.0.vault.hide(text)
+        match self.mask().text(text) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            Cow::Owned(clean) => Cow::Owned(clean),
+        }
+    }
+
+    /// Bytes as they may be written: what of them is text is searched.
+    pub(crate) fn clean_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.is_shown() || self.mask().is_empty() {
+            return Cow::Borrowed(bytes);
+        }
+        let mut clean = Vec::with_capacity(bytes.len());
+        for chunk in bytes.utf8_chunks() {
+            clean.extend_from_slice(self.clean(chunk.valid()).as_bytes());
+            clean.extend_from_slice(chunk.invalid());
+        }
+        Cow::Owned(clean)
+    }
+
+    /// A text for people as it may be written: without passwords in addresses, whether they are known or not.
+    pub(crate) fn clean_message(&self, text: &str) -> String {
+        if self.is_shown() {
+            return text.to_owned();
+        }
+        without_passwords(&self.clean(text)).into_owned()
+    }
+
+    /// Finds what is known to be secret by now.
+    pub(crate) fn mask(&self) -> Arc<Mask> {
+        self.0.secrets.mask()
+    }
+
+    /// What is known to be secret.
+    pub(crate) fn secrets(&self) -> &KnownSecrets {
+        &self.0.secrets
+    }
+
+    /// Whether the user asked to see what is secret.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.0.is_shown.load(Ordering::Relaxed)
     }
 }
 
@@ -113,9 +152,9 @@ impl Printer {
         }
     }
 
-    /// Where whoever decrypts something puts it, so that it is hidden.
-    pub(crate) fn vault(&self) -> Arc<Vault> {
-        Arc::clone(&self.hidden.0.vault)
+    /// Where whoever reads something secret puts it, so that it is hidden.
+    pub(crate) fn secrets(&self) -> Arc<KnownSecrets> {
+        Arc::clone(&self.hidden.0.secrets)
     }
 
     /// Hides nothing any more: the user asked to see it.
@@ -125,7 +164,7 @@ impl Printer {
 
     /// Whether the user asked to see what is secret.
     pub(crate) fn shows_secrets(&self) -> bool {
-        self.hidden.0.is_shown.load(Ordering::Relaxed)
+        self.hidden.is_shown()
     }
 
     /// What must not be seen, for those who write elsewhere.
@@ -136,8 +175,10 @@ impl Printer {
     /// Tells of remote accesses from any thread.
     pub(crate) fn announcer(&self) -> impl Fn(&str) + Send + Sync + 'static {
         let quiet = self.options.quiet;
+        let hidden = self.hidden();
         move |what: &str| {
             if !quiet {
+                let what = hidden.clean_message(what);
                 // When stderr is gone there is nobody left to tell.
                 let _ = writeln!(io::stderr().lock(), "fetching {what}");
             }
@@ -175,9 +216,8 @@ impl Printer {
     /// Writes data to stdout as it is.
     pub(crate) fn data(&self, bytes: impl AsRef<[u8]>) -> Result<(), CommandError> {
         let bytes = bytes.as_ref();
-        let clean = std::str::from_utf8(bytes).map(|text| self.hidden.clean(text));
-        let clean = clean.as_ref().map_or(bytes, |text| text.as_bytes());
-        let written = self.stdout.lock().write_all(clean);
+        let clean = self.hidden.clean_bytes(bytes);
+        let written = self.stdout.lock().write_all(&clean);
         written.map_err(|error| CommandError::output(STDOUT, error))
     }
 
@@ -255,7 +295,7 @@ impl Printer {
 
     fn say(&self, text: &str) {
         // When stderr is gone there is nobody left to tell.
-        let _ = writeln!(self.stderr.lock(), "{}", self.hidden.clean(text));
+        let _ = writeln!(self.stderr.lock(), "{}", self.hidden.clean_message(text));
     }
 
     fn paint(&self, style: Style, text: &str) -> String {

@@ -299,6 +299,7 @@ impl RepositoryArgs {
             fetch: Some(fetch),
             outside: Some(store),
             decrypt: Some(Arc::clone(&outside.opener) as _),
+            secrets: Some(Arc::clone(&outside.secrets)),
             session: session.cloned(),
             budget: Some(self.limit.budget()),
         };

@@ -1,15 +1,16 @@
-//! Secrets as they may be shown: their keys, not their values.
+//! Objects as they may be shown: without the values of Secrets, and without what was made of them.
 
 use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::HashMap;
 
-use portolan_object::Object;
-use portolan_yaml::{Node, Value};
+use portolan_object::{Object, OwnerKind};
+use portolan_secret::{Mask, SecretTexts, hide_values};
+use portolan_yaml::Node;
 
-use crate::printer::Printer;
-
-/// What stands for a hidden value; in `data` it is base64 of the same word.
-const HIDDEN: &str = "hidden";
-const HIDDEN_BASE64: &str = "aGlkZGVu";
+use crate::inventory::{self, Placed};
+use crate::printer::{Hidden, Printer};
+use crate::repository::Rendered;
 
 /// Whether the values of Secrets are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
@@ -26,32 +27,132 @@ impl SecretArgs {
             printer.show_secrets();
         }
     }
+}
 
-    /// The object's tree as it may be shown.
-    pub(crate) fn shown(self, object: &Object) -> Cow<'_, Node> {
-        if object.gvk().is("", "Secret") && !self.show_secrets {
-            Cow::Owned(hidden(object.node()))
+/// Shows objects, and counts those in which something is hidden.
+pub(crate) struct ObjectView {
+    hidden: Hidden,
+    secrets: Cell<usize>,
+    others: Cell<usize>,
+}
+
+impl ObjectView {
+    pub(crate) fn new(printer: &Printer) -> Self {
+        Self {
+            hidden: printer.hidden(),
+            secrets: Cell::new(0),
+            others: Cell::new(0),
+        }
+    }
+
+    /// What the Secrets among the objects of one owner hold.
+    pub(crate) fn secrets_of<'a>(
+        &self,
+        objects: impl IntoIterator<Item = &'a Object>,
+        owner: OwnerKind,
+    ) -> Mask {
+        let mut texts = SecretTexts::default();
+        if !self.hidden.is_shown() {
+            for object in objects {
+                texts.add_secret(object, owner);
+            }
+        }
+        Mask::new(&texts)
+    }
+
+    /// The object's tree as it may be shown; `secrets` are those of its owner.
+    pub(crate) fn show<'a>(&self, object: &'a Object, secrets: &Mask) -> Cow<'a, Node> {
+        if self.hidden.is_shown() {
+            return Cow::Borrowed(object.node());
+        }
+        let mut shown = self.hidden.secrets().hide_opened_fields(object);
+        let without_values = hide_values(shown.as_ref().unwrap_or(object.node()));
+        let is_secret = without_values.is_some();
+        shown = without_values.or(shown);
+        for mask in [&*self.hidden.mask(), secrets] {
+            let masked = mask.node(shown.as_ref().unwrap_or(object.node()));
+            shown = masked.or(shown);
+        }
+        let Some(shown) = shown else {
+            return Cow::Borrowed(object.node());
+        };
+        let count = if is_secret {
+            &self.secrets
         } else {
-            Cow::Borrowed(object.node())
+            &self.others
+        };
+        count.set(count.get() + 1);
+        Cow::Owned(shown)
+    }
+
+    /// Says what is hidden, and how to see it; `skip` is the option that leaves Secrets out, if the command has one.
+    pub(crate) fn tell(&self, printer: &Printer, skip: Option<&str>) {
+        let count = self.secrets.get();
+        if count > 0 {
+            let (secrets, them) = number(count, "Secret", "it");
+            let skip = skip.map_or_else(String::new, |skip| format!(", {skip} leaves {them} out"));
+            printer.note(&format!(
+                "the values of {secrets} are hidden, and no cluster takes {them} like this: --show-secrets shows the values{skip}"
+            ));
+        }
+        let count = self.others.get();
+        if count > 0 {
+            let (objects, them) = number(count, "other object", "it");
+            printer.note(&format!(
+                "values that come from Secrets are hidden in {objects}, do not apply {them} like this: --show-secrets shows the values"
+            ));
         }
     }
 }
 
-/// The Secret with its values hidden; its keys stay.
-fn hidden(secret: &Node) -> Node {
-    let mut secret = secret.clone();
-    for (field, stand_in) in [("data", HIDDEN_BASE64), ("stringData", HIDDEN)] {
-        if let Some(Value::Map(map)) = secret.get_mut(field).map(|node| &mut node.value) {
-            for entry in map.entries_mut() {
-                entry.value = Node::string(stand_in);
-            }
+/// `1 Secret` and the word for it, or `3 Secrets` and `them`.
+fn number(count: usize, what: &str, it: &'static str) -> (String, &'static str) {
+    match count {
+        1 => (format!("1 {what}"), it),
+        _ => (format!("{count} {what}s"), "them"),
+    }
+}
+
+/// Shows the objects of a whole repository.
+pub(crate) struct RepositoryView {
+    view: ObjectView,
+    /// The secrets of each owner, by cluster and name.
+    secrets: HashMap<(String, String), Mask>,
+}
+
+impl RepositoryView {
+    pub(crate) fn new(rendered: &Rendered, printer: &Printer) -> Self {
+        let view = ObjectView::new(printer);
+        let mut by_owner: HashMap<(String, String), (OwnerKind, Vec<&Object>)> = HashMap::new();
+        let objects = inventory::objects(rendered);
+        for placed in &objects {
+            let (_, objects) = by_owner
+                .entry(owner_name(placed))
+                .or_insert_with(|| (placed.owner.owner_kind(), Vec::new()));
+            objects.push(placed.object);
+        }
+        let secrets = by_owner
+            .into_iter()
+            .map(|(owner, (kind, objects))| (owner, view.secrets_of(objects, kind)));
+        Self {
+            secrets: secrets.collect(),
+            view,
         }
     }
-    if let Some(metadata) = secret.get_mut("metadata").and_then(Node::as_map_mut)
-        && let Some(annotations) = metadata.get_mut("annotations").and_then(Node::as_map_mut)
-    {
-        // It repeats the whole object.
-        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+
+    /// The object's tree as it may be shown.
+    pub(crate) fn show<'a>(&self, placed: &Placed<'a>) -> Cow<'a, Node> {
+        let none = Mask::default();
+        let secrets = self.secrets.get(&owner_name(placed)).unwrap_or(&none);
+        self.view.show(placed.object, secrets)
     }
-    secret
+
+    /// Says what is hidden, and how to see it.
+    pub(crate) fn tell(&self, printer: &Printer) {
+        self.view.tell(printer, None);
+    }
+}
+
+fn owner_name(placed: &Placed<'_>) -> (String, String) {
+    (placed.cluster.name.to_string(), placed.owner.to_string())
 }

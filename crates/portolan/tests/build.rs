@@ -140,6 +140,107 @@ fn secrets_are_hidden_unless_asked_for() {
     );
 }
 
+/// All keys stand under `data`, and `<hidden>` is not base64.
+#[test]
+fn no_cluster_takes_a_secret_with_hidden_values() {
+    let dir = repository(&[(
+        "cluster/secret.yaml",
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: d}\nstringData: {key: planted-value}\ndata: {raw: cGxhbnRlZA==}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: d}\ndata: {copy: 'x planted-value y', number: 1}\n",
+    )]);
+    let path = dir.path().to_str().unwrap();
+    let base = [
+        "build",
+        "ks",
+        "--no-owner-labels",
+        "--repo",
+        ".",
+        "--path",
+        "cluster",
+    ];
+    insta::assert_snapshot!(portolan_in(path, &base), @r"
+    exit 0
+    --- stdout
+    ---
+    apiVersion: v1
+    data:
+      key: <hidden>
+      raw: <hidden>
+    kind: Secret
+    metadata:
+      name: s
+      namespace: d
+    ---
+    apiVersion: v1
+    data:
+      copy: x <hidden> y
+      number: 1
+    kind: ConfigMap
+    metadata:
+      name: c
+      namespace: d
+
+    --- stderr
+    note: the values of 1 Secret are hidden, and no cluster takes it like this: --show-secrets shows the values, --skip-secrets leaves it out
+    note: values that come from Secrets are hidden in 1 other object, do not apply it like this: --show-secrets shows the values
+    ");
+    insta::assert_snapshot!(portolan_in(path, &[&base[..], &["-o", "json", "-q"]].concat()), @r#"
+    exit 0
+    --- stdout
+    [
+    {"apiVersion":"v1","data":{"key":"<hidden>","raw":"<hidden>"},"kind":"Secret","metadata":{"name":"s","namespace":"d"}},
+    {"apiVersion":"v1","data":{"copy":"x <hidden> y","number":1},"kind":"ConfigMap","metadata":{"name":"c","namespace":"d"}}
+    ]
+    "#);
+    use base64::Engine as _;
+    let decoded = base64::engine::general_purpose::STANDARD.decode("<hidden>");
+    assert!(decoded.is_err());
+    // Without the Secret its values are hidden all the same.
+    let skipped = portolan_in(path, &[&base[..], &["--skip-secrets"]].concat());
+    assert!(!skipped.to_string().contains("planted"), "{skipped}");
+}
+
+#[test]
+fn of_a_malformed_secret_nothing_is_shown() {
+    for fields in [
+        "data: planted-value",
+        "data: [planted-value]",
+        "stringData: [planted-value]",
+        "stringData: {a: [planted-value, {b: planted-value}]}",
+        "stringdata: {a: planted-value}",
+    ] {
+        let secret = format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: d}}\n{fields}\n"
+        );
+        let dir = repository(&[("cluster/secret.yaml", &secret)]);
+        let old = repository(&[(
+            "cluster/a.yaml",
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: d}\n",
+        )]);
+        let path = dir.path().to_str().unwrap();
+        let old = old.path().join("cluster");
+        let old = old.to_str().unwrap();
+        for command in [
+            &["build", "all"][..],
+            &["build", "all", "-o", "json"],
+            &["get", "objects", "-o", "yaml"],
+            &["get", "objects", "-o", "json"],
+            &["test"],
+            &["test", "-o", "sarif"],
+            &["diff", "--full", "--path-orig", old],
+            &["diff", "-o", "json", "--path-orig", old],
+            &["explain", "secret/s", "-n", "d"],
+        ] {
+            let args = [command, &["--repo", ".", "--path", "cluster"]].concat();
+            let answer = portolan_in(path, &args);
+            assert!(answer.code < 2, "{args:?}\n{answer}");
+            assert!(
+                !answer.to_string().contains("planted"),
+                "{args:?}\n{answer}"
+            );
+        }
+    }
+}
+
 #[test]
 fn what_is_wrong_is_told_with_its_place_and_the_rest_is_built() {
     let dir = repository(&[

@@ -221,7 +221,7 @@ fn nothing_that_was_sealed_is_ever_shown_unasked() {
         assert!(!shows_secrets(&answer.stderr), "{command:?}\n{answer}");
         if command[0] == "build" {
             assert!(
-                answer.stderr.contains("cannot go on with hidden"),
+                answer.stderr.contains("cannot go on with <hidden>"),
                 "{command:?}\n{answer}"
             );
         }

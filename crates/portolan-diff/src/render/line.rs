@@ -1,9 +1,9 @@
 //! A field's values as lines of text: what goes, what comes, and a little of what stays around it.
 
+use portolan_secret::HIDDEN;
 use portolan_yaml::{Dialect, Node, Tag, Value, parse_one, to_json, write_kustomize};
 
 use crate::field::{Difference, Field, Shown};
-use crate::mask::HIDDEN;
 use crate::sequence::{Run, align};
 
 /// How many unchanged lines are shown around changed ones.

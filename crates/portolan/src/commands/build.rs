@@ -12,7 +12,7 @@ use portolan_flux::{
     Demand, Emitter, Given, Outlet, Wanted, set_kustomization_labels, set_release_labels,
     set_resource_set_labels,
 };
-use portolan_object::{Object, Step};
+use portolan_object::{Object, OwnerKind, Step};
 
 use super::CommandResult;
 use crate::error::CommandError;
@@ -32,7 +32,7 @@ use write::{WriteArgs, Writer};
 Examples:
   portolan build all
   portolan build ks apps --path clusters/production
-  portolan build hr podinfo -n apps | kubectl diff -f -
+  portolan build hr podinfo -n apps --skip-secrets | kubectl diff -f -
   portolan build all --only-kinds Deployment,StatefulSet -l app.kubernetes.io/part-of=shop
   portolan build all --skip-secrets --output-dir rendered
   portolan build ks apps --provenance --source shared=../shared-manifests")]
@@ -89,6 +89,9 @@ struct Batch {
     /// What the owner is made of, for those who want to know.
     made_of: Vec<Step>,
     objects: Vec<Object>,
+    /// All objects of the owner, those that are left out too, by which its secrets are known.
+    all: Arc<Vec<Object>>,
+    owner_kind: OwnerKind,
 }
 
 /// What a Kustomization, ResourceSet or HelmRelease gave, and what that is made of.
@@ -237,8 +240,10 @@ impl BuildArgs {
         Some(Batch {
             cluster: cluster.map(str::to_owned),
             owner: owner.to_string(),
+            owner_kind: owner.owner_kind(),
             made_of: ready.made_of,
             objects,
+            all: ready.objects,
         })
     }
 

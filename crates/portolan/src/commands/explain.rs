@@ -19,7 +19,8 @@ mod value_path;
 use std::sync::Arc;
 
 use portolan_flux::{Cluster, Depth, Emitter};
-use portolan_object::{Object, Step};
+use portolan_object::Step;
+use portolan_secret::is_secret;
 use portolan_yaml::{Node, Value};
 
 use super::CommandResult;
@@ -29,7 +30,7 @@ use crate::inventory::{self, Placed};
 use crate::listing::{indented, record};
 use crate::printer::Printer;
 use crate::repository::{Rendered, RepositoryArgs};
-use crate::secret::SecretArgs;
+use crate::secret::{RepositoryView, SecretArgs};
 use story::Story;
 use suspects::Role;
 use target::{FieldPath, Target};
@@ -144,7 +145,7 @@ impl ExplainArgs {
         if guilty.iter().any(|suspect| suspect.role == Role::Variable) {
             guilty.extend(substitutions);
         }
-        let shown = self.shown_value(placed.object, value);
+        let shown = self.shown_value(placed, field, &RepositoryView::new(rendered, printer))?;
         Ok(Story::of_field(
             placed,
             shown,
@@ -154,16 +155,23 @@ impl ExplainArgs {
     }
 
     /// The value as it may be shown.
-    fn shown_value(&self, object: &Object, value: &Node) -> String {
-        if object.gvk().is("", "Secret") && !self.secrets.show_secrets {
-            return "(hidden: --show-secrets shows it)".to_owned();
+    fn shown_value(
+        &self,
+        placed: &Placed<'_>,
+        field: &FieldPath,
+        view: &RepositoryView,
+    ) -> Result<String, CommandError> {
+        if is_secret(placed.object.gvk()) && !self.secrets.show_secrets {
+            return Ok("(hidden: --show-secrets shows it)".to_owned());
         }
-        match &value.value {
+        let shown = view.show(placed);
+        let value = field.find(&shown)?;
+        Ok(match &value.value {
             Value::Scalar(scalar) => scalar.text.to_string(),
             Value::List(_) | Value::Map(_) => portolan_yaml::write_kustomize(value)
                 .unwrap_or_default()
                 .trim_end()
                 .to_owned(),
-        }
+        })
     }
 }

@@ -22,7 +22,7 @@ use crate::inventory;
 use crate::listing::{Column, Format, Listing};
 use crate::printer::Printer;
 use crate::repository::{Rendered, RepositoryArgs};
-use crate::secret::SecretArgs;
+use crate::secret::{RepositoryView, SecretArgs};
 use crate::selection::Selection;
 use crate::suggestion::no_namespace;
 use crate::table::Cell;
@@ -100,7 +100,7 @@ enum What {
 struct Question<'a> {
     names: &'a [String],
     selection: &'a Selection,
-    secrets: SecretArgs,
+    view: RepositoryView,
     rendered: &'a Rendered,
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn get(args: &GetArgs, printer: &Printer) -> CommandResult {
     let question = Question {
         names: &args.names,
         selection: &args.selection,
-        secrets: args.secrets,
+        view: RepositoryView::new(&rendered, printer),
         rendered: &rendered,
     };
     if let Some(extent) = extent {
@@ -134,6 +134,9 @@ pub(crate) fn get(args: &GetArgs, printer: &Printer) -> CommandResult {
         printer.data(objects::documents(&question)?)?;
     } else {
         question.listing(args.what)?.print(args.output, printer)?;
+    }
+    if matches!(args.output, Format::Yaml | Format::Json) {
+        question.view.tell(printer);
     }
     let status = rendered.tell_problems_at_hand(printer);
     Ok(rendered.end(status))

@@ -23,11 +23,13 @@ fn log(record: &Record, hidden: &Hidden) {
     let unit = &record.key;
     match &record.event {
         Event::Done { took_us } => debug!(%unit, took_us, "unit done"),
-        Event::Failed { error, .. } => warn!(%unit, error = %hidden.clean(error), "unit failed"),
+        Event::Failed { error, .. } => {
+            warn!(%unit, error = %hidden.clean_message(error), "unit failed");
+        }
         Event::Skipped { because, .. } => warn!(%unit, %because, "unit skipped"),
         Event::Cancelled { .. } => warn!(%unit, "unit cancelled"),
         Event::Retrying { error, .. } => {
-            warn!(%unit, error = %hidden.clean(error), "unit tried again");
+            warn!(%unit, error = %hidden.clean_message(error), "unit tried again");
         }
         _ => {}
     }

@@ -40,7 +40,7 @@ async fn follow_each(mut reader: Reader, hidden: &Hidden) {
         match reader.next().await {
             Ok(Some(batch)) => {
                 for line in batch.iter().filter_map(tell) {
-                    say(&hidden.clean(&line));
+                    say(&hidden.clean_message(&line));
                 }
             }
             Err(ReadError::Forgotten { oldest, .. }) => reader.seek(oldest - 1),

@@ -5,11 +5,13 @@ use std::collections::HashSet;
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_files::{OutputDir, file_name, write_file};
 use portolan_object::{Object, Step};
+use portolan_secret::readable_json;
+use portolan_yaml::Node;
 
 use super::Batch;
 use crate::error::CommandError;
 use crate::printer::Printer;
-use crate::secret::SecretArgs;
+use crate::secret::{ObjectView, SecretArgs};
 
 /// How objects are written.
 #[derive(Debug, clap::Args)]
@@ -49,6 +51,7 @@ enum Form {
 pub(super) struct Writer<'a> {
     args: &'a WriteArgs,
     printer: &'a Printer,
+    view: ObjectView,
     /// What goes before the next object of a JSON list.
     separator: &'static str,
     /// The text for `--output-file`, which is written whole or not at all.
@@ -64,6 +67,7 @@ impl<'a> Writer<'a> {
         Self {
             args,
             printer,
+            view: ObjectView::new(printer),
             separator: "[\n",
             text: String::new(),
             directory: None,
@@ -82,6 +86,7 @@ impl<'a> Writer<'a> {
     }
 
     pub(super) fn finish(mut self) -> Result<(), CommandError> {
+        self.view.tell(self.printer, Some("--skip-secrets"));
         if self.args.output_dir.is_some() {
             return Ok(());
         }
@@ -109,8 +114,9 @@ impl<'a> Writer<'a> {
 
     fn text_of(&mut self, batch: &Batch) -> Result<String, CommandError> {
         let mut text = String::new();
+        let secrets = self.view.secrets_of(batch.all.iter(), batch.owner_kind);
         for object in &batch.objects {
-            let printed = print(object, self.args)?;
+            let printed = print(object, &self.view.show(object, &secrets), self.args)?;
             if self.args.output == Form::Yaml {
                 push_document(&mut text, batch, object, &printed, self.args);
             } else {
@@ -124,9 +130,10 @@ impl<'a> Writer<'a> {
 
     /// Writes a file for each object.
     fn write_files(&mut self, batch: &Batch, directory: &Utf8Path) -> Result<(), CommandError> {
+        let secrets = self.view.secrets_of(batch.all.iter(), batch.owner_kind);
         for object in &batch.objects {
             let path = object_path(batch, object, self.args.output, &mut self.taken);
-            let mut text = print(object, self.args)?;
+            let mut text = print(object, &self.view.show(object, &secrets), self.args)?;
             if self.args.provenance && self.args.output == Form::Yaml {
                 text.insert_str(0, &provenance(batch, object));
             }
@@ -164,11 +171,10 @@ fn provenance(batch: &Batch, object: &Object) -> String {
     text
 }
 
-fn print(object: &Object, args: &WriteArgs) -> Result<String, CommandError> {
-    let shown = args.secrets.shown(object);
+fn print(object: &Object, shown: &Node, args: &WriteArgs) -> Result<String, CommandError> {
     let printed = match args.output {
-        Form::Yaml => portolan_yaml::write_kustomize(&shown),
-        Form::Json => portolan_yaml::to_json(&shown),
+        Form::Yaml => portolan_yaml::write_kustomize(shown),
+        Form::Json => portolan_yaml::to_json(shown).map(|json| readable_json(&json).into_owned()),
     };
     printed.map_err(|error| CommandError::usage(format!("cannot print {}: {error}", object.id())))
 }

@@ -78,7 +78,7 @@ pub(super) fn print(
 ) -> Result<(), CommandError> {
     for (form, path) in &args.output.copies {
         let copy = text(args, *form, true, trees, report, printer);
-        write_file(path, copy.as_bytes())?;
+        write_file(path, printer.hidden().clean(&copy).as_bytes())?;
     }
     let file = args.output.output_file.as_ref();
     let text = text(
@@ -91,7 +91,7 @@ pub(super) fn print(
     );
     match file {
         None => printer.data(text),
-        Some(path) => Ok(write_file(path, text.as_bytes())?),
+        Some(path) => Ok(write_file(path, printer.hidden().clean(&text).as_bytes())?),
     }
 }
 

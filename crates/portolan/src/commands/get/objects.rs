@@ -38,7 +38,7 @@ pub(super) fn documents(question: &Question<'_>) -> Result<String, CommandError>
         return Err(unknown(question));
     }
     for placed in chosen {
-        let node = question.secrets.shown(placed.object);
+        let node = question.view.show(&placed);
         let yaml = portolan_yaml::write_kustomize(&node).map_err(CommandError::user)?;
         text.push_str("---\n");
         text.push_str(&yaml);
@@ -95,7 +95,7 @@ fn entry(question: &Question<'_>, placed: &Placed<'_>) -> Entry {
     ];
     let group = &id.gvk.group;
     let dot = if group.is_empty() { "" } else { "." };
-    let record: Node = question.secrets.shown(placed.object).into_owned();
+    let record: Node = question.view.show(placed).into_owned();
     Entry {
         cells: question.cells(&placed.cluster.name, Some(&id.namespace), cells),
         record,

@@ -1,0 +1,208 @@
+//! What is known to be secret in a run, kept so that nothing of it reaches a screen, a log or a file by accident.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use portolan_object::Object;
+use portolan_yaml::{Node, Value};
+
+use crate::HIDDEN;
+use crate::mask::Mask;
+use crate::texts::{SEALED, SecretTexts};
+
+/// How deep trees are compared; decryption refuses deeper ones before.
+const MAX_DEPTH: usize = 256;
+
+/// The secrets of a run.
+#[derive(Default)]
+pub struct KnownSecrets {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    texts: SecretTexts,
+    /// Finds the texts; made when it is needed, and again when there are more of them.
+    mask: Option<(usize, Arc<Mask>)>,
+    /// The values of Secrets that were taken in, to take each in once.
+    data: HashSet<(String, Vec<u8>)>,
+    /// The fields of objects that were decrypted, whatever is in them.
+    fields: BTreeMap<ObjectName, Vec<FieldPath>>,
+}
+
+/// Kind, namespace and name.
+type ObjectName = [String; 3];
+
+/// The keys and places of items that lead to a field.
+type FieldPath = Vec<PathStep>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum PathStep {
+    Key(String),
+    Item(usize),
+}
+
+impl KnownSecrets {
+    /// Takes in a secret text with all the values in it; `key` is what it is called.
+    pub fn add_text(&self, key: &str, text: &str) {
+        self.state.lock().texts.add_text(key, text);
+    }
+
+    /// Takes in values of a Secret, each with its key. What was taken in before costs little.
+    pub fn add_data<'a>(&self, values: impl Iterator<Item = (&'a str, &'a [u8])>) {
+        let state = &mut *self.state.lock();
+        for (key, value) in values {
+            if state.data.insert((key.to_owned(), value.to_vec())) {
+                let text = String::from_utf8_lossy(value);
+                state.texts.add_text(key, &text);
+            }
+        }
+    }
+
+    /// Takes in what of a document was encrypted.
+    pub fn add_opened(&self, sealed: &Node, plain: &Node) {
+        let mut opened = Vec::new();
+        collect_opened(sealed, plain, &mut Vec::new(), &mut opened, MAX_DEPTH);
+        let state = &mut *self.state.lock();
+        for (path, text) in &opened {
+            let key = path.iter().rev().find_map(|step| match step {
+                PathStep::Key(key) => Some(key.as_str()),
+                PathStep::Item(_) => None,
+            });
+            state.texts.add_text(key.unwrap_or_default(), text);
+        }
+        let text = |path: &[&str]| Some(plain.at_path(path)?.as_str()?.to_owned());
+        if let (Some(kind), Some(name)) = (text(&["kind"]), text(&["metadata", "name"])) {
+            let namespace = text(&["metadata", "namespace"]).unwrap_or_default();
+            let fields = opened.into_iter().map(|(path, _)| path).collect();
+            state.fields.insert([kind, namespace, name], fields);
+        }
+    }
+
+    /// Finds everything that is known by now.
+    pub fn mask(&self) -> Arc<Mask> {
+        let state = &mut *self.state.lock();
+        let count = state.texts.len();
+        match &state.mask {
+            Some((made_of, mask)) if *made_of == count => Arc::clone(mask),
+            _ => {
+                let mask = Arc::new(Mask::new(&state.texts));
+                state.mask = Some((count, Arc::clone(&mask)));
+                mask
+            }
+        }
+    }
+
+    /// Returns an object with the fields hidden that were decrypted in it; `None` if there is none.
+    pub fn hide_opened_fields(&self, object: &Object) -> Option<Node> {
+        let state = self.state.lock();
+        if state.fields.is_empty() {
+            return None;
+        }
+        let name = [object.kind(), object.namespace(), object.name()].map(str::to_owned);
+        let fields = state
+            .fields
+            .get(&name)
+            .filter(|fields| !fields.is_empty())?;
+        let mut shown = object.node().clone();
+        for field in fields {
+            if let Some(value) = at_path(&mut shown, field) {
+                *value = Node::string(HIDDEN);
+            }
+        }
+        Some(shown)
+    }
+}
+
+fn collect_opened(
+    sealed: &Node,
+    plain: &Node,
+    path: &mut FieldPath,
+    opened: &mut Vec<(FieldPath, String)>,
+    depth: usize,
+) {
+    if depth == 0 {
+        return;
+    }
+    match (&sealed.value, &plain.value) {
+        (Value::Map(sealed), Value::Map(plain)) => {
+            for entry in plain {
+                if let Some(sealed) = sealed.get(entry.key.as_str()) {
+                    path.push(PathStep::Key(entry.key.as_str().to_owned()));
+                    collect_opened(sealed, &entry.value, path, opened, depth - 1);
+                    path.pop();
+                }
+            }
+        }
+        (Value::List(sealed), Value::List(plain)) => {
+            for (at, (sealed, plain)) in sealed.iter().zip(plain).enumerate() {
+                path.push(PathStep::Item(at));
+                collect_opened(sealed, plain, path, opened, depth - 1);
+                path.pop();
+            }
+        }
+        (Value::Scalar(sealed), Value::Scalar(plain)) if sealed.text.starts_with(SEALED) => {
+            opened.push((path.clone(), plain.text.to_string()));
+        }
+        _ => {}
+    }
+}
+
+fn at_path<'a>(node: &'a mut Node, path: &[PathStep]) -> Option<&'a mut Node> {
+    path.iter().try_fold(node, |node, step| match step {
+        PathStep::Key(key) => node.get_mut(key),
+        PathStep::Item(at) => node.as_list_mut()?.items_mut().get_mut(*at),
+    })
+}
+
+impl std::fmt::Debug for KnownSecrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "KnownSecrets({:?})", self.state.lock().texts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_yaml::{Dialect, parse_one};
+
+    use super::*;
+
+    fn read(text: &str) -> Node {
+        parse_one(text.to_owned(), Dialect::Kustomize).expect("YAML")
+    }
+
+    fn opened() -> KnownSecrets {
+        let known = KnownSecrets::default();
+        known.add_opened(
+            &read("kind: ConfigMap\nmetadata: {name: c}\ndata: {a: 'ENC[AES256_GCM,x]', b: 'ENC[AES256_GCM,y]', c: 'on'}\n"),
+            &read("kind: ConfigMap\nmetadata: {name: c}\ndata: {a: aHVudGVyMg==, b: 'on', c: 'on'}\n"),
+        );
+        known
+    }
+
+    #[test]
+    fn what_was_encrypted_is_hidden_in_either_form() {
+        let text = "cannot log in with hunter2 (aHVudGVyMg==) to a host that is on";
+        assert_eq!(
+            opened().mask().text(text),
+            "cannot log in with <hidden> (<hidden>) to a host that is on"
+        );
+    }
+
+    #[test]
+    fn a_field_that_was_encrypted_is_hidden_whatever_it_says() {
+        let object = read(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {b: 'on', c: 'on'}\n",
+        );
+        let object = Object::new(object, portolan_object::Origin::default()).expect("an object");
+        let shown = opened().hide_opened_fields(&object).expect("hidden");
+        let text = |key| shown.at_path(&["data", key]).and_then(Node::as_str);
+        assert_eq!((text("b"), text("c")), (Some(HIDDEN), Some("on")));
+    }
+
+    #[test]
+    fn what_is_known_is_not_printed() {
+        assert!(!format!("{:?}", opened()).contains("hunter"));
+    }
+}
