@@ -61,6 +61,8 @@ pub enum HoldReason {
     NoCapacity,
     /// The routes do not yet do what they were told to.
     Routes,
+    /// Something must be put right by a person.
+    Problem,
 }
 
 /// How a canary ended.
@@ -118,9 +120,29 @@ impl fmt::Display for Phase {
     }
 }
 
+impl HoldReason {
+    /// Returns the word that stands in a status.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoData => "NoData",
+            Self::NoTraffic => "NoTraffic",
+            Self::Inconclusive => "Inconclusive",
+            Self::Doubt => "Doubt",
+            Self::Gate => "Gate",
+            Self::Paused => "Paused",
+            Self::Manual => "Manual",
+            Self::StableUnhealthy => "StableUnhealthy",
+            Self::NotReady => "NotReady",
+            Self::NoCapacity => "NoCapacity",
+            Self::Routes => "Routes",
+            Self::Problem => "Problem",
+        }
+    }
+}
+
 impl fmt::Display for HoldReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
+        f.pad(self.name())
     }
 }
 
