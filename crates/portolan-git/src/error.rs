@@ -123,6 +123,12 @@ pub enum GitError {
         /// The most that is taken.
         limit: u64,
     },
+    /// The remote does not keep to the protocol.
+    #[error("`{url}` does not answer as a git server does")]
+    Garbled {
+        /// The address, without password.
+        url: String,
+    },
     /// The mirror directory cannot be used.
     #[error("cannot use the mirror `{directory}`")]
     Mirror {

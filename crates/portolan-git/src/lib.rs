@@ -28,3 +28,4 @@ pub use error::GitError;
 pub use mirror::{FetchOptions, Mirror, RemoteRef, Wanted};
 pub use repository::{CommitId, Repository};
 pub use tree::Tree;
+pub use watched::REMOTE_THREAD;

@@ -193,6 +193,7 @@ impl Mirror {
                 url,
                 seconds: self.options.timeout.as_secs(),
             }),
+            Watched::Garbled => Err(GitError::Garbled { url }),
             Watched::TooLarge => Err(GitError::TooLarge {
                 url,
                 limit: self.options.max_bytes,

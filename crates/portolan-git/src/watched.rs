@@ -3,6 +3,8 @@
 //! gix can be told to stop while it reads a pack, and not while it waits for refs. So the work has a thread of its own:
 //! whoever waits looks at the clock and at the size of the pack on disk, and goes away when there is too much of either.
 //! A thread that is left behind sees the stop flag at its next look, or ends with its connection.
+//!
+//! gix also panics on some answers that break the protocol. Such a panic ends the thread of the work and nothing else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +21,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long work that was told to stop may take to do so.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// The name of threads that talk to a remote.
+pub const REMOTE_THREAD: &str = "git remote";
+
 /// How watched work ended.
 pub(crate) enum Watched<T> {
     /// By itself.
@@ -27,6 +32,8 @@ pub(crate) enum Watched<T> {
     TooSlow,
     /// It brought too much.
     TooLarge,
+    /// It brought something that gix cannot make sense of.
+    Garbled,
 }
 
 /// Does something that fetches into a mirror, within the limits of the options.
@@ -40,18 +47,21 @@ pub(crate) fn watch<T: Send + 'static>(
     let stop = Arc::new(AtomicBool::new(false));
     let (give, take) = sync_channel(1);
     let told = Arc::clone(&stop);
-    let work = std::thread::spawn(move || {
+    let work = std::thread::Builder::new().name(REMOTE_THREAD.to_owned());
+    let started = work.spawn(move || {
         // Nobody takes it when the time was up.
         let _ = give.send(act(&told));
     });
+    if let Err(source) = started {
+        let directory = mirror.to_owned();
+        return Watched::Ended(Err(GitError::Mirror { directory, source }));
+    }
     let deadline = Instant::now() + options.timeout;
     loop {
         match take.recv_timeout(LOOK_EVERY) {
             Ok(outcome) => return Watched::Ended(outcome),
-            Err(RecvTimeoutError::Disconnected) => match work.join() {
-                Err(panic) => std::panic::resume_unwind(panic),
-                Ok(()) => return Watched::TooSlow,
-            },
+            // The thread ended without an outcome: it panicked.
+            Err(RecvTimeoutError::Disconnected) => return Watched::Garbled,
             Err(RecvTimeoutError::Timeout) => {}
         }
         let brought = size(&packs).saturating_sub(before);

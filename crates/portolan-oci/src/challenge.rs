@@ -4,20 +4,23 @@ use std::collections::BTreeMap;
 
 /// The way in that a registry offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Challenge {
+pub enum Challenge {
     /// User name and password with every request.
     Basic,
     /// A token from the service at `realm`.
     Bearer {
+        /// Where tokens are given out.
         realm: String,
+        /// What the token is for.
         service: Option<String>,
+        /// What it allows.
         scope: Option<String>,
     },
 }
 
 impl Challenge {
     /// Reads a header, `None` when it offers nothing we know.
-    pub(crate) fn parse(header: &str) -> Option<Self> {
+    pub fn parse(header: &str) -> Option<Self> {
         let (scheme, rest) = header.trim().split_once(' ').unwrap_or((header, ""));
         if scheme.trim().eq_ignore_ascii_case("basic") {
             return Some(Self::Basic);

@@ -25,6 +25,7 @@ mod manifest;
 mod reference;
 mod registry;
 
+pub use challenge::Challenge;
 pub use digest::{Digest, Hasher};
 pub use docker_config::{DockerConfig, Login};
 pub use error::{DockerConfigError, OciError, ReferenceError};

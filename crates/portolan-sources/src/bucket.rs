@@ -19,7 +19,7 @@ use crate::archive::safe_path;
 use crate::error::Naming as _;
 use crate::sources::{Downloaded, Wish, pinned_digest};
 use crate::{Access, Pin, PinKind, SourceError, Sources};
-use listing::Listing;
+pub use listing::BucketPage;
 use signature::Signer;
 
 /// The most pages of a list; each has up to 1,000 objects.
@@ -186,7 +186,7 @@ impl Sources {
         &self,
         request: &BucketRequest,
         what: &str,
-    ) -> Result<Vec<listing::Object>, SourceError> {
+    ) -> Result<Vec<listing::BucketObject>, SourceError> {
         let client = self.client(&request.access, what)?;
         let url = request.url("").of(what)?;
         let mut objects = Vec::new();
@@ -202,7 +202,7 @@ impl Sources {
             let response = client.fetch(&get).await.of(what)?;
             let body = response.bytes(MAX_PAGE_BYTES.min(left)).await.of(what)?;
             left = left.saturating_sub(body.len() as u64);
-            let page = Listing::parse(&body).map_err(|reason| bucket_error(what, reason))?;
+            let page = BucketPage::parse(&body).map_err(|reason| bucket_error(what, reason))?;
             objects.extend(page.objects);
             if objects.len() > self.limits().entries {
                 break;

@@ -37,7 +37,7 @@ mod time;
 mod version_choice;
 
 pub use archive::{ArchiveError, unpack};
-pub use bucket::{BucketFiles, BucketRequest};
+pub use bucket::{BucketFiles, BucketPage, BucketRequest};
 pub use cache::Cache;
 pub use cache_entries::{CacheEntry, CacheRules, Collected};
 pub use chart::{ChartArchive, ChartRequest};

@@ -127,7 +127,12 @@ impl Lock {
                 return Err(LockError::Read { path, source });
             }
         };
-        let wire: Wire = serde_json::from_slice(&text).map_err(|source| LockError::Parse {
+        Self::parse(path, &text)
+    }
+
+    /// Reads the text of a lock file; the path is for what is said of it.
+    pub fn parse(path: &Utf8Path, text: &[u8]) -> Result<Self, LockError> {
+        let wire: Wire = serde_json::from_slice(text).map_err(|source| LockError::Parse {
             path: path.to_owned(),
             line: source.line(),
             column: source.column(),

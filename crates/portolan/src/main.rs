@@ -42,6 +42,7 @@ use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
 fn main() -> ExitCode {
+    silence_panics_of_git();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => return usage_exit(&usage),
@@ -56,6 +57,16 @@ fn main() -> ExitCode {
     }
     let status = commands::run(cli.command, &printer).unwrap_or_else(|error| printer.error(&error));
     printer.finish(status).into()
+}
+
+/// gix panics on some answers that no git server gives. That is told as an error of the fetch, and needs no other words.
+fn silence_panics_of_git() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().name() != Some(portolan_git::REMOTE_THREAD) {
+            print(panic);
+        }
+    }));
 }
 
 /// Prints what clap has to say: help goes to stdout with success, a usage error to stderr with 2.

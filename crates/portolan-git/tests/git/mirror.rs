@@ -233,6 +233,31 @@ fn a_server_that_is_not_git_is_a_clear_error() {
 }
 
 #[test]
+fn answers_that_break_the_protocol_are_an_error_and_no_panic() {
+    let id = "0123456789012345678901234567890123456789";
+    let packet = |line: String| format!("{:04x}{line}", line.len() + 4);
+    // A symbolic name that is not among the refs.
+    let first = format!("{id} HEAD\0shallow symref=NONE:refs/heads/main\n");
+    let body = packet("# service=git-upload-pack\n".to_owned())
+        + "0000"
+        + &packet(first)
+        + &packet(format!("{id} refs/heads/main\n"))
+        + "0000";
+    let server = HttpServer::start(move |_| {
+        let kind = "application/x-git-upload-pack-advertisement";
+        Reply::ok(body.clone()).header("content-type", kind)
+    });
+    let cache = Cache::new();
+    let error = cache.mirror(&server.url()).refs().unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("does not answer as a git server does"),
+        "{error}"
+    );
+}
+
+#[test]
 fn many_threads_fetch_into_one_mirror() {
     let workshop = workshop();
     let server = serve(&workshop);

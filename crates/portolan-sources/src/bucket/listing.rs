@@ -1,23 +1,23 @@
 //! One page of a bucket's list: the few elements of its XML that count.
 
-/// A page of objects.
+/// A page of objects, as a server of buckets lists them.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Listing {
-    pub(super) objects: Vec<Object>,
+pub struct BucketPage {
+    pub(super) objects: Vec<BucketObject>,
     /// The token of the next page.
     pub(super) next: Option<String>,
 }
 
 /// An object by its key.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Object {
+pub(super) struct BucketObject {
     pub(super) key: String,
     pub(super) size: u64,
 }
 
-impl Listing {
+impl BucketPage {
     /// Reads a page; keys that end in a slash stand for directories and are left out.
-    pub(super) fn parse(body: &[u8]) -> Result<Self, &'static str> {
+    pub fn parse(body: &[u8]) -> Result<Self, &'static str> {
         let text = std::str::from_utf8(body).map_err(|_| "its list is not UTF-8")?;
         if !text.contains("<ListBucketResult") {
             return Err("its list is not a ListBucketResult");
@@ -30,7 +30,7 @@ impl Listing {
             let size = element(object, "Size").and_then(|(size, _)| size.parse().ok());
             let key = unescaped(key);
             if !key.ends_with('/') {
-                objects.push(Object {
+                objects.push(BucketObject {
                     key,
                     size: size.unwrap_or(0),
                 });
@@ -71,17 +71,17 @@ mod tests {
 
     #[test]
     fn objects_and_the_next_page_are_read() {
-        let page = Listing::parse(
+        let page = BucketPage::parse(
             b"<?xml version=\"1.0\"?><ListBucketResult xmlns=\"x\"><IsTruncated>true</IsTruncated>\
               <Contents><Key>a/b&amp;c.yaml</Key><Size>12</Size></Contents>\
               <Contents><Key>a/</Key><Size>0</Size></Contents>\
               <NextContinuationToken>t</NextContinuationToken></ListBucketResult>",
         );
-        let object = Object {
+        let object = BucketObject {
             key: "a/b&c.yaml".to_owned(),
             size: 12,
         };
-        let expected = Listing {
+        let expected = BucketPage {
             objects: vec![object],
             next: Some("t".to_owned()),
         };
@@ -95,7 +95,7 @@ mod tests {
             b"\xff",
             b"<ListBucketResult><IsTruncated>true</IsTruncated>",
         ] {
-            assert!(Listing::parse(bad).is_err());
+            assert!(BucketPage::parse(bad).is_err());
         }
     }
 }
