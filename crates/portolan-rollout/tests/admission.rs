@@ -1,0 +1,119 @@
+//! What a real API server says to the definition, to objects that are right and to those that are not.
+
+mod samples;
+
+use kube::api::{
+    Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+};
+use portolan_rollout::{API_VERSION, KIND, crd_yaml};
+use portolan_testbed::cluster::{Cluster, ClusterSetup};
+use portolan_yaml::{Dialect, parse_one, to_json};
+use samples::{bad_specs, good_specs, smallest};
+use serde_json::{Value, json};
+
+fn object(name: &str, spec: &Value) -> DynamicObject {
+    let object =
+        json!({"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": spec});
+    serde_json::from_value(object).expect("an object")
+}
+
+async fn define(client: &kube::Client) {
+    let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk));
+    let definition = parse_one(crd_yaml(), Dialect::Helm).expect("YAML");
+    let definition: Value =
+        serde_json::from_str(&to_json(&definition).expect("JSON")).expect("JSON");
+    let definition: DynamicObject = serde_json::from_value(definition).expect("an object");
+    let name = definition.metadata.name.clone().expect("a name");
+    api.create(&PostParams::default(), &definition)
+        .await
+        .expect("a definition that is accepted");
+    let is_served = |found: &DynamicObject| {
+        let conditions = found.data["status"]["conditions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        conditions
+            .iter()
+            .any(|found| found["type"] == "Established" && found["status"] == "True")
+    };
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !is_served(&api.get(&name).await.expect("the definition")) {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "the kind is not served"
+        );
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_accepts_what_is_right_and_refuses_each_mistake() {
+    let setup = ClusterSetup {
+        controllers: &[],
+        rbac: false,
+    };
+    let Some(cluster) = Cluster::start(setup).await else {
+        return;
+    };
+    let client = cluster.client().await;
+    define(&client).await;
+    let gvk = GroupVersionKind::gvk("portolan.dev", "v1alpha1", KIND);
+    let kind = ApiResource::from_gvk_with_plural(&gvk, "istiocanarydeployments");
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &kind);
+    let dry_run = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    for spec in good_specs() {
+        let answer = api.create(&dry_run, &object("web", &spec)).await;
+        assert!(answer.is_ok(), "{answer:?}: {spec}");
+    }
+    for (what, spec) in bad_specs() {
+        // The server drops fields it does not know; a client that asks for validation is told.
+        if what.starts_with("/typo") {
+            continue;
+        }
+        let answer = api.create(&dry_run, &object("web", &spec)).await;
+        assert!(answer.is_err(), "{what} is accepted");
+    }
+    for name in ["9lives", "a.b", &"n".repeat(51)] {
+        let answer = api.create(&dry_run, &object(name, &smallest())).await;
+        assert!(answer.is_err(), "{name} is accepted");
+    }
+    subresources_work(&api).await;
+}
+
+/// Replicas can be changed by an autoscaler from outside, and what is in a template survives.
+async fn subresources_work(api: &Api<DynamicObject>) {
+    let mut spec = smallest();
+    spec["replicas"] = json!(2);
+    spec["template"]["spec"]["containers"][0]["newField"] = json!({"kept": true});
+    let made = api
+        .create(&PostParams::default(), &object("web", &spec))
+        .await
+        .expect("an object");
+    assert_eq!(
+        made.data["spec"], spec,
+        "nothing is added and nothing is lost"
+    );
+    let status = json!({"status": {"phase": "Stable", "replicas": 2, "selector": "a=b", "anything": {"else": 1}}});
+    let patch = Patch::Merge(&status);
+    let patched = api
+        .patch_status("web", &PatchParams::default(), &patch)
+        .await
+        .expect("a status");
+    assert_eq!(patched.data["status"], status["status"]);
+    let scale = Patch::Merge(json!({"spec": {"replicas": 5}}));
+    let scale = api
+        .patch_scale("web", &PatchParams::default(), &scale)
+        .await
+        .expect("a scale");
+    assert_eq!(scale.spec.and_then(|spec| spec.replicas), Some(5));
+    let after = api.get("web").await.expect("the object");
+    assert_eq!(after.data["spec"]["replicas"], json!(5));
+    assert_eq!(
+        after.metadata.generation,
+        made.metadata.generation.map(|generation| generation + 1)
+    );
+}
