@@ -19,6 +19,7 @@ use portolan_yaml::{Dialect, Node, Text};
 
 use crate::api::{HelmRelease, Kustomization, NamespacedName, SourceRef};
 use crate::index::Emitter;
+use crate::lookup::Asking;
 use crate::release;
 use crate::render::{RenderedRelease, Rendering};
 use crate::written::{Written, written, written_in_text};
@@ -222,24 +223,26 @@ impl RenderedRelease {
     /// What it would give with other values; where that is all it was made of before, what it gave then.
     fn with_values(&self, values: &Tree, before: &Self) -> Option<Arc<Vec<Object>>> {
         let (spec, chart) = (self.spec.as_ref().ok()?, self.chart.as_ref()?);
-        let (capabilities, profile) = self.rendered_for.as_ref()?;
-        let digest = release::fingerprint(spec, chart, values, capabilities, *profile);
+        let surroundings = self.rendered_for.as_ref()?;
+        let (capabilities, profile) = (&surroundings.capabilities, surroundings.profile);
+        let digest = release::fingerprint(spec, chart, values, capabilities, profile);
         if before.digest == Some(digest) {
             return before.objects.clone();
         }
         // A trial fetches nothing: where a schema lies elsewhere, nothing is said.
-        let values = values.clone();
+        let view = surroundings.view.clone();
+        let asking = view.map(|view| Arc::new(Asking::new(view)));
+        let budget = Budget::default();
         let released = release::render(
             spec,
             chart,
-            values,
-            capabilities,
-            *profile,
+            values.clone(),
+            surroundings,
+            asking,
             None,
-            &Budget::default(),
-        )
-        .ok()?;
-        released.objects()
+            &budget,
+        );
+        released.ok()?.objects()
     }
 }
 

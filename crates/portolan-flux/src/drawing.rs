@@ -32,11 +32,13 @@ impl Drawing<'_, '_> {
         let spared = self.spared();
         let charts = if spared.values().any(|spared| spared.sketch.has_releases) {
             let session = &self.after.cluster.session;
-            let mattering = self.sparing.charts(session).mattering();
+            let charts = self.sparing.charts(session);
+            let mut mattering = charts.mattering();
+            mattering.extend(self.foreign_sources());
+            if self.has_differences() {
+                mattering.extend(charts.looking_up());
+            }
             mattering
-                .into_iter()
-                .chain(self.foreign_sources())
-                .collect()
         } else {
             BTreeSet::new()
         };
@@ -53,6 +55,13 @@ impl Drawing<'_, '_> {
         let spared = self.spared().into_iter();
         let using = spared.filter(|(_, spared)| self.uses(spared, &charts));
         using.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Whether an object differs, which charts may look up.
+    fn has_differences(&self) -> bool {
+        let (one, other) = (&self.before.walk.index, &self.after.walk.index);
+        let mut differing = differing_objects(one, other).chain(differing_objects(other, one));
+        differing.next().is_some()
     }
 
     fn spared(&self) -> BTreeMap<&NamespacedName, &Spared> {
@@ -138,14 +147,21 @@ impl Drawing<'_, '_> {
 
 /// The names of objects that one side has and the other has not, or otherwise, and that others may be made of.
 fn differing<'a>(one: &'a Index, other: &'a Index) -> impl Iterator<Item = String> + 'a {
+    let influential = differing_objects(one, other).filter(|object| is_influential(object));
+    influential.map(|object| object.name().to_owned())
+}
+
+/// The objects that one side has and the other has not, or otherwise.
+pub(crate) fn differing_objects<'a>(
+    one: &'a Index,
+    other: &'a Index,
+) -> impl Iterator<Item = &'a Object> {
     let own = one.emitted_otherwise(other);
     own.flat_map(|(objects, theirs)| {
         let theirs = theirs.iter().map(|object| (object.id(), object.node()));
         let theirs: BTreeMap<&ObjectId, &Node> = theirs.collect();
         let differs = move |object: &&Object| theirs.get(object.id()) != Some(&object.node());
-        let influential = objects.iter().filter(|object| is_influential(object));
-        let names = influential.filter(differs);
-        names.map(|object| object.name().to_owned())
+        objects.iter().filter(differs)
     })
 }
 

@@ -14,6 +14,7 @@ use crate::chart::in_tree;
 use crate::chart_dependencies::local_directories;
 use crate::flux_mention::may_print_flux;
 use crate::loaded_chart::DEFINITION;
+use crate::looked_up::may_look_up;
 
 /// How deep directories of a chart are searched.
 const MAX_DEPTH: usize = 32;
@@ -25,6 +26,8 @@ pub(crate) struct Glance {
     pub(crate) may_emit_flux: bool,
     /// It may bring definitions of kinds.
     pub(crate) may_define_kinds: bool,
+    /// It may look objects up.
+    pub(crate) may_look_up: bool,
     /// It is neither in the repository nor in the cache.
     pub(crate) is_unfetched: bool,
 }
@@ -60,6 +63,7 @@ impl Glance {
     pub(crate) const UNKNOWN: Self = Self {
         may_emit_flux: true,
         may_define_kinds: true,
+        may_look_up: true,
         is_unfetched: false,
     };
 
@@ -67,6 +71,7 @@ impl Glance {
     pub(crate) const UNFETCHED: Self = Self {
         may_emit_flux: false,
         may_define_kinds: true,
+        may_look_up: false,
         is_unfetched: true,
     };
 
@@ -130,6 +135,7 @@ impl Glance {
         let mentions = |word: &str| memchr::memmem::find(content, word.as_bytes()).is_some();
         self.may_emit_flux = self.may_emit_flux || may_print_flux(content);
         self.may_define_kinds = self.may_define_kinds || mentions(DEFINITION);
+        self.may_look_up = self.may_look_up || may_look_up(content);
     }
 }
 

@@ -22,6 +22,7 @@ use crate::api::{DataKind, HelmRelease, Kustomization, Source, SourceSpec};
 use crate::build;
 use crate::chart::{ChartError, Location, OciReference, ValuesFiles};
 use crate::fingerprint::Fingerprint;
+use crate::lookup::Answers;
 use crate::profile::Profile;
 use crate::release;
 use crate::values::Composed;
@@ -47,6 +48,8 @@ pub enum InputKind {
     ValuesFiles,
     /// One value, after substitution and `valuesFrom`.
     Values,
+    /// An object that the chart looks up.
+    LookedUp,
     /// The kustomize steps on what the chart gives.
     PostRenderers,
     /// The directory that a Kustomization builds.
@@ -183,6 +186,23 @@ impl Inputs {
         inputs.add_opaque(InputKind::Settings, settings);
         inputs.add_versions(side);
         inputs
+    }
+
+    /// Adds what a release's chart looked up, with what it found; a Secret may be among it.
+    pub(crate) fn add_looked_up(&mut self, answers: &Answers) {
+        for (question, answer) in answers.iter() {
+            let mut digest = Fingerprint::of("looked up");
+            digest.flag(answer.is_some());
+            if let Some(answer) = answer {
+                digest.digest(&answer);
+            }
+            let shown = match answer {
+                Some(_) => InputText::Opaque,
+                None => InputText::Absent,
+            };
+            let name = Text::from(question.to_string());
+            self.add(InputKind::LookedUp, name, shown, Some(digest.finish()));
+        }
     }
 
     /// Of a Kustomization; `data` is what its variables come from.
@@ -506,6 +526,7 @@ impl InputKind {
             Self::ChartFiles => "chart files",
             Self::ValuesFiles => "values files",
             Self::Values => "values",
+            Self::LookedUp => "looked up",
             Self::PostRenderers => "post-renderers",
             Self::Path => "path",
             Self::Files => "files",

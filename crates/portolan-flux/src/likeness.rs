@@ -7,10 +7,11 @@ use std::sync::Arc;
 use portolan_helm::values::Tree;
 use portolan_object::{Digest, Object};
 use portolan_vfs::Vfs;
-use portolan_yaml::{Node, Value};
+use portolan_yaml::{Node, Text, Value};
 
 use crate::api::{HelmRelease, NamespacedName};
 use crate::chart::{self, Location};
+use crate::drawing::differing_objects;
 use crate::index::{DataId, name_of};
 use crate::inputs::input_differences;
 use crate::loaded_chart::{FLUX_GROUPS, add_defined};
@@ -169,6 +170,15 @@ impl Renderer<'_> {
             }
         }
         kinds
+    }
+
+    /// The kinds of objects that the other side does not have, or has otherwise.
+    pub(crate) fn differing_kinds(&self, other: &Self) -> BTreeSet<Text> {
+        let (mine, theirs) = (&self.walker.walk.index, &other.walker.walk.index);
+        differing_objects(mine, theirs)
+            .chain(differing_objects(theirs, mine))
+            .map(|object| object.gvk().kind.clone())
+            .collect()
     }
 
     /// The objects of emitters that give something else on the other side.

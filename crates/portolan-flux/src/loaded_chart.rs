@@ -10,6 +10,7 @@ use portolan_yaml::Dialect;
 use crate::fingerprint::Fingerprint;
 use crate::flux_mention::may_print_flux;
 use crate::glance::Glance;
+use crate::looked_up::LookedUp;
 use crate::template_lines::TemplateLines;
 
 /// A chart, and what can be told of it before it is rendered.
@@ -19,6 +20,7 @@ pub struct LoadedChart {
     digest: Digest,
     asks: Asks,
     mentions: Mentions,
+    looked_up: LookedUp,
     crds: OnceLock<BTreeSet<String>>,
     pub(crate) lines: TemplateLines,
     /// Whether it is content with these kinds; a session seldom sees more than one Kubernetes.
@@ -52,8 +54,10 @@ impl LoadedChart {
     pub(crate) fn new(package: Package, digest: Digest) -> Self {
         let mut asks = Asks::default();
         let mut mentions = Mentions::default();
+        let mut looked_up = LookedUp::default();
         for_each_template(&package, &mut |text| {
             asks.read(text);
+            looked_up.read(text);
             mentions.definitions |= text.contains(DEFINITION);
             mentions.flux |= may_print_flux(text.as_bytes());
         });
@@ -62,6 +66,7 @@ impl LoadedChart {
             digest,
             asks,
             mentions,
+            looked_up,
             crds: OnceLock::new(),
             lines: TemplateLines::default(),
             content: OnceLock::new(),
@@ -93,8 +98,23 @@ impl LoadedChart {
         Glance {
             may_emit_flux: self.may_emit_flux(),
             may_define_kinds: self.may_define_kinds() || !self.crds().is_empty(),
+            may_look_up: !self.looked_up.is_empty(),
             is_unfetched: false,
         }
+    }
+
+    /// What its templates may look up.
+    pub(crate) fn looked_up(&self) -> &LookedUp {
+        &self.looked_up
+    }
+
+    /// Whether a word stands in its templates.
+    pub(crate) fn mentions(&self, word: &str) -> bool {
+        let mut is_mentioned = false;
+        for_each_template(self.chart.package(), &mut |text| {
+            is_mentioned = is_mentioned || text.contains(word);
+        });
+        is_mentioned
     }
 
     /// Whether its templates may print definitions of kinds.

@@ -142,12 +142,12 @@ impl Renderer<'_> {
             source: source.as_ref(),
             files: self.chart_files(location),
         });
-        Some(Inputs::of_release(
-            &release,
-            &composed,
-            chart,
-            &self.facts(is_whole),
-        ))
+        let mut inputs = Inputs::of_release(&release, &composed, chart, &self.facts(is_whole));
+        let rendered = self.releases.get(id);
+        if let Some(answers) = rendered.and_then(|rendered| rendered.answers.as_ref()) {
+            inputs.add_looked_up(answers);
+        }
+        Some(inputs)
     }
 
     fn chart_files(&self, location: &Location) -> FilesInput {

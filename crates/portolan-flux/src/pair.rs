@@ -108,7 +108,7 @@ fn unit(before: Arc<Cluster>, after: Arc<Cluster>, demand: Demand, skipping: Ski
             taken_in: BTreeSet::new(),
         };
         let is_settled = skipping == Skipping::Allowed && sides.settle_differences().await?;
-        if !is_settled || sides.lack_data() {
+        if !is_settled || sides.lack_data() || sides.lack_objects() {
             sides.settle_whole().await?;
         }
         let not_rendered = NotRendered::between(&sides.before, &sides.after);
@@ -274,11 +274,14 @@ impl<'a> Sides<'a> {
             }
             self.after.left_out.keys().cloned().collect()
         } else {
+            let differs = !self.before.differing_kinds(&self.after).is_empty();
             let mut likeness = Likeness::new(&self.after, &self.before);
-            let left_out = self.after.left_out.keys();
+            let left_out = self.after.left_out.iter();
             left_out
-                .filter(|id| likeness.chart_of(id).is_none())
-                .cloned()
+                .filter(|(id, glance)| {
+                    (glance.may_look_up && differs) || likeness.chart_of(id).is_none()
+                })
+                .map(|(id, _)| id.clone())
                 .collect()
         };
         for side in [&mut self.before, &mut self.after] {
@@ -323,6 +326,13 @@ impl<'a> Sides<'a> {
     /// Whether something that differs wants data that only a release could print which was not rendered.
     fn lack_data(&self) -> bool {
         self.after.lacks_data(&self.before) || self.before.lacks_data(&self.after)
+    }
+
+    /// Whether something looks up objects that only a release could print which was not rendered.
+    fn lack_objects(&self) -> bool {
+        let is_partial = self.sparing.is_some() || !self.after.left_out.is_empty();
+        is_partial
+            && (self.after.lacks_objects(&self.before) || self.before.lacks_objects(&self.after))
     }
 
     /// Renders everything that is at hand. Charts that nobody asked for are not fetched for what they might print.

@@ -11,7 +11,7 @@ use camino::Utf8Path;
 use parking_lot::Mutex;
 use portolan_budget::Budget;
 use portolan_helm::values::Tree;
-use portolan_helm::{Capabilities, Rendered, SchemaSource, TemplateInput};
+use portolan_helm::{Capabilities, Lookup, Rendered, SchemaSource, TemplateInput};
 use portolan_kustomize::{Fetch, LoadRestrictor, Options, Reorder};
 use portolan_object::{Act, Digest, Gvk, Object, Origin, Place, Step, expand_lists};
 use portolan_vfs::Memory;
@@ -20,6 +20,7 @@ use portolan_yaml::{Dialect, List, Map, Node, Text, Value};
 use crate::api::{CrdsPolicy, HelmRelease, NamespacedName, PostRenderer};
 use crate::fingerprint::Fingerprint;
 use crate::loaded_chart::LoadedChart;
+use crate::lookup::{Answers, Asking, View};
 use crate::metadata::{set_common_metadata, set_metadata};
 use crate::placement::place;
 use crate::profile::Profile;
@@ -71,6 +72,8 @@ pub(crate) struct Released {
     objects: Mutex<Option<Arc<Vec<Object>>>>,
     /// Why Flux would not take what the chart gave, though Helm does.
     pub(crate) refusals: Vec<String>,
+    /// What the chart looked up and found.
+    pub(crate) answers: Arc<Answers>,
 }
 
 impl Released {
@@ -85,7 +88,7 @@ impl Released {
     }
 }
 
-/// The digest of everything that decides what a release gives.
+/// The digest of everything that decides what a release gives, but for what its chart looks up.
 pub(crate) fn fingerprint(
     release: &HelmRelease,
     chart: &LoadedChart,
@@ -99,6 +102,17 @@ pub(crate) fn fingerprint(
     key.flag(profile.helm4);
     key.tree(values);
     fingerprint_spec(release, &mut key);
+    key.finish()
+}
+
+/// The digest of everything that decides what a release gives.
+pub(crate) fn with_answers(digest: Digest, answers: &Answers) -> Digest {
+    if answers.is_empty() {
+        return digest;
+    }
+    let mut key = Fingerprint::of("HelmRelease that looks up");
+    key.digest(&digest);
+    answers.fingerprint(&mut key);
     key.finish()
 }
 
@@ -135,21 +149,33 @@ pub(crate) fn fingerprint_post_renderers(release: &HelmRelease, key: &mut Finger
     }
 }
 
+/// What a chart is told of the cluster, and how it is rendered.
+#[derive(Debug, Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) capabilities: Arc<Capabilities>,
+    pub(crate) profile: Profile,
+    /// What it may look up.
+    pub(crate) view: Option<View>,
+}
+
 /// Renders a release.
 pub(crate) fn render(
     release: &HelmRelease,
     chart: &LoadedChart,
     values: Tree,
-    capabilities: &Arc<Capabilities>,
-    profile: Profile,
+    surroundings: &Surroundings,
+    asking: Option<Arc<Asking>>,
     fetch: Option<Arc<dyn Fetch>>,
     budget: &Budget,
 ) -> Result<Released, ReleaseError> {
     let metadata = &chart.chart().package().metadata;
+    let profile = surroundings.profile;
+    let lookup = asking.clone().map(|asking| asking as Arc<dyn Lookup>);
     let input = TemplateInput {
         schemas: fetch.map(|fetch| Arc::new(Schemas(fetch)) as Arc<dyn SchemaSource>),
         budget: budget.clone(),
-        ..input(release, values, capabilities, profile)
+        lookup,
+        ..input(release, values, &surroundings.capabilities, profile)
     };
     let rendered = portolan_helm::template(chart.chart(), &input).map_err(|source| {
         ReleaseError::Template {
@@ -176,6 +202,7 @@ pub(crate) fn render(
     Ok(Released {
         objects: Mutex::new(Some(Arc::new(objects))),
         refusals,
+        answers: Arc::new(asking.map(|asking| asking.answers()).unwrap_or_default()),
     })
 }
 

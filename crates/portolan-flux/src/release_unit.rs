@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use portolan_engine::{Context, Key, Unit};
+use portolan_engine::{Context, Failure, Key, Unit};
 use portolan_helm::Capabilities;
 use portolan_helm::values::Tree;
 use portolan_object::{Digest, Object};
@@ -19,23 +19,36 @@ use crate::fingerprint::Fingerprint;
 use crate::glance::{self, Glance};
 use crate::index::Index;
 use crate::loaded_chart::LoadedChart;
+use crate::looked_up::values_may_look_up;
+use crate::lookup::{Answers, Asking, View};
 use crate::outside::Access;
 use crate::problem::producer;
-use crate::release::{self, Released};
+use crate::release::{self, Released, Surroundings};
 use crate::render::is_release;
 use crate::session::Made;
 use crate::values::{Composed, Referenced, compose};
 
-/// What a release's unit gives: nothing when it must wait until all kinds of the cluster are known.
+/// The most results of one release with different answers to what it looks up that are kept.
+const MAX_KEPT: usize = 8;
+
+/// What a release's unit gives: nothing when it must wait until all kinds of the cluster are known, or what it may look
+/// up.
 pub(crate) type Rendered = Option<Arc<Released>>;
 
-/// Everything that decides what a release gives, but for the cluster's kinds.
+/// Everything that decides what a release gives, but for the cluster's kinds and objects.
 pub(crate) struct ReleaseInputs {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) spec: Arc<HelmRelease>,
     pub(crate) values: Tree,
     /// The unit that loads the chart.
     pub(crate) chart: Key,
+}
+
+/// What a chart may look up.
+pub(crate) struct Visible {
+    pub(crate) view: View,
+    /// What it is known to ask, with the answers of now.
+    pub(crate) answers: Arc<Answers>,
 }
 
 /// What a chart may know of the cluster's kinds.
@@ -90,7 +103,7 @@ pub(crate) fn begin_early(
                 values: composed.values,
                 chart,
             };
-            inputs.add(cx, Known::Base);
+            inputs.add(cx, Known::Base, None);
             begun += 1;
         }
     }
@@ -225,7 +238,7 @@ impl ChartUnit {
 
 impl ReleaseInputs {
     /// Adds the unit that renders the release; the same inputs give the same unit.
-    pub(crate) fn add(self, cx: &Context, known: Known) -> Key {
+    pub(crate) fn add(self, cx: &Context, known: Known, visible: Option<Visible>) -> Key {
         let mut inputs = Fingerprint::of("HelmRelease inputs");
         release::fingerprint_spec(&self.spec, &mut inputs);
         inputs.tree(&self.values);
@@ -233,13 +246,18 @@ impl ReleaseInputs {
         if let Known::All(all) = &known {
             inputs.digest(&all.digest);
         }
+        inputs.flag(visible.is_some());
+        if let Some(visible) = &visible {
+            visible.answers.fingerprint(&mut inputs);
+        }
         let key = unit_key("HelmRelease", &self.spec.id, &inputs.finish());
-        cx.add(key.clone(), &[], self.into_unit(known));
+        let view = visible.map(|visible| visible.view);
+        cx.add(key.clone(), &[], self.into_unit(known, view));
         key
     }
 
     /// A unit that finds the result, or makes it.
-    fn into_unit(self, known: Known) -> Unit {
+    fn into_unit(self, known: Known, view: Option<View>) -> Unit {
         Unit::io(move |cx| async move {
             let chart = cx.output::<Made<LoadedChart>>(&self.chart).await?;
             let chart = Arc::clone(&chart.0);
@@ -250,36 +268,71 @@ impl ReleaseInputs {
                 }
                 Known::Base => return Ok(Rendered::None),
             };
-            let session = &self.cluster.session;
-            let profile = self.cluster.profile;
-            let key =
-                release::fingerprint(&self.spec, &chart, &self.values, &capabilities, profile);
-            let slot = session.releases.get(key, session.generation());
-            let mut kept = slot.lock().await;
-            session.count(|tally| &tally.releases, kept.is_none());
-            if let Some(released) = kept.as_ref() {
-                return Ok(Some(Arc::clone(released)));
+            if view.is_none() && may_look_up(&chart, &self.values) {
+                return Ok(Rendered::None);
             }
-            let (fetch, budget) = (self.cluster.fetch.clone(), self.cluster.budget.clone());
-            let Self { spec, values, .. } = self;
-            let render = move || {
-                // Its time begins when it begins.
-                let budget = budget.renewed();
-                release::render(
-                    &spec,
-                    &chart,
-                    values,
-                    &capabilities,
-                    profile,
-                    fetch,
-                    &budget,
-                )
+            let surroundings = Surroundings {
+                capabilities,
+                profile: self.cluster.profile,
+                view,
             };
-            let released = Arc::new(cx.compute(render).await?);
-            *kept = Some(Arc::clone(&released));
+            let released = self.released(&cx, chart, surroundings).await?;
             Ok(Some(released))
         })
     }
+
+    async fn released(
+        self,
+        cx: &Context,
+        chart: Arc<LoadedChart>,
+        surroundings: Surroundings,
+    ) -> Result<Arc<Released>, Failure> {
+        let session = Arc::clone(&self.cluster.session);
+        let key = release::fingerprint(
+            &self.spec,
+            &chart,
+            &self.values,
+            &surroundings.capabilities,
+            surroundings.profile,
+        );
+        let slot = session.releases.get(key, session.generation());
+        let mut kept = slot.lock().await;
+        let view = surroundings.view.as_ref();
+        let holds = |released: &&Arc<Released>| {
+            released.answers.is_empty() || view.is_some_and(|view| released.answers.hold_for(view))
+        };
+        let known = kept.iter().find(holds).map(Arc::clone);
+        session.count(|tally| &tally.releases, known.is_none());
+        if let Some(released) = known {
+            return Ok(released);
+        }
+        let (fetch, budget) = (self.cluster.fetch.clone(), self.cluster.budget.clone());
+        let asking = view.map(|view| Arc::new(Asking::new(view.clone())));
+        let asked = asking.clone();
+        let Self { spec, values, .. } = self;
+        let render = move || {
+            // Its time begins when it begins.
+            let budget = budget.renewed();
+            let fetch = fetch.clone();
+            release::render(&spec, &chart, values, &surroundings, asking, fetch, &budget)
+        };
+        let released = cx.compute(render).await;
+        if let (Err(_), Some(asked)) = (&released, asked) {
+            let answers = Arc::new(asked.answers());
+            session.note_asked(cx.key(), &answers);
+        }
+        let released = Arc::new(released?);
+        if kept.len() == MAX_KEPT {
+            kept.remove(0);
+        }
+        kept.push(Arc::clone(&released));
+        Ok(released)
+    }
+}
+
+/// Whether a chart, or a template in the values that it may run, looks objects up.
+pub(crate) fn may_look_up(chart: &LoadedChart, values: &Tree) -> bool {
+    !chart.looked_up().is_empty() || values_may_look_up(values)
 }
 
 /// Whether a word stands in values, for charts that print what they are given.

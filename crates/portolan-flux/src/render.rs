@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A chart that asks which kinds the cluster serves is rendered after all others, when it is known which kinds the
-//! repository defines.
+//! repository defines. So is one that looks up objects, and again when something gives another answer by then: charts
+//! may look each other up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,9 +25,13 @@ use crate::demand::{Demand, Wanted};
 use crate::glance::Glance;
 use crate::index::{DataId, Emitter, Index, data_id, data_of, name_of};
 use crate::loaded_chart::{DEFINITION, FLUX_GROUPS, LoadedChart, add_defined};
-use crate::profile::Profile;
-use crate::release::{self, Released};
-use crate::release_unit::{self, AllKinds, ChartUnit, Known, ReleaseInputs, Rendered};
+use crate::looked_up::LookedUp;
+use crate::lookup::{Answers, EmittedObjects, View};
+use crate::release::{self, Released, Surroundings};
+use crate::release_lookups;
+use crate::release_unit::{
+    self, AllKinds, ChartUnit, Known, ReleaseInputs, Rendered, Visible, may_look_up,
+};
 use crate::session::Made;
 use crate::stream::{Afterwards, Outlet, Stream};
 use crate::values::Composed;
@@ -74,7 +79,9 @@ pub struct RenderedRelease {
     /// What keeps the objects for others.
     pub(crate) released: Option<Arc<Released>>,
     /// What its chart was told of the cluster, and which Flux it was rendered as.
-    pub(crate) rendered_for: Option<(Arc<Capabilities>, Profile)>,
+    pub(crate) rendered_for: Option<Surroundings>,
+    /// What its chart looked up when it was last rendered, even if that failed.
+    pub(crate) answers: Option<Arc<Answers>>,
 }
 
 /// Everything that a cluster's repository declares, rendered.
@@ -147,6 +154,10 @@ pub(crate) struct Renderer<'a> {
     pub(crate) asked_groups: Option<BTreeSet<String>>,
     /// Groups that releases which were left out are known not to define.
     pub(crate) undefined_groups: BTreeSet<String>,
+    /// What charts may look up.
+    pub(crate) looked_up: LookedUp,
+    /// The kinds of objects that a release looks up and that others may give which were not asked for.
+    pub(crate) sought_kinds: BTreeSet<String>,
     /// Releases that are not looked at, for they give on another side what they give here; with what their charts may
     /// do to others.
     pub(crate) left_out: BTreeMap<NamespacedName, Glance>,
@@ -174,6 +185,8 @@ impl<'a> Renderer<'a> {
             asks_for_kinds: false,
             asked_groups: Some(BTreeSet::new()),
             undefined_groups: BTreeSet::new(),
+            looked_up: LookedUp::default(),
+            sought_kinds: BTreeSet::new(),
             left_out: BTreeMap::new(),
             stream: None,
         }
@@ -226,7 +239,13 @@ impl<'a> Renderer<'a> {
                 is_news |= self.render(choice, &Stage::Definers).await?;
                 all_kinds = Some(AllKinds::new(self.capabilities()));
             }
-            is_news |= self.render(choice, &Stage::Others(all_kinds)).await?;
+            let others = Stage::Others(all_kinds);
+            is_news |= self.render(choice, &others).await?;
+            if !self.looked_up.is_empty() {
+                let all_kinds = others.into_kinds();
+                is_news |= self.render(choice, &Stage::LookingUp(all_kinds)).await?;
+                is_news |= self.note_outdated_answers() || self.seek_objects();
+            }
             if !is_news {
                 return Ok(Settled::Yes);
             }
@@ -276,7 +295,9 @@ impl<'a> Renderer<'a> {
         let index = &self.walker.walk.index;
         for (emitter, object) in index.first_of_kind(RELEASE_GROUP, "HelmRelease") {
             let id = name_of(object);
-            let is_needed = self.asks_for_kinds || self.demand.releases.includes(&id);
+            let is_needed = self.asks_for_kinds
+                || !self.sought_kinds.is_empty()
+                || self.demand.releases.includes(&id);
             if is_needed && !self.left_out.contains_key(&id) {
                 let before = self.releases.remove(&id);
                 let release = self.declared(object, emitter, before);
@@ -304,10 +325,7 @@ impl<'a> Renderer<'a> {
             Some(Err(error)) => (None, Some(error)),
             None => (None, None),
         };
-        let (chart, objects, unit, released) = before.map_or((None, None, None, None), |was| {
-            (was.chart, was.objects, was.unit, was.released)
-        });
-        RenderedRelease {
+        let mut release = RenderedRelease {
             definition: object.clone(),
             emitter: emitter.clone(),
             composed,
@@ -315,15 +333,24 @@ impl<'a> Renderer<'a> {
             location,
             chart_error,
             chart_unit: None,
-            chart,
+            chart: None,
             digest: None,
-            unit,
-            objects,
+            unit: None,
+            objects: None,
             refusals: Vec::new(),
             unsettled: Vec::new(),
-            released,
+            released: None,
             rendered_for: None,
+            answers: None,
+        };
+        if let Some(before) = before {
+            release.chart = before.chart;
+            release.objects = before.objects;
+            release.unit = before.unit;
+            release.released = before.released;
+            release.answers = before.answers;
         }
+        release
     }
 
     /// Loads every chart once; the chart's unit tells why it fails to load.
@@ -342,6 +369,10 @@ impl<'a> Renderer<'a> {
             release.chart = available(self.cx.output::<Made<LoadedChart>>(key).await)?
                 .map(|chart| Arc::clone(&chart.0));
             let base = &self.cluster.capabilities;
+            if let Some(chart) = &release.chart {
+                self.looked_up.extend(chart.looked_up());
+            }
+            self.looked_up.read_values(&release.composed.values);
             if let Some(chart) = &release.chart
                 && !chart.is_content_with(base)
             {
@@ -379,6 +410,8 @@ impl<'a> Renderer<'a> {
     async fn render(&mut self, choice: &Choice<'_>, stage: &Stage) -> Result<bool, WaitError> {
         let base = &self.cluster.capabilities;
         let mut begun = Vec::new();
+        let visible = matches!(stage, Stage::LookingUp(_))
+            .then(|| Arc::new(EmittedObjects::of(&self.walker.walk.index)));
         for (id, release) in &mut self.releases {
             let (Ok(spec), Some(chart), Some(chart_unit)) =
                 (&release.spec, &release.chart, &release.chart_unit)
@@ -390,14 +423,16 @@ impl<'a> Renderer<'a> {
             let is_given = |stream: &Stream| stream.has_given(id);
             let values = &release.composed.values;
             let is_content = chart.is_content_with(base);
-            let defines = is_content && self.asks_for_kinds && may_define_kinds(chart, values);
-            if defines != matches!(stage, Stage::Definers)
-                || self.stream.as_ref().is_some_and(is_given)
-            {
+            let looks_up = may_look_up(chart, values);
+            let defines =
+                is_content && self.asks_for_kinds && !looks_up && may_define_kinds(chart, values);
+            if !stage.is_for(defines, looks_up) || self.stream.as_ref().is_some_and(is_given) {
                 continue;
             }
             let known = match stage {
-                Stage::Others(Some(all)) if !is_content => Known::All(all.clone()),
+                Stage::Others(Some(all)) | Stage::LookingUp(Some(all)) if !is_content => {
+                    Known::All(all.clone())
+                }
                 _ => Known::Base,
             };
             let capabilities = match &known {
@@ -405,10 +440,26 @@ impl<'a> Renderer<'a> {
                 Known::Base => base,
             };
             let profile = self.cluster.profile;
+            let visible = visible.as_ref().map(|objects| {
+                let emitter = Emitter::Release(id.clone());
+                let view = View::new(objects, emitter, release.objects.as_ref());
+                let answers = release.answers.as_ref().map(|asked| asked.renewed(&view));
+                let answers = Arc::new(answers.unwrap_or_default());
+                Visible { view, answers }
+            });
             let digest = release::fingerprint(spec, chart, values, capabilities, profile);
+            let digest = match &visible {
+                Some(visible) => release::with_answers(digest, &visible.answers),
+                None => digest,
+            };
             release.digest = Some(digest);
-            release.rendered_for = Some((Arc::clone(capabilities), profile));
-            let is_wanted = self.demand.releases.includes(id);
+            release.rendered_for = Some(Surroundings {
+                capabilities: Arc::clone(capabilities),
+                profile,
+                view: visible.as_ref().map(|visible| visible.view.clone()),
+            });
+            let is_wanted = self.demand.releases.includes(id)
+                || release_lookups::may_print(chart, values, &self.sought_kinds);
             if !choice.includes(id, digest, release, is_wanted) {
                 continue;
             }
@@ -418,7 +469,7 @@ impl<'a> Renderer<'a> {
                 values: values.clone(),
                 chart: chart_unit.clone(),
             };
-            let unit = inputs.add(self.cx, known);
+            let unit = inputs.add(self.cx, known, visible);
             release.unit = Some(unit.clone());
             begun.push((id.clone(), unit, is_content));
         }
@@ -426,14 +477,15 @@ impl<'a> Renderer<'a> {
         let referenced = self.referenced_data();
         let may_ask_again = self.may_ask_again();
         let all_kinds = match stage {
-            Stage::Others(all_kinds) => all_kinds.as_ref(),
+            Stage::Others(all_kinds) | Stage::LookingUp(all_kinds) => all_kinds.as_ref(),
             Stage::Definers => None,
         };
         for (id, unit, is_content) in begun {
             let released = available(self.cx.output::<Rendered>(&unit).await)?;
             let released = released.and_then(|released| Option::clone(&released));
             is_news |= self.take(&id, released, &referenced, all_kinds);
-            if is_content || !may_ask_again {
+            let is_answered = self.note_answers(&id, &unit);
+            if is_answered && (is_content || !may_ask_again) {
                 self.finish(&id, &referenced);
             }
         }
@@ -451,6 +503,7 @@ impl<'a> Renderer<'a> {
             return;
         }
         let asks_for_kinds = self.asks_for_kinds;
+        let looked_up = &self.looked_up;
         for id in given {
             if let Some(release) = self.releases.get_mut(&id) {
                 release.forget();
@@ -459,6 +512,7 @@ impl<'a> Renderer<'a> {
                 object.gvk().group.ends_with("fluxcd.io")
                     || data_id(object).is_some_and(|id| referenced.contains(&id))
                     || is_producer(object)
+                    || looked_up.includes(object.kind())
                     || (asks_for_kinds && object.kind() == DEFINITION)
             });
         }
@@ -591,6 +645,26 @@ enum Stage {
     Definers,
     /// All others; with every kind that there is, when some ask.
     Others(Option<AllKinds>),
+    /// Those that look objects up; with every kind that there is, when some ask.
+    LookingUp(Option<AllKinds>),
+}
+
+impl Stage {
+    /// Whether a release is rendered at this stage.
+    fn is_for(&self, defines: bool, looks_up: bool) -> bool {
+        match self {
+            Self::Definers => defines,
+            Self::Others(_) => !defines && !looks_up,
+            Self::LookingUp(_) => looks_up,
+        }
+    }
+
+    fn into_kinds(self) -> Option<AllKinds> {
+        match self {
+            Self::Definers => None,
+            Self::Others(kinds) | Self::LookingUp(kinds) => kinds,
+        }
+    }
 }
 
 /// Whether a chart or the values that it may print define kinds.
@@ -613,6 +687,7 @@ impl Choice<'_> {
         let matters = release.chart.as_ref().is_some_and(|chart| {
             chart.may_define_kinds()
                 || chart.may_emit_flux()
+                || may_look_up(chart, &release.composed.values)
                 || release_unit::mentions(&release.composed.values, FLUX_GROUPS)
         });
         match self {

@@ -7,7 +7,8 @@
 //! ```text
 //! Kustomization: spec + variables ──▶ results with the files each one read (Trace) ──▶ the one whose files are equal
 //! chart:         digest of its files ──▶ Chart
-//! release:       digest of chart, values, names, capabilities, post-renderers ──▶ objects
+//! release:       digest of chart, values, names, capabilities, post-renderers ──▶ results with what each one looked up
+//!                                                                              ──▶ the one whose answers are equal
 //! ```
 //!
 //! Two units that want the same at the same time wait for each other instead of doing it twice.
@@ -17,6 +18,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8PathBuf;
+use portolan_engine::Key;
 use portolan_object::Digest;
 use tokio::sync::Mutex as Turn;
 
@@ -25,6 +27,7 @@ use crate::build::Built;
 use crate::discover::Declared;
 use crate::glance::Glances;
 use crate::loaded_chart::LoadedChart;
+use crate::lookup::Answers;
 use crate::memo::Memo;
 use crate::release::Released;
 use crate::trace::Trace;
@@ -34,7 +37,9 @@ use crate::trace::Trace;
 pub struct Session {
     pub(crate) builds: Slots<Vec<KeptBuild>>,
     pub(crate) charts: Slots<Option<Arc<LoadedChart>>>,
-    pub(crate) releases: Slots<Option<Arc<Released>>>,
+    pub(crate) releases: Slots<Vec<Arc<Released>>>,
+    /// What releases that failed had looked up, by their units.
+    asked: Mutex<HashMap<Key, Arc<Answers>>>,
     pub(crate) ignore_files: Memo<IgnoreFile>,
     pub(crate) declared: Memo<Arc<Declared>>,
     pub(crate) chart_places: Memo<Utf8PathBuf>,
@@ -100,10 +105,26 @@ impl Session {
         self.builds.keep_since(now);
         self.charts.keep_since(now);
         self.releases.keep_since(now);
+        self.lock_asked().clear();
     }
 
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
+    }
+
+    /// Remembers what a unit that failed had looked up.
+    pub(crate) fn note_asked(&self, unit: &Key, answers: &Arc<Answers>) {
+        let answers = Arc::clone(answers);
+        self.lock_asked().insert(unit.clone(), answers);
+    }
+
+    /// What a unit that failed had looked up.
+    pub(crate) fn asked_by(&self, unit: &Key) -> Option<Arc<Answers>> {
+        self.lock_asked().get(unit).map(Arc::clone)
+    }
+
+    fn lock_asked(&self) -> MutexGuard<'_, HashMap<Key, Arc<Answers>>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A number for a tree that is opened.

@@ -60,6 +60,14 @@ impl TreeCharts {
         touched.chain(emitting).collect()
     }
 
+    /// The names of charts that may look up objects.
+    pub(crate) fn looking_up(&self) -> BTreeSet<String> {
+        let looking_up = self.charts.iter().filter(|(_, glance)| glance.may_look_up);
+        looking_up
+            .flat_map(|(place, _)| self.names_at(place))
+            .collect()
+    }
+
     /// The names of charts that may define kinds of some groups.
     pub(crate) fn defining(&self, groups: &BTreeSet<String>) -> BTreeSet<String> {
         let defines = |(place, glance): &&(Utf8PathBuf, Glance)| {

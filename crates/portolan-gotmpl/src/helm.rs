@@ -55,7 +55,10 @@ fn lookup(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<Value, FuncError> {
         namespace: &namespace,
         name: &name,
     };
-    ctx.host.lookup(&query).map_err(FuncError::new)
+    let found = ctx.host.lookup(&query).map_err(FuncError::new)?;
+    // What is found is copied for the template, however large it is.
+    ctx.weigh(&found)?;
+    Ok(found)
 }
 
 /// A parse error as Helm prints it: the place and the end of the message.

@@ -50,6 +50,6 @@ pub use profile::Profile;
 pub use release::{MAX_NAME_BYTES, NameError, Release};
 pub use render::{Crd, Error, Rendered, TemplateInput, template};
 pub use repo_index::{IndexEntry, IndexError, RepoIndex};
-pub use snapshot::{Snapshot, SnapshotError};
+pub use snapshot::{Snapshot, SnapshotError, lookup_list};
 pub use unread::{MAX_TRIED, unread_values};
 pub use values::schema::{MAX_FETCHED_SCHEMAS, SchemaSource};

@@ -130,12 +130,12 @@ impl Lookup for Snapshot {
             .iter()
             .filter(|((namespace, _), _)| everywhere || in_namespace(namespace))
             .map(|(_, object)| object.clone());
-        Some(list(query, items.collect()))
+        Some(lookup_list(query, items.collect()))
     }
 }
 
-/// A list as the API server answers it.
-fn list(query: &LookupQuery<'_>, items: Vec<Tree>) -> Tree {
+/// A list of objects as the API server answers it.
+pub fn lookup_list(query: &LookupQuery<'_>, items: Vec<Tree>) -> Tree {
     let entries = [
         ("apiVersion", Tree::text(query.api_version)),
         ("kind", Tree::text(format!("{}List", query.kind))),

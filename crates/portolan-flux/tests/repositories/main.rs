@@ -7,6 +7,7 @@ mod charts;
 mod demand;
 mod flux;
 mod likeness;
+mod lookup;
 mod operator;
 mod pair;
 mod sharing;

@@ -77,3 +77,33 @@ fn what_was_handed_out_is_forgotten_on_request() {
             .all(|release| release.objects.is_none())
     );
 }
+
+/// What was handed out before may be looked up afterwards.
+#[test]
+fn objects_that_charts_look_up_are_kept_until_they_did() {
+    let looks_up = "{{ $found := lookup \"v1\" \"ConfigMap\" \"apps\" \"a\" }}\napiVersion: v1\nkind: Secret\nmetadata: {name: {{ required \"found\" $found.data.a }}}\n";
+    let mut files = vec![
+        file(
+            "/clusters/prod/apps.yaml",
+            kustomization("apps", "./apps", ""),
+        ),
+        file("/apps/a.yaml", release("apps", "a", "./charts/plain", "")),
+        file("/apps/b.yaml", release("apps", "b", "./charts/looks", "")),
+        file("/apps/c.yaml", release("apps", "c", "./charts/plain", "")),
+    ];
+    files.extend(chart("/charts/plain", TEMPLATE));
+    files.extend(chart("/charts/looks", looks_up));
+    let names = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&names);
+    let outlet: Outlet = Box::new(move |ready| {
+        let mut names = notes.lock().unwrap();
+        names.extend(ready.objects.iter().map(|object| object.name().to_owned()));
+    });
+    let cluster = open(&files, &Arc::default());
+    let unit = streamed_unit(cluster, Depth::Releases, outlet, Afterwards::Forget);
+    run(vec![("cluster", unit)]);
+    assert_eq!(
+        *names.lock().unwrap(),
+        ["a", "b", "c", "apps", "a", "b", "c"]
+    );
+}
