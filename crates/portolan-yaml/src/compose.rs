@@ -309,6 +309,10 @@ impl<'s> Composer<'s> {
         if flow && untagged && is_quoted_in_flow(&scalar) {
             scalar.style = Style::Flow;
         }
+        if !untagged && self.dialect == Dialect::Kustomize && is_empty_null(&scalar) {
+            // It is printed as `!!null ''`, which stays null.
+            scalar.style = Style::Single;
+        }
         let node = Node {
             value: Value::Scalar(scalar),
             at: at.position(),
@@ -484,6 +488,10 @@ fn is_quoted_in_flow(scalar: &Scalar) -> bool {
             Tag::Timestamp => scalar.text.contains(':'),
             _ => false,
         }
+}
+
+fn is_empty_null(scalar: &Scalar) -> bool {
+    scalar.tag == Tag::Null && scalar.text.is_empty()
 }
 
 fn empty(value: Value, at: Mark) -> Node {

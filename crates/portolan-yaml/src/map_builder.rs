@@ -324,9 +324,11 @@ fn kustomize_key(mut scalar: Scalar, at: Position) -> Result<Waiting, Error> {
             );
             return Err(Error::new(at, message).with_go_line(line));
         }
-        // It is printed as '' and read again as a text.
-        scalar.tag = Tag::Str;
-        scalar.style = Style::Single;
+        // Without a tag it is printed as '' and read again as a text.
+        if matches!(scalar.style, Style::Plain | Style::Flow) {
+            scalar.tag = Tag::Str;
+            scalar.style = Style::Single;
+        }
     }
     Ok(Waiting::Key(Key { scalar, at }))
 }

@@ -40,6 +40,30 @@ fn kustomize_takes_other_keys_only_at_the_top() {
     assert!(write_kustomize(node).is_err());
 }
 
+/// Go decodes the top of an object into a map of texts, and everything below it into whatever the keys are.
+#[test]
+fn keys_with_a_tag_are_decoded_at_the_top_and_refused_below() {
+    assert_eq!(
+        kustomize("!!binary aGVsbG8=: a\nb: c\n"),
+        "b: c\nhello: a\n"
+    );
+    assert_eq!(kustomize("!!binary YXBp: a\napi: b\n"), "api: b\n");
+    assert_eq!(kustomize("api: b\n!!binary YXBp: a\n"), "api: a\n");
+    for absent in ["!!null : a", "!!null '': a", "? !!null\n: a"] {
+        assert_eq!(kustomize(&format!("b: c\n{absent}\n")), "b: c\n");
+    }
+    assert_eq!(kustomize("a: {? : v}\n"), "a:\n  \"\": v\n");
+    for refused in [
+        "a: {!!binary aGVsbG8=: b}\n",
+        "- !!str\n-\n  !!null : a\n  b: !!str\n- !!str : !!null\n",
+        "a: {!!null : b}\n",
+        "!!binary hello: a\n",
+    ] {
+        let node = &parse(refused, Dialect::Kustomize).expect("reads")[0];
+        assert!(write_kustomize(node).is_err(), "{refused}");
+    }
+}
+
 #[test]
 fn the_last_of_equal_keys_wins_in_helm_and_kustomize_refuses_them() {
     assert_eq!(json("a: 1\na: 2\n"), r#"{"a":2}"#);

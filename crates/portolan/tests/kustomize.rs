@@ -371,3 +371,27 @@ fn a_base_on_a_host_out_of_reach_is_told_without_gits_own_words() {
         "{answer}"
     );
 }
+
+/// Keys that are no texts: decoded, left out or refused as the real kustomize does it.
+#[test]
+fn keys_with_a_tag_are_as_kustomize_prints_them() {
+    let object = "apiVersion: v1\nkind: A\nmetadata: {name: a}\n";
+    for key in [
+        "!!binary aGVsbG8=: v",
+        "!!binary /w==: v",
+        "!!null : v",
+        "!!null '': v",
+        "x: {? : v}",
+        "x: [!!str , {!!str : !!null }, {a: !!null }]",
+        "1: v",
+    ] {
+        let desk = Desk::new(&[
+            ("kustomization.yaml", "resources: [a.yaml]\n"),
+            ("a.yaml", &format!("{object}{key}\n")),
+        ]);
+        let answer = desk.build(&["."]);
+        if let Some(expected) = desk.kustomize(&["."]) {
+            assert_eq!(answer.stdout, expected, "{key}: {answer}");
+        }
+    }
+}

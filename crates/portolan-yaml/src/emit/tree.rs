@@ -86,7 +86,12 @@ impl Printer<'_> {
     }
 
     fn map(&mut self, map: &Map, depth: usize) -> Result<(), WriteError> {
-        let mut entries: Vec<&Entry> = map.iter().collect();
+        let top = if self.strict_keys && depth == 0 {
+            with_text_keys(map)?
+        } else {
+            None
+        };
+        let mut entries: Vec<&Entry> = top.as_ref().unwrap_or(map).iter().collect();
         (self.sort)(&mut entries);
         self.emitter.begin_map();
         for entry in entries {
@@ -121,6 +126,29 @@ fn helm_scalar(emitter: &mut Emitter<'_>, scalar: &Scalar) -> Result<(), WriteEr
         _ => emitter.string(&scalar.text),
     }
     Ok(())
+}
+
+/// The top of an object with its keys as Go decodes them into texts: base64 is decoded and null is left out. `None` if
+/// that changes nothing.
+fn with_text_keys(map: &Map) -> Result<Option<Map>, WriteError> {
+    let is_decoded = |entry: &Entry| matches!(entry.key.scalar.tag, Tag::Binary | Tag::Null);
+    if !map.iter().any(is_decoded) {
+        return Ok(None);
+    }
+    let mut decoded = Map::new();
+    for Entry { key, value } in map {
+        check_key(&key.scalar, 0)?;
+        match key.scalar.tag {
+            Tag::Null => {}
+            Tag::Binary => {
+                let bytes = binary::decode(&key.scalar.text);
+                let bytes = bytes.ok_or_else(|| json::wrong_tag(&key.scalar))?;
+                decoded.insert(binary::replace_invalid(&bytes), value.clone());
+            }
+            _ => decoded.insert(key.clone(), value.clone()),
+        }
+    }
+    Ok(Some(decoded))
 }
 
 fn check_key(key: &Scalar, depth: usize) -> Result<(), WriteError> {
