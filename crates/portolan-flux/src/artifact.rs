@@ -169,6 +169,12 @@ impl Artifact {
         }
     }
 
+    /// A path in the repository for one in this tree; the same when the file was not copied from there.
+    pub(crate) fn path_in_repository(&self, path: &Utf8Path) -> Utf8PathBuf {
+        let copied = self.copied_from.get(path);
+        copied.map_or_else(|| path.to_owned(), Clone::clone)
+    }
+
     /// Tells trees of one session apart.
     pub(crate) fn number(&self) -> u64 {
         self.number

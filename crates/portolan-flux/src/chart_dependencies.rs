@@ -11,6 +11,7 @@ use portolan_vfs::{Vfs, resolve};
 use portolan_yaml::{Dialect, Node};
 
 use crate::chart::{self, ChartError, Location, ValuesFiles};
+use crate::chart_places::ChartTree;
 use crate::fingerprint::Fingerprint;
 
 /// How an address begins that leads to another directory of the tree.
@@ -26,6 +27,11 @@ pub(crate) struct LocalChart {
 }
 
 impl LocalChart {
+    /// Adds its files to those of the chart that names it.
+    pub(crate) fn add_to(&self, tree: &mut ChartTree) {
+        tree.add(&self.directory, &self.files);
+    }
+
     /// Adds what decides what it gives.
     pub(crate) fn fingerprint(&self, key: &mut Fingerprint) {
         key.text(self.directory.as_str());

@@ -16,6 +16,7 @@ use crate::artifact::Artifact;
 use crate::artifact_generator::{self, Recipe};
 use crate::chart::{self, ChartError, Location};
 use crate::chart_dependencies;
+use crate::chart_places::{ChartPlaces, ChartTree};
 use crate::fingerprint::Fingerprint;
 use crate::index::Index;
 use crate::loaded_chart::LoadedChart;
@@ -209,8 +210,13 @@ impl Cluster {
         }
         digest.bytes(&archive.content);
         let location = location.clone();
-        let assemble = move || chart::assemble_archive(&archive, &location);
-        self.keep_chart(cx, digest.finish(), assemble).await
+        let assemble = move || {
+            let package = chart::assemble_archive(&archive, &location)?;
+            Ok((package, ChartPlaces::default()))
+        };
+        let elsewhere = Fingerprint::of("elsewhere").finish();
+        self.keep_chart(cx, digest.finish(), elsewhere, assemble)
+            .await
     }
 
     async fn fetch_chart(
@@ -240,7 +246,14 @@ impl Cluster {
             return Err(ChartError::NotCached(location.to_string()).into());
         };
         let identity = chart::identity(&artifact, location);
-        if let Some(known) = self.known_chart(identity).await {
+        let is_own = self.own().is_some_and(|own| Arc::ptr_eq(own, &artifact));
+        let is_own = is_own || artifact.is_copied();
+        let mut place_digest = Fingerprint::of("directory of a chart");
+        place_digest.flag(is_own);
+        place_digest.flag(artifact.is_copied());
+        place_digest.text(&path);
+        let place_digest = place_digest.finish();
+        if let Some(known) = self.known_chart(identity, place_digest).await {
             return Ok(known);
         }
         let read = cx.compute(move || {
@@ -261,23 +274,35 @@ impl Cluster {
                 digest.finish()
             });
             let assemble = move || {
+                let mut tree = ChartTree::new(chart::in_tree(&path));
+                tree.add(&chart::in_tree(&path), &files);
+                for one in &local {
+                    one.add_to(&mut tree);
+                }
                 let mut package = chart::assemble(files, &path)?;
                 chart_dependencies::add_local(&mut package, &path, local)?;
                 chart::replace_values(&mut package, &values, &texts)?;
-                Ok(package)
+                let places = if is_own {
+                    ChartPlaces::find(&package, &tree, |path| artifact.path_in_repository(path))
+                } else {
+                    ChartPlaces::default()
+                };
+                Ok((package, places))
             };
             Ok::<_, ChartError>((digest, assemble))
         });
         let (digest, assemble) = read.await?;
-        self.keep_chart(cx, digest, assemble).await
+        self.keep_chart(cx, digest, place_digest, assemble).await
     }
 
     /// A chart that the session knows by the identity of its files.
-    async fn known_chart(&self, identity: Option<Digest>) -> Option<Arc<LoadedChart>> {
-        let slot = self
-            .session
-            .charts
-            .get(identity?, self.session.generation());
+    async fn known_chart(
+        &self,
+        identity: Option<Digest>,
+        place_digest: Digest,
+    ) -> Option<Arc<LoadedChart>> {
+        let key = chart_key(identity?, place_digest);
+        let slot = self.session.charts.get(key, self.session.generation());
         let known = slot.lock().await.clone()?;
         self.session.count(|tally| &tally.charts, false);
         Some(known)
@@ -288,26 +313,36 @@ impl Cluster {
         &self,
         cx: &Context,
         digest: Digest,
-        assemble: impl FnOnce() -> Result<Package, ChartError> + Send + 'static,
+        place_digest: Digest,
+        assemble: impl FnOnce() -> Result<(Package, ChartPlaces), ChartError> + Send + 'static,
     ) -> Result<Arc<LoadedChart>, Failure> {
-        let slot = self.session.charts.get(digest, self.session.generation());
+        let key = chart_key(digest, place_digest);
+        let slot = self.session.charts.get(key, self.session.generation());
         let mut kept = slot.lock().await;
         self.session.count(|tally| &tally.charts, kept.is_none());
         if let Some(chart) = kept.as_ref() {
             return Ok(Arc::clone(chart));
         }
-        let mut package = cx.compute(assemble).await?;
+        let (mut package, places) = cx.compute(assemble).await?;
         for missing in chart_dependencies::remote(&package) {
             let archive = self.fetch_chart(cx, &missing, &Access::default()).await?;
             let subchart = chart::assemble_archive(&archive, &missing)?;
             package.subcharts.push(Arc::new(subchart));
         }
         let chart = cx
-            .compute(move || Arc::new(LoadedChart::new(package, digest)))
+            .compute(move || Arc::new(LoadedChart::new(package, places, digest, place_digest)))
             .await;
         *kept = Some(Arc::clone(&chart));
         Ok(chart)
     }
+}
+
+/// The key of a chart with these files in this place.
+fn chart_key(digest: Digest, place_digest: Digest) -> Digest {
+    let mut key = Fingerprint::of("chart in its place");
+    key.digest(&digest);
+    key.digest(&place_digest);
+    key.finish()
 }
 
 /// Why the files of a source are not to be had.

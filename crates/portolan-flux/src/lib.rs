@@ -23,6 +23,7 @@ mod build;
 mod changed_value;
 mod chart;
 mod chart_dependencies;
+mod chart_places;
 mod cluster;
 mod culprit;
 mod demand;

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use portolan_helm::{Capabilities, Chart, ChartFile, Package};
-use portolan_object::{Digest, Object, Origin, defined_kinds};
-use portolan_yaml::Dialect;
+use portolan_object::{Digest, Object, Origin, Place, defined_kinds};
+use portolan_yaml::{Dialect, Position};
 
+use crate::chart_places::ChartPlaces;
 use crate::fingerprint::Fingerprint;
 use crate::flux_mention::may_print_flux;
 use crate::glance::Glance;
@@ -18,6 +19,9 @@ use crate::template_lines::TemplateLines;
 pub struct LoadedChart {
     chart: Chart,
     digest: Digest,
+    places: ChartPlaces,
+    /// What its places depend on besides its files: the directory that it lies in.
+    place_digest: Digest,
     asks: Asks,
     mentions: Mentions,
     looked_up: LookedUp,
@@ -51,7 +55,12 @@ pub(crate) const FLUX_GROUPS: &str = "toolkit.fluxcd.io";
 pub(crate) const DEFINITION: &str = "CustomResourceDefinition";
 
 impl LoadedChart {
-    pub(crate) fn new(package: Package, digest: Digest) -> Self {
+    pub(crate) fn new(
+        package: Package,
+        places: ChartPlaces,
+        digest: Digest,
+        place_digest: Digest,
+    ) -> Self {
         let mut asks = Asks::default();
         let mut mentions = Mentions::default();
         let mut looked_up = LookedUp::default();
@@ -64,6 +73,8 @@ impl LoadedChart {
         Self {
             chart: Chart::new(package),
             digest,
+            places,
+            place_digest,
             asks,
             mentions,
             looked_up,
@@ -91,6 +102,16 @@ impl LoadedChart {
     /// The digest of its files.
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// The place of a line of one of its files, which is called as Helm calls it.
+    pub(crate) fn place(&self, file: &str, at: Position) -> Place {
+        self.places.place(self.chart.package(), file, at)
+    }
+
+    /// The digest of where it lies, which shows in the places of what it prints and nowhere else.
+    pub(crate) fn place_digest(&self) -> Digest {
+        self.place_digest
     }
 
     /// What it may do to others.

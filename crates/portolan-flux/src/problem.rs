@@ -303,6 +303,7 @@ impl<'a, 'files> About<'a, 'files> {
         let place = source.and_then(|error| source_place(&error.id, index));
         let own = failure.error().downcast_ref::<ReleaseError>();
         let place = place.or_else(|| self.refused_value(own?, release, index));
+        let place = place.or_else(|| template_place(own?, release));
         let hint = own.map(|error| advice::on_release(error).to_owned());
         let hints = hint
             .into_iter()
@@ -471,6 +472,25 @@ impl<'a, 'files> About<'a, 'files> {
         let is_there = line.contains(word) || line.contains("${");
         is_there.then(|| Place::new(begins.file.clone(), at))
     }
+}
+
+/// The line of the chart's template that failed, where the chart lies in the repository.
+fn template_place(error: &ReleaseError, release: &RenderedRelease) -> Option<Place> {
+    let chart = release.chart.as_ref()?;
+    let place = match error {
+        ReleaseError::NotYaml { place, .. } => place.clone(),
+        ReleaseError::Template { source, .. } => {
+            let portolan_helm::Error::Template(failed) = source.as_ref() else {
+                return None;
+            };
+            let (file, line, column) = failed.place()?;
+            // Go counts columns from 0.
+            let column = column + 1;
+            chart.place(file, Position { line, column })
+        }
+        ReleaseError::PostRenderer { .. } => return None,
+    };
+    place.file.starts_with('/').then_some(place)
 }
 
 /// The rule of a chart that cannot be had or used.

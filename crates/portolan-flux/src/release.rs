@@ -48,7 +48,7 @@ pub enum ReleaseError {
         source: Box<portolan_helm::Error>,
     },
     /// A document is not YAML, or not as kustomize will have it.
-    #[error("cannot read what `{place}` of the chart gave: {reason}")]
+    #[error("cannot read what `{}` gave: {reason}", shown(place))]
     NotYaml {
         /// Where its template begins.
         place: Place,
@@ -263,7 +263,7 @@ fn parse(
     let mut ids = HashSet::new();
     let mut take = |file: &Text, text: &Text, way: Way| {
         let begins = lines.position(file, text);
-        let place = Place::new(file.clone(), begins);
+        let place = chart.place(file, begins);
         let not_yaml = |reason| ReleaseError::NotYaml {
             place: place.clone(),
             reason,
@@ -282,7 +282,7 @@ fn parse(
         for node in nodes.into_iter().flat_map(expand_lists) {
             // A definition in `crds/` is no template: it begins where it was read.
             let at = if begins.line == 0 { node.at } else { begins };
-            let place = Place::new(file.clone(), at);
+            let place = chart.place(file, at);
             let step = Step::new(Act::Template, name.clone()).at(place.clone());
             let origin = Origin::default().then(step).then(built_by.clone());
             let Ok(object) = Object::new(node, origin) else {
@@ -291,7 +291,8 @@ fn parse(
             if way == Way::Kustomize && !ids.insert(identity(&object)) {
                 let object = object.id();
                 refusals.push(format!(
-                    "the chart gives {object} twice, the second time in `{place}`"
+                    "the chart gives {object} twice, the second time in `{}`",
+                    shown(&place)
                 ));
             }
             objects.push(object);
@@ -322,6 +323,11 @@ fn parse(
         }
     }
     Ok(objects)
+}
+
+/// A place as it is shown: relative to the repository.
+fn shown(place: &Place) -> String {
+    place.to_string().trim_start_matches('/').to_owned()
 }
 
 /// How a rendered document gets to the cluster.

@@ -295,7 +295,11 @@ impl ReleaseInputs {
             &surroundings.capabilities,
             surroundings.profile,
         );
-        let slot = session.releases.get(key, session.generation());
+        // What is given says where it is written.
+        let mut slot = Fingerprint::of("HelmRelease in its place");
+        slot.digest(&key);
+        slot.digest(&chart.place_digest());
+        let slot = session.releases.get(slot.finish(), session.generation());
         let mut kept = slot.lock().await;
         let view = surroundings.view.as_ref();
         let holds = |released: &&Arc<Released>| {

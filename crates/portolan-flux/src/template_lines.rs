@@ -16,6 +16,8 @@ use std::sync::OnceLock;
 use portolan_helm::Package;
 use portolan_yaml::{Position, Text};
 
+use crate::chart_places::names;
+
 /// How many lines of a part are held against a document: its head tells it apart.
 const COMPARED_LINES: usize = 24;
 
@@ -99,14 +101,7 @@ fn read_templates(package: &Package, path: &str, templates: &mut BTreeMap<String
         templates.insert(format!("{path}/{}", file.name), parts(&text));
     }
     for below in &package.subcharts {
-        let dependencies = package.metadata.dependencies.iter().flatten();
-        let aliases = dependencies
-            .filter(|dependency| dependency.name == below.name())
-            .map(|dependency| dependency.alias.as_str());
-        for name in aliases
-            .chain([below.name()])
-            .filter(|name| !name.is_empty())
-        {
+        for name in names(package, below) {
             read_templates(below, &format!("{path}/charts/{name}"), templates);
         }
     }

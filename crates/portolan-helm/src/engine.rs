@@ -98,6 +98,25 @@ pub enum TemplateError {
     },
 }
 
+impl TemplateError {
+    /// The template with line and column, as Helm names it; 0 where a number is not known. `None` if no template was
+    /// running.
+    pub fn place(&self) -> Option<(&str, u32, u32)> {
+        let written = match self {
+            Self::Parse { file, line, .. } => {
+                return Some((file, u32::try_from(*line).ok()?, 0));
+            }
+            Self::Authored { place, .. }
+            | Self::Stopped { place, .. }
+            | Self::Failed { place, .. } => place,
+        };
+        let (file, at) = written.split_once(':')?;
+        let mut numbers = at.split(':').map(|number| number.parse().unwrap_or(0));
+        let (line, column) = (numbers.next()?, numbers.next().unwrap_or(0));
+        Some((file, line, column))
+    }
+}
+
 impl Templates {
     /// Parses the templates of all charts of a plan while this thread does something else first.
     pub(crate) fn parse_beside<B>(

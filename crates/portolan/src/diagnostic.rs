@@ -4,7 +4,7 @@
 
 pub(crate) use annotate_snippets::Level;
 use annotate_snippets::renderer::DecorStyle;
-use annotate_snippets::{AnnotationKind, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Origin, Renderer, Snippet};
 
 /// A place in a text the user can open.
 #[derive(Debug, Clone)]
@@ -45,6 +45,8 @@ impl Diagnostic<'_> {
             title = title.id(id);
         }
         let group = match &self.place {
+            // Nothing can be shown of a file that cannot be read; the place is told all the same.
+            Some(place) if place.text.is_empty() => title.element(place.origin()),
             Some(place) => title.element(place.snippet()),
             None => annotate_snippets::Group::with_title(title),
         };
@@ -61,6 +63,14 @@ impl Diagnostic<'_> {
 const MAX_LINE_CHARS: usize = 400;
 
 impl<'a> Place<'a> {
+    fn origin(&self) -> Origin<'a> {
+        let origin = Origin::path(self.file);
+        if self.line == 0 {
+            return origin;
+        }
+        origin.line(self.line).char_column(self.column.max(1))
+    }
+
     fn snippet(&self) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
         let line = self
             .text

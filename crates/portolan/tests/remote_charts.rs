@@ -214,6 +214,22 @@ fn charts_that_were_fetched_are_looked_at_without_a_network() {
     let listed = run(&repository, &["get", "hr", "app-03"]);
     assert_eq!(listed.code, 0, "{listed}");
     assert!(listed.stdout.contains("1 object"), "{listed}");
+    assert_eq!(
+        listed.stderr,
+        "note: 59 releases were not rendered: their charts are not in the cache\n"
+    );
+}
+
+/// A chart that lies elsewhere has no file that could be opened: it is named, and the line of its template.
+#[test]
+fn a_finding_in_a_fetched_chart_names_the_chart() {
+    let server = chart_server();
+    let repository = repository(&server.url());
+    repository.edit("clusters/a/app-03.yaml", "colour: red", "colour: 5");
+    let answer = run(&repository, &["test"]);
+    assert_eq!(answer.code, 1, "{answer}");
+    let place = "chart web-03 1.0.0: templates/cm.yaml:1:1\n";
+    assert!(answer.stdout.contains(place), "{answer}");
 }
 
 #[test]

@@ -404,7 +404,7 @@ fn a_template_that_fails() {
     let outcome = with(files);
     let told = outcome.told();
     assert!(
-        told[0].contains("no colour") && told[0].ends_with("at /releases/release.yaml:1"),
+        told[0].contains("no colour") && told[0].ends_with("at /charts/web/templates/all.yaml:1"),
         "{told:?}"
     );
 }

@@ -109,7 +109,7 @@ fn a_key_that_a_chart_repeats_is_told() {
     assert_eq!(
         outcome.told(),
         [
-            "Note HelmRelease shop/web: Helm takes the release, Flux will not: cannot read what `web/templates/all.yaml:1` of the chart gave: line 6, column 3: mapping key \"a\" already defined at line 5 at /apps/web.yaml:1"
+            "Note HelmRelease shop/web: Helm takes the release, Flux will not: cannot read what `charts/web/templates/all.yaml:1` gave: line 6, column 3: mapping key \"a\" already defined at line 5 at /apps/web.yaml:1"
         ]
     );
     assert_eq!(outcome.release("web"), ["ConfigMap/shop/c"]);
@@ -122,7 +122,7 @@ fn an_object_that_a_chart_gives_twice_is_told() {
     assert_eq!(
         outcome.told(),
         [
-            "Note HelmRelease shop/web: Helm takes the release, Flux will not: the chart gives v1/ConfigMap/default/c twice, the second time in `web/templates/all.yaml:5` at /apps/web.yaml:1"
+            "Note HelmRelease shop/web: Helm takes the release, Flux will not: the chart gives v1/ConfigMap/default/c twice, the second time in `charts/web/templates/all.yaml:5` at /apps/web.yaml:1"
         ]
     );
 }

@@ -246,10 +246,12 @@ impl Files<'_> {
         let steps = object.origin.newest_first();
         let templates = steps.filter(|step| step.act == Act::Template);
         for place in templates.filter_map(|step| step.place.as_ref()) {
-            // The chart's name comes first in the names of its templates.
-            if let Some((_, inside)) = place.file.split_once('/') {
-                self.add(&top.join(inside), Role::Template, &of, false);
-            }
+            self.add(
+                Utf8Path::new(place.file.as_str()),
+                Role::Template,
+                &of,
+                false,
+            );
         }
         for entry in self.vfs.list(&top.join("templates")).unwrap_or_default() {
             if entry.name.starts_with('_') {
