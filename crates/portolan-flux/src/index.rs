@@ -10,7 +10,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use portolan_object::{Object, Owner, OwnerKind};
-use portolan_secret::KnownSecrets;
+use portolan_secret::{KnownSecrets, without_passwords};
 use portolan_yaml::{Node, Text};
 
 use crate::api::{DataKind, NamespacedName, Source, SourceRef};
@@ -157,6 +157,13 @@ impl Index {
             );
         }
         Some(data)
+    }
+
+    /// Hides in a message what is known to be secret, and passwords of addresses, unless secrets are to be shown.
+    pub(crate) fn hide_secrets(&self, message: &mut String) {
+        if let Some(secrets) = &self.secrets {
+            *message = without_passwords(&secrets.mask().text(message)).into_owned();
+        }
     }
 
     /// The source that a reference names; of several objects with this name, the first emitter's.

@@ -57,7 +57,16 @@ pub fn problems(rendering: &Rendering, report: &Report, files: &dyn Vfs) -> Vec<
     if walk.is_complete {
         about_dependencies(rendering, &mut told);
     }
-    told.findings
+    let mut findings = told.findings;
+    for finding in &mut findings {
+        let causes = finding.cause.iter_mut().map(|cause| &mut cause.why);
+        let texts = finding.messages.iter_mut().chain(&mut finding.hints);
+        // A chart may fail with its values, and an address may hold a password.
+        texts
+            .chain(causes)
+            .for_each(|text| walk.index.hide_secrets(text));
+    }
+    findings
 }
 
 /// Dependencies decide order and never content; they are only looked at.

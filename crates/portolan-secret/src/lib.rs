@@ -27,7 +27,7 @@ mod mask;
 pub use address::without_passwords;
 pub use known::KnownSecrets;
 pub use mask::Mask;
-pub use object::{hide_values, holds_values, is_secret};
+pub use object::{hide_values, holds_values, is_in_secret, is_secret};
 pub use texts::SecretTexts;
 
 use std::borrow::Cow;

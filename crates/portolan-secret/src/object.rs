@@ -151,6 +151,45 @@ pub fn holds_values(keys: &[&str]) -> bool {
     }
 }
 
+/// Whether a line of a text, from 1, lies in a document of kind Secret or in a list of Secrets, even in one that cannot
+/// be read.
+pub fn is_in_secret(text: &str, line: usize) -> bool {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_border = |line: &&str| line.starts_with("---");
+    let (before, after) = lines.split_at(line.saturating_sub(1).min(lines.len()));
+    let first = before.iter().rposition(is_border).unwrap_or(0);
+    let after = after
+        .iter()
+        .take(1)
+        .chain(after.iter().skip(1).take_while(|line| !is_border(line)));
+    let document: Vec<&str> = before[first..].iter().chain(after).copied().collect();
+    let is_block = |line: &&&str| {
+        line.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '"')
+    };
+    let is_list = document
+        .iter()
+        .filter(is_block)
+        .any(|line| names_kind(line, "List"));
+    // Other kinds name Secrets too, but not at the left edge.
+    let is_block_document = document.iter().any(|line| is_block(&line)) && !is_list;
+    document
+        .iter()
+        .filter(|line| !is_block_document || is_block(line))
+        .any(|line| names_kind(line, "Secret"))
+}
+
+/// `kind: Secret`, with or without quotes, alone on a line or among other fields.
+fn names_kind(line: &str, kind: &str) -> bool {
+    let compact: String = line
+        .chars()
+        .filter(|letter| !matches!(letter, ' ' | '\t' | '"' | '\''))
+        .collect();
+    let ends = |rest: &str| rest.is_empty() || rest.starts_with([',', '}', '#']);
+    let wanted = format!("kind:{kind}");
+    let mut places = compact.match_indices(&wanted);
+    places.any(|(at, found)| ends(&compact[at + found.len()..]))
+}
+
 #[cfg(test)]
 mod tests {
     use portolan_yaml::{Dialect, parse_one, write_kustomize};
@@ -202,6 +241,19 @@ mod tests {
         ] {
             check(object, object);
         }
+    }
+
+    #[test]
+    fn lines_of_a_secret_are_known_even_if_it_cannot_be_read() {
+        let text = "kind: ConfigMap\na: b\n---\nkind: \"Secret\"\nstringData: {a: [\n---\nkind: SecretStore\n";
+        let is_in = |line: usize| is_in_secret(text, line);
+        assert!(is_in(4) && is_in(5) && ![0, 1, 2, 7, 8].into_iter().any(is_in));
+        assert!(is_in_secret("{apiVersion: v1, kind: Secret, data: [", 1));
+        let release =
+            "kind: HelmRelease\nspec:\n  valuesFrom:\n  - kind: Secret\n  - {kind: Secret}\n";
+        assert!(!(1..6).any(|line| is_in_secret(release, line)));
+        let list = "kind: List\nitems:\n- kind: Secret\n  data: {a: b}\n";
+        assert!(is_in_secret(list, 4));
     }
 
     #[test]

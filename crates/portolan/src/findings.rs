@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use camino::Utf8Path;
 use portolan_object::{Finding, Place, Severity};
 use portolan_report::{Group, group, merge_clusters};
+use portolan_secret::{is_in_secret, without_passwords};
 use portolan_vfs::Vfs;
 
 use crate::diagnostic::{self, Diagnostic, Level};
@@ -106,7 +107,11 @@ fn text_of(finding: &Finding, place: &Place, files: &dyn Vfs) -> String {
         return String::new();
     }
     let bytes = files.read(Utf8Path::new(place.file.as_str()));
-    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+    let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned();
+    if is_in_secret(&text, place.at.line as usize) {
+        return String::new();
+    }
+    without_passwords(&text).into_owned()
 }
 
 /// A place to draw, in the text of its file.

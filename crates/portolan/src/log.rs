@@ -17,6 +17,8 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
+use crate::printer::Hidden;
+
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum LogFormat {
@@ -30,13 +32,17 @@ pub(crate) enum LogFormat {
 pub(crate) const VARIABLE: &str = "PORTOLAN_LOG";
 
 /// Starts logging if the environment asks for it. A text that is no filter is handed back.
-pub(crate) fn start(format: LogFormat) -> Result<(), String> {
+pub(crate) fn start(format: LogFormat, hidden: Hidden) -> Result<(), String> {
     let Some(text) = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty()) else {
         return Ok(());
     };
     let filter = Filter::parse(&text).ok_or(text)?;
     // Only tests start twice, and one logger is as good as another.
-    let _ = tracing::subscriber::set_global_default(Logger { filter, format });
+    let _ = tracing::subscriber::set_global_default(Logger {
+        filter,
+        format,
+        hidden,
+    });
     Ok(())
 }
 
@@ -50,6 +56,8 @@ struct Filter {
 struct Logger {
     filter: Filter,
     format: LogFormat,
+    /// What libraries say may hold what they were given.
+    hidden: Hidden,
 }
 
 // === impl Filter ===
@@ -121,6 +129,7 @@ impl Subscriber for Logger {
             LogFormat::Text => fields.text(event.metadata()),
             LogFormat::Json => fields.json(event.metadata()),
         };
+        let line = self.hidden.clean_message(&line);
         // When stderr is gone there is nobody left to tell.
         let _ = writeln!(std::io::stderr().lock(), "{line}");
     }

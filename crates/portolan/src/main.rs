@@ -47,8 +47,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(usage) => return usage_exit(&usage),
     };
-    let log = log::start(cli.output.log_format);
+    let log_format = cli.output.log_format;
     let printer = Printer::new(cli.output);
+    let log = log::start(log_format, printer.hidden());
     if let Err(text) = log {
         let variable = log::VARIABLE;
         printer.warning(&format!(

@@ -39,8 +39,8 @@ pub(crate) struct Outside {
     pub(crate) sources: Arc<Sources>,
     pub(crate) remote: Arc<Remote>,
     pub(crate) opener: Arc<Opener>,
-    /// What was found to be secret.
-    pub(crate) secrets: Arc<KnownSecrets>,
+    /// Learns what is secret; nobody has to when secrets are shown.
+    pub(crate) secrets: Option<Arc<KnownSecrets>>,
     /// The pins that were there before.
     pub(crate) lock: Lock,
     pub(crate) lock_file: Utf8PathBuf,
@@ -83,7 +83,7 @@ impl OutsideArgs {
         Ok(Outside {
             remote: Arc::new(Remote::new(Arc::clone(&sources), netrc(), Some(own))),
             opener: Arc::new(opener),
-            secrets: printer.secrets(),
+            secrets: (!printer.shows_secrets()).then(|| printer.secrets()),
             sources,
             lock,
             lock_file,

@@ -299,7 +299,7 @@ impl RepositoryArgs {
             fetch: Some(fetch),
             outside: Some(store),
             decrypt: Some(Arc::clone(&outside.opener) as _),
-            secrets: Some(Arc::clone(&outside.secrets)),
+            secrets: outside.secrets.clone(),
             session: session.cloned(),
             budget: Some(self.limit.budget()),
         };

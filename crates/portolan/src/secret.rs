@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use portolan_object::{Object, OwnerKind};
-use portolan_secret::{Mask, SecretTexts, hide_values};
+use portolan_secret::{Mask, SecretTexts, hide_values, without_passwords};
 use portolan_yaml::Node;
 
 use crate::inventory::{self, Placed};
@@ -145,6 +145,15 @@ impl RepositoryView {
         let none = Mask::default();
         let secrets = self.secrets.get(&owner_name(placed)).unwrap_or(&none);
         self.view.show(placed.object, secrets)
+    }
+
+    /// An address as it may be shown: without a password.
+    pub(crate) fn address<'a>(&self, address: &'a str) -> Cow<'a, str> {
+        if self.view.hidden.is_shown() {
+            Cow::Borrowed(address)
+        } else {
+            without_passwords(address)
+        }
     }
 
     /// Says what is hidden, and how to see it.

@@ -10,7 +10,7 @@ use portolan_yaml::Node;
 
 use super::Batch;
 use crate::error::CommandError;
-use crate::printer::Printer;
+use crate::printer::{Hidden, Printer};
 use crate::secret::{ObjectView, SecretArgs};
 
 /// How objects are written.
@@ -132,7 +132,8 @@ impl<'a> Writer<'a> {
     fn write_files(&mut self, batch: &Batch, directory: &Utf8Path) -> Result<(), CommandError> {
         let secrets = self.view.secrets_of(batch.all.iter(), batch.owner_kind);
         for object in &batch.objects {
-            let path = object_path(batch, object, self.args.output, &mut self.taken);
+            let hidden = self.printer.hidden();
+            let path = object_path(batch, object, self.args.output, &hidden, &mut self.taken);
             let mut text = print(object, &self.view.show(object, &secrets), self.args)?;
             if self.args.provenance && self.args.output == Form::Yaml {
                 text.insert_str(0, &provenance(batch, object));
@@ -141,7 +142,6 @@ impl<'a> Writer<'a> {
                 Some(open) => open,
                 None => self.directory.insert(OutputDir::create(directory)?),
             };
-            let hidden = self.printer.hidden();
             directory.write(&path, hidden.clean(&text).as_bytes())?;
         }
         Ok(())
@@ -180,11 +180,12 @@ fn print(object: &Object, shown: &Node, args: &WriteArgs) -> Result<String, Comm
 }
 
 /// `Kustomization/flux-system/apps/shop/Deployment-web.yaml`; a second one of that name gets a number. All names come
-/// out of the repository, so each becomes one name of a file.
+/// out of the repository, so each becomes one name of a file, without what is secret in it.
 fn object_path(
     batch: &Batch,
     object: &Object,
     form: Form,
+    hidden: &Hidden,
     taken: &mut HashSet<Utf8PathBuf>,
 ) -> Utf8PathBuf {
     let namespace = if object.namespace().is_empty() {
@@ -197,11 +198,11 @@ fn object_path(
     let mut directory = Utf8PathBuf::new();
     let parents = [batch.cluster.as_deref().unwrap_or_default(), kind, place];
     for parent in parents.into_iter().filter(|parent| !parent.is_empty()) {
-        directory.push(file_name(parent));
+        directory.push(file_name(&hidden.clean(parent)));
     }
-    directory.push(file_name(name));
-    directory.push(file_name(namespace));
-    let stem = file_name(&format!("{}-{}", object.kind(), object.name()));
+    directory.push(file_name(&hidden.clean(name)));
+    directory.push(file_name(&hidden.clean(namespace)));
+    let stem = file_name(&hidden.clean(&format!("{}-{}", object.kind(), object.name())));
     let extension = match form {
         Form::Yaml => "yaml",
         Form::Json => "json",

@@ -57,6 +57,7 @@ fn entry(
         Some(Ok(source)) => address(&source.spec),
         _ => (String::new(), String::new()),
     };
+    let url = question.view.address(&url).into_owned();
     let is_own = *source == cluster.root.source;
     let shown = match (is_own, url.is_empty()) {
         (true, true) => "this repository".to_owned(),
