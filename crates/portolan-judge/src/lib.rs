@@ -18,6 +18,9 @@
 //! [`Corrections::noise`] allows for, and when that noise is independent from interval to interval. Errors that come in
 //! bursts longer than an interval and hit one arm only break the promise; longer intervals keep it.
 //!
+//! Between the tolerated and the harmful odds neither error is promised: a canary with odds of 1.6, by the defaults, is rolled
+//! back about as often as it is promoted.
+//!
 //! The crate knows counts. It does not know Kubernetes, Prometheus or the clock.
 
 #![warn(missing_docs)]

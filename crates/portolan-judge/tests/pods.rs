@@ -106,6 +106,28 @@ fn one_of_two_pods_is_not_named() {
     assert_eq!(after(&[0, 30]).1.culprit(), None);
 }
 
+#[test]
+fn one_bad_pod_is_named_when_no_other_request_is_bad() {
+    let settings = Settings::default();
+    let mut pods = Pods::default();
+    for _ in 0..10 {
+        let canary = arm(vec![
+            pod("a", 600, 100, 0),
+            pod("b", 600, 100, 40),
+            pod("c", 600, 100, 0),
+        ]);
+        let interval = Interval {
+            canary: canary.counts,
+            stable: Counts {
+                total: 5_000,
+                bad: 0,
+            },
+        };
+        pods.observe(&settings, &interval, &canary.pods);
+    }
+    assert_eq!(pods.culprit(), Some("b"));
+}
+
 /// A pod that comes late is left out of what came before it, too.
 #[test]
 fn a_pod_that_replaces_another_is_told_from_it() {

@@ -15,7 +15,7 @@ fn success(kind: &str, result: &str) -> Answer {
 
 fn samples(answer: &Answer) -> Vec<(i64, f64)> {
     let Answer::Series(series) = answer else {
-        panic!("{answer:?}");
+        unreachable!("{answer:?}");
     };
     let samples = series.iter().flat_map(|series| &series.samples);
     samples.map(|sample| (sample.at, sample.value)).collect()

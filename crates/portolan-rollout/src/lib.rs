@@ -42,7 +42,7 @@ pub use config::{
     ConfigKind, ConfigRef, ConfigVersion, MISSING, NOT_TRACKED, config_refs, content_hash, copy_of,
     use_copies,
 };
-pub use crd::crd_yaml;
+pub use crd::{analysis_crds_yaml, crd_yaml};
 pub use effect::Effect;
 pub use history::{Actor, MetricSummary, Record};
 pub use metric_state::{MetricState, MetricVerdict};

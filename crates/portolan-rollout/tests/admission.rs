@@ -5,7 +5,7 @@ mod samples;
 use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
 };
-use portolan_rollout::{API_VERSION, KIND, crd_yaml};
+use portolan_rollout::{API_VERSION, KIND, analysis_crds_yaml, crd_yaml};
 use portolan_testbed::cluster::{Cluster, ClusterSetup};
 use portolan_yaml::{Dialect, parse_one, to_json};
 use samples::{bad_specs, good_specs, smallest};
@@ -17,10 +17,10 @@ fn object(name: &str, spec: &Value) -> DynamicObject {
     serde_json::from_value(object).expect("an object")
 }
 
-async fn define(client: &kube::Client) {
+async fn define(client: &kube::Client, text: &'static str) {
     let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk));
-    let definition = parse_one(crd_yaml(), Dialect::Helm).expect("YAML");
+    let definition = parse_one(text, Dialect::Helm).expect("YAML");
     let definition: Value =
         serde_json::from_str(&to_json(&definition).expect("JSON")).expect("JSON");
     let definition: DynamicObject = serde_json::from_value(definition).expect("an object");
@@ -57,7 +57,9 @@ async fn a_server_accepts_what_is_right_and_refuses_each_mistake() {
         return;
     };
     let client = cluster.client().await;
-    define(&client).await;
+    for text in [crd_yaml()].into_iter().chain(analysis_crds_yaml()) {
+        define(&client, text).await;
+    }
     let gvk = GroupVersionKind::gvk("portolan.dev", "v1alpha1", KIND);
     let kind = ApiResource::from_gvk_with_plural(&gvk, "istiocanarydeployments");
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &kind);

@@ -5,7 +5,7 @@ mod samples;
 use std::collections::BTreeSet;
 
 use portolan_object::{KubeVersion, Object, Origin};
-use portolan_rollout::{Spec, crd_yaml};
+use portolan_rollout::{Analysis, Spec, analysis_crds_yaml, crd_yaml};
 use portolan_schema::{Catalogue, Verdict};
 use portolan_yaml::{Dialect, Node, parse_one};
 use samples::{bad_specs, good_specs, smallest};
@@ -195,4 +195,49 @@ fn the_definition_and_the_types_have_the_same_fields() {
     });
     in_definition.remove(".routing.parentRefs.name");
     assert_eq!(in_types, in_definition);
+}
+
+fn json_of(text: &str) -> Value {
+    let json = portolan_yaml::to_json(&node(text)).expect("JSON");
+    serde_json::from_str(&json).expect("JSON")
+}
+
+fn spec_schema(definition: &Value) -> Value {
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].clone()
+}
+
+/// An analysis that is referred to is what could stand in its place, but for a reference of its own.
+#[test]
+fn analyses_of_their_own_have_the_schema_of_those_in_place() {
+    let mut in_place = spec_schema(&json_of(crd_yaml()))["properties"]["analysis"].clone();
+    in_place["properties"]
+        .as_object_mut()
+        .expect("properties")
+        .remove("ref");
+    let rules = in_place["x-kubernetes-validations"]
+        .as_array_mut()
+        .expect("rules");
+    rules.retain(|rule| !rule["rule"].to_string().contains("self.ref"));
+    for text in analysis_crds_yaml() {
+        assert_eq!(spec_schema(&json_of(text)), in_place);
+    }
+    let mut catalogue = Catalogue::of(KubeVersion::new(1, 36));
+    for text in analysis_crds_yaml() {
+        catalogue.define(&node(text));
+    }
+    for kind in ["RolloutAnalysis", "ClusterRolloutAnalysis"] {
+        for (spec, is_right) in [
+            (json!({"interval": "10s"}), true),
+            (json!({"interval": "0s"}), false),
+        ] {
+            let object = json!({"apiVersion": "portolan.dev/v1alpha1", "kind": kind, "metadata": {"name": "strict"}, "spec": spec});
+            let object =
+                Object::new(node(&object.to_string()), Origin::default()).expect("an object");
+            let Verdict::Checked(violations) = catalogue.check(&object) else {
+                unreachable!("the kind is defined");
+            };
+            assert_eq!(violations.is_empty(), is_right, "{kind}: {spec}");
+        }
+        serde_json::from_value::<Analysis>(json!({"interval": "10s"})).expect("an analysis");
+    }
 }

@@ -3,8 +3,8 @@
 mod world;
 
 use portolan_rollout::{
-    Actor, Effect, GateAnswer, Measurement, Outcome, Phase, Policy, Slot, Time, Traffic,
-    TroubleKind,
+    Actor, Effect, GateAnswer, Measurement, Outcome, Phase, Policy, Record, Revision, Slot, Time,
+    Traffic, TroubleKind,
 };
 use proptest::prelude::*;
 use world::{World, spec};
@@ -115,6 +115,8 @@ struct Watched {
     tokens: u32,
     /// Whether a person ever asked for a promotion.
     is_ordered: bool,
+    /// The revision that was started and neither promoted nor ended yet.
+    started: Option<Revision>,
 }
 
 impl Watched {
@@ -133,6 +135,7 @@ impl Watched {
             world,
             tokens: 0,
             is_ordered: false,
+            started: None,
         }
     }
 
@@ -218,11 +221,13 @@ impl Watched {
     fn look(&mut self, lost: usize) {
         let before = self.world.clone();
         self.world.look_losing(lost);
-        self.check(&before);
+        for record in self.check(&before) {
+            self.check_outcome(&record);
+        }
     }
 
     /// The rules. That a write adds no traffic to a slot without endpoints is checked where it is written.
-    fn check(&self, before: &World) {
+    fn check(&self, before: &World) -> Vec<Record> {
         let (world, seen) = (&self.world, &before.seen);
         let status = world.status();
         if let Some(traffic) = status.traffic {
@@ -274,19 +279,32 @@ impl Watched {
             .as_ref()
             .and_then(|status| status.history.last())
             .map_or(0, |record| record.number);
-        for record in status.history.iter().filter(|record| record.number > known) {
-            self.check_outcome(record);
-        }
         assert_eq!(
             status.canary.is_some(),
             status.phase.is_running(),
             "{}",
             status.phase
         );
+        let news = status.history.iter().filter(|record| record.number > known);
+        news.cloned().collect()
     }
 
     /// Nothing is promoted without proof, a person or a policy.
-    fn check_outcome(&self, record: &portolan_rollout::Record) {
+    fn check_outcome(&mut self, record: &Record) {
+        if record.reason == "Preparing" {
+            self.started.clone_from(&record.revision);
+        }
+        let is_promoted = matches!(
+            record.outcome,
+            Some(Outcome::Promoted | Outcome::PromotedUnproven)
+        );
+        if is_promoted && record.reason == "Promoted" {
+            assert_eq!(
+                self.started.take(),
+                record.revision,
+                "one promotion for one start"
+            );
+        }
         match record.outcome {
             Some(Outcome::Promoted) if record.actor == Actor::Token => assert!(self.is_ordered),
             Some(Outcome::Promoted) => {
@@ -335,7 +353,7 @@ fn policy() -> impl Strategy<Value = Policy> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_rules_hold_whatever_happens(strategy in strategy(), policy in policy(), events in prop::collection::vec(event(), 1..60)) {

@@ -939,3 +939,100 @@ fn strategy_and_analysis_are_fixed_when_a_canary_starts() {
     world.run_until(500, |world| world.status().weight != 10);
     assert_eq!(world.status().weight, 50);
 }
+
+/// What speaks against the new revision comes from one pod of four. That pod is replaced once; a second one is no chance.
+#[test]
+fn one_bad_pod_is_replaced_once() {
+    let bad_release = || {
+        let mut world = World::stable();
+        world.spec.strategy.weights = vec![20, 50];
+        world.bad.insert("2".to_owned(), 200);
+        world.one_bad_pod = Some((4, "first".to_owned()));
+        world.release("2");
+        world.run_to(Phase::Shifting);
+        world.seen.slots.b.pods.insert("first".to_owned());
+        world.run_until(2_000, |world| world.reasons().contains(&"OnePod"));
+        world
+    };
+    let mut world = bad_release();
+    assert_eq!(world.status().weight, 20);
+    assert!(world.seen.slots.b.pods.is_empty(), "the pod is deleted");
+    world.bad.clear();
+    world.run_to(Phase::Stable);
+    assert_eq!(outcomes(&world), [Outcome::Promoted]);
+
+    let mut world = bad_release();
+    world.one_bad_pod = Some((4, "second".to_owned()));
+    world.run_to(Phase::RolledBack);
+    assert_eq!(outcomes(&world), [Outcome::RolledBack]);
+}
+
+#[test]
+fn a_stable_application_without_ready_pods_is_not_ready() {
+    let mut world = World::stable();
+    world.seen.slots.a.endpoints = 0;
+    world.look();
+    let ready = world
+        .status()
+        .conditions
+        .iter()
+        .find(|found| found.kind == "Ready")
+        .expect("a condition");
+    assert_eq!(
+        (ready.status.as_str(), ready.reason.as_str()),
+        ("False", "NotAvailable")
+    );
+}
+
+/// A metric that is a number must stay in its range; a few values in a row outside of it are a rollback.
+#[test]
+fn a_number_out_of_its_range_is_a_rollback() {
+    for (value, outcome) in [(5.0, Outcome::Promoted), (50.0, Outcome::RolledBack)] {
+        let mut world = World::stable();
+        let metrics = serde_json::json!([{"name": "errors", "query": "queue_length", "max": 10, "consecutive": 3}]);
+        world.spec.analysis.metrics = serde_json::from_value(metrics).expect("metrics");
+        world.release("2");
+        for _ in 0..200 {
+            world.metrics = Some(Measurement::Value {
+                at: Time::from_unix(world.now),
+                value,
+            });
+            world.run(10);
+        }
+        assert_eq!(outcomes(&world), [outcome]);
+    }
+}
+
+/// Nobody else gets requests like those of an A/B test. What was promised of its own requests judges it.
+#[test]
+fn an_ab_test_is_rolled_back_by_its_promise() {
+    let mut world = World::stable();
+    let strategy =
+        serde_json::json!({"type": "abTest", "match": [{"headers": {"x": {"exact": "y"}}}]});
+    world.spec.strategy = serde_json::from_value(strategy).expect("a strategy");
+    let metrics = serde_json::json!([{"name": "errors", "builtin": "istio-requests", "slo": 0.01}]);
+    world.spec.analysis.metrics = serde_json::from_value(metrics).expect("metrics");
+    world.bad.insert("2".to_owned(), 100);
+    world.release("2");
+    world.run_to(Phase::RolledBack);
+    assert_eq!(outcomes(&world), [Outcome::RolledBack]);
+}
+
+#[test]
+fn settings_that_no_test_has_are_told_and_start_nothing() {
+    let mut world = World::stable();
+    world.spec.analysis.tolerate.odds = 50.0;
+    world.spec.analysis.tolerate.harmful_odds = 60.0;
+    world.release("2");
+    world.run(100);
+    assert_eq!(world.phase(), Phase::Stable);
+    let ready = world
+        .status()
+        .conditions
+        .iter()
+        .find(|found| found.kind == "Ready")
+        .expect("a condition");
+    assert_eq!(ready.reason, "InvalidSpec");
+    world.spec.analysis = portolan_rollout::Analysis::default();
+    world.run_to(Phase::Preparing);
+}

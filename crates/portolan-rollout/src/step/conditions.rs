@@ -53,6 +53,10 @@ impl Pass<'_> {
             return finding("Ready", Some(false), &reason, message);
         }
         match phase {
+            Phase::Stable if self.wanted_replicas() > 0 && self.stable_is_away() => {
+                let message = "no pod of the revision that serves is ready".to_owned();
+                finding("Ready", Some(false), "NotAvailable", message)
+            }
             Phase::Stable => {
                 let message = "the revision that the spec asks for serves all traffic";
                 finding("Ready", Some(true), "Stable", message.to_owned())

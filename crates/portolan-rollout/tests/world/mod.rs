@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use portolan_judge::{Arm, Counts};
+use portolan_judge::{Arm, Counts, PodCounts};
 use portolan_rollout::{
     ConfigKind, ConfigRef, ConfigVersion, Effect, GateAnswer, Measurement, Observed, ObservedSlot,
     Phase, Record, Slot, Slots, Spec, Status, Time, Traffic, Trouble, TroubleKind, step,
@@ -26,6 +26,8 @@ pub(crate) struct World {
     pub(crate) images: BTreeMap<String, String>,
     /// What happens to pods of an image.
     pub(crate) broken: BTreeMap<String, TroubleKind>,
+    /// Of so many pods of image `2`, only the first fails, if it has this name.
+    pub(crate) one_bad_pod: Option<(usize, String)>,
     /// What metrics answer instead of counts.
     pub(crate) metrics: Option<Measurement>,
     /// What every gate answers.
@@ -82,6 +84,7 @@ impl World {
             bad: BTreeMap::new(),
             images: BTreeMap::new(),
             broken: BTreeMap::new(),
+            one_bad_pod: None,
             metrics: None,
             gate: None,
             told: Vec::new(),
@@ -330,12 +333,13 @@ impl World {
                 .image_in(slot)
                 .and_then(|image| self.bad.get(&image))
                 .copied();
+            let counts = Counts {
+                total,
+                bad: total * bad.unwrap_or(0) / 1_000,
+            };
             Arm {
-                counts: Counts {
-                    total,
-                    bad: total * bad.unwrap_or(0) / 1_000,
-                },
-                pods: Vec::new(),
+                counts,
+                pods: self.pods_of(slot, counts),
             }
         };
         let measurement = Measurement::Counts {
@@ -347,6 +351,25 @@ impl World {
         };
         self.seen.metrics.insert("errors".to_owned(), measurement);
         self.counted_to = to;
+    }
+
+    /// The requests of each pod: the first one has all the bad ones.
+    fn pods_of(&self, slot: Slot, counts: Counts) -> Vec<PodCounts> {
+        let Some((pods, bad_pod)) = &self.one_bad_pod else {
+            return Vec::new();
+        };
+        if self.image_in(slot).as_deref() != Some("2") {
+            return Vec::new();
+        }
+        let share = counts.total / *pods as u64;
+        let others = (1..*pods).map(|at| (format!("pod-{at}"), 0));
+        let pods = std::iter::once((bad_pod.clone(), counts.bad.min(share))).chain(others);
+        pods.map(|(name, bad)| PodCounts {
+            name,
+            age_seconds: 600,
+            counts: Counts { total: share, bad },
+        })
+        .collect()
     }
 
     pub(crate) fn shares(&self) -> Slots<u8> {
