@@ -1,36 +1,36 @@
 #!/usr/bin/env python3
-"""Draws the terminal picture of the README: runs the commands on examples/harbor and prints their output as SVG.
+"""Draws the terminal picture of the README: runs the commands on a copy of examples/harbor and prints their output as SVG.
 
   docs/terminal.py [PORTOLAN] > docs/terminal.svg
 
-PORTOLAN is the binary, `target/release/portolan` if not given. Nothing but Python's own library is needed.
+PORTOLAN is the binary, `target/release/portolan` if not given. Nothing but git and Python's own library is needed.
 """
 import html
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 HARBOR = TOP / "examples/harbor"
 
-# What is shown: the command as a reader would type it, its arguments, and how many lines of its output.
-COMMANDS = [
-    ("portolan test", ["test"], 3),
-    (
-        "portolan diff --path clusters/production --path-orig clusters/staging --strip-attrs harbor.example/cluster",
-        ["diff", "--path", "clusters/production", "--path-orig", "clusters/staging",
-         "--strip-attrs", "harbor.example/cluster"],
-        30,
-    ),
-    (
-        "portolan explain deploy/beacon.spec.replicas -n beacon --path clusters/production",
-        ["explain", "deploy/beacon.spec.replicas", "-n", "beacon", "--path", "clusters/production"],
-        8,
-    ),
+# What the branch in the picture changes: a file, what stands there, and what takes its place.
+EDITS = [
+    ("apps/base/quay/deployment.yaml", "quay:2.3.0", "quay:2.4.0"),
+    ("clusters/production/settings.yaml", 'REPLICAS: "3"', 'REPLICAS: "5"'),
 ]
 
-COLUMNS = 126
+# What is shown: the commands as a reader would type them. Their output is shown whole.
+COMMANDS = [
+    "portolan test",
+    "portolan diff --from main --path clusters/production",
+    "portolan explain deploy/beacon.spec.replicas --path clusters/production",
+]
+
+COLUMNS = 136
 GLYPH, LINE, MARGIN = 8.4, 19, 18
 INK = {
     "30": "#6e7681", "31": "#ff7b72", "32": "#56d364", "33": "#e3b341",
@@ -38,16 +38,31 @@ INK = {
 }
 
 
-def output(binary, args, lines):
-    """The first lines that a command prints, with its colours."""
+def branch(directory):
+    """A copy of the example as a git repository, with the edits not committed yet."""
+    harbor = Path(directory) / "harbor"
+    shutil.copytree(HARBOR, harbor)
+    author = ["-c", "user.name=harbor", "-c", "user.email=harbor@example.com"]
+    for args in (["init", "-q", "-b", "main"], ["add", "-A"], [*author, "commit", "-q", "-m", "first"]):
+        subprocess.run(["git", *args], cwd=harbor, check=True)
+    for name, old, new in EDITS:
+        text = (harbor / name).read_text()
+        if old not in text:
+            sys.exit(f"{name} has no `{old}`")
+        (harbor / name).write_text(text.replace(old, new))
+    return harbor
+
+
+def output(binary, command, harbor):
+    """The lines that a command prints, with its colours."""
+    arguments = command.split(" ")[1:]
     run = subprocess.run(
-        [binary, "--color", "always", *args],
-        cwd=HARBOR, capture_output=True, text=True, check=False,
+        [binary, "--color", "always", *arguments],
+        cwd=harbor, capture_output=True, text=True, check=False, env={**os.environ, "NO_COLOR": ""},
     )
     if run.returncode > 1:
-        sys.exit(f"{args} failed:\n{run.stderr}")
-    printed = run.stdout.rstrip("\n").split("\n")
-    return printed if len(printed) <= lines else [*printed[: lines - 1], "…"]
+        sys.exit(f"{command} failed:\n{run.stderr}")
+    return run.stdout.rstrip("\n").split("\n")
 
 
 def spans(line):
@@ -100,8 +115,10 @@ def draw(lines):
 def main():
     binary = str(Path(sys.argv[1] if len(sys.argv) > 1 else TOP / "target/release/portolan").resolve())
     lines = []
-    for shown, args, count in COMMANDS:
-        lines += [f"\x1b[32m$\x1b[0m \x1b[1m{shown}\x1b[0m", *output(binary, args, count), ""]
+    with tempfile.TemporaryDirectory() as directory:
+        harbor = branch(directory)
+        for command in COMMANDS:
+            lines += [f"\x1b[32m$\x1b[0m \x1b[1m{command}\x1b[0m", *output(binary, command, harbor), ""]
     print("\n".join(draw(lines[:-1])))
 
 
