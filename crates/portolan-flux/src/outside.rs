@@ -65,7 +65,7 @@ impl fmt::Display for OutsideCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable { host, why } => write!(f, "cannot reach `{host}`: {why}"),
-            Self::Offline => f.write_str("offline nothing is fetched"),
+            Self::Offline => f.write_str("not in the cache, and --offline fetches nothing"),
         }
     }
 }

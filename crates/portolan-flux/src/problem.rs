@@ -339,16 +339,21 @@ impl<'a, 'files> About<'a, 'files> {
     fn chart(
         &mut self,
         error: &ChartError,
-        messages: Vec<String>,
+        mut messages: Vec<String>,
         spec: &HelmRelease,
         index: &Index,
     ) {
+        // Whoever could not fetch the chart usually names it: once is enough.
+        let is_fetching = matches!(error, ChartError::Fetch { .. });
+        if is_fetching && messages.get(1).is_some_and(|why| why.contains("chart `")) {
+            messages.remove(0);
+        }
         let is_source = matches!(
             error,
             ChartError::NoSource(_) | ChartError::WrongKind(_) | ChartError::Unavailable(_)
         );
         let fetched_from = chart::source_of(spec, index).ok();
-        let fetched_from = fetched_from.filter(|_| matches!(error, ChartError::Fetch { .. }));
+        let fetched_from = fetched_from.filter(|_| is_fetching);
         let source = fetched_from.and_then(|source| source_place(&source.id, index));
         let place = match (&spec.chart, is_source) {
             _ if source.is_some() => source,
@@ -547,7 +552,21 @@ fn source_place(source: &SourceRef, index: &Index) -> Option<Place> {
 
 /// An error and its causes, one sentence each.
 fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
-    causes(error).map(ToString::to_string).collect()
+    let mut messages: Vec<String> = causes(error).map(ToString::to_string).collect();
+    // That a file cannot be read is said again by the cause that names it.
+    let repeats = |one: &str, next: &str| {
+        let file = one.strip_prefix("cannot read ");
+        file.is_some_and(|file| next.contains(file))
+    };
+    let mut at = 0;
+    while at + 1 < messages.len() {
+        if repeats(&messages[at], &messages[at + 1]) {
+            messages.remove(at);
+        } else {
+            at += 1;
+        }
+    }
+    messages
 }
 
 /// An object that makes a Secret or ConfigMap of this name in the cluster.

@@ -12,7 +12,7 @@ use crate::ArchiveError;
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The network is off limits and the cache does not have it.
-    #[error("{what} is not in the cache, and offline nothing is fetched")]
+    #[error("{what} is not in the cache, and --offline fetches nothing")]
     Offline {
         /// The source.
         what: String,

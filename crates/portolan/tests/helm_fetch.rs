@@ -121,7 +121,7 @@ fn offline_only_what_was_fetched_is_pulled() {
     let refused = desk.run(&offline);
     assert_eq!(refused.code, 2);
     assert!(
-        refused.stderr.contains("offline nothing is fetched"),
+        refused.stderr.contains("--offline fetches nothing"),
         "{refused}"
     );
     assert_eq!(desk.run(&pull).code, 0);

@@ -326,7 +326,7 @@ fn what_was_fetched_before_is_built_offline_and_nothing_is_left_behind() {
     let refused = desk.build(&[".", "--offline"]);
     assert_eq!(refused.code, 2, "{refused}");
     assert!(
-        refused.stderr.contains("offline nothing is fetched"),
+        refused.stderr.contains("--offline fetches nothing"),
         "{refused}"
     );
     assert!(server.requests().is_empty());

@@ -203,7 +203,7 @@ fn offline_names_what_would_be_fetched_and_what_to_do() {
     assert!(answer.stdout.contains("name: plain"), "{answer}");
     for text in [
         "HelmRelease apps/web",
-        "chart `web` `^1` of `https://charts.example` is not in the cache, and offline nothing is fetched",
+        "chart `web` `^1` of `https://charts.example` is not in the cache, and --offline fetches nothing",
         "hint: `portolan fetch` brings it while there is a network",
     ] {
         assert!(answer.stderr.contains(text), "{text}\n{answer}");

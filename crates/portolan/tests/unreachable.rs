@@ -82,7 +82,7 @@ fn test_tells_one_cause_in_one_paragraph() {
 fn verbose_lists_everything_of_a_cause() {
     let answer = portolan(&["test", "-v"]);
     for number in 1..=RELEASES {
-        let line = format!("  HelmRelease apps/app-{number:02}: cannot fetch chart");
+        let line = format!("  HelmRelease apps/app-{number:02}: chart `app-{number:02}` ");
         assert!(answer.stdout.contains(&line), "{line}: {answer}");
     }
 }

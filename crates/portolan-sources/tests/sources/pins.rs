@@ -62,7 +62,7 @@ async fn offline_refuses_what_is_not_cached_and_names_it() {
     assert_eq!(
         error.to_string(),
         format!(
-            "file `{}/x.yaml` is not in the cache, and offline nothing is fetched",
+            "file `{}/x.yaml` is not in the cache, and --offline fetches nothing",
             server.url()
         )
     );
