@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use portolan_object::Rule;
+use portolan_object::{Rule, counted};
 use portolan_report::{Case, Grid, Outcome, Suite, Tool, github, junit, sarif};
 use serde::{Deserialize, Serialize};
 
@@ -289,11 +289,6 @@ fn hops(findings: &[Finding], target: &Target) -> Vec<Hop> {
 
 fn rules() -> Vec<&'static Rule> {
     Level::ALL.into_iter().map(Level::rule).collect()
-}
-
-fn counted(count: usize, word: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {word}{plural}")
 }
 
 fn json(report: &Report) -> String {

@@ -87,6 +87,8 @@ pub struct Report {
     pub failures: Vec<Failure>,
     /// How many releases were not rendered because their inputs are equal on both sides.
     pub equal_inputs: usize,
+    /// How many objects differ only in labels and annotations that are left out.
+    pub stripped: usize,
 }
 
 /// How much of everything there is.
@@ -127,11 +129,14 @@ pub fn diff(old: &[Batch], new: &[Batch], options: &Options) -> Report {
     let world = World::new(old, new);
     let restarts = subjects.iter().filter_map(restart_of).collect();
     let dangers = danger::lint(&subjects, &world, &mask, options.unserved.as_ref());
-    let changes = subjects
+    let differing = subjects.len();
+    let changes: Vec<Change> = subjects
         .into_iter()
-        .filter_map(|subject| change(subject, &options.strip, &mask));
+        .filter_map(|subject| change(subject, &options.strip, &mask))
+        .collect();
     Report {
-        changes: changes.collect(),
+        stripped: differing - changes.len(),
+        changes,
         images: image_changes(&pairs, &mask),
         restarts,
         dangers,

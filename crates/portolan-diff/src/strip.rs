@@ -8,7 +8,7 @@ use crate::path::{Path, Segment};
 pub const COMMON_ATTRIBUTES: &[&str] = &[
     "app.kubernetes.io/version",
     "chart",
-    "checksum/config",
+    "checksum/*",
     "helm.sh/chart",
 ];
 
@@ -17,7 +17,13 @@ pub const COMMON_ATTRIBUTES: &[&str] = &[
 pub struct StripAttributes(Vec<Text>);
 
 impl StripAttributes {
-    /// Leaves out these keys; the word `common` stands for [`COMMON_ATTRIBUTES`].
+    /// Leaves out [`COMMON_ATTRIBUTES`].
+    pub fn common() -> Self {
+        Self::new(["common"])
+    }
+
+    /// Leaves out these keys; one that ends in `*` stands for all that begin so, the word `common` for
+    /// [`COMMON_ATTRIBUTES`].
     pub fn new<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
         let expand = |key: &'a str| match key.trim() {
             "common" => COMMON_ATTRIBUTES.to_vec(),
@@ -33,10 +39,17 @@ impl StripAttributes {
             [Segment::Key(metadata), Segment::Key(map), Segment::Key(key)] => {
                 metadata == "metadata"
                     && (map == "labels" || map == "annotations")
-                    && self.0.contains(key)
+                    && self.0.iter().any(|pattern| is_like(pattern, key))
             }
             _ => false,
         })
+    }
+}
+
+fn is_like(pattern: &str, key: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => key.starts_with(start),
+        None => key == pattern,
     }
 }
 
@@ -59,6 +72,7 @@ mod tests {
             "annotations",
             "note"
         ])));
+        assert!(strip.covers(&path(&["metadata", "annotations", "checksum/secrets"])));
         assert!(!strip.covers(&path(&["spec", "selector", "matchLabels", "chart"])));
         assert!(!strip.covers(&path(&["metadata", "labels"])));
     }

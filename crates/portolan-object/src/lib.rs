@@ -2,7 +2,8 @@
 //!
 //! An [`Object`] is a YAML tree that has been found to be a Kubernetes object: it has an [`ObjectId`] (group, version,
 //! kind, namespace, name) and an [`Origin`] that says where it came from and what changed it since. Around it stand the
-//! things that are asked of objects everywhere and therefore answered once: label [`Selector`]s, the kinds a Kubernetes
+//! things that are asked of objects everywhere and therefore answered once: label [`Selector`]s, what users
+//! [select](ObjectSelection) by names, namespaces, labels and [words for kinds](KindNames), the kinds a Kubernetes
 //! release [`served`](served()) and their [`Scope`], where a kind keeps its [pod templates](pod_templates), and which
 //! [container images](images()) it names, and its [canonical JSON](canonical_json) with a [`Digest`].
 //!
@@ -40,6 +41,7 @@ mod name;
 mod selector;
 
 mod definition;
+mod kind_names;
 mod scope;
 mod served;
 mod version;
@@ -51,6 +53,12 @@ mod placeholder;
 mod pod_template;
 mod producer;
 
+mod count;
+mod nearest;
+mod no_match;
+mod object_name;
+mod object_selection;
+
 mod finding;
 mod owner;
 mod rule;
@@ -60,6 +68,7 @@ mod severity;
 pub const API_VERSION: &str = "portolan.dev/v1alpha1";
 
 pub use canonical::{Digest, canonical_json};
+pub use count::counted;
 pub use day::{BadDay, Day};
 pub use definition::{DefinedKind, defined_kinds};
 pub use finding::{Cause, Finding};
@@ -67,10 +76,15 @@ pub use gvk::{Gvk, GvkError};
 pub use id::{IdError, ObjectId, Short};
 pub use image::{ImageError, ImageRef};
 pub use images::{Image, ImageRole, images};
+pub use kind_names::KindNames;
 pub use label::{key_problems as label_key_problems, value_problems as label_value_problems};
 pub use list::expand_lists;
 pub use name::NameRule;
+pub use nearest::nearest;
+pub use no_match::{NoMatch, Noun};
 pub use object::{Object, ObjectError};
+pub use object_name::ObjectName;
+pub use object_selection::{Candidate, ObjectSelection};
 pub use origin::{Act, Origin, Place, Step};
 pub use owner::{Owner, OwnerKind};
 pub use placeholder::{holds_placeholder, placeholder};

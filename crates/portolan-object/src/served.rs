@@ -72,6 +72,12 @@ pub(crate) fn served_scope(gvk: &Gvk) -> Option<Scope> {
         .map(|row| row.scope)
 }
 
+/// Group, kind and plural name of everything that some release serves; a kind is repeated for each of its versions.
+pub(crate) fn served_resources() -> impl Iterator<Item = (&'static str, &'static str, &'static str)>
+{
+    ROWS.iter().map(|row| (row.group, row.kind, row.resource))
+}
+
 fn known_minor(release: KubeVersion) -> u32 {
     let (oldest, newest) = RELEASES;
     match release.major {

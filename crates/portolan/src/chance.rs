@@ -12,7 +12,7 @@ use crate::error::CommandError;
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Chance {
     /// Make random functions, keys and the clock real, as Helm does; every run prints something else
-    #[arg(long)]
+    #[arg(long, help_heading = "Random values and time")]
     live_random: bool,
 }
 

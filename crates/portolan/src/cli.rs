@@ -97,6 +97,26 @@ mod tests {
     }
 
     #[test]
+    fn every_option_stands_under_a_heading() {
+        let mut cli = Cli::command();
+        cli.build();
+        let mut queue = vec![cli];
+        while let Some(command) = queue.pop() {
+            queue.extend(command.get_subcommands().cloned());
+            let listed = command.get_arguments();
+            let listed = listed.filter(|one| !one.is_positional() && !one.is_hide_set());
+            // `--help` and `--version` are clap's own.
+            let bare = listed.filter(|one| one.get_help_heading().is_none());
+            let bare: Vec<&str> = bare.map(|one| one.get_id().as_str()).collect();
+            let (name, own) = (command.get_name(), ["help", "version"]);
+            assert!(
+                bare.iter().all(|option| own.contains(option)),
+                "`{name}`: {bare:?}"
+            );
+        }
+    }
+
+    #[test]
     fn every_command_shows_an_example() {
         let mut cli = Cli::command();
         cli.build();

@@ -5,6 +5,7 @@ use std::fmt;
 use portolan_engine::Report;
 use portolan_files::{WriteError, advice};
 use portolan_flux::{DiscoverError, OpenError};
+use portolan_object::counted;
 
 use crate::exit::ExitStatus;
 
@@ -59,8 +60,9 @@ impl CommandError {
         let counts = report.counts();
         let all = report.units().len();
         let source = anyhow::anyhow!(
-            "interrupted with {} of {all} units left undone",
-            counts.cancelled
+            "interrupted with {} of {} left undone",
+            counts.cancelled,
+            counted(all, "unit")
         );
         Self {
             kind: ErrorKind::Interrupted,

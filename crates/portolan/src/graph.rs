@@ -16,10 +16,12 @@ mod tree;
 pub(crate) use tree::tree;
 
 use portolan_flux::api::NamespacedName;
-use portolan_object::Object;
+use portolan_flux::{OBJECT, owner_gvk};
+use portolan_object::{
+    Candidate, Gvk, KindNames, NoMatch, Noun, Object, ObjectSelection, OwnerKind,
+};
 
 use crate::repository::Rendered;
-use crate::selection::{Selection, is_named};
 use crate::status::Health;
 
 /// As what a graph is drawn.
@@ -110,20 +112,19 @@ impl<'a> Graph<'a> {
     pub(crate) fn of(
         rendered: &'a Rendered,
         extent: Extent,
-        names: &[String],
-        selection: &Selection,
-    ) -> Self {
+        selection: &ObjectSelection,
+        kinds: &KindNames,
+    ) -> Result<Self, NoMatch> {
         let graph = gather::gather(rendered, extent);
-        graph.keep(|node| {
-            selection.has_namespace(&node.id.namespace)
-                && selection.has_labels(node.object)
-                && (names.is_empty() || is_named(names, &node.id))
-        })
-    }
-
-    /// Whether nothing is in it.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        let nodes: Vec<Candidate<'_>> = graph.nodes.iter().map(Node::candidate).collect();
+        selection.check(kinds, extent.noun(), &nodes)?;
+        drop(nodes);
+        let is_skipped = |node: &Node<'_>| {
+            let mut skipped = selection.skip_kinds.iter();
+            skipped.any(|word| kinds.is(word, &node.gvk()))
+        };
+        let is_meant = |node: &Node<'_>| selection.selects(kinds, &node.candidate());
+        Ok(graph.keep(is_meant, is_skipped))
     }
 
     /// Draws it.
@@ -136,12 +137,16 @@ impl<'a> Graph<'a> {
     }
 
     /// The nodes that are wanted and all below them.
-    fn keep(self, is_wanted: impl Fn(&Node<'_>) -> bool) -> Self {
+    fn keep(
+        self,
+        is_wanted: impl Fn(&Node<'_>) -> bool,
+        is_skipped: impl Fn(&Node<'_>) -> bool,
+    ) -> Self {
         let mut places: Vec<Option<usize>> = Vec::with_capacity(self.nodes.len());
         let mut nodes: Vec<Node<'a>> = Vec::new();
         for mut node in self.nodes {
             let parent = node.parent.and_then(|parent| places[parent]);
-            let kept = parent.is_some() || is_wanted(&node);
+            let kept = is_wanted(&node) || (parent.is_some() && !is_skipped(&node));
             places.push(kept.then_some(nodes.len()));
             if kept {
                 node.parent = parent;
@@ -180,6 +185,46 @@ impl<'a> Graph<'a> {
             }
         }
         children
+    }
+}
+
+impl Extent {
+    /// What its nodes are called.
+    fn noun(self) -> Noun {
+        let (singular, list_command) = match self {
+            Self::Kustomizations => ("Kustomization", "portolan get ks"),
+            Self::Releases => ("Kustomization or HelmRelease", "portolan get hr --tree"),
+            Self::Sources => (
+                "Kustomization, HelmRelease or source",
+                "portolan get sources",
+            ),
+            Self::Objects => return OBJECT,
+        };
+        Noun {
+            singular,
+            list_command,
+        }
+    }
+}
+
+impl Node<'_> {
+    fn gvk(&self) -> Gvk {
+        match (self.object, self.kind) {
+            (Some(object), _) => object.gvk().clone(),
+            (None, Kind::Kustomization) => owner_gvk(OwnerKind::Kustomization),
+            (None, Kind::Release) => owner_gvk(OwnerKind::Release),
+            (None, kind) => Gvk::new("", "", kind.as_str()),
+        }
+    }
+
+    /// The node as something that may be selected.
+    fn candidate(&self) -> Candidate<'_> {
+        Candidate {
+            gvk: self.gvk(),
+            namespace: &self.id.namespace,
+            name: &self.id.name,
+            object: self.object,
+        }
     }
 }
 

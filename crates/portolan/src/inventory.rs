@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use portolan_flux::api::{Chart, ChartSpec, NamespacedName, SourceRef};
-use portolan_flux::{Cluster, Emitter, Rendering, release_namespace};
-use portolan_object::{Gvk, Object, ObjectId, Scope, defined_kinds, scope};
+use portolan_flux::{Cluster, Emitter, Rendering, SelectableOwner, owner_gvk, release_namespace};
+use portolan_object::{
+    Candidate, Gvk, KindNames, Object, ObjectId, OwnerKind, Scope, defined_kinds, scope,
+};
 use portolan_yaml::Text;
 
 use crate::repository::Rendered;
@@ -21,6 +23,18 @@ pub(crate) struct Placed<'a> {
     pub(crate) object: &'a Object,
     /// What names it, with the namespace that Helm leaves to the release.
     pub(crate) id: ObjectId,
+}
+
+impl Placed<'_> {
+    /// The object as something that may be selected.
+    pub(crate) fn candidate(&self) -> Candidate<'_> {
+        Candidate {
+            gvk: self.id.gvk.clone(),
+            namespace: &self.id.namespace,
+            name: &self.id.name,
+            object: Some(self.object),
+        }
+    }
 }
 
 /// The API group of Flux's sources.
@@ -41,43 +55,94 @@ const SOURCE_KINDS: [&str; 6] = [
 pub(crate) struct UsedSource<'a> {
     /// The object that declares it, if one does.
     pub(crate) object: Option<&'a Object>,
-    /// `ks/flux-system/apps`, `hr/apps/podinfo`
-    pub(crate) users: Vec<String>,
+    /// Kustomizations and HelmReleases.
+    pub(crate) users: Vec<Emitter>,
 }
 
-/// Every namespace that something of a cluster lies in, names or is released into.
-pub(crate) fn namespaces(rendering: &Rendering) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+/// Every Kustomization, HelmRelease, ResourceSet and FluxInstance of a cluster, rendered or not.
+pub(crate) fn owners(rendering: &Rendering) -> Vec<SelectableOwner<'_>> {
     let walk = &rendering.walk;
+    let mut owners = Vec::new();
     for (id, walked) in &walk.kustomizations {
-        names.insert(id.namespace.to_string());
-        let target = walked
-            .spec
-            .as_ref()
-            .ok()
-            .and_then(|spec| spec.target_namespace.as_ref());
-        names.extend(target.map(ToString::to_string));
+        let kind = OwnerKind::Kustomization;
+        let definition = walked.definition.as_ref();
+        owners.push(owner(kind, names(id), definition, walked.built.is_some()));
     }
-    let releases = rendering.releases.iter();
-    for (id, release) in releases {
-        names.insert(id.namespace.to_string());
-        let target = release
-            .spec
-            .as_ref()
-            .ok()
-            .map(|spec| release_namespace(spec).to_string());
-        names.extend(target);
+    for (emitter, expansion) in &walk.expansions {
+        let (kind, id) = (emitter.owner_kind(), names(emitter.id()));
+        let is_rendered = expansion.objects.is_some();
+        owners.push(owner(kind, id, Some(&expansion.definition), is_rendered));
     }
-    names.extend(
-        rendering
-            .unchanged
-            .keys()
-            .map(|id| id.namespace.to_string()),
-    );
-    for object in walk.index.emitted().flat_map(|(_, objects)| objects.iter()) {
-        names.insert(object.namespace().to_owned());
-        if object.gvk().is("", "Namespace") {
-            names.insert(object.name().to_owned());
+    let mut releases = HashSet::new();
+    for (id, release) in &rendering.releases {
+        releases.insert(names(id));
+        let is_rendered = release.objects.is_some();
+        let definition = Some(&release.definition);
+        owners.push(owner(
+            OwnerKind::Release,
+            names(id),
+            definition,
+            is_rendered,
+        ));
+    }
+    for id in rendering.unchanged.keys() {
+        if releases.insert(names(id)) {
+            owners.push(owner(OwnerKind::Release, names(id), None, false));
+        }
+    }
+    // Only what was asked for is rendered, but all that was found on the way is known.
+    let kind = OwnerKind::Release;
+    for (_, object) in walk.index.of_kind(kind.group(), kind.as_str()) {
+        let id = (object.namespace(), object.name());
+        if releases.insert(id) {
+            owners.push(owner(kind, id, Some(object), false));
+        }
+    }
+    owners
+}
+
+fn owner<'a>(
+    kind: OwnerKind,
+    (namespace, name): (&'a str, &'a str),
+    object: Option<&'a Object>,
+    is_rendered: bool,
+) -> SelectableOwner<'a> {
+    SelectableOwner {
+        candidate: Candidate {
+            gvk: owner_gvk(kind),
+            namespace,
+            name,
+            object,
+        },
+        is_rendered,
+    }
+}
+
+fn names(id: &NamespacedName) -> (&str, &str) {
+    (&id.namespace, &id.name)
+}
+
+/// What kinds are called, those included that the repository defines.
+pub(crate) fn kind_names(placed: &[Placed<'_>]) -> KindNames {
+    let mut names = KindNames::default();
+    let is_definition = |object: &&Object| object.kind() == "CustomResourceDefinition";
+    for definition in placed.iter().map(|one| one.object).filter(is_definition) {
+        names.define(definition.node());
+    }
+    names
+}
+
+/// Every namespace in which an owner or an object lies, or that an object is the definition of.
+pub(crate) fn namespaces(rendered: &Rendered) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (_, rendering) in &rendered.clusters {
+        let owners = owners(rendering).into_iter();
+        names.extend(owners.map(|owner| owner.candidate.namespace.to_owned()));
+    }
+    for placed in objects(rendered) {
+        names.insert(placed.id.namespace.to_string());
+        if placed.id.gvk.is("", "Namespace") {
+            names.insert(placed.id.name.to_string());
         }
     }
     names.remove("");
@@ -92,7 +157,8 @@ pub(crate) fn objects(rendered: &Rendered) -> Vec<Placed<'_>> {
         .collect()
 }
 
-fn objects_of<'a>(cluster: &'a Cluster, rendering: &'a Rendering) -> Vec<Placed<'a>> {
+/// Every object of a cluster.
+pub(crate) fn objects_of<'a>(cluster: &'a Cluster, rendering: &'a Rendering) -> Vec<Placed<'a>> {
     let mut placed = Vec::new();
     for (id, walked) in &rendering.walk.kustomizations {
         for object in walked.built.iter().flat_map(|built| built.objects.iter()) {
@@ -130,6 +196,18 @@ fn objects_of<'a>(cluster: &'a Cluster, rendering: &'a Rendering) -> Vec<Placed<
         }
     }
     placed
+}
+
+/// What names each object of every owner, in the order in which the owner gives them.
+pub(crate) fn ids_by_owner(
+    cluster: &Cluster,
+    rendering: &Rendering,
+) -> BTreeMap<Emitter, Vec<ObjectId>> {
+    let mut ids: BTreeMap<Emitter, Vec<ObjectId>> = BTreeMap::new();
+    for placed in objects_of(cluster, rendering) {
+        ids.entry(placed.owner).or_default().push(placed.id);
+    }
+    ids
 }
 
 /// Helm leaves the namespace out where it is the release's own.
@@ -177,18 +255,18 @@ pub(crate) fn used_sources(rendering: &Rendering) -> BTreeMap<SourceRef, UsedSou
                 .get_or_insert(object);
         }
     }
-    let mut used = |source: &SourceRef, user: String| {
+    let mut used = |source: &SourceRef, user: Emitter| {
         sources.entry(source.clone()).or_default().users.push(user);
     };
     for (id, walked) in &rendering.walk.kustomizations {
         if let Ok(spec) = &walked.spec {
-            used(&spec.source, format!("ks/{id}"));
+            used(&spec.source, Emitter::Kustomization(id.clone()));
         }
     }
     for (id, release) in &rendering.releases {
         if let Ok(spec) = &release.spec {
             let (Chart::Reference(source) | Chart::Spec(ChartSpec { source, .. })) = &spec.chart;
-            used(source, format!("hr/{id}"));
+            used(source, Emitter::Release(id.clone()));
         }
     }
     sources

@@ -13,7 +13,7 @@ pub(crate) struct LimitArgs {
     ///
     /// A template or schema that needs more fails with an error that names the limit. The defaults are a hundred times
     /// what the largest public charts need. Bytes may end in `Ki`, `Mi` or `Gi`.
-    #[arg(long = "limit", value_name = "NAME=VALUE")]
+    #[arg(long = "limit", value_name = "NAME=VALUE", help_heading = "Limits")]
     limits: Vec<Limit>,
 }
 

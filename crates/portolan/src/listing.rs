@@ -35,6 +35,8 @@ pub(crate) enum Format {
 pub(crate) enum Column {
     /// Always there.
     Always(&'static str),
+    /// Left out first where there is no room.
+    Roomy(&'static str),
     /// Only in the wide form.
     Wide(&'static str),
 }
@@ -82,11 +84,6 @@ impl Listing {
         self.entries.push(entry);
     }
 
-    /// Whether there is nothing in it.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// Prints the list; an empty table says so on stderr, as kubectl does.
     pub(crate) fn print(&self, format: Format, printer: &Printer) -> Result<(), CommandError> {
         match format {
@@ -107,12 +104,21 @@ impl Listing {
     }
 
     fn table(&self, wide: bool) -> Table {
-        let shown = |column: &Column| wide || matches!(column, Column::Always(_));
-        let mut table = Table::new(self.columns.iter().filter(|column| shown(column)).map(
-            |column| match column {
-                Column::Always(title) | Column::Wide(title) => *title,
-            },
-        ));
+        let shown = |column: &Column| wide || !matches!(column, Column::Wide(_));
+        let columns = || self.columns.iter().filter(|column| shown(column));
+        let of_kind = |is_it: fn(&Column) -> bool| {
+            let columns = columns()
+                .enumerate()
+                .filter(move |(_, column)| is_it(column));
+            columns.map(|(at, _)| at).collect::<Vec<_>>()
+        };
+        let mut first_to_go = of_kind(|column| matches!(column, Column::Roomy(_)));
+        first_to_go.extend(of_kind(|column| matches!(column, Column::Wide(_))));
+        first_to_go.reverse();
+        let titles = columns().map(|column| match column {
+            Column::Always(title) | Column::Roomy(title) | Column::Wide(title) => *title,
+        });
+        let mut table = Table::new(titles).leaving_out_first(first_to_go);
         for entry in &self.entries {
             let cells = self.columns.iter().zip(&entry.cells);
             let cells = cells.filter(|(column, _)| shown(column));
@@ -124,12 +130,7 @@ impl Listing {
     /// The object that programs get.
     fn answer(&self) -> Node {
         let records = self.entries.iter().map(|entry| entry.record.clone());
-        let items = Node::new(Value::List(List::from_items(records.collect())));
-        record([
-            ("apiVersion", Node::string(API_VERSION)),
-            ("kind", Node::string(self.kind)),
-            ("items", items),
-        ])
+        list(self.kind, records.collect())
     }
 
     fn names(&self) -> String {
@@ -140,6 +141,15 @@ impl Listing {
         }
         names
     }
+}
+
+/// Records as one object of a kind.
+pub(crate) fn list(kind: &'static str, records: Vec<Node>) -> Node {
+    record([
+        ("apiVersion", Node::string(API_VERSION)),
+        ("kind", Node::string(kind)),
+        ("items", Node::new(Value::List(List::from_items(records)))),
+    ])
 }
 
 /// A record of fields in this order.

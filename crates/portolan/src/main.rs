@@ -11,6 +11,7 @@ mod chart;
 mod cli;
 mod commands;
 mod diagnostic;
+mod directory;
 mod error;
 mod exit;
 mod findings;
@@ -29,7 +30,6 @@ mod selection;
 mod session;
 mod source_args;
 mod status;
-mod suggestion;
 mod table;
 
 use std::io::{self, Write as _};

@@ -23,14 +23,14 @@ pub(crate) const LOCK_FILE: &str = "portolan.lock";
 #[derive(Debug, clap::Args)]
 pub(crate) struct OutsideArgs {
     /// Fetch nothing: use what was fetched before
-    #[arg(long)]
+    #[arg(long, help_heading = "Sources and network")]
     offline: bool,
 
     /// A file of age keys that open what sops encrypted; may be repeated
     ///
     /// Keys in `$SOPS_AGE_KEY`, `$SOPS_AGE_KEY_FILE` and sops's own directory are used too. Without any key, encrypted
     /// values are built as placeholders of their type, or as they are written with --show-secrets.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Sources and network")]
     age_key_file: Vec<Utf8PathBuf>,
 }
 

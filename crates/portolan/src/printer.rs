@@ -21,23 +21,35 @@ use crate::table::Canvas;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct OutputOptions {
     /// Say what became of each piece of work
-    #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet", help_heading = "General")]
     pub(crate) verbose: u8,
 
     /// Say nothing but the answer, and why there is none
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = "General")]
     pub(crate) quiet: bool,
 
     /// Use colour
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        help_heading = "General"
+    )]
     pub(crate) color: ColorChoice,
 
     /// Write what happens as JSON lines to a file; `-` is standard output
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "General")]
     pub(crate) events: Option<Utf8PathBuf>,
 
     /// How log lines look; `PORTOLAN_LOG=debug` turns them on
-    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        default_value = "text",
+        help_heading = "General"
+    )]
     pub(crate) log_format: LogFormat,
 }
 

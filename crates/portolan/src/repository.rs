@@ -20,6 +20,7 @@ use portolan_supply::ChartsAtHand;
 use portolan_vfs::{Disk, Frozen, Lineage, Vfs};
 use portolan_yaml::Text;
 
+use crate::directory;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::findings::{FindingStyle, paragraphs};
@@ -37,35 +38,50 @@ pub(crate) struct RepositoryArgs {
     ///
     /// It holds the root Kustomization, or is what `flux bootstrap --path` or a FluxInstance names. Without it the
     /// repository is searched, and all of its clusters are rendered.
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", help_heading = "Repository")]
     path: Option<Utf8PathBuf>,
 
     /// The repository's top directory
     ///
     /// Found from --path or the current directory when it is not given.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Repository")]
     repo: Option<Utf8PathBuf>,
 
     #[command(flatten)]
     sources: SourceArgs,
 
     /// The Flux whose behaviour counts
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", help_heading = "Kubernetes and Flux")]
     flux_version: Option<String>,
 
     /// The Kubernetes that charts are told of; 1.34.0 when not given
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", help_heading = "Kubernetes and Flux")]
     kube_version: Option<String>,
 
     /// API versions that charts are told of besides those of Kubernetes and of the repository's own definitions
     ///
     /// As in `monitoring.coreos.com/v1` or `policy/v1/PodDisruptionBudget`; may be repeated.
-    #[arg(short, long, value_name = "VERSION", value_delimiter = ',')]
+    #[arg(
+        short,
+        long,
+        value_name = "VERSION",
+        value_delimiter = ',',
+        help_heading = "Kubernetes and Flux"
+    )]
     api_versions: Vec<String>,
 
     /// What a ConfigMap or Secret that is missing means, when nothing in the repository makes it
-    #[arg(long, value_name = "WHAT", default_value = "strict")]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "strict",
+        help_heading = "Repository"
+    )]
     missing: Missing,
+
+    /// What `--missing note` says, in the words of other tools
+    #[arg(long, hide = true)]
+    allow_missing_secrets: bool,
 
     #[command(flatten)]
     limit: LimitArgs,
@@ -227,9 +243,17 @@ impl RepositoryArgs {
             clusters,
             report,
             files,
-            missing: self.missing,
+            missing: self.missing(),
             outside,
         })
+    }
+
+    fn missing(&self) -> Missing {
+        if self.allow_missing_secrets {
+            Missing::Note
+        } else {
+            self.missing
+        }
     }
 
     /// What brings in what the repository does not hold; `pinning` says what the lock file is worth.
@@ -251,9 +275,10 @@ impl RepositoryArgs {
     /// Finds the repository on disk, and in it the cluster that was asked for.
     pub(crate) fn locate(&self) -> Result<Located, CommandError> {
         let here = current_directory()?;
-        let path = self.path.as_ref().map(|path| here.join(path));
+        let existing = |path: &Utf8PathBuf| directory::existing(&here.join(path), path);
+        let path = self.path.as_ref().map(existing).transpose()?;
         let top = match &self.repo {
-            Some(repo) => here.join(repo),
+            Some(repo) => existing(repo)?,
             None => repository_root(
                 &Disk::machine(),
                 path.as_deref().unwrap_or(&here),
@@ -262,7 +287,7 @@ impl RepositoryArgs {
         };
         let disk = Disk::open(&top).map_err(CommandError::user)?;
         let root = match &path {
-            Some(path) => Some(inside(&disk, path)?),
+            Some(real) => Some(inside(&disk, real, self.path.as_deref().unwrap_or(real))?),
             None => None,
         };
         Ok(Located { disk, root })
@@ -360,8 +385,8 @@ impl Rendered {
         match unfetched {
             0 => {}
             1 => printer.note("1 release was not rendered: its chart is not in the cache"),
-            _ => printer.note(&format!(
-                "{unfetched} releases were not rendered: their charts are not in the cache"
+            many => printer.note(&format!(
+                "{many} releases were not rendered: their charts are not in the cache"
             )),
         }
         status
@@ -462,7 +487,7 @@ impl RepositoryArgs {
         Teller {
             report,
             files,
-            missing: self.missing,
+            missing: self.missing(),
         }
     }
 }
@@ -548,14 +573,11 @@ fn current_directory() -> Result<Utf8PathBuf, CommandError> {
     })
 }
 
-/// The path as the repository sees it.
-fn inside(disk: &Disk, path: &Utf8Path) -> Result<Utf8PathBuf, CommandError> {
-    let real = path.canonicalize_utf8().map_err(|error| {
-        CommandError::user(anyhow::Error::new(error).context(format!("cannot open `{path}`")))
-    })?;
+/// The real path as the repository sees it; `shown` is what the user wrote.
+fn inside(disk: &Disk, real: &Utf8Path, shown: &Utf8Path) -> Result<Utf8PathBuf, CommandError> {
     let inside = real.strip_prefix(disk.root()).map_err(|_| {
         CommandError::usage(format!(
-            "`{path}` does not lie in the repository `{}`",
+            "`{shown}` does not lie in the repository `{}`",
             disk.root()
         ))
     })?;

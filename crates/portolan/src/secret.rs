@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
 
-use portolan_object::{Object, OwnerKind};
+use portolan_object::{Object, OwnerKind, counted};
 use portolan_secret::{Mask, SecretTexts, hide_values, without_passwords};
 use portolan_yaml::Node;
 
@@ -16,7 +16,7 @@ use crate::repository::Rendered;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
 pub(crate) struct SecretArgs {
     /// Show the values of Secrets
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) show_secrets: bool,
 }
 
@@ -107,10 +107,7 @@ impl ObjectView {
 
 /// `1 Secret` and the word for it, or `3 Secrets` and `them`.
 fn number(count: usize, what: &str, it: &'static str) -> (String, &'static str) {
-    match count {
-        1 => (format!("1 {what}"), it),
-        _ => (format!("{count} {what}s"), "them"),
-    }
+    (counted(count, what), if count == 1 { it } else { "them" })
 }
 
 /// Shows the objects of a whole repository.
@@ -158,7 +155,7 @@ impl RepositoryView {
 
     /// Says what is hidden, and how to see it.
     pub(crate) fn tell(&self, printer: &Printer) {
-        self.view.tell(printer, None);
+        self.view.tell(printer, Some("--skip-secrets"));
     }
 }
 

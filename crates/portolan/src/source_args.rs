@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use portolan_flux::api::SourceRef;
 use portolan_flux::{Rendering, SourcePattern};
+use portolan_object::nearest;
 use portolan_supply::SourceMapping;
 use portolan_vfs::Vfs;
 
 use crate::error::CommandError;
-use crate::suggestion::nearest;
 
 /// Files that stand for sources.
 #[derive(Debug, clap::Args)]
@@ -22,7 +22,8 @@ pub(crate) struct SourceArgs {
         long = "source",
         alias = "sources",
         value_name = "[[KIND/]NAMESPACE/]NAME=PATH",
-        value_delimiter = ','
+        value_delimiter = ',',
+        help_heading = "Sources and network"
     )]
     sources: Vec<String>,
 }

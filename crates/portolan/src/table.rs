@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Piped, a table is never clipped: a program may read it. On a terminal that is too narrow the widest columns give way
-//! first, and say so by `…`.
+//! first, and say so by `…`; then whole columns are left out. Names are clipped when nothing else is left to give way.
 
 use anstyle::{AnsiColor, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -13,8 +13,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// What stands between two columns.
 const GAP: usize = 3;
 
-/// No column is clipped below this.
-const MIN_WIDTH: usize = 8;
+/// No column is clipped below this: so little of a text says nothing.
+const MIN_WIDTH: usize = 10;
 
 /// What a cell wants to say by its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,6 +44,8 @@ pub(crate) struct Cell {
 pub(crate) struct Table {
     titles: Vec<String>,
     rows: Vec<Vec<Cell>>,
+    /// Columns that are left out first where there is no room, in this order; then the others from the right.
+    first_to_go: Vec<usize>,
 }
 
 /// For what a table is drawn.
@@ -114,6 +116,16 @@ impl Table {
         Self {
             titles: titles.into_iter().map(Into::into).collect(),
             rows: Vec::new(),
+            first_to_go: Vec::new(),
+        }
+    }
+
+    /// The same table, of which these columns are left out first where there is no room.
+    #[must_use]
+    pub(crate) fn leaving_out_first(self, first_to_go: Vec<usize>) -> Self {
+        Self {
+            first_to_go,
+            ..self
         }
     }
 
@@ -127,7 +139,7 @@ impl Table {
         if self.rows.is_empty() {
             return String::new();
         }
-        let widths = self.widths(canvas.width);
+        let columns = self.layout(canvas.width);
         let titles: Vec<Cell> = self.titles.iter().map(Cell::from).collect();
         let has_titles = self.titles.iter().any(|title| !title.is_empty());
         let mut text = String::new();
@@ -135,47 +147,109 @@ impl Table {
             .filter(|_| has_titles)
             .chain(&self.rows)
         {
-            push_line(&mut text, row, &widths, canvas.styled);
+            push_line(&mut text, row, &columns, canvas.styled);
         }
         text
     }
 
-    /// The width of each column, so that a line fits if it can.
-    fn widths(&self, limit: Option<usize>) -> Vec<usize> {
-        let mut widths: Vec<usize> = self.titles.iter().map(|title| title.width()).collect();
-        for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.text.width());
+    /// The columns that are shown with their widths, so that a line fits if it can.
+    fn layout(&self, limit: Option<usize>) -> Vec<Column> {
+        let mut columns = self.columns();
+        let Some(limit) = limit else {
+            return columns;
+        };
+        let mut to_go = self.order_to_go(&columns).into_iter();
+        loop {
+            let mut fitted = columns.clone();
+            if fit(&mut fitted, limit, |column| !column.is_name) {
+                return fitted;
+            }
+            match to_go.next() {
+                Some(at) => columns.retain(|column| column.at != at),
+                None => {
+                    fit(&mut columns, limit, |_| true);
+                    return columns;
+                }
             }
         }
-        if let Some(limit) = limit {
-            fit(&mut widths, limit);
+    }
+
+    /// Every column as wide as its widest cell.
+    fn columns(&self) -> Vec<Column> {
+        let titles = self.titles.iter().enumerate();
+        let mut columns: Vec<Column> = titles
+            .map(|(at, title)| Column {
+                at,
+                width: title.width(),
+                is_name: false,
+            })
+            .collect();
+        for row in &self.rows {
+            for (column, cell) in columns.iter_mut().zip(row) {
+                column.width = column.width.max(cell.text.width());
+                column.is_name |= cell.tone == Tone::Name;
+            }
         }
-        widths
+        // A tree has its names in the first column, whatever their colour.
+        let has_name = columns.iter().any(|column| column.is_name);
+        if let Some(first) = columns.first_mut().filter(|_| !has_name) {
+            first.is_name = true;
+        }
+        columns
+    }
+
+    /// The columns but names, those first that are least missed.
+    fn order_to_go(&self, columns: &[Column]) -> Vec<usize> {
+        let others = columns.iter().rev().map(|column| column.at);
+        let mut order: Vec<usize> = self.first_to_go.clone();
+        order.extend(others.filter(|at| !self.first_to_go.contains(at)));
+        let is_name = |at: usize| {
+            columns
+                .iter()
+                .any(|column| column.at == at && column.is_name)
+        };
+        order.retain(|at| !is_name(*at));
+        order
     }
 }
 
-/// Takes from the widest columns until all of them fit, as far as they may shrink.
-fn fit(widths: &mut [usize], limit: usize) {
-    let gaps = widths.len().saturating_sub(1) * GAP;
-    let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(limit);
+/// A column that is shown.
+#[derive(Debug, Clone)]
+struct Column {
+    /// Which of the table's.
+    at: usize,
+    width: usize,
+    is_name: bool,
+}
+
+/// Takes from the widest columns that may shrink until all of them fit; says whether they do.
+fn fit(columns: &mut [Column], limit: usize, may_shrink: impl Fn(&Column) -> bool) -> bool {
+    let gaps = columns.len().saturating_sub(1) * GAP;
+    let width: usize = columns.iter().map(|column| column.width).sum();
+    let mut excess = (width + gaps).saturating_sub(limit);
     while excess > 0 {
-        let Some(widest) = widths.iter_mut().max().filter(|width| **width > MIN_WIDTH) else {
-            return;
+        let shrinking = columns
+            .iter_mut()
+            .filter(|column| column.width > MIN_WIDTH && may_shrink(column));
+        let Some(widest) = shrinking.max_by_key(|column| column.width) else {
+            return false;
         };
-        *widest -= 1;
+        widest.width -= 1;
         excess -= 1;
     }
+    true
 }
 
-fn push_line(text: &mut String, row: &[Cell], widths: &[usize], styled: bool) {
+fn push_line(text: &mut String, row: &[Cell], columns: &[Column], styled: bool) {
     let begin = text.len();
-    for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
-        let shown = clip(&cell.text, *width);
-        let padding = if index + 1 == widths.len() {
+    let empty = Cell::default();
+    for (index, column) in columns.iter().enumerate() {
+        let cell = row.get(column.at).unwrap_or(&empty);
+        let shown = clip(&cell.text, column.width);
+        let padding = if index + 1 == columns.len() {
             0
         } else {
-            width - shown.width() + GAP
+            column.width - shown.width() + GAP
         };
         text.push_str(&cell.tone.paint(&shown, styled));
         text.extend(std::iter::repeat_n(' ', padding));
@@ -244,14 +318,46 @@ mod tests {
         ");
     }
 
+    fn at_width(width: usize) -> String {
+        table().render(Canvas {
+            width: Some(width),
+            styled: false,
+        })
+    }
+
     #[test]
-    fn the_narrowest_terminal_still_shows_every_column() {
+    fn a_column_goes_before_a_name_is_clipped() {
+        insta::assert_snapshot!(at_width(25), @r"
+        NAME    PATH
+        apps    ./clusters/produ…
+        größe   ./x
+        ");
+        insta::assert_snapshot!(at_width(15), @r"
+        NAME
+        apps
+        größe
+        ");
+    }
+
+    #[test]
+    fn columns_that_are_least_missed_go_first() {
         let canvas = Canvas {
-            width: Some(1),
+            width: Some(25),
             styled: false,
         };
-        let drawn = table().render(canvas);
-        assert_eq!(drawn.lines().next(), Some("NAME    PATH       READY"));
+        let table = table().leaving_out_first(vec![1]);
+        assert_eq!(table.render(canvas).lines().next(), Some("NAME    READY"));
+    }
+
+    #[test]
+    fn a_name_that_is_wider_than_the_terminal_is_clipped_at_last() {
+        let mut table = Table::new(["NAME", "READY"]);
+        table.push(vec![Cell::name("a-name-of-many-letters"), "True".into()]);
+        let canvas = Canvas {
+            width: Some(16),
+            styled: false,
+        };
+        assert_eq!(table.render(canvas), "NAME\na-name-of-many-…\n");
     }
 
     #[test]

@@ -460,7 +460,7 @@ fn the_report_of_a_pull_request_is_written_and_told() {
                 "inputs.from || (github.base_ref && format('origin/{0}', github.base_ref)) || ''",
                 from,
             ),
-            ("inputs.strip-attrs", "common"),
+            ("inputs.strip-attrs", ""),
             ("inputs.args", "--full"),
         ]
     };
@@ -533,7 +533,7 @@ fn a_change_that_cannot_be_rendered_is_published_and_fails_the_job() {
             "inputs.from || (github.base_ref && format('origin/{0}', github.base_ref)) || ''",
             "main",
         ),
-        ("inputs.strip-attrs", "common"),
+        ("inputs.strip-attrs", ""),
         ("inputs.args", "--offline"),
     ];
     assert!(run(

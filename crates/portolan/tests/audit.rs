@@ -200,7 +200,7 @@ fn the_fix_of_a_repository_leaves_alone_what_a_patch_names() {
         "{answer}"
     );
     assert!(
-        answer.stderr.contains("1 of 2 findings need a person"),
+        answer.stderr.contains("1 of 2 findings needs a person"),
         "{answer}"
     );
 }

@@ -186,10 +186,10 @@ fn no_cluster_takes_a_secret_with_hidden_values() {
     insta::assert_snapshot!(portolan_in(path, &[&base[..], &["-o", "json", "-q"]].concat()), @r#"
     exit 0
     --- stdout
-    [
+    {"apiVersion":"portolan.dev/v1alpha1","kind":"ObjectList","items":[
     {"apiVersion":"v1","data":{"key":"<hidden>","raw":"<hidden>"},"kind":"Secret","metadata":{"name":"s","namespace":"d"}},
     {"apiVersion":"v1","data":{"copy":"x <hidden> y","number":1},"kind":"ConfigMap","metadata":{"name":"c","namespace":"d"}}
-    ]
+    ]}
     "#);
     use base64::Engine as _;
     let decoded = base64::engine::general_purpose::STANDARD.decode("<hidden>");
@@ -334,7 +334,7 @@ fn a_release_that_is_not_there_suggests_the_nearest() {
     exit 2
     --- stderr
     error: no HelmRelease named `becon`
-    hint: there is `beacon` in beacon; `portolan get hr` lists all 1
+    hint: there is only `beacon` in beacon
     ");
 }
 
@@ -404,11 +404,20 @@ fn provenance_says_whose_an_object_is_and_where_it_comes_from() {
 fn objects_are_printed_as_a_json_list() {
     let answer = staging(&["ks", "infrastructure", "-o", "json", "--no-owner-labels"]);
     assert!(
-        answer.stdout.starts_with("[\n{\"apiVersion\":\"v1\","),
+        answer.stdout.starts_with(
+            "{\"apiVersion\":\"portolan.dev/v1alpha1\",\"kind\":\"ObjectList\",\"items\":[\n{\"apiVersion\":\"v1\","
+        ),
         "{answer}"
     );
-    assert!(answer.stdout.ends_with("}\n]\n"), "{answer}");
-    assert_eq!(staging(&["-n", "nowhere", "-o", "json"]).stdout, "[]\n");
+    assert!(answer.stdout.ends_with("}\n]}\n"), "{answer}");
+    let list: serde_json::Value = serde_json::from_str(&answer.stdout).expect("JSON");
+    assert!(
+        list["items"]
+            .as_array()
+            .is_some_and(|items| !items.is_empty())
+    );
+    let none = staging(&["-n", "nowhere", "-o", "json"]);
+    assert_eq!((none.code, none.stdout.as_str()), (2, ""), "{none}");
 }
 
 #[test]

@@ -81,7 +81,7 @@ const EDITED: &[&str] = &["--from", "HEAD"];
 
 /// What the command says.
 fn told(repository: &GitRepository, what: &[&str], clusters: &[&str]) -> Changes {
-    let args: Vec<&str> = [&["diff", "-o", "json"], what].concat();
+    let args: Vec<&str> = [&["diff", "--no-strip", "-o", "json"], what].concat();
     let answer = repository.portolan(&args);
     assert!(matches!(answer.code, 0 | 1), "{answer}");
     let report = from_json(&answer.stdout).expect("JSON");

@@ -52,7 +52,7 @@ fn sources_name_who_uses_them() {
     exit 0
     --- stdout
     NAMESPACE     KIND            NAME          URL                                                REVISION   USED BY
-    flux-system   GitRepository   flux-system   https://git.example/harbor.git (this repository)   main       ks/flux-system/apps, ks/flux-system/flux-system and 2 more
+    flux-system   GitRepository   flux-system   https://git.example/harbor.git (this repository)   main       Kustomization flux-system/apps, Kustomization flux-system/flux-system and 2 more
     ");
 }
 
@@ -126,7 +126,7 @@ fn charts_name_the_releases_made_of_them() {
     exit 0
     --- stdout
     CHART    VERSION   SOURCE                                  USED BY
-    beacon   0.3.1     GitRepository/flux-system/flux-system   hr/beacon/beacon
+    beacon   0.3.1     GitRepository/flux-system/flux-system   HelmRelease beacon/beacon
     ");
 }
 
@@ -262,7 +262,7 @@ fn a_name_that_is_not_there_suggests_the_nearest() {
     exit 2
     --- stderr
     error: no HelmRelease named `becon`
-    hint: there is `beacon` in beacon; `portolan get hr` lists all 1
+    hint: there is only `beacon` in beacon
     ");
 }
 
@@ -271,19 +271,19 @@ fn a_namespace_with_nothing_in_it_is_answered_with_the_nearest() {
     insta::assert_snapshot!(get(&["hr", "-n", "nowhere"]), @r"
     exit 2
     --- stderr
-    error: nothing lies in the namespace `nowhere`
+    error: no HelmRelease lies in the namespace `nowhere`
     hint: did you mean `beacon`?
     ");
 }
 
 #[test]
 fn nothing_found_is_said_on_stderr_and_is_no_fault() {
-    insta::assert_snapshot!(get(&["hr", "-l", "app=nothing"]), @r"
+    insta::assert_snapshot!(get(&["hr", "-n", "quay"]), @r"
     exit 0
     --- stderr
     nothing found
     ");
-    insta::assert_snapshot!(get(&["hr", "-l", "app=nothing", "-o", "json"]).stdout, @r#"
+    insta::assert_snapshot!(get(&["hr", "-n", "quay", "-o", "json"]).stdout, @r#"
     {
       "apiVersion": "portolan.dev/v1alpha1",
       "items": [],

@@ -74,7 +74,10 @@ fn events_tell_of_every_file_in_order() {
     assert_eq!(lines.len(), 6, "{events}");
     for (number, line) in lines.iter().enumerate() {
         assert!(
-            line.starts_with(&format!("{{\"seq\":{},", number + 1)),
+            line.starts_with(&format!(
+                "{{\"apiVersion\":\"portolan.dev/v1alpha1\",\"kind\":\"Event\",\"seq\":{},",
+                number + 1
+            )),
             "{line}"
         );
     }

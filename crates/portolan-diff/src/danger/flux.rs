@@ -1,6 +1,6 @@
 //! What Flux does when its own objects go, or stop.
 
-use portolan_object::{Owner, OwnerKind, Rule, Severity};
+use portolan_object::{Owner, OwnerKind, Rule, Severity, counted};
 use portolan_yaml::Node;
 
 use super::world::{Fate, defined_owner};
@@ -61,8 +61,8 @@ fn lint_owner(finder: &mut Finder<'_, '_>, world: &World<'_>, owner: &Owner, fat
         finder.report(
             &ORPHANED,
             format!(
-                "it stays in the cluster with its {} objects: {reason}",
-                objects.len()
+                "it stays in the cluster with its {}: {reason}",
+                counted(objects.len(), "object")
             ),
         );
         return;
@@ -78,15 +78,24 @@ fn lint_owner(finder: &mut Finder<'_, '_>, world: &World<'_>, owner: &Owner, fat
         OwnerKind::Release => (&UNINSTALL, "uninstalling"),
     };
     if deleted > 0 {
-        let plural = if deleted == 1 { "" } else { "s" };
-        finder.report(rule, format!("{verb} deletes {deleted} object{plural}"));
+        finder.report(
+            rule,
+            format!("{verb} deletes {}", counted(deleted, "object")),
+        );
     }
     if deleted < objects.len() {
         let left = objects.len() - deleted;
-        let plural = if left == 1 { "" } else { "s" };
+        let (verb, whom) = if left == 1 {
+            ("stays", "it")
+        } else {
+            ("stay", "them")
+        };
         finder.report(
             &ORPHANED,
-            format!("{left} object{plural} stay in the cluster, and nobody keeps them up to date"),
+            format!(
+                "{} {verb} in the cluster, and nobody keeps {whom} up to date",
+                counted(left, "object")
+            ),
         );
     }
 }

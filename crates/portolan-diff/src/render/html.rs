@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use portolan_object::Finding;
+use portolan_object::{Finding, counted};
 
 use super::line::{Line, clean, lines};
 use super::words;
@@ -43,8 +43,8 @@ fn add_failures(report: &Report, out: &mut String) {
         }
         out.push_str("</ul>\n</section>\n");
     }
-    if let Some(equal) = words::equal_inputs(report) {
-        let _ = writeln!(out, "<p>{equal}</p>");
+    for left_out in words::left_out(report) {
+        let _ = writeln!(out, "<p>{left_out}</p>");
     }
 }
 
@@ -183,7 +183,7 @@ fn add_run(run: &[Line], is_changed: bool, out: &mut String) {
         let _ = match line {
             Line::Old(text) => write!(out, "<del>{}</del>", escape(text)),
             Line::New(text) => write!(out, "<ins>{}</ins>", escape(text)),
-            Line::Gap(count) => write!(out, "<i>… {}</i>", words::plural(*count, "line")),
+            Line::Gap(count) => write!(out, "<i>… {}</i>", counted(*count, "line")),
             Line::Same(text) => write!(out, "<span>{}</span>", escape(text)),
         };
         if let (Line::Same(text), true) = (line, is_changed) {

@@ -22,6 +22,8 @@ struct ReportWire {
     /// How many releases were not rendered because their inputs are equal.
     #[serde(rename = "equalInputs")]
     equal_inputs: usize,
+    /// How many objects differ only in labels and annotations that are left out.
+    stripped: usize,
 }
 
 /// What could not be rendered on a side.
@@ -145,6 +147,7 @@ pub fn json(report: &Report) -> String {
         dangers: report.dangers.iter().map(danger).collect(),
         failures: report.failures.iter().map(failure).collect(),
         equal_inputs: report.equal_inputs,
+        stripped: report.stripped,
     };
     let text = serde_json::to_string_pretty(&wire);
     text.expect("a tree of texts can be written") + "\n"

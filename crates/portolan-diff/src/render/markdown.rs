@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use portolan_object::{Finding, Severity};
+use portolan_object::{Finding, Severity, counted};
 
 use super::line::{Line, clean, lines};
 use super::words;
@@ -93,8 +93,8 @@ fn add_failures(report: &Report, out: &mut String) {
         let more = report.failures.len() - MAX_ROWS;
         let _ = write!(out, "\n{more} more are not listed.\n");
     }
-    if let Some(equal) = words::equal_inputs(report) {
-        let _ = write!(out, "\n{equal}.\n");
+    for left_out in words::left_out(report) {
+        let _ = write!(out, "\n{left_out}.\n");
     }
 }
 
@@ -200,7 +200,7 @@ fn section(report: &Report, change: &Change, max_lines: usize) -> String {
     if body.len() > max_lines {
         let more = body.len() - max_lines;
         body.truncate(max_lines);
-        body.push(format!("  … {}", words::plural(more, "more line")));
+        body.push(format!("  … {}", counted(more, "more line")));
     }
     let fence = fence(&body);
     let place = words::because(change).map(|place| format!("<sub>{}</sub>\n\n", html_code(&place)));
@@ -218,7 +218,7 @@ fn diff_line(line: &Line) -> String {
         Line::Old(text) => ('-', text.as_str()),
         Line::New(text) => ('+', text.as_str()),
         Line::Same(text) => (' ', text.as_str()),
-        Line::Gap(count) => return format!("  … {}", words::plural(*count, "line")),
+        Line::Gap(count) => return format!("  … {}", counted(*count, "line")),
     };
     match text.char_indices().nth(LINE_LENGTH) {
         Some((cut, _)) => format!("{mark} {}…", &text[..cut]),
@@ -250,7 +250,7 @@ fn add_rest(report: &Report, shown: usize, limit: usize, out: &mut String) {
     let _ = write!(
         out,
         "\n**{} not shown: the comment would be too long.**\n\n",
-        words::plural(rest.len(), "more object")
+        counted(rest.len(), "more object")
     );
     for (place, change) in rest.iter().enumerate() {
         let line = format!(

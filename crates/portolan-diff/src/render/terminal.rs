@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use portolan_object::{Finding, Severity};
+use portolan_object::{Finding, Severity, counted};
 
 use super::line::{Line, lines};
 use super::paint::{Colour, Ink};
@@ -61,7 +61,7 @@ pub fn image_lines(report: &Report, options: &TerminalOptions) -> String {
     }
     let mut rest = Vec::new();
     print_failures(report, options.colour, &mut rest);
-    add_equal_inputs(report, options.colour, &mut rest);
+    add_left_out(report, options.colour, &mut rest);
     for line in rest {
         let _ = writeln!(text, "{line}");
     }
@@ -87,14 +87,14 @@ fn print(report: &Report, options: &TerminalOptions, print_field: PrintField<'_>
         out.push(format!("{name} {}", words::rolls(restart)));
     }
     print_images(report, colour, &mut out);
-    add_equal_inputs(report, colour, &mut out);
+    add_left_out(report, colour, &mut out);
     out.join("\n") + "\n"
 }
 
-fn add_equal_inputs(report: &Report, colour: Colour, out: &mut Vec<String>) {
-    if let Some(equal) = words::equal_inputs(report) {
+fn add_left_out(report: &Report, colour: Colour, out: &mut Vec<String>) {
+    for left_out in words::left_out(report) {
         out.push(String::new());
-        out.push(colour.paint(Ink::Faint, &equal));
+        out.push(colour.paint(Ink::Faint, &left_out));
     }
 }
 
@@ -249,10 +249,7 @@ fn unified_line(line: &Line, colour: Colour) -> String {
         Line::Old(text) => colour.paint(Ink::Removed, &format!("-   {text}")),
         Line::New(text) => colour.paint(Ink::Added, &format!("+   {text}")),
         Line::Same(text) => format!("    {text}"),
-        Line::Gap(count) => colour.paint(
-            Ink::Faint,
-            &format!("    … {}", words::plural(*count, "line")),
-        ),
+        Line::Gap(count) => colour.paint(Ink::Faint, &format!("    … {}", counted(*count, "line"))),
     }
 }
 
@@ -280,7 +277,7 @@ fn rows(lines: Vec<Line>) -> Vec<(Option<String>, Option<String>)> {
                 open = rows.len();
             }
             Line::Gap(count) => {
-                let text = format!("… {}", words::plural(count, "line"));
+                let text = format!("… {}", counted(count, "line"));
                 rows.push((Some(text.clone()), Some(text)));
                 open = rows.len();
             }

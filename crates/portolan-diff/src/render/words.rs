@@ -1,6 +1,6 @@
 //! The words that every format shares: counts, titles, what becomes of an object.
 
-use portolan_object::{Finding, ImageRef, ObjectId, OwnerKind};
+use portolan_object::{Finding, ImageRef, ObjectId, OwnerKind, counted};
 use portolan_yaml::Text;
 
 use super::line::clean;
@@ -18,12 +18,12 @@ pub(super) fn headline(report: &Report) -> String {
     }
     let mut objects = Vec::new();
     if counts.changed > 0 {
-        let s = if counts.changed == 1 {
-            "object changes"
+        let verb = if counts.changed == 1 {
+            "changes"
         } else {
-            "objects change"
+            "change"
         };
-        objects.push(format!("{} {s}", counts.changed));
+        objects.push(format!("{} {verb}", counted(counts.changed, "object")));
     }
     if counts.added > 0 {
         objects.push(format!("{} added", counts.added));
@@ -41,20 +41,25 @@ pub(super) fn headline(report: &Report) -> String {
         (counts.dangers, "danger"),
     ] {
         if count > 0 {
-            parts.push(plural(count, word));
+            parts.push(counted(count, word));
         }
     }
     if counts.not_rendered > 0 {
         parts.push(format!(
             "{} not rendered",
-            plural(counts.not_rendered, "change")
+            counted(counts.not_rendered, "change")
         ));
     }
     parts.join(" · ")
 }
 
+/// What was not compared or is not shown, a sentence each.
+pub(super) fn left_out(report: &Report) -> impl Iterator<Item = String> {
+    equal_inputs(report).into_iter().chain(stripped(report))
+}
+
 /// `41 releases have equal inputs and were not rendered`; nothing when there are none.
-pub(super) fn equal_inputs(report: &Report) -> Option<String> {
+fn equal_inputs(report: &Report) -> Option<String> {
     match report.equal_inputs {
         0 => None,
         1 => Some("1 release has equal inputs and was not rendered".to_owned()),
@@ -62,6 +67,20 @@ pub(super) fn equal_inputs(report: &Report) -> Option<String> {
             "{count} releases have equal inputs and were not rendered"
         )),
     }
+}
+
+/// `2 objects differ only in labels and annotations that are left out; --no-strip shows them`; nothing when there are
+/// none.
+fn stripped(report: &Report) -> Option<String> {
+    let verb = match report.stripped {
+        0 => return None,
+        1 => "differs",
+        _ => "differ",
+    };
+    Some(format!(
+        "{} {verb} only in labels and annotations that are left out; --no-strip shows them",
+        counted(report.stripped, "object")
+    ))
 }
 
 /// `production: HelmRelease apps/podinfo`
@@ -116,12 +135,6 @@ pub(super) fn inputs(failure: &Failure) -> Vec<String> {
         more => told.push(format!("and {more} more")),
     }
     told
-}
-
-/// `1 image`, `2 images`
-pub(super) fn plural(count: usize, word: &str) -> String {
-    let s = if count == 1 { "" } else { "s" };
-    format!("{count} {word}{s}")
 }
 
 /// `Deployment apps/podinfo`; a generated object goes without its hash, and odd API versions are named.

@@ -1,6 +1,5 @@
 //! `portolan build`: the objects a Flux repository declares, as YAML.
 
-mod filter;
 mod write;
 
 use std::sync::{Arc, mpsc};
@@ -9,17 +8,17 @@ use std::thread;
 use portolan_engine::CancellationToken;
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{
-    Demand, Emitter, Given, Outlet, Wanted, set_kustomization_labels, set_release_labels,
+    Emitter, Given, Outlet, Selection, set_kustomization_labels, set_release_labels,
     set_resource_set_labels,
 };
-use portolan_object::{Object, OwnerKind, Step};
+use portolan_object::{KindNames, Object, ObjectId, OwnerKind, Step};
 
 use super::CommandResult;
 use crate::error::CommandError;
+use crate::inventory;
 use crate::printer::Printer;
 use crate::repository::{Rendered, RepositoryArgs};
-use crate::suggestion::not_found;
-use filter::ObjectFilter;
+use crate::selection::{OwnersWord, SelectionArgs, Word, has_known_kinds, selectable};
 use write::{WriteArgs, Writer};
 
 /// Print the objects that a Flux repository declares
@@ -32,52 +31,31 @@ use write::{WriteArgs, Writer};
 Examples:
   portolan build all
   portolan build ks apps --path clusters/production
+  portolan build hr/podinfo deploy/web
   portolan build hr podinfo -n apps --skip-secrets | kubectl diff -f -
   portolan build all --only-kinds Deployment,StatefulSet -l app.kubernetes.io/part-of=shop
   portolan build all --skip-secrets --output-dir rendered
   portolan build ks apps --provenance --source shared=../shared-manifests")]
 pub(crate) struct BuildArgs {
-    /// What to build: Kustomizations (ks), HelmReleases (hr), or all
-    #[arg(value_name = "WHAT", default_value = "all")]
-    what: What,
+    /// What to build; all when it is not given, and a name may stand here too
+    #[arg(value_name = "WHAT")]
+    what: Option<Word<OwnersWord>>,
 
-    /// Names of Kustomizations or HelmReleases, as in NAME or NAMESPACE/NAME; all when none is given
+    /// Names of Kustomizations and HelmReleases, or of objects with their kind; all when none is given
+    ///
+    /// As in NAME, NAMESPACE/NAME, KIND/NAME or KIND/NAMESPACE/NAME: `podinfo`, `apps/podinfo`, `hr/podinfo`,
+    /// `deploy/web`.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
     #[command(flatten)]
-    repository: RepositoryArgs,
-
-    #[command(flatten)]
-    filter: ObjectFilter,
+    selection: SelectionArgs,
 
     #[command(flatten)]
     write: WriteArgs,
 
-    /// Leave out the labels by which Flux's controllers know their objects
-    #[arg(long)]
-    no_owner_labels: bool,
-
-    /// Releases are always rendered; others want to be told
-    #[arg(long, hide = true)]
-    enable_helm: bool,
-
-    /// Values of Secrets are always hidden; others want to be told
-    #[arg(long, hide = true, conflicts_with = "show_secrets")]
-    wipe_secrets: bool,
-}
-
-/// What to build.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum What {
-    /// Kustomizations
-    #[value(alias = "kustomizations", alias = "kustomization")]
-    Ks,
-    /// HelmReleases
-    #[value(alias = "helmreleases", alias = "helmrelease")]
-    Hr,
-    /// Both
-    All,
+    #[command(flatten)]
+    repository: RepositoryArgs,
 }
 
 /// The objects of one Kustomization or HelmRelease.
@@ -101,138 +79,175 @@ struct Ready {
     made_of: Vec<Step>,
 }
 
+/// What is built and how it is written.
+struct Job<'a> {
+    args: &'a BuildArgs,
+    selection: Selection,
+    printer: &'a Printer,
+}
+
 pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
     args.write.secrets.apply(printer);
-    // Names may turn out to be wrong; a line that changes and documents do not go together on one terminal.
-    let rendered = if args.names.is_empty() && !printer.draws_over_data() {
-        streamed(args, printer)?
+    let (what, names) = Word::split(args.what.as_ref(), &args.names, OwnersWord::All);
+    let job = Job {
+        args,
+        selection: args.selection.owners(what.kinds(), &names),
+        printer,
+    };
+    // Names may turn out to be wrong, and words for kinds may be defined by what is rendered last; a line that changes
+    // and documents do not go together on one terminal.
+    let objects = &job.selection.objects;
+    let is_known = objects.names.is_empty() && has_known_kinds(objects);
+    let rendered = if is_known && !printer.draws_over_data() {
+        job.streamed()?
     } else {
-        collected(args, printer)?
+        job.collected()?
     };
     let status = rendered.tell_problems(printer);
     Ok(rendered.end(status))
 }
 
-/// Renders, and writes what is ready meanwhile.
-fn streamed(args: &BuildArgs, printer: &Printer) -> Result<Rendered, CommandError> {
-    let (clusters, queue) = mpsc::channel();
-    let with_provenance = args.write.provenance;
-    let token = CancellationToken::new();
-    thread::scope(|scope| {
-        // Nobody wants what cannot be written: a pipe that was closed ends the rendering.
-        let stop = token.clone();
-        let writing = scope
-            .spawn(move || write_streams(args, printer, &queue).inspect_err(|_| stop.cancel()));
-        let outlet_for = move |cluster: Option<&str>| -> Outlet {
-            let (ready, stream) = mpsc::channel::<Ready>();
-            // A writer that has given up wants nothing more.
-            let _ = clusters.send((cluster.map(str::to_owned), stream));
-            Box::new(move |given| {
-                let _ = ready.send(Ready::new(given, with_provenance));
-            })
-        };
-        let rendered = args
-            .repository
-            .render_streamed(&args.demand(), outlet_for, &token, printer);
-        let written = writing.join();
-        written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        rendered
-    })
-}
+impl<'a> Job<'a> {
+    /// Renders, and writes what is ready meanwhile.
+    fn streamed(&self) -> Result<Rendered, CommandError> {
+        let (clusters, queue) = mpsc::channel();
+        let with_provenance = self.args.write.provenance;
+        let token = CancellationToken::new();
+        let (rendered, writer) = thread::scope(|scope| {
+            // Nobody wants what cannot be written: a pipe that was closed ends the rendering.
+            let stop = token.clone();
+            let writing =
+                scope.spawn(move || self.write_streams(&queue).inspect_err(|_| stop.cancel()));
+            let outlet_for = move |cluster: Option<&str>| -> Outlet {
+                let (ready, stream) = mpsc::channel::<Ready>();
+                // A writer that has given up wants nothing more.
+                let _ = clusters.send((cluster.map(str::to_owned), stream));
+                Box::new(move |given| {
+                    let _ = ready.send(Ready::new(given, with_provenance));
+                })
+            };
+            let (repository, demand) = (&self.args.repository, self.selection.demand());
+            let rendered = repository.render_streamed(&demand, outlet_for, &token, self.printer);
+            let written = writing.join();
+            let writer = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            Ok::<_, CommandError>((rendered?, writer))
+        })?;
+        self.check(&rendered)?;
+        // Without a cluster there was nothing to write, not even an empty list.
+        writer.map_or(Ok(()), Writer::finish)?;
+        Ok(rendered)
+    }
 
-/// Writes one cluster after the other, each as it becomes ready.
-fn write_streams(
-    args: &BuildArgs,
-    printer: &Printer,
-    queue: &mpsc::Receiver<(Option<String>, mpsc::Receiver<Ready>)>,
-) -> Result<(), CommandError> {
-    let mut writer = None;
-    for (cluster, stream) in queue {
-        let writer = writer.get_or_insert_with(|| Writer::new(&args.write, printer));
-        for ready in stream {
-            if let Some(batch) = args.batch(cluster.as_deref(), ready) {
-                writer.write(&batch)?;
+    /// Writes one cluster after the other, each as it becomes ready.
+    fn write_streams(
+        &self,
+        queue: &mpsc::Receiver<(Option<String>, mpsc::Receiver<Ready>)>,
+    ) -> Result<Option<Writer<'a>>, CommandError> {
+        let kinds = KindNames::default();
+        let mut writer = None;
+        for (cluster, stream) in queue {
+            let writer = writer.get_or_insert_with(|| Writer::new(&self.args.write, self.printer));
+            for ready in stream {
+                if let Some(batch) = self.batch(cluster.as_deref(), ready, &kinds, None) {
+                    writer.write(&batch)?;
+                }
             }
         }
+        Ok(writer)
     }
-    // Without a cluster there was nothing to write, not even an empty list.
-    writer.map_or(Ok(()), Writer::finish)
-}
 
-/// Renders, and then writes.
-fn collected(args: &BuildArgs, printer: &Printer) -> Result<Rendered, CommandError> {
-    let rendered = args.repository.render(args.demand(), printer)?;
-    let missing = args.missing(&rendered);
-    if !missing.is_empty() {
-        return Err(unknown(args.what, &missing, &rendered));
-    }
-    let several = rendered.clusters.len() > 1;
-    let with_provenance = args.write.provenance;
-    let mut writer = Writer::new(&args.write, printer);
-    for (cluster, rendering) in &rendered.clusters {
-        let cluster = several.then_some(cluster.name.as_str());
-        for given in rendering.given() {
-            if let Some(batch) = args.batch(cluster, Ready::new(given, with_provenance)) {
-                writer.write(&batch)?;
+    /// Renders, and then writes.
+    fn collected(&self) -> Result<Rendered, CommandError> {
+        let rendered = self.render()?;
+        let objects = inventory::objects(&rendered);
+        let kinds = inventory::kind_names(&objects);
+        drop(objects);
+        let several = rendered.clusters.len() > 1;
+        let with_provenance = self.args.write.provenance;
+        let mut writer = Writer::new(&self.args.write, self.printer);
+        for (cluster, rendering) in &rendered.clusters {
+            let mut ids = self
+                .selection
+                .may_name_objects()
+                .then(|| inventory::ids_by_owner(cluster, rendering));
+            let cluster = several.then_some(cluster.name.as_str());
+            for given in rendering.given() {
+                let ready = Ready::new(given, with_provenance);
+                let ids = ids.as_mut().and_then(|ids| ids.remove(&ready.owner));
+                if let Some(batch) = self.batch(cluster, ready, &kinds, ids.as_deref()) {
+                    writer.write(&batch)?;
+                }
             }
         }
+        writer.finish()?;
+        Ok(rendered)
     }
-    writer.finish()?;
-    Ok(rendered)
-}
 
-impl Ready {
-    fn new(given: Given<'_>, with_provenance: bool) -> Self {
-        Self {
-            made_of: if with_provenance {
-                given.made_of()
-            } else {
-                Vec::new()
-            },
-            objects: Arc::clone(given.objects),
-            owner: given.emitter,
-        }
-    }
-}
-
-impl BuildArgs {
-    /// What must be rendered: what is named and what that is made of, or everything of the kind.
-    fn demand(&self) -> Demand {
-        let named = match self.names.as_slice() {
-            [] => Wanted::All,
-            names => Wanted::Named(names.iter().map(|name| name.as_str().into()).collect()),
+    /// Renders what is named; everything, if a name may be that of an object of a kind that the repository defines.
+    fn render(&self) -> Result<Rendered, CommandError> {
+        let repository = &self.args.repository;
+        let rendered = repository.render(self.selection.demand(), self.printer)?;
+        let objects = inventory::objects(&rendered);
+        let checked = self.selection.check(&selectable(&rendered, &objects));
+        let wider = self.selection.wider_demand().filter(|_| checked.is_err());
+        let Some(demand) = wider else {
+            drop(objects);
+            return self.check(&rendered).map(|()| rendered);
         };
-        match self.what {
-            What::Ks => Demand {
-                kustomizations: named,
-                releases: Wanted::None,
-            },
-            What::Hr => Demand {
-                kustomizations: Wanted::None,
-                releases: named,
-            },
-            What::All => Demand {
-                kustomizations: named.clone(),
-                releases: named,
-            },
-        }
+        let rendered = repository.render(demand, self.printer)?;
+        self.check(&rendered)?;
+        Ok(rendered)
     }
 
-    /// The objects of an owner that are asked for, as they are written.
-    fn batch(&self, cluster: Option<&str>, ready: Ready) -> Option<Batch> {
+    /// Refuses a selection that nothing fits, after what is wrong was told: that may be why.
+    fn check(&self, rendered: &Rendered) -> Result<(), CommandError> {
+        if self.selection.objects.is_everything() {
+            return Ok(());
+        }
+        let objects = inventory::objects(rendered);
+        let checked = self.selection.check(&selectable(rendered, &objects));
+        checked.map_err(|error| {
+            rendered.tell_problems(self.printer);
+            error.into()
+        })
+    }
+
+    /// The objects of an owner that are asked for, as they are written; `ids` are theirs with their namespaces.
+    fn batch(
+        &self,
+        cluster: Option<&str>,
+        ready: Ready,
+        kinds: &KindNames,
+        ids: Option<&[ObjectId]>,
+    ) -> Option<Batch> {
         let owner = &ready.owner;
         let id = owner.id();
-        let (is_asked_for, label): (bool, fn(&mut Object, &NamespacedName)) = match owner {
-            Emitter::Kustomization(_) => (self.what != What::Hr, set_kustomization_labels),
-            Emitter::ResourceSet(_) => (self.what == What::All, set_resource_set_labels),
-            Emitter::Release(_) => (self.what != What::Ks, set_release_labels),
+        let label: fn(&mut Object, &NamespacedName) = match owner {
+            Emitter::Kustomization(_) => set_kustomization_labels,
+            Emitter::ResourceSet(_) => set_resource_set_labels,
+            Emitter::Release(_) => set_release_labels,
             Emitter::Instance(_) => return None,
         };
-        if !is_asked_for || !self.filter.selection.has_name(&self.names, id) {
+        let is_owner_meant = self.selection.selects_owner(kinds, owner.owner_kind(), id);
+        if !is_owner_meant && ids.is_none() {
             return None;
         }
-        let mut objects = self.filter.objects(&ready.objects);
-        if !self.no_owner_labels {
+        let own_id = |(at, object): (usize, &Object)| {
+            let id = ids.and_then(|ids| ids.get(at));
+            id.unwrap_or_else(|| object.id()).clone()
+        };
+        let is_meant = |(at, object): &(usize, &Object)| {
+            let id = own_id((*at, *object));
+            self.selection
+                .selects_object(kinds, is_owner_meant, &id, object)
+        };
+        let all = ready.objects.iter().enumerate();
+        let meant = all.filter(is_meant).map(|(_, object)| object.clone());
+        let mut objects: Vec<Object> = meant.collect();
+        if objects.is_empty() && !is_owner_meant {
+            return None;
+        }
+        if !self.args.write.no_owner_labels {
             for object in &mut objects {
                 label(object, id);
             }
@@ -246,46 +261,18 @@ impl BuildArgs {
             all: ready.objects,
         })
     }
-
-    /// The names that are asked for and that nothing has.
-    fn missing(&self, rendered: &Rendered) -> Vec<String> {
-        let is_there = |name: &&String| {
-            let name = std::slice::from_ref(*name);
-            let selection = &self.filter.selection;
-            rendered.clusters.iter().any(|(_, rendering)| {
-                let mut kustomizations = rendering.walk.kustomizations.keys();
-                let mut releases = rendering.releases.keys();
-                (self.what != What::Hr && kustomizations.any(|id| selection.has_name(name, id)))
-                    || (self.what != What::Ks && releases.any(|id| selection.has_name(name, id)))
-            })
-        };
-        let names = self.names.iter();
-        names.filter(|name| !is_there(name)).cloned().collect()
-    }
 }
 
-/// The error for names that nothing has.
-fn unknown(what: What, names: &[String], rendered: &Rendered) -> CommandError {
-    let clusters = || rendered.clusters.iter().map(|(_, rendering)| rendering);
-    let kustomizations = clusters().flat_map(|rendering| rendering.walk.kustomizations.keys());
-    // Only what was asked for is rendered, but all that was found on the way is known.
-    let releases: Vec<NamespacedName> = clusters()
-        .flat_map(|rendering| {
-            let index = &rendering.walk.index;
-            index.of_kind("helm.toolkit.fluxcd.io", "HelmRelease")
-        })
-        .map(|(_, object)| {
-            NamespacedName::new(object.namespace().to_owned(), object.name().to_owned())
-        })
-        .collect();
-    match what {
-        What::Ks => not_found("Kustomization", names, kustomizations, "portolan get ks"),
-        What::Hr => not_found("HelmRelease", names, &releases, "portolan get hr"),
-        What::All => not_found(
-            "Kustomization or HelmRelease",
-            names,
-            kustomizations.chain(&releases),
-            "portolan get hr --tree",
-        ),
+impl Ready {
+    fn new(given: Given<'_>, with_provenance: bool) -> Self {
+        Self {
+            made_of: if with_provenance {
+                given.made_of()
+            } else {
+                Vec::new()
+            },
+            objects: Arc::clone(given.objects),
+            owner: given.emitter,
+        }
     }
 }

@@ -50,30 +50,42 @@ Examples:
 #[derive(Debug, clap::Args)]
 struct ListArgs {
     /// Output format
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        default_value = "table",
+        help_heading = "Output"
+    )]
     output: Format,
 }
 
 #[derive(Debug, clap::Args)]
 struct GcArgs {
     /// Remove what was not used for so long, as in `12h` or `30d`
-    #[arg(long, value_name = "AGE", value_parser = age)]
+    #[arg(long, value_name = "AGE", value_parser = age, help_heading = "Selection")]
     max_age: Option<Duration>,
 
     /// Remove the least recently used until so much is left, as in `500MB` or `2GiB`
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Selection")]
     max_size: Option<u64>,
 
     /// Remove what this lock file does not need; repeat it to keep what any of several needs
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Selection")]
     lock: Vec<Utf8PathBuf>,
 
     /// Say what would be removed, and remove nothing
-    #[arg(long)]
+    #[arg(long, help_heading = "Selection")]
     dry_run: bool,
 
     /// Output format
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        default_value = "table",
+        help_heading = "Output"
+    )]
     output: Format,
 }
 

@@ -7,27 +7,25 @@ mod failures;
 mod former;
 mod halves;
 mod output;
+mod selected;
 mod trees;
 mod work_tree;
-
-use std::collections::BTreeSet;
 
 use camino::Utf8PathBuf;
 use portolan_check::Apis;
 use portolan_diff::{Options, Report, StripAttributes};
-use portolan_flux::{Demand, Name, Walked, Wanted};
-use portolan_yaml::Text;
+use portolan_flux::{OwnerKinds, Selection, Walked};
 
 use super::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::inventory;
 use crate::printer::Printer;
 use crate::repository::RepositoryArgs;
-use crate::suggestion;
+use crate::selection::{SelectionArgs, Word};
 use batches::Comparison;
 use halves::Halves;
 use output::OutputArgs;
+use selected::Selected;
 use trees::Trees;
 
 /// Show what a change of a Flux repository would change in its clusters
@@ -41,18 +39,39 @@ use trees::Trees;
 Examples:
   portolan diff
   portolan diff --from main -o markdown
-  portolan diff hr podinfo -n apps --strip-attrs common
+  portolan diff hr podinfo -n apps --no-strip
+  portolan diff deploy/web --skip-secrets
   portolan diff images --from v1.4.0 --exact
   portolan diff --path clusters/production --path-orig ../before/clusters/production")]
 pub(crate) struct DiffArgs {
-    /// What to compare: Kustomizations (ks), HelmReleases (hr), images, or all
-    #[arg(value_name = "WHAT", default_value = "all")]
-    what: What,
+    /// What to compare; all when it is not given, and a name may stand here too
+    #[arg(value_name = "WHAT")]
+    what: Option<Word<What>>,
 
-    /// Names of Kustomizations or HelmReleases; all when none is given
+    /// Names of Kustomizations and HelmReleases, or of objects with their kind; all when none is given
+    ///
+    /// As in NAME, NAMESPACE/NAME, KIND/NAME or KIND/NAMESPACE/NAME: `podinfo`, `apps/podinfo`, `hr/podinfo`,
+    /// `deploy/web`.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
+    #[command(flatten)]
+    sides: SidesArgs,
+
+    #[command(flatten)]
+    selection: SelectionArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+
+    #[command(flatten)]
+    repository: RepositoryArgs,
+}
+
+/// What is compared with what.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Comparison")]
+struct SidesArgs {
     /// The branch, tag or commit to compare with
     ///
     /// The commit that it has in common with the current branch counts, so that only the branch's own changes are shown.
@@ -72,23 +91,24 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "DIR")]
     path_orig: Option<Utf8PathBuf>,
 
-    /// Only Kustomizations and HelmReleases in this namespace
-    #[arg(short, long, value_name = "NAME")]
-    namespace: Option<String>,
-
-    /// Labels and annotations whose changes do not count; `common` stands for those that charts change all the time
+    /// More labels and annotations whose changes do not count; one that ends in `*` stands for all that begin so
+    ///
+    /// Those that charts change all the time never count: helm.sh/chart, app.kubernetes.io/version, chart, checksum/*.
+    /// What restarts because of them is still told.
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     strip_attrs: Vec<String>,
+
+    /// Show changes of the labels and annotations that charts change all the time too
+    #[arg(long)]
+    no_strip: bool,
 
     /// Render both sides in full, to check that skipping equal inputs changes no answer
     #[arg(long, hide = true)]
     no_skip: bool,
 
-    #[command(flatten)]
-    repository: RepositoryArgs,
-
-    #[command(flatten)]
-    output: OutputArgs,
+    /// Values of Secrets are always hidden; other tools have to be told
+    #[arg(long, hide = true)]
+    wipe_secrets: bool,
 }
 
 /// What to compare.
@@ -109,21 +129,21 @@ enum What {
 
 pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
     let trees = Trees::find(args)?;
-    let halves = Halves::render(args, &trees, printer)?;
-    args.refuse_empty_original(&halves)?;
-    let mut comparison = Comparison::new(args, &trees, &halves);
-    if !comparison.is_found {
-        args.refuse_unknown(&halves)?;
-    }
+    let Selected {
+        selection,
+        kinds,
+        halves,
+    } = Selected::render(args, &trees, printer)?;
+    let mut comparison = Comparison::new(&selection, &kinds, &trees, &halves);
     let apis = Apis::of(args.repository.kube_release());
     let options = Options {
-        strip: StripAttributes::new(args.strip_attrs.iter().map(String::as_str)),
+        strip: args.sides.strip(),
         unserved: Some(Box::new(move |object| apis.removed(object))),
         failures: std::mem::take(&mut comparison.failures),
         equal_inputs: comparison.equal_inputs,
     };
     let mut report = portolan_diff::diff(&comparison.old, &comparison.new, &options);
-    if args.what == What::Images {
+    if args.what() == What::Images {
         report = Report {
             images: report.images,
             failures: report.failures,
@@ -146,35 +166,35 @@ pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
     Ok(status)
 }
 
-impl DiffArgs {
-    /// What has to be rendered for the answer.
-    fn demand(&self) -> Demand {
-        let name = |text: &String| {
-            let mut name = Name::from(text.as_str());
-            let namespace = self.namespace.as_deref().map(Text::from);
-            name.namespace = name.namespace.or(namespace);
-            name
-        };
-        let wanted = || match self.names.as_slice() {
-            [] => Wanted::All,
-            names => Wanted::Named(names.iter().map(name).collect()),
-        };
-        let (kustomizations, releases) = match self.what {
-            What::Ks => (wanted(), Wanted::None),
-            What::Hr => (Wanted::None, wanted()),
-            What::Images | What::All => (wanted(), wanted()),
-        };
-        Demand {
-            kustomizations,
-            releases,
-        }
+impl SidesArgs {
+    /// The labels and annotations that are left out.
+    fn strip(&self) -> StripAttributes {
+        let common = (!self.no_strip).then_some("common");
+        let more = self.strip_attrs.iter().map(String::as_str);
+        StripAttributes::new(common.into_iter().chain(more))
     }
 }
 
 impl DiffArgs {
+    /// What is compared.
+    fn what(&self) -> What {
+        Word::split(self.what.as_ref(), &[], What::All).0
+    }
+
+    /// Which owners and objects are compared.
+    fn selected(&self) -> Selection {
+        let (what, names) = Word::split(self.what.as_ref(), &self.names, What::All);
+        let owners = match what {
+            What::Ks => OwnerKinds::Kustomizations,
+            What::Hr => OwnerKinds::Releases,
+            What::Images | What::All => OwnerKinds::All,
+        };
+        self.selection.owners(owners, &names)
+    }
+
     /// Refuses a directory to compare with that Flux would apply nothing of.
     fn refuse_empty_original(&self, halves: &Halves) -> Result<(), CommandError> {
-        let Some(path) = &self.path_orig else {
+        let Some(path) = &self.sides.path_orig else {
             return Ok(());
         };
         let is_empty = |walked: &Walked| {
@@ -189,39 +209,6 @@ impl DiffArgs {
             format!("`{path}` holds nothing that Flux would apply"),
             "--path-orig names another checkout, or with --path the same cluster's directory in it",
         ))
-    }
-
-    /// Refuses names and a namespace that nothing on either side has.
-    fn refuse_unknown(&self, halves: &Halves) -> Result<(), CommandError> {
-        if !self.names.is_empty() {
-            return Err(not_found(self, halves));
-        }
-        let Some(namespace) = &self.namespace else {
-            return Ok(());
-        };
-        let sides = || halves.new.values().chain(halves.old.values());
-        let known: BTreeSet<String> = sides()
-            .flat_map(|half| inventory::namespaces(half))
-            .collect();
-        // What was skipped may lie in any namespace.
-        let is_skipped = |walked: &Walked| walked.built.is_none() && !walked.is_failed();
-        let is_whole = !sides().any(|half| half.walk.kustomizations.values().any(is_skipped));
-        if known.contains(namespace) || !is_whole {
-            return Ok(());
-        }
-        Err(suggestion::no_namespace(namespace, &known))
-    }
-}
-
-/// Says that no name was found on either side, and which is near.
-fn not_found(args: &DiffArgs, halves: &Halves) -> CommandError {
-    let sides = || halves.new.values().chain(halves.old.values());
-    if args.what == What::Hr {
-        let known = sides().flat_map(|half| half.releases.keys().chain(half.unchanged.keys()));
-        suggestion::not_found("HelmRelease", &args.names, known, "portolan get hr -A")
-    } else {
-        let known = sides().flat_map(|half| half.walk.kustomizations.keys());
-        suggestion::not_found("Kustomization", &args.names, known, "portolan get ks -A")
     }
 }
 

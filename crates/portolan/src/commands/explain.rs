@@ -27,7 +27,7 @@ use super::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::inventory::{self, Placed};
-use crate::listing::{indented, record};
+use crate::listing::{indented, list, record};
 use crate::printer::Printer;
 use crate::repository::{Rendered, RepositoryArgs};
 use crate::secret::{RepositoryView, SecretArgs};
@@ -51,11 +51,17 @@ pub(crate) struct ExplainArgs {
     what: String,
 
     /// The object's namespace
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", help_heading = "Selection")]
     namespace: Option<String>,
 
-    /// In which form
-    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    /// Output format
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        help_heading = "Output"
+    )]
     output: Form,
 
     #[command(flatten)]
@@ -80,25 +86,26 @@ pub(crate) fn explain(args: &ExplainArgs, printer: &Printer) -> CommandResult {
     let objects = inventory::objects(&rendered);
     let targets = Target::find(&args.what, args.namespace.as_deref(), &objects)?;
     let several = rendered.clusters.len() > 1;
+    let mut records = Vec::new();
     for target in &targets {
         let story = match &target.field {
             None => Story::of_object(target.placed, &made_of(target.placed, &rendered)),
             Some(field) => args.field_story(target.placed, field, &rendered, printer)?,
         };
         let cluster = several.then_some(target.placed.cluster.name.as_str());
-        printer.data(match args.output {
-            Form::Text => story.text(cluster, printer.canvas()),
-            Form::Json => {
-                let id = &target.placed.id;
-                let record = record([
-                    ("cluster", Node::string(target.placed.cluster.name.clone())),
-                    ("object", Node::string(id.to_string())),
-                    ("owner", Node::string(target.placed.owner.to_string())),
-                    ("story", story.record()),
-                ]);
-                indented(&portolan_yaml::to_json(&record).map_err(CommandError::user)?)
-            }
-        })?;
+        match args.output {
+            Form::Text => printer.data(story.text(cluster, printer.canvas()))?,
+            Form::Json => records.push(record([
+                ("cluster", Node::string(target.placed.cluster.name.clone())),
+                ("object", Node::string(target.placed.id.to_string())),
+                ("owner", Node::string(target.placed.owner.to_string())),
+                ("story", story.record()),
+            ])),
+        }
+    }
+    if args.output == Form::Json {
+        let answer = portolan_yaml::to_json(&list("ExplanationList", records));
+        printer.data(indented(&answer.map_err(CommandError::user)?))?;
     }
     Ok(ExitStatus::Clean)
 }

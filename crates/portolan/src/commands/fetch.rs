@@ -29,11 +29,17 @@ Examples:
   portolan fetch --path clusters/production && portolan build all --offline")]
 pub(crate) struct FetchArgs {
     /// Resolve everything afresh: newest versions in their ranges, branches where they are now
-    #[arg(long)]
+    #[arg(long, help_heading = "Sources and network")]
     update: bool,
 
     /// In which form
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        default_value = "table",
+        help_heading = "Output"
+    )]
     output: Format,
 
     #[command(flatten)]

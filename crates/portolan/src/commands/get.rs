@@ -11,9 +11,8 @@ mod objects;
 mod releases;
 mod sources;
 
-use std::collections::BTreeSet;
-
 use portolan_flux::Depth;
+use portolan_object::{Candidate, KindNames, NoMatch, Noun, ObjectSelection};
 
 use super::CommandResult;
 use crate::error::CommandError;
@@ -23,8 +22,7 @@ use crate::listing::{Column, Format, Listing};
 use crate::printer::Printer;
 use crate::repository::{Rendered, RepositoryArgs};
 use crate::secret::{RepositoryView, SecretArgs};
-use crate::selection::Selection;
-use crate::suggestion::no_namespace;
+use crate::selection::{SelectionArgs, Word};
 use crate::table::Cell;
 
 /// Show what a Flux repository holds
@@ -40,21 +38,37 @@ Examples:
   portolan get hr -n apps -o wide
   portolan get images -o json | jq -r '.items[].image'
   portolan get objects -l app.kubernetes.io/name=podinfo
+  portolan get deploy -n apps
+  portolan get deploy/podinfo -o yaml
   portolan get ks --tree
   portolan get hr --graph svg > graph.svg")]
 pub(crate) struct GetArgs {
-    /// What to show
-    #[arg(value_name = "WHAT")]
-    what: What,
+    /// What to list; a kind as in `deploy`, or a name as in `deploy/web`, lists such objects
+    #[arg(value_name = "WHAT", required = true)]
+    what: Option<Word<What>>,
 
-    /// Names, as in NAME or NAMESPACE/NAME (for objects also KIND/NAME); all when none is given
+    /// Names, as in NAME, NAMESPACE/NAME, KIND/NAME or KIND/NAMESPACE/NAME; all when none is given
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
     #[command(flatten)]
-    selection: Selection,
+    selection: SelectionArgs,
 
-    /// In which form
+    #[command(flatten)]
+    output: OutputArgs,
+
+    #[command(flatten)]
+    secrets: SecretArgs,
+
+    #[command(flatten)]
+    repository: RepositoryArgs,
+}
+
+/// How the answer is shown.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+struct OutputArgs {
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: Format,
 
@@ -66,11 +80,9 @@ pub(crate) struct GetArgs {
     #[arg(long, value_name = "FORMAT", conflicts_with = "output")]
     graph: Option<Drawing>,
 
-    #[command(flatten)]
-    secrets: SecretArgs,
-
-    #[command(flatten)]
-    repository: RepositoryArgs,
+    /// Values of Secrets are always hidden; other tools have to be told
+    #[arg(long, hide = true, conflicts_with = "show_secrets")]
+    wipe_secrets: bool,
 }
 
 /// What to show.
@@ -98,44 +110,38 @@ enum What {
 
 /// What a listing is made from.
 struct Question<'a> {
-    names: &'a [String],
-    selection: &'a Selection,
+    /// The names as they were written.
+    names: Vec<String>,
+    selection: ObjectSelection,
+    kinds: KindNames,
     view: RepositoryView,
     rendered: &'a Rendered,
 }
 
 pub(crate) fn get(args: &GetArgs, printer: &Printer) -> CommandResult {
     args.secrets.apply(printer);
-    let extent = args.extent()?;
+    let (what, selection, names) = args.selected();
+    let extent = args.output.extent(what)?;
     // Names, sources and where things are declared take no chart that is not at hand.
-    let is_at_hand = matches!(args.what, What::Ks | What::Hr | What::Sources);
+    let is_at_hand = matches!(what, What::Ks | What::Hr | What::Sources);
     let rendered = if is_at_hand {
-        args.repository.render_at_hand(args.what.depth(), printer)?
+        args.repository.render_at_hand(what.depth(), printer)?
     } else {
-        args.repository.render(args.what.depth(), printer)?
+        args.repository.render(what.depth(), printer)?
     };
-    args.refuse_unknown_namespace(&rendered)?;
     let question = Question {
-        names: &args.names,
-        selection: &args.selection,
+        names,
+        selection,
+        kinds: inventory::kind_names(&inventory::objects(&rendered)),
         view: RepositoryView::new(&rendered, printer),
         rendered: &rendered,
     };
-    if let Some(extent) = extent {
-        let graph = Graph::of(&rendered, extent, &args.names, &args.selection);
-        if graph.is_empty() && !args.names.is_empty() {
-            return Err(question.unknown(args.what));
-        }
-        printer.data(match args.graph {
-            Some(drawing) => graph.draw(drawing),
-            None => graph::tree(&graph, printer.canvas()),
-        })?;
-    } else if args.what == What::Objects && args.output == Format::Yaml {
-        printer.data(objects::documents(&question)?)?;
-    } else {
-        question.listing(args.what)?.print(args.output, printer)?;
-    }
-    if matches!(args.output, Format::Yaml | Format::Json) {
+    let answered = question.answer(what, extent, &args.output, printer);
+    answered.inspect_err(|_| {
+        // Something may only be missing because of what is wrong.
+        rendered.tell_problems_at_hand(printer);
+    })?;
+    if matches!(args.output.output, Format::Yaml | Format::Json) {
         question.view.tell(printer);
     }
     let status = rendered.tell_problems_at_hand(printer);
@@ -143,27 +149,31 @@ pub(crate) fn get(args: &GetArgs, printer: &Printer) -> CommandResult {
 }
 
 impl GetArgs {
-    /// Refuses a namespace that nothing in the repository has.
-    fn refuse_unknown_namespace(&self, rendered: &Rendered) -> Result<(), CommandError> {
-        let Some(namespace) = &self.selection.namespace else {
-            return Ok(());
+    /// What to list, and which of it; a kind or the name of an object in the first place means objects.
+    fn selected(&self) -> (What, ObjectSelection, Vec<String>) {
+        let kind = match &self.what {
+            Some(Word::Name(word)) if !word.contains(['/', ' ']) => Some(word),
+            _ => None,
         };
-        let clusters = rendered.clusters.iter();
-        let known: BTreeSet<String> = clusters
-            .flat_map(|(_, rendering)| inventory::namespaces(rendering))
-            .collect();
-        if known.contains(namespace) {
-            return Ok(());
-        }
-        Err(no_namespace(namespace, &known))
+        let word = self.what.as_ref().filter(|_| kind.is_none());
+        let (what, names) = Word::split(word, &self.names, What::Objects);
+        // Images and charts are no objects: their names are compared with what each is called.
+        let has_objects = !matches!(what, What::Images | What::Charts);
+        let mut selection = self
+            .selection
+            .objects(if has_objects { &names } else { &[] });
+        selection.only_kinds.extend(kind.cloned());
+        (what, selection, names)
     }
+}
 
+impl OutputArgs {
     /// How much a tree or graph shows; none when a list is asked for.
-    fn extent(&self) -> Result<Option<Extent>, CommandError> {
+    fn extent(&self, what: What) -> Result<Option<Extent>, CommandError> {
         if !self.tree && self.graph.is_none() {
             return Ok(None);
         }
-        match self.what {
+        match what {
             What::Ks => Ok(Some(Extent::Kustomizations)),
             What::Hr => Ok(Some(Extent::Releases)),
             What::Objects => Ok(Some(Extent::Objects)),
@@ -187,31 +197,78 @@ impl What {
 }
 
 impl Question<'_> {
+    fn answer(
+        &self,
+        what: What,
+        extent: Option<Extent>,
+        output: &OutputArgs,
+        printer: &Printer,
+    ) -> Result<(), CommandError> {
+        if let Some(extent) = extent {
+            let graph = Graph::of(self.rendered, extent, &self.selection, &self.kinds)?;
+            return printer.data(match output.graph {
+                Some(drawing) => graph.draw(drawing),
+                None => graph::tree(&graph, printer.canvas()),
+            });
+        }
+        if what == What::Objects && output.output == Format::Yaml {
+            return printer.data(objects::documents(self)?);
+        }
+        self.listing(what)?.print(output.output, printer)
+    }
+
     fn listing(&self, what: What) -> Result<Listing, CommandError> {
-        let listing = match what {
+        match what {
             What::Ks => kustomizations::list(self),
             What::Hr => releases::list(self),
             What::Sources => sources::list(self),
             What::Images => images::list(self),
             What::Charts => charts::list(self),
             What::Objects => objects::list(self),
-        };
-        if listing.is_empty() && !self.names.is_empty() {
-            return Err(self.unknown(what));
         }
-        Ok(listing)
     }
 
-    /// The error for names that nothing has.
-    fn unknown(&self, what: What) -> CommandError {
-        match what {
-            What::Ks => kustomizations::unknown(self),
-            What::Hr => releases::unknown(self),
-            What::Sources => sources::unknown(self),
-            What::Images => images::unknown(self),
-            What::Charts => charts::unknown(self),
-            What::Objects => objects::unknown(self),
+    /// The things that are meant; refuses what none of them has.
+    fn chosen<'c, T>(
+        &self,
+        noun: Noun,
+        things: Vec<(Candidate<'c>, T)>,
+    ) -> Result<Vec<T>, CommandError> {
+        let candidates: Vec<Candidate<'c>> = things.iter().map(|(one, _)| one.clone()).collect();
+        if let Some(wanted) = &self.selection.namespace {
+            let is_there = |one: &Candidate<'_>| one.namespace == wanted;
+            if !candidates.iter().any(is_there) {
+                // A namespace of the repository may hold nothing of a kind.
+                let known = inventory::namespaces(self.rendered);
+                let is_known = known.iter().any(|known| known == wanted);
+                let refused = NoMatch::namespace(noun, wanted, known.iter().map(String::as_str));
+                return if is_known {
+                    Ok(Vec::new())
+                } else {
+                    Err(refused.into())
+                };
+            }
         }
+        self.selection.check(&self.kinds, noun, &candidates)?;
+        let is_meant = |(one, _): &(Candidate<'c>, T)| self.selection.selects(&self.kinds, one);
+        let chosen = things.into_iter().filter(is_meant);
+        Ok(chosen.map(|(_, thing)| thing).collect())
+    }
+
+    /// Refuses names that nothing has.
+    fn refuse_unknown_names(
+        &self,
+        noun: Noun,
+        is_known: impl Fn(&str) -> bool,
+        known: &[String],
+    ) -> Result<(), CommandError> {
+        let missing = self.names.iter().filter(|name| !is_known(name));
+        let missing: Vec<&String> = missing.collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let known = known.iter().map(|name| ("", name.as_str()));
+        Err(NoMatch::names(noun, &missing, known).into())
     }
 
     /// A cluster column when there are several, and a namespace column unless one is asked for; then the others.

@@ -21,7 +21,7 @@ Examples:
   portolan man --dir ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
     /// The directory to write the pages to; it is made when it is missing
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
     dir: Option<Utf8PathBuf>,
 }
 

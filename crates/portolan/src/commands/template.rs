@@ -35,19 +35,24 @@ pub(crate) struct TemplateArgs {
     file: Utf8PathBuf,
 
     /// A YAML file with values; may be repeated, later files win
-    #[arg(short = 'f', long, value_name = "FILE")]
+    #[arg(short = 'f', long, value_name = "FILE", help_heading = "Input")]
     values: Vec<Utf8PathBuf>,
 
     /// A file whose definitions the template can include; may be repeated
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
     include: Vec<Utf8PathBuf>,
 
     /// What a key that a map does not have gives
-    #[arg(long, value_name = "WHAT", default_value = "zero")]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "zero",
+        help_heading = "Input"
+    )]
     missing_key: MissingKeyName,
 
     /// Delimiters other than `{{` and `}}`
-    #[arg(long, num_args = 2, value_names = ["LEFT", "RIGHT"])]
+    #[arg(long, num_args = 2, value_names = ["LEFT", "RIGHT"], help_heading = "Input")]
     delimiters: Vec<String>,
 
     #[command(flatten)]

@@ -8,9 +8,12 @@
 mod verdict;
 mod write;
 
+use std::collections::BTreeSet;
+
 use portolan_check::{MISSING_REFERENCE, Settings, Subject, check, lower_follow_ons};
-use portolan_flux::{Cluster, Depth};
-use portolan_object::{KubeVersion, Rule};
+use portolan_flux::api::NamespacedName;
+use portolan_flux::{Cluster, Depth, Emitter, Selection};
+use portolan_object::{KubeVersion, ObjectId, Owner, Rule, nearest};
 use portolan_schema::Catalogue;
 
 use super::CommandResult;
@@ -19,7 +22,7 @@ use crate::exit::ExitStatus;
 use crate::inventory::{self, Placed};
 use crate::printer::Printer;
 use crate::repository::{Rendered, RepositoryArgs, unrendered};
-use crate::suggestion;
+use crate::selection::{OwnersWord, SelectionArgs, Word, selectable};
 use verdict::Verdicts;
 use write::Format;
 
@@ -34,11 +37,37 @@ use write::Format;
 Examples:
   portolan test
   portolan test --path clusters/production --kube-version 1.34
+  portolan test hr podinfo -n apps
   portolan test -o junit > report.xml
   portolan test --fail-on warning
   portolan test --explain schema/unknown-field")]
 pub(crate) struct TestArgs {
-    /// In which form
+    /// What to report on; all when it is not given, and a name may stand here too
+    #[arg(value_name = "WHAT")]
+    what: Option<Word<OwnersWord>>,
+
+    /// Names of Kustomizations and HelmReleases, or of objects with their kind; all when none is given
+    ///
+    /// As in NAME, NAMESPACE/NAME, KIND/NAME or KIND/NAMESPACE/NAME: `podinfo`, `apps/podinfo`, `hr/podinfo`,
+    /// `deploy/web`. Everything is rendered all the same, for objects refer to each other.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+
+    #[command(flatten)]
+    selection: SelectionArgs,
+
+    #[command(flatten)]
+    report: ReportArgs,
+
+    #[command(flatten)]
+    repository: RepositoryArgs,
+}
+
+/// How the result is told.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+struct ReportArgs {
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: Format,
 
@@ -50,8 +79,9 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "ID")]
     explain: Option<String>,
 
-    #[command(flatten)]
-    repository: RepositoryArgs,
+    /// Values of Secrets are always hidden; other tools have to be told
+    #[arg(long, hide = true)]
+    wipe_secrets: bool,
 }
 
 /// The least grave finding that fails the test.
@@ -64,14 +94,19 @@ enum FailOn {
 }
 
 pub(crate) fn test(args: &TestArgs, printer: &Printer) -> CommandResult {
-    if let Some(id) = &args.explain {
+    if let Some(id) = &args.report.explain {
         return explain(id, printer);
     }
     let rendered = args.repository.render(Depth::Releases, printer)?;
     let settings = settings(&rendered)?;
-    let verdicts = judge(&rendered, &settings);
-    write::write(&verdicts, &rendered, args.output, printer)?;
-    let failed = match args.fail_on {
+    let mut verdicts = judge(&rendered, &settings);
+    let (what, names) = Word::split(args.what.as_ref(), &args.names, OwnersWord::All);
+    let selection = args.selection.owners(what.kinds(), &names);
+    if !selection.is_everything() {
+        select(&mut verdicts, &selection, &rendered)?;
+    }
+    write::write(&verdicts, &rendered, args.report.output, printer)?;
+    let failed = match args.report.fail_on {
         FailOn::Error => verdicts.errors() > 0,
         FailOn::Warning => verdicts.errors() + verdicts.warnings() > 0,
     };
@@ -80,6 +115,34 @@ pub(crate) fn test(args: &TestArgs, printer: &Printer) -> CommandResult {
     } else {
         ExitStatus::Clean
     }))
+}
+
+/// Leaves what is selected; refuses a selection that nothing fits.
+fn select(
+    verdicts: &mut Verdicts,
+    selection: &Selection,
+    rendered: &Rendered,
+) -> Result<(), CommandError> {
+    let objects = inventory::objects(rendered);
+    let there = selectable(rendered, &objects);
+    selection.check(&there)?;
+    let is_owner_meant =
+        |owner: &Emitter| selection.selects_owner(&there.kinds, owner.owner_kind(), owner.id());
+    let is_meant = |placed: &&Placed<'_>| {
+        let is_owner_meant = is_owner_meant(&placed.owner);
+        selection.selects_object(&there.kinds, is_owner_meant, &placed.id, placed.object)
+    };
+    let meant = objects.iter().filter(is_meant);
+    let meant = meant.map(|placed| (placed.owner.owner(&placed.cluster.name), placed.id.clone()));
+    let meant: BTreeSet<(Owner, ObjectId)> = meant.collect();
+    verdicts.retain(|owner, object| match object {
+        Some(id) => meant.contains(&(owner.clone(), id.clone())),
+        None => {
+            let id = NamespacedName::new(owner.namespace.clone(), owner.name.clone());
+            selection.selects_owner(&there.kinds, owner.kind, &id)
+        }
+    });
+    Ok(())
 }
 
 /// Everything checked, cluster by cluster.
@@ -158,7 +221,7 @@ fn explain(id: &str, printer: &Printer) -> CommandResult {
     }) = rules.iter().find(|rule| rule.id == id)
     else {
         let error = CommandError::usage(format!("no finding is called `{id}`"));
-        let near = suggestion::nearest(&[id.to_owned()], rules.iter(), |rule| rule.id);
+        let near = nearest(&[id], rules.iter(), |rule| rule.id);
         return Err(match near {
             Some(rule) => error.hint(format!(
                 "did you mean `{}`? `--explain all` lists every id",

@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_diff::render::{Colour, TerminalOptions, json, unified};
-use portolan_diff::{Options, Report};
+use portolan_diff::{Options, Report, StripAttributes};
 use portolan_flux::{Depth, Session, Work};
+use portolan_object::counted;
 use portolan_vfs::Lineage;
 
 use super::CommandResult;
@@ -42,7 +43,13 @@ Examples:
   portolan watch -o json | jq -r '.changes[].name'")]
 pub(crate) struct WatchArgs {
     /// In which form differences are shown
-    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        help_heading = "Output"
+    )]
     output: Form,
 
     #[command(flatten)]
@@ -191,7 +198,11 @@ impl Watch<'_> {
         if is_first {
             return Ok(());
         }
-        let report = portolan_diff::diff(&before, &self.seen.batches(), &Options::default());
+        let options = Options {
+            strip: StripAttributes::common(),
+            ..Options::default()
+        };
+        let report = portolan_diff::diff(&before, &self.seen.batches(), &options);
         self.print(&report)
     }
 
@@ -241,11 +252,6 @@ fn rebuilt(before: Work, after: Work) -> String {
         ),
         counted(after.releases - before.releases, "release"),
     )
-}
-
-fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }
 
 fn spent(time: Duration) -> String {

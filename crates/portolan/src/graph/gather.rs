@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{Cluster, Emitter, Rendering};
-use portolan_object::{Object, OwnerKind};
+use portolan_object::{Object, OwnerKind, counted};
 
 use super::{Edge, Extent, Graph, Kind, Node, Relation};
 use crate::chart::ChartInfo;
@@ -225,7 +225,7 @@ impl<'a> Gatherer<'_, 'a> {
                 parent: None,
                 detail: String::new(),
                 needs: Vec::new(),
-                content: format!("{} users", users.len()),
+                content: counted(users.len(), "user"),
                 health: Health::Ready,
                 suspended: false,
                 id: source.id.clone(),
@@ -233,11 +233,11 @@ impl<'a> Gatherer<'_, 'a> {
             let to = self.push(node);
             let kustomizations = self.kustomizations.iter();
             let releases = self.releases.iter();
-            let users: HashSet<&str> = users.iter().map(String::as_str).collect();
+            let users: HashSet<&Emitter> = users.iter().collect();
             let readers = kustomizations
-                .map(|(id, at)| (format!("ks/{id}"), *at))
-                .chain(releases.map(|(id, at)| (format!("hr/{id}"), *at)))
-                .filter(|(name, _)| users.contains(name.as_str()));
+                .map(|(id, at)| (Emitter::Kustomization((*id).clone()), *at))
+                .chain(releases.map(|(id, at)| (Emitter::Release((*id).clone()), *at)))
+                .filter(|(user, _)| users.contains(user));
             let mut readers: Vec<usize> = readers.map(|(_, at)| at).collect();
             readers.sort_unstable();
             let edges = readers.into_iter().map(|from| Edge {
@@ -326,10 +326,7 @@ impl<'a> Gatherer<'_, 'a> {
             (others, "object"),
         ];
         let named = counts.iter().filter(|(count, _)| *count > 0);
-        let named = named.map(|(count, what)| {
-            let plural = if *count == 1 { "" } else { "s" };
-            format!("{count} {what}{plural}")
-        });
+        let named = named.map(|(count, what)| counted(*count, what));
         named.collect::<Vec<_>>().join(", ")
     }
 }

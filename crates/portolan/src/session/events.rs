@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 use portolan_engine::{Line, ReadError, Reader};
+use portolan_object::API_VERSION;
 
 use crate::error::CommandError;
 use crate::printer::{Hidden, Printer};
@@ -55,19 +56,26 @@ pub(super) async fn follow(
         match reader.next().await {
             Ok(Some(batch)) => {
                 for record in batch.iter() {
-                    writeln!(out, "{}", hidden.clean(&record.to_json())).map_err(failed)?;
+                    writeln!(out, "{}", hidden.clean(&typed(&record.to_json()))).map_err(failed)?;
                 }
                 out.flush().map_err(failed)?;
             }
             Ok(None) => return Ok(()),
             Err(ReadError::Forgotten { next, oldest }) => {
                 let (from, to) = (next, oldest - 1);
-                writeln!(out, "{}", Line::Forgotten { from, to }.to_json()).map_err(failed)?;
+                let line = Line::Forgotten { from, to }.to_json();
+                writeln!(out, "{}", typed(&line)).map_err(failed)?;
                 reader.seek(to);
             }
             Err(error) => return Err(CommandError::user(error)),
         }
     }
+}
+
+/// An event as an object of Portolan's own kind.
+fn typed(event: &str) -> String {
+    let fields = event.strip_prefix('{').unwrap_or(event);
+    format!("{{\"apiVersion\":\"{API_VERSION}\",\"kind\":\"Event\",{fields}")
 }
 
 #[cfg(test)]
@@ -115,6 +123,8 @@ mod tests {
             .await
             .unwrap();
         let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        let head = "{\"apiVersion\":\"portolan.dev/v1alpha1\",\"kind\":\"Event\",";
+        assert!(text.lines().all(|line| line.starts_with(head)));
         let lines: Vec<_> = text
             .lines()
             .map(|line| Line::from_json(line).unwrap())

@@ -7,12 +7,12 @@ use camino::{Utf8Path, Utf8PathBuf};
 use portolan_audit::{
     Baseline, Checker, Day, Finding, Level, Release, Report, Rules, Table, Target, TargetWord,
 };
+use portolan_object::nearest;
 
 use super::print::OutputFormat;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::input::Input;
-use crate::suggestion::nearest;
 
 /// How objects are judged, what is printed of it, and how the command ends.
 #[derive(Debug, clap::Args)]
@@ -24,15 +24,26 @@ pub(crate) struct CheckOptions {
     ///
     /// From mild to bad: deprecated, field, reference, removed-next, unknown-api, removed, not-yet-served,
     /// stored-version, unparsed.
-    #[arg(long, value_name = "LEVEL", default_value = "removed")]
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        default_value = "removed",
+        help_heading = "Checks"
+    )]
     fail_on: Level,
 
     /// The exit code for a level, in place of what --fail-on says; may be repeated
-    #[arg(long, value_name = "LEVEL=CODE")]
+    #[arg(long, value_name = "LEVEL=CODE", help_heading = "Checks")]
     exit_code: Vec<ExitCodeWord>,
 
     /// In which form to print
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        default_value = "table",
+        help_heading = "Output"
+    )]
     pub(super) output: OutputFormat,
 }
 
@@ -43,23 +54,23 @@ pub(super) struct JudgeOptions {
     ///
     /// Without it a cluster's own release is meant, elsewhere the newest that the table knows. What an add-on has removed counts as removed only
     /// when its release is given here.
-    #[arg(long, value_name = "[COMPONENT=]RELEASE")]
+    #[arg(long, value_name = "[COMPONENT=]RELEASE", help_heading = "Checks")]
     target: Vec<TargetWord>,
 
     /// The release that runs now: shows what stops working at each release on the way
-    #[arg(long, value_name = "RELEASE")]
+    #[arg(long, value_name = "RELEASE", help_heading = "Checks")]
     from: Option<Release>,
 
     /// How many releases after the target to look ahead
-    #[arg(long, value_name = "COUNT", default_value_t = portolan_audit::LOOK_AHEAD)]
+    #[arg(long, value_name = "COUNT", default_value_t = portolan_audit::LOOK_AHEAD, help_heading = "Checks")]
     look_ahead: u16,
 
     /// A file with rules that add to the table or override it; may be repeated
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Checks")]
     rules: Vec<Utf8PathBuf>,
 
     /// A file with findings that are accepted, each with a reason and a last day
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Checks")]
     baseline: Option<Utf8PathBuf>,
 }
 
@@ -193,7 +204,7 @@ impl std::str::FromStr for ExitCodeWord {
 
 /// A name that is not there, and the one that may be meant.
 pub(super) fn not_known(error: String, name: &str, known: &BTreeSet<&str>) -> CommandError {
-    let near = nearest(&[name.to_owned()], known.iter(), |known| known);
+    let near = nearest(&[name], known.iter(), |known| known);
     let hint = match near {
         Some(near) if known.len() > 20 => format!("did you mean `{near}`?"),
         _ => {

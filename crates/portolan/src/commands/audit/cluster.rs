@@ -38,31 +38,31 @@ pub(crate) struct ClusterArgs {
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct LookArgs {
     /// The kubeconfig; without it `KUBECONFIG`, `~/.kube/config` and the pod's service account are tried
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
     kubeconfig: Option<PathBuf>,
 
     /// The context of the kubeconfig
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
     context: Option<String>,
 
     /// Only this namespace; what belongs to none is left out
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", help_heading = "Selection")]
     namespace: Option<String>,
 
     /// Look at one source only
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, value_name = "SOURCE", help_heading = "Selection")]
     only: Option<Only>,
 
     /// How many releases are read at a time
-    #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Limits")]
     workers: u16,
 
     /// How many findings are kept; the rest is counted
-    #[arg(long, value_name = "COUNT", default_value_t = portolan_exporter::MAX_FINDINGS)]
+    #[arg(long, value_name = "COUNT", default_value_t = portolan_exporter::MAX_FINDINGS, help_heading = "Limits")]
     max_findings: usize,
 
     /// How long one answer of the API server may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600), help_heading = "Limits")]
     timeout: u64,
 }
 

@@ -36,15 +36,15 @@ pub(crate) struct FilesArgs {
     check: CheckOptions,
 
     /// Print a patch that rewrites what can be rewritten without changing its meaning
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     fix: bool,
 
     /// Write a baseline that accepts everything found, until this day
-    #[arg(long, value_name = "DAY", requires = "reason")]
+    #[arg(long, value_name = "DAY", requires = "reason", help_heading = "Output")]
     write_baseline: Option<portolan_audit::Day>,
 
     /// The reason that --write-baseline gives
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", help_heading = "Output")]
     reason: Option<String>,
 }
 

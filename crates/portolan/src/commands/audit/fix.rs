@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use portolan_audit::{Checker, Finding};
+use portolan_object::counted;
 
 use crate::commands::CommandResult;
 use crate::exit::ExitStatus;
@@ -35,9 +36,10 @@ pub(super) fn fix(
     let left: Vec<&Finding> = open().filter(|finding| !finding.fixable).collect();
     if let Some(first) = left.first() {
         printer.note(&format!(
-            "{} of {} findings need a person; the first is {} at {}",
+            "{} of {} {} a person; the first is {} at {}",
             left.len(),
-            findings.len(),
+            counted(findings.len(), "finding"),
+            if left.len() == 1 { "needs" } else { "need" },
             first.subject.kind,
             first.place()
         ));

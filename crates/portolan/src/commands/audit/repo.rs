@@ -42,7 +42,7 @@ pub(crate) struct RepoArgs {
     ///
     /// Only objects that stand in a file of the repository are rewritten; what a chart or a generator makes, and what a
     /// patch names by its API version, is left to a person.
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     fix: bool,
 }
 

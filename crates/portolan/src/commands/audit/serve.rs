@@ -38,19 +38,29 @@ Examples:
   portolan audit serve --target 1.36 --ttl 6h --only helm")]
 pub(crate) struct ServeArgs {
     /// Where to listen
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9180")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:9180",
+        help_heading = "Server"
+    )]
     listen: SocketAddr,
 
     /// The directory that keeps the last good scan over restarts
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "DIRECTORY", help_heading = "Server")]
     state: Option<PathBuf>,
 
     /// How old the data may become: seconds, or a number with s, m, h or d
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration, help_heading = "Server")]
     ttl: Duration,
 
     /// How many findings get a series of their own in the metrics
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 0,
+        help_heading = "Server"
+    )]
     finding_series: usize,
 
     #[command(flatten)]

@@ -20,11 +20,11 @@ Examples:
   portolan audit table --component flux")]
 pub(crate) struct TableArgs {
     /// Only this kind
-    #[arg(long)]
+    #[arg(long, help_heading = "Selection")]
     kind: Option<String>,
 
     /// Only this component: `k8s`, `flux`, `cert-manager` and so on
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Selection")]
     component: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_files::{OutputDir, file_name, write_file};
-use portolan_object::{Object, Step};
+use portolan_object::{API_VERSION, Object, Step};
 use portolan_secret::readable_json;
 use portolan_yaml::Node;
 
@@ -15,15 +15,24 @@ use crate::secret::{ObjectView, SecretArgs};
 
 /// How objects are written.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
 pub(super) struct WriteArgs {
     #[command(flatten)]
     pub(super) secrets: SecretArgs,
+
+    /// Leave out the labels by which Flux's controllers know their objects
+    #[arg(long)]
+    pub(super) no_owner_labels: bool,
+
+    /// Values of Secrets are always hidden; other tools have to be told
+    #[arg(long, hide = true, conflicts_with = "show_secrets")]
+    wipe_secrets: bool,
 
     /// Say before each object what it belongs to and where it comes from
     #[arg(long)]
     pub(super) provenance: bool,
 
-    /// In which form
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
     output: Form,
 
@@ -68,7 +77,7 @@ impl<'a> Writer<'a> {
             args,
             printer,
             view: ObjectView::new(printer),
-            separator: "[\n",
+            separator: "\n",
             text: String::new(),
             directory: None,
             taken: HashSet::new(),
@@ -92,8 +101,11 @@ impl<'a> Writer<'a> {
         }
         match (self.args.output, self.separator) {
             (Form::Yaml, _) => {}
-            (Form::Json, "[\n") => self.give("[]\n")?,
-            (Form::Json, _) => self.give("\n]\n")?,
+            (Form::Json, "\n") => {
+                let begin = list_begin();
+                self.give(&format!("{begin}]}}\n"))?;
+            }
+            (Form::Json, _) => self.give("\n]}\n")?,
         }
         match &self.args.output_file {
             Some(file) => {
@@ -120,6 +132,9 @@ impl<'a> Writer<'a> {
             if self.args.output == Form::Yaml {
                 push_document(&mut text, batch, object, &printed, self.args);
             } else {
+                if self.separator == "\n" {
+                    text.push_str(&list_begin());
+                }
                 text.push_str(self.separator);
                 text.push_str(&printed);
                 self.separator = ",\n";
@@ -146,6 +161,11 @@ impl<'a> Writer<'a> {
         }
         Ok(())
     }
+}
+
+/// What a list of objects begins with.
+fn list_begin() -> String {
+    format!("{{\"apiVersion\":\"{API_VERSION}\",\"kind\":\"ObjectList\",\"items\":[")
 }
 
 fn push_document(text: &mut String, batch: &Batch, object: &Object, yaml: &str, args: &WriteArgs) {

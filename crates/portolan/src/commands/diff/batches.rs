@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use portolan_diff::{Batch, FailedSide, Failure, Report};
 use portolan_flux::api::NamespacedName;
-use portolan_flux::{Emitter, set_kustomization_labels, set_release_labels};
-use portolan_object::{Object, Owner, OwnerKind};
+use portolan_flux::{Emitter, Selection, set_kustomization_labels, set_release_labels};
+use portolan_object::{KindNames, Object, ObjectId, Owner, OwnerKind};
 use portolan_yaml::Text;
 
 use super::conflict::conflicted;
 use super::failures;
 use super::halves::{Half, Halves};
-use super::{DiffArgs, Trees, What};
+use super::{DiffArgs, Trees};
+use crate::inventory;
 use crate::printer::Printer;
 
 /// Both sides, ready to be compared.
@@ -23,8 +24,14 @@ pub(super) struct Comparison {
     pub(super) failures: Vec<Failure>,
     /// How many releases were not rendered because their inputs are equal on both sides.
     pub(super) equal_inputs: usize,
-    /// Whether an owner of the asked names is on either side.
-    pub(super) is_found: bool,
+}
+
+/// What is compared of both sides.
+struct Wanted<'a> {
+    selection: &'a Selection,
+    kinds: &'a KindNames,
+    /// The objects that are meant on either side; `None` if all objects of the owners that are meant are.
+    objects: Option<BTreeSet<(Owner, ObjectId)>>,
 }
 
 /// What became of an owner.
@@ -41,31 +48,39 @@ pub(super) struct Side {
     pub(super) given: BTreeMap<Owner, Given>,
     /// Owners with who gives them; sought in only when something fails.
     emitters: Vec<(Owner, Owner)>,
+    /// What names the objects of each owner, with the namespaces that Helm leaves out; only where objects are named.
+    ids: BTreeMap<Owner, Vec<ObjectId>>,
 }
 
 impl Comparison {
-    pub(super) fn new(args: &DiffArgs, trees: &Trees, halves: &Halves) -> Self {
-        let old = Side::of(&halves.old, &halves.new);
-        let new = Side::of(&halves.new, &halves.old);
+    pub(super) fn new(
+        selection: &Selection,
+        kinds: &KindNames,
+        trees: &Trees,
+        halves: &Halves,
+    ) -> Self {
+        let names_objects = selection.may_name_objects();
+        let old = Side::of(&halves.old, &halves.new, names_objects);
+        let new = Side::of(&halves.new, &halves.old, names_objects);
+        let wanted = Wanted::new(selection, kinds, [&old, &new]);
         let lost = new.lost(&old);
         let unknown = old.lost(&new);
         let batches = |side: &Side, other: &Side| -> Vec<Batch> {
             let judged = |owner: &Owner| !lost.contains(owner) && !unknown.contains(owner);
-            let wanted = side.given.iter();
-            wanted
-                .filter(|(owner, _)| judged(owner) && args.wants(owner))
-                .filter_map(|(owner, given)| batch(owner, given, other))
+            let given = side.given.iter().filter(|(owner, _)| judged(owner));
+            given
+                .filter_map(|(owner, given)| wanted.batch(owner, given, other))
                 .collect()
         };
-        let mut owners = old.given.keys().chain(new.given.keys());
         let (mut failures, unfetched) = failures::find(halves, trees, &old, &new);
-        failures.retain(|failure| args.wants(&failure.owner));
+        // An object that is named may be one of an owner that could not be rendered.
+        failures.retain(|failure| names_objects || wanted.owner(&failure.owner));
+        let equal = unfetched.iter().filter(|owner| wanted.owner(owner));
         Self {
-            is_found: owners.any(|owner| args.wants(owner)),
             old: batches(&old, &new),
             new: batches(&new, &old),
             failures,
-            equal_inputs: unfetched.iter().filter(|owner| args.wants(owner)).count(),
+            equal_inputs: equal.count(),
         }
     }
 
@@ -93,30 +108,76 @@ impl Comparison {
     }
 }
 
-impl DiffArgs {
-    /// Whether the objects of an owner were asked for.
-    fn wants(&self, owner: &Owner) -> bool {
-        let kind = match self.what {
-            What::Ks => owner.kind == OwnerKind::Kustomization,
-            What::Hr => owner.kind == OwnerKind::Release,
-            What::Images | What::All => true,
+impl<'a> Wanted<'a> {
+    fn new(selection: &'a Selection, kinds: &'a KindNames, sides: [&Side; 2]) -> Self {
+        let mut wanted = Self {
+            selection,
+            kinds,
+            objects: None,
         };
-        let namespace = self.namespace.as_deref();
-        let is_named = |name: &String| match name.split_once('/') {
-            Some((namespace, name)) => owner.namespace == namespace && owner.name == name,
-            None => owner.name == name.as_str(),
+        let objects = &selection.objects;
+        let is_every_object = objects.selector.is_everything()
+            && objects.only_kinds.is_empty()
+            && objects.skip_kinds.is_empty();
+        if !is_every_object || selection.may_name_objects() {
+            let meant = sides.iter().flat_map(|side| wanted.objects_of(side));
+            wanted.objects = Some(meant.collect());
+        }
+        wanted
+    }
+
+    /// Whether an owner is meant.
+    fn owner(&self, owner: &Owner) -> bool {
+        let id = NamespacedName::new(owner.namespace.clone(), owner.name.clone());
+        self.selection.selects_owner(self.kinds, owner.kind, &id)
+    }
+
+    /// The objects of a side that are meant.
+    fn objects_of(&self, side: &Side) -> Vec<(Owner, ObjectId)> {
+        let mut meant = Vec::new();
+        for (owner, given) in &side.given {
+            let Given::Objects(objects) = given else {
+                continue;
+            };
+            let is_owner_meant = self.owner(owner);
+            let ids = side.ids.get(owner);
+            for (at, object) in objects.iter().enumerate() {
+                let id = ids.and_then(|ids| ids.get(at)).unwrap_or(object.id());
+                let selection = self.selection;
+                if selection.selects_object(self.kinds, is_owner_meant, id, object) {
+                    meant.push((owner.clone(), object.id().clone()));
+                }
+            }
+        }
+        meant
+    }
+
+    /// What is compared of an owner.
+    fn batch(&self, owner: &Owner, given: &Given, other: &Side) -> Option<Batch> {
+        let Some(meant) = &self.objects else {
+            return self
+                .owner(owner)
+                .then(|| batch(owner, given, other))
+                .flatten();
         };
-        kind && namespace.is_none_or(|namespace| owner.namespace == namespace)
-            && (self.names.is_empty() || self.names.iter().any(is_named))
+        let mut batch = batch(owner, given, other)?;
+        let is_meant = |object: &&Object| meant.contains(&(owner.clone(), object.id().clone()));
+        batch.objects = Arc::new(batch.objects.iter().filter(is_meant).cloned().collect());
+        (self.owner(owner) || !batch.objects.is_empty()).then_some(batch)
     }
 }
 
 impl Side {
-    fn of(halves: &BTreeMap<Text, Half>, others: &BTreeMap<Text, Half>) -> Self {
+    fn of(halves: &BTreeMap<Text, Half>, others: &BTreeMap<Text, Half>, with_ids: bool) -> Self {
         let mut side = Self::default();
         for (path, half) in halves {
             let cluster = cluster_name(half, halves, others);
             side.add(&cluster, half, others.get(path));
+            if with_ids {
+                let ids = inventory::ids_by_owner(&half.cluster, half).into_iter();
+                side.ids
+                    .extend(ids.map(|(emitter, ids)| (emitter.owner(&cluster), ids)));
+            }
         }
         side
     }

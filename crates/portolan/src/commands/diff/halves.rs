@@ -7,7 +7,7 @@ use std::sync::Arc;
 use portolan_engine::{Key, Report};
 use portolan_flux::api::SourceRef;
 use portolan_flux::{
-    Cluster, NotRendered, Pair, Rendering, Repo, Session, cluster_unit, pair_unit,
+    Cluster, Demand, Depth, NotRendered, Pair, Rendering, Repo, Session, cluster_unit, pair_unit,
     unskipped_pair_unit,
 };
 use portolan_sources::Pinning;
@@ -35,6 +35,8 @@ pub(super) struct Half {
     pub(super) name: Text,
     /// The source that stands for the repository itself.
     pub(super) source: SourceRef,
+    /// The cluster itself.
+    pub(super) cluster: Arc<Cluster>,
     rendering: Source,
 }
 
@@ -68,29 +70,57 @@ impl Half {
 }
 
 impl Halves {
+    /// Renders what is asked for as far as the sides differ.
     pub(super) fn render(
+        args: &DiffArgs,
+        trees: &Trees,
+        demand: &Demand,
+        printer: &Printer,
+    ) -> Result<Self, CommandError> {
+        let outside = args
+            .repository
+            .outside(&trees.located, Pinning::Prefer, printer)?;
+        let is_whole = args.sides.no_skip;
+        Self::render_outside(args, trees, demand, &outside, is_whole, printer)
+    }
+
+    /// Renders everything for which no chart has to be fetched.
+    pub(super) fn render_whole(
         args: &DiffArgs,
         trees: &Trees,
         printer: &Printer,
     ) -> Result<Self, CommandError> {
-        let session = Arc::<Session>::default();
         let pinning = Pinning::Prefer;
-        let outside = args.repository.outside(&trees.located, pinning, printer)?;
+        let mut outside = args.repository.outside(&trees.located, pinning, printer)?;
+        outside.fetches_charts = false;
+        let demand = Depth::Releases.into();
+        Self::render_outside(args, trees, &demand, &outside, true, printer)
+    }
+
+    fn render_outside(
+        args: &DiffArgs,
+        trees: &Trees,
+        demand: &Demand,
+        outside: &Outside,
+        is_whole: bool,
+        printer: &Printer,
+    ) -> Result<Self, CommandError> {
+        let session = Arc::<Session>::default();
         let new = args
             .repository
-            .open(&trees.new, &trees.located, &outside, Some(&session))?;
-        let old = open_old(args, trees, &outside, &session)?;
+            .open(&trees.new, &trees.located, outside, Some(&session))?;
+        let old = open_old(args, trees, outside, &session)?;
         let (old, new) = (by_path(old.as_ref(), trees), by_path(Some(&new), trees));
         let paths: BTreeSet<&Text> = old.keys().chain(new.keys()).collect();
         let key = |path: &Text| Key::from(format!("Cluster/{path}"));
         let report = session::run(printer, |run| {
             for path in &paths {
                 let unit = match (old.get(*path).cloned(), new.get(*path).cloned()) {
-                    (Some(old), Some(new)) if args.no_skip => {
-                        unskipped_pair_unit(old, new, args.demand())
+                    (Some(old), Some(new)) if is_whole => {
+                        unskipped_pair_unit(old, new, demand.clone())
                     }
-                    (Some(old), Some(new)) => pair_unit(old, new, args.demand()),
-                    (Some(only), None) | (None, Some(only)) => cluster_unit(only, args.demand()),
+                    (Some(old), Some(new)) => pair_unit(old, new, demand.clone()),
+                    (Some(only), None) | (None, Some(only)) => cluster_unit(only, demand.clone()),
                     (None, None) => continue,
                 };
                 run.add(key(path), &[], unit);
@@ -118,6 +148,7 @@ impl Halves {
         let half = |cluster: &Arc<Cluster>, rendering| Half {
             name: cluster.name.clone(),
             source: cluster.root.source.clone(),
+            cluster: Arc::clone(cluster),
             rendering,
         };
         match (old, new) {
@@ -159,7 +190,7 @@ fn open_old(
     {
         Ok(repo) => Ok(Some(repo)),
         // A commit may be older than the cluster; a directory that was named has to hold it.
-        Err(error) if error.is_no_cluster() && args.path_orig.is_none() => Ok(None),
+        Err(error) if error.is_no_cluster() && args.sides.path_orig.is_none() => Ok(None),
         Err(error) => Err(error),
     }
 }

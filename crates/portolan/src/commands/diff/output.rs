@@ -17,8 +17,9 @@ const WIDE: usize = 120;
 
 /// The form of the answer.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
 pub(super) struct OutputArgs {
-    /// The form of the answer
+    /// Output format
     #[arg(short, long, value_name = "FORM", default_value = "auto")]
     output: Form,
 
@@ -115,7 +116,7 @@ fn text(
     };
     let is_wide = !to_file && canvas.width.is_some_and(|width| width >= WIDE);
     match form {
-        Form::Auto | Form::Unified | Form::SideBySide if args.what == What::Images => {
+        Form::Auto | Form::Unified | Form::SideBySide if args.what() == What::Images => {
             image_lines(report, &options)
         }
         Form::Auto if is_wide => side_by_side(report, &options),

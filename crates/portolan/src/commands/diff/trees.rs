@@ -10,6 +10,7 @@ use portolan_vfs::{Disk, Frozen, Lineage, Vfs};
 use super::former::Former;
 use super::work_tree::WorkTree;
 use super::{DiffArgs, refused};
+use crate::directory;
 use crate::error::CommandError;
 use crate::repository::Located;
 
@@ -42,7 +43,7 @@ pub(super) struct Trees {
 impl Trees {
     pub(super) fn find(args: &DiffArgs) -> Result<Self, CommandError> {
         let located = args.repository.locate()?;
-        match &args.path_orig {
+        match &args.sides.path_orig {
             Some(path) => Self::of_directories(args, located, path),
             None => Self::of_git(args, located),
         }
@@ -53,9 +54,7 @@ impl Trees {
         located: Located,
         path: &Utf8Path,
     ) -> Result<Self, CommandError> {
-        let real = path.canonicalize_utf8().map_err(|error| {
-            CommandError::user(anyhow::Error::new(error).context(format!("cannot open `{path}`")))
-        })?;
+        let real = directory::existing(path, path)?;
         let is_cluster = located.root.is_some();
         let top = if is_cluster {
             repository_root(&Disk::machine(), &real, true)
@@ -65,7 +64,11 @@ impl Trees {
         let disk = Disk::open(&top).map_err(CommandError::user)?;
         let inside = real.strip_prefix(disk.root()).unwrap_or(Utf8Path::new(""));
         let old_root = is_cluster.then(|| Utf8Path::new("/").join(inside));
-        let name = args.path_orig.as_ref().map_or("", |path| path.as_str());
+        let name = args
+            .sides
+            .path_orig
+            .as_ref()
+            .map_or("", |path| path.as_str());
         Ok(Self {
             title: format!("{name} → {}", args.repository.shown_path()),
             old: Some(Arc::new(Frozen::new(disk))),
@@ -87,7 +90,7 @@ impl Trees {
                 .map_err(CommandError::user)
         };
         let old = tree(base)?;
-        let (new_name, (old, new)) = match &args.to {
+        let (new_name, (old, new)) = match &args.sides.to {
             Some(name) => {
                 let commit = resolve(&repository, name)?;
                 let new = tree(commit)?.ok_or_else(|| {
@@ -178,14 +181,14 @@ fn prefix(repository: &Repository, top: &Utf8Path) -> Result<Utf8PathBuf, Comman
 
 /// The commit to compare with, and the name it goes by.
 fn base(args: &DiffArgs, repository: &Repository) -> Result<(String, CommitId), CommandError> {
-    let (name, commit) = match &args.from {
+    let (name, commit) = match &args.sides.from {
         Some(name) => (name.clone(), resolve(repository, name)?),
         None => usual_base(repository)?,
     };
-    if args.exact {
+    if args.sides.exact {
         return Ok((name, commit));
     }
-    let tip = resolve(repository, args.to.as_deref().unwrap_or("HEAD"))?;
+    let tip = resolve(repository, args.sides.to.as_deref().unwrap_or("HEAD"))?;
     let base = repository
         .merge_base(commit, tip)
         .map_err(|error| no_merge_base(error, repository, &name))?;

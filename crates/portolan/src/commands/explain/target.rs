@@ -1,10 +1,10 @@
 //! The object and field that a user names.
 
+use portolan_object::nearest;
 use portolan_yaml::{Node, Value};
 
 use crate::error::CommandError;
-use crate::inventory::Placed;
-use crate::suggestion::nearest;
+use crate::inventory::{Placed, kind_names};
 
 /// An object that was named, and perhaps a field of it.
 pub(super) struct Target<'a> {
@@ -24,34 +24,8 @@ enum Step {
     Bracket(String),
 }
 
-/// Short names, as kubectl has them.
-const SHORT_NAMES: [(&str, &str); 22] = [
-    ("cj", "CronJob"),
-    ("cm", "ConfigMap"),
-    ("crd", "CustomResourceDefinition"),
-    ("deploy", "Deployment"),
-    ("ds", "DaemonSet"),
-    ("ep", "Endpoints"),
-    ("hpa", "HorizontalPodAutoscaler"),
-    ("hr", "HelmRelease"),
-    ("ing", "Ingress"),
-    ("ks", "Kustomization"),
-    ("netpol", "NetworkPolicy"),
-    ("ns", "Namespace"),
-    ("pc", "PriorityClass"),
-    ("pdb", "PodDisruptionBudget"),
-    ("po", "Pod"),
-    ("pv", "PersistentVolume"),
-    ("pvc", "PersistentVolumeClaim"),
-    ("quota", "ResourceQuota"),
-    ("sa", "ServiceAccount"),
-    ("sc", "StorageClass"),
-    ("sts", "StatefulSet"),
-    ("svc", "Service"),
-];
-
 impl<'a> Target<'a> {
-    /// The objects that `KIND/NAME[.FIELD]` names, one for each cluster that has it.
+    /// The objects that `KIND/[NAMESPACE/]NAME[.FIELD]` names, one for each cluster that has it.
     pub(super) fn find(
         text: &str,
         namespace: Option<&str>,
@@ -61,9 +35,14 @@ impl<'a> Target<'a> {
             CommandError::usage(format!("`{text}` names no object"))
                 .hint("write KIND/NAME, as in `deploy/web` or `deploy/web.spec.replicas`")
         })?;
+        let kinds = kind_names(objects);
+        let (namespace, rest) = match namespace_in(rest) {
+            Some((namespace, rest)) => (Some(namespace), rest),
+            None => (namespace, rest),
+        };
         let of_kind: Vec<&Placed<'_>> = objects
             .iter()
-            .filter(|placed| is_kind(kind, &placed.id.gvk.kind))
+            .filter(|placed| kinds.is(kind, &placed.id.gvk))
             .filter(|placed| namespace.is_none_or(|wanted| placed.id.namespace == wanted))
             .collect();
         // Names have dots too: the longest name that an object has is meant.
@@ -94,26 +73,16 @@ impl<'a> Target<'a> {
     }
 }
 
+/// The namespace before a slash; a slash in a field's name comes after a dot or bracket, which no namespace has.
+fn namespace_in(text: &str) -> Option<(&str, &str)> {
+    text.split_once('/')
+        .filter(|(namespace, _)| !namespace.contains(['.', '[']))
+}
+
 /// Whether the text is the name, or the name and a field.
 fn is_name_in(text: &str, name: &str) -> bool {
     let rest = text.strip_prefix(name);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-}
-
-/// `deploy`, `deployment`, `Deployments`
-fn is_kind(text: &str, kind: &str) -> bool {
-    let short = SHORT_NAMES
-        .iter()
-        .find(|(short, _)| short.eq_ignore_ascii_case(text));
-    if let Some((_, long)) = short {
-        return *long == kind;
-    }
-    let text = text.to_ascii_lowercase();
-    let kind = kind.to_ascii_lowercase();
-    [kind.clone(), format!("{kind}s"), format!("{kind}es")].contains(&text)
-        || kind
-            .strip_suffix('y')
-            .is_some_and(|stem| text == format!("{stem}ies"))
 }
 
 fn not_there(kind: &str, rest: &str, of_kind: &[&Placed<'_>]) -> CommandError {
@@ -268,15 +237,5 @@ mod tests {
         assert_eq!(get("spec.containers[0].image").as_deref(), Some("a"));
         assert_eq!(get("spec.on[a.b]").as_deref(), Some("1"));
         assert_eq!(get("spec.containers[none].image"), None);
-    }
-
-    #[test]
-    fn kinds_go_by_short_singular_and_plural_names() {
-        for text in ["deploy", "Deployment", "deployments"] {
-            assert!(is_kind(text, "Deployment"));
-        }
-        assert!(is_kind("ingresses", "Ingress"));
-        assert!(is_kind("networkpolicies", "NetworkPolicy"));
-        assert!(!is_kind("deploy", "DaemonSet"));
     }
 }

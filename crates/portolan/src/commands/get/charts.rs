@@ -2,17 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use portolan_flux::api::NamespacedName;
+use portolan_flux::Emitter;
+use portolan_object::{Noun, OwnerKind};
 use portolan_yaml::Node;
 
+use super::kustomizations::owner;
 use super::{Question, some_of};
 use crate::chart::ChartInfo;
 use crate::error::CommandError;
 use crate::listing::{Column, Entry, Listing, record, texts};
-use crate::suggestion::not_found;
 use crate::table::Cell;
 
-pub(super) fn list(question: &Question<'_>) -> Listing {
+const NOUN: Noun = Noun {
+    singular: "chart",
+    list_command: "portolan get charts",
+};
+
+const RELEASE: Noun = Noun {
+    singular: "HelmRelease",
+    list_command: "portolan get hr",
+};
+
+pub(super) fn list(question: &Question<'_>) -> Result<Listing, CommandError> {
     let mut listing = Listing::new(
         "ChartList",
         question.columns(
@@ -20,38 +31,34 @@ pub(super) fn list(question: &Question<'_>) -> Listing {
             &[
                 Column::Always("CHART"),
                 Column::Always("VERSION"),
-                Column::Always("SOURCE"),
+                Column::Roomy("SOURCE"),
                 Column::Always("USED BY"),
                 Column::Wide("URL"),
             ],
         ),
     );
-    for (cluster, rendering) in &question.rendered.clusters {
-        let mut charts: BTreeMap<ChartInfo, Vec<String>> = BTreeMap::new();
+    let mut all = Vec::new();
+    for (at, (_, rendering)) in question.rendered.clusters.iter().enumerate() {
         for (id, release) in &rendering.releases {
-            if question.selection.has_namespace(&id.namespace)
-                && question.selection.has_labels(Some(&release.definition))
-            {
-                let chart = ChartInfo::of(release);
-                charts.entry(chart).or_default().push(format!("hr/{id}"));
-            }
-        }
-        for (chart, users) in charts {
-            if question.names.is_empty() || question.names.contains(&chart.name) {
-                listing.push(entry(question, &cluster.name, &chart, &users));
-            }
+            let candidate = owner(OwnerKind::Release, id, Some(&release.definition));
+            all.push((candidate, (at, id, release)));
         }
     }
-    listing
-}
-
-pub(super) fn unknown(question: &Question<'_>) -> CommandError {
-    let clusters = question.rendered.clusters.iter();
-    let releases = clusters.flat_map(|(_, rendering)| rendering.releases.values());
-    let known: Vec<_> = releases
-        .map(|release| NamespacedName::new("", ChartInfo::of(release).name))
-        .collect();
-    not_found("chart", question.names, &known, "portolan get charts")
+    let mut charts: BTreeMap<(usize, ChartInfo), Vec<String>> = BTreeMap::new();
+    for (at, id, release) in question.chosen(RELEASE, all)? {
+        let users = charts.entry((at, ChartInfo::of(release))).or_default();
+        users.push(Emitter::Release(id.clone()).to_string());
+    }
+    let known: Vec<String> = charts.keys().map(|(_, chart)| chart.name.clone()).collect();
+    let is_known = |name: &str| known.iter().any(|known| known == name);
+    question.refuse_unknown_names(NOUN, is_known, &known)?;
+    for ((at, chart), users) in charts {
+        let cluster = &question.rendered.clusters[at].0;
+        if question.names.is_empty() || question.names.contains(&chart.name) {
+            listing.push(entry(question, &cluster.name, &chart, &users));
+        }
+    }
+    Ok(listing)
 }
 
 fn entry(question: &Question<'_>, cluster: &str, chart: &ChartInfo, users: &[String]) -> Entry {

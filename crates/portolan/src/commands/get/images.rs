@@ -2,27 +2,31 @@
 
 use std::collections::BTreeMap;
 
-use portolan_flux::api::NamespacedName;
-use portolan_object::{ImageRef, images};
+use portolan_flux::OBJECT;
+use portolan_object::{ImageRef, Noun, images};
 use portolan_yaml::{List, Node, Text, Value};
 
 use super::{Question, some_of};
 use crate::error::CommandError;
 use crate::inventory::{self, Placed};
 use crate::listing::{Column, Entry, Listing, record};
-use crate::suggestion::not_found;
 use crate::table::Cell;
 
 /// A place where an image is named.
 struct Use<'a> {
-    object: Placed<'a>,
+    object: &'a Placed<'a>,
     path: String,
 }
 
 /// Images of each cluster with their uses.
 type Uses<'a> = BTreeMap<(Text, Text), Vec<Use<'a>>>;
 
-pub(super) fn list(question: &Question<'_>) -> Listing {
+const NOUN: Noun = Noun {
+    singular: "image",
+    list_command: "portolan get images",
+};
+
+pub(super) fn list(question: &Question<'_>) -> Result<Listing, CommandError> {
     let mut listing = Listing::new(
         "ImageList",
         question.columns(
@@ -34,48 +38,43 @@ pub(super) fn list(question: &Question<'_>) -> Listing {
             ],
         ),
     );
-    for ((cluster, image), uses) in uses(question) {
-        if question.names.is_empty() || is_named(question.names, &image) {
-            listing.push(entry(question, &cluster, &image, &uses));
+    let objects = inventory::objects(question.rendered);
+    let uses = uses(question, &objects)?;
+    let is_known = |name: &str| uses.keys().any(|(_, image)| is_named(name, image));
+    let known: Vec<String> = uses.keys().map(|(_, image)| repository(image)).collect();
+    question.refuse_unknown_names(NOUN, is_known, &known)?;
+    let is_wanted = |image: &str| {
+        let mut names = question.names.iter();
+        question.names.is_empty() || names.any(|name| is_named(name, image))
+    };
+    for ((cluster, image), uses) in &uses {
+        if is_wanted(image) {
+            listing.push(entry(question, cluster, image, uses));
         }
     }
-    listing
+    Ok(listing)
 }
 
-pub(super) fn unknown(question: &Question<'_>) -> CommandError {
-    let known: Vec<_> = uses(question)
-        .into_keys()
-        .map(|(_, image)| NamespacedName::new("", repository(&image)))
-        .collect();
-    not_found("image", question.names, &known, "portolan get images")
-}
-
-fn uses<'a>(question: &Question<'a>) -> Uses<'a> {
+fn uses<'a>(question: &Question<'_>, objects: &'a [Placed<'a>]) -> Result<Uses<'a>, CommandError> {
     let mut found = Uses::new();
-    for placed in inventory::objects(question.rendered) {
-        if !question.selection.has_namespace(&placed.id.namespace)
-            || !question.selection.has_labels(Some(placed.object))
-        {
-            continue;
-        }
+    let all = objects.iter().map(|placed| (placed.candidate(), placed));
+    for placed in question.chosen(OBJECT, all.collect())? {
         for image in images(placed.object.gvk(), placed.object.node()) {
             let key = (placed.cluster.name.clone(), image.reference);
             found.entry(key).or_default().push(Use {
-                object: placed.clone(),
+                object: placed,
                 path: image.path,
             });
         }
     }
-    found
+    Ok(found)
 }
 
 /// An image is named in full, without its tag, or by the last part of its repository.
-fn is_named(names: &[String], image: &str) -> bool {
+fn is_named(name: &str, image: &str) -> bool {
     let repository = repository(image);
     let last = repository.rsplit('/').next().unwrap_or(&repository);
-    names
-        .iter()
-        .any(|name| [image, &repository, last].contains(&name.as_str()))
+    [image, &repository, last].contains(&name)
 }
 
 /// The reference without tag and digest, as written.

@@ -1,9 +1,10 @@
 //! `get ks`: the Kustomizations of every cluster.
 
-use portolan_flux::Walked;
+use std::rc::Rc;
+
 use portolan_flux::api::{Dependency, NamespacedName};
-use portolan_object::Object;
-use portolan_object::OwnerKind;
+use portolan_flux::{Walked, owner_gvk};
+use portolan_object::{Candidate, Noun, Object, OwnerKind, counted};
 use portolan_yaml::Node;
 
 use super::{Question, truth};
@@ -11,19 +12,23 @@ use crate::chart::source_name;
 use crate::error::CommandError;
 use crate::listing::{Column, Entry, Listing, record, texts};
 use crate::status::Statuses;
-use crate::suggestion::not_found;
 use crate::table::{Cell, Tone};
 
-pub(super) fn list(question: &Question<'_>) -> Listing {
+const NOUN: Noun = Noun {
+    singular: "Kustomization",
+    list_command: "portolan get ks",
+};
+
+pub(super) fn list(question: &Question<'_>) -> Result<Listing, CommandError> {
     let mut listing = Listing::new(
         "KustomizationList",
         question.columns(
             true,
             &[
                 Column::Always("NAME"),
-                Column::Always("PATH"),
-                Column::Always("SOURCE"),
-                Column::Always("SUSPENDED"),
+                Column::Roomy("PATH"),
+                Column::Roomy("SOURCE"),
+                Column::Roomy("SUSPENDED"),
                 Column::Always("READY"),
                 Column::Always("STATUS"),
                 Column::Wide("DEPENDS ON"),
@@ -32,23 +37,32 @@ pub(super) fn list(question: &Question<'_>) -> Listing {
             ],
         ),
     );
+    let mut all = Vec::new();
     for (cluster, rendering) in &question.rendered.clusters {
-        let statuses = question.rendered.statuses(rendering);
+        let statuses = Rc::new(question.rendered.statuses(rendering));
         for (id, walked) in &rendering.walk.kustomizations {
-            if question.selection.has_name(question.names, id)
-                && question.selection.has_labels(walked.definition.as_ref())
-            {
-                listing.push(entry(question, &cluster.name, id, walked, &statuses));
-            }
+            let candidate = owner(OwnerKind::Kustomization, id, walked.definition.as_ref());
+            all.push((candidate, (cluster, id, walked, Rc::clone(&statuses))));
         }
     }
-    listing
+    for (cluster, id, walked, statuses) in question.chosen(NOUN, all)? {
+        listing.push(entry(question, &cluster.name, id, walked, &statuses));
+    }
+    Ok(listing)
 }
 
-pub(super) fn unknown(question: &Question<'_>) -> CommandError {
-    let clusters = question.rendered.clusters.iter();
-    let known = clusters.flat_map(|(_, rendering)| rendering.walk.kustomizations.keys());
-    not_found("Kustomization", question.names, known, "portolan get ks")
+/// A Kustomization or HelmRelease as something that may be meant.
+pub(super) fn owner<'a>(
+    kind: OwnerKind,
+    id: &'a NamespacedName,
+    object: Option<&'a Object>,
+) -> Candidate<'a> {
+    Candidate {
+        gvk: owner_gvk(kind),
+        namespace: &id.namespace,
+        name: &id.name,
+        object,
+    }
 }
 
 fn entry(
@@ -130,10 +144,4 @@ pub(super) fn suspension(suspended: bool) -> Cell {
     } else {
         truth(false)
     }
-}
-
-/// `1 object`, `12 objects`
-pub(super) fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }

@@ -1,20 +1,26 @@
 //! `get hr`: the HelmReleases of every cluster.
 
+use std::rc::Rc;
+
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{RenderedRelease, release_name, release_namespace};
-use portolan_object::OwnerKind;
+use portolan_object::{Noun, OwnerKind, counted};
 use portolan_yaml::Node;
 
 use super::Question;
-use super::kustomizations::{counted, declared_in, needs, suspension};
+use super::kustomizations::{declared_in, needs, owner, suspension};
 use crate::chart::ChartInfo;
 use crate::error::CommandError;
 use crate::listing::{Column, Entry, Listing, record, texts};
 use crate::status::Statuses;
-use crate::suggestion::not_found;
 use crate::table::{Cell, Tone};
 
-pub(super) fn list(question: &Question<'_>) -> Listing {
+const NOUN: Noun = Noun {
+    singular: "HelmRelease",
+    list_command: "portolan get hr",
+};
+
+pub(super) fn list(question: &Question<'_>) -> Result<Listing, CommandError> {
     let mut listing = Listing::new(
         "HelmReleaseList",
         question.columns(
@@ -22,9 +28,9 @@ pub(super) fn list(question: &Question<'_>) -> Listing {
             &[
                 Column::Always("NAME"),
                 Column::Always("CHART"),
-                Column::Always("VERSION"),
-                Column::Always("SOURCE"),
-                Column::Always("SUSPENDED"),
+                Column::Roomy("VERSION"),
+                Column::Roomy("SOURCE"),
+                Column::Roomy("SUSPENDED"),
                 Column::Always("READY"),
                 Column::Always("STATUS"),
                 Column::Wide("RELEASE"),
@@ -34,23 +40,18 @@ pub(super) fn list(question: &Question<'_>) -> Listing {
             ],
         ),
     );
+    let mut all = Vec::new();
     for (cluster, rendering) in &question.rendered.clusters {
-        let statuses = question.rendered.statuses(rendering);
+        let statuses = Rc::new(question.rendered.statuses(rendering));
         for (id, release) in &rendering.releases {
-            if question.selection.has_name(question.names, id)
-                && question.selection.has_labels(Some(&release.definition))
-            {
-                listing.push(entry(question, &cluster.name, id, release, &statuses));
-            }
+            let candidate = owner(OwnerKind::Release, id, Some(&release.definition));
+            all.push((candidate, (cluster, id, release, Rc::clone(&statuses))));
         }
     }
-    listing
-}
-
-pub(super) fn unknown(question: &Question<'_>) -> CommandError {
-    let clusters = question.rendered.clusters.iter();
-    let known = clusters.flat_map(|(_, rendering)| rendering.releases.keys());
-    not_found("HelmRelease", question.names, known, "portolan get hr")
+    for (cluster, id, release, statuses) in question.chosen(NOUN, all)? {
+        listing.push(entry(question, &cluster.name, id, release, &statuses));
+    }
+    Ok(listing)
 }
 
 fn entry(

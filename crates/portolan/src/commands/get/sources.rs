@@ -2,6 +2,7 @@
 
 use portolan_flux::Cluster;
 use portolan_flux::api::{GitRef, OciRef, Source, SourceRef, SourceSpec};
+use portolan_object::{Candidate, Gvk, Noun};
 use portolan_yaml::Node;
 
 use super::kustomizations::declared_in;
@@ -9,10 +10,14 @@ use super::{Question, some_of};
 use crate::error::CommandError;
 use crate::inventory::{SOURCE_GROUP, UsedSource, used_sources};
 use crate::listing::{Column, Entry, Listing, record, texts};
-use crate::suggestion::not_found;
 use crate::table::Cell;
 
-pub(super) fn list(question: &Question<'_>) -> Listing {
+const NOUN: Noun = Noun {
+    singular: "source",
+    list_command: "portolan get sources",
+};
+
+pub(super) fn list(question: &Question<'_>) -> Result<Listing, CommandError> {
     let mut listing = Listing::new(
         "SourceList",
         question.columns(
@@ -21,29 +26,32 @@ pub(super) fn list(question: &Question<'_>) -> Listing {
                 Column::Always("KIND"),
                 Column::Always("NAME"),
                 Column::Always("URL"),
-                Column::Always("REVISION"),
-                Column::Always("USED BY"),
+                Column::Roomy("REVISION"),
+                Column::Roomy("USED BY"),
                 Column::Wide("DECLARED IN"),
             ],
         ),
     );
-    for (cluster, rendering) in &question.rendered.clusters {
-        for (source, used) in used_sources(rendering) {
-            if question.selection.has_name(question.names, &source.id)
-                && question.selection.has_labels(used.object)
-            {
-                listing.push(entry(question, cluster, &source, &used));
-            }
-        }
-    }
-    listing
-}
-
-pub(super) fn unknown(question: &Question<'_>) -> CommandError {
     let clusters = question.rendered.clusters.iter();
-    let sources = clusters.flat_map(|(_, rendering)| used_sources(rendering).into_keys());
-    let known: Vec<_> = sources.map(|source| source.id).collect();
-    not_found("source", question.names, &known, "portolan get sources")
+    let sources: Vec<_> = clusters
+        .flat_map(|(cluster, rendering)| {
+            let sources = used_sources(rendering).into_iter();
+            sources.map(move |(source, used)| (cluster, source, used))
+        })
+        .collect();
+    let all = sources.iter().map(|(cluster, source, used)| {
+        let candidate = Candidate {
+            gvk: Gvk::new(SOURCE_GROUP, "v1", source.kind.clone()),
+            namespace: &source.id.namespace,
+            name: &source.id.name,
+            object: used.object,
+        };
+        (candidate, (cluster, source, used))
+    });
+    for (cluster, source, used) in question.chosen(NOUN, all.collect())? {
+        listing.push(entry(question, cluster, source, used));
+    }
+    Ok(listing)
 }
 
 fn entry(
@@ -65,12 +73,13 @@ fn entry(
         (false, _) => url.clone(),
     };
     let file = declared_in(used.object);
+    let users: Vec<String> = used.users.iter().map(ToString::to_string).collect();
     let cells = vec![
         source.kind.as_str().into(),
         Cell::name(source.id.name.as_str()),
         shown.into(),
         revision.clone().into(),
-        some_of(&used.users).into(),
+        some_of(&users).into(),
         file.clone().into(),
     ];
     let record = record([
@@ -81,7 +90,7 @@ fn entry(
         ("url", Node::string(url)),
         ("revision", Node::string(revision)),
         ("thisRepository", Node::bool(is_own)),
-        ("usedBy", texts(&used.users)),
+        ("usedBy", texts(users)),
         ("declaredIn", Node::string(file)),
     ]);
     Entry {

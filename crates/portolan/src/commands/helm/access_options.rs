@@ -16,47 +16,67 @@ use crate::places;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct AccessOptions {
     /// Fetch nothing: use what was fetched before
-    #[arg(long)]
+    #[arg(long, help_heading = "Sources and network")]
     offline: bool,
 
     /// Keep what is fetched here, and not in the user's cache
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Sources and network")]
     cache_dir: Option<Utf8PathBuf>,
 
     /// The user name at the repository
-    #[arg(long, value_name = "NAME", requires = "password")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "password",
+        help_heading = "Sources and network"
+    )]
     username: Option<String>,
 
     /// The password at the repository
-    #[arg(long, value_name = "PASSWORD", requires = "username")]
+    #[arg(
+        long,
+        value_name = "PASSWORD",
+        requires = "username",
+        help_heading = "Sources and network"
+    )]
     password: Option<String>,
 
     /// Send user name and password to every host the repository names
-    #[arg(long)]
+    #[arg(long, help_heading = "Sources and network")]
     pass_credentials: bool,
 
     /// Trust the certificate authorities in this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Sources and network")]
     ca_file: Option<Utf8PathBuf>,
 
     /// Show this client certificate
-    #[arg(long, value_name = "FILE", requires = "key_file")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "key_file",
+        help_heading = "Sources and network"
+    )]
     cert_file: Option<Utf8PathBuf>,
 
     /// The key of the client certificate
-    #[arg(long, value_name = "FILE", requires = "cert_file")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "cert_file",
+        help_heading = "Sources and network"
+    )]
     key_file: Option<Utf8PathBuf>,
 
     /// Trust any certificate
-    #[arg(long)]
+    #[arg(long, help_heading = "Sources and network")]
     insecure_skip_tls_verify: bool,
 
     /// Speak plain HTTP with registries
-    #[arg(long)]
+    #[arg(long, help_heading = "Sources and network")]
     plain_http: bool,
 
     /// Read logins of registries from this file, and not from Docker's
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Sources and network")]
     registry_config: Option<Utf8PathBuf>,
 }
 

@@ -19,32 +19,33 @@ pub(crate) struct ChartOptions {
         short = 'f',
         long = "values",
         value_name = "FILE",
-        value_delimiter = ','
+        value_delimiter = ',',
+        help_heading = "Values"
     )]
     values: Vec<String>,
 
     /// Set values: `a.b=1,c[0]=x,d={y,z}` (repeatable)
-    #[arg(long, value_name = "ASSIGNMENTS")]
+    #[arg(long, value_name = "ASSIGNMENTS", help_heading = "Values")]
     set: Vec<String>,
 
     /// Set values, all of them texts
-    #[arg(long, value_name = "ASSIGNMENTS")]
+    #[arg(long, value_name = "ASSIGNMENTS", help_heading = "Values")]
     set_string: Vec<String>,
 
     /// Set values to the content of files
-    #[arg(long, value_name = "ASSIGNMENTS")]
+    #[arg(long, value_name = "ASSIGNMENTS", help_heading = "Values")]
     set_file: Vec<String>,
 
     /// Set values to JSON
-    #[arg(long, value_name = "ASSIGNMENTS")]
+    #[arg(long, value_name = "ASSIGNMENTS", help_heading = "Values")]
     set_json: Vec<String>,
 
     /// Set one value to a text that is taken as it is
-    #[arg(long, value_name = "ASSIGNMENT")]
+    #[arg(long, value_name = "ASSIGNMENT", help_heading = "Values")]
     set_literal: Vec<String>,
 
     /// Render for this Kubernetes version
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", help_heading = "Kubernetes and Helm")]
     kube_version: Option<String>,
 
     /// Say that the cluster serves these API versions as well
@@ -52,12 +53,13 @@ pub(crate) struct ChartOptions {
         short,
         long,
         value_name = "GROUP/VERSION[/KIND]",
-        value_delimiter = ','
+        value_delimiter = ',',
+        help_heading = "Kubernetes and Helm"
     )]
     api_versions: Vec<String>,
 
     /// Leave `values.schema.json` alone
-    #[arg(long)]
+    #[arg(long, help_heading = "Values")]
     pub(crate) skip_schema_validation: bool,
 }
 

@@ -25,11 +25,11 @@ pub(crate) struct LintArgs {
     options: ChartOptions,
 
     /// The namespace of the release
-    #[arg(short, long, default_value = "default")]
+    #[arg(short, long, default_value = "default", help_heading = "Release")]
     namespace: String,
 
     /// The release's name
-    #[arg(long, default_value = "release-name")]
+    #[arg(long, default_value = "release-name", help_heading = "Release")]
     name: String,
 }
 

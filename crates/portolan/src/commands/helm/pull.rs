@@ -28,7 +28,7 @@ pub(crate) struct PullArgs {
     chart: String,
 
     /// The repository that the chart is in
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help_heading = "Sources and network")]
     repo: Option<String>,
 
     /// A version or range of versions; the newest when it is not given
@@ -36,16 +36,23 @@ pub(crate) struct PullArgs {
         long,
         value_name = "RANGE",
         default_value = "",
-        hide_default_value = true
+        hide_default_value = true,
+        help_heading = "Sources and network"
     )]
     version: String,
 
     /// Put the chart here
-    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    #[arg(
+        short,
+        long,
+        value_name = "DIR",
+        default_value = ".",
+        help_heading = "Output"
+    )]
     destination: Utf8PathBuf,
 
     /// Unpack the archive
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     untar: bool,
 
     #[command(flatten)]

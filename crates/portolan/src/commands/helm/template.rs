@@ -53,67 +53,67 @@ pub(crate) struct TemplateArgs {
     options: ChartOptions,
 
     /// The namespace of the release
-    #[arg(short, long, default_value = "default")]
+    #[arg(short, long, default_value = "default", help_heading = "Release")]
     namespace: String,
 
     /// Print the files of `crds/` as well
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     include_crds: bool,
 
     /// Accepted for Helm's sake: CRDs are printed only with --include-crds
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     skip_crds: bool,
 
     /// Leave hooks out
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     no_hooks: bool,
 
     /// Leave tests out
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     skip_tests: bool,
 
     /// Print only what these templates give (repeatable, patterns allowed)
-    #[arg(short, long, value_name = "TEMPLATE")]
+    #[arg(short, long, value_name = "TEMPLATE", help_heading = "Output")]
     show_only: Vec<String>,
 
     /// Set `.Release.IsUpgrade` instead of `.Release.IsInstall`
-    #[arg(long)]
+    #[arg(long, help_heading = "Release")]
     is_upgrade: bool,
 
     /// Make up a name from the chart's name and the time
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = "Release")]
     generate_name: bool,
 
     /// Make the release's name by a template
-    #[arg(long, value_name = "TEMPLATE")]
+    #[arg(long, value_name = "TEMPLATE", help_heading = "Release")]
     name_template: Option<String>,
 
     /// Write one file for each template below this directory instead of printing
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "DIRECTORY", help_heading = "Output")]
     output_dir: Option<Utf8PathBuf>,
 
     /// Put a directory with the release's name below --output-dir
-    #[arg(long)]
+    #[arg(long, help_heading = "Release")]
     release_name: bool,
 
     /// Accepted for Helm's sake: manifests are never sent to a cluster
-    #[arg(long)]
+    #[arg(long, help_heading = "Kubernetes and Helm")]
     validate: bool,
 
     /// Reproduce this Helm
-    #[arg(long, value_enum, default_value_t = HelmVersion::V3)]
+    #[arg(long, value_enum, default_value_t = HelmVersion::V3, help_heading = "Kubernetes and Helm")]
     helm: HelmVersion,
 
     /// Fetch the charts it depends on into `charts/` when some are missing
-    #[arg(long)]
+    #[arg(long, help_heading = "Sources and network")]
     dependency_update: bool,
 
     /// Answer `lookup` from the objects in the YAML and JSON files of this directory
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "DIRECTORY", help_heading = "Kubernetes and Helm")]
     lookup_dir: Option<Utf8PathBuf>,
 
     /// The repository that the chart is in
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help_heading = "Sources and network")]
     repo: Option<String>,
 
     /// A version or range of versions of a chart that is fetched; the newest when it is not given
@@ -121,7 +121,8 @@ pub(crate) struct TemplateArgs {
         long,
         value_name = "RANGE",
         default_value = "",
-        hide_default_value = true
+        hide_default_value = true,
+        help_heading = "Sources and network"
     )]
     version: String,
 

@@ -29,15 +29,15 @@ pub(crate) struct BuildArgs {
     directory: Utf8PathBuf,
 
     /// Which files a kustomization may read
-    #[arg(long, value_enum, default_value_t = Restrictor::RootOnly)]
+    #[arg(long, value_enum, default_value_t = Restrictor::RootOnly, help_heading = "Build")]
     load_restrictor: Restrictor,
 
     /// The order of the objects, unless the kustomization sets one
-    #[arg(long, value_enum, default_value_t = Order::Legacy)]
+    #[arg(long, value_enum, default_value_t = Order::Legacy, help_heading = "Build")]
     reorder: Order,
 
     /// Render the charts of `helmCharts`
-    #[arg(long)]
+    #[arg(long, help_heading = "Build")]
     enable_helm: bool,
 
     /// Render charts for this Kubernetes version, whatever they say
@@ -45,28 +45,29 @@ pub(crate) struct BuildArgs {
         long,
         value_name = "VERSION",
         default_value = "",
-        hide_default_value = true
+        hide_default_value = true,
+        help_heading = "Build"
     )]
     helm_kube_version: String,
 
     /// Tell charts that the cluster serves these API versions, whatever they say
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", help_heading = "Build")]
     helm_api_versions: Vec<String>,
 
     /// Accepted for kustomize's sake: charts are rendered without a helm program
-    #[arg(long, value_name = "PROGRAM")]
+    #[arg(long, value_name = "PROGRAM", help_heading = "Build")]
     helm_command: Option<String>,
 
     /// Accepted for kustomize's sake: no functions are run
-    #[arg(long)]
+    #[arg(long, help_heading = "Build")]
     as_current_user: bool,
 
     /// Fetch nothing: use what was fetched before
-    #[arg(long)]
+    #[arg(long, help_heading = "Sources and network")]
     offline: bool,
 
     /// Write to a file, or one file per object to a directory that exists
-    #[arg(short, long, value_name = "PATH")]
+    #[arg(short, long, value_name = "PATH", help_heading = "Output")]
     output: Option<Utf8PathBuf>,
 }
 

@@ -34,11 +34,17 @@ pub(crate) struct JudgeArgs {
     ///
     /// Releases without errors can be proven, noise of one arm counts less, one interval decides nothing alone, a late
     /// regression is found, and differences that do not matter are no reason. Without it the plain test is used.
-    #[arg(long)]
+    #[arg(long, help_heading = "Input")]
     corrected: bool,
 
     /// Output format
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        default_value = "table",
+        help_heading = "Output"
+    )]
     output: Format,
 
     #[command(flatten)]

@@ -26,27 +26,43 @@ Examples:
   portolan rollout simulate --scenario mine.json --runs 10000 --seed 7 -o json")]
 pub(crate) struct SimulateArgs {
     /// A scenario by name, or a JSON file that describes one; all known ones when not given
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Simulation")]
     scenario: Option<String>,
 
     /// The rule that decides
-    #[arg(long, value_name = "RULE", default_value = "portolan")]
+    #[arg(
+        long,
+        value_name = "RULE",
+        default_value = "portolan",
+        help_heading = "Simulation"
+    )]
     rule: RuleName,
 
     /// How many releases of each scenario
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Simulation")]
     runs: u32,
 
     /// Where chance begins
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 1,
+        help_heading = "Simulation"
+    )]
     seed: u64,
 
     /// Seconds between two looks of Portolan's own rules; the others look once a minute
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=60))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=60), help_heading = "Simulation")]
     interval: u32,
 
     /// Output format
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        default_value = "table",
+        help_heading = "Output"
+    )]
     output: Format,
 
     #[command(flatten)]

@@ -53,6 +53,16 @@ impl Verdicts {
         }));
     }
 
+    /// Leaves the cases and findings of which this is true, by owner and object; findings of no owner stay.
+    pub(super) fn retain(&mut self, is_meant: impl Fn(&Owner, Option<&ObjectId>) -> bool) {
+        self.cases
+            .retain(|case| is_meant(&case.owner, case.object.as_ref()));
+        self.found.retain(|found| {
+            let owner = found.owner.as_ref();
+            owner.is_none_or(|owner| is_meant(owner, found.object.as_ref()))
+        });
+    }
+
     /// How many findings are errors.
     pub(super) fn errors(&self) -> usize {
         let is_error = |found: &&Finding| found.severity == Severity::Error;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use portolan_object::{API_VERSION, Finding};
+use portolan_object::{API_VERSION, Finding, counted};
 use portolan_report::{
     Case as JunitCase, Outcome, Suite, Tool, cause_key, github, junit, merge_clusters, sarif,
 };
@@ -64,9 +64,8 @@ fn table(verdicts: &Verdicts, rendered: &Rendered, printer: &Printer) -> Result<
     let mut summary = format!("{} passed, {failed} failed", verdicts.cases.len() - failed);
     match verdicts.warnings() {
         0 => {}
-        1 => summary.push_str(", 1 warning"),
         warnings => {
-            let _ = write!(summary, ", {warnings} warnings");
+            let _ = write!(summary, ", {}", counted(warnings, "warning"));
         }
     }
     printer.data(summary + "\n")

@@ -17,7 +17,12 @@ pub(super) struct FmtArgs {
     files: Files,
 
     /// Whose rules apply
-    #[arg(long, value_name = "NAME", default_value = "kustomize")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "kustomize",
+        help_heading = "Input"
+    )]
     dialect: DialectName,
 }
 

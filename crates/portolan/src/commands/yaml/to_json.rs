@@ -17,7 +17,12 @@ pub(super) struct ToJsonArgs {
     files: Files,
 
     /// Whose rules apply
-    #[arg(long, value_name = "NAME", default_value = "helm")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "helm",
+        help_heading = "Input"
+    )]
     dialect: DialectName,
 }
 
