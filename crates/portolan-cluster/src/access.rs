@@ -12,6 +12,9 @@ pub struct Access {
     pub kubeconfig: Option<std::path::PathBuf>,
     /// A context of the kubeconfig; the current one without it.
     pub context: Option<String>,
+    /// A binary that calls [`crate::run_plugin`] when its first argument is [`crate::RUN_PLUGIN`]: programs that the
+    /// kubeconfig names for credentials are run by it, under limits. Without it they are run as they are.
+    pub plugin_runner: Option<std::path::PathBuf>,
 }
 
 pub(crate) async fn config(access: &Access) -> Result<kube::Config, ClusterError> {

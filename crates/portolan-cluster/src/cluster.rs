@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::access::{Access, config};
+use crate::credential_plugin::guard;
 use crate::error::ClusterError;
 use crate::pages::MAX_PAGES;
 
@@ -57,6 +58,9 @@ impl Cluster {
         let server = config.cluster_url.to_string();
         let helper = config.auth_info.exec.as_ref();
         let helper = helper.and_then(|exec| exec.command.clone());
+        if let (Some(exec), Some(runner)) = (&mut config.auth_info.exec, &access.plugin_runner) {
+            guard(exec, runner);
+        }
         let client = kube::Client::try_from(config)
             .map_err(|error| ClusterError::no_client(&server, helper.as_deref(), &error))?;
         Ok(Self::from_client(client, &server))

@@ -103,14 +103,35 @@ pub enum ErrorKind {
     Other,
 }
 
+/// The words of whoever knows best: the last cause.
+fn last_cause(error: &kube::Error) -> String {
+    let auth = causes(error).find_map(|cause| cause.downcast_ref::<AuthError>());
+    if let Some(AuthError::AuthExecRun { out, .. }) = auth {
+        return plugin_words(out);
+    }
+    let cause = causes(error).last().map(ToString::to_string);
+    cause.unwrap_or_default()
+}
+
+/// What a program for credentials said of its failure. Its standard output may hold some and is left out.
+fn plugin_words(output: &std::process::Output) -> String {
+    /// Enough for a sentence or two.
+    const MAX_CHARS: usize = 500;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.trim().trim_start_matches("error: ");
+    if said.is_empty() {
+        return format!("it ended with {}", output.status);
+    }
+    said.chars().take(MAX_CHARS).collect()
+}
+
 impl ClusterError {
     /// Why there is no client for a server; credentials may come from a helper program.
     pub(crate) fn no_client(server: &str, helper: Option<&str>, error: &kube::Error) -> Self {
         if !causes(error).any(<dyn Error>::is::<AuthError>) {
             return Self::Config(with_causes(error));
         }
-        let cause = causes(error).last().map(ToString::to_string);
-        let cause = cause.unwrap_or_default();
+        let cause = last_cause(error);
         Self::Credentials {
             server: server.trim_end_matches('/').to_owned(),
             cause: match helper {
@@ -123,8 +144,7 @@ impl ClusterError {
     /// Why a request did not get through, in the words of whoever knows best: the last cause.
     pub(crate) fn unreachable(server: &str, error: &kube::Error) -> Self {
         let server = server.to_owned();
-        let cause = causes(error).last().map(ToString::to_string);
-        let cause = cause.unwrap_or_default();
+        let cause = last_cause(error);
         if causes(error).any(<dyn Error>::is::<AuthError>) {
             Self::Credentials { server, cause }
         } else if causes(error).any(is_tls) {

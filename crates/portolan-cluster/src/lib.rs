@@ -12,6 +12,7 @@
 
 mod access;
 mod cluster;
+mod credential_plugin;
 mod error;
 mod metadata;
 mod pages;
@@ -24,6 +25,7 @@ mod watch;
 
 pub use access::Access;
 pub use cluster::Cluster;
+pub use credential_plugin::{RUN_PLUGIN, run_plugin};
 pub use discovery::Resource;
 pub use error::{ClusterError, ErrorKind};
 pub use helm::{Driver, RecordRef, newest_deployed};

@@ -8,10 +8,15 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
+use camino::Utf8Path;
 use portolan_audit::Report;
+use portolan_files::{OutputDir, WriteError};
 use serde::{Deserialize, Serialize};
 
 use crate::scan::Knowledge;
+
+/// The name of the file.
+const FILE: &str = "snapshot.json";
 
 /// The form of the file; another one is not read.
 const FORMAT: u32 = 3;
@@ -71,6 +76,15 @@ pub enum SnapshotError {
         #[source]
         source: std::io::Error,
     },
+    /// It cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The directory's name cannot be printed.
+    #[error("the directory `{}` has a name that is not UTF-8", path.display())]
+    Name {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The file is none of ours, or of another version.
     #[error("the snapshot `{path}` is of another version or damaged")]
     Format {
@@ -104,30 +118,26 @@ impl Snapshot {
 
     /// Puts it in place of the one on disk.
     pub fn save(&self, report: &Report, directory: &Path) -> Result<(), SnapshotError> {
-        let path = path(directory);
         let written = Written {
             format: FORMAT,
             snapshot: self,
             report,
         };
-        replace(directory, &path, &written).map_err(|source| SnapshotError::Io { path, source })
+        let directory = Utf8Path::from_path(directory).ok_or_else(|| SnapshotError::Name {
+            path: directory.to_owned(),
+        })?;
+        let output = OutputDir::create(directory)?;
+        output.write_with(FILE.into(), |file| {
+            let mut file = BufWriter::new(file);
+            serde_json::to_writer(&mut file, &written)?;
+            file.flush()
+        })?;
+        Ok(())
     }
 }
 
-fn replace(directory: &Path, path: &Path, written: &Written<'_>) -> std::io::Result<()> {
-    fs::create_dir_all(directory)?;
-    let part = directory.join("snapshot.json.part");
-    let mut file = BufWriter::new(File::create(&part)?);
-    serde_json::to_writer(&mut file, written)?;
-    file.flush()?;
-    file.get_ref().sync_all()?;
-    fs::rename(&part, path)?;
-    // The new name must survive a power cut as well.
-    File::open(directory)?.sync_all()
-}
-
 fn path(directory: &Path) -> PathBuf {
-    directory.join("snapshot.json")
+    directory.join(FILE)
 }
 
 #[cfg(test)]

@@ -180,6 +180,10 @@ fn replace(
         .and_then(|()| mode.map_or(Ok(()), |mode| Ok(rustix::fs::fchmod(&file, mode)?)))
         .and_then(|()| file.sync_data())
         .and_then(|()| Ok(rustix::fs::renameat(inside, &*temporary, inside, name)?));
+    if written.is_ok() {
+        // The new name must survive a power cut as well; some file systems cannot promise that, and say so.
+        let _ = rustix::fs::fsync(inside);
+    }
     if written.is_err() {
         // The error that counts is the first one; what cannot be removed is a file with an odd name.
         let _ = rustix::fs::unlinkat(inside, &*temporary, AtFlags::empty());

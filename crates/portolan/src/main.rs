@@ -43,6 +43,13 @@ use crate::printer::Printer;
 
 fn main() -> ExitCode {
     silence_panics_of_git();
+    #[cfg(feature = "cluster")]
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == portolan_cluster::RUN_PLUGIN)
+    {
+        return portolan_cluster::run_plugin(std::env::args_os().skip(2));
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => return usage_exit(&usage),

@@ -148,7 +148,22 @@ fn credentials_that_cannot_be_got_are_told() {
     let directory = tempfile::tempdir().unwrap();
     let user = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: no-such-helper, interactiveMode: Never}}";
     let answer = audit(&kubeconfig(&directory, &server.url(), user), &[]);
-    check(&answer, &["no-such-helper"]);
+    check(&answer, &["`no-such-helper`", "No such file"]);
+    for (script, words) in [
+        ("yes", "wrote more than 1048576 bytes and was ended"),
+        (
+            "echo PLANTED; echo log in first >&2; exit 1",
+            "log in first",
+        ),
+        ("exit 4", "exit status: 1"),
+    ] {
+        let user = format!(
+            "{{exec: {{apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, '{script}'], interactiveMode: Never}}}}"
+        );
+        let answer = audit(&kubeconfig(&directory, &server.url(), &user), &[]);
+        check(&answer, &["`sh`", words]);
+        assert!(!answer.stderr.contains("PLANTED"), "{answer}");
+    }
 }
 
 #[test]

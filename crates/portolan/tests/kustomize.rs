@@ -6,7 +6,7 @@ use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use flate2::{Compression, write::GzEncoder};
-use portolan::Answer;
+use portolan::{Answer, portolan};
 use portolan_testbed::{HttpServer, Reply, git_backend, has_program};
 use tempfile::TempDir;
 
@@ -394,4 +394,25 @@ fn keys_with_a_tag_are_as_kustomize_prints_them() {
             assert_eq!(answer.stdout, expected, "{key}: {answer}");
         }
     }
+}
+
+#[test]
+fn a_build_that_needs_more_than_its_limit_names_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let resource =
+        |n: u32| format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{n}}}\n");
+    let resources: Vec<String> = (0..200).map(resource).collect();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    write("a.yaml", &resources.concat());
+    write(
+        "kustomization.yaml",
+        "resources: [a.yaml]\nnamePrefix: x-\n",
+    );
+    let root = directory.path().to_str().expect("UTF-8");
+    let answer = portolan(&["kustomize", "build", root, "--limit", "steps=50"]);
+    assert_eq!(answer.code, 2, "{answer}");
+    for told in ["needs more than 50 steps", "--limit steps=N"] {
+        assert!(answer.stderr.contains(told), "{answer}");
+    }
+    assert_eq!(portolan(&["kustomize", "build", root]).code, 0);
 }

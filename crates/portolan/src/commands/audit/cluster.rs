@@ -99,6 +99,7 @@ impl LookArgs {
         let access = Access {
             kubeconfig: self.kubeconfig.clone(),
             context: self.context.clone(),
+            plugin_runner: std::env::current_exe().ok(),
         };
         let cluster = Cluster::connect(&access).await.map_err(refused)?;
         Ok(cluster.with_patience(Duration::from_secs(self.timeout)))

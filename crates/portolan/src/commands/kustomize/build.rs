@@ -13,6 +13,7 @@ use super::remote::Outside;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
+use crate::limit_args::LimitArgs;
 use crate::printer::Printer;
 
 /// Build an overlay and print its objects
@@ -66,6 +67,9 @@ pub(crate) struct BuildArgs {
     #[arg(long, help_heading = "Sources and network")]
     offline: bool,
 
+    #[command(flatten)]
+    limits: LimitArgs,
+
     /// Write to a file, or one file per object to a directory that exists
     #[arg(short, long, value_name = "PATH", help_heading = "Output")]
     output: Option<Utf8PathBuf>,
@@ -95,7 +99,9 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
     }
     let root = absolute(&args.directory).map_err(CommandError::user)?;
     let outside = Outside::open(&root, args.offline, printer)?;
+    let budget = args.limits.budget();
     let charts = HelmCharts {
+        budget: &budget,
         sources: &outside.sources,
         kube_version: &args.helm_kube_version,
         api_versions: &args.helm_api_versions,
@@ -114,7 +120,7 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
         fetch: Some(&outside.remote),
         warn: Some(&warn),
         kustomization: None,
-        budget: None,
+        budget: Some(&budget),
     };
     let set = portolan_kustomize::build(&root, &Disk::machine(), &options);
     let set = set.map_err(CommandError::user)?;

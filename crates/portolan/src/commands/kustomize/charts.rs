@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portolan_budget::Budget;
 use portolan_helm::values::Overrides;
 use portolan_helm::{
     Capabilities, Chart as HelmChart, OutputOptions, Package, Release, TemplateInput, template,
@@ -25,6 +26,8 @@ pub(super) struct HelmCharts<'a> {
     pub(super) kube_version: &'a str,
     /// Take the place of what charts say, unless there are none.
     pub(super) api_versions: &'a [String],
+    /// What each chart may use.
+    pub(super) budget: &'a Budget,
 }
 
 impl HelmCharts<'_> {
@@ -66,6 +69,7 @@ impl ChartRenderer for HelmCharts<'_> {
         let input = TemplateInput {
             values: merged_values(chart)?,
             capabilities: Arc::new(self.capabilities(args)?),
+            budget: self.budget.renewed(),
             ..TemplateInput::new(Release::new(&name, namespace))
         };
         let rendered =
