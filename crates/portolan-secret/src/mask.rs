@@ -239,12 +239,19 @@ fn replace(text: &str, ranges: &[Range]) -> String {
     let mut quotes = Quotes::default();
     let mut from = 0;
     for (start, end) in ranges {
+        // A number is hidden to its end, with whatever else was found in it.
+        if *end <= from {
+            continue;
+        }
         let (mut start, mut end) = ((*start).max(from), *end);
-        let mut before = quotes;
-        before.pass(&text[from..start]);
-        let mut after = before;
-        after.pass(&text[start..end.max(start)]);
-        let has_quotes = text[start..end.max(start)].contains('"');
+        start -= quotes
+            .passed(&text[from..start])
+            .escape_length()
+            .min(start - from);
+        let before = quotes.passed(&text[from..start]);
+        end = end_of_escape(text, before, start, end);
+        let after = before.passed(&text[start..end]);
+        let has_quotes = text[start..end].contains('"');
         if !before.is_inside && !has_quotes && is_bare_value(text, start, end) {
             (start, end) = whole_value(text, from, start, end);
             shown.push_str(&text[from..start]);
@@ -259,8 +266,8 @@ fn replace(text: &str, ranges: &[Range]) -> String {
             shown.push_str(HIDDEN);
             shown.push_str(if closes { "\"" } else { "" });
         }
-        quotes.pass(&text[from..end.max(start)]);
-        from = end.max(start);
+        quotes = quotes.passed(&text[from..end]);
+        from = end;
     }
     shown.push_str(&text[from..]);
     shown
@@ -271,20 +278,57 @@ fn replace(text: &str, ranges: &[Range]) -> String {
 struct Quotes {
     is_inside: bool,
     is_escaped: bool,
+    /// How many digits of a `\u` escape are to come.
+    digits: usize,
 }
 
 impl Quotes {
+    /// How many bytes of an escape that is not at its end were passed.
+    fn escape_length(self) -> usize {
+        match (self.is_escaped, self.digits) {
+            (true, _) => 1,
+            (false, 0) => 0,
+            (false, digits) => 6 - digits,
+        }
+    }
+
+    fn passed(mut self, text: &str) -> Self {
+        self.pass(text);
+        self
+    }
+
     fn pass(&mut self, text: &str) {
         for byte in text.bytes() {
+            if !byte.is_ascii_hexdigit() {
+                self.digits = 0;
+            }
             match byte {
                 b'\n' => *self = Self::default(),
-                _ if self.is_escaped => self.is_escaped = false,
+                _ if self.is_escaped => {
+                    self.is_escaped = false;
+                    self.digits = if byte == b'u' { 4 } else { 0 };
+                }
+                _ if self.digits > 0 && byte.is_ascii_hexdigit() => self.digits -= 1,
                 b'\\' => self.is_escaped = self.is_inside,
                 b'"' => self.is_inside = !self.is_inside,
                 _ => {}
             }
         }
     }
+}
+
+/// The end of the escape that a range ends in; half of one would not be JSON.
+fn end_of_escape(text: &str, before: Quotes, start: usize, end: usize) -> usize {
+    let mut quotes = before.passed(&text[start..end]);
+    let mut end = end;
+    for letter in text[end..].chars() {
+        if quotes.escape_length() == 0 {
+            break;
+        }
+        quotes.pass(letter.encode_utf8(&mut [0; 4]));
+        end += letter.len_utf8();
+    }
+    end
 }
 
 /// Whether a range is, or is part of, a number that stands for itself as a value in JSON.
