@@ -40,5 +40,6 @@ pub use image::ImageChange;
 pub use path::{Path, Segment};
 pub use report::{Cause, Change, ChangeKind, Counts, Options, Report, Unserved, diff};
 pub use restart::Restart;
+pub use sequence::{Run, align};
 pub use side::Batch;
 pub use strip::{COMMON_ATTRIBUTES, StripAttributes};

@@ -6,22 +6,27 @@ const MAX_DISTANCE: usize = 1_000;
 
 /// A run of both sequences; the ranges of all runs cover both sequences in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Run {
+pub enum Run {
     /// Equal items, from here in the old and there in the new sequence.
     Same {
+        /// The first in the old sequence.
         old: usize,
+        /// The first in the new sequence.
         new: usize,
+        /// How many.
         count: usize,
     },
     /// Old items that are replaced by new ones; either may be none.
     Replaced {
+        /// The old ones.
         old: std::ops::Range<usize>,
+        /// The new ones.
         new: std::ops::Range<usize>,
     },
 }
 
 /// Aligns two sequences.
-pub(crate) fn align<T: PartialEq>(old: &[T], new: &[T]) -> Vec<Run> {
+pub fn align<T: PartialEq>(old: &[T], new: &[T]) -> Vec<Run> {
     let prefix = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let (old_rest, new_rest) = (&old[prefix..], &new[prefix..]);
     let from_end = old_rest.iter().rev().zip(new_rest.iter().rev());

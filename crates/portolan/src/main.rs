@@ -31,6 +31,7 @@ mod session;
 mod source_args;
 mod status;
 mod table;
+mod trial;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

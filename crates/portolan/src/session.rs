@@ -25,6 +25,27 @@ pub(crate) fn run(printer: &Printer, plan: impl FnOnce(&Run)) -> Result<Report, 
     run_under(&CancellationToken::new(), printer, plan)
 }
 
+/// Runs the units of an experiment, of which nothing is shown or written down: it is no part of the answer.
+pub(crate) fn run_unseen(plan: impl FnOnce(&Run)) -> Result<Report, CommandError> {
+    let runtime = Runtime::new()?;
+    let token = CancellationToken::new();
+    let journal = Journal::in_memory(JournalOptions::default());
+    let run = Run::new(Limits::default(), journal).under(&token);
+    let report = runtime.block_on(async {
+        let interrupt = tokio::spawn(interrupt::watch(token.clone()));
+        plan(&run);
+        let report = run.finish().await;
+        interrupt.abort();
+        report
+    });
+    runtime.shutdown_background();
+    if token.is_cancelled() {
+        Err(CommandError::interrupted(&report))
+    } else {
+        Ok(report)
+    }
+}
+
 /// Runs the units that `plan` adds and waits for all of them, or until the token is cancelled.
 pub(crate) fn run_under(
     token: &CancellationToken,

@@ -338,7 +338,7 @@ fn a_change_names_the_values_and_variables_it_comes_from() {
     ConfigMap apps/note                                           changed
       because apps/note.yaml:6, clusters/a/settings.yaml:5 (TAG)
     ConfigMap apps/web-values                                     changed
-      in apps/kustomization.yaml
+      because apps/values.yaml:2
     HelmRelease apps/web                                          changed
       because apps/release.yaml:10, clusters/a/settings.yaml:5 (TAG)
     ConfigMap flux-system/settings                                changed

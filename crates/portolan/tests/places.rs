@@ -2,6 +2,7 @@
 
 mod portolan;
 
+use portolan::git::GitRepository;
 use portolan::repository::{kustomization, repository};
 use portolan::{Answer, portolan_in};
 
@@ -88,4 +89,202 @@ fn a_finding_in_a_subchart_names_its_file() {
             .contains("deploy/charts/web/charts/base/templates/map.yaml:4"),
         "{answer}"
     );
+}
+
+/// A repository, a line of it that is edited, and a field that the edit changes.
+struct Layout<'a> {
+    files: Vec<(&'a str, String)>,
+    edit: (&'a str, &'a str, &'a str),
+    /// The object and its field, as `explain` takes them.
+    field: &'a str,
+}
+
+const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  replicas: 1\n  template:\n    spec:\n      containers:\n      - name: web\n        image: web:1\n        args:\n        - --one\n        - --two\n";
+
+/// A Kustomization in lines of its own, with more of its spec.
+fn written_out(name: &str, path: &str, more: &str) -> String {
+    format!(
+        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: flux-system}}\nspec:\n  path: {path}\n  interval: 1h\n  prune: true\n  sourceRef: {{kind: GitRepository, name: flux-system}}\n{more}"
+    )
+}
+
+/// Checks that the diff names the edited line as the cause, and `explain` the same line as the one that decides.
+fn check_agreement(layout: &Layout<'_>) {
+    let repository = GitRepository::new();
+    for (name, text) in &layout.files {
+        repository.write(name, text);
+    }
+    repository.commit("first");
+    let (file, from, to) = layout.edit;
+    let line = |text: &str| text.lines().position(|line| line.contains(from));
+    let line = line(&repository.read(file)).expect("the line stands there") + 1;
+    repository.edit(file, from, to);
+    let run = |args: &[&str]| {
+        let path = repository.path().to_str().expect("a path of text");
+        portolan_in(path, &[args, &["--path", "cluster", "--offline"]].concat())
+    };
+    let diff = run(&["diff", "-o", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&diff.stdout).expect(&diff.to_string());
+    let changes = json["changes"].as_array().expect("a list").iter();
+    let causes =
+        changes.flat_map(|change| change["because"].as_array().cloned().unwrap_or_default());
+    let causes: Vec<String> = causes
+        .map(|cause| {
+            format!(
+                "{}:{}",
+                cause["file"].as_str().unwrap_or_default(),
+                cause["line"]
+            )
+        })
+        .collect();
+    let place = format!("{file}:{line}");
+    assert!(causes.contains(&place), "because {causes:?}: {diff}");
+    let explained = run(&["explain", layout.field]);
+    let words = explained.stdout.split_whitespace();
+    let places: Vec<&str> = words.filter(|word| word.contains(".yaml:")).collect();
+    assert!(places.contains(&place.as_str()), "{place}: {explained}");
+    for cause in &causes {
+        assert!(places.contains(&cause.as_str()), "{cause}: {explained}");
+    }
+}
+
+#[test]
+fn because_and_explain_agree_on_a_file() {
+    check_agreement(&Layout {
+        files: vec![
+            ("cluster/web.yaml", kustomization("web", "./web")),
+            ("web/deployment.yaml", DEPLOYMENT.to_owned()),
+        ],
+        edit: ("web/deployment.yaml", "image: web:1", "image: web:2"),
+        field: "deploy/web.spec.template.spec.containers[web].image",
+    });
+}
+
+#[test]
+fn because_and_explain_agree_on_an_item_of_a_list() {
+    check_agreement(&Layout {
+        files: vec![
+            ("cluster/web.yaml", kustomization("web", "./web")),
+            ("web/deployment.yaml", DEPLOYMENT.to_owned()),
+        ],
+        edit: ("web/deployment.yaml", "- --two", "- --three"),
+        field: "deploy/web.spec.template.spec.containers[web].args",
+    });
+}
+
+#[test]
+fn because_and_explain_agree_on_a_patch_of_an_overlay() {
+    check_agreement(&Layout {
+        files: vec![
+            ("cluster/web.yaml", kustomization("web", "./overlay")),
+            ("web/kustomization.yaml", "resources: [deployment.yaml]\n".to_owned()),
+            ("web/deployment.yaml", DEPLOYMENT.to_owned()),
+            (
+                "overlay/kustomization.yaml",
+                "resources: [../web]\npatches:\n- path: replicas.yaml\n".to_owned(),
+            ),
+            (
+                "overlay/replicas.yaml",
+                "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  replicas: 5\n".to_owned(),
+            ),
+        ],
+        edit: ("overlay/replicas.yaml", "replicas: 5", "replicas: 6"),
+        field: "deploy/web.spec.replicas",
+    });
+}
+
+#[test]
+fn because_and_explain_agree_on_a_component() {
+    check_agreement(&Layout {
+        files: vec![
+            ("cluster/web.yaml", kustomization("web", "./web")),
+            (
+                "web/kustomization.yaml",
+                "resources: [deployment.yaml]\ncomponents: [../components/many]\n".to_owned(),
+            ),
+            ("web/deployment.yaml", DEPLOYMENT.to_owned()),
+            (
+                "components/many/kustomization.yaml",
+                "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\npatches:\n- target: {kind: Deployment}\n  patch: |\n    - op: replace\n      path: /spec/replicas\n      value: 7\n".to_owned(),
+            ),
+        ],
+        edit: ("components/many/kustomization.yaml", "value: 7", "value: 8"),
+        field: "deploy/web.spec.replicas",
+    });
+}
+
+#[test]
+fn because_and_explain_agree_on_a_patch_inside_of_a_patch() {
+    let patches = "  patches:\n  - target: {kind: Kustomization}\n    patch: |\n      - op: add\n        path: /spec/patches\n        value:\n        - target: {kind: Deployment}\n          patch: |\n            - op: replace\n              path: /spec/replicas\n              value: 7\n";
+    check_agreement(&Layout {
+        files: vec![
+            ("cluster/apps.yaml", written_out("apps", "./apps", patches)),
+            ("apps/web.yaml", kustomization("web", "./web")),
+            ("web/deployment.yaml", DEPLOYMENT.to_owned()),
+        ],
+        edit: ("cluster/apps.yaml", "value: 7", "value: 8"),
+        field: "deploy/web.spec.replicas",
+    });
+}
+
+#[test]
+fn because_and_explain_agree_on_a_generated_artifact() {
+    let generator = "apiVersion: source.extensions.fluxcd.io/v1beta1\nkind: ArtifactGenerator\nmetadata: {name: parts, namespace: flux-system}\nspec:\n  sources:\n  - {alias: all, kind: GitRepository, name: flux-system}\n  artifacts:\n  - name: part\n    copy:\n    - {from: \"@all/web/**\", to: \"@artifact/copied/\"}\n";
+    let web = kustomization("web", "./copied").replace(
+        "{kind: GitRepository, name: flux-system}",
+        "{kind: ExternalArtifact, name: part}",
+    );
+    check_agreement(&Layout {
+        files: vec![
+            ("cluster/generator.yaml", generator.to_owned()),
+            ("cluster/web.yaml", web),
+            ("web/deployment.yaml", DEPLOYMENT.to_owned()),
+        ],
+        edit: ("web/deployment.yaml", "replicas: 1", "replicas: 2"),
+        field: "deploy/web.spec.replicas",
+    });
+}
+
+#[test]
+fn because_and_explain_agree_on_an_input_of_a_resource_set() {
+    let set = "apiVersion: fluxcd.controlplane.io/v1\nkind: ResourceSet\nmetadata: {name: set, namespace: flux-system}\nspec:\n  inputs:\n  - size: large\n  resourcesTemplate: |\n    apiVersion: v1\n    kind: ConfigMap\n    metadata: {name: made, namespace: shop}\n    data:\n      size: << inputs.size >>\n";
+    check_agreement(&Layout {
+        files: vec![("cluster/set.yaml", set.to_owned())],
+        edit: ("cluster/set.yaml", "- size: large", "- size: small"),
+        field: "cm/made.data.size",
+    });
+}
+
+#[test]
+fn because_and_explain_agree_on_a_template_of_a_chart() {
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\ndata:\n  colour: red\n  size: {{ .Values.size | quote }}\n";
+    check_agreement(&Layout {
+        files: vec![
+            ("cluster/apps.yaml", kustomization("apps", "./apps")),
+            (RELEASE.0, RELEASE.1.to_owned()),
+            (CHART.0, CHART.1.to_owned()),
+            ("deploy/charts/web/templates/map.yaml", template.to_owned()),
+        ],
+        edit: (
+            "deploy/charts/web/templates/map.yaml",
+            "colour: red",
+            "colour: blue",
+        ),
+        field: "cm/web.data.colour",
+    });
+}
+
+#[test]
+fn because_and_explain_agree_on_a_literal_of_a_generator() {
+    check_agreement(&Layout {
+        files: vec![
+            ("cluster/web.yaml", kustomization("web", "./web")),
+            (
+                "web/kustomization.yaml",
+                "generatorOptions: {disableNameSuffixHash: true}\nconfigMapGenerator:\n- name: made\n  namespace: shop\n  literals:\n  - colour=red\n".to_owned(),
+            ),
+        ],
+        edit: ("web/kustomization.yaml", "colour=red", "colour=blue"),
+        field: "cm/made.data.colour",
+    });
 }

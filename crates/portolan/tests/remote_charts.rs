@@ -262,6 +262,20 @@ fn one_release_of_sixty_that_cannot_be_had() {
     bump(&repository, 7);
     insta::assert_snapshot!(run(&repository, &["diff", "hr", "app-07", "--offline"]));
     insta::assert_snapshot!(run(&repository, &["diff", "--offline"]));
+    insta::assert_snapshot!(run(&repository, &["diff", "--offline", "-o", "json"]));
+}
+
+#[test]
+fn a_source_to_replace_that_nothing_has_is_told_with_the_nearest_when_two_sides_are_compared() {
+    let repository = repository(UNREACHABLE);
+    bump(&repository, 7);
+    let answer = run(
+        &repository,
+        &["diff", "--offline", "--source", "HelmRepository/apps/chart=."],
+    );
+    assert_eq!(answer.code, 2, "{answer}");
+    assert!(answer.stderr.contains("charts"), "{answer}");
+    insta::assert_snapshot!(answer.stderr);
 }
 
 #[test]

@@ -117,6 +117,12 @@ fn get_answers_first_and_tells_once() {
 }
 
 #[test]
+fn get_answers_programs_the_same() {
+    let answer = portolan(&["get", "hr", "app-01", "app-02", "-o", "json"]);
+    insta::assert_snapshot!(answer);
+}
+
+#[test]
 fn build_prints_what_there_is_and_tells_once() {
     let answer = portolan(&[
         "build",

@@ -3,6 +3,7 @@
 mod batches;
 mod causes;
 mod conflict;
+mod edits;
 mod failures;
 mod former;
 mod halves;
@@ -152,6 +153,7 @@ pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
         };
     }
     causes::name(&mut report, &halves, trees.new.as_ref());
+    causes::find_by_trial(&mut report, args, &trees, &halves, printer)?;
     output::print(args, &trees, &report, printer)?;
     Comparison::tell(args, &trees, &halves, &report, printer);
     let status = if report.unknown_changes().next().is_some() {

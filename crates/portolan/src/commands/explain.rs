@@ -9,7 +9,6 @@
 //! A field is explained by experiment, not by guess: a line is named only if rendering with that line changed gives
 //! another value. So it holds through templates, patches, generators and variables alike.
 
-mod overlay;
 mod story;
 mod suspects;
 mod target;

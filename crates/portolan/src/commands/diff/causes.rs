@@ -1,15 +1,24 @@
 //! What in the repository's files is to blame for each change: the line of the field, the value or the variable.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use camino::Utf8Path;
 use portolan_diff::{Cause, Change, ChangeKind, Path, Report, compare};
 use portolan_flux::api::NamespacedName;
-use portolan_flux::{ChangedValue, Named, Succession};
+use portolan_flux::{ChangedValue, Demand, Emitter, Name, Named, Rendering, Succession, Wanted};
 use portolan_object::{Object, ObjectId, Owner, OwnerKind};
-use portolan_vfs::Vfs;
+use portolan_sources::Pinning;
+use portolan_vfs::{Vfs, resolve};
 use portolan_yaml::Text;
 
+use super::edits::{Edit, edits};
 use super::halves::{Half, Halves};
+use super::{DiffArgs, Trees};
+use crate::error::CommandError;
+use crate::printer::Printer;
+use crate::repository::Located;
+use crate::trial::Bench;
 
 /// How many changes have their causes sought, which means reading their files again; nobody reads more of them.
 const MAX_CHANGES: usize = 100;
@@ -53,6 +62,136 @@ pub(super) fn name(report: &mut Report, halves: &Halves, files: &dyn Vfs) {
             (place.file.clone(), place.at.line, cause.name.clone())
         });
         change.causes.dedup();
+    }
+}
+
+/// Finds the causes of changes that have none so far among the edits: one is the cause if the change goes away without it.
+pub(super) fn find_by_trial(
+    report: &mut Report,
+    args: &DiffArgs,
+    trees: &Trees,
+    halves: &Halves,
+    printer: &Printer,
+) -> Result<(), CommandError> {
+    let Some(old) = trees.old.as_ref().filter(|_| !report.changes.is_empty()) else {
+        return Ok(());
+    };
+    let edits = edits(old.as_ref(), trees.new.as_ref());
+    if edits.is_empty() {
+        return Ok(());
+    }
+    let changes = report.changes.iter_mut().take(MAX_CHANGES);
+    let mut open: Vec<&mut Change> = changes
+        .filter(|change| change.kind == ChangeKind::Changed)
+        .filter_map(|change| {
+            // A block of text or a list is known by its first line; the one that was edited says more.
+            let is_edited = |cause: &Cause| edits.iter().any(|edit| edit.holds(&cause.place));
+            change.causes.retain(is_edited);
+            change.causes.is_empty().then_some(change)
+        })
+        .collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let outside = args
+        .repository
+        .outside(&trees.located, Pinning::Prefer, printer)?;
+    for (path, after) in &halves.new {
+        let of_cluster = |change: &Change| {
+            let cluster = &change.owner.cluster;
+            cluster.is_empty() || *cluster == after.name
+        };
+        let mut open: Vec<&mut Change> = open
+            .iter_mut()
+            .filter(|change| of_cluster(change))
+            .map(|change| &mut **change)
+            .collect();
+        if open.is_empty() {
+            continue;
+        }
+        let root = || resolve(Utf8Path::new("/"), path.trim_start_matches('/'));
+        let located = Located {
+            disk: trees.located.disk.clone(),
+            root: Some(trees.located.root.clone().unwrap_or_else(root)),
+        };
+        let bench = Bench {
+            files: Arc::clone(&trees.new),
+            located,
+            outside: &outside,
+            repository: &args.repository,
+        };
+        let demand = demand(open.iter().map(|change| &change.owner));
+        let trials = edits.iter().map(Edit::trial);
+        let renderings = bench.renderings(trials, &demand)?;
+        for (edit, rendering) in edits.iter().zip(&renderings) {
+            let Some(rendering) = rendering else { continue };
+            for change in &mut open {
+                if goes_away(change, after, rendering) {
+                    change.causes.push(Cause {
+                        place: edit.place.clone(),
+                        name: Text::default(),
+                    });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a part of a change is not there in another rendering.
+fn goes_away(change: &Change, after: &Rendering, without: &Rendering) -> bool {
+    let object = |rendering| object_of(rendering, &change.owner, &change.id);
+    let Some((after, without)) = object(after).zip(object(without)) else {
+        return false;
+    };
+    let fields = compare(without.node(), after.node());
+    let mut paths = fields.iter().map(|field| &field.path);
+    paths.any(|path| change.fields.iter().any(|field| overlap(path, &field.path)))
+}
+
+fn object_of<'a>(rendering: &'a Rendering, owner: &Owner, id: &ObjectId) -> Option<&'a Object> {
+    let name = id_of(owner);
+    let objects = match owner.kind {
+        OwnerKind::Kustomization => {
+            let walked = rendering.walk.kustomizations.get(&name)?;
+            &walked.built.as_ref()?.objects
+        }
+        OwnerKind::Release => rendering.releases.get(&name)?.objects.as_ref()?,
+        OwnerKind::ResourceSet | OwnerKind::Instance => {
+            let mut expansions = rendering.walk.expansions.iter();
+            let is_owner =
+                |emitter: &Emitter| emitter.owner_kind() == owner.kind && *emitter.id() == name;
+            let (_, expansion) = expansions.find(|(emitter, _)| is_owner(emitter))?;
+            expansion.objects.as_ref()?
+        }
+    };
+    find(objects, id)
+}
+
+/// What has to be rendered to have the objects of some owners; what a ResourceSet makes may depend on all that is
+/// emitted.
+fn demand<'a>(owners: impl Iterator<Item = &'a Owner>) -> Demand {
+    let (mut kustomizations, mut releases) = (Some(Vec::new()), Vec::new());
+    for owner in owners {
+        let name = Name {
+            namespace: Some(owner.namespace.clone()),
+            name: owner.name.clone(),
+        };
+        match owner.kind {
+            OwnerKind::Kustomization => kustomizations
+                .iter_mut()
+                .for_each(|names| names.push(name.clone())),
+            OwnerKind::Release => releases.push(name),
+            OwnerKind::ResourceSet | OwnerKind::Instance => kustomizations = None,
+        }
+    }
+    let wanted = |names: Vec<Name>| match names.is_empty() {
+        true => Wanted::None,
+        false => Wanted::Named(names),
+    };
+    Demand {
+        kustomizations: kustomizations.map_or(Wanted::All, wanted),
+        releases: wanted(releases),
     }
 }
 

@@ -3,24 +3,22 @@
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use portolan_engine::Key;
 use portolan_flux::api::NamespacedName;
-use portolan_flux::{Demand, Emitter, Name, Rendering, Session, Wanted, cluster_unit};
+use portolan_flux::{Demand, Emitter, Name, Rendering, Wanted};
 use portolan_object::{Object, canonical_json};
 use portolan_sources::Pinning;
 use portolan_vfs::{Vfs, resolve};
 use portolan_yaml::Node;
 
-use super::overlay::Overlay;
 use super::suspects::Suspect;
 use super::target::FieldPath;
 use crate::error::CommandError;
 use crate::inventory::Placed;
 use crate::printer::Printer;
 use crate::repository::RepositoryArgs;
-use crate::session;
+use crate::trial::{Bench, Trial};
 
-/// The suspects on which the field depends. All trials run at once and share what their change does not reach.
+/// The suspects on which the field depends.
 pub(super) fn guilty(
     placed: &Placed<'_>,
     field: &FieldPath,
@@ -34,40 +32,27 @@ pub(super) fn guilty(
     let root = placed.cluster.root.path.trim_start_matches('/');
     located.root = Some(resolve(Utf8Path::new("/"), root));
     let outside = repository.outside(&located, Pinning::Prefer, printer)?;
-    let kept: Arc<Session> = Arc::default();
-    let demand = demand(&placed.owner);
-    let key = |index: usize| Key::from(format!("Trial/{index}"));
-    let mut begun = Vec::new();
-    for (index, suspect) in suspects.iter().enumerate() {
-        let changed: Arc<dyn Vfs> = Arc::new(Overlay {
-            files: Arc::clone(&files),
-            path: suspect.file.clone(),
-            content: suspect.changed.as_bytes().to_vec(),
-        });
-        // A change that makes a repository unreadable says nothing about the field.
-        if let Ok(repo) = repository.open(&changed, &located, &outside, Some(&kept))
-            && let [cluster] = repo.clusters()
-        {
-            begun.push((index, Arc::clone(cluster)));
-        }
-    }
-    let report = session::run(printer, |run| {
-        for (index, cluster) in begun {
-            run.add(key(index), &[], cluster_unit(cluster, demand.clone()));
-        }
-    })?;
+    let bench = Bench {
+        files,
+        located,
+        outside: &outside,
+        repository,
+    };
+    let trials = suspects.iter().map(|suspect| Trial {
+        file: suspect.file.clone(),
+        content: suspect.changed.as_bytes().to_vec(),
+    });
+    let renderings = bench.renderings(trials, &demand(&placed.owner))?;
     let differs = |rendering: &Rendering| {
         let other = counterpart(placed, rendering).and_then(|object| field.get(object.node()));
         other.is_some_and(|other| canonical_json(other).ok() != canonical_json(value).ok())
     };
-    let mut guilty = Vec::new();
-    for (index, suspect) in suspects.into_iter().enumerate() {
-        let rendering = report.output::<Rendering>(&key(index));
-        if rendering.is_some_and(|rendering| differs(&rendering)) {
-            guilty.push(suspect);
-        }
-    }
-    Ok(guilty)
+    let tried = suspects.into_iter().zip(renderings);
+    let guilty = tried.filter(|(_, rendering)| {
+        let rendering = rendering.as_ref();
+        rendering.is_some_and(|rendering| differs(rendering))
+    });
+    Ok(guilty.map(|(suspect, _)| suspect).collect())
 }
 
 /// The owner and no more than what it is made of.

@@ -1,5 +1,6 @@
 //! Pieces of lines that hold a value, whatever the file is: YAML, a template, a patch inside of a string, `A=b`.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use portolan_yaml::{Node, Value};
@@ -23,6 +24,8 @@ pub(super) struct Wanted<'a> {
     key: &'a str,
     /// The field's text; JSON of a map or list.
     text: String,
+    /// The texts in a map or list, each of which decides a part of it.
+    leaves: HashSet<String>,
     /// What is put in for an expression.
     probe: String,
 }
@@ -135,6 +138,7 @@ impl<'a> Wanted<'a> {
             key,
             probe: other(&text, "portolan-probe"),
             text,
+            leaves: leaves(field),
         }
     }
 
@@ -144,6 +148,7 @@ impl<'a> Wanted<'a> {
         is_expression(value)
             || piece.key == self.key
             || value == self.text
+            || self.leaves.contains(value)
             || (value.len() >= 2 && self.text.contains(value))
             || (self.text.len() >= 2 && value.contains(&self.text))
     }
@@ -161,6 +166,23 @@ impl<'a> Wanted<'a> {
             &text[piece.span.end..]
         )
     }
+}
+
+/// The texts in a map or list; none for a text.
+fn leaves(field: &Node) -> HashSet<String> {
+    let mut found = HashSet::new();
+    let mut queue = match &field.value {
+        Value::Scalar(_) => Vec::new(),
+        Value::List(_) | Value::Map(_) => vec![field],
+    };
+    while let Some(node) = queue.pop() {
+        match &node.value {
+            Value::Scalar(scalar) => _ = found.insert(scalar.text.to_string()),
+            Value::List(list) => queue.extend(list.iter()),
+            Value::Map(map) => queue.extend(map.iter().map(|entry| &entry.value)),
+        }
+    }
+    found
 }
 
 /// Whether a value is made when it is rendered.
