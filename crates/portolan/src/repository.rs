@@ -266,6 +266,19 @@ impl RepositoryArgs {
         self.outside.open(&located.disk, pinning, printer)
     }
 
+    /// Whether files stand for sources.
+    pub(crate) fn maps_sources(&self) -> bool {
+        !self.sources.is_empty()
+    }
+
+    /// Refuses a mapping for a source that no cluster has.
+    pub(crate) fn check_sources<'a>(
+        &self,
+        clusters: impl Iterator<Item = &'a Rendering>,
+    ) -> Result<(), CommandError> {
+        self.sources.check(clusters)
+    }
+
     /// The directory that was asked for, as the user wrote it.
     pub(crate) fn shown_path(&self) -> &str {
         let path = self.path.as_ref().or(self.repo.as_ref());

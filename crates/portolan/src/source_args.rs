@@ -41,6 +41,11 @@ impl SourceArgs {
         opened.collect()
     }
 
+    /// Whether none are given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
     /// Refuses a mapping for a source that no cluster has; where not everything was looked at, it may have.
     pub(crate) fn check<'a>(
         &self,

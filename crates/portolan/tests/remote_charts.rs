@@ -271,7 +271,12 @@ fn a_source_to_replace_that_nothing_has_is_told_with_the_nearest_when_two_sides_
     bump(&repository, 7);
     let answer = run(
         &repository,
-        &["diff", "--offline", "--source", "HelmRepository/apps/chart=."],
+        &[
+            "diff",
+            "--offline",
+            "--source",
+            "HelmRepository/apps/chart=.",
+        ],
     );
     assert_eq!(answer.code, 2, "{answer}");
     assert!(answer.stderr.contains("charts"), "{answer}");

@@ -126,6 +126,7 @@ impl Halves {
                 run.add(key(path), &[], unit);
             }
         })?;
+        args.check_sources(old.values().chain(new.values()))?;
         let mut halves = Self {
             old: BTreeMap::new(),
             new: BTreeMap::new(),
@@ -171,6 +172,31 @@ impl Halves {
             (None, None) => {}
         }
         Ok(())
+    }
+}
+
+impl DiffArgs {
+    /// Refuses a mapping for a source that neither side has. A comparison does not build what is equal on both sides, so
+    /// all Kustomizations are built for this question, where it is asked.
+    fn check_sources<'a>(
+        &self,
+        clusters: impl Iterator<Item = &'a Arc<Cluster>>,
+    ) -> Result<(), CommandError> {
+        if !self.repository.maps_sources() {
+            return Ok(());
+        }
+        let clusters: Vec<&Arc<Cluster>> = clusters.collect();
+        let key = |index: usize| Key::from(format!("Sources/{index}"));
+        let report = session::run_unseen(|run| {
+            for (index, cluster) in clusters.iter().enumerate() {
+                let unit = cluster_unit(Arc::clone(cluster), Depth::Kustomizations);
+                run.add(key(index), &[], unit);
+            }
+        })?;
+        let renderings = (0..clusters.len()).filter_map(|index| report.output(&key(index)));
+        let renderings: Vec<Arc<Rendering>> = renderings.collect();
+        self.repository
+            .check_sources(renderings.iter().map(AsRef::as_ref))
     }
 }
 
