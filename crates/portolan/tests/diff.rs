@@ -59,7 +59,7 @@ fn a_pull_request_on_the_example() {
     -   level = info
     -   greeting = ahoy from north
     +   level = debug
-      in apps/base/quay/kustomization.yaml
+      because apps/base/quay/log.conf:1
 
     Deployment quay/quay                                          changed, rolls 3 pods
       spec.template.spec.containers[quay].image

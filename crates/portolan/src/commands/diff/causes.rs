@@ -140,8 +140,13 @@ pub(super) fn find_by_trial(
 
 /// Whether a part of a change is not there in another rendering.
 fn goes_away(change: &Change, after: &Rendering, without: &Rendering) -> bool {
-    let object = |rendering| object_of(rendering, &change.owner, &change.id);
-    let Some((after, without)) = object(after).zip(object(without)) else {
+    let after = objects_of(after, &change.owner).and_then(|objects| find(objects, &change.id));
+    let without = objects_of(without, &change.owner);
+    let without = without.and_then(|objects| {
+        let renamed = || find_renamed(objects, change);
+        find(objects, &change.id).or_else(renamed)
+    });
+    let Some((after, without)) = after.zip(without) else {
         return false;
     };
     let fields = compare(without.node(), after.node());
@@ -149,7 +154,19 @@ fn goes_away(change: &Change, after: &Rendering, without: &Rendering) -> bool {
     paths.any(|path| change.fields.iter().any(|field| overlap(path, &field.path)))
 }
 
-fn object_of<'a>(rendering: &'a Rendering, owner: &Owner, id: &ObjectId) -> Option<&'a Object> {
+/// A generated object whose name ends in the digest of another content.
+fn find_renamed<'a>(objects: &'a [Object], change: &Change) -> Option<&'a Object> {
+    change.renamed_from.as_ref()?;
+    let (stem, _) = change.id.name.rsplit_once('-')?;
+    objects.iter().find(|object| {
+        let name = object.name().rsplit_once('-');
+        object.gvk() == &change.id.gvk
+            && object.namespace() == change.id.namespace.as_str()
+            && name.is_some_and(|(other, _)| other == stem)
+    })
+}
+
+fn objects_of<'a>(rendering: &'a Rendering, owner: &Owner) -> Option<&'a [Object]> {
     let name = id_of(owner);
     let objects = match owner.kind {
         OwnerKind::Kustomization => {
@@ -165,7 +182,7 @@ fn object_of<'a>(rendering: &'a Rendering, owner: &Owner, id: &ObjectId) -> Opti
             expansion.objects.as_ref()?
         }
     };
-    find(objects, id)
+    Some(objects)
 }
 
 /// What has to be rendered to have the objects of some owners; what a ResourceSet makes may depend on all that is
@@ -185,9 +202,12 @@ fn demand<'a>(owners: impl Iterator<Item = &'a Owner>) -> Demand {
             OwnerKind::ResourceSet | OwnerKind::Instance => kustomizations = None,
         }
     }
-    let wanted = |names: Vec<Name>| match names.is_empty() {
-        true => Wanted::None,
-        false => Wanted::Named(names),
+    let wanted = |names: Vec<Name>| {
+        if names.is_empty() {
+            Wanted::None
+        } else {
+            Wanted::Named(names)
+        }
     };
     Demand {
         kustomizations: kustomizations.map_or(Wanted::All, wanted),
