@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 use portolan_helm::{
-    Capabilities, Chart, KubeVersion, Package, Release, Rendered, TemplateInput, template,
+    Capabilities, Chart, Package, Release, Rendered, ReportedVersion, TemplateInput, template,
 };
 use portolan_vfs::Disk;
 use portolan_yaml::Position;
@@ -50,15 +50,14 @@ fn render(checker: &Checker, path: &Path) -> Result<(Chart, Option<Rendered>), S
     }
     // The name has to be legal, nothing more.
     let mut input = TemplateInput::new(Release::new("release-name", "default"));
-    input.capabilities = Arc::new(capabilities(checker)?);
+    input.capabilities = Arc::new(capabilities(checker));
     let rendered = template(&chart, &input).map_err(|error| error.to_string())?;
     Ok((chart, Some(rendered)))
 }
 
 /// What the target serves by default, as templates ask for it.
-fn capabilities(checker: &Checker) -> Result<Capabilities, String> {
-    let release = checker.target.kubernetes;
-    let version = KubeVersion::parse(&format!("{release}.0")).map_err(|error| error.to_string())?;
+fn capabilities(checker: &Checker) -> Capabilities {
+    let release = checker.target.release();
     let mut names: Vec<String> = checker
         .table
         .rows()
@@ -71,10 +70,10 @@ fn capabilities(checker: &Checker) -> Result<Capabilities, String> {
         .collect();
     names.sort();
     names.dedup();
-    Ok(Capabilities {
-        kube_version: version,
+    Capabilities {
+        kube_version: ReportedVersion::first_of(checker.target.kubernetes),
         api_versions: names,
-    })
+    }
 }
 
 /// Alpha versions are off, and so are beta versions that came with 1.24 or later.

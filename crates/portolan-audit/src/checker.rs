@@ -142,7 +142,7 @@ impl Checker {
             site,
         };
         let level = match removed {
-            Some(gone) if gone <= self.target.kubernetes => Level::Removed,
+            Some(gone) if gone <= self.target.release() => Level::Removed,
             Some(_) => Level::RemovedNext,
             None => Level::Deprecated,
         };

@@ -36,7 +36,7 @@ impl Checker {
         let (api_version, kind) = head(object)?;
         let (group, version) = split(api_version);
         let row = self.table.get(group, version, kind)?;
-        let release = self.target.release_for(row).unwrap_or(table::NEWEST);
+        let release = self.target.release_for(row).unwrap_or(table::NEWEST.into());
         if !matches!(row.stage(release), Stage::Removed | Stage::Deprecated) {
             return None;
         }

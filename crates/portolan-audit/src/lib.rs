@@ -53,4 +53,4 @@ pub use report::{Counts, Format, Report};
 pub use rules::Rules;
 pub use settings::SettingsError;
 pub use table::{NEWEST, Table};
-pub use target::{LOOK_AHEAD, Target, TargetWord};
+pub use target::{BadTarget, LOOK_AHEAD, Target, TargetWord};

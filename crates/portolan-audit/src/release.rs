@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use portolan_object::KubeVersion;
+
 /// A release by its numbers; what follows them (`-eks-abc`, `+k3s1`) says nothing about the APIs it serves.
 ///
 /// ```
@@ -15,9 +17,9 @@ use std::str::FromStr;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Release {
-    major: u16,
-    minor: u16,
-    patch: u16,
+    major: u32,
+    minor: u32,
+    patch: u32,
 }
 
 /// Why a text is not a release.
@@ -27,7 +29,7 @@ pub struct BadRelease(String);
 
 impl Release {
     /// The release of these numbers.
-    pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
+    pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self {
             major,
             minor,
@@ -43,7 +45,7 @@ impl Release {
 
     /// The minor release this many after it.
     #[must_use]
-    pub const fn plus(self, minors: u16) -> Self {
+    pub const fn plus(self, minors: u32) -> Self {
         Self::new(self.major, self.minor.saturating_add(minors), 0)
     }
 
@@ -51,6 +53,19 @@ impl Release {
     pub fn before(self) -> Option<Self> {
         let minor = self.minor.checked_sub(1)?;
         Some(Self::new(self.major, minor, 0))
+    }
+}
+
+impl From<KubeVersion> for Release {
+    fn from(version: KubeVersion) -> Self {
+        Self::new(version.major, version.minor, 0)
+    }
+}
+
+impl From<Release> for KubeVersion {
+    /// The release without its patch number.
+    fn from(release: Release) -> Self {
+        Self::new(release.major, release.minor)
     }
 }
 
@@ -69,7 +84,7 @@ impl FromStr for Release {
             return Err(bad());
         }
         let mut parts = numbers.split('.').map(|part| part.parse().ok());
-        let mut next = |default: Option<u16>| parts.next().unwrap_or(default).ok_or_else(bad);
+        let mut next = |default: Option<u32>| parts.next().unwrap_or(default).ok_or_else(bad);
         let release = Self::new(next(None)?, next(None)?, next(Some(0))?);
         if parts.next().is_some() {
             return Err(bad());
@@ -120,7 +135,15 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused() {
-        for text in ["", "1", "latest", "1.x", "1.2.3.4", "1.99999", "1.29 beta"] {
+        for text in [
+            "",
+            "1",
+            "latest",
+            "1.x",
+            "1.2.3.4",
+            "1.99999999999",
+            "1.29 beta",
+        ] {
             assert!(text.parse::<Release>().is_err(), "{text}");
         }
     }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use portolan_object::{Rule, counted};
-use portolan_report::{Case, Grid, Outcome, Suite, Tool, github, junit, sarif};
+use portolan_object::{KubeVersion, Rule, counted};
+use portolan_report::{Case, Grid, Outcome, Run, Suite, Tool, github, junit, sarif};
 use serde::{Deserialize, Serialize};
 
 use crate::finding::Finding;
@@ -24,9 +24,9 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_checked: Vec<String>,
     /// The release of Kubernetes that objects were checked for.
-    pub target: Release,
+    pub target: KubeVersion,
     /// The newest release of Kubernetes that the table knows.
-    pub newest_known: Release,
+    pub newest_known: KubeVersion,
     /// What stops working at each release on the way, when a way was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<Hop>,
@@ -52,7 +52,7 @@ pub struct Counts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
     /// The release.
-    pub release: Release,
+    pub release: KubeVersion,
     /// The findings, by id, that it is the first to refuse.
     pub removed: Vec<String>,
 }
@@ -134,12 +134,23 @@ impl Report {
             Format::Markdown => self.markdown(),
             Format::Sarif => {
                 let name = "portolan audit";
-                sarif(Tool { name, version }, &rules(), &self.plain_findings())
+                let run = Run {
+                    tool: Tool { name, version },
+                    rules: &rules(),
+                    names_clusters: false,
+                    properties: serde_json::Value::Null,
+                };
+                sarif(&run, &self.plain_findings())
             }
             Format::Junit => {
                 let name = "portolan audit".to_owned();
                 let cases = self.cases();
-                junit(&[Suite { name, cases }])
+                let properties = vec![("kubernetes".to_owned(), self.target.to_string())];
+                junit(&[Suite {
+                    name,
+                    properties,
+                    cases,
+                }])
             }
             Format::Github => github(&self.plain_findings()),
         }
@@ -270,9 +281,9 @@ impl Report {
 }
 
 fn hops(findings: &[Finding], target: &Target) -> Vec<Hop> {
-    let at = |release: Release| {
+    let at = |release: KubeVersion| {
         let gone = |finding: &&Finding| {
-            finding.level == Level::Removed && finding.removed_in == Some(release)
+            finding.level == Level::Removed && finding.removed_in == Some(release.into())
         };
         findings
             .iter()

@@ -9,13 +9,15 @@ mod rows;
 
 use std::collections::BTreeSet;
 
+use portolan_object::KubeVersion;
+
 use crate::deprecation::Deprecation;
 use crate::lifecycle::{Api, Lifecycle, Stage};
 use crate::migration::Migration;
 use crate::release::Release;
 
 /// The newest release of Kubernetes that the table knows.
-pub const NEWEST: Release = rows::NEWEST;
+pub const NEWEST: KubeVersion = rows::NEWEST;
 
 /// Lifecycles by group, kind and version.
 #[derive(Debug, Clone, Default)]

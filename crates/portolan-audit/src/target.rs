@@ -3,22 +3,24 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use portolan_object::{KubeVersion, KubeVersionError};
+
 use crate::lifecycle::{KUBERNETES, Lifecycle};
 use crate::release::{BadRelease, Release};
 use crate::table::NEWEST;
 
 /// How many releases after the target are looked at unless told otherwise.
-pub const LOOK_AHEAD: u16 = 2;
+pub const LOOK_AHEAD: u32 = 2;
 
 /// The releases that objects are checked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// The release of Kubernetes.
-    pub kubernetes: Release,
+    pub kubernetes: KubeVersion,
     /// The release that runs now, when the way from it is of interest.
-    pub from: Option<Release>,
+    pub from: Option<KubeVersion>,
     /// How many releases after the target are looked at.
-    pub look_ahead: u16,
+    pub look_ahead: u32,
     /// Releases of other components, by name. What is removed from a component that is not here counts as deprecated:
     /// nobody said that the release that removes it is meant.
     pub components: BTreeMap<String, Release>,
@@ -26,24 +28,35 @@ pub struct Target {
 
 /// `1.32`, or `flux=2.8.0` for a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TargetWord {
-    /// The component; `k8s` when none was named.
-    pub component: String,
-    /// Its release.
-    pub release: Release,
+pub enum TargetWord {
+    /// A release of Kubernetes.
+    Kubernetes(KubeVersion),
+    /// A release of another component.
+    Component(String, Release),
+}
+
+/// Why a word names no target.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadTarget {
+    /// It names no release of Kubernetes.
+    #[error(transparent)]
+    Kubernetes(#[from] KubeVersionError),
+    /// It names no release of the component.
+    #[error(transparent)]
+    Component(#[from] BadRelease),
 }
 
 impl Default for Target {
     fn default() -> Self {
-        Self::kubernetes(NEWEST)
+        Self::kubernetes(KubeVersion::DEFAULT)
     }
 }
 
 impl Target {
-    /// A release of Kubernetes; patch numbers are dropped.
-    pub fn kubernetes(release: Release) -> Self {
+    /// A release of Kubernetes.
+    pub fn kubernetes(release: KubeVersion) -> Self {
         Self {
-            kubernetes: release.minor(),
+            kubernetes: release,
             from: None,
             look_ahead: LOOK_AHEAD,
             components: BTreeMap::new(),
@@ -52,17 +65,23 @@ impl Target {
 
     /// Takes in a word of the command line.
     pub fn set(&mut self, word: TargetWord) {
-        if word.component == KUBERNETES {
-            self.kubernetes = word.release.minor();
-        } else {
-            self.components.insert(word.component, word.release);
+        match word {
+            TargetWord::Kubernetes(release) => self.kubernetes = release,
+            TargetWord::Component(name, release) => {
+                self.components.insert(name, release);
+            }
         }
+    }
+
+    /// The release of Kubernetes, to be compared with those of rows.
+    pub(crate) fn release(&self) -> Release {
+        self.kubernetes.into()
     }
 
     /// The release a row is to be judged by; `None` when it speaks of a component that was not named.
     pub fn release_for(&self, row: &Lifecycle) -> Option<Release> {
         if row.is_kubernetes() {
-            Some(self.kubernetes)
+            Some(self.release())
         } else {
             self.components.get(&*row.component).copied()
         }
@@ -79,9 +98,9 @@ impl Target {
     }
 
     /// The minor releases on the way to the target, without the one it starts from; the target alone without one.
-    pub fn hops(&self) -> Vec<Release> {
+    pub fn hops(&self) -> Vec<KubeVersion> {
         let mut hop = match self.from {
-            Some(from) if from.minor() < self.kubernetes => from.plus(1),
+            Some(from) if from < self.kubernetes => from.plus(1),
             _ => self.kubernetes,
         };
         let mut hops = Vec::new();
@@ -96,18 +115,16 @@ impl Target {
 }
 
 impl FromStr for TargetWord {
-    type Err = BadRelease;
+    type Err = BadTarget;
 
-    fn from_str(text: &str) -> Result<Self, BadRelease> {
-        let (component, release) = text.split_once('=').unwrap_or((KUBERNETES, text));
-        let component = match component {
-            "kubernetes" => KUBERNETES,
-            other => other,
-        };
-        Ok(Self {
-            component: component.to_owned(),
-            release: release.parse()?,
-        })
+    fn from_str(text: &str) -> Result<Self, BadTarget> {
+        match text.split_once('=') {
+            None => Ok(Self::Kubernetes(text.parse()?)),
+            Some((KUBERNETES | "kubernetes", release)) => Ok(Self::Kubernetes(release.parse()?)),
+            Some((component, release)) => {
+                Ok(Self::Component(component.to_owned(), release.parse()?))
+            }
+        }
     }
 }
 
@@ -117,9 +134,9 @@ mod tests {
 
     #[test]
     fn a_range_is_walked_hop_by_hop() {
-        let mut target = Target::kubernetes(Release::new(1, 25, 3));
-        assert_eq!(target.hops(), [Release::new(1, 25, 0)]);
-        target.from = Some(Release::new(1, 22, 7));
+        let mut target = Target::kubernetes(KubeVersion::new(1, 25));
+        assert_eq!(target.hops(), [KubeVersion::new(1, 25)]);
+        target.from = Some(KubeVersion::new(1, 22));
         let hops: Vec<String> = target.hops().iter().map(ToString::to_string).collect();
         assert_eq!(hops, ["1.23", "1.24", "1.25"]);
     }

@@ -13,12 +13,21 @@ pub struct Apis {
 }
 
 impl Apis {
-    /// Those of a release; a release that nobody knows yet means the newest one known.
+    /// Those of a release, known or not: what was removed once stays removed.
     pub fn of(release: KubeVersion) -> Self {
-        let target = release.to_string().parse().map(Target::kubernetes);
         Self {
-            checker: Checker::new(target.unwrap_or_default()),
+            checker: Checker::new(Target::kubernetes(release)),
         }
+    }
+
+    /// The release after this one that brings an object's API version without being told to; `None` if none is known to.
+    pub(crate) fn introduced(&self, object: &Object) -> Option<KubeVersion> {
+        let gvk = object.gvk();
+        let is_on = !gvk.version.contains("alpha") && !gvk.version.contains("beta");
+        let row = self.checker.table.get(&gvk.group, &gvk.version, &gvk.kind);
+        let row = row.filter(|row| is_on && row.is_kubernetes())?;
+        let since = KubeVersion::from(row.introduced?);
+        (since > self.checker.target.kubernetes).then_some(since)
     }
 
     /// Since when an object's API version is no longer served and what replaces it; `None` while it is served.
@@ -60,7 +69,7 @@ mod tests {
         let removed = |minor| Apis::of(KubeVersion::new(1, minor)).removed(&object);
         let message = "policy/v1beta1 PodDisruptionBudget is no longer served from Kubernetes 1.25 on; use policy/v1";
         assert_eq!(removed(25).unwrap(), message);
-        assert_eq!(removed(u32::MAX).unwrap(), message);
+        assert_eq!(removed(99).unwrap(), message);
         assert_eq!(removed(24), None);
     }
 }

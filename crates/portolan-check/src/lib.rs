@@ -34,7 +34,7 @@ pub use api::Apis;
 pub use finding::Subject;
 pub use follow_on::{Unrendered, lower_follow_ons};
 pub use rule::{MISSING_REFERENCE, RULES};
-pub use settings::{IGNORE_ANNOTATION, Settings, SettingsError};
+pub use settings::{IGNORE_ANNOTATION, Settings, SettingsError, parse_settings};
 
 /// Everything wrong with the objects of one cluster, in their order; what the settings switch off is left out.
 ///
@@ -51,14 +51,14 @@ pub fn check(
         match api::check(subject, index, &apis) {
             Some(gone) => findings.push(gone),
             None => {
-                schema::check(subject, index, catalogue, files, &mut findings);
+                schema::check(subject, index, (catalogue, &apis), files, &mut findings);
                 admission::check(subject, index, files, &mut findings);
             }
         }
     }
     schema::tell_unjudged_once(subjects, &mut findings);
     owner::check(subjects, &mut findings);
-    reference::check(subjects, files, &mut findings);
+    reference::check(subjects, settings.producers(), files, &mut findings);
     findings.sort_by_key(|found| found.subject);
     let judged = findings.into_iter().filter_map(|found| {
         let subject = subjects.get(found.subject)?;

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use portolan_object::{Object, Product, Scope, pod_templates, products, scope};
+use portolan_object::{Object, Producer, Product, Scope, pod_templates, products, scope};
 use portolan_schema::FieldPath;
 use portolan_vfs::Vfs;
 use portolan_yaml::{List, Node};
@@ -48,8 +48,13 @@ struct Known<'a> {
     made: Vec<Product>,
 }
 
-pub(crate) fn check(subjects: &[Subject<'_>], files: &dyn Vfs, findings: &mut Vec<Found>) {
-    let known = Known::of(subjects);
+pub(crate) fn check(
+    subjects: &[Subject<'_>],
+    producers: &[Producer],
+    files: &dyn Vfs,
+    findings: &mut Vec<Found>,
+) {
+    let known = Known::of(subjects, producers);
     let mut unknown = Unknown::default();
     for (index, subject) in subjects.iter().enumerate() {
         for wanted in wanted_by(subject) {
@@ -118,7 +123,7 @@ impl Unknown {
 }
 
 impl<'a> Known<'a> {
-    fn of(subjects: &'a [Subject<'a>]) -> Self {
+    fn of(subjects: &'a [Subject<'a>], producers: &[Producer]) -> Self {
         let mut known = Self {
             objects: HashMap::new(),
             made: Vec::new(),
@@ -128,7 +133,9 @@ impl<'a> Known<'a> {
             let key = (object.kind(), namespace, object.name());
             known.objects.insert(key, object.node());
             // What an object is itself is known with its keys.
-            let made = products(object, namespace).into_iter();
+            let own = producers.iter();
+            let own = own.filter_map(|producer| producer.product(object, namespace));
+            let made = products(object, namespace).into_iter().chain(own);
             known
                 .made
                 .extend(made.filter(|made| !is_itself(made, object, namespace)));

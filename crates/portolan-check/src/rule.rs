@@ -20,6 +20,7 @@ pub const RULES: &[&Rule] = &[
     &MISSING_FIELD,
     &NOT_JUDGED,
     &NOT_SERVED,
+    &NOT_SERVED_YET,
     &BROKEN_RULE,
     &UNKNOWN_FIELD,
     &WRONG_TYPE,
@@ -136,6 +137,14 @@ pub(crate) static NOT_SERVED: Rule = Rule {
     summary: "the chosen Kubernetes does not serve this kind in this version",
     help: "No release is known to have served it, or the chosen one does not serve it yet; --kube-version chooses \
            another release.",
+};
+
+pub(crate) static NOT_SERVED_YET: Rule = Rule {
+    id: "schema/not-served-yet",
+    severity: Severity::Note,
+    summary: "only newer releases of Kubernetes serve this kind than the one that is assumed",
+    help: "Nobody said which Kubernetes the cluster runs, so that a default is assumed, and the object was not checked. \
+           Name the release with `--kube-version`, or in `versions.kubernetes` of `portolan.yaml`.",
 };
 
 pub(crate) static BROKEN_RULE: Rule = Rule {

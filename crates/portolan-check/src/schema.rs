@@ -1,38 +1,34 @@
 //! Objects against their types.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 
-use portolan_object::Rule;
+use portolan_object::{KubeVersion, Object, Rule};
 use portolan_schema::{Catalogue, Problem, Verdict, Violation};
 use portolan_vfs::Vfs;
 
+use crate::api::Apis;
 use crate::finding::{Found, Subject};
 use crate::locate::{is_unknown, locate};
 use crate::rule::{
-    BROKEN_RULE, INVALID_VALUE, MISSING_FIELD, NOT_JUDGED, NOT_SERVED, UNKNOWN_FIELD, WRONG_TYPE,
+    BROKEN_RULE, INVALID_VALUE, MISSING_FIELD, NOT_JUDGED, NOT_SERVED, NOT_SERVED_YET,
+    UNKNOWN_FIELD, WRONG_TYPE,
 };
 
 pub(crate) fn check(
     subject: &Subject<'_>,
     index: usize,
-    catalogue: &Catalogue,
+    (catalogue, apis): (&Catalogue, &Apis),
     files: &dyn Vfs,
     findings: &mut Vec<Found>,
 ) {
     let object = subject.object;
     match catalogue.check(object) {
         Verdict::Unknown => {}
-        Verdict::NotServed => findings.push(Found {
-            rule: &NOT_SERVED,
-            subject: index,
-            message: format!(
-                "Kubernetes {} does not serve {} {}",
-                catalogue.release(),
-                object.gvk().api_version(),
-                object.kind()
-            ),
-            place: object.origin.place().cloned(),
-        }),
+        Verdict::NotServed { since } => {
+            let since = since.or_else(|| apis.introduced(object));
+            findings.push(not_served(object, index, catalogue, since));
+        }
         Verdict::Checked(violations) => {
             findings.extend(
                 violations
@@ -41,6 +37,34 @@ pub(crate) fn check(
                     .map(|violation| finding(violation, subject, index, files)),
             );
         }
+    }
+}
+
+/// The finding about a kind that the release does not serve. If nobody chose the release and a later one serves the
+/// kind, the cluster may well be of that one.
+fn not_served(
+    object: &Object,
+    index: usize,
+    catalogue: &Catalogue,
+    since: Option<KubeVersion>,
+) -> Found {
+    let release = catalogue.asked();
+    let mut message = format!(
+        "Kubernetes {release} does not serve {} {}",
+        object.gvk().api_version(),
+        object.kind()
+    );
+    if let Some(since) = since {
+        let _ = write!(message, "; {since} does");
+    }
+    Found {
+        rule: match since {
+            Some(_) if catalogue.is_assumed() => &NOT_SERVED_YET,
+            _ => &NOT_SERVED,
+        },
+        subject: index,
+        message,
+        place: object.origin.place().cloned(),
     }
 }
 

@@ -8,9 +8,14 @@
 //!     kind: Deployment
 //!     namespace: legacy
 //!     reason: goes away with the old cluster
+//!   producers:
+//!   - group: example.com
+//!     kind: Login
+//!     makes: [Secret]
+//!     name: '{spec.secretName|name}-token'
 //! ```
 
-use portolan_object::{Finding, Object, ObjectId, Rule};
+use portolan_object::{Finding, Object, ObjectId, Producer, Rule};
 use portolan_yaml::{Dialect, Node, Position, parse_one};
 use thiserror::Error;
 
@@ -24,6 +29,7 @@ pub const IGNORE_ANNOTATION: &str = "portolan.dev/ignore";
 pub struct Settings {
     disabled: Vec<String>,
     ignored: Vec<Ignored>,
+    producers: Vec<Producer>,
 }
 
 /// One excuse; what is not named may be anything.
@@ -54,9 +60,11 @@ pub enum SettingsError {
         /// Where it stands.
         at: Position,
     },
-    /// An excuse has no rule, or no reason.
-    #[error("an entry of `test.ignore` needs `{field}`")]
+    /// An entry of a list lacks what it needs.
+    #[error("an entry of `test.{list}` needs `{field}`")]
     Incomplete {
+        /// The list.
+        list: &'static str,
         /// What it needs.
         field: &'static str,
         /// Where it stands.
@@ -82,24 +90,35 @@ pub enum SettingsError {
     },
 }
 
+/// The parts of the file.
+const PARTS: &[&str] = &["test", "versions"];
+
 /// The fields of `test`.
-const TEST_FIELDS: &[&str] = &["disable", "ignore"];
+const TEST_FIELDS: &[&str] = &["disable", "ignore", "producers"];
+
+/// The fields of an entry of `test.producers`.
+const PRODUCER_FIELDS: &[&str] = &["group", "kind", "makes", "name", "everywhere"];
 
 /// The fields of an entry of `test.ignore`.
 const IGNORE_FIELDS: &[&str] = &["rule", "kind", "namespace", "name", "reason"];
 
+/// Parses the text of a `portolan.yaml`; refuses what is not YAML, and parts that do not exist.
+pub fn parse_settings(yaml: &str) -> Result<Node, SettingsError> {
+    let root = parse_one(yaml, Dialect::Helm).map_err(|errors| SettingsError::Syntax {
+        message: errors.first().message.clone(),
+        at: errors.first().at,
+    })?;
+    check_fields(&root, "", PARTS)?;
+    Ok(root)
+}
+
 impl Settings {
-    /// Reads the `test` part of a `portolan.yaml`, which may name these rules; a file without one switches nothing off.
-    pub fn read(yaml: &str, rules: &[&Rule]) -> Result<Self, SettingsError> {
-        let root = parse_one(yaml, Dialect::Helm).map_err(|errors| SettingsError::Syntax {
-            message: errors.first().message.clone(),
-            at: errors.first().at,
-        })?;
-        check_fields(&root, "the file", None)?;
+    /// Reads the `test` part of a settings file, which may name these rules; a file without one switches nothing off.
+    pub fn of(root: &Node, rules: &[&Rule]) -> Result<Self, SettingsError> {
         let Some(test) = root.get("test").filter(|test| !test.is_null()) else {
             return Ok(Self::default());
         };
-        check_fields(test, "test", Some(TEST_FIELDS))?;
+        check_fields(test, "test", TEST_FIELDS)?;
         let disabled = items(test, "disable")?.into_iter();
         let ignored = items(test, "ignore")?.into_iter();
         Ok(Self {
@@ -109,7 +128,17 @@ impl Settings {
             ignored: ignored
                 .map(|node| excuse(node, rules))
                 .collect::<Result<_, _>>()?,
+            producers: items(test, "producers")?
+                .into_iter()
+                .map(producers)
+                .collect::<Result<Vec<_>, _>>()?
+                .concat(),
         })
+    }
+
+    /// What controllers make that the built-in table does not know.
+    pub(crate) fn producers(&self) -> &[Producer] {
+        &self.producers
     }
 
     /// Whether a rule counts at all.
@@ -170,17 +199,24 @@ impl SettingsError {
             Self::UnknownRule { .. } => {
                 "`portolan test --explain all` lists the rules; `schema/*` means a whole group".to_owned()
             }
+            Self::Incomplete {
+                list: "producers", ..
+            } => {
+                "an entry names the `kind` of an object, with its `group`, which kinds its controller `makes` and their `name`, such as `{name}-token`; `everywhere: true` if it makes them in every namespace".to_owned()
+            }
             Self::Incomplete { .. } => {
                 "an entry names a `rule` and a `reason`, and may name `kind`, `namespace` and `name`".to_owned()
             }
             Self::WrongType { .. } => {
-                "`test.disable` is a list of rules, `test.ignore` a list of maps with `rule` and `reason`".to_owned()
+                "`test.disable` is a list of rules, `test.ignore` a list of maps with `rule` and `reason`, `test.producers` one of maps with `kind`, `makes` and `name`".to_owned()
             }
             Self::UnknownField { .. } => {
                 format!(
-                    "`test` has {}; an entry of `test.ignore` has {}",
-                    TEST_FIELDS.join(" and "),
-                    IGNORE_FIELDS.join(", ")
+                    "the file has {}; `test` has {}; an entry of `test.ignore` has {}; one of `test.producers` has {}",
+                    PARTS.join(" and "),
+                    TEST_FIELDS.join(", "),
+                    IGNORE_FIELDS.join(", "),
+                    PRODUCER_FIELDS.join(", ")
                 )
             }
         }
@@ -201,18 +237,22 @@ fn covers(pattern: &str, id: &str) -> bool {
     }
 }
 
-/// Refuses what is not a map, and fields that are not known; with no list of fields, any is.
-fn check_fields(node: &Node, name: &str, known: Option<&[&str]>) -> Result<(), SettingsError> {
+/// Refuses what is not a map, and fields that are not known; the whole file has no name.
+fn check_fields(node: &Node, name: &str, known: &[&str]) -> Result<(), SettingsError> {
     if node.is_null() {
         return Ok(());
     }
-    let map = node
-        .as_map()
-        .ok_or_else(|| wrong_type(name, "a map", node))?;
-    let is_unknown = |key: &str| known.is_some_and(|known| !known.contains(&key));
+    let map = node.as_map().ok_or_else(|| match name {
+        "" => wrong_type("the file", "a map", node),
+        name => wrong_type(name, "a map", node),
+    })?;
+    let is_unknown = |key: &str| !known.contains(&key);
     match map.iter().find(|entry| is_unknown(entry.key.as_str())) {
         Some(entry) => Err(SettingsError::UnknownField {
-            field: format!("{name}.{}", entry.key.as_str()),
+            field: match name {
+                "" => entry.key.as_str().to_owned(),
+                name => format!("{name}.{}", entry.key.as_str()),
+            },
             at: entry.key.at,
         }),
         None => Ok(()),
@@ -251,7 +291,7 @@ fn pattern(node: &Node, rules: &[&Rule]) -> Result<String, SettingsError> {
 }
 
 fn excuse(node: &Node, rules: &[&Rule]) -> Result<Ignored, SettingsError> {
-    check_fields(node, "test.ignore", Some(IGNORE_FIELDS))?;
+    check_fields(node, "test.ignore", IGNORE_FIELDS)?;
     let text = |key: &str| match node.get(key).filter(|value| !value.is_null()) {
         None => Ok(None),
         Some(value) => match value.as_str() {
@@ -259,7 +299,11 @@ fn excuse(node: &Node, rules: &[&Rule]) -> Result<Ignored, SettingsError> {
             None => Err(wrong_type(&format!("test.ignore.{key}"), "a text", value)),
         },
     };
-    let incomplete = |field| SettingsError::Incomplete { field, at: node.at };
+    let incomplete = |field| SettingsError::Incomplete {
+        list: "ignore",
+        field,
+        at: node.at,
+    };
     // The reason is for people; asking for it keeps excuses from gathering without one.
     text("reason")?.ok_or_else(|| incomplete("reason"))?;
     let rule = pattern(node.get("rule").ok_or_else(|| incomplete("rule"))?, rules)?;
@@ -271,13 +315,65 @@ fn excuse(node: &Node, rules: &[&Rule]) -> Result<Ignored, SettingsError> {
     })
 }
 
+/// What one entry of `test.producers` says: a producer for each kind that is made.
+fn producers(node: &Node) -> Result<Vec<Producer>, SettingsError> {
+    check_fields(node, "test.producers", PRODUCER_FIELDS)?;
+    let text = |key: &'static str| match node.get(key).filter(|value| !value.is_null()) {
+        None => Ok(None),
+        Some(value) => match value.as_str() {
+            Some(text) => Ok(Some(text)),
+            None => Err(wrong_type(
+                &format!("test.producers.{key}"),
+                "a text",
+                value,
+            )),
+        },
+    };
+    let needed = |field| SettingsError::Incomplete {
+        list: "producers",
+        field,
+        at: node.at,
+    };
+    // The core group has no name.
+    let group = text("group")?.unwrap_or_default();
+    let kind = text("kind")?.ok_or_else(|| needed("kind"))?;
+    let name = text("name")?.ok_or_else(|| needed("name"))?;
+    let everywhere = match node.get("everywhere").filter(|value| !value.is_null()) {
+        None => false,
+        Some(value) => value
+            .as_bool()
+            .ok_or_else(|| wrong_type("test.producers.everywhere", "true or false", value))?,
+    };
+    let makes = node.get("makes").ok_or_else(|| needed("makes"))?;
+    let made: Vec<&Node> = match makes.as_list() {
+        Some(list) => list.iter().collect(),
+        None => vec![makes],
+    };
+    let producer = |made: &Node| {
+        let expected = "a kind or a list of kinds";
+        let made = made.as_str();
+        let made = made.ok_or_else(|| wrong_type("test.producers.makes", expected, makes))?;
+        let producer = Producer::new(group, kind, made, name);
+        Ok(if everywhere {
+            producer.everywhere()
+        } else {
+            producer
+        })
+    };
+    made.into_iter().map(producer).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rule::RULES;
 
+    fn read(yaml: &str) -> Result<Settings, SettingsError> {
+        Settings::of(&parse_settings(yaml)?, RULES)
+    }
+
     fn refused(yaml: &str) -> (String, u32, u32) {
-        let error = Settings::read(yaml, RULES).expect_err(yaml);
+        let error = read(yaml).expect_err(yaml);
         (error.to_string(), error.at().line, error.at().column)
     }
 
@@ -316,7 +412,20 @@ mod tests {
             3,
             33,
         );
+        check(
+            "test:\n  producers:\n  - {kind: Login, makes: Secret}\n",
+            "an entry of `test.producers` needs `name`",
+            3,
+            5,
+        );
+        check(
+            "test: {producers: [{kind: Login, makes: {a: b}, name: x}]}",
+            "`test.producers.makes` must be a kind or a list of kinds",
+            1,
+            41,
+        );
         check("[test]", "`the file` must be a map", 1, 1);
+        check("tests: {}", "there is no setting `tests`", 1, 1);
     }
 
     #[test]
@@ -327,12 +436,8 @@ mod tests {
 
     #[test]
     fn an_empty_file_switches_nothing_off() {
-        for yaml in ["", "# nothing\n", "test:\n", "other: 1\n"] {
-            assert_eq!(
-                Settings::read(yaml, RULES),
-                Ok(Settings::default()),
-                "{yaml}"
-            );
+        for yaml in ["", "# nothing\n", "test:\n", "versions: {flux: 2.8}\n"] {
+            assert_eq!(read(yaml), Ok(Settings::default()), "{yaml}");
         }
     }
 

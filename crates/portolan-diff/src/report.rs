@@ -89,6 +89,8 @@ pub struct Report {
     pub equal_inputs: usize,
     /// How many objects differ only in labels and annotations that are left out.
     pub stripped: usize,
+    /// What was not looked at on either side, or only nearly.
+    pub not_covered: Vec<Finding>,
 }
 
 /// How much of everything there is.
@@ -142,6 +144,7 @@ pub fn diff(old: &[Batch], new: &[Batch], options: &Options) -> Report {
         dangers,
         failures: failures(options, &mask),
         equal_inputs: options.equal_inputs,
+        not_covered: Vec::new(),
     }
 }
 

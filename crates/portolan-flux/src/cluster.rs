@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portolan_budget::Budget;
 use portolan_engine::{Context, Failure, Key, Unit};
-use portolan_helm::{Capabilities, Package};
+use portolan_helm::{Capabilities, Package, ReportedVersion};
 use portolan_kustomize::Fetch;
 use portolan_object::Digest;
 use portolan_secret::KnownSecrets;
@@ -17,7 +17,9 @@ use crate::artifact_generator::{self, Recipe};
 use crate::chart::{self, ChartError, Location};
 use crate::chart_dependencies;
 use crate::chart_places::{ChartPlaces, ChartTree};
+use crate::chosen::Chosen;
 use crate::fingerprint::Fingerprint;
+use crate::flux_version::FluxVersion;
 use crate::index::Index;
 use crate::loaded_chart::LoadedChart;
 use crate::mapped_sources::MappedSources;
@@ -43,8 +45,12 @@ pub struct Cluster {
     pub decrypt: Option<Arc<dyn Decrypt>>,
     /// Learns the values of Secrets that something is made of.
     pub secrets: Option<Arc<KnownSecrets>>,
-    /// Which Flux to reproduce.
+    /// The Flux version to emulate.
+    pub flux: Chosen<FluxVersion>,
+    /// What that Flux does differently from others, with the feature gates of the repository.
     pub profile: Profile,
+    /// The Kubernetes version that charts are told of.
+    pub kubernetes: Chosen<ReportedVersion>,
     /// What the cluster's Kubernetes serves, custom kinds left out.
     pub capabilities: Arc<Capabilities>,
     /// Where results are kept and found.

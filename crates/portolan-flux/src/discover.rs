@@ -7,20 +7,23 @@
 mod declared;
 mod installed;
 mod search;
+mod stated_version;
 mod variable_path;
 
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use portolan_object::Place;
 use portolan_vfs::{Vfs, VfsError, clean, resolve};
 use portolan_yaml::{Dialect, Node, Text};
 
 use crate::api::{CommonMetadata, Kustomization, NamespacedName, SourceRef};
 use crate::memo::Memo;
-pub(crate) use declared::Declared;
-use declared::Form;
+pub(crate) use declared::Mentioned;
+use declared::{Declared, Form};
 pub(crate) use installed::{Installed, applied};
 use search::Search;
+pub(crate) use stated_version::{Site, StatedVersion, stated_for};
 
 /// The name that Flux gives to what it bootstraps.
 const FLUX_SYSTEM: &str = "flux-system";
@@ -58,7 +61,7 @@ pub struct Root {
 pub(crate) fn root_at(
     files: &dyn Vfs,
     directory: &Utf8Path,
-    memo: &Memo<Arc<Declared>>,
+    memo: &Memo<Mentioned>,
 ) -> Result<Root, DiscoverError> {
     let directory = clean(directory);
     if !files.is_directory(&directory) {
@@ -85,8 +88,8 @@ pub(crate) fn root_at(
 /// not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownRoot {
-    /// The file that declares the instance.
-    pub file: Utf8PathBuf,
+    /// The line of the path in the file that declares the instance.
+    pub place: Place,
     /// The path as written.
     pub path: Text,
 }
@@ -100,7 +103,7 @@ pub(crate) struct Found {
 }
 
 /// The roots of all clusters in a repository.
-pub(crate) fn roots(files: &dyn Vfs, memo: &Memo<Arc<Declared>>) -> Result<Found, DiscoverError> {
+pub(crate) fn roots(files: &dyn Vfs, memo: &Memo<Mentioned>) -> Result<Found, DiscoverError> {
     let declared = declared::below(files, Utf8Path::new("/"), memo)?;
     let (declared, unknown) = variable_path::resolve_all(files, declared);
     let roots = Search::new(files, &declared, !unknown.is_empty()).roots();
@@ -131,10 +134,18 @@ pub(crate) fn declared_ignore(files: &dyn Vfs, root: &Root) -> Option<String> {
 pub(crate) fn installed(
     files: &dyn Vfs,
     root: &Root,
-    memo: &Memo<Arc<Declared>>,
+    memo: &Memo<Mentioned>,
 ) -> Result<Installed, DiscoverError> {
     let declared = declared::below(files, Utf8Path::new("/"), memo)?;
     Ok(Installed::read(files, root, &declared))
+}
+
+/// Every Kubernetes version that files of the repository state.
+pub(crate) fn stated_versions(
+    files: &dyn Vfs,
+    memo: &Memo<Mentioned>,
+) -> Result<Vec<Arc<StatedVersion>>, DiscoverError> {
+    Ok(declared::stated_versions(files, memo)?)
 }
 
 /// The top directory of the repository that a path lies in.
@@ -321,7 +332,11 @@ mod tests {
         .collect();
         let root = roots(&memory, &Memo::default()).unwrap().roots.remove(0);
         let installed = installed(&memory, &root, &Memo::default()).unwrap();
-        assert_eq!(installed.version.as_deref(), Some("v2.8.1"));
+        let version = installed
+            .version
+            .map(|(version, place)| format!("{version} {place}"));
+        let expected = "2.8.1 /clusters/a/flux-system/gotk-components.yaml:3";
+        assert_eq!(version.as_deref(), Some(expected));
     }
 
     #[test]
@@ -490,7 +505,7 @@ mod tests {
             panic!("one instance has an unknown path");
         };
         assert_eq!(
-            (unknown.file.as_str(), unknown.path.as_str()),
+            (unknown.place.file.as_str(), unknown.path.as_str()),
             ("/platform/instance.yaml", "${FLUX_PATH}")
         );
     }

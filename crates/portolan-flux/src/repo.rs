@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use portolan_budget::Budget;
-use portolan_helm::{BadKubeVersion, Capabilities};
+use portolan_helm::{Capabilities, ReportedVersion};
 use portolan_kustomize::Fetch;
 use portolan_object::{KubeVersion, served};
 use portolan_secret::KnownSecrets;
@@ -13,25 +13,24 @@ use portolan_vfs::Vfs;
 use portolan_yaml::Text;
 
 use crate::artifact::{Artifact, ArtifactError};
+use crate::chosen::{Chosen, ChosenBy};
 use crate::cluster::Cluster;
-use crate::discover::{self, DiscoverError, Found, Root, UnknownRoot};
+use crate::discover::{self, DiscoverError, Found, Root, Site, UnknownRoot};
+use crate::flux_version::FluxVersion;
+use crate::generate;
 use crate::mapped_sources::{MappedSources, SourcePattern};
 use crate::outside::{Decrypt, SourceStore};
-use crate::profile::Profile;
 use crate::session::Session;
-
-/// The Kubernetes that is assumed when nobody says which.
-pub const DEFAULT_KUBE_VERSION: &str = "1.34.0";
 
 /// What a caller can choose about a repository.
 #[derive(Default)]
 pub struct RepoOptions {
     /// The directory that a cluster is bootstrapped from; all clusters are searched for without it.
     pub path: Option<Utf8PathBuf>,
-    /// Which Flux to reproduce; the one that the repository installs when not given, else the newest.
-    pub profile: Option<Profile>,
-    /// Which Kubernetes to assume.
-    pub kube_version: Option<String>,
+    /// The Flux version to emulate; the one that the repository installs when not given, else the newest.
+    pub flux_version: Option<Chosen<FluxVersion>>,
+    /// The Kubernetes version to assume; the one that the repository states when not given, else the default.
+    pub kube_version: Option<Chosen<ReportedVersion>>,
     /// API versions that the cluster serves besides, as in `policy/v1/PodDisruptionBudget`.
     pub api_versions: Vec<String>,
     /// Trees that stand for sources.
@@ -65,9 +64,6 @@ pub enum OpenError {
     /// Its files cannot be packed.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
-    /// The Kubernetes version is none.
-    #[error("`{}` is no Kubernetes version", .0.0)]
-    KubeVersion(BadKubeVersion),
 }
 
 impl Repo {
@@ -81,7 +77,6 @@ impl Repo {
             },
             None => discover::roots(files.as_ref(), &session.declared)?,
         };
-        let capabilities = Arc::new(capabilities(options)?);
         let mut packed = Packed {
             session: &session,
             artifacts: HashMap::new(),
@@ -91,8 +86,10 @@ impl Repo {
             .map(|root| root.kustomization.path.as_str())
             .collect();
         let names = names_of(&paths);
-        let clusters = roots.into_iter().zip(names).map(|(root, name)| {
-            open_cluster(files, (name, root), options, &capabilities, &mut packed)
+        let kubernetes = kubernetes_of(files.as_ref(), &roots, options, &session)?;
+        let clusters = roots.into_iter().zip(names).zip(kubernetes);
+        let clusters = clusters.map(|((root, name), kubernetes)| {
+            open_cluster(files, (name, root), options, kubernetes, &mut packed)
         });
         Ok(Self {
             clusters: clusters.collect::<Result<_, _>>()?,
@@ -137,7 +134,7 @@ fn open_cluster(
     files: &Arc<dyn Vfs>,
     (name, mut root): (Text, Root),
     options: &RepoOptions,
-    capabilities: &Arc<Capabilities>,
+    kubernetes: Chosen<ReportedVersion>,
     packed: &mut Packed<'_>,
 ) -> Result<Arc<Cluster>, OpenError> {
     let ignore = discover::declared_ignore(files.as_ref(), &root);
@@ -156,6 +153,7 @@ fn open_cluster(
         }
         mapped.insert(pattern.clone(), artifact);
     }
+    let flux = installed.flux(options.flux_version.as_ref());
     Ok(Arc::new(Cluster {
         name,
         root: root.kustomization,
@@ -165,8 +163,10 @@ fn open_cluster(
         outside: options.outside.clone(),
         decrypt: options.decrypt.clone(),
         secrets: options.secrets.clone(),
-        profile: installed.profile(options.profile),
-        capabilities: Arc::clone(capabilities),
+        profile: installed.profile(&flux.value),
+        flux,
+        capabilities: Arc::new(capabilities(&kubernetes.value, &options.api_versions)),
+        kubernetes,
         session: Arc::clone(packed.session),
         budget: options.budget.clone().unwrap_or_default(),
     }))
@@ -217,16 +217,58 @@ fn names_of(paths: &[&str]) -> Vec<Text> {
     named.collect()
 }
 
-/// What the chosen Kubernetes serves, group versions and kinds.
-fn capabilities(options: &RepoOptions) -> Result<Capabilities, OpenError> {
-    let version = options
-        .kube_version
-        .as_deref()
-        .unwrap_or(DEFAULT_KUBE_VERSION);
-    let mut capabilities = Capabilities::for_version(version).map_err(OpenError::KubeVersion)?;
-    let release: KubeVersion = version
-        .parse()
-        .map_err(|_| OpenError::KubeVersion(BadKubeVersion(version.to_owned())))?;
+/// The Kubernetes version of each cluster: what the user chose, else what files of the repository state, else the
+/// default.
+fn kubernetes_of(
+    files: &dyn Vfs,
+    roots: &[Root],
+    options: &RepoOptions,
+    session: &Session,
+) -> Result<Vec<Chosen<ReportedVersion>>, OpenError> {
+    if let Some(chosen) = &options.kube_version {
+        return Ok(vec![chosen.clone(); roots.len()]);
+    }
+    let default = || Chosen::default_of(ReportedVersion::first_of(KubeVersion::DEFAULT));
+    let stated = discover::stated_versions(files, &session.declared)?;
+    if stated.is_empty() {
+        return Ok(vec![default(); roots.len()]);
+    }
+    // A file counts for the nearest cluster, also for one that is not asked for.
+    let others = match &options.path {
+        Some(_) => discover::roots(files, &session.declared)
+            .map_or_else(|_| Vec::new(), |found| found.roots),
+        None => Vec::new(),
+    };
+    let all: Vec<&Root> = roots.iter().chain(&others).collect();
+    let paths: Vec<&str> = all
+        .iter()
+        .map(|root| root.kustomization.path.as_str())
+        .collect();
+    let directories: Vec<Utf8PathBuf> = all
+        .iter()
+        .map(|root| generate::directory(&root.kustomization))
+        .collect();
+    let names = names_of(&paths);
+    let sites: Vec<Site<'_>> = directories
+        .iter()
+        .zip(&names)
+        .map(|(directory, name)| Site { directory, name })
+        .collect();
+    let stated = discover::stated_for(&stated, &sites).into_iter();
+    let chosen = stated.take(roots.len()).map(|stated| match stated {
+        Some(stated) => Chosen {
+            value: stated.version.clone(),
+            by: ChosenBy::Repository(stated.place.clone()),
+        },
+        None => default(),
+    });
+    Ok(chosen.collect())
+}
+
+/// What a Kubernetes version serves, group versions and kinds.
+fn capabilities(version: &ReportedVersion, api_versions: &[String]) -> Capabilities {
+    let release = version.release();
+    let mut capabilities = Capabilities::for_version(version.clone());
     capabilities.add_api_versions(
         served(release)
             .filter(|kind| kind.on_by_default)
@@ -235,8 +277,8 @@ fn capabilities(options: &RepoOptions) -> Result<Capabilities, OpenError> {
                 format!("{}{slash}{}/{}", kind.group, kind.version, kind.kind)
             }),
     );
-    capabilities.add_api_versions(options.api_versions.iter().cloned());
-    Ok(capabilities)
+    capabilities.add_api_versions(api_versions.iter().cloned());
+    capabilities
 }
 
 #[cfg(test)]

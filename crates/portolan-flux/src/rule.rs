@@ -10,6 +10,7 @@ pub const RULES: &[&Rule] = &[
     &UNSETTLED,
     &CHART_INVALID,
     &CHART_UNAVAILABLE,
+    &CLUSTER_NOT_COVERED,
     &DEPENDENCY_CIRCLE,
     &DEPENDENCY_MISSING,
     &SUSPENDED,
@@ -20,6 +21,7 @@ pub const RULES: &[&Rule] = &[
     &RELEASE_REFUSED,
     &SOURCE_MISSING,
     &SOURCE_UNAVAILABLE,
+    &VERSION_NOT_KNOWN,
 ];
 
 pub(crate) static BUILD_FAILED: Rule = Rule {
@@ -67,6 +69,15 @@ pub(crate) static CHART_UNAVAILABLE: Rule = Rule {
     summary: "a chart cannot be fetched",
     help: "The release is not rendered, so nothing is known about its objects. `portolan fetch` brings charts into \
            the cache when there is a network; `--source NAME=DIR` gives the files of a source.",
+};
+
+pub(crate) static CLUSTER_NOT_COVERED: Rule = Rule {
+    id: "cluster/not-covered",
+    severity: Severity::Warning,
+    summary: "a cluster may start where nothing was looked at",
+    help: "A FluxInstance names the directory that its cluster starts from with a variable that nothing in the \
+           repository sets. Clusters that start elsewhere are not tested. Name each directory with `--path`, or write \
+           the path without the variable.",
 };
 
 pub(crate) static DEPENDENCY_CIRCLE: Rule = Rule {
@@ -142,6 +153,15 @@ pub(crate) static SUSPENDED: Rule = Rule {
     severity: Severity::Note,
     summary: "Flux does not act on an object that is suspended",
     help: "It is rendered all the same. Changes reach the cluster once `spec.suspend` is taken away.",
+};
+
+pub(crate) static VERSION_NOT_KNOWN: Rule = Rule {
+    id: "version/not-known",
+    severity: Severity::Warning,
+    summary: "nothing is known of the chosen version of Kubernetes or Flux",
+    help: "The types of a Kubernetes release and the behaviour of a Flux release are compiled in. For one that is newer \
+           or older than those, the nearest known one is used, so that what only the chosen one has is judged wrongly. \
+           `--kube-version` and `--flux-version` choose another; a newer Portolan may know it.",
 };
 
 #[cfg(test)]

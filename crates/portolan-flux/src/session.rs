@@ -24,7 +24,7 @@ use tokio::sync::Mutex as Turn;
 
 use crate::artifact::{Artifact, IgnoreFile};
 use crate::build::Built;
-use crate::discover::Declared;
+use crate::discover::Mentioned;
 use crate::glance::Glances;
 use crate::loaded_chart::LoadedChart;
 use crate::lookup::Answers;
@@ -41,7 +41,7 @@ pub struct Session {
     /// What releases that failed had looked up, by their units.
     asked: Mutex<HashMap<Key, Arc<Answers>>>,
     pub(crate) ignore_files: Memo<IgnoreFile>,
-    pub(crate) declared: Memo<Arc<Declared>>,
+    pub(crate) declared: Memo<Mentioned>,
     pub(crate) chart_places: Memo<Utf8PathBuf>,
     pub(crate) glances: Glances,
     made: Tally,

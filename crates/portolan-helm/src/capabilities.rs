@@ -2,6 +2,7 @@
 
 mod client_versions;
 
+use portolan_object::KubeVersion;
 use portolan_semver::Version;
 
 use crate::profile::Profile;
@@ -10,20 +11,16 @@ use crate::profile::Profile;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
     /// The Kubernetes version.
-    pub kube_version: KubeVersion,
+    pub kube_version: ReportedVersion,
     /// Group versions (`apps/v1`) and kinds (`apps/v1/Deployment`) that are served, in the order given.
     pub api_versions: Vec<String>,
 }
 
-/// A Kubernetes version in the three forms templates use.
+/// A Kubernetes version as a cluster reports it to templates, with all that follows its numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KubeVersion {
-    /// `v1.32.0`
-    pub version: String,
-    /// `1`
-    pub major: String,
-    /// `32`
-    pub minor: String,
+pub struct ReportedVersion {
+    version: String,
+    release: KubeVersion,
 }
 
 /// The text is no version.
@@ -42,15 +39,11 @@ impl Capabilities {
     /// What a Helm assumes without a cluster: the Kubernetes version and the group versions of its Go client.
     pub fn built_into(profile: Profile) -> Self {
         let (minor, versions) = match profile {
-            Profile::Helm3 => ("32", client_versions::OF_1_32),
-            Profile::Helm4 => ("36", client_versions::OF_1_36),
+            Profile::Helm3 => (32, client_versions::OF_1_32),
+            Profile::Helm4 => (36, client_versions::OF_1_36),
         };
         Self {
-            kube_version: KubeVersion {
-                version: format!("v1.{minor}.0"),
-                major: "1".to_owned(),
-                minor: minor.to_owned(),
-            },
+            kube_version: ReportedVersion::first_of(KubeVersion::new(1, minor)),
             api_versions: versions.iter().map(|v| (*v).to_owned()).collect(),
         }
     }
@@ -58,8 +51,8 @@ impl Capabilities {
     /// The same with another Kubernetes version, which Helm 4 keeps as it was written.
     pub fn built_into_for(profile: Profile, version: &str) -> Result<Self, BadKubeVersion> {
         let kube_version = match profile {
-            Profile::Helm3 => KubeVersion::parse(version)?,
-            Profile::Helm4 => KubeVersion::parse_as_written(version)?,
+            Profile::Helm3 => ReportedVersion::parse(version)?,
+            Profile::Helm4 => ReportedVersion::parse_as_written(version)?,
         };
         Ok(Self {
             kube_version,
@@ -68,22 +61,18 @@ impl Capabilities {
     }
 
     /// Helm's defaults with another Kubernetes version. As in Helm, the group versions stay those of the Go client.
-    pub fn for_version(version: &str) -> Result<Self, BadKubeVersion> {
-        Ok(Self {
-            kube_version: KubeVersion::parse(version)?,
+    pub fn for_version(version: ReportedVersion) -> Self {
+        Self {
+            kube_version: version,
             ..Self::default()
-        })
+        }
     }
 
     /// What a real cluster of that version answers: every group version it serves by default, and every kind as
     /// `group/version/Kind`. Helm knows these only when it talks to a cluster.
     pub fn of_cluster(version: &str) -> Result<Self, BadKubeVersion> {
-        let kube_version = KubeVersion::parse(version)?;
-        let number = |text: &str| text.parse().map_err(|_| BadKubeVersion(version.to_owned()));
-        let release = portolan_object::KubeVersion {
-            major: number(&kube_version.major)?,
-            minor: number(&kube_version.minor)?,
-        };
+        let kube_version = ReportedVersion::parse(version)?;
+        let release = kube_version.release;
         let mut capabilities = Self {
             kube_version,
             api_versions: Vec::new(),
@@ -110,7 +99,25 @@ impl Capabilities {
     }
 }
 
-impl KubeVersion {
+impl ReportedVersion {
+    /// The first version of a release: `v1.32.0`.
+    pub fn first_of(release: KubeVersion) -> Self {
+        Self {
+            version: format!("v{release}.0"),
+            release,
+        }
+    }
+
+    /// The whole version: `v1.32.0`, `v1.31.4+k3s1`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The release that it is a version of.
+    pub fn release(&self) -> KubeVersion {
+        self.release
+    }
+
     /// Reads a version of two numbers or more and keeps whatever follows them.
     fn parse_as_written(text: &str) -> Result<Self, BadKubeVersion> {
         let bad = || BadKubeVersion(text.to_owned());
@@ -119,13 +126,13 @@ impl KubeVersion {
         let mut numbers = numbers(&version).split('.');
         let mut number = || {
             let number = numbers.next().filter(|number| !number.is_empty())?;
-            (number == "0" || !number.starts_with('0')).then(|| number.to_owned())
+            let is_plain = number == "0" || !number.starts_with('0');
+            is_plain.then(|| number.parse().ok()).flatten()
         };
         let (major, minor) = number().zip(number()).ok_or_else(bad)?;
         Ok(Self {
             version,
-            major,
-            minor,
+            release: KubeVersion::new(major, minor),
         })
     }
 
@@ -137,11 +144,12 @@ impl KubeVersion {
 
     /// Reads a version, with or without a leading `v`.
     pub fn parse(text: &str) -> Result<Self, BadKubeVersion> {
-        let version = Version::parse(text).map_err(|_| BadKubeVersion(text.to_owned()))?;
+        let bad = || BadKubeVersion(text.to_owned());
+        let version = Version::parse(text).map_err(|_| bad())?;
+        let number = |number: u64| u32::try_from(number).map_err(|_| bad());
         Ok(Self {
             version: format!("v{version}"),
-            major: version.major().to_string(),
-            minor: version.minor().to_string(),
+            release: KubeVersion::new(number(version.major())?, number(version.minor())?),
         })
     }
 }
@@ -160,10 +168,10 @@ mod tests {
 
     #[test]
     fn a_version_is_completed() {
-        let version = KubeVersion::parse("1.29").unwrap();
+        let version = ReportedVersion::parse("1.29").unwrap();
         assert_eq!(version.version, "v1.29.0");
-        assert_eq!((&*version.major, &*version.minor), ("1", "29"));
-        assert!(KubeVersion::parse("new").is_err());
+        assert_eq!(version.release, KubeVersion::new(1, 29));
+        assert!(ReportedVersion::parse("new").is_err());
     }
 
     #[test]

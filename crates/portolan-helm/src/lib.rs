@@ -34,7 +34,7 @@ pub mod storage;
 mod unread;
 pub mod values;
 
-pub use capabilities::{BadKubeVersion, Capabilities, KubeVersion};
+pub use capabilities::{BadKubeVersion, Capabilities, ReportedVersion};
 pub use chart::Chart;
 pub use dependency::Plan;
 pub use engine::{Lookup, TemplateError, name_from_template};

@@ -228,7 +228,7 @@ fn check_kube_version(package: &Package, input: &TemplateInput) -> Result<(), Er
     let range = &package.metadata.kube_version;
     let kube_version = &input.capabilities.kube_version;
     let version = match input.profile {
-        Profile::Helm3 => &kube_version.version,
+        Profile::Helm3 => kube_version.version(),
         Profile::Helm4 => kube_version.normalized(),
     };
     if range.is_empty() || is_compatible(range, version) {
@@ -236,7 +236,7 @@ fn check_kube_version(package: &Package, input: &TemplateInput) -> Result<(), Er
     }
     Err(Error::KubeVersion {
         range: range.clone(),
-        version: kube_version.version.clone(),
+        version: kube_version.version().to_owned(),
     })
 }
 

@@ -93,6 +93,6 @@ pub use producer::{Producer, Product, makes, producer_kinds, products};
 pub use rule::Rule;
 pub use scope::scope;
 pub use selector::{Operator, Requirement, Selector, SelectorError};
-pub use served::{Scope, Served, served};
+pub use served::{Scope, Served, first_served, served};
 pub use severity::Severity;
 pub use version::{KubeVersion, KubeVersionError};

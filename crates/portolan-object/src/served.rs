@@ -4,7 +4,9 @@ mod table;
 
 use crate::gvk::Gvk;
 use crate::version::KubeVersion;
-use table::{RELEASES, ROWS};
+use table::ROWS;
+
+pub(crate) use table::RELEASES;
 
 /// Whether the objects of a kind live in namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,10 +59,19 @@ struct Row {
 /// # Ok::<(), portolan_object::KubeVersionError>(())
 /// ```
 pub fn served(release: KubeVersion) -> impl Iterator<Item = Served> {
-    let minor = known_minor(release);
+    let minor = release.nearest_known().minor;
     ROWS.iter()
         .filter(move |row| (row.since..=row.until).contains(&minor))
         .map(Row::served)
+}
+
+/// The first known release that serves a kind without being told to; `None` if none does.
+pub fn first_served(gvk: &Gvk) -> Option<KubeVersion> {
+    let rows = ROWS.iter().filter(|row| {
+        gvk.is(row.group, row.kind) && gvk.version == row.version && row.on_by_default()
+    });
+    let since = rows.map(|row| row.since).min()?;
+    Some(KubeVersion::new(1, since))
 }
 
 /// The scope of a kind in whichever release served it; a version nobody served has that of the kind's other versions.
@@ -76,15 +87,6 @@ pub(crate) fn served_scope(gvk: &Gvk) -> Option<Scope> {
 pub(crate) fn served_resources() -> impl Iterator<Item = (&'static str, &'static str, &'static str)>
 {
     ROWS.iter().map(|row| (row.group, row.kind, row.resource))
-}
-
-fn known_minor(release: KubeVersion) -> u32 {
-    let (oldest, newest) = RELEASES;
-    match release.major {
-        0 => oldest,
-        1 => release.minor.clamp(oldest, newest),
-        _ => newest,
-    }
 }
 
 impl Row {
@@ -137,6 +139,15 @@ mod tests {
             served(KubeVersion::new(2, 0)).count(),
             served(KubeVersion::new(1, 36)).count()
         );
+    }
+
+    #[test]
+    fn the_first_release_that_serves_a_kind_is_known() {
+        let first = |gvk: &str| first_served(&gvk.parse().expect("a group, version and kind"));
+        let claims = first("resource.k8s.io/v1/ResourceClaim");
+        assert_eq!(claims, Some(KubeVersion::new(1, 34)));
+        assert_eq!(first("resource.k8s.io/v1beta1/ResourceClaim"), None);
+        assert_eq!(first("apps/v9/Deployment"), None);
     }
 
     #[test]

@@ -3,7 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use thiserror::Error;
+
+use crate::served::RELEASES;
 
 /// The major and minor number of a Kubernetes release.
 ///
@@ -27,15 +30,49 @@ pub struct KubeVersion {
 pub struct KubeVersionError(String);
 
 impl KubeVersion {
+    /// The oldest release whose kinds and types are known.
+    pub const OLDEST_KNOWN: Self = Self::new(1, RELEASES.0);
+
+    /// The newest release whose kinds and types are known.
+    pub const NEWEST_KNOWN: Self = Self::new(1, RELEASES.1);
+
+    /// What every command assumes when neither the user nor the repository says which release runs.
+    pub const DEFAULT: Self = Self::NEWEST_KNOWN;
+
     /// The release of these numbers.
     pub const fn new(major: u32, minor: u32) -> Self {
         Self { major, minor }
+    }
+
+    /// The release this many after it.
+    #[must_use]
+    pub const fn plus(self, minors: u32) -> Self {
+        Self::new(self.major, self.minor.saturating_add(minors))
+    }
+
+    /// The known release that stands in for this one: itself, or else the nearest.
+    #[must_use]
+    pub fn nearest_known(self) -> Self {
+        self.clamp(Self::OLDEST_KNOWN, Self::NEWEST_KNOWN)
     }
 }
 
 impl fmt::Display for KubeVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl Serialize for KubeVersion {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for KubeVersion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
     }
 }
 
@@ -48,6 +85,7 @@ impl FromStr for KubeVersion {
 }
 
 fn parse(text: &str) -> Option<KubeVersion> {
+    let text = text.trim();
     let text = text.strip_prefix('v').unwrap_or(text);
     let numbers = text.split(['-', '+']).next()?;
     let mut parts = numbers.split('.');
@@ -80,6 +118,16 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(KubeVersion::new(1, 29)), "{text}");
         }
+    }
+
+    #[test]
+    fn the_nearest_known_release_stands_in_for_others() {
+        let check = |asked: KubeVersion, expected| assert_eq!(asked.nearest_known(), expected);
+        check(KubeVersion::new(1, 31), KubeVersion::new(1, 31));
+        check(KubeVersion::new(1, 20), KubeVersion::OLDEST_KNOWN);
+        check(KubeVersion::new(0, 99), KubeVersion::OLDEST_KNOWN);
+        check(KubeVersion::new(1, 99), KubeVersion::NEWEST_KNOWN);
+        check(KubeVersion::new(2, 0), KubeVersion::NEWEST_KNOWN);
     }
 
     #[test]

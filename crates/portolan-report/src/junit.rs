@@ -34,6 +34,8 @@ pub enum Outcome {
 pub struct Suite {
     /// Its name.
     pub name: String,
+    /// What holds for all of its cases, by name.
+    pub properties: Vec<(String, String)>,
     /// The cases.
     pub cases: Vec<Case>,
 }
@@ -60,10 +62,23 @@ fn write_suite(suite: &Suite, text: &mut String) {
         count(|outcome| matches!(outcome, Outcome::Failed { .. })),
         count(|outcome| matches!(outcome, Outcome::Skipped(_))),
     );
+    write_properties(&suite.properties, text);
     for case in cases {
         write_case(case, text);
     }
     text.push_str("</testsuite>\n");
+}
+
+fn write_properties(properties: &[(String, String)], text: &mut String) {
+    if properties.is_empty() {
+        return;
+    }
+    text.push_str("<properties>\n");
+    for (name, value) in properties {
+        let (name, value) = (escape(name), escape(value));
+        let _ = writeln!(text, "<property name=\"{name}\" value=\"{value}\"/>");
+    }
+    text.push_str("</properties>\n");
 }
 
 fn write_case(case: &Case, text: &mut String) {
@@ -131,8 +146,16 @@ mod tests {
                 outcome,
             })
             .collect();
-        let name = "audit".to_owned();
-        let text = junit(&[Suite { name, cases }]);
+        let suite = Suite {
+            name: "audit".to_owned(),
+            properties: vec![("kubernetes".to_owned(), "1.36".to_owned())],
+            cases,
+        };
+        let text = junit(&[suite]);
+        assert!(
+            text.contains("<property name=\"kubernetes\" value=\"1.36\"/>"),
+            "{text}"
+        );
         assert!(
             text.contains("tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\""),
             "{text}"

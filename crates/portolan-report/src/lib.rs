@@ -20,4 +20,4 @@ pub use github::github;
 pub use grid::Grid;
 pub use group::{Group, cause_key, group, merge_clusters};
 pub use junit::{Case, Outcome, Suite, junit};
-pub use sarif::{Tool, sarif};
+pub use sarif::{Run, Tool, sarif};

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use portolan_object::{Finding, Rule};
+use portolan_yaml::Text;
 use serde_json::{Value, json};
 
 /// The tool that found them.
@@ -14,33 +15,56 @@ pub struct Tool<'a> {
     pub version: &'a str,
 }
 
+/// What holds for all findings of a run.
+#[derive(Debug, Clone)]
+pub struct Run<'a> {
+    /// The tool that found them.
+    pub tool: Tool<'a>,
+    /// The rules that they may name.
+    pub rules: &'a [&'a Rule],
+    /// Whether messages name clusters: there are several.
+    pub names_clusters: bool,
+    /// What else is to be known of the run; an object, or null for nothing.
+    pub properties: Value,
+}
+
 /// A log with one run.
-pub fn sarif(tool: Tool<'_>, rules: &[&Rule], findings: &[Finding]) -> String {
-    let rules: Vec<Value> = rules
+pub fn sarif(run: &Run<'_>, findings: &[Finding]) -> String {
+    let tool = run.tool;
+    let rules: Vec<Value> = run
+        .rules
         .iter()
         .map(|rule| json!({"id": rule.id, "shortDescription": {"text": rule.summary}}))
         .collect();
-    let log = json!({
+    let results = findings.iter().map(|finding| result(run, finding));
+    let mut log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [{
             "tool": {"driver": {"name": tool.name, "version": tool.version, "rules": rules}},
             "columnKind": "unicodeCodePoints",
-            "results": findings.iter().map(result).collect::<Vec<_>>(),
+            "results": results.collect::<Vec<_>>(),
         }],
     });
+    if !run.properties.is_null() {
+        log["runs"][0]["properties"] = run.properties.clone();
+    }
     format!("{log:#}\n")
 }
 
-fn result(finding: &Finding) -> Value {
+fn result(run: &Run<'_>, finding: &Finding) -> Value {
     let mut result = json!({
         "ruleId": finding.rule.id,
         "level": finding.severity,
-        "message": {"text": message(finding)},
+        "message": {"text": message(run, finding)},
         "partialFingerprints": {"portolan/v1": finding.fingerprint()},
     });
     if let Some(file) = finding.file() {
         result["locations"] = json!([{"physicalLocation": location(finding, file)}]);
+    }
+    if !finding.clusters.is_empty() {
+        let clusters: Vec<&str> = finding.clusters.iter().map(Text::as_str).collect();
+        result["properties"] = json!({"clusters": clusters});
     }
     if let Some(reason) = &finding.accepted {
         result["suppressions"] = json!([{"kind": "external", "justification": reason}]);
@@ -48,11 +72,16 @@ fn result(finding: &Finding) -> Value {
     result
 }
 
-fn message(finding: &Finding) -> String {
-    match finding.subject().as_str() {
+fn message(run: &Run<'_>, finding: &Finding) -> String {
+    let message = match finding.subject().as_str() {
         "" => finding.message(),
         subject => format!("{subject}: {}", finding.message()),
+    };
+    if !run.names_clusters || finding.clusters.is_empty() {
+        return message;
     }
+    let clusters: Vec<&str> = finding.clusters.iter().map(Text::as_str).collect();
+    format!("{message} [{}]", clusters.join(", "))
 }
 
 fn location(finding: &Finding, file: &str) -> Value {
@@ -108,11 +137,23 @@ mod tests {
             name: "portolan",
             version: "0.1.0",
         };
-        let log: Value = serde_json::from_str(&sarif(tool, &[&RULE], &[finding])).unwrap();
+        let run = Run {
+            tool,
+            rules: &[&RULE],
+            names_clusters: true,
+            properties: json!({"kubernetes": "1.36"}),
+        };
+        let finding = finding.in_cluster(&"production".into());
+        let log: Value = serde_json::from_str(&sarif(&run, &[finding])).unwrap();
+        assert_eq!(log["runs"][0]["properties"]["kubernetes"], "1.36");
         let result = &log["runs"][0]["results"][0];
         assert_eq!(result["level"], "error");
         assert_eq!(result["partialFingerprints"]["portolan/v1"], "0a1b");
-        assert_eq!(result["message"]["text"], "Ingress shop/web: is gone");
+        assert_eq!(
+            result["message"]["text"],
+            "Ingress shop/web: is gone [production]"
+        );
+        assert_eq!(result["properties"]["clusters"], json!(["production"]));
         let place = &result["locations"][0]["physicalLocation"];
         assert_eq!(place["artifactLocation"]["uri"], "my%20apps/web.yaml");
         assert_eq!(place["region"]["startLine"], 3);

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use portolan_object::{Gvk, KubeVersion, Object};
+use portolan_object::{Gvk, KubeVersion, Object, first_served};
 use portolan_yaml::{Node, Value};
 
 use crate::flux;
@@ -33,6 +33,7 @@ use crate::violation::{Problem, Violation};
 #[derive(Debug)]
 pub struct Catalogue {
     asked: KubeVersion,
+    is_assumed: bool,
     kubernetes: Kubernetes,
     defined: HashMap<Gvk, Defined>,
 }
@@ -43,7 +44,10 @@ pub enum Verdict {
     /// Its type is known; these are its faults.
     Checked(Vec<Violation>),
     /// Its group can only be Kubernetes' own, but the release does not serve the kind.
-    NotServed,
+    NotServed {
+        /// The first release after it that does, of those known.
+        since: Option<KubeVersion>,
+    },
     /// Nothing describes its kind.
     Unknown,
 }
@@ -72,6 +76,7 @@ impl Catalogue {
     pub fn of(version: KubeVersion) -> Self {
         let mut catalogue = Self {
             asked: version,
+            is_assumed: false,
             kubernetes: Kubernetes::of(version),
             defined: HashMap::new(),
         };
@@ -79,6 +84,19 @@ impl Catalogue {
             catalogue.define(&definition);
         }
         catalogue
+    }
+
+    /// The types of the default release, which nobody chose.
+    pub fn assumed() -> Self {
+        Self {
+            is_assumed: true,
+            ..Self::of(KubeVersion::DEFAULT)
+        }
+    }
+
+    /// Whether nobody chose the release.
+    pub fn is_assumed(&self) -> bool {
+        self.is_assumed
     }
 
     /// The release that was asked for, known or not.
@@ -127,7 +145,9 @@ impl Catalogue {
                 }
                 Verdict::Checked(without_status(walk.finish()))
             }
-            None if is_kubernetes(&gvk.group) => Verdict::NotServed,
+            None if is_kubernetes(&gvk.group) => Verdict::NotServed {
+                since: first_served(gvk).filter(|since| *since > self.kubernetes.release),
+            },
             None => Verdict::Unknown,
         }
     }

@@ -12,9 +12,6 @@ use crate::schema::{Field, Record, Scalar, Schema, Shape};
 
 const TABLE: &str = include_str!("../data/kubernetes.txt");
 
-/// The oldest and newest minor release in the table.
-const RELEASES: (u32, u32) = (29, 36);
-
 /// The types of one release.
 #[derive(Debug)]
 pub(crate) struct Kubernetes {
@@ -29,11 +26,7 @@ pub(crate) struct Kubernetes {
 impl Kubernetes {
     /// The release asked for, or the nearest one known.
     pub(crate) fn of(version: KubeVersion) -> Self {
-        let minor = match version.major {
-            1 => version.minor.clamp(RELEASES.0, RELEASES.1),
-            _ => RELEASES.1,
-        };
-        Reader::new(minor).read(TABLE)
+        Reader::new(version.nearest_known().minor).read(TABLE)
     }
 
     pub(crate) fn kind(&self, api_version: &str, kind: &str) -> Option<&Record> {
@@ -137,8 +130,10 @@ impl Reader {
         let Some((since, until)) = range.and_then(|range| range.split_once('-')) else {
             return true;
         };
-        let number = |text: &str, open| text.parse().unwrap_or(open);
-        (number(since, 0)..=number(until, u32::MAX)).contains(&self.minor)
+        // An end that is not written is open.
+        let is_after = |since: u32| since <= self.minor;
+        let is_before = |until: u32| self.minor <= until;
+        since.parse().map_or(true, is_after) && until.parse().map_or(true, is_before)
     }
 
     fn shape(&mut self, form: &'static str) -> Shape {
@@ -198,7 +193,7 @@ mod tests {
 
     #[test]
     fn every_release_has_the_common_kinds() {
-        for minor in RELEASES.0..=RELEASES.1 {
+        for minor in KubeVersion::OLDEST_KNOWN.minor..=KubeVersion::NEWEST_KNOWN.minor {
             let types = Kubernetes::of(KubeVersion::new(1, minor));
             let deployment = types
                 .kind("apps/v1", "Deployment")
@@ -226,12 +221,12 @@ mod tests {
     #[test]
     fn the_nearest_release_stands_in_for_an_unknown_one() {
         assert_eq!(
-            Kubernetes::of(KubeVersion::new(1, 20)).release.minor,
-            RELEASES.0
+            Kubernetes::of(KubeVersion::new(1, 20)).release,
+            KubeVersion::OLDEST_KNOWN
         );
         assert_eq!(
-            Kubernetes::of(KubeVersion::new(1, 99)).release.minor,
-            RELEASES.1
+            Kubernetes::of(KubeVersion::new(1, 99)).release,
+            KubeVersion::NEWEST_KNOWN
         );
     }
 

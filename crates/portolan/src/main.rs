@@ -28,6 +28,7 @@ mod repository;
 mod secret;
 mod selection;
 mod session;
+mod settings_file;
 mod source_args;
 mod status;
 mod table;

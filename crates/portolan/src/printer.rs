@@ -261,6 +261,11 @@ impl Printer {
         }
     }
 
+    /// Whether nothing but the answer is to be said.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.options.quiet
+    }
+
     /// Whether everything is to be said.
     pub(crate) fn is_verbose(&self) -> bool {
         self.options.verbose > 0

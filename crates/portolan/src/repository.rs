@@ -8,13 +8,14 @@ use portolan_check::{Unrendered, lower_follow_ons};
 use portolan_engine::{CancellationToken, Key, Report, Unit};
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{
-    Afterwards, Cluster, DEFAULT_KUBE_VERSION, Demand, DiscoverError, Emitter, Location,
-    MISSING_DATA, OpenError, Outlet, Profile, RenderedRelease, Rendering, Repo, RepoOptions,
-    Session, SourceStore, UnknownRoot, advice_on_files, cluster_unit, problems, release_namespace,
-    repository_root, streamed_unit,
+    Afterwards, Chosen, Cluster, Demand, Depth, DiscoverError, Emitter, FluxVersion, Location,
+    MISSING_DATA, OpenError, Outlet, RenderedRelease, Rendering, Repo, RepoOptions, Session,
+    SourceStore, VersionSettings, advice_on_files, cluster_unit, not_covered, problems,
+    release_namespace, repository_root, streamed_unit,
 };
+use portolan_helm::ReportedVersion;
 use portolan_kustomize::Fetch;
-use portolan_object::{Finding, KubeVersion, Owner, OwnerKind, Severity};
+use portolan_object::{Finding, Owner, OwnerKind, Severity};
 use portolan_sources::Pinning;
 use portolan_supply::ChartsAtHand;
 use portolan_vfs::{Disk, Frozen, Lineage, Vfs};
@@ -28,6 +29,7 @@ use crate::limit_args::LimitArgs;
 use crate::outside::{Outside, OutsideArgs};
 use crate::printer::Printer;
 use crate::session;
+use crate::settings_file::SettingsFile;
 use crate::source_args::SourceArgs;
 use crate::status::Statuses;
 
@@ -50,13 +52,13 @@ pub(crate) struct RepositoryArgs {
     #[command(flatten)]
     sources: SourceArgs,
 
-    /// The Flux whose behaviour counts
+    /// Flux version to emulate; what the repository installs when not given, else 2.9
     #[arg(long, value_name = "VERSION", help_heading = "Kubernetes and Flux")]
-    flux_version: Option<String>,
+    flux_version: Option<FluxVersion>,
 
-    /// The Kubernetes that charts are told of; 1.34.0 when not given
-    #[arg(long, value_name = "VERSION", help_heading = "Kubernetes and Flux")]
-    kube_version: Option<String>,
+    /// Kubernetes version that objects are checked for and charts are told of; what the repository says when not given, else 1.36
+    #[arg(long, value_name = "VERSION", value_parser = kube_version, help_heading = "Kubernetes and Flux")]
+    kube_version: Option<ReportedVersion>,
 
     /// API versions that charts are told of besides those of Kubernetes and of the repository's own definitions
     ///
@@ -113,6 +115,8 @@ pub(crate) struct Rendered {
     pub(crate) clusters: Vec<(Arc<Cluster>, Arc<Rendering>)>,
     /// What became of every unit.
     pub(crate) report: Report,
+    /// What is not looked at, or only nearly.
+    pub(crate) not_covered: Vec<Finding>,
     files: Arc<dyn Vfs>,
     missing: Missing,
     /// What was brought in from outside of the repository.
@@ -124,6 +128,8 @@ pub(crate) struct Rendered {
 struct Course<'a> {
     session: Option<&'a Arc<Session>>,
     token: CancellationToken,
+    /// Whether the command has its own way to tell what is not looked at.
+    is_judged: bool,
 }
 
 impl RepositoryArgs {
@@ -136,6 +142,21 @@ impl RepositoryArgs {
         let located = self.locate()?;
         let outside = self.outside(&located, Pinning::Prefer, printer)?;
         self.render_outside(&located, outside, &demand.into(), printer)
+    }
+
+    /// Opens the repository and renders its clusters for a command that judges them, and tells itself what is not
+    /// looked at.
+    pub(crate) fn render_to_judge(&self, printer: &Printer) -> Result<Rendered, CommandError> {
+        let located = self.locate()?;
+        let outside = self.outside(&located, Pinning::Prefer, printer)?;
+        let files = Arc::new(Frozen::new(located.disk.clone()));
+        let course = Course {
+            is_judged: true,
+            ..Course::default()
+        };
+        let demand = Depth::Releases.into();
+        let unit = whole(&demand);
+        self.render_files(files, &located, outside, &course, unit, printer)
     }
 
     /// Opens the repository and renders its clusters as far as no chart has to be fetched.
@@ -222,7 +243,11 @@ impl RepositoryArgs {
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
         let repo = self.open(&files, located, &outside, course.session)?;
-        warn_of_unknown_roots(&repo, printer);
+        let not_covered = not_covered(&repo);
+        if !course.is_judged {
+            let several = repo.clusters().len() > 1;
+            tell(not_covered.clone(), files.as_ref(), several, printer);
+        }
         let key = |cluster: &Cluster| Key::from(format!("Cluster/{}", cluster.root.path));
         let several = repo.clusters().len() > 1;
         let report = session::run_under(&course.token, printer, |run| {
@@ -242,6 +267,7 @@ impl RepositoryArgs {
         Ok(Rendered {
             clusters,
             report,
+            not_covered,
             files,
             missing: self.missing(),
             outside,
@@ -306,12 +332,6 @@ impl RepositoryArgs {
         Ok(Located { disk, root })
     }
 
-    /// The Kubernetes that objects are held against; a version that is none means the newest.
-    pub(crate) fn kube_release(&self) -> KubeVersion {
-        let version = self.kube_version.as_deref().unwrap_or(DEFAULT_KUBE_VERSION);
-        version.parse().unwrap_or(KubeVersion::new(1, u32::MAX))
-    }
-
     /// Opens the files of a repository: those on disk, or another state of them. What is rendered in one session is
     /// shared.
     pub(crate) fn open(
@@ -328,10 +348,11 @@ impl RepositoryArgs {
         } else {
             Arc::new(ChartsAtHand(remote))
         };
+        let versions = self.versions(&SettingsFile::read(files.as_ref())?)?;
         let options = RepoOptions {
             path: located.root.clone(),
-            profile: self.profile()?,
-            kube_version: self.kube_version.clone(),
+            flux_version: versions.flux,
+            kube_version: versions.kubernetes,
             api_versions: self.api_versions.clone(),
             sources: self.sources.open()?,
             fetch: Some(fetch),
@@ -344,26 +365,17 @@ impl RepositoryArgs {
         Repo::open(files, &options).map_err(|error| open_error(error, located.disk.root()))
     }
 
-    /// The Flux that is asked for; without, the repository says.
-    fn profile(&self) -> Result<Option<Profile>, CommandError> {
-        let version = self.flux_version.as_deref();
-        version
-            .map(Profile::for_version)
-            .transpose()
-            .map_err(CommandError::user)
-    }
-}
-
-/// Says which clusters may start elsewhere than at the roots that were found.
-fn warn_of_unknown_roots(repo: &Repo, printer: &Printer) {
-    let clusters = repo.clusters().iter();
-    let clusters: Vec<_> = clusters.map(|cluster| cluster.root.path.as_str()).collect();
-    for UnknownRoot { file, path } in repo.unknown_roots() {
-        let file = file.as_str().trim_start_matches('/');
-        printer.warning(&format!(
-            "the FluxInstance in `{file}` syncs `{path}`, and nothing in the repository sets that variable: its cluster is only looked at if it starts at one of {}; `--path DIR` names another",
-            clusters.join(", ")
-        ));
+    /// The versions that the user or the settings choose; without, the repository says.
+    fn versions(&self, settings: &SettingsFile) -> Result<VersionSettings, CommandError> {
+        let settings = settings.versions()?;
+        let kubernetes = self.kube_version.clone();
+        let kubernetes = kubernetes.map(|version| Chosen::with_option(version, "--kube-version"));
+        let flux = self.flux_version.clone();
+        let flux = flux.map(|version| Chosen::with_option(version, "--flux-version"));
+        Ok(VersionSettings {
+            kubernetes: kubernetes.or(settings.kubernetes),
+            flux: flux.or(settings.flux),
+        })
     }
 }
 
@@ -427,7 +439,7 @@ impl Rendered {
 
     fn tell_findings(&self, findings: Vec<Finding>, printer: &Printer) -> ExitStatus {
         let several = self.clusters.len() > 1;
-        match self.teller().tell(findings, several, printer) {
+        match tell(findings, self.files.as_ref(), several, printer) {
             0 => ExitStatus::Clean,
             _ => ExitStatus::Findings,
         }
@@ -514,22 +526,12 @@ impl Teller<'_> {
         is_told: impl Fn(&Finding) -> bool,
     ) {
         let problems = self.problems(rendering).into_iter();
-        self.tell(problems.filter(is_told).collect(), false, printer);
-    }
-
-    fn tell(&self, findings: Vec<Finding>, names_clusters: bool, printer: &Printer) -> usize {
-        let is_error = |finding: &&Finding| finding.severity == Severity::Error;
-        let errors = findings.iter().filter(is_error).count();
-        let style = FindingStyle {
-            names_rules: false,
-            names_clusters,
-            lists_all: printer.is_verbose(),
-            styled: printer.is_styled(),
-        };
-        for paragraph in paragraphs(findings, self.files, style) {
-            printer.say_unless_quiet(&paragraph);
-        }
-        errors
+        tell(
+            problems.filter(is_told).collect(),
+            self.files,
+            false,
+            printer,
+        );
     }
 
     /// Everything that is wrong; missing data is as grave as the user says.
@@ -544,6 +546,22 @@ impl Teller<'_> {
         lower_follow_ons(&mut problems, &[&MISSING_DATA], &unrendered);
         problems
     }
+}
+
+/// Tells findings by cause, with the lines they speak of; gives how many are errors.
+fn tell(findings: Vec<Finding>, files: &dyn Vfs, names_clusters: bool, printer: &Printer) -> usize {
+    let is_error = |finding: &&Finding| finding.severity == Severity::Error;
+    let errors = findings.iter().filter(is_error).count();
+    let style = FindingStyle {
+        names_rules: false,
+        names_clusters,
+        lists_all: printer.is_verbose(),
+        styled: printer.is_styled(),
+    };
+    for paragraph in paragraphs(findings, files, style) {
+        printer.say_unless_quiet(&paragraph);
+    }
+    errors
 }
 
 /// The releases of a cluster whose objects are not known.
@@ -574,6 +592,12 @@ fn whole(demand: &Demand) -> impl FnMut(&Arc<Cluster>, Option<&str>) -> Unit {
 /// What is wrong with what, in one line.
 fn sentence(problem: &Finding) -> String {
     format!("{}: {}", problem.subject(), problem.message())
+}
+
+/// Reads a version as an option gives it.
+fn kube_version(text: &str) -> Result<ReportedVersion, String> {
+    let hint = "write it as in `1.36` or `v1.36.3`";
+    ReportedVersion::parse(text).map_err(|_| format!("not a Kubernetes version: {hint}"))
 }
 
 fn current_directory() -> Result<Utf8PathBuf, CommandError> {

@@ -12,6 +12,7 @@ pub(crate) fn generate() -> Result<String> {
     let mut text = String::from(
         "//! The audit's tables; made from `data/*.txt` by `cargo run -p xtask -- gen audit-table`.\n\n\
          use std::borrow::Cow::Borrowed;\n\n\
+         use portolan_object::KubeVersion;\n\n\
          use crate::deprecation::{Deprecation, Part};\n\
          use crate::lifecycle::{Api, Basis, Lifecycle};\n\
          use crate::migration::{Change, ChangeKind, Migration};\n\
@@ -22,7 +23,7 @@ pub(crate) fn generate() -> Result<String> {
     migrations(&mut text, &read("migrations.txt")?)?;
     text.push_str(
         "\n#[expect(clippy::unnecessary_wraps, reason = \"the rows' fields are optional\")]\n\
-         const fn release(major: u16, minor: u16, patch: u16) -> Option<Release> {\n    \
+         const fn release(major: u32, minor: u32, patch: u32) -> Option<Release> {\n    \
          Some(Release::new(major, minor, patch))\n}\n",
     );
     Ok(text)
@@ -50,7 +51,8 @@ fn lifecycles(text: &mut String, data: &str) -> Result<()> {
     for (number, line) in lines(data) {
         let place = || format!("lifecycle.txt:{number}");
         if let Some(release) = line.strip_prefix("newest=") {
-            newest = release_numbers(release).with_context(place)?;
+            newest = release.replace('.', ", ");
+            release_numbers(release).with_context(place)?;
         } else if let Some(name) = line
             .strip_prefix('[')
             .and_then(|line| line.strip_suffix(']'))
@@ -64,7 +66,7 @@ fn lifecycles(text: &mut String, data: &str) -> Result<()> {
     rows.sort();
     let _ = write!(
         text,
-        "pub(super) const NEWEST: Release = Release::new({newest});\n\n\
+        "pub(super) const NEWEST: KubeVersion = KubeVersion::new({newest});\n\n\
          /// Sorted by group, kind and version.\n#[rustfmt::skip]\n\
          pub(super) static LIFECYCLES: &[Lifecycle] = &[\n"
     );
@@ -253,7 +255,7 @@ impl<'a> Words<'a> {
 
 /// `1.29` as `1, 29, 0`.
 fn release_numbers(text: &str) -> Result<String> {
-    let numbers: Vec<u16> = text
+    let numbers: Vec<u32> = text
         .split('.')
         .map(|part| {
             part.parse()

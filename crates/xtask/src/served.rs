@@ -106,7 +106,7 @@ fn print(minors: &BTreeMap<Served, Vec<u32>>) -> String {
          //! Read from the `swagger.json` documents of {} … {}.\n\n\
          use super::{{Row, Scope}};\n\n\
          /// The oldest and the newest minor release the rows know.\n\
-         pub(super) const RELEASES: (u32, u32) = ({}, {});\n\n\
+         pub(crate) const RELEASES: (u32, u32) = ({}, {});\n\n\
          /// Sorted by group, version and kind.\n\
          #[rustfmt::skip]\n\
          pub(super) const ROWS: &[Row] = &[\n",

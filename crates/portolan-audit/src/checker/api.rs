@@ -21,7 +21,7 @@ impl Checker {
         };
         let (level, message) = self.judge(row)?;
         let mut finding = object.finding(level, object.api_version_at(), message);
-        let release = self.target.release_for(row).unwrap_or(NEWEST);
+        let release = self.target.release_for(row).unwrap_or(NEWEST.into());
         let replacement = if level == Level::NotYetServed {
             None
         } else if row.is_kubernetes() {
@@ -64,7 +64,7 @@ impl Checker {
             .map(|release| release.to_string())
             .unwrap_or_default();
         let way = match self.target.from {
-            Some(from) if row.is_kubernetes() && row.removed > Some(from.minor()) => {
+            Some(from) if row.is_kubernetes() && row.removed > Some(from.into()) => {
                 format!(", on the way from {from} to {}", self.target.kubernetes)
             }
             _ => String::new(),
@@ -129,13 +129,13 @@ impl Checker {
         }
         known.retain(|row| {
             matches!(
-                row.stage(self.target.kubernetes),
+                row.stage(self.target.release()),
                 Stage::Live | Stage::Deprecated
             )
         });
         let live = known
             .iter()
-            .find(|row| row.stage(self.target.kubernetes) == Stage::Live);
+            .find(|row| row.stage(self.target.release()) == Stage::Live);
         let message = format!(
             "no release up to {NEWEST} serves {} as {}",
             object.kind, object.subject.api_version

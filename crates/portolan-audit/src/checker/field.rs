@@ -20,7 +20,7 @@ impl Checker {
     pub(super) fn fields(&self, object: &Subjected<'_>, findings: &mut Vec<Finding>) {
         let gvk = Gvk::new(object.group, object.version, object.kind);
         let templates = pod_templates(&gvk, object.node);
-        let concerns = |fact: &&Deprecation| fact.concerns(self.target.kubernetes);
+        let concerns = |fact: &&Deprecation| fact.concerns(self.target.release());
         for fact in table::deprecations().iter().filter(concerns) {
             let mut found = Vec::new();
             if fact.place == "pod" || fact.part == Part::NodeLabel {
@@ -51,7 +51,7 @@ impl Checker {
             })
         };
         let mut message = match fact.nonfunctional {
-            Some(end) if end <= self.target.kubernetes => {
+            Some(end) if end <= self.target.release() => {
                 format!("{what} `{}` has no effect{}", part.path, since(Some(end)))
             }
             _ => format!(

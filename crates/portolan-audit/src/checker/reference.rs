@@ -171,7 +171,7 @@ impl Checker {
         words: &str,
     ) -> Finding {
         let state = match (row.removed, row.deprecated) {
-            (Some(gone), _) if gone <= self.target.kubernetes => {
+            (Some(gone), _) if gone <= self.target.release() => {
                 format!("no longer served from {gone} on")
             }
             (_, Some(since)) => format!("deprecated since {since}"),
@@ -182,7 +182,7 @@ impl Checker {
         explain(
             &mut finding,
             row,
-            self.table.replacement_in(row, self.target.kubernetes),
+            self.table.replacement_in(row, self.target.release()),
         );
         finding.path = Some(path.to_owned());
         finding.with_id()

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow::Borrowed;
 
+use portolan_object::KubeVersion;
+
 use crate::deprecation::{Deprecation, Part};
 use crate::lifecycle::{Api, Basis, Lifecycle};
 use crate::migration::{Change, ChangeKind, Migration};
 use crate::release::Release;
 
-pub(super) const NEWEST: Release = Release::new(1, 37, 0);
+pub(super) const NEWEST: KubeVersion = KubeVersion::new(1, 37);
 
 /// Sorted by group, kind and version.
 #[rustfmt::skip]
@@ -1087,6 +1089,6 @@ pub(super) static MIGRATIONS: &[Migration] = &[
 ];
 
 #[expect(clippy::unnecessary_wraps, reason = "the rows' fields are optional")]
-const fn release(major: u16, minor: u16, patch: u16) -> Option<Release> {
+const fn release(major: u32, minor: u32, patch: u32) -> Option<Release> {
     Some(Release::new(major, minor, patch))
 }

@@ -26,6 +26,16 @@ pub fn github(report: &Report, prefix: &str) -> String {
         let (place, title) = (failure.place.as_ref(), words::failed(failure));
         out.push_str(&at(level, place, prefix, &title, &message.join("\n")));
     }
+    for finding in &report.not_covered {
+        let place = finding.place.as_ref();
+        out.push_str(&at(
+            "warning",
+            place,
+            prefix,
+            finding.rule.id,
+            &finding.message(),
+        ));
+    }
     for danger in &report.dangers {
         let level = match danger.severity {
             Severity::Error => "error",

@@ -43,6 +43,9 @@ fn add_failures(report: &Report, out: &mut String) {
         }
         out.push_str("</ul>\n</section>\n");
     }
+    for line in words::not_covered(report) {
+        let _ = writeln!(out, "<p class=\"warning\">{}</p>", escape(&line));
+    }
     for left_out in words::left_out(report) {
         let _ = writeln!(out, "<p>{left_out}</p>");
     }

@@ -24,6 +24,19 @@ struct ReportWire {
     equal_inputs: usize,
     /// How many objects differ only in labels and annotations that are left out.
     stripped: usize,
+    #[serde(rename = "notCovered")]
+    not_covered: Vec<NotCoveredWire>,
+}
+
+/// What was not looked at.
+#[derive(Serialize)]
+struct NotCoveredWire {
+    rule: &'static str,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
 }
 
 /// What could not be rendered on a side.
@@ -137,6 +150,15 @@ struct DangerWire {
     line: Option<u32>,
 }
 
+fn not_covered(finding: &Finding) -> NotCoveredWire {
+    NotCoveredWire {
+        rule: finding.rule.id,
+        message: finding.message(),
+        file: finding.file().map(str::to_owned),
+        line: finding.line(),
+    }
+}
+
 /// The report as a JSON document, indented.
 pub fn json(report: &Report) -> String {
     let wire = ReportWire {
@@ -148,6 +170,7 @@ pub fn json(report: &Report) -> String {
         failures: report.failures.iter().map(failure).collect(),
         equal_inputs: report.equal_inputs,
         stripped: report.stripped,
+        not_covered: report.not_covered.iter().map(not_covered).collect(),
     };
     let text = serde_json::to_string_pretty(&wire);
     text.expect("a tree of texts can be written") + "\n"

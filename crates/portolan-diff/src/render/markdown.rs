@@ -93,6 +93,9 @@ fn add_failures(report: &Report, out: &mut String) {
         let more = report.failures.len() - MAX_ROWS;
         let _ = write!(out, "\n{more} more are not listed.\n");
     }
+    for line in words::not_covered(report).take(MAX_ROWS) {
+        let _ = write!(out, "\n⚠️ {}\n", text(&shortened(&line)));
+    }
     for left_out in words::left_out(report) {
         let _ = write!(out, "\n{left_out}.\n");
     }

@@ -92,6 +92,10 @@ fn print(report: &Report, options: &TerminalOptions, print_field: PrintField<'_>
 }
 
 fn add_left_out(report: &Report, colour: Colour, out: &mut Vec<String>) {
+    for line in words::not_covered(report) {
+        out.push(String::new());
+        out.push(colour.paint(Ink::Strong, &format!("warning: {line}")));
+    }
     for left_out in words::left_out(report) {
         out.push(String::new());
         out.push(colour.paint(Ink::Faint, &left_out));

@@ -83,6 +83,17 @@ fn stripped(report: &Report) -> Option<String> {
     ))
 }
 
+/// What was not looked at, a line each: `apps/flux.yaml:3: the FluxInstance syncs …`
+pub(super) fn not_covered(report: &Report) -> impl Iterator<Item = String> {
+    report.not_covered.iter().map(|finding| {
+        let message = finding.message();
+        match &finding.place {
+            Some(place) => format!("{}: {message}", place.to_string().trim_start_matches('/')),
+            None => message,
+        }
+    })
+}
+
 /// `production: HelmRelease apps/podinfo`
 pub(super) fn failed(failure: &Failure) -> String {
     let cluster = match failure.owner.cluster.as_str() {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_vfs::{DirEntry, Vfs, VfsError};
-use portolan_yaml::{Dialect, Node, Text};
+use portolan_yaml::{Dialect, Node, Position, Text};
 
 use super::installed::Installed;
+use super::stated_version::{self, StatedVersion};
 use super::{FLUX_SYSTEM, bootstrapped_from, synthetic};
 use crate::api::{Kustomization, NamespacedName, SourceRef};
 use crate::generate;
@@ -14,6 +15,15 @@ use crate::memo::Memo;
 
 /// How deep directories are searched.
 const MAX_DEPTH: usize = 64;
+
+/// What a file says about clusters.
+#[derive(Debug, Clone)]
+pub(crate) enum Mentioned {
+    /// Where one starts.
+    Root(Arc<Declared>),
+    /// Which Kubernetes it runs.
+    Kubernetes(Arc<StatedVersion>),
+}
 
 /// A Kustomization or FluxInstance that stands in a file.
 #[derive(Debug)]
@@ -23,6 +33,8 @@ pub(crate) struct Declared {
     /// The directory that it builds.
     pub(super) directory: Utf8PathBuf,
     pub(super) form: Form,
+    /// Where the path of an instance stands in the file.
+    pub(super) path_at: Position,
     /// The Flux that an instance installs.
     pub(super) installed: Option<Installed>,
 }
@@ -44,20 +56,41 @@ pub(super) enum Form {
 pub(super) fn below(
     files: &dyn Vfs,
     directory: &Utf8Path,
-    memo: &Memo<Arc<Declared>>,
+    memo: &Memo<Mentioned>,
 ) -> Result<Vec<Arc<Declared>>, VfsError> {
     let mut found = Vec::new();
     search(files, directory, MAX_DEPTH, memo, &mut found)?;
-    found.sort_by(|a, b| a.file.cmp(&b.file));
-    Ok(found)
+    let declared = found.into_iter().filter_map(|mentioned| match mentioned {
+        Mentioned::Root(declared) => Some(declared),
+        Mentioned::Kubernetes(_) => None,
+    });
+    let mut declared: Vec<_> = declared.collect();
+    declared.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(declared)
+}
+
+/// Every Kubernetes version that files of a repository state, by file.
+pub(super) fn stated_versions(
+    files: &dyn Vfs,
+    memo: &Memo<Mentioned>,
+) -> Result<Vec<Arc<StatedVersion>>, VfsError> {
+    let mut found = Vec::new();
+    search(files, Utf8Path::new("/"), MAX_DEPTH, memo, &mut found)?;
+    let stated = found.into_iter().filter_map(|mentioned| match mentioned {
+        Mentioned::Kubernetes(stated) => Some(stated),
+        Mentioned::Root(_) => None,
+    });
+    let mut stated: Vec<_> = stated.collect();
+    stated.sort_by(|a, b| a.place.file.cmp(&b.place.file));
+    Ok(stated)
 }
 
 fn search(
     files: &dyn Vfs,
     directory: &Utf8Path,
     depth: usize,
-    memo: &Memo<Arc<Declared>>,
-    found: &mut Vec<Arc<Declared>>,
+    memo: &Memo<Mentioned>,
+    found: &mut Vec<Mentioned>,
 ) -> Result<(), VfsError> {
     memo.extend(found, directory, files.stamp(directory), |found| {
         for entry in files.list(directory)? {
@@ -76,18 +109,23 @@ fn is_searched(entry: &DirEntry) -> bool {
     !entry.is_symlink && !entry.name.starts_with('.')
 }
 
-fn read_file(files: &dyn Vfs, path: &Utf8Path, found: &mut Vec<Arc<Declared>>) {
+fn read_file(files: &dyn Vfs, path: &Utf8Path, found: &mut Vec<Mentioned>) {
     let Ok(bytes) = files.read(path) else { return };
     let mentions = |word: &str| memchr::memmem::find(&bytes, word.as_bytes()).is_some();
     // Most files are something else; looking costs less than parsing.
     let may_declare = mentions("kustomize.toolkit.fluxcd.io/")
         || mentions("fluxcd.controlplane.io/")
         || (mentions("instance:") && mentions("sync:"));
-    if may_declare {
-        let documents = portolan_yaml::parse_bytes(&bytes, Dialect::Kustomize).unwrap_or_default();
-        let declared = documents.iter();
-        let declared = declared.filter_map(|document| Declared::read(path, document));
-        found.extend(declared.map(Arc::new));
+    let may_state = stated_version::may_state(path, &bytes);
+    if !may_declare && !may_state {
+        return;
+    }
+    let documents = portolan_yaml::parse_bytes(&bytes, Dialect::Kustomize).unwrap_or_default();
+    for document in &documents {
+        let declared = Declared::read(path, document).filter(|_| may_declare);
+        found.extend(declared.map(Arc::new).map(Mentioned::Root));
+        let stated = StatedVersion::read(path, document).filter(|_| may_state);
+        found.extend(stated.map(Arc::new).map(Mentioned::Kubernetes));
     }
 }
 
@@ -98,12 +136,15 @@ impl Declared {
             Some(spec) => synced(document, spec)?,
             None => read_kustomization(document)?,
         };
+        let path = instance.and_then(|spec| spec.at_path(&["sync", "path"]));
+        let path_at = path.map(|node| node.at);
         Some(Self {
             file: file.to_owned(),
             directory: generate::directory(&kustomization),
             kustomization,
             form,
-            installed: instance.map(Installed::of_spec),
+            path_at: path_at.unwrap_or_default(),
+            installed: instance.map(|spec| Installed::of_spec(spec, file)),
         })
     }
 
@@ -116,6 +157,7 @@ impl Declared {
             directory: generate::directory(&kustomization),
             kustomization,
             form: self.form,
+            path_at: self.path_at,
             installed: self.installed.clone(),
         }
     }

@@ -10,14 +10,16 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_kustomize::{LoadRestrictor, Options, Reorder};
-use portolan_object::Origin;
+use portolan_object::{Origin, Place};
 use portolan_vfs::{Vfs, resolve};
-use portolan_yaml::{Dialect, Map, Node, Value};
+use portolan_yaml::{Dialect, Map, Node, Text, Value};
 
 use super::declared::{self, Declared};
 use super::{FLUX_SYSTEM, Root};
 use crate::api::{FluxInstance, Kustomization};
+use crate::chosen::{Chosen, ChosenBy};
 use crate::flux_instance;
+use crate::flux_version::FluxVersion;
 use crate::generate;
 use crate::hints::Reach;
 use crate::profile::Profile;
@@ -32,8 +34,8 @@ const MAX_TEXT_DEPTH: usize = 4;
 /// What the repository says of a cluster's Flux.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Installed {
-    /// Its version or range of versions.
-    pub(crate) version: Option<String>,
+    /// Its version or range of versions, and the line that says so.
+    pub(crate) version: Option<(FluxVersion, Place)>,
     /// Whether a variable must be set, where a feature gate says so.
     pub(crate) strict_substitution: Option<bool>,
 }
@@ -52,11 +54,23 @@ impl Installed {
         }
     }
 
-    /// The behaviour of this Flux, or of the one that the user chose; feature gates of the repository hold for both.
-    pub(crate) fn profile(&self, chosen: Option<Profile>) -> Profile {
-        let version = self.version.as_deref();
-        let own = || version.and_then(|version| Profile::for_version(version).ok());
-        let mut profile = chosen.or_else(own).unwrap_or_default();
+    /// The version that counts: what the user chose, else what the repository says, else the newest known.
+    pub(crate) fn flux(&self, chosen: Option<&Chosen<FluxVersion>>) -> Chosen<FluxVersion> {
+        if let Some(chosen) = chosen {
+            return chosen.clone();
+        }
+        match &self.version {
+            Some((version, place)) => Chosen {
+                value: version.clone(),
+                by: ChosenBy::Repository(place.clone()),
+            },
+            None => Chosen::default_of(FluxVersion::newest_known()),
+        }
+    }
+
+    /// The behaviour of a version with the feature gates of the repository.
+    pub(crate) fn profile(&self, version: &FluxVersion) -> Profile {
+        let mut profile = version.profile();
         if let Some(strict) = self.strict_substitution {
             profile.strict_substitution = strict;
         }
@@ -66,11 +80,9 @@ impl Installed {
     fn bootstrapped(files: &dyn Vfs, root: &Root) -> Self {
         let mut installed = Self::default();
         for directory in places(root) {
-            if let Ok(text) = files.read(&directory.join("gotk-components.yaml")) {
-                let text = String::from_utf8_lossy(&text);
-                let mut lines = text.lines();
-                let version = lines.find_map(|line| line.strip_prefix("# Flux Version:"));
-                let version = version.map(|version| version.trim().to_owned());
+            let components = directory.join("gotk-components.yaml");
+            if let Ok(text) = files.read(&components) {
+                let version = version_of_components(&components, &String::from_utf8_lossy(&text));
                 installed.version = installed.version.or(version);
             }
             let gate = gate_in_directory(files, &directory);
@@ -80,28 +92,55 @@ impl Installed {
     }
 
     fn of_instance(files: &dyn Vfs, root: &Root, declared: &[Arc<Declared>]) -> Self {
-        if let Some(document) = root.file.as_deref().and_then(|file| instance(files, file)) {
-            return declared::instance_spec(&document).map_or_else(Self::default, Self::of_spec);
+        if let Some(file) = root.file.as_deref()
+            && let Some(document) = instance(files, file)
+        {
+            let spec = declared::instance_spec(&document);
+            return spec.map_or_else(Self::default, |spec| Self::of_spec(spec, file));
         }
-        let instances = declared.iter().filter_map(|one| one.installed.as_ref());
-        let mut instances: Vec<&Self> = instances.collect();
-        instances.dedup();
-        match instances.as_slice() {
-            [only] => (*only).clone(),
-            // Several clusters with different versions: nothing tells which is this one's.
-            _ => Self::default(),
+        let mut instances = declared.iter().filter_map(|one| one.installed.as_ref());
+        let Some(first) = instances.next() else {
+            return Self::default();
+        };
+        // Several clusters with different versions: nothing tells which is this one's.
+        if instances.all(|other| first.is_same(other)) {
+            first.clone()
+        } else {
+            Self::default()
         }
     }
 
-    /// What the spec of a FluxInstance says.
-    pub(super) fn of_spec(spec: &Node) -> Self {
+    /// Whether both say the same, wherever they say it.
+    fn is_same(&self, other: &Self) -> bool {
+        let version = |one: &Self| one.version.as_ref().map(|(version, _)| version.clone());
+        version(self) == version(other) && self.strict_substitution == other.strict_substitution
+    }
+
+    /// What the spec of a FluxInstance in a file says.
+    pub(super) fn of_spec(spec: &Node, file: &Utf8Path) -> Self {
         let version = spec.at_path(&["distribution", "version"]);
         let patches = spec.at_path(&["kustomize", "patches"]);
+        let version = version.and_then(|node| {
+            let place = Place {
+                file: Text::from(file.as_str()),
+                at: node.at,
+            };
+            Some((node.as_str()?.parse().ok()?, place))
+        });
         Self {
-            version: version.and_then(Node::as_str).map(str::to_owned),
+            version,
             strict_substitution: patches.and_then(|patches| gate_in(patches, MAX_TEXT_DEPTH)),
         }
     }
+}
+
+/// What `flux bootstrap` writes on top of its manifests.
+fn version_of_components(file: &Utf8Path, text: &str) -> Option<(FluxVersion, Place)> {
+    let mut lines = (1..).zip(text.lines());
+    let (line, version) =
+        lines.find_map(|(at, line)| Some((at, line.strip_prefix("# Flux Version:")?)))?;
+    let place = Place::line(file.as_str().to_owned(), line);
+    Some((version.trim().parse().ok()?, place))
 }
 
 /// The root as it is applied when Flux is installed, with the patches of that installation.
@@ -271,7 +310,8 @@ mod tests {
         let memo = Memo::default();
         let found = roots(&memory, &memo).unwrap();
         let declared = declared::below(&memory, Utf8Path::new("/"), &memo).unwrap();
-        Installed::read(&memory, &found.roots[0], &declared).profile(None)
+        let installed = Installed::read(&memory, &found.roots[0], &declared);
+        installed.profile(&installed.flux(None).value)
     }
 
     #[test]

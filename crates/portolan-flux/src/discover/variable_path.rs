@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 use portolan_envsubst::{Unset, substitute};
+use portolan_object::Place;
 use portolan_vfs::Vfs;
 use portolan_yaml::{Dialect, Node};
 
@@ -42,7 +43,7 @@ pub(super) fn resolve_all(
         let paths = paths(files, &one, &values);
         if paths.is_empty() {
             unknown.push(UnknownRoot {
-                file: one.file.clone(),
+                place: Place::new(one.file.as_str(), one.path_at),
                 path: one.kustomization.path.clone(),
             });
             resolved.push(one);

@@ -7,6 +7,7 @@ use portolan_yaml::{Dialect, parse};
 
 use super::*;
 use crate::api::{NamespacedName, SourceRef};
+use crate::flux_version::FluxVersion;
 use crate::values::{Referenced, compose};
 
 const RELEASE: &str = "\
@@ -212,7 +213,7 @@ fn post_renderers_settings_and_versions_count() {
     let expected = "settings : Opaque → Opaque";
     check(&Side::new(), &Side::with(&renamed), &[expected]);
     let older = Side {
-        profile: Profile::for_version("2.7").unwrap(),
+        profile: "2.7".parse::<FluxVersion>().unwrap().profile(),
         ..Side::new()
     };
     let expected = "Flux version : 2.7 or older → 2.9 or newer";

@@ -13,7 +13,7 @@ use portolan_gotmpl::{
 };
 
 use super::files::Files;
-use crate::capabilities::{Capabilities, KubeVersion};
+use crate::capabilities::{Capabilities, ReportedVersion};
 use crate::dependency::Plan;
 use crate::package::{Dependency, ImportValues, Maintainer, Metadata};
 use crate::profile::Profile;
@@ -387,14 +387,14 @@ fn helm_version(profile: Profile) -> Value {
 
 /// `.Capabilities.KubeVersion`
 struct KubeVersionObject {
-    version: KubeVersion,
+    version: ReportedVersion,
     profile: Profile,
 }
 
 impl KubeVersionObject {
     fn shown(&self) -> &str {
         match self.profile {
-            Profile::Helm3 => &self.version.version,
+            Profile::Helm3 => self.version.version(),
             Profile::Helm4 => self.version.normalized(),
         }
     }
@@ -407,9 +407,9 @@ impl Object for KubeVersionObject {
 
     fn field(&self, name: &str) -> Option<Value> {
         match name {
-            "Version" => Some(Value::str(self.version.version.as_str())),
-            "Major" => Some(Value::str(self.version.major.as_str())),
-            "Minor" => Some(Value::str(self.version.minor.as_str())),
+            "Version" => Some(Value::str(self.version.version())),
+            "Major" => Some(Value::str(self.version.release().major.to_string())),
+            "Minor" => Some(Value::str(self.version.release().minor.to_string())),
             _ => None,
         }
     }
@@ -421,7 +421,7 @@ impl Object for KubeVersionObject {
     fn call(&self, _: &mut Ctx<'_>, name: &str, _: Args<'_>) -> Result<Value, FuncError> {
         Ok(Value::str(match name {
             "String" => self.shown(),
-            _ => &self.version.version,
+            _ => self.version.version(),
         }))
     }
 

@@ -5,7 +5,7 @@
 use super::{Row, Scope};
 
 /// The oldest and the newest minor release the rows know.
-pub(super) const RELEASES: (u32, u32) = (29, 36);
+pub(crate) const RELEASES: (u32, u32) = (29, 36);
 
 /// Sorted by group, version and kind.
 #[rustfmt::skip]

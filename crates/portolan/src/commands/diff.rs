@@ -136,7 +136,7 @@ pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
         halves,
     } = Selected::render(args, &trees, printer)?;
     let mut comparison = Comparison::new(&selection, &kinds, &trees, &halves);
-    let apis = Apis::of(args.repository.kube_release());
+    let apis = Apis::of(halves.kubernetes);
     let options = Options {
         strip: args.sides.strip(),
         unserved: Some(Box::new(move |object| apis.removed(object))),
@@ -152,6 +152,7 @@ pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
             ..Report::default()
         };
     }
+    report.not_covered.clone_from(&halves.not_covered);
     causes::name(&mut report, &halves, trees.new.as_ref());
     causes::find_by_trial(&mut report, args, &trees, &halves, printer)?;
     output::print(args, &trees, &report, printer)?;

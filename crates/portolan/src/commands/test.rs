@@ -5,6 +5,7 @@
 //!                    └─▶ objects ──check──▶ findings ──▶ Verdicts ──▶ table, json, junit, sarif, github
 //! ```
 
+mod judged_for;
 mod verdict;
 mod write;
 
@@ -12,8 +13,8 @@ use std::collections::BTreeSet;
 
 use portolan_check::{MISSING_REFERENCE, Settings, Subject, check, lower_follow_ons};
 use portolan_flux::api::NamespacedName;
-use portolan_flux::{Cluster, Depth, Emitter, Selection};
-use portolan_object::{KubeVersion, ObjectId, Owner, Rule, nearest};
+use portolan_flux::{Cluster, Emitter, Selection};
+use portolan_object::{ObjectId, Owner, Rule, nearest};
 use portolan_schema::Catalogue;
 
 use super::CommandResult;
@@ -23,6 +24,7 @@ use crate::inventory::{self, Placed};
 use crate::printer::Printer;
 use crate::repository::{Rendered, RepositoryArgs, unrendered};
 use crate::selection::{OwnersWord, SelectionArgs, Word, selectable};
+use crate::settings_file::SettingsFile;
 use verdict::Verdicts;
 use write::Format;
 
@@ -97,8 +99,8 @@ pub(crate) fn test(args: &TestArgs, printer: &Printer) -> CommandResult {
     if let Some(id) = &args.report.explain {
         return explain(id, printer);
     }
-    let rendered = args.repository.render(Depth::Releases, printer)?;
-    let settings = settings(&rendered)?;
+    let rendered = args.repository.render_to_judge(printer)?;
+    let settings = SettingsFile::read(rendered.files())?.findings(&rules())?;
     let mut verdicts = judge(&rendered, &settings);
     let (what, names) = Word::split(args.what.as_ref(), &args.names, OwnersWord::All);
     let selection = args.selection.owners(what.kinds(), &names);
@@ -147,7 +149,14 @@ fn select(
 
 /// Everything checked, cluster by cluster.
 fn judge(rendered: &Rendered, settings: &Settings) -> Verdicts {
-    let mut verdicts = Verdicts::default();
+    let not_covered = rendered.not_covered.iter();
+    let mut verdicts = Verdicts {
+        found: not_covered
+            .filter(|finding| settings.wants_finding(finding))
+            .cloned()
+            .collect(),
+        ..Verdicts::default()
+    };
     let objects = inventory::objects(rendered);
     for (cluster, rendering) in &rendered.clusters {
         verdicts.add_builds(rendered, cluster, rendering, settings);
@@ -176,26 +185,15 @@ fn subject<'a>(placed: &Placed<'a>) -> Subject<'a> {
 
 /// The types that the cluster would know: its Kubernetes, Flux, and everything that the repository defines.
 fn catalogue(cluster: &Cluster, placed: &[&Placed<'_>]) -> Catalogue {
-    let version = cluster.capabilities.kube_version.version.parse();
-    let mut catalogue = Catalogue::of(version.unwrap_or(KubeVersion::new(1, u32::MAX)));
+    let mut catalogue = if cluster.kubernetes.is_chosen() {
+        Catalogue::of(cluster.kubernetes.value.release())
+    } else {
+        Catalogue::assumed()
+    };
     for placed in placed {
         catalogue.define(placed.object.node());
     }
     catalogue
-}
-
-/// The name of the file with a repository's settings.
-const SETTINGS: &str = "/portolan.yaml";
-
-fn settings(rendered: &Rendered) -> Result<Settings, CommandError> {
-    let Ok(bytes) = rendered.files().read(SETTINGS.into()) else {
-        return Ok(Settings::default());
-    };
-    let text = String::from_utf8_lossy(&bytes);
-    Settings::read(&text, &rules()).map_err(|error| {
-        let hint = format!("`{}:{}`: {}", &SETTINGS[1..], error.at().line, error.hint());
-        CommandError::user(error).hint(hint)
-    })
 }
 
 /// Every rule that a finding of this command may name, by id.

@@ -5,9 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_audit::{
-    Baseline, Checker, Day, Finding, Level, Release, Report, Rules, Table, Target, TargetWord,
+    Baseline, Checker, Day, Finding, Level, Report, Rules, Table, Target, TargetWord,
 };
-use portolan_object::nearest;
+use portolan_object::{KubeVersion, nearest};
 
 use super::print::OutputFormat;
 use crate::error::CommandError;
@@ -52,18 +52,18 @@ pub(crate) struct CheckOptions {
 pub(super) struct JudgeOptions {
     /// The release of Kubernetes to check for; or of an add-on, as `flux=2.8`; may be repeated
     ///
-    /// Without it a cluster's own release is meant, elsewhere the newest that the table knows. What an add-on has removed counts as removed only
+    /// Without it a cluster's own release is meant, elsewhere what the repository says or else 1.36. What an add-on has removed counts as removed only
     /// when its release is given here.
     #[arg(long, value_name = "[COMPONENT=]RELEASE", help_heading = "Checks")]
     target: Vec<TargetWord>,
 
     /// The release that runs now: shows what stops working at each release on the way
     #[arg(long, value_name = "RELEASE", help_heading = "Checks")]
-    from: Option<Release>,
+    from: Option<KubeVersion>,
 
     /// How many releases after the target to look ahead
     #[arg(long, value_name = "COUNT", default_value_t = portolan_audit::LOOK_AHEAD, help_heading = "Checks")]
-    look_ahead: u16,
+    look_ahead: u32,
 
     /// A file with rules that add to the table or override it; may be repeated
     #[arg(long, value_name = "FILE", help_heading = "Checks")]
@@ -108,15 +108,19 @@ impl JudgeOptions {
     /// A component that nobody knows, or a way that leads back, would silently mean nothing.
     fn check_target(&self, checker: &Checker) -> Result<(), CommandError> {
         let components = checker.table.components();
-        let name = |word: &TargetWord| word.component.clone();
+        let name = |word| match word {
+            TargetWord::Kubernetes(_) => None,
+            TargetWord::Component(name, _) => Some(name),
+        };
         let unknown = |name: &String| !components.contains(name.as_str());
-        if let Some(name) = self.target.iter().map(name).find(unknown) {
+        let mut names = self.target.iter().cloned().filter_map(name);
+        if let Some(name) = names.find(unknown) {
             let error = format!("--target: the table knows no component `{name}`");
             return Err(not_known(error, &name, &components));
         }
         let to = checker.target.kubernetes;
         match self.from {
-            Some(from) if from.minor() > to => Err(CommandError::usage(format!(
+            Some(from) if from > to => Err(CommandError::usage(format!(
                 "--from {from} is newer than the target {to}"
             ))),
             _ => Ok(()),
@@ -151,7 +155,6 @@ impl CheckOptions {
     }
 
     /// The same for a target that a cluster named; --target still counts more.
-    #[cfg(feature = "cluster")]
     pub(super) fn checker_for(
         &self,
         target: Target,

@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 use portolan_audit::{
-    Checker, Counts, Evidence, Finding, Level, Report, Site, Subject, merge, unreadable,
+    Checker, Counts, Evidence, Finding, Level, Report, Site, Subject, Target, merge, unreadable,
 };
 use portolan_flux::Depth;
 use portolan_flux::api::NamespacedName;
@@ -47,8 +47,15 @@ pub(crate) struct RepoArgs {
 }
 
 pub(crate) fn repo(args: &RepoArgs, printer: &Printer) -> CommandResult {
-    let (checker, mut warnings) = args.check.checker()?;
+    // Options that cannot be used are told before the work begins.
+    args.check.checker()?;
     let rendered = args.repository.render(Depth::Releases, printer)?;
+    let clusters = rendered.clusters.iter();
+    let releases = clusters.map(|(cluster, _)| cluster.kubernetes.value.release());
+    let target = releases
+        .max()
+        .map_or_else(Target::default, Target::kubernetes);
+    let (checker, mut warnings) = args.check.checker_for(target)?;
     let mut counts = Counts::default();
     let mut findings = merge(check(&checker, &rendered, &mut counts));
     warnings.extend(args.check.accept(&mut findings)?);

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use portolan_engine::{Key, Report};
 use portolan_flux::api::SourceRef;
 use portolan_flux::{
-    Cluster, Demand, Depth, NotRendered, Pair, Rendering, Repo, Session, cluster_unit, pair_unit,
-    unskipped_pair_unit,
+    Cluster, Demand, Depth, NotRendered, Pair, Rendering, Repo, Session, cluster_unit, not_covered,
+    pair_unit, unskipped_pair_unit,
 };
+use portolan_object::{Finding, KubeVersion};
 use portolan_sources::Pinning;
 use portolan_yaml::Text;
 
@@ -27,6 +28,10 @@ pub(super) struct Halves {
     pub(super) new: BTreeMap<Text, Half>,
     /// What became of every unit.
     pub(super) report: Report,
+    /// What was not looked at on the new side, or only nearly.
+    pub(super) not_covered: Vec<Finding>,
+    /// The oldest release among the clusters: what it serves, no cluster lacks.
+    pub(super) kubernetes: KubeVersion,
 }
 
 /// One side of one cluster.
@@ -109,10 +114,15 @@ impl Halves {
         let new = args
             .repository
             .open(&trees.new, &trees.located, outside, Some(&session))?;
+        let not_covered = not_covered(&new);
         let old = open_old(args, trees, outside, &session)?;
         let (old, new) = (by_path(old.as_ref(), trees), by_path(Some(&new), trees));
         let paths: BTreeSet<&Text> = old.keys().chain(new.keys()).collect();
         let key = |path: &Text| Key::from(format!("Cluster/{path}"));
+        let releases = new
+            .values()
+            .map(|cluster| cluster.kubernetes.value.release());
+        let kubernetes = releases.min().unwrap_or(KubeVersion::DEFAULT);
         let report = session::run(printer, |run| {
             for path in &paths {
                 let unit = match (old.get(*path).cloned(), new.get(*path).cloned()) {
@@ -131,6 +141,8 @@ impl Halves {
             old: BTreeMap::new(),
             new: BTreeMap::new(),
             report,
+            not_covered,
+            kubernetes,
         };
         for path in paths {
             halves.take(path, &key(path), old.get(path), new.get(path))?;

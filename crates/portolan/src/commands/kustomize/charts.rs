@@ -5,7 +5,8 @@ use std::sync::Arc;
 use portolan_budget::Budget;
 use portolan_helm::values::Overrides;
 use portolan_helm::{
-    Capabilities, Chart as HelmChart, OutputOptions, Package, Release, TemplateInput, template,
+    Capabilities, Chart as HelmChart, OutputOptions, Package, Release, ReportedVersion,
+    TemplateInput, template,
 };
 use portolan_kustomize::{Chart, ChartArgs, ChartRenderer};
 use portolan_sources::{ChartRequest, Limits, Sources, unpack};
@@ -38,7 +39,10 @@ impl HelmCharts<'_> {
         };
         let mut capabilities = match version {
             "" => Capabilities::default(),
-            version => Capabilities::for_version(version).map_err(|error| error.to_string())?,
+            version => {
+                let version = ReportedVersion::parse(version);
+                Capabilities::for_version(version.map_err(|error| error.to_string())?)
+            }
         };
         if self.api_versions.is_empty() {
             let own = args.api_versions.iter();

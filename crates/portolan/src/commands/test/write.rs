@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use portolan_object::{API_VERSION, Finding, counted};
 use portolan_report::{
-    Case as JunitCase, Outcome, Suite, Tool, cause_key, github, junit, merge_clusters, sarif,
+    Case as JunitCase, Outcome, Run, Suite, Tool, cause_key, github, junit, merge_clusters, sarif,
 };
 use portolan_yaml::Text;
 use serde_json::json;
 
+use super::judged_for::{JudgedFor, heading};
 use super::rules;
 use super::verdict::{Case, Verdicts};
 use crate::error::CommandError;
@@ -21,7 +22,7 @@ use crate::repository::Rendered;
 pub(super) enum Format {
     /// For people
     Table,
-    /// `{"findings": […], "passed": N, "failed": N}`
+    /// `{"clusters": […], "findings": […], "passed": N, "failed": N}`
     Json,
     /// One test case for each object
     Junit,
@@ -41,16 +42,34 @@ pub(super) fn write(
         name: "portolan",
         version: env!("CARGO_PKG_VERSION"),
     };
+    let judged = JudgedFor::each(rendered);
     match format {
-        Format::Table => table(verdicts, rendered, printer),
-        Format::Json => printer.data(as_json(verdicts)),
-        Format::Junit => printer.data(junit(&suites(verdicts))),
-        Format::Sarif => printer.data(sarif(tool, &rules(), &verdicts.found)),
+        Format::Table => table(verdicts, &judged, rendered, printer),
+        Format::Json => printer.data(as_json(verdicts, &judged)),
+        Format::Junit => printer.data(junit(&suites(verdicts, &judged))),
+        Format::Sarif => {
+            let clusters: Vec<_> = judged.iter().map(JudgedFor::json).collect();
+            let run = Run {
+                tool,
+                rules: &rules(),
+                names_clusters: judged.len() > 1,
+                properties: json!({"clusters": clusters}),
+            };
+            printer.data(sarif(&run, &verdicts.found))
+        }
         Format::Github => printer.data(github(&merge_clusters(verdicts.found.clone()))),
     }
 }
 
-fn table(verdicts: &Verdicts, rendered: &Rendered, printer: &Printer) -> Result<(), CommandError> {
+fn table(
+    verdicts: &Verdicts,
+    judged: &[JudgedFor],
+    rendered: &Rendered,
+    printer: &Printer,
+) -> Result<(), CommandError> {
+    if !printer.is_quiet() {
+        printer.data(heading(judged) + "\n")?;
+    }
     let style = FindingStyle {
         names_rules: true,
         names_clusters: rendered.clusters.len() > 1,
@@ -71,16 +90,19 @@ fn table(verdicts: &Verdicts, rendered: &Rendered, printer: &Printer) -> Result<
     printer.data(summary + "\n")
 }
 
-fn as_json(verdicts: &Verdicts) -> String {
+fn as_json(verdicts: &Verdicts, judged: &[JudgedFor]) -> String {
+    let clusters: Vec<_> = judged.iter().map(JudgedFor::json).collect();
     let findings = merge_clusters(verdicts.found.clone());
     let findings: Vec<_> = findings.iter().map(finding).collect();
     let failed = verdicts.failed();
     let document = json!({
         "apiVersion": API_VERSION,
         "kind": "TestReport",
+        "clusters": clusters,
         "findings": findings,
         "passed": verdicts.cases.len() - failed,
         "failed": failed,
+        "warnings": verdicts.warnings(),
     });
     format!("{document:#}\n")
 }
@@ -102,20 +124,29 @@ fn finding(found: &Finding) -> serde_json::Value {
 }
 
 /// One suite for each cluster.
-fn suites(verdicts: &Verdicts) -> Vec<Suite> {
-    let mut suites: Vec<Suite> = Vec::new();
-    for case in &verdicts.cases {
-        let name = format!("portolan test: {}", case.owner.cluster);
-        let junit_case = junit_case(case, verdicts);
-        match suites.last_mut().filter(|suite| suite.name == name) {
-            Some(suite) => suite.cases.push(junit_case),
-            None => suites.push(Suite {
-                name,
-                cases: vec![junit_case],
-            }),
+fn suites(verdicts: &Verdicts, judged: &[JudgedFor]) -> Vec<Suite> {
+    let suite = |judged: &JudgedFor| {
+        let cases = verdicts.cases.iter();
+        let cases = cases.filter(|case| case.owner.cluster == judged.cluster());
+        Suite {
+            name: format!("portolan test: {}", judged.cluster()),
+            properties: properties(judged, verdicts),
+            cases: cases.map(|case| junit_case(case, verdicts)).collect(),
         }
-    }
-    suites
+    };
+    judged.iter().map(suite).collect()
+}
+
+/// What a cluster is judged for, and what is odd about that: no case stands for it.
+fn properties(judged: &JudgedFor, verdicts: &Verdicts) -> Vec<(String, String)> {
+    let is_about = |found: &&Finding| {
+        let clusters = &found.clusters;
+        let is_here = clusters.iter().any(|name| name == judged.cluster());
+        found.owner.is_none() && (clusters.is_empty() || is_here)
+    };
+    let odd = verdicts.found.iter().filter(is_about);
+    let odd = odd.map(|found| (found.severity.to_string(), with_place(found)));
+    judged.properties().into_iter().chain(odd).collect()
 }
 
 fn junit_case(case: &Case, verdicts: &Verdicts) -> JunitCase {
@@ -132,7 +163,10 @@ fn junit_case(case: &Case, verdicts: &Verdicts) -> JunitCase {
         },
     };
     let (name, class) = match &case.object {
-        Some(object) => (object.title(), case.owner.to_string()),
+        Some(object) => {
+            let class = format!("{}: {}", case.owner.cluster, case.owner);
+            (object.title(), class)
+        }
         None => (case.owner.to_string(), case.owner.cluster.to_string()),
     };
     JunitCase {
