@@ -32,6 +32,7 @@ mod plan;
 mod status;
 
 mod effect;
+mod notification;
 mod observed;
 mod step;
 
@@ -46,12 +47,13 @@ pub use crd::{analysis_crds_yaml, crd_yaml};
 pub use effect::Effect;
 pub use history::{Actor, MetricSummary, Record};
 pub use metric_state::{MetricState, MetricVerdict};
+pub use notification::{notification_body, recipients};
 pub use observed::{
     Deletion, GateAnswer, Measurement, Observed, ObservedSlot, Problem, Trouble, TroubleKind,
     Workload,
 };
 pub use phase::{HoldReason, Outcome, Phase};
-pub use plan::{Plan, PlannedStep};
+pub use plan::{Plan, PlannedStep, peak_replicas};
 pub use revision::{Revision, canonical_json};
 pub use slot::{Slot, Slots};
 pub use spec::*;

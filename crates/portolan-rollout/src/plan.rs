@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::slot::Slot;
-use crate::spec::{Analysis, Gate, Step, Strategy, StrategyType};
+use crate::spec::{Analysis, Capacity, Gate, Spec, Step, Strategy, StrategyType};
 use crate::traffic::{Mirror, Traffic};
 
 /// Strategy, analysis and gates of one canary. A change of the spec changes the next canary, not a running one.
@@ -20,6 +20,34 @@ pub struct Plan {
     /// Who must agree.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<Gate>,
+}
+
+/// Returns the most pods that a rollout of a spec has at once, both revisions together.
+pub fn peak_replicas(spec: &Spec) -> u32 {
+    let full = spec.wanted_replicas();
+    if spec.strategy.capacity == Capacity::Keep {
+        return full.saturating_mul(2);
+    }
+    let plan = Plan {
+        strategy: spec.strategy.clone(),
+        ..Plan::default()
+    };
+    // The stable slot is at its smallest when the new revision grows to full size.
+    let rest = plan.steps().last().map_or(100, |last| 100 - last.weight);
+    full.saturating_add(enough_for(rest, full))
+}
+
+/// Pods are asked for a fifth more traffic than a slot gets, because no split is exact.
+const HEADROOM_PERCENT: u64 = 120;
+
+/// A slot in use has two pods at least: one alone says as much about its node as about its revision.
+const LEAST_PODS: u32 = 2;
+
+/// Returns how many pods a slot needs for a share of the requests in percent, of the pods that all requests need.
+pub(crate) fn enough_for(load: u8, full: u32) -> u32 {
+    let share = u64::from(full) * u64::from(load) * HEADROOM_PERCENT;
+    let enough = u32::try_from(share.div_ceil(100 * 100)).unwrap_or(u32::MAX);
+    enough.max(LEAST_PODS).min(full)
 }
 
 /// One step of a plan.

@@ -3,7 +3,7 @@
 //! A revision is named by a hash of what the user wrote: the pod template as canonical JSON, and the content of tracked
 //! `ConfigMaps` and Secrets. It is not made of typed structs, so a newer version of a library, of Kubernetes or of the
 //! operator changes no hash. The scheme that a hash was made by is part of its name; content is compared by the scheme
-//! of the recorded revision, so that even a new scheme starts nothing.
+//! of the recorded revision, so that even a new scheme starts nothing. What was recorded by a newer operator is believed once.
 
 use std::fmt;
 
@@ -40,13 +40,11 @@ impl Revision {
         Self(format!("{SCHEME}-{digits}"))
     }
 
-    /// Returns whether a template and its configuration are this revision. A revision of a scheme that is not known here
-    /// is taken for the same: it was recorded by a newer operator, and an older one must not start a rollout for that.
-    pub fn is_of(&self, template: &Value, config: &[ConfigVersion]) -> bool {
-        match self.0.split_once('-') {
-            Some((SCHEME, _)) => *self == Self::of(template, config),
-            _ => true,
-        }
+    /// Returns whether a template and its configuration are this revision. `None` if it is of a scheme that is not known
+    /// here: a newer operator recorded it.
+    pub fn is_of(&self, template: &Value, config: &[ConfigVersion]) -> Option<bool> {
+        let (scheme, _) = self.0.split_once('-')?;
+        (scheme == SCHEME).then(|| *self == Self::of(template, config))
     }
 
     /// Returns the name.
@@ -172,17 +170,26 @@ mod tests {
     #[test]
     fn content_matters() {
         let revision = Revision::of(&template(), &[config("a", "1", "1")]);
-        assert!(revision.is_of(&template(), &[config("a", "1", "2")]));
-        assert!(!revision.is_of(&template(), &[config("a", "2", "1")]));
+        assert_eq!(
+            revision.is_of(&template(), &[config("a", "1", "2")]),
+            Some(true)
+        );
+        assert_eq!(
+            revision.is_of(&template(), &[config("a", "2", "1")]),
+            Some(false)
+        );
         let mut other = template();
         other["spec"]["containers"][0]["image"] = json!("web:2");
-        assert!(!revision.is_of(&other, &[config("a", "1", "1")]));
+        assert_eq!(
+            revision.is_of(&other, &[config("a", "1", "1")]),
+            Some(false)
+        );
     }
 
     #[test]
-    fn a_revision_of_an_unknown_scheme_starts_nothing() {
+    fn a_revision_of_an_unknown_scheme_cannot_be_compared() {
         let newer = Revision("r9-0123456789abcdef".to_owned());
-        assert!(newer.is_of(&template(), &[]));
+        assert_eq!(newer.is_of(&template(), &[]), None);
     }
 
     #[test]

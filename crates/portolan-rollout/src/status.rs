@@ -67,6 +67,9 @@ pub struct Status {
     /// The revision that the spec asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Revision>,
+    /// What the target would be called here, if a newer operator named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_here: Option<Revision>,
     /// What that revision was made of; while it is the same, nothing starts.
     #[serde(default)]
     pub fence: Fence,
@@ -261,6 +264,7 @@ impl Status {
             traffic: None,
             apex: None,
             target: None,
+            target_here: None,
             fence: Fence::default(),
             tried: Vec::new(),
             workload_replicas: None,

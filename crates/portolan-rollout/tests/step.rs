@@ -211,6 +211,8 @@ fn an_upgrade_of_the_operator_starts_nothing() {
     world.seen.generation += 1;
     world.run(100);
     assert_eq!(world.phase(), Phase::Stable);
+    world.release("2");
+    world.run_to(Phase::Preparing);
 }
 
 #[test]

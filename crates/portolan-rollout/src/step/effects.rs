@@ -67,11 +67,10 @@ impl Pass<'_> {
             return;
         };
         // Only what the spec says now can be written down; it is the target unless a change is still to be noticed.
-        let is_current = self
-            .observed
-            .template
-            .as_ref()
-            .is_some_and(|template| target.is_of(template, &self.status.fence.config));
+        let template = self.observed.template.as_ref();
+        let is_current = template
+            .and_then(|template| target.is_of(template, &self.status.fence.config))
+            .unwrap_or(false);
         if is_current && !self.observed.revisions.contains(target) {
             effects.push(Effect::SaveRevision {
                 revision: target.clone(),

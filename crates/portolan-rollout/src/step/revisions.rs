@@ -26,19 +26,35 @@ impl Pass<'_> {
             self.invalid = Some(message);
             return;
         }
+        let content = Revision::of(template, &fence.config);
         let is_same = |revision: &Revision| revision.is_of(template, &fence.config);
-        let target = self.status.target.as_ref().filter(|target| is_same(target));
-        if target.is_some() {
+        if self.is_target(&content, is_same) {
             self.status.fence = fence;
             return;
         }
         // A revision that is known keeps the name it has, whatever scheme that is of.
-        let revision = self
-            .known_revision(is_same)
-            .unwrap_or_else(|| Revision::of(template, &fence.config));
+        let known = self.known_revision(|revision| is_same(revision) == Some(true));
+        let revision = known.unwrap_or(content);
         self.status.fence = fence;
         self.status.target = Some(revision.clone());
+        self.status.target_here = None;
         self.begin_with(revision);
+    }
+
+    /// Returns whether some content is what the spec asked for before. A target that a newer operator named cannot be
+    /// compared; what is found then is taken for it, once, so that going back to an older operator starts nothing.
+    fn is_target(
+        &mut self,
+        content: &Revision,
+        is_same: impl Fn(&Revision) -> Option<bool>,
+    ) -> bool {
+        let Some(target) = &self.status.target else {
+            return false;
+        };
+        is_same(target).unwrap_or_else(|| {
+            let here = &mut self.status.target_here;
+            here.get_or_insert_with(|| content.clone()) == content
+        })
     }
 
     fn known_revision(&self, is_same: impl Fn(&Revision) -> bool) -> Option<Revision> {

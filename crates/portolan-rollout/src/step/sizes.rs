@@ -2,17 +2,11 @@
 
 use super::Pass;
 use crate::phase::Phase;
-use crate::plan::PlannedStep;
+use crate::plan::{PlannedStep, enough_for};
 use crate::revision::Revision;
 use crate::slot::Slot;
 use crate::spec::Capacity;
 use crate::status::{Canary, SlotPlan};
-
-/// Pods are asked for a fifth more traffic than a slot gets, because no split is exact.
-const HEADROOM_PERCENT: u64 = 120;
-
-/// A canary has two pods at least: one alone says as much about its node as about its revision.
-const LEAST_CANARY_PODS: u32 = 2;
 
 impl Pass<'_> {
     /// Returns how many pods the application is asked to have; the least number if it is scaled automatically.
@@ -41,10 +35,7 @@ impl Pass<'_> {
 
     /// Returns how many pods a slot needs for a share of the requests in percent.
     fn enough_for(&self, load: u8) -> u32 {
-        let full = self.full_size();
-        let share = u64::from(full) * u64::from(load) * HEADROOM_PERCENT;
-        let enough = u32::try_from(share.div_ceil(100 * 100)).unwrap_or(u32::MAX);
-        enough.max(LEAST_CANARY_PODS).min(full)
+        enough_for(load, self.full_size())
     }
 
     fn pods_of_step(&self, step: &PlannedStep) -> u32 {
