@@ -95,7 +95,7 @@ fn an_object_or_owner_is_named_with_its_kind_everywhere() {
     insta::assert_snapshot!(tested, @r"
     exit 0
     --- stdout
-    testing production, staging for Kubernetes 1.36 (default), Flux 2.9 (default)
+    testing production for Kubernetes 1.36 (default), Flux 2.9 (default)
 
     5 passed, 0 failed
     ");
