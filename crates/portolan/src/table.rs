@@ -37,6 +37,8 @@ pub(crate) enum Tone {
 pub(crate) struct Cell {
     text: String,
     tone: Tone,
+    /// Whether a part of it says nothing: its column is left out rather than clipped.
+    is_whole: bool,
 }
 
 /// Rows of cells below their titles.
@@ -93,7 +95,19 @@ impl Cell {
             text.push('…');
         }
         text.retain(|letter| !letter.is_control());
-        Self { text, tone }
+        Self {
+            text,
+            tone,
+            is_whole: false,
+        }
+    }
+
+    /// A text that is shown whole or not at all, as a namespace or a kind.
+    pub(crate) fn whole(text: impl Into<String>) -> Self {
+        Self {
+            is_whole: true,
+            ..Self::new(text, Tone::Plain)
+        }
     }
 
     /// The text of a name.
@@ -161,7 +175,9 @@ impl Table {
         let mut to_go = self.order_to_go(&columns).into_iter();
         loop {
             let mut fitted = columns.clone();
-            if fit(&mut fitted, limit, |column| !column.is_name) {
+            if fit(&mut fitted, limit, |column| {
+                !column.is_name && !column.is_whole
+            }) {
                 return fitted;
             }
             match to_go.next() {
@@ -182,12 +198,14 @@ impl Table {
                 at,
                 width: title.width(),
                 is_name: false,
+                is_whole: false,
             })
             .collect();
         for row in &self.rows {
             for (column, cell) in columns.iter_mut().zip(row) {
                 column.width = column.width.max(cell.text.width());
                 column.is_name |= cell.tone == Tone::Name;
+                column.is_whole |= cell.is_whole;
             }
         }
         // A tree has its names in the first column, whatever their colour.
@@ -220,6 +238,7 @@ struct Column {
     at: usize,
     width: usize,
     is_name: bool,
+    is_whole: bool,
 }
 
 /// Takes from the widest columns that may shrink until all of them fit; says whether they do.
@@ -347,6 +366,29 @@ mod tests {
         };
         let table = table().leaving_out_first(vec![1]);
         assert_eq!(table.render(canvas).lines().next(), Some("NAME    READY"));
+    }
+
+    #[test]
+    fn a_namespace_is_shown_whole_or_not_at_all() {
+        let mut table = Table::new(["NAMESPACE", "NAME", "PATH"]);
+        table.push(vec![
+            Cell::whole("a-long-namespace"),
+            Cell::name("apps"),
+            "./clusters/production/apps".into(),
+        ]);
+        let at_width = |width| {
+            let canvas = Canvas {
+                width: Some(width),
+                styled: false,
+            };
+            table.render(canvas).lines().last().map(str::to_owned)
+        };
+        assert_eq!(
+            at_width(38).as_deref(),
+            Some("a-long-namespace   apps   ./clusters/…")
+        );
+        assert_eq!(at_width(30).as_deref(), Some("a-long-namespace   apps"));
+        assert_eq!(at_width(20).as_deref(), Some("apps"));
     }
 
     #[test]

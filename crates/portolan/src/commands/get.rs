@@ -288,10 +288,10 @@ impl Question<'_> {
     fn cells(&self, cluster: &str, namespace: Option<&str>, others: Vec<Cell>) -> Vec<Cell> {
         let mut cells = Vec::new();
         if self.rendered.clusters.len() > 1 {
-            cells.push(Cell::from(cluster));
+            cells.push(Cell::whole(cluster));
         }
         if let Some(namespace) = namespace.filter(|_| self.selection.namespace.is_none()) {
-            cells.push(Cell::from(namespace));
+            cells.push(Cell::whole(namespace));
         }
         cells.extend(others);
         cells

@@ -52,7 +52,7 @@ fn chosen<'a>(
 fn entry(question: &Question<'_>, placed: &Placed<'_>) -> Entry {
     let id = &placed.id;
     let cells = vec![
-        id.gvk.kind.as_str().into(),
+        Cell::whole(id.gvk.kind.as_str()),
         Cell::name(id.name.as_str()),
         placed.owner.to_string().into(),
         id.gvk.api_version().into(),

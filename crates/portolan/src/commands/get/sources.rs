@@ -75,7 +75,7 @@ fn entry(
     let file = declared_in(used.object);
     let users: Vec<String> = used.users.iter().map(ToString::to_string).collect();
     let cells = vec![
-        source.kind.as_str().into(),
+        Cell::whole(source.kind.as_str()),
         Cell::name(source.id.name.as_str()),
         shown.into(),
         revision.clone().into(),
