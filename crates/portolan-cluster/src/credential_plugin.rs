@@ -212,13 +212,18 @@ mod descendants {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, PoisonError};
     use std::time::Instant;
 
     use super::*;
 
+    /// Ending what one program started would end what all others of this process started.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
     const SOON: Duration = Duration::from_secs(10);
 
     fn shell(script: &str, limits: PluginLimits) -> (Result<bool, PluginError>, String) {
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let mut answer = Vec::new();
         let arguments = ["-c".into(), script.into()];
         let start = Instant::now();

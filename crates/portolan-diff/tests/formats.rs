@@ -67,7 +67,7 @@ fn nothing_that_differs_is_said_in_every_format() {
     );
     assert_eq!(
         json(&report),
-        "{\n  \"apiVersion\": \"portolan.dev/v1alpha1\",\n  \"kind\": \"DiffReport\",\n  \"changes\": [],\n  \"images\": [],\n  \"dangers\": [],\n  \"failures\": [],\n  \"equalInputs\": 0\n}\n"
+        "{\n  \"apiVersion\": \"portolan.dev/v1alpha1\",\n  \"kind\": \"DiffReport\",\n  \"changes\": [],\n  \"images\": [],\n  \"dangers\": [],\n  \"failures\": [],\n  \"equalInputs\": 0,\n  \"stripped\": 0,\n  \"notCovered\": []\n}\n"
     );
     assert_eq!(
         markdown(&report, MARKDOWN_LIMIT),
@@ -93,6 +93,8 @@ fn stripped_attributes_are_no_change_but_their_restart_is_told() {
     1 restart
 
     Deployment web rolls 1 pod
+
+    1 object differs only in labels and annotations that are left out; --no-strip shows them
     ");
 }
 
