@@ -179,7 +179,10 @@ impl Pass<'_> {
     /// Starts a revision in the free slot. A decision that is made already skips its steps.
     pub(super) fn start(&mut self, revision: Revision, decision: Option<Decision>) {
         if self.wanted_replicas() == 0 {
-            self.replace_without_pods(revision);
+            // Pods that still answer requests go with the revision that they came with.
+            if self.stable_is_away() {
+                self.replace_without_pods(revision);
+            }
             return;
         }
         let attempt = self.count_attempt(&revision);
