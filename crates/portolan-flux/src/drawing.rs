@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memchr::memmem;
 use portolan_object::{Object, ObjectId};
-use portolan_yaml::{Node, Value};
+use portolan_yaml::{Node, Text, Value};
 
 use crate::api::{Kustomization, NamespacedName, SourceRef};
 use crate::index::{Index, SOURCE_GROUP, data_id, name_of};
@@ -35,9 +35,8 @@ impl Drawing<'_, '_> {
             let charts = self.sparing.charts(session);
             let mut mattering = charts.mattering();
             mattering.extend(self.foreign_sources());
-            if self.has_differences() {
-                mattering.extend(charts.looking_up());
-            }
+            let (one, other) = (&self.before.walk.index, &self.after.walk.index);
+            mattering.extend(charts.looking_up(&differing_kinds(one, other)));
             mattering
         } else {
             BTreeSet::new()
@@ -55,13 +54,6 @@ impl Drawing<'_, '_> {
         let spared = self.spared().into_iter();
         let using = spared.filter(|(_, spared)| self.uses(spared, &charts));
         using.map(|(id, _)| id.clone()).collect()
-    }
-
-    /// Whether an object differs, which charts may look up.
-    fn has_differences(&self) -> bool {
-        let (one, other) = (&self.before.walk.index, &self.after.walk.index);
-        let mut differing = differing_objects(one, other).chain(differing_objects(other, one));
-        differing.next().is_some()
     }
 
     fn spared(&self) -> BTreeMap<&NamespacedName, &Spared> {
@@ -151,11 +143,16 @@ fn differing<'a>(one: &'a Index, other: &'a Index) -> impl Iterator<Item = Strin
     influential.map(|object| object.name().to_owned())
 }
 
+/// The kinds of objects that only one side has, or that the sides have otherwise.
+pub(crate) fn differing_kinds(one: &Index, other: &Index) -> BTreeSet<Text> {
+    differing_objects(one, other)
+        .chain(differing_objects(other, one))
+        .map(|object| object.gvk().kind.clone())
+        .collect()
+}
+
 /// The objects that one side has and the other has not, or otherwise.
-pub(crate) fn differing_objects<'a>(
-    one: &'a Index,
-    other: &'a Index,
-) -> impl Iterator<Item = &'a Object> {
+fn differing_objects<'a>(one: &'a Index, other: &'a Index) -> impl Iterator<Item = &'a Object> {
     let own = one.emitted_otherwise(other);
     own.flat_map(|(objects, theirs)| {
         let theirs = theirs.iter().map(|object| (object.id(), object.node()));

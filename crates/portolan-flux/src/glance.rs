@@ -14,20 +14,20 @@ use crate::chart::in_tree;
 use crate::chart_dependencies::local_directories;
 use crate::flux_mention::may_print_flux;
 use crate::loaded_chart::DEFINITION;
-use crate::looked_up::may_look_up;
+use crate::looked_up::LookedUp;
 
 /// How deep directories of a chart are searched.
 const MAX_DEPTH: usize = 32;
 
 /// What a chart may do to others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Glance {
     /// It may print objects of Flux.
     pub(crate) may_emit_flux: bool,
     /// It may bring definitions of kinds.
     pub(crate) may_define_kinds: bool,
-    /// It may look objects up.
-    pub(crate) may_look_up: bool,
+    /// The kinds of objects that it may look up.
+    pub(crate) looked_up: LookedUp,
     /// It is neither in the repository nor in the cache.
     pub(crate) is_unfetched: bool,
 }
@@ -50,10 +50,10 @@ impl Glances {
     pub(crate) fn of_tree(&self, artifact: &Artifact, path: &str) -> Glance {
         let key = (artifact.number(), in_tree(path));
         if let Some(known) = self.0.lock().get(&key) {
-            return *known;
+            return known.clone();
         }
         let glance = Glance::at(artifact.tree(), path);
-        self.0.lock().insert(key, glance);
+        self.0.lock().insert(key, glance.clone());
         glance
     }
 }
@@ -63,7 +63,7 @@ impl Glance {
     pub(crate) const UNKNOWN: Self = Self {
         may_emit_flux: true,
         may_define_kinds: true,
-        may_look_up: true,
+        looked_up: LookedUp::ANYTHING,
         is_unfetched: false,
     };
 
@@ -71,7 +71,7 @@ impl Glance {
     pub(crate) const UNFETCHED: Self = Self {
         may_emit_flux: false,
         may_define_kinds: true,
-        may_look_up: false,
+        looked_up: LookedUp::NOTHING,
         is_unfetched: true,
     };
 
@@ -135,7 +135,7 @@ impl Glance {
         let mentions = |word: &str| memchr::memmem::find(content, word.as_bytes()).is_some();
         self.may_emit_flux = self.may_emit_flux || may_print_flux(content);
         self.may_define_kinds = self.may_define_kinds || mentions(DEFINITION);
-        self.may_look_up = self.may_look_up || may_look_up(content);
+        self.looked_up.read(content);
     }
 }
 

@@ -11,7 +11,7 @@ use portolan_yaml::{Node, Text, Value};
 
 use crate::api::{HelmRelease, NamespacedName};
 use crate::chart::{self, Location};
-use crate::drawing::differing_objects;
+use crate::drawing::differing_kinds;
 use crate::index::{DataId, name_of};
 use crate::inputs::input_differences;
 use crate::loaded_chart::{FLUX_GROUPS, add_defined};
@@ -174,11 +174,7 @@ impl Renderer<'_> {
 
     /// The kinds of objects that the other side does not have, or has otherwise.
     pub(crate) fn differing_kinds(&self, other: &Self) -> BTreeSet<Text> {
-        let (mine, theirs) = (&self.walker.walk.index, &other.walker.walk.index);
-        differing_objects(mine, theirs)
-            .chain(differing_objects(theirs, mine))
-            .map(|object| object.gvk().kind.clone())
-            .collect()
+        differing_kinds(&self.walker.walk.index, &other.walker.walk.index)
     }
 
     /// The objects of emitters that give something else on the other side.

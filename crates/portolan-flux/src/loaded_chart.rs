@@ -66,7 +66,7 @@ impl LoadedChart {
         let mut looked_up = LookedUp::default();
         for_each_template(&package, &mut |text| {
             asks.read(text);
-            looked_up.read(text);
+            looked_up.read(text.as_bytes());
             mentions.definitions |= text.contains(DEFINITION);
             mentions.flux |= may_print_flux(text.as_bytes());
         });
@@ -119,7 +119,7 @@ impl LoadedChart {
         Glance {
             may_emit_flux: self.may_emit_flux(),
             may_define_kinds: self.may_define_kinds() || !self.crds().is_empty(),
-            may_look_up: !self.looked_up.is_empty(),
+            looked_up: self.looked_up.clone(),
             is_unfetched: false,
         }
     }

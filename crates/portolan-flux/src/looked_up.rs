@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use memchr::memmem;
 use portolan_helm::values::Tree;
+use portolan_yaml::Text;
 
 const LOOKUP: &str = "lookup";
 
@@ -16,9 +17,21 @@ pub(crate) struct LookedUp {
 }
 
 impl LookedUp {
+    /// No kind at all.
+    pub(crate) const NOTHING: Self = Self {
+        kinds: BTreeSet::new(),
+        anything: false,
+    };
+
+    /// Any kind, as far as anybody knows.
+    pub(crate) const ANYTHING: Self = Self {
+        kinds: BTreeSet::new(),
+        anything: true,
+    };
+
     /// Adds what a template looks up.
-    pub(crate) fn read(&mut self, text: &str) {
-        for arguments in calls(text.as_bytes()) {
+    pub(crate) fn read(&mut self, text: &[u8]) {
+        for arguments in calls(text) {
             match literal_kind(arguments) {
                 Some(kind) => _ = self.kinds.insert(kind.to_owned()),
                 None => self.anything = true,
@@ -29,7 +42,7 @@ impl LookedUp {
     /// Adds what templates in values look up, for charts that run those.
     pub(crate) fn read_values(&mut self, values: &Tree) {
         match values {
-            Tree::Text(text) if is_template(text) => self.read(text),
+            Tree::Text(text) if is_template(text) => self.read(text.as_bytes()),
             Tree::List(items) => items.iter().for_each(|item| self.read_values(item)),
             Tree::Table(table) => table.values().for_each(|value| self.read_values(value)),
             _ => {}
@@ -51,6 +64,11 @@ impl LookedUp {
     pub(crate) fn includes(&self, kind: &str) -> bool {
         self.anything || self.kinds.contains(kind)
     }
+
+    /// Whether objects of one of some kinds may be looked up.
+    pub(crate) fn includes_any(&self, kinds: &BTreeSet<Text>) -> bool {
+        kinds.iter().any(|kind| self.includes(kind))
+    }
 }
 
 /// Whether a template in values looks something up.
@@ -68,7 +86,7 @@ fn is_template(text: &str) -> bool {
 }
 
 /// Whether a template looks something up.
-pub(crate) fn may_look_up(text: &[u8]) -> bool {
+fn may_look_up(text: &[u8]) -> bool {
     calls(text).next().is_some()
 }
 
@@ -110,7 +128,7 @@ mod tests {
 
     fn looked_up(text: &str) -> LookedUp {
         let mut found = LookedUp::default();
-        found.read(text);
+        found.read(text.as_bytes());
         found
     }
 

@@ -231,7 +231,7 @@ impl<'a> Sides<'a> {
                 glance.may_emit_flux || (glance.is_unfetched && likeness.leads_into_repository(id))
             };
             let harmless = releases.into_iter().filter(|id| !leads_on(id));
-            left_out.extend(harmless.map(|id| (id, glance)));
+            left_out.extend(harmless.map(|id| (id, glance.clone())));
         }
         self.before.left_out.extend(left_out.clone());
         self.after.left_out.extend(left_out);
@@ -274,12 +274,12 @@ impl<'a> Sides<'a> {
             }
             self.after.left_out.keys().cloned().collect()
         } else {
-            let differs = !self.before.differing_kinds(&self.after).is_empty();
+            let differing = self.before.differing_kinds(&self.after);
             let mut likeness = Likeness::new(&self.after, &self.before);
             let left_out = self.after.left_out.iter();
             left_out
                 .filter(|(id, glance)| {
-                    (glance.may_look_up && differs) || likeness.chart_of(id).is_none()
+                    glance.looked_up.includes_any(&differing) || likeness.chart_of(id).is_none()
                 })
                 .map(|(id, _)| id.clone())
                 .collect()

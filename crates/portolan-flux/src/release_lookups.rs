@@ -60,10 +60,8 @@ impl Renderer<'_> {
             let differs = release.digest.is_none() || release.digest != theirs;
             let may_differ = || {
                 let chart = release.chart.as_ref();
-                let may_find = |chart: &Arc<LoadedChart>| {
-                    let mut kinds = differing.iter();
-                    kinds.any(|kind| chart.looked_up().includes(kind))
-                };
+                let may_find =
+                    |chart: &Arc<LoadedChart>| chart.looked_up().includes_any(&differing);
                 chart.is_some_and(may_find)
             };
             (differs || may_differ()) && release.open_questions().next().is_some()

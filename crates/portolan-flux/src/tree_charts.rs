@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_vfs::Vfs;
+use portolan_yaml::Text;
 
 use crate::artifact::Artifact;
 use crate::chart_dependencies::local_directories;
@@ -60,9 +61,10 @@ impl TreeCharts {
         touched.chain(emitting).collect()
     }
 
-    /// The names of charts that may look up objects.
-    pub(crate) fn looking_up(&self) -> BTreeSet<String> {
-        let looking_up = self.charts.iter().filter(|(_, glance)| glance.may_look_up);
+    /// The names of charts that may look up objects of some kinds.
+    pub(crate) fn looking_up(&self, kinds: &BTreeSet<Text>) -> BTreeSet<String> {
+        let may_find = |(_, glance): &&(Utf8PathBuf, Glance)| glance.looked_up.includes_any(kinds);
+        let looking_up = self.charts.iter().filter(may_find);
         looking_up
             .flat_map(|(place, _)| self.names_at(place))
             .collect()
