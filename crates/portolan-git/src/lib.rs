@@ -14,6 +14,7 @@
 
 #![warn(missing_docs)]
 
+mod bounded;
 mod change;
 mod error;
 mod mirror;

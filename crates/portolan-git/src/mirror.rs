@@ -15,10 +15,11 @@ use gix::bstr::ByteSlice as _;
 use gix::credentials::{helper::Action, protocol::Outcome};
 use gix::progress::Discard;
 use gix::protocol::handshake::Ref;
-use gix::protocol::transport::client::blocking_io::http;
+use gix::protocol::transport::client::blocking_io::{Transport, http};
 use gix::remote::{Direction, fetch::Shallow, ref_map};
 use portolan_http::{ByteProgress, Credentials, Proxy, Tls, Unreachable, Url};
 
+use crate::bounded::{Allowance, BoundedHttp};
 use crate::nearest::nearest;
 use crate::watched::{Watched, watch};
 use crate::{CommitId, GitError, Repository};
@@ -36,6 +37,8 @@ pub struct FetchOptions {
     pub timeout: Duration,
     /// The most bytes that a fetch may bring.
     pub max_bytes: u64,
+    /// The most bytes that the list of the remote's refs may have.
+    pub max_ref_bytes: u64,
     /// Is told of the bytes that have come.
     pub progress: ByteProgress,
     /// Whether `file://` addresses are fetched from, for mirrors on this machine and tests.
@@ -85,6 +88,7 @@ impl Default for FetchOptions {
             proxy: Proxy::default(),
             timeout: Duration::from_mins(10),
             max_bytes: 1024 * 1024 * 1024,
+            max_ref_bytes: 64 * 1024 * 1024,
             progress: ByteProgress::default(),
             allow_local: false,
         }
@@ -176,7 +180,7 @@ impl Mirror {
             let _turn = mirror.lock()?;
             match mirror.fetch_spec(&repository.local(), &wanted.refspec(), stop) {
                 Ok(id) => peel(&repository.local(), id, &wanted),
-                Err(source) => Err(mirror.explain(&wanted, source)),
+                Err(failed) => Err(mirror.explain(&wanted, failed)),
             }
         })
     }
@@ -204,10 +208,10 @@ impl Mirror {
     fn list_refs(&self) -> Result<Vec<RemoteRef>, GitError> {
         let repository = self.create()?.local();
         let specs = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
-        let listed = self.connection(&repository, &specs, |connection| {
+        let listed = self.connection(&repository, &specs, |connection, _| {
             connection.ref_map(Discard, ref_map::Options::default())
         });
-        let (map, _) = listed.map_err(|source| self.fetch_error("branches and tags", source))?;
+        let (map, _) = listed.map_err(|failed| self.fetch_error("branches and tags", failed))?;
         let mut refs: Vec<RemoteRef> = map.remote_refs.iter().filter_map(remote_ref).collect();
         refs.sort();
         Ok(refs)
@@ -218,9 +222,10 @@ impl Mirror {
         repository: &gix::Repository,
         spec: &str,
         stop: &AtomicBool,
-    ) -> gix::Result<gix::ObjectId> {
-        let outcome = self.connection(repository, &[spec], |connection| {
+    ) -> Result<gix::ObjectId, FailedFetch> {
+        let outcome = self.connection(repository, &[spec], |connection, allowance| {
             let prepared = connection.prepare_fetch(Discard, ref_map::Options::default())?;
+            allowance.renew(self.options.max_bytes);
             prepared
                 .with_shallow(Shallow::DepthAtRemote(NonZeroU32::MIN))
                 .receive(Discard, stop)
@@ -229,15 +234,30 @@ impl Mirror {
         let id = mapping.and_then(|mapping| mapping.remote.as_id());
         let nothing = || std::io::Error::other("the remote sent nothing");
         id.map(ToOwned::to_owned)
-            .ok_or_else(|| gix::Error::from_error(nothing()))
+            .ok_or_else(|| FailedFetch::Gix(gix::Error::from_error(nothing())))
     }
 
-    /// Opens a connection with our TLS, login and time limit and does something over it.
+    /// Opens a connection with our TLS, login and limits and does something over it.
     fn connection<T>(
         &self,
         repository: &gix::Repository,
         specs: &[&str],
-        act: impl FnOnce(Connection<'_, '_, '_>) -> gix::Result<T>,
+        act: impl FnOnce(Connection<'_, '_, '_>, &Allowance) -> gix::Result<T>,
+    ) -> Result<T, FailedFetch> {
+        let allowance = Allowance::new(self.options.max_ref_bytes);
+        self.connect(repository, specs, &allowance, act)
+            .map_err(|source| match allowance.exceeded() {
+                Some(limit) => FailedFetch::TooLarge { limit },
+                None => FailedFetch::Gix(source),
+            })
+    }
+
+    fn connect<T>(
+        &self,
+        repository: &gix::Repository,
+        specs: &[&str],
+        allowance: &Allowance,
+        act: impl FnOnce(Connection<'_, '_, '_>, &Allowance) -> gix::Result<T>,
     ) -> gix::Result<T> {
         let remote = repository
             .remote_at(self.url.as_str())?
@@ -245,11 +265,22 @@ impl Mirror {
             .with_refspecs(specs.iter().copied(), Direction::Fetch)?;
         let credentials = self.options.credentials.as_ref();
         let options = self.http_options()?;
-        let connection = remote
-            .connect(Direction::Fetch)?
+        let connection = if self.is_local() {
+            remote.connect(Direction::Fetch)?
+        } else {
+            let (url, version) = remote.sanitized_url_and_version(Direction::Fetch)?;
+            let client = BoundedHttp::new(allowance);
+            let transport = http::Transport::new_http(client, url, version, false);
+            remote.to_connection_with_transport(Box::new(transport) as Box<dyn Transport + Send>)
+        };
+        let connection = connection
             .with_credentials(|action| Ok(answer(credentials, &self.url, action)))
             .with_transport_options(Box::new(options));
-        act(connection)
+        act(connection, allowance)
+    }
+
+    fn is_local(&self) -> bool {
+        self.url.starts_with("file://")
     }
 
     fn http_options(&self) -> gix::Result<http::Options> {
@@ -311,8 +342,8 @@ impl Mirror {
     }
 
     /// Finds out whether the ref is missing, and which names look like it.
-    fn explain(&self, wanted: &Wanted, source: gix::Error) -> GitError {
-        let error = self.fetch_error(wanted, source);
+    fn explain(&self, wanted: &Wanted, failed: FailedFetch) -> GitError {
+        let error = self.fetch_error(wanted, failed);
         let (GitError::Fetch { .. }, Some(name)) = (&error, wanted.name()) else {
             return error;
         };
@@ -335,8 +366,12 @@ impl Mirror {
         }
     }
 
-    fn fetch_error(&self, wanted: &(impl ToString + ?Sized), source: gix::Error) -> GitError {
+    fn fetch_error(&self, wanted: &(impl ToString + ?Sized), failed: FailedFetch) -> GitError {
         let url = shown(&self.url);
+        let source = match failed {
+            FailedFetch::TooLarge { limit } => return GitError::TooLarge { url, limit },
+            FailedFetch::Gix(source) => source,
+        };
         if source.is_unauthenticated() {
             let with_login = self.options.credentials.is_some();
             return GitError::Unauthorized { url, with_login };
@@ -366,12 +401,16 @@ impl Mirror {
     }
 }
 
-type Connection<'a, 'auth, 'repo> = gix::remote::Connection<
-    'a,
-    'auth,
-    'repo,
-    Box<dyn gix::protocol::transport::client::blocking_io::Transport + Send>,
->;
+type Connection<'a, 'auth, 'repo> =
+    gix::remote::Connection<'a, 'auth, 'repo, Box<dyn Transport + Send>>;
+
+/// Why a remote gave no answer that can be used.
+enum FailedFetch {
+    /// It sent more than it may.
+    TooLarge { limit: u64 },
+    /// What gix said.
+    Gix(gix::Error),
+}
 
 fn peel(
     repository: &gix::Repository,

@@ -147,6 +147,7 @@ impl Sources {
     fn mirror(&self, request: &GitRequest, what: &str) -> Result<Mirror, SourceError> {
         let directory = self.cache().git_directory(&without_login(&request.url));
         let http = &self.options().http;
+        let defaults = FetchOptions::default();
         let options = FetchOptions {
             credentials: request.access.credentials.clone(),
             tls: request
@@ -157,8 +158,9 @@ impl Sources {
             proxy: http.proxy,
             progress: request.access.progress.clone(),
             max_bytes: self.limits().git_bytes,
-            timeout: request.timeout.unwrap_or(FetchOptions::default().timeout),
+            timeout: request.timeout.unwrap_or(defaults.timeout),
             allow_local: self.options().allow_local_git,
+            ..defaults
         };
         Mirror::new(&directory, &request.url, options).of(what)
     }

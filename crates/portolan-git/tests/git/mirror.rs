@@ -340,6 +340,62 @@ fn a_server_that_drips_is_given_up() {
 }
 
 #[test]
+fn a_list_of_refs_without_end_is_given_up_at_its_limit() {
+    let id = "0123456789012345678901234567890123456789";
+    let packet = |line: String| format!("{:04x}{line}", line.len() + 4);
+    let many: String = (0..20_000)
+        .map(|n| packet(format!("{id} refs/heads/{n}\n")))
+        .collect();
+    let body = packet("# service=git-upload-pack\n".to_owned())
+        + "0000"
+        + &packet(format!("{id} HEAD\0shallow\n"))
+        + &many
+        + "0000";
+    let server = HttpServer::start(move |_| {
+        let kind = "application/x-git-upload-pack-advertisement";
+        Reply::ok(body.clone()).header("content-type", kind)
+    });
+    let options = FetchOptions {
+        proxy: Proxy::None,
+        max_ref_bytes: 100_000,
+        ..FetchOptions::default()
+    };
+    let cache = Cache::new();
+    let mirror = Mirror::new(&cache.path(), &server.url(), options).unwrap();
+    for error in [
+        mirror.refs().unwrap_err(),
+        mirror.fetch(&Wanted::Default).unwrap_err(),
+    ] {
+        assert_eq!(
+            error.to_string(),
+            format!("`{}/` sends more than 100000 bytes", server.url())
+        );
+    }
+}
+
+#[test]
+fn a_pack_is_charged_as_it_comes() {
+    let workshop = Workshop::new();
+    // Not compressible, or nearly so: each line is another hash.
+    let lines = (0..5_000_u32).map(|n| format!("{:x}\n", n.wrapping_mul(2_654_435_761)));
+    workshop.write("apps/a.yaml", &lines.collect::<String>());
+    workshop.commit("first");
+    let server = serve(&workshop);
+    let options = FetchOptions {
+        proxy: Proxy::None,
+        max_bytes: 10_000,
+        ..FetchOptions::default()
+    };
+    let cache = Cache::new();
+    let mirror = Mirror::new(&cache.path(), &server.url(), options).unwrap();
+    let error = mirror.fetch(&Wanted::Default).unwrap_err();
+    assert!(
+        matches!(error, GitError::TooLarge { limit: 10_000, .. }),
+        "{error:?}"
+    );
+}
+
+#[test]
 fn a_login_never_goes_to_a_host_that_the_remote_redirects_to() {
     let elsewhere = HttpServer::start(|_| {
         Reply::status(401).header("www-authenticate", "Basic realm=\"elsewhere\"")
