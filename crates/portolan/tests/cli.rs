@@ -117,3 +117,13 @@ fn logs_are_off_unless_asked_for_and_json_lines_on_request() {
     );
     assert!(run("loud", "text").starts_with("warning: PORTOLAN_LOG: `loud` is no filter"));
 }
+
+/// Linux puts such a program at another address each time it starts.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_program_has_no_fixed_address() {
+    const SHARED_OBJECT: u16 = 3;
+    let program = std::fs::read(env!("CARGO_BIN_EXE_portolan")).expect("is there");
+    let kind = u16::from_le_bytes([program[16], program[17]]);
+    assert_eq!(kind, SHARED_OBJECT, "the type in the ELF header");
+}
