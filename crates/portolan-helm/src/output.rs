@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use crate::documents::split;
-use crate::package::wildcard;
 use crate::profile::Profile;
 use crate::render::Rendered;
+use portolan_go::wildcard;
 
 /// Which parts of a rendered chart are printed.
 #[derive(Debug, Clone, Default)]

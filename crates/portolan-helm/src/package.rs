@@ -15,7 +15,6 @@ pub(crate) mod decode;
 mod directory;
 mod ignore;
 mod metadata;
-pub(crate) mod wildcard;
 
 use std::collections::BTreeMap;
 use std::convert;

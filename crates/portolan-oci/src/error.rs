@@ -17,8 +17,8 @@ pub enum ReferenceError {
     #[error("`{0}` is not a tag: up to 128 letters, digits, `.`, `_` and `-`")]
     Tag(String),
     /// The digest is not `sha256:` and 64 lower-case hexadecimal digits.
-    #[error("`{0}` is not a sha256 digest")]
-    Digest(String),
+    #[error(transparent)]
+    Digest(#[from] portolan_digest::DigestError),
 }
 
 /// Stored logins that cannot be used.

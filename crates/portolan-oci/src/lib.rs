@@ -18,7 +18,6 @@
 #![warn(missing_docs)]
 
 mod challenge;
-mod digest;
 mod docker_config;
 mod error;
 mod manifest;
@@ -26,9 +25,9 @@ mod reference;
 mod registry;
 
 pub use challenge::Challenge;
-pub use digest::{Digest, Hasher};
 pub use docker_config::{DockerConfig, Login};
 pub use error::{DockerConfigError, OciError, ReferenceError};
 pub use manifest::{Descriptor, Image, Manifest, ManifestContent, Platform, media_type};
+pub use portolan_digest::{Digest, Hasher};
 pub use reference::{Pointer, Reference, Repository};
 pub use registry::{Registry, RegistryOptions, Transport};

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use portolan_http::{HttpError, Request, Url};
-use portolan_oci::Digest;
+use portolan_oci::{Digest, ReferenceError};
 use portolan_vfs::Memory;
 
 use crate::archive::safe_path;
@@ -144,7 +144,10 @@ impl Sources {
             .map_err(|error| bucket_error(what, &error.to_string()))?;
         let mut files = Memory::new();
         for (key, digest) in inventory {
-            let digest = digest.parse::<Digest>().of(what)?;
+            let digest = digest
+                .parse::<Digest>()
+                .map_err(ReferenceError::from)
+                .of(what)?;
             let object = format!("object `{key}` of {what}");
             let fetch = async {
                 let actual = self.fetch_object(request, &key, &object).await?;

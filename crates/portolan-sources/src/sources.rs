@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_helm::RepoIndex;
 use portolan_http::{Client, HttpOptions, Request, Tls, Url};
-use portolan_oci::Digest;
+use portolan_oci::{Digest, ReferenceError};
 use tokio::sync::OnceCell;
 
 use crate::cache::cache_error;
@@ -270,5 +270,8 @@ pub(crate) fn without_login(url: &str) -> String {
 
 /// Reads a pinned digest; a lock file edited by hand may hold anything.
 pub(crate) fn pinned_digest(pin: &Pin, what: &str) -> Result<Digest, SourceError> {
-    pin.digest.parse::<Digest>().of(what)
+    pin.digest
+        .parse::<Digest>()
+        .map_err(ReferenceError::from)
+        .of(what)
 }

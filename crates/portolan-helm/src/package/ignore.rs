@@ -4,7 +4,7 @@
 //! ignores everything it does *not* match, and `**` is an error. A pattern without a slash is compared with the
 //! last part of the path only.
 
-use super::wildcard;
+use portolan_go::wildcard;
 
 /// The rules of one `.helmignore` file and Helm's own rule for hidden files in `templates/`.
 #[derive(Debug)]

@@ -1,17 +1,22 @@
-//! Digests: the name of a content by its SHA-256.
+//! The name of a content by its SHA-256: `sha256:` and 64 hexadecimal digits, as registries and image layouts write it.
+
+#![warn(missing_docs)]
 
 use std::fmt;
 use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::ReferenceError;
-
 /// A SHA-256 digest, written `sha256:` and 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest {
     hex: String,
 }
+
+/// A text that is not `sha256:` and 64 lower-case hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a sha256 digest")]
+pub struct DigestError(pub String);
 
 /// Takes the digest of a content that comes in pieces.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +34,16 @@ impl Digest {
         hasher.finish()
     }
 
+    /// The digest with the given 32 bytes.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Self {
+        use fmt::Write as _;
+        let mut hex = String::with_capacity(64);
+        for byte in bytes {
+            write!(hex, "{byte:02x}").expect("writing to a string cannot fail");
+        }
+        Self { hex }
+    }
+
     /// The 64 hexadecimal digits alone.
     pub fn hex(&self) -> &str {
         &self.hex
@@ -42,10 +57,10 @@ impl fmt::Display for Digest {
 }
 
 impl FromStr for Digest {
-    type Err = ReferenceError;
+    type Err = DigestError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let bad = || ReferenceError::Digest(text.to_owned());
+        let bad = || DigestError(text.to_owned());
         let hex = text.strip_prefix("sha256:").ok_or_else(bad)?;
         let is_lower_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
         if hex.len() != 64 || !hex.bytes().all(is_lower_hex) {
@@ -67,12 +82,12 @@ impl Hasher {
 
     /// The digest of all pieces.
     pub fn finish(self) -> Digest {
-        use fmt::Write as _;
-        let mut hex = String::with_capacity(64);
-        for byte in self.state.finalize() {
-            write!(hex, "{byte:02x}").expect("writing to a string cannot fail");
-        }
-        Digest { hex }
+        Digest::from_bytes(&self.finish_bytes())
+    }
+
+    /// The 32 bytes of the digest, for where many are kept.
+    pub fn finish_bytes(self) -> [u8; 32] {
+        self.state.finalize().into()
     }
 }
 

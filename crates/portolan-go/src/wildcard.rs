@@ -1,13 +1,13 @@
-//! File name patterns as Go's `path.Match` reads them: `*`, `?`, `[a-z]`, `[^a]` and `\x`, none crossing a slash.
+//! File name patterns as `filepath.Match` reads them: `*`, `?`, `[a-z]`, `[^a]` and `\x`, none crossing a slash.
 
 /// A pattern that cannot be read: an open bracket, or a backslash at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BadPattern;
+pub struct BadPattern;
 
 /// Says whether the whole name matches the pattern.
 ///
 /// As in Go, a broken pattern is only noticed when matching comes to the broken place.
-pub(crate) fn matches(pattern: &str, name: &str) -> Result<bool, BadPattern> {
+pub fn matches(pattern: &str, name: &str) -> Result<bool, BadPattern> {
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
     match_from(&pattern, &name)

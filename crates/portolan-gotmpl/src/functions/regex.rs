@@ -1,18 +1,17 @@
-//! Regular expressions: Go's syntax checked and translated ([`syntax`]), matched by the `regex` crate.
+//! Regular expressions: Go's syntax checked and translated by portolan-go, matched by the `regex` crate.
 //!
 //! Both engines find the same matches (leftmost, first alternative), in linear time. For a text that is ASCII an
 //! expression is compiled without the characters beyond, which is many times cheaper and finds the same.
-
-mod syntax;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use portolan_go::regexp::{SyntaxError, translate};
 use regex::bytes::{Match, Regex, RegexBuilder};
 
 use crate::fmt::quote;
-use crate::fmt::raw::is_marked;
+use crate::fmt::raw::{first_mark, is_marked};
 use crate::function::{Args, Ctx, FuncError};
 use crate::functions::strings::{BYTES_PER_TEXT, STEPS_PER_TEXT};
 use crate::limits::Limits;
@@ -52,7 +51,11 @@ fn compile(ctx: &Ctx<'_>, pattern: &str, text: &[u8]) -> Result<Rc<Regex>, FuncE
     }
     let fail = |reason: &str| FuncError::new(format!("error parsing regexp: {reason}"));
     ctx.step(compile_steps(pattern, ascii))?;
-    let translated = syntax::translate(pattern).map_err(|error| fail(&error.to_string()))?;
+    let translated = match first_mark(pattern) {
+        Some(at) => Err(SyntaxError::invalid_utf8(&pattern[at..])),
+        None => translate(pattern),
+    };
+    let translated = translated.map_err(|error| fail(&error.to_string()))?;
     let build = |unicode| {
         RegexBuilder::new(&translated)
             .unicode(unicode)
@@ -123,7 +126,11 @@ impl GoRegex {
     /// Compiles an expression; the error is Go's.
     pub fn new(pattern: &str) -> Result<Self, String> {
         let fail = |reason: &str| format!("error parsing regexp: {reason}");
-        let translated = syntax::translate(pattern).map_err(|error| fail(&error.to_string()))?;
+        let translated = match first_mark(pattern) {
+            Some(at) => Err(SyntaxError::invalid_utf8(&pattern[at..])),
+            None => translate(pattern),
+        };
+        let translated = translated.map_err(|error| fail(&error.to_string()))?;
         let limit = Limits::default().regex_bytes;
         let regex = RegexBuilder::new(&translated)
             .size_limit(limit)

@@ -5,8 +5,6 @@
 
 use std::fmt::Write;
 
-use crate::fmt::raw;
-
 /// How often something may be repeated, repetitions inside repetitions multiplied.
 const MAX_REPEAT: u32 = 1000;
 
@@ -16,7 +14,7 @@ const MAX_NESTING: usize = 250;
 /// What is wrong with an expression, and the part that is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: `{expression}`")]
-pub(super) struct SyntaxError {
+pub struct SyntaxError {
     code: &'static str,
     expression: String,
 }
@@ -35,6 +33,16 @@ const TOO_DEEP: &str = "expression nests too deeply";
 const TRAILING_BACKSLASH: &str = "trailing backslash at end of expression";
 const UNEXPECTED_PAREN: &str = "unexpected )";
 
+impl SyntaxError {
+    /// The error for a text that is not UTF-8 from some place on; what stands there is shown.
+    pub fn invalid_utf8(from_there: &str) -> Self {
+        Self {
+            code: BAD_UTF8,
+            expression: from_there.to_owned(),
+        }
+    }
+}
+
 fn fail<T>(code: &'static str, expression: &str) -> Result<T, SyntaxError> {
     Err(SyntaxError {
         code,
@@ -42,11 +50,8 @@ fn fail<T>(code: &'static str, expression: &str) -> Result<T, SyntaxError> {
     })
 }
 
-/// An expression that the `regex` crate matches as Go matches the given one.
-pub(super) fn translate(pattern: &str) -> Result<String, SyntaxError> {
-    if let Some(at) = raw::first_mark(pattern) {
-        return fail(BAD_UTF8, &pattern[at..]);
-    }
+/// Returns an expression that the `regex` crate matches as Go matches the given one.
+pub fn translate(pattern: &str) -> Result<String, SyntaxError> {
     let mut translator = Translator {
         whole: pattern,
         rest: pattern,
