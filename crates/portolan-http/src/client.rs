@@ -56,6 +56,7 @@ pub enum Proxy {
 pub struct Request {
     url: Url,
     headers: Vec<(&'static str, String)>,
+    secret_headers: Vec<(String, Secret)>,
     form: Option<Secret>,
     authorization: Authorization,
 }
@@ -123,6 +124,7 @@ impl Request {
         Self {
             url,
             headers: Vec::new(),
+            secret_headers: Vec::new(),
             form: None,
             authorization: Authorization::None,
         }
@@ -144,6 +146,13 @@ impl Request {
     #[must_use]
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Adds a header whose value may be secret. It is sent to whatever host the server redirects to.
+    #[must_use]
+    pub fn secret_header(mut self, name: impl Into<String>, value: &Secret) -> Self {
+        self.secret_headers.push((name.into(), value.clone()));
         self
     }
 
@@ -260,6 +269,9 @@ impl Client {
         };
         for (name, value) in &request.headers {
             builder = builder.header(*name, value);
+        }
+        for (name, value) in &request.secret_headers {
+            builder = builder.header(name, value.expose());
         }
         builder = match &request.authorization {
             Authorization::None => builder,

@@ -43,6 +43,8 @@ pub struct KnownHosts(Arc<Hosts>);
 
 #[derive(Debug, Default)]
 struct Hosts {
+    /// Whether nothing is remembered: every request tries its host.
+    forgets: bool,
     unreachable: Mutex<HashMap<String, Unreachable>>,
     /// Whether a host was tried already; locked while somebody tries it.
     tried: Mutex<HashMap<String, Arc<tokio::sync::Mutex<bool>>>>,
@@ -123,11 +125,22 @@ impl fmt::Display for UnreachableReason {
 // === impl KnownHosts ===
 
 impl KnownHosts {
+    /// Remembers nothing: for programs that run for long, whose hosts come back.
+    pub fn forgetful() -> Self {
+        Self(Arc::new(Hosts {
+            forgets: true,
+            ..Hosts::default()
+        }))
+    }
+
     /// Waits while somebody else tries the host for the first time.
     ///
     /// Returns `None` when the host is known to be reachable, the right to try it when nobody did so far, and an error
     /// when it is known to be out of reach.
     pub async fn turn(&self, url: &Url) -> Result<Option<FirstTry>, Unreachable> {
+        if self.0.forgets {
+            return Ok(None);
+        }
         let tried = self.tried(url).lock_owned().await;
         self.first_try(url, tried)
     }
@@ -143,6 +156,9 @@ impl KnownHosts {
     /// Writes down that a host cannot be reached.
     pub fn add(&self, unreachable: &Unreachable) {
         tracing::debug!(host = %unreachable.host, why = %unreachable.why, "host is out of reach");
+        if self.0.forgets {
+            return;
+        }
         let mut all = held(&self.0.unreachable);
         all.entry(unreachable.host.clone())
             .or_insert_with(|| unreachable.clone());
@@ -240,6 +256,18 @@ mod tests {
                 .unwrap()
                 .is_some()
         );
+    }
+
+    #[tokio::test]
+    async fn a_forgetful_memory_lets_everybody_try() {
+        let hosts = KnownHosts::forgetful();
+        let address = url("https://a.example/x");
+        hosts.add(&Unreachable {
+            host: "a.example".to_owned(),
+            why: UnreachableReason::Refused,
+        });
+        assert!(hosts.check(&address).is_ok());
+        assert!(hosts.turn(&address).await.unwrap().is_none());
     }
 
     /// Whoever is cancelled while trying says nothing about the host.
