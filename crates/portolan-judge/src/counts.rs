@@ -53,6 +53,14 @@ impl Counts {
         Ok(Self { total, bad })
     }
 
+    /// Returns what is left of an arm without the requests of a part of it. The part may be counted elsewhere, so what is
+    /// left may not add up exactly; it never has more bad requests than requests.
+    pub(crate) fn without(self, part: Self) -> Self {
+        let total = self.total.saturating_sub(part.total);
+        let bad = self.bad.saturating_sub(part.bad).min(total);
+        Self { total, bad }
+    }
+
     /// Returns the share of bad requests; `None` without requests.
     pub fn bad_share(self) -> Option<f64> {
         (self.total > 0).then(|| self.bad as f64 / self.total as f64)

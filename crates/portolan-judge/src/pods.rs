@@ -35,7 +35,8 @@ pub struct PodCounts {
 pub struct Arm {
     /// All requests of the arm.
     pub counts: Counts,
-    /// The same by pod; empty if they cannot be told apart.
+    /// Requests by pod, as the pods count them; empty if they cannot be told apart. The arm's may be counted elsewhere,
+    /// where requests are also seen that never arrived.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pods: Vec<PodCounts>,
 }
@@ -68,24 +69,19 @@ const MOST_PODS: usize = 32;
 const LEAST_WARM_UP_REQUESTS: u64 = 10;
 
 impl WarmUp {
-    /// Returns the requests of an arm that count: those of pods that are ready for longer than `warm_up_seconds`, and
-    /// those of younger ones that failed more than half of their requests so far.
+    /// Returns the requests of an arm that count: all but those of pods that are ready for less than `warm_up_seconds`
+    /// and did not fail more than half of their requests so far.
     pub fn admit(&mut self, arm: &Arm, warm_up_seconds: u64) -> Counts {
-        if arm.pods.is_empty() {
-            return arm.counts;
-        }
         self.pods.retain(|name, _| arm.has(name));
-        let mut sum = Counts::default();
+        let mut counted = arm.counts;
         for pod in &arm.pods {
             if pod.age_seconds >= warm_up_seconds {
                 self.pods.remove(&pod.name);
             } else if !self.fails_from_the_start(pod) {
-                continue;
+                counted = counted.without(pod.counts);
             }
-            sum.total = sum.total.saturating_add(pod.counts.total);
-            sum.bad = sum.bad.saturating_add(pod.counts.bad);
         }
-        sum
+        counted
     }
 
     fn fails_from_the_start(&mut self, pod: &PodCounts) -> bool {
@@ -153,16 +149,8 @@ fn add(settings: &Settings, interval: &Interval, products: &mut [f64]) {
 }
 
 fn without(interval: &Interval, left_out: Counts) -> Interval {
-    let canary = Counts {
-        total: interval.canary.total.saturating_sub(left_out.total),
-        bad: interval.canary.bad.saturating_sub(left_out.bad),
-    };
     Interval {
-        canary: Counts {
-            // Counts of pods may come from another scrape than those of the arm.
-            bad: canary.bad.min(canary.total),
-            ..canary
-        },
+        canary: interval.canary.without(left_out),
         ..*interval
     }
 }

@@ -58,6 +58,17 @@ fn a_few_failures_of_a_fresh_pod_do_not_count() {
     assert_eq!(counted, Counts { total: 3, bad: 3 });
 }
 
+/// Callers also see requests that never arrived; those are of no pod and count.
+#[test]
+fn requests_that_no_pod_knows_of_count_while_pods_warm_up() {
+    let arm = Arm {
+        counts: Counts { total: 60, bad: 50 },
+        pods: vec![pod("new", 0, 10, 0)],
+    };
+    let counted = WarmUp::default().admit(&arm, 60);
+    assert_eq!(counted, Counts { total: 50, bad: 50 });
+}
+
 #[test]
 fn an_arm_without_pods_counts_whole() {
     let whole = Counts { total: 7, bad: 2 };
