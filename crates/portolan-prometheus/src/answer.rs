@@ -92,6 +92,7 @@ pub fn parse_answer(status: u16, body: &[u8], limits: Limits) -> Answer {
         return match status {
             408 | 429 | 503 | 504 => Answer::Slow(format!("HTTP status {status}")),
             200..=299 => Answer::Down("the answer is not Prometheus'".to_owned()),
+            400..=499 => Answer::Refused(format!("HTTP status {status}")),
             _ => Answer::Down(format!("HTTP status {status}")),
         };
     };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use portolan_judge::{Arm, Counts, PodCounts};
 
+use crate::scrape::Scrapes;
 use crate::series::Series;
 use crate::window::{Increase, Window};
 
@@ -11,17 +12,17 @@ use crate::window::{Increase, Window};
 /// was there, or if nothing was scraped up to the end of the window: a sum with a hole would be too small.
 pub(crate) fn add_up<'a>(
     counters: impl IntoIterator<Item = &'a Series>,
-    of_target: &[Series],
+    scrapes: &Scrapes,
     window: &Window,
     is_bad: impl Fn(&Series) -> bool,
 ) -> Option<Arm> {
     let mut all = Counts::default();
     let mut pods: BTreeMap<&str, Counts> = BTreeMap::new();
     let mut is_there = false;
-    let mut is_fresh = of_target.iter().any(|other| window.is_fresh(other));
+    let mut is_fresh = scrapes.are_fresh(window);
     for counter in counters {
         is_fresh |= window.is_fresh(counter);
-        let requests = match window.increase(counter, of_target) {
+        let requests = match window.increase(counter, scrapes) {
             Increase::By(requests) => requests,
             Increase::Absent => continue,
             Increase::Unknown => return None,

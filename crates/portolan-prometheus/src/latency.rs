@@ -6,6 +6,7 @@
 use portolan_judge::{Arm, Counts};
 
 use crate::arm::add_up;
+use crate::scrape::Scrapes;
 use crate::series::Series;
 use crate::window::Window;
 
@@ -22,21 +23,18 @@ pub struct Edge {
 /// the next edge above. `None` if no bucket is there, none lies above the limit but the last, or a count is not known.
 pub fn count_slow(
     buckets: &[Series],
-    of_target: &[Series],
+    scrapes: &Scrapes,
     limit: f64,
     window: &Window,
 ) -> Option<(Arm, Edge)> {
-    let edges = buckets.iter().filter_map(edge_of);
-    let at = edges
-        .filter(|edge| edge.is_finite() && *edge >= limit)
-        .reduce(f64::min)?;
+    let at = next_edge(buckets, limit)?;
     let with_edge = |wanted: f64| {
         buckets
             .iter()
             .filter(move |bucket| edge_of(bucket) == Some(wanted))
     };
-    let all = add_up(with_edge(f64::INFINITY), of_target, window, |_| false)?;
-    let fast = add_up(with_edge(at), of_target, window, |_| false)?;
+    let all = add_up(with_edge(f64::INFINITY), scrapes, window, |_| false)?;
+    let fast = add_up(with_edge(at), scrapes, window, |_| false)?;
     let edge = Edge {
         at,
         is_exact: at == limit,
@@ -44,7 +42,18 @@ pub fn count_slow(
     Some((slow(all, &fast), edge))
 }
 
-fn edge_of(bucket: &Series) -> Option<f64> {
+/// Returns the least edge at or above a limit; `None` if there is none but the last.
+pub(crate) fn next_edge<'a>(
+    buckets: impl IntoIterator<Item = &'a Series>,
+    limit: f64,
+) -> Option<f64> {
+    let edges = buckets.into_iter().filter_map(edge_of);
+    edges
+        .filter(|edge| edge.is_finite() && *edge >= limit)
+        .reduce(f64::min)
+}
+
+pub(crate) fn edge_of(bucket: &Series) -> Option<f64> {
     match bucket.label("le") {
         "+Inf" | "Inf" => Some(f64::INFINITY),
         text => text.parse().ok().filter(|edge: &f64| edge.is_finite()),

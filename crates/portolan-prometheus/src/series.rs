@@ -20,17 +20,21 @@ pub struct Series {
     pub samples: Vec<Sample>,
 }
 
+/// The labels that name what was scraped.
+const TARGET: [&str; 4] = ["job", "instance", "namespace", "pod"];
+
+/// What was scraped: its `job`, `instance`, `namespace` and `pod`.
+pub(crate) type Target = [String; 4];
+
 impl Series {
     /// Returns the value of a label; empty if there is none, as in Prometheus.
     pub fn label(&self, name: &str) -> &str {
         self.labels.get(name).map_or("", String::as_str)
     }
 
-    /// Returns whether two series come from the same scrape target.
-    pub(crate) fn is_of_same_target(&self, other: &Self) -> bool {
-        ["job", "instance", "namespace", "pod"]
-            .into_iter()
-            .all(|label| self.label(label) == other.label(label))
+    /// Returns what the series was scraped from.
+    pub(crate) fn target(&self) -> Target {
+        TARGET.map(|label| self.label(label).to_owned())
     }
 }
 

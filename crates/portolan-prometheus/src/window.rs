@@ -1,5 +1,6 @@
 //! How much a counter grew between two moments.
 
+use crate::scrape::Scrapes;
 use crate::series::{Sample, Series};
 
 /// The time between two moments, in milliseconds since the start of 1970. Windows that follow each other count every
@@ -28,9 +29,9 @@ pub enum Increase {
 impl Window {
     /// Returns how much a counter grew. A counter that falls was started again from zero.
     ///
-    /// `of_target` are other series of the same scrape targets, such as `up`. A counter that appears in the window counts
-    /// from zero only if its target was scraped without it before; otherwise it may be old.
-    pub fn increase(&self, counter: &Series, of_target: &[Series]) -> Increase {
+    /// A counter that appears in the window counts from zero only if its target was scraped without it before; otherwise
+    /// it may be old.
+    pub fn increase(&self, counter: &Series, scrapes: &Scrapes) -> Increase {
         let upto = |moment: i64| {
             let samples = counter.samples.iter();
             samples.take_while(move |sample| sample.at <= moment)
@@ -45,7 +46,7 @@ impl Window {
             // Nothing new: the target is gone, or nobody called and the last value still holds.
             (Some(_), None) => return Increase::By(0),
             (Some(before), Some(_)) if self.from - before.at <= self.stale_after => before.value,
-            (None, Some(first)) if self.was_scraped_before(counter, *first, of_target) => 0.0,
+            (None, Some(first)) if self.was_scraped_before(counter, *first, scrapes) => 0.0,
             (_, Some(_)) => return Increase::Unknown,
         };
         let mut grown = 0.0;
@@ -65,12 +66,14 @@ impl Window {
     }
 
     /// Returns whether the counter's target was scraped shortly before its first sample.
-    fn was_scraped_before(&self, counter: &Series, first: Sample, of_target: &[Series]) -> bool {
-        let same = of_target
-            .iter()
-            .filter(|other| other.is_of_same_target(counter));
-        let mut samples = same.flat_map(|other| &other.samples);
-        samples.any(|sample| sample.at < first.at && first.at - sample.at <= self.stale_after)
+    fn was_scraped_before(&self, counter: &Series, first: Sample, scrapes: &Scrapes) -> bool {
+        let since = first.at.saturating_sub(self.stale_after).saturating_sub(1);
+        scrapes.has_between(counter, since, first.at)
+    }
+
+    /// Returns whether a series has a sample up to the end of the window.
+    pub(crate) fn has_sample(&self, series: &Series) -> bool {
+        series.samples.iter().any(|sample| sample.at <= self.to)
     }
 
     /// Returns whether a series has a sample that still holds at the end of the window.

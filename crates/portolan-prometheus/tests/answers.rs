@@ -75,7 +75,7 @@ fn patience_mistakes_and_failures_are_told_apart() {
     );
     assert_eq!(
         answer(401, "no"),
-        Answer::Down("HTTP status 401".to_owned())
+        Answer::Refused("HTTP status 401".to_owned())
     );
     assert_eq!(
         answer(200, "<html>"),

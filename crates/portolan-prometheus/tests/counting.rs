@@ -2,7 +2,7 @@
 
 use portolan_judge::Counts;
 use portolan_prometheus::{
-    Increase, Reporter, Sample, Series, Window, choose_reporter, count_requests, count_slow,
+    Increase, Reporter, Sample, Scrapes, Series, Window, count_requests, count_slow, see_nearly_all,
 };
 use proptest::prelude::*;
 
@@ -20,6 +20,10 @@ fn series(labels: &[(&str, &str)], samples: &[(i64, f64)]) -> Series {
     }
 }
 
+fn none() -> Scrapes {
+    Scrapes::default()
+}
+
 fn window(from: i64, to: i64) -> Window {
     Window {
         from,
@@ -31,7 +35,7 @@ fn window(from: i64, to: i64) -> Window {
 #[track_caller]
 fn check(samples: &[(i64, f64)], expected: Increase) {
     assert_eq!(
-        window(100, 200).increase(&series(&[], samples), &[]),
+        window(100, 200).increase(&series(&[], samples), &none()),
         expected
     );
 }
@@ -76,9 +80,9 @@ fn values_that_no_counter_has_make_it_unknown() {
 #[test]
 fn a_new_counter_counts_from_zero_only_if_its_target_was_seen_before() {
     let counter = series(&[("pod", "a")], &[(150, 3.0), (180, 4.0)]);
-    let up = |samples: &[(i64, f64)]| vec![series(&[("pod", "a")], samples)];
-    let increase = |of_target: &[Series]| window(100, 200).increase(&counter, of_target);
-    assert_eq!(increase(&[]), Increase::Unknown);
+    let up = |samples: &[(i64, f64)]| Scrapes::of([&series(&[("pod", "a")], samples)]);
+    let increase = |scrapes: &Scrapes| window(100, 200).increase(&counter, scrapes);
+    assert_eq!(increase(&none()), Increase::Unknown);
     assert_eq!(increase(&up(&[(150, 1.0)])), Increase::Unknown);
     assert_eq!(
         increase(&up(&[(110, 1.0), (150, 1.0)])),
@@ -86,7 +90,7 @@ fn a_new_counter_counts_from_zero_only_if_its_target_was_seen_before() {
         "too long before"
     );
     assert_eq!(increase(&up(&[(130, 1.0), (150, 1.0)])), Increase::By(4));
-    let of_other = vec![series(&[("pod", "b")], &[(130, 1.0)])];
+    let of_other = Scrapes::of([&series(&[("pod", "b")], &[(130, 1.0)])]);
     assert_eq!(increase(&of_other), Increase::Unknown);
 }
 
@@ -118,28 +122,36 @@ fn failures_are_those_of_the_server() {
         counter("a", "source", "200", "5", 5.0),
         counter("a", "destination", "200", "", 90.0),
     ];
-    let arm = count_requests(&all, &[], Reporter::Source, &window(100, 200)).expect("counts");
+    let arm = count_requests(&all, &none(), Reporter::Source, &window(100, 200)).expect("counts");
     assert_eq!(arm.counts, Counts { total: 121, bad: 6 });
-    let arm = count_requests(&all, &[], Reporter::Destination, &window(100, 200)).expect("counts");
+    let arm =
+        count_requests(&all, &none(), Reporter::Destination, &window(100, 200)).expect("counts");
     assert_eq!(arm.counts, Counts { total: 90, bad: 0 });
 }
 
 #[test]
 fn pods_are_told_apart_where_they_have_names() {
     let named = [
-        counter("a", "source", "200", "", 5.0),
-        counter("b", "source", "500", "", 2.0),
+        counter("a", "destination", "200", "", 5.0),
+        counter("b", "destination", "500", "", 2.0),
     ];
-    let arm = count_requests(&named, &[], Reporter::Source, &window(100, 200)).expect("counts");
+    let count = |all: &[Series], reporter| {
+        count_requests(all, &none(), reporter, &window(100, 200)).expect("counts")
+    };
+    let arm = count(&named, Reporter::Destination);
     let pods: Vec<_> = arm
         .pods
         .iter()
         .map(|pod| (pod.name.as_str(), pod.counts.bad))
         .collect();
     assert_eq!(pods, [("a", 0), ("b", 2)]);
-    let unnamed = [counter("", "source", "200", "", 5.0)];
-    let arm = count_requests(&unnamed, &[], Reporter::Source, &window(100, 200)).expect("counts");
-    assert!(arm.pods.is_empty());
+    let unnamed = [counter("", "destination", "200", "", 5.0)];
+    assert!(count(&unnamed, Reporter::Destination).pods.is_empty());
+    let of_callers = [counter("caller", "source", "200", "", 5.0)];
+    assert!(
+        count(&of_callers, Reporter::Source).pods.is_empty(),
+        "the label names the pod that called"
+    );
 }
 
 #[test]
@@ -152,27 +164,27 @@ fn a_sum_with_a_hole_is_not_known() {
         ),
     ];
     assert_eq!(
-        count_requests(&with_hole, &[], Reporter::Source, &window(100, 200)),
+        count_requests(&with_hole, &none(), Reporter::Source, &window(100, 200)),
         None
     );
     let unscraped = [series(&[("reporter", "source")], &[(90, 1.0), (95, 3.0)])];
     assert_eq!(
-        count_requests(&unscraped, &[], Reporter::Source, &window(100, 200)),
+        count_requests(&unscraped, &none(), Reporter::Source, &window(100, 200)),
         None,
         "nobody scraped in the window"
     );
     assert_eq!(
-        count_requests(&[], &[], Reporter::Source, &window(100, 200)),
+        count_requests(&[], &none(), Reporter::Source, &window(100, 200)),
         None
     );
 }
 
 #[test]
 fn sources_are_believed_if_they_see_nearly_everything() {
-    assert_eq!(choose_reporter(90, 100), Reporter::Source);
-    assert_eq!(choose_reporter(89, 100), Reporter::Destination);
-    assert_eq!(choose_reporter(0, 0), Reporter::Source);
-    assert_eq!(choose_reporter(u64::MAX, u64::MAX), Reporter::Source);
+    assert!(see_nearly_all(90, 100));
+    assert!(!see_nearly_all(89, 100));
+    assert!(see_nearly_all(0, 0));
+    assert!(see_nearly_all(u64::MAX, u64::MAX));
 }
 
 fn bucket(edge: &str, grown: f64) -> Series {
@@ -190,7 +202,7 @@ fn slow_requests_are_those_beyond_an_edge() {
         bucket("1000", 95.0),
         bucket("+Inf", 100.0),
     ];
-    let (arm, edge) = count_slow(&buckets, &[], 500.0, &window(100, 200)).expect("counts");
+    let (arm, edge) = count_slow(&buckets, &none(), 500.0, &window(100, 200)).expect("counts");
     assert_eq!(
         arm.counts,
         Counts {
@@ -206,14 +218,17 @@ fn slow_requests_are_those_beyond_an_edge() {
         }
     );
     assert!(edge.is_exact);
-    let (arm, edge) = count_slow(&buckets, &[], 600.0, &window(100, 200)).expect("counts");
+    let (arm, edge) = count_slow(&buckets, &none(), 600.0, &window(100, 200)).expect("counts");
     assert_eq!(
         (arm.counts.bad, edge.at, edge.is_exact),
         (5, 1_000.0, false)
     );
-    assert_eq!(count_slow(&buckets, &[], 2_000.0, &window(100, 200)), None);
     assert_eq!(
-        count_slow(&buckets[..3], &[], 500.0, &window(100, 200)),
+        count_slow(&buckets, &none(), 2_000.0, &window(100, 200)),
+        None
+    );
+    assert_eq!(
+        count_slow(&buckets[..3], &none(), 500.0, &window(100, 200)),
         None
     );
 }
@@ -244,7 +259,7 @@ proptest! {
         let cuts: Vec<i64> = std::iter::once(0).chain(inner).chain([end]).collect();
         let mut sum = 0;
         for pair in cuts.windows(2) {
-            match window(pair[0], pair[1]).increase(&counter, &[]) {
+            match window(pair[0], pair[1]).increase(&counter, &none()) {
                 Increase::By(grown) => sum += grown,
                 other => prop_assert!(false, "{:?}", other),
             }

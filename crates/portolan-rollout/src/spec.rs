@@ -7,8 +7,8 @@ mod analysis;
 mod strategy;
 
 pub use analysis::{
-    Analysis, AnalysisRef, Builtin, CounterQueries, HttpMetric, Metric, MetricSource, Policy,
-    Query, Tolerance,
+    Analysis, AnalysisRef, Builtin, CounterQueries, HttpMetric, HttpSource, Metric, MetricSource,
+    Policy, Query, Tolerance,
 };
 pub use strategy::{
     Capacity, CookieMatch, RequestMatch, Step, StepEnd, StickySessions, Strategy, StrategyType,

@@ -6,13 +6,13 @@
 //!                 └── kubeconfig, kube client, fake kubelet
 //! ```
 //!
-//! There are no nodes and no scheduler: pods stay pending until [`Kubelet`] makes them run. A test binary shares one
+//! There is no scheduler: pods stay pending until [`Kubelet`] makes them run, on nodes that exist by name only. A test binary shares one
 //! cluster ([`Cluster::shared`]) and keeps its tests apart by namespaces. Everything ends with the test process, even
 //! when that is killed: each part hangs on a pipe from it.
 
 mod eventually;
+mod follow;
 mod kubelet;
-mod process;
 mod program;
 
 use std::fs;
@@ -24,9 +24,10 @@ use rcgen::KeyPair;
 use tokio::sync::OnceCell;
 
 use crate::Authority;
+use crate::process::Process;
 pub use eventually::eventually;
-pub use kubelet::{Kubelet, KubeletSetup};
-use process::Process;
+pub use follow::Follower;
+pub use kubelet::{Kubelet, KubeletSetup, PodFault};
 use program::Programs;
 
 /// The token of the user that may do everything.
@@ -269,7 +270,7 @@ fn start_apiserver(
         ),
         format!("--token-auth-file={}", files.path("tokens.csv")),
         format!("--authorization-mode={mode}"),
-        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+        "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         // An API that is deprecated and yet served, for tests of what finds such.
         "--runtime-config=resource.k8s.io/v1beta1=true".to_owned(),
@@ -292,6 +293,9 @@ fn start_controllers(
             files.path("signer.key")
         ),
         format!("--controllers={}", controllers.join(",")),
+        // Hundreds of rollouts at once are not to wait for the client's own limit.
+        "--kube-api-qps=500".to_owned(),
+        "--kube-api-burst=1000".to_owned(),
     ];
     Process::start(&programs.controllers, &args, &files.directory)
 }

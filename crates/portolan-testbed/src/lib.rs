@@ -11,8 +11,11 @@ mod dripping_server;
 mod git_backend;
 mod http_call;
 mod http_server;
+mod mesh;
 mod mutation;
 mod port;
+mod process;
+mod prometheus;
 mod registry;
 
 pub use authority::Authority;
@@ -20,7 +23,9 @@ pub use corpus::corpus;
 pub use dripping_server::DrippingServer;
 pub use git_backend::git_backend;
 pub use http_server::{HttpServer, Reply, Request};
+pub use mesh::{Behaviour, Mesh, MeshPod, MeshRoute, MeshSetup};
 pub use mutation::mutate;
+pub use prometheus::{Prometheus, PrometheusSetup};
 pub use registry::{PASSWORD, Registry, RegistrySetup, USER};
 
 use std::process::{Command, Stdio};

@@ -13,8 +13,9 @@ use crate::{Authority, has_program};
 pub const USER: &str = "ada";
 /// That user's password.
 pub const PASSWORD: &str = "hunter2";
-/// `USER` and `PASSWORD` as `htpasswd -B` writes them.
-const HTPASSWD: &str = "ada:$2b$05$abcdefghijklmnopqrstuuoXuKqgZXLiJqzfmMXDDhSFPIvxV7t8.\n";
+/// `PASSWORD` as `htpasswd -B` writes it.
+pub(crate) const HTPASSWD_HASH: &str =
+    "$2b$05$abcdefghijklmnopqrstuuoXuKqgZXLiJqzfmMXDDhSFPIvxV7t8.";
 /// The same as a header of basic authentication.
 const BASIC: &str = "Basic YWRhOmh1bnRlcjI=";
 
@@ -159,7 +160,8 @@ fn write_config(
         );
     }
     if setup.login {
-        std::fs::write(directory.join("htpasswd"), HTPASSWD)?;
+        let line = format!("{USER}:{HTPASSWD_HASH}\n");
+        std::fs::write(directory.join("htpasswd"), line)?;
         let _ = writeln!(
             text,
             "auth: {{htpasswd: {{realm: test, path: {shown}/htpasswd}}}}"

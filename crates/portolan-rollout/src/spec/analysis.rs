@@ -159,7 +159,7 @@ pub struct HttpSource {
 /// Istio's counter of requests.
 pub(crate) const ISTIO_REQUESTS: &str = "istio-requests";
 /// Istio's histogram of durations.
-pub(crate) const ISTIO_LATENCY: &str = "istio-latency";
+const ISTIO_LATENCY: &str = "istio-latency";
 
 /// The share of failed requests below which nothing is harm.
 const MATERIAL_ERRORS: f64 = 0.001;
@@ -195,6 +195,13 @@ impl Analysis {
 /// A noise that still is a setting of a test.
 const LARGEST_NOISE: f64 = 0.99;
 
+impl Builtin {
+    /// Returns whether slow requests are counted, not failed ones.
+    pub fn is_latency(&self) -> bool {
+        self.builtin == ISTIO_LATENCY
+    }
+}
+
 impl Metric {
     /// Failed requests, as Istio counts them.
     pub fn errors() -> Self {
@@ -212,7 +219,7 @@ impl Metric {
     /// Returns the share of bad requests below which nothing is harm.
     pub fn material_share(&self) -> f64 {
         let by_kind = match &self.source {
-            MetricSource::Builtin(builtin) if builtin.builtin == ISTIO_LATENCY => MATERIAL_SLOW,
+            MetricSource::Builtin(builtin) if builtin.is_latency() => MATERIAL_SLOW,
             _ => MATERIAL_ERRORS,
         };
         self.material.unwrap_or(by_kind)

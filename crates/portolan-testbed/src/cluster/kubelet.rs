@@ -1,56 +1,108 @@
-//! A fake kubelet: makes pods run by writing their status, without nodes and containers.
+//! A fake kubelet: makes pods run by writing their status, on nodes that are names only.
+//!
+//! It watches pods, so that hundreds of them cost no more than their own changes. With nodes, pods are bound to them and
+//! `EndpointSlices` fill.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use futures_util::StreamExt as _;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{
+    Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
 use serde_json::json;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// How often pods are looked at.
-const PERIOD: Duration = Duration::from_millis(100);
+/// The pause after a watch that failed, as while a cluster goes down.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// So many pods are looked after at a time.
+const AT_ONCE: usize = 16;
 
 /// How the fake kubelet behaves.
 #[derive(Debug, Clone, Default)]
 pub struct KubeletSetup {
     /// Pods with a container of one of these images never become ready.
     pub failing_images: Vec<String>,
+    /// How many nodes there are. Without any, pods run but no `EndpointSlice` names them.
+    pub nodes: u32,
+}
+
+/// What keeps pods of an image from running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PodFault {
+    /// Containers end again and again.
+    CrashLoop,
+    /// The image cannot be had.
+    ImagePull,
+    /// No node has room.
+    Unschedulable,
+    /// Containers run and never become ready.
+    NeverReady,
 }
 
 /// Runs pods until it is dropped.
 pub struct Kubelet {
-    failing: Arc<Mutex<BTreeSet<String>>>,
+    shared: Arc<Shared>,
     task: JoinHandle<()>,
+}
+
+struct Shared {
+    client: kube::Client,
+    nodes: u32,
+    faults: Mutex<BTreeMap<String, PodFault>>,
+    changed: Notify,
+    /// How many addresses were given to pods.
+    addresses: AtomicU32,
 }
 
 impl Kubelet {
     /// Looks after all pods of a cluster, or of a namespace.
     pub fn start(client: kube::Client, namespace: Option<&str>, setup: KubeletSetup) -> Self {
-        let failing = Arc::new(Mutex::new(setup.failing_images.into_iter().collect()));
+        let failing = setup.failing_images.into_iter();
+        let faults = failing.map(|image| (image, PodFault::CrashLoop)).collect();
+        let shared = Arc::new(Shared {
+            client,
+            nodes: setup.nodes,
+            faults: Mutex::new(faults),
+            changed: Notify::new(),
+            addresses: AtomicU32::new(0),
+        });
         let namespace = namespace.map(str::to_owned);
-        let task = tokio::spawn(run(client, namespace, Arc::clone(&failing)));
-        Self { failing, task }
+        let task = tokio::spawn(run(Arc::clone(&shared), namespace));
+        Self { shared, task }
     }
 
-    /// Pods of this image fail from now on.
-    ///
-    /// # Panics
-    /// When another thread panicked while it changed the list.
+    /// Pods of this image crash from now on.
     pub fn fail_image(&self, image: &str) {
-        self.failing
+        self.fail_image_with(image, PodFault::CrashLoop);
+    }
+
+    /// Pods of this image do not run from now on.
+    pub fn fail_image_with(&self, image: &str, fault: PodFault) {
+        let mut faults = self
+            .shared
+            .faults
             .lock()
-            .expect("no panic")
-            .insert(image.to_owned());
+            .unwrap_or_else(PoisonError::into_inner);
+        faults.insert(image.to_owned(), fault);
+        self.shared.changed.notify_one();
     }
 
     /// Pods of this image run from now on.
-    ///
-    /// # Panics
-    /// When another thread panicked while it changed the list.
     pub fn heal_image(&self, image: &str) {
-        self.failing.lock().expect("no panic").remove(image);
+        let mut faults = self
+            .shared
+            .faults
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        faults.remove(image);
+        self.shared.changed.notify_one();
     }
 }
 
@@ -60,55 +112,169 @@ impl Drop for Kubelet {
     }
 }
 
-async fn run(
-    client: kube::Client,
-    namespace: Option<String>,
-    failing: Arc<Mutex<BTreeSet<String>>>,
-) {
-    let all: Api<Pod> = match &namespace {
-        Some(namespace) => Api::namespaced(client.clone(), namespace),
-        None => Api::all(client.clone()),
+async fn run(shared: Arc<Shared>, namespace: Option<String>) {
+    shared.make_nodes().await;
+    let pods: Api<Pod> = match &namespace {
+        Some(namespace) => Api::namespaced(shared.client.clone(), namespace),
+        None => Api::all(shared.client.clone()),
     };
     loop {
         // A cluster that is going down answers with errors; the next look decides.
-        if let Ok(pods) = all.list(&ListParams::default()).await {
-            for (number, pod) in pods.items.iter().enumerate() {
-                let failing = failing
-                    .lock()
-                    .map(|failing| failing.clone())
-                    .unwrap_or_default();
-                tend(&client, pod, number, &failing).await;
-            }
+        if shared.watch(&pods).await.is_err() {
+            tokio::time::sleep(PAUSE).await;
         }
-        tokio::time::sleep(PERIOD).await;
     }
 }
 
-/// Brings one pod a step further.
-async fn tend(client: &kube::Client, pod: &Pod, number: usize, failing: &BTreeSet<String>) {
-    let (Some(name), Some(namespace)) = (&pod.metadata.name, &pod.metadata.namespace) else {
-        return;
-    };
-    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    if pod.metadata.deletion_timestamp.is_some() {
-        let _ = api
-            .delete(name, &DeleteParams::default().grace_period(0))
-            .await;
-        return;
+impl Shared {
+    /// Tends all pods, then each that changes, until the watch ends or a fault was set or taken away.
+    async fn watch(&self, pods: &Api<Pod>) -> kube::Result<()> {
+        let list = pods.list(&ListParams::default()).await?;
+        let version = list.metadata.resource_version.unwrap_or_default();
+        let all = futures_util::stream::iter(&list.items);
+        all.for_each_concurrent(AT_ONCE, |pod| self.tend(pod)).await;
+        let events = pods.watch(&WatchParams::default(), &version).await?;
+        let tended = events.for_each_concurrent(AT_ONCE, |event| async move {
+            if let Ok(WatchEvent::Added(pod) | WatchEvent::Modified(pod)) = &event {
+                self.tend(pod).await;
+            }
+        });
+        let mut tended = pin!(tended);
+        tokio::select! {
+            () = &mut tended => {}
+            () = self.changed.notified() => {}
+        }
+        Ok(())
     }
-    let images = pod
-        .spec
-        .iter()
-        .flat_map(|spec| &spec.containers)
-        .filter_map(|container| container.image.clone());
-    let images: Vec<String> = images.collect();
-    let wanted = !images.iter().any(|image| failing.contains(image));
-    if is_ready(pod) != Some(wanted) {
-        let status = status(pod, number, wanted);
-        let _ = api
-            .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
+
+    async fn make_nodes(&self) {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        for number in 0..self.nodes {
+            let node = json!({"metadata": {"name": node_name(number)}});
+            if let Ok(node) = serde_json::from_value(node) {
+                // Another kubelet of the same cluster may have made it.
+                let _ = nodes.create(&PostParams::default(), &node).await;
+            }
+        }
+    }
+
+    /// Brings one pod a step further.
+    async fn tend(&self, pod: &Pod) {
+        let (Some(name), Some(namespace)) = (&pod.metadata.name, &pod.metadata.namespace) else {
+            return;
+        };
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        if pod.metadata.deletion_timestamp.is_some() {
+            let at_once = DeleteParams::default().grace_period(0);
+            let _ = api.delete(name, &at_once).await;
+            return;
+        }
+        let fault = self.fault_of(pod);
+        if fault != Some(PodFault::Unschedulable) {
+            self.bind(&api, pod, name, namespace).await;
+        }
+        if is_ready(pod) != Some(fault.is_none()) {
+            let status = self.status(pod, fault);
+            let _ = api
+                .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
+                .await;
+        }
+    }
+
+    fn fault_of(&self, pod: &Pod) -> Option<PodFault> {
+        let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+        let mut images = containers.filter_map(|container| container.image.as_ref());
+        images.find_map(|image| faults.get(image).copied())
+    }
+
+    /// Puts a pod on a node, as a scheduler does.
+    async fn bind(&self, api: &Api<Pod>, pod: &Pod, name: &str, namespace: &str) {
+        let is_bound = pod
+            .spec
+            .as_ref()
+            .is_some_and(|spec| spec.node_name.is_some());
+        if self.nodes == 0 || is_bound {
+            return;
+        }
+        let node = node_name(self.addresses.load(Ordering::Relaxed) % self.nodes);
+        let binding = json!({
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name, "namespace": namespace},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        });
+        let request = PostParams::default();
+        let _: kube::Result<serde_json::Value> = api
+            .create_subresource("binding", name, &request, &binding)
             .await;
     }
+
+    fn status(&self, pod: &Pod, fault: Option<PodFault>) -> serde_json::Value {
+        let is_ready = fault.is_none();
+        let runs = matches!(fault, None | Some(PodFault::NeverReady));
+        let state = match fault {
+            None | Some(PodFault::NeverReady) => json!({"running": {}}),
+            Some(PodFault::CrashLoop) => waiting("CrashLoopBackOff"),
+            Some(PodFault::ImagePull) => waiting("ImagePullBackOff"),
+            Some(PodFault::Unschedulable) => waiting("ContainerCreating"),
+        };
+        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+        let containers: Vec<_> = containers
+            .map(|container| {
+                let crashed = u32::from(fault == Some(PodFault::CrashLoop)) * 3;
+                json!({"name": container.name, "image": container.image, "imageID": "", "ready": is_ready, "started": runs, "restartCount": crashed, "state": state})
+            })
+            .collect();
+        let now = k8s_openapi::jiff::Timestamp::now();
+        let now = k8s_openapi::jiff::Timestamp::from_second(now.as_second())
+            .unwrap_or(now)
+            .to_string();
+        let word = |yes: bool| if yes { "True" } else { "False" };
+        let condition = |kind: &str, yes: bool| json!({"type": kind, "status": word(yes), "lastTransitionTime": now});
+        let mut scheduled = condition("PodScheduled", fault != Some(PodFault::Unschedulable));
+        let mut status = json!({
+            "phase": if runs { "Running" } else { "Pending" },
+            "startTime": now,
+        });
+        if fault == Some(PodFault::Unschedulable) {
+            scheduled["reason"] = json!("Unschedulable");
+            scheduled["message"] = json!("0/1 nodes are available: 1 Insufficient cpu.");
+        } else {
+            let address = self.address_of(pod);
+            status["podIP"] = json!(address);
+            status["podIPs"] = json!([{"ip": address}]);
+            status["containerStatuses"] = json!(containers);
+        }
+        status["conditions"] = json!([
+            condition("Ready", is_ready),
+            condition("ContainersReady", is_ready),
+            scheduled,
+        ]);
+        json!({"status": status})
+    }
+
+    /// The address that a pod has, or a new one.
+    fn address_of(&self, pod: &Pod) -> String {
+        let known = pod.status.as_ref().and_then(|status| status.pod_ip.clone());
+        known.unwrap_or_else(|| {
+            let number = self.addresses.fetch_add(1, Ordering::Relaxed);
+            format!(
+                "10.{}.{}.{}",
+                100 + number / 62_500 % 100,
+                number / 250 % 250,
+                number % 250 + 1
+            )
+        })
+    }
+}
+
+fn node_name(number: u32) -> String {
+    format!("node-{number}")
+}
+
+fn waiting(reason: &str) -> serde_json::Value {
+    json!({"waiting": {"reason": reason, "message": "the test wants it so"}})
 }
 
 /// Whether the pod is ready; `None` when nobody has said yet.
@@ -118,33 +284,4 @@ fn is_ready(pod: &Pod) -> Option<bool> {
         .iter()
         .find(|condition| condition.type_ == "Ready")?;
     Some(ready.status == "True")
-}
-
-fn status(pod: &Pod, number: usize, ready: bool) -> serde_json::Value {
-    let state = if ready {
-        json!({"running": {}})
-    } else {
-        json!({"waiting": {"reason": "CrashLoopBackOff", "message": "the test wants it so"}})
-    };
-    let containers: Vec<_> = pod
-        .spec
-        .iter()
-        .flat_map(|spec| &spec.containers)
-        .map(|container| {
-            json!({"name": container.name, "image": container.image, "imageID": "", "ready": ready, "started": ready, "restartCount": 0, "state": state})
-        })
-        .collect();
-    let word = if ready { "True" } else { "False" };
-    let address = format!("10.1.{}.{}", number / 250, number % 250 + 1);
-    json!({"status": {
-        "phase": if ready { "Running" } else { "Pending" },
-        "podIP": address,
-        "podIPs": [{"ip": address}],
-        "conditions": [
-            {"type": "Ready", "status": word},
-            {"type": "ContainersReady", "status": word},
-            {"type": "PodScheduled", "status": "True"},
-        ],
-        "containerStatuses": containers,
-    }})
 }

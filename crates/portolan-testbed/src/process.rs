@@ -18,21 +18,23 @@ wait
 "#;
 
 /// Also removes the directory.
+#[cfg(feature = "cluster")]
 const LAST: &str = r#"rm -rf "${log%/*}""#;
 
 /// A running program.
-pub(super) struct Process {
+pub(crate) struct Process {
     shell: Child,
 }
 
 impl Process {
     /// Starts a program that logs to a file of its name in the directory.
-    pub(super) fn start(program: &Path, args: &[String], directory: &Path) -> Self {
+    pub(crate) fn start(program: &Path, args: &[String], directory: &Path) -> Self {
         Self::spawn(GUARD, program, args, directory)
     }
 
     /// The same, and the directory is removed when it ends.
-    pub(super) fn start_last(program: &Path, args: &[String], directory: &Path) -> Self {
+    #[cfg(feature = "cluster")]
+    pub(crate) fn start_last(program: &Path, args: &[String], directory: &Path) -> Self {
         Self::spawn(&format!("{GUARD}{LAST}"), program, args, directory)
     }
 
