@@ -163,6 +163,11 @@ impl MetricState {
         }
     }
 
+    /// Returns the moment up to which requests were counted; the next window begins there.
+    pub fn counted_to(&self) -> Option<Time> {
+        self.counted_to
+    }
+
     /// Lets time pass without an answer.
     pub(crate) fn wait(&mut self, seconds: u64) {
         self.silent_seconds = self.silent_seconds.saturating_add(seconds);

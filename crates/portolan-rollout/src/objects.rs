@@ -10,6 +10,7 @@
 //! `IstioCanaryDeployment` itself are not passed on: they say who manages that object, not these.
 
 mod autoscaler;
+mod config_copy;
 mod cookie;
 mod deployment;
 mod destination_rule;
@@ -21,6 +22,7 @@ mod service;
 mod virtual_service;
 
 pub use autoscaler::autoscaler;
+pub use config_copy::config_copy;
 pub use deployment::deployment;
 pub use destination_rule::destination_rules;
 pub use http_route::http_route;
