@@ -29,6 +29,7 @@ pub use eventually::eventually;
 pub use follow::Follower;
 pub use kubelet::{Kubelet, KubeletSetup, PodFault};
 use program::Programs;
+pub use program::definitions;
 
 /// The token of the user that may do everything.
 pub const ADMIN_TOKEN: &str = "admin-token";

@@ -49,6 +49,25 @@ fn is_built(path: &Path) -> bool {
     false
 }
 
+/// The definitions of kinds that are not Kubernetes' own, as YAML: `istio` or `gateway-api`.
+///
+/// `None` when they are not there; under `CI` that is a failure instead.
+///
+/// # Panics
+/// Under `CI`, when they are missing.
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+pub fn definitions(name: &str) -> Option<String> {
+    let path = cache().join("tools/definitions").join(format!("{name}.yaml"));
+    if let Ok(text) = std::fs::read_to_string(&path) {
+        return Some(text);
+    }
+    let hint = "`testbed/definitions/build` brings it, and `./test` calls that; it needs Go";
+    let message = format!("`{}` is not there: {hint}", path.display());
+    assert!(env::var_os("CI").is_none(), "{message}");
+    eprintln!("SKIPPED: {message}");
+    None
+}
+
 /// The directory that `./test` keeps its tools in.
 fn cache() -> PathBuf {
     let named = |name: &str| {
