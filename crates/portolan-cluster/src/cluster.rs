@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::header::{self, HeaderName};
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::access::{Access, config};
 use crate::credential_plugin::guard;
-use crate::error::ClusterError;
+use crate::error::{ClusterError, FieldConflict};
 use crate::pages::MAX_PAGES;
 
 /// The most bytes an answer may have: a page of the largest metadata, or the metrics of a busy server.
@@ -43,6 +43,7 @@ pub struct Cluster {
     client: kube::Client,
     server: Arc<str>,
     requests: Arc<AtomicU64>,
+    writes: Arc<AtomicU64>,
     patience: Duration,
     max_pages: usize,
 }
@@ -72,6 +73,7 @@ impl Cluster {
             client,
             server: server.trim_end_matches('/').into(),
             requests: Arc::default(),
+            writes: Arc::default(),
             patience: PATIENCE,
             max_pages: MAX_PAGES,
         }
@@ -106,6 +108,16 @@ impl Cluster {
         self.requests.load(Ordering::Relaxed)
     }
 
+    /// How many of them were to change something.
+    pub fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    /// The client that requests go through, for what kube's runtime does.
+    pub(crate) fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
     /// The server's version, as it says it: `v1.36.3`.
     pub async fn version(&self) -> Result<String, ClusterError> {
         #[derive(Deserialize)]
@@ -132,10 +144,16 @@ impl Cluster {
 
     /// The body of a successful answer.
     pub(crate) async fn get(&self, path: &str, accept: &str) -> Result<Vec<u8>, ClusterError> {
+        self.send(&Call::get(path, accept)).await
+    }
+
+    /// The body of a successful answer to any call. A call that may have been carried out before its connection broke is
+    /// sent again, so every call must bear to be carried out twice.
+    pub(crate) async fn send(&self, call: &Call<'_>) -> Result<Vec<u8>, ClusterError> {
         let mut pause = FIRST_PAUSE;
         let (mut refusals, mut breaks) = (0, 0);
         loop {
-            let (error, retry) = match self.attempt(path, accept).await {
+            let (error, retry) = match self.attempt(call).await {
                 Ok(body) => return Ok(body),
                 Err(failed) => failed,
             };
@@ -156,8 +174,9 @@ impl Cluster {
     }
 
     /// One try, and whether another may go better.
-    async fn attempt(&self, path: &str, accept: &str) -> Result<Vec<u8>, (ClusterError, Retry)> {
-        let answer = tokio::time::timeout(self.patience, self.ask(path, accept)).await;
+    async fn attempt(&self, call: &Call<'_>) -> Result<Vec<u8>, (ClusterError, Retry)> {
+        let path = call.path;
+        let answer = tokio::time::timeout(self.patience, self.ask(call)).await;
         let (head, body) = match answer.map_err(|_| self.too_slow(path)) {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
@@ -171,14 +190,16 @@ impl Cluster {
         }
         let error = status(path, head.status, &body);
         let retry = match head.status {
+            _ if error.refusal().is_some() => Retry::Never,
             status if is_passing(status) => Retry::Busy(retry_after(&head.headers)),
             _ => Retry::Never,
         };
         Err((error, retry))
     }
 
-    async fn ask(&self, path: &str, accept: &str) -> Result<(Head, Vec<u8>), ClusterError> {
-        let response = self.open(path, accept).await?;
+    async fn ask(&self, call: &Call<'_>) -> Result<(Head, Vec<u8>), ClusterError> {
+        let path = call.path;
+        let response = self.open_call(call).await?;
         let head = Head {
             status: response.status(),
             headers: response.headers().clone(),
@@ -206,14 +227,29 @@ impl Cluster {
         path: &str,
         accept: &str,
     ) -> Result<Response<Body>, ClusterError> {
-        let request = Request::get(path)
-            .header(header::ACCEPT, accept)
-            .body(Body::empty())
-            .map_err(|error| ClusterError::Answer {
-                path: path.to_owned(),
-                message: error.to_string(),
-            })?;
+        self.open_call(&Call::get(path, accept)).await
+    }
+
+    async fn open_call(&self, call: &Call<'_>) -> Result<Response<Body>, ClusterError> {
+        let mut request = Request::builder()
+            .method(call.method.clone())
+            .uri(call.path)
+            .header(header::ACCEPT, call.accept);
+        let body = match &call.body {
+            Some((content_type, bytes)) => {
+                request = request.header(header::CONTENT_TYPE, *content_type);
+                Body::from(bytes.clone())
+            }
+            None => Body::empty(),
+        };
+        let request = request.body(body).map_err(|error| ClusterError::Answer {
+            path: call.path.to_owned(),
+            message: error.to_string(),
+        })?;
         self.requests.fetch_add(1, Ordering::Relaxed);
+        if call.method != Method::GET {
+            self.writes.fetch_add(1, Ordering::Relaxed);
+        }
         self.client
             .send(request)
             .await
@@ -225,6 +261,26 @@ impl Cluster {
             server: self.server.to_string(),
             path: path.to_owned(),
             after: self.patience,
+        }
+    }
+}
+
+/// One call of the API server.
+pub(crate) struct Call<'a> {
+    pub(crate) method: Method,
+    pub(crate) path: &'a str,
+    pub(crate) accept: &'a str,
+    /// The content type and the bytes.
+    pub(crate) body: Option<(&'static str, Vec<u8>)>,
+}
+
+impl<'a> Call<'a> {
+    fn get(path: &'a str, accept: &'a str) -> Self {
+        Self {
+            method: Method::GET,
+            path,
+            accept,
+            body: None,
         }
     }
 }
@@ -269,14 +325,23 @@ pub(crate) fn status(path: &str, status: StatusCode, body: &[u8]) -> ClusterErro
     let path = path.to_owned();
     let answer: Status = serde_json::from_slice(body).unwrap_or_else(|_| Status {
         message: String::from_utf8_lossy(body).chars().take(200).collect(),
-        metadata: StatusMetadata::default(),
+        ..Status::default()
     });
-    match status.as_u16() {
-        410 => ClusterError::Gone {
+    match (status.as_u16(), answer.reason.as_str()) {
+        (410, _) => ClusterError::Gone {
             path,
             fresh: Some(answer.metadata.next).filter(|token| !token.is_empty()),
         },
-        code => ClusterError::Status {
+        (409, "AlreadyExists") => ClusterError::Exists { path },
+        (409, _) => {
+            let conflicts = answer.details.conflicts();
+            if conflicts.is_empty() {
+                ClusterError::Outdated { path }
+            } else {
+                ClusterError::Conflict { path, conflicts }
+            }
+        }
+        (code, _) => ClusterError::Status {
             path,
             code,
             message: answer.message,
@@ -284,16 +349,46 @@ pub(crate) fn status(path: &str, status: StatusCode, body: &[u8]) -> ClusterErro
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct Status {
-    #[serde(default)]
     message: String,
-    #[serde(default)]
+    reason: String,
     metadata: StatusMetadata,
+    details: Details,
 }
 
 #[derive(Deserialize, Default)]
+#[serde(default)]
 struct StatusMetadata {
-    #[serde(rename = "continue", default)]
+    #[serde(rename = "continue")]
     next: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Details {
+    causes: Vec<Cause>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Cause {
+    reason: String,
+    message: String,
+    field: String,
+}
+
+impl Details {
+    /// Who else has which fields. The server says it in a sentence: `conflict with "kubectl-edit" using v1`.
+    fn conflicts(self) -> Vec<FieldConflict> {
+        let causes = self.causes.into_iter();
+        causes
+            .filter(|cause| cause.reason == "FieldManagerConflict")
+            .map(|cause| FieldConflict {
+                manager: cause.message.split('"').nth(1).unwrap_or("?").to_owned(),
+                field: cause.field,
+            })
+            .collect()
+    }
 }

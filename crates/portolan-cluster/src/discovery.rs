@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use kube::core::ApiResource;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Cluster;
@@ -95,6 +96,15 @@ impl Cluster {
         Ok((resources, troubles))
     }
 
+    /// Whether the cluster serves a kind; its definition may come later, or go.
+    pub async fn serves(&self, resource: &Resource) -> Result<bool, ClusterError> {
+        match self.group(&resource.api_version).await {
+            Ok(served) => Ok(served.iter().any(|served| served.name == resource.name)),
+            Err(error) if error.is_missing() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn group(&self, api_version: &str) -> Result<Vec<Resource>, ClusterError> {
         let served: Served = self.json(&root(api_version), "application/json").await?;
         let can = |kind: &ServedResource, what: &str| kind.verbs.iter().any(|verb| verb == what);
@@ -116,6 +126,46 @@ impl Cluster {
 }
 
 impl Resource {
+    /// A kind whose objects live in namespaces and can be watched: `apps/v1`, `Deployment`, `deployments`.
+    pub fn in_namespaces(api_version: &str, kind: &str, name: &str) -> Self {
+        Self {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            namespaced: true,
+            watchable: true,
+        }
+    }
+
+    /// The same for objects that belong to no namespace.
+    pub fn without_namespace(api_version: &str, kind: &str, name: &str) -> Self {
+        Self {
+            namespaced: false,
+            ..Self::in_namespaces(api_version, kind, name)
+        }
+    }
+
+    /// The path of one object.
+    pub(crate) fn path(&self, namespace: &str, name: &str) -> String {
+        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+        format!("{}/{name}", self.query(namespace).path)
+    }
+
+    /// The same for kube's own requests.
+    pub(crate) fn api_resource(&self) -> ApiResource {
+        let (group, version) = self
+            .api_version
+            .split_once('/')
+            .unwrap_or(("", &self.api_version));
+        ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: self.api_version.clone(),
+            kind: self.kind.clone(),
+            plural: self.name.clone(),
+        }
+    }
+
     /// Tells resources apart: `apps/v1 deployments`.
     pub fn id(&self) -> String {
         format!("{} {}", self.api_version, self.name)
@@ -150,11 +200,10 @@ impl Cluster {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Vec<u8>>, ClusterError> {
-        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
-        let path = format!("{}/{name}", resource.query(namespace).path);
+        let path = resource.path(namespace, name);
         match self.get(&path, "application/json").await {
             Ok(object) => Ok(Some(object)),
-            Err(ClusterError::Status { code: 404, .. }) => Ok(None),
+            Err(error) if error.is_missing() => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -62,6 +62,26 @@ pub enum ClusterError {
         /// What it said.
         message: String,
     },
+    /// Fields that were to be applied are somebody else's.
+    #[error("{} of `{path}`", conflicts_text(.conflicts))]
+    Conflict {
+        /// What was to be changed.
+        path: String,
+        /// Who has which field.
+        conflicts: Vec<FieldConflict>,
+    },
+    /// The object is not the one that was meant, or no longer what it was when it was read.
+    #[error("`{path}` was changed by somebody else in the meantime")]
+    Outdated {
+        /// What was to be changed.
+        path: String,
+    },
+    /// An object of that name was to be made and exists.
+    #[error("`{path}` exists already")]
+    Exists {
+        /// Where it was to be made.
+        path: String,
+    },
     /// A list changed too much while it was read.
     #[error("the list `{path}` changed too much while it was read")]
     Gone {
@@ -78,6 +98,22 @@ pub enum ClusterError {
         /// What is wrong with it.
         message: String,
     },
+}
+
+/// A field that somebody else applies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldConflict {
+    /// The field manager.
+    pub manager: String,
+    /// The field's path: `.spec.replicas`.
+    pub field: String,
+}
+
+fn conflicts_text(conflicts: &[FieldConflict]) -> String {
+    let each = conflicts
+        .iter()
+        .map(|conflict| format!("`{}` has {}", conflict.manager, conflict.field));
+    each.collect::<Vec<_>>().join(", ")
 }
 
 /// The kinds of errors, as metrics tell them.
@@ -97,6 +133,8 @@ pub enum ErrorKind {
     Throttled,
     /// The list changed too much while it was read.
     Gone,
+    /// Somebody else changed the same.
+    Conflict,
     /// The API server failed.
     Server,
     /// Anything else.
@@ -154,6 +192,33 @@ impl ClusterError {
         }
     }
 
+    /// Whether the object or the kind does not exist.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Status { code: 404, .. })
+    }
+
+    /// What the API server has against an object, if it refuses it for what it is: it is invalid, or somebody who is asked
+    /// about every object forbids it. The same object is refused again.
+    pub fn refusal(&self) -> Option<&str> {
+        match self {
+            Self::Status {
+                code: 400 | 422,
+                message,
+                ..
+            } => Some(message),
+            Self::Status {
+                code: 403, message, ..
+            } if message.contains("denied the request") || message.contains("violates") => {
+                Some(message)
+            }
+            // What is applied with a field that its type does not have is answered as if the server had failed.
+            Self::Status {
+                code: 500, message, ..
+            } if message.contains("typed patch object") => Some(message),
+            _ => None,
+        }
+    }
+
     /// What kind of error it is.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -162,6 +227,9 @@ impl ClusterError {
             Self::Credentials { .. } => ErrorKind::Unauthorized,
             Self::Timeout { .. } => ErrorKind::Timeout,
             Self::Gone { .. } => ErrorKind::Gone,
+            Self::Conflict { .. } | Self::Outdated { .. } | Self::Exists { .. } => {
+                ErrorKind::Conflict
+            }
             Self::Answer { .. } => ErrorKind::Other,
             Self::Status { code, .. } => match code {
                 401 => ErrorKind::Unauthorized,
@@ -176,7 +244,7 @@ impl ClusterError {
 
 impl ErrorKind {
     /// Every kind.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Config,
         Self::Unreachable,
         Self::Timeout,
@@ -184,6 +252,7 @@ impl ErrorKind {
         Self::Forbidden,
         Self::Throttled,
         Self::Gone,
+        Self::Conflict,
         Self::Server,
         Self::Other,
     ];
@@ -198,6 +267,7 @@ impl ErrorKind {
             Self::Forbidden => "forbidden",
             Self::Throttled => "throttled",
             Self::Gone => "gone",
+            Self::Conflict => "conflict",
             Self::Server => "server",
             Self::Other => "other",
         }

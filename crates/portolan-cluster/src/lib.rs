@@ -4,7 +4,10 @@
 //! kubeconfig, service account ──▶ Cluster ──┬─▶ pages of metadata (256 at a time)
 //!                                           ├─▶ Helm records, one at a time
 //!                                           ├─▶ what is served, the deprecated-request metric
-//!                                           └─▶ watch: metadata of what changes
+//!                                           ├─▶ watch: metadata of what changes
+//!                                           ├─▶ Cache: the objects of a kind, kept current by kube's runtime
+//!                                           ├─▶ apply, create, patch, delete: changes that lose nobody else's
+//!                                           └─▶ Lease, EventRecorder: who acts, and what people are told
 //! ```
 //!
 //! The crate moves bytes and metadata; what they mean is for the jobs above. It asks for metadata wherever metadata is
@@ -17,21 +20,29 @@ mod error;
 mod metadata;
 mod pages;
 
+mod cache;
 mod discovery;
+mod event;
 mod helm;
 mod kstatus;
+mod lease;
 mod metric;
 mod watch;
+mod write;
 
 pub use access::Access;
+pub use cache::{Cache, CacheOptions, CacheState};
 pub use cluster::Cluster;
 pub use credential_plugin::{RUN_PLUGIN, run_plugin};
 pub use discovery::Resource;
-pub use error::{ClusterError, ErrorKind};
+pub use error::{ClusterError, ErrorKind, FieldConflict};
+pub use event::{EventRecorder, EventType, News, Regarding};
 pub use helm::{Driver, RecordRef, newest_deployed};
 pub use kstatus::{Stage, Status, kstatus};
 pub use kube;
+pub use lease::{Lease, LeaseOptions};
 pub use metadata::{ManagedBy, Metadata, object_key};
 pub use metric::{DeprecatedRequest, deprecated_requests};
 pub use pages::{PAGE_SIZE, Query};
 pub use watch::{Event, Watch};
+pub use write::{ApplyOptions, ObjectVersion};

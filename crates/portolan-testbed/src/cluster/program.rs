@@ -57,7 +57,9 @@ fn is_built(path: &Path) -> bool {
 /// Under `CI`, when they are missing.
 #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
 pub fn definitions(name: &str) -> Option<String> {
-    let path = cache().join("tools/definitions").join(format!("{name}.yaml"));
+    let path = cache()
+        .join("tools/definitions")
+        .join(format!("{name}.yaml"));
     if let Ok(text) = std::fs::read_to_string(&path) {
         return Some(text);
     }

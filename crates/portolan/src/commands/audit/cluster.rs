@@ -152,7 +152,7 @@ fn hint(error: &ClusterError) -> Option<&'static str> {
         ErrorKind::Throttled | ErrorKind::Server => {
             "the API server is busy or in trouble: try again later, or ask for less at a time with --workers"
         }
-        ErrorKind::Gone | ErrorKind::Other => return None,
+        ErrorKind::Gone | ErrorKind::Conflict | ErrorKind::Other => return None,
     };
     Some(match error {
         ClusterError::Untrusted { .. } => {

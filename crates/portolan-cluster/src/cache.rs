@@ -1,0 +1,373 @@
+//! The objects of a kind, kept current by a watch, for everybody who asks.
+//!
+//! ```text
+//! kube's watcher (list, watch, 410, lost connections, back-off) ──▶ Cache ──▶ get, group
+//!                                                                     └─────▶ a call for each object that changed
+//! ```
+//!
+//! The kind may not be served yet: a definition can come later, and go again. Until it is there the cache is empty, and
+//! says that it is.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::pin;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use kube::Api;
+use kube::core::{ApiResource, DynamicObject, DynamicResourceScope, PartialObjectMeta};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use portolan_engine::with_causes;
+
+use crate::cluster::Cluster;
+use crate::discovery::Resource;
+use crate::metadata::object_key;
+
+/// How often it is looked whether a kind is served now.
+const LOOK_FOR_DEFINITION: Duration = Duration::from_secs(2);
+
+/// What a cache holds.
+#[derive(Clone)]
+pub struct CacheOptions {
+    /// The only namespace; all of them if left out.
+    pub namespace: Option<String>,
+    /// A label selector; may be empty.
+    pub labels: String,
+    /// Whether metadata are enough.
+    pub metadata_only: bool,
+    /// The label that objects are found by, together with their namespace.
+    pub group_label: Option<&'static str>,
+    /// Takes away what nobody reads, so that a large cluster costs little memory.
+    pub trim: fn(&mut DynamicObject),
+}
+
+impl Default for CacheOptions {
+    fn default() -> Self {
+        Self {
+            namespace: None,
+            labels: String::new(),
+            metadata_only: false,
+            group_label: None,
+            trim: |_| {},
+        }
+    }
+}
+
+/// How far a cache is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CacheState {
+    /// Nothing is known yet.
+    Starting,
+    /// The cluster does not serve the kind.
+    NotServed,
+    /// All objects are known.
+    Current,
+    /// They were known, or are not yet, and now there is this trouble.
+    Failing(String),
+}
+
+/// The objects of a kind; clones share them.
+#[derive(Clone)]
+pub struct Cache(Arc<Shared>);
+
+struct Shared {
+    resource: Resource,
+    options: CacheOptions,
+    contents: RwLock<Contents>,
+}
+
+struct Contents {
+    objects: Objects,
+    /// Objects of a list that is not complete yet.
+    listed: Objects,
+    /// Names by namespace and group.
+    groups: BTreeMap<(String, String), Vec<Arc<DynamicObject>>>,
+    state: CacheState,
+    /// Whether all objects were known at least once since the kind is served.
+    is_filled: bool,
+}
+
+type Objects = BTreeMap<String, Arc<DynamicObject>>;
+
+impl Cache {
+    /// An empty cache; [`Self::follow`] fills it.
+    pub fn new(resource: Resource, options: CacheOptions) -> Self {
+        let contents = Contents {
+            objects: Objects::new(),
+            listed: Objects::new(),
+            groups: BTreeMap::new(),
+            state: CacheState::Starting,
+            is_filled: false,
+        };
+        Self(Arc::new(Shared {
+            resource,
+            options,
+            contents: RwLock::new(contents),
+        }))
+    }
+
+    /// The kind.
+    pub fn resource(&self) -> &Resource {
+        &self.0.resource
+    }
+
+    /// How far it is.
+    pub fn state(&self) -> CacheState {
+        self.read().state.clone()
+    }
+
+    /// Whether what it holds can be believed: everything is known, or it is known that the kind is not served.
+    pub fn is_filled(&self) -> bool {
+        let contents = self.read();
+        contents.is_filled || contents.state == CacheState::NotServed
+    }
+
+    /// One object.
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
+        let key = object_key(namespace, name);
+        self.read().objects.get(&key).cloned()
+    }
+
+    /// Every object.
+    pub fn all(&self) -> Vec<Arc<DynamicObject>> {
+        self.read().objects.values().cloned().collect()
+    }
+
+    /// The objects of a namespace.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<DynamicObject>> {
+        let first = format!("{namespace}/");
+        let contents = self.read();
+        let from_first = contents.objects.range(first.clone()..);
+        let of_namespace = from_first.take_while(|(key, _)| key.starts_with(&first));
+        of_namespace.map(|(_, object)| Arc::clone(object)).collect()
+    }
+
+    /// The objects of a namespace with a value of the label that the cache groups by, in order of their names.
+    pub fn group(&self, namespace: &str, group: &str) -> Vec<Arc<DynamicObject>> {
+        let key = (namespace.to_owned(), group.to_owned());
+        self.read().groups.get(&key).cloned().unwrap_or_default()
+    }
+
+    /// How many objects it holds.
+    pub fn len(&self) -> usize {
+        self.read().objects.len()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Keeps the cache current for as long as it is polled; calls `changed` with each object that is new, other than
+    /// before or gone.
+    pub async fn follow(&self, cluster: &Cluster, changed: impl Fn(&DynamicObject)) -> Infallible {
+        loop {
+            self.wait_until_served(cluster).await;
+            self.watch(cluster, &changed).await;
+            // The definition is gone, and every object with it.
+            self.take(Event::Init, &changed);
+            self.take(Event::InitDone, &changed);
+            let mut contents = self.write();
+            contents.is_filled = false;
+            contents.state = CacheState::NotServed;
+        }
+    }
+
+    async fn wait_until_served(&self, cluster: &Cluster) {
+        loop {
+            match cluster.serves(&self.0.resource).await {
+                Ok(true) => return,
+                Ok(false) => self.write().state = CacheState::NotServed,
+                Err(error) => self.write().state = CacheState::Failing(with_causes(&error)),
+            }
+            tokio::time::sleep(LOOK_FOR_DEFINITION).await;
+        }
+    }
+
+    /// Returns when the kind is not served any more.
+    async fn watch(&self, cluster: &Cluster, changed: &impl Fn(&DynamicObject)) {
+        let options = &self.0.options;
+        let config = watcher::Config::default().labels(&options.labels);
+        let events = if options.metadata_only {
+            let events = watcher(
+                self.api::<PartialObjectMeta<DynamicObject>>(cluster),
+                config,
+            );
+            events.map(|event| event.map(whole)).left_stream()
+        } else {
+            watcher(self.api::<DynamicObject>(cluster), config).right_stream()
+        };
+        let mut events = pin!(events.default_backoff());
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => self.take(event, changed),
+                Err(error) if is_not_served(&error) => return,
+                Err(error) => self.write().state = CacheState::Failing(with_causes(&error)),
+            }
+        }
+    }
+
+    fn api<K>(&self, cluster: &Cluster) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+    {
+        let resource = self.0.resource.api_resource();
+        match self.0.options.namespace.as_deref() {
+            Some(namespace) if self.0.resource.namespaced => {
+                Api::namespaced_with(cluster.client(), namespace, &resource)
+            }
+            _ => Api::all_with(cluster.client(), &resource),
+        }
+    }
+
+    fn take(&self, event: Event<DynamicObject>, changed: &impl Fn(&DynamicObject)) {
+        let differing = match event {
+            Event::Init => {
+                self.write().listed.clear();
+                return;
+            }
+            Event::InitApply(object) => {
+                let (key, object) = self.trimmed(object);
+                self.write().listed.insert(key, object);
+                return;
+            }
+            Event::InitDone => self.replace_all(),
+            Event::Apply(object) => {
+                let (key, object) = self.trimmed(object);
+                let mut contents = self.write();
+                let before = contents.objects.insert(key, Arc::clone(&object));
+                self.regroup(&mut contents, before.as_deref(), Some(&object));
+                contents.state = CacheState::Current;
+                vec![object]
+            }
+            Event::Delete(object) => {
+                let (key, object) = self.trimmed(object);
+                let mut contents = self.write();
+                let before = contents.objects.remove(&key);
+                self.regroup(&mut contents, before.as_deref(), None);
+                vec![object]
+            }
+        };
+        for object in differing {
+            changed(&object);
+        }
+    }
+
+    /// Takes a complete list over; returns what differs from before.
+    fn replace_all(&self) -> Vec<Arc<DynamicObject>> {
+        let mut contents = self.write();
+        let listed = std::mem::take(&mut contents.listed);
+        let before = std::mem::replace(&mut contents.objects, listed);
+        contents.groups.clear();
+        let now: Vec<_> = contents.objects.values().cloned().collect();
+        for object in &now {
+            self.regroup(&mut contents, None, Some(object));
+        }
+        contents.state = CacheState::Current;
+        contents.is_filled = true;
+        let version = |object: &DynamicObject| object.metadata.resource_version.clone();
+        let is_new = |object: &&Arc<DynamicObject>| {
+            let known = before.get(&key_of(object));
+            known.is_none_or(|known| version(known) != version(object))
+        };
+        let gone = before
+            .iter()
+            .filter(|(key, _)| !contents.objects.contains_key(*key))
+            .map(|(_, object)| Arc::clone(object));
+        let mut differing: Vec<_> = now.iter().filter(is_new).cloned().collect();
+        differing.extend(gone);
+        differing
+    }
+
+    fn regroup(
+        &self,
+        contents: &mut Contents,
+        before: Option<&DynamicObject>,
+        now: Option<&Arc<DynamicObject>>,
+    ) {
+        let before = before.and_then(|object| Some((self.group_of(object)?, object)));
+        if let Some((key, object)) = before
+            && let Some(group) = contents.groups.get_mut(&key)
+        {
+            group.retain(|other| other.metadata.name != object.metadata.name);
+            if group.is_empty() {
+                contents.groups.remove(&key);
+            }
+        }
+        if let Some((key, object)) = now.and_then(|object| Some((self.group_of(object)?, object))) {
+            let group = contents.groups.entry(key).or_default();
+            let place = group.partition_point(|other| other.metadata.name < object.metadata.name);
+            group.insert(place, Arc::clone(object));
+        }
+    }
+
+    fn group_of(&self, object: &DynamicObject) -> Option<(String, String)> {
+        let labels = object.metadata.labels.as_ref()?;
+        let group = labels.get(self.0.options.group_label?)?;
+        let namespace = object.metadata.namespace.clone().unwrap_or_default();
+        Some((namespace, group.clone()))
+    }
+
+    fn trimmed(&self, mut object: DynamicObject) -> (String, Arc<DynamicObject>) {
+        object.metadata.managed_fields = None;
+        (self.0.options.trim)(&mut object);
+        (key_of(&object), Arc::new(object))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Contents> {
+        let contents = self.0.contents.read();
+        contents.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Contents> {
+        let contents = self.0.contents.write();
+        contents.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("resource", &self.0.resource.id())
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
+
+fn key_of(object: &DynamicObject) -> String {
+    let metadata = &object.metadata;
+    object_key(
+        metadata.namespace.as_deref().unwrap_or_default(),
+        metadata.name.as_deref().unwrap_or_default(),
+    )
+}
+
+/// Metadata as an object that has nothing else.
+fn whole(event: Event<PartialObjectMeta<DynamicObject>>) -> Event<DynamicObject> {
+    let whole = |partial: PartialObjectMeta<DynamicObject>| DynamicObject {
+        types: None,
+        metadata: partial.metadata,
+        data: serde_json::Value::Null,
+    };
+    match event {
+        Event::Apply(object) => Event::Apply(whole(object)),
+        Event::Delete(object) => Event::Delete(whole(object)),
+        Event::InitApply(object) => Event::InitApply(whole(object)),
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+    }
+}
+
+/// Whether the server does not know the kind any more.
+fn is_not_served(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.code == 404,
+        _ => false,
+    }
+}

@@ -1,0 +1,215 @@
+//! Changes to objects: applied, made, patched and deleted so that nobody else's change is lost without a word.
+//!
+//! Every call can be sent twice: applying is idempotent, a patch names the state that it is meant for, and a deletion the
+//! object that it is meant for. What the server refuses comes back as a typed error: [`ClusterError::Conflict`] names who has the
+//! fields, [`ClusterError::Outdated`] says that the object is not what it was when it was read.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::cluster::{Call, Cluster};
+use crate::discovery::Resource;
+use crate::error::ClusterError;
+
+/// How an object is applied.
+#[derive(Debug, Clone, Copy)]
+pub struct ApplyOptions<'a> {
+    /// Who applies it; fields belong to this name afterwards.
+    pub manager: &'a str,
+    /// Whether fields of others are taken over; else they are a conflict.
+    pub force: bool,
+    /// Whether it is only tried: everything is checked and nothing is kept.
+    pub dry_run: bool,
+}
+
+const JSON: &str = "application/json";
+
+impl Cluster {
+    /// One object, parsed; `None` if it or its kind does not exist.
+    pub async fn read(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, ClusterError> {
+        match self.json(&resource.path(namespace, name), JSON).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_missing() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Applies an object on the server's side. Returns it as it is afterwards.
+    pub async fn apply(
+        &self,
+        resource: &Resource,
+        object: &Value,
+        options: ApplyOptions<'_>,
+    ) -> Result<Value, ClusterError> {
+        let (namespace, name) = place(object);
+        let mut path = format!(
+            "{}?fieldManager={}&fieldValidation=Strict",
+            resource.path(namespace, name),
+            options.manager
+        );
+        if options.force {
+            path.push_str("&force=true");
+        }
+        if options.dry_run {
+            path.push_str("&dryRun=All");
+        }
+        // JSON is YAML.
+        let body = (
+            "application/apply-patch+yaml",
+            object.to_string().into_bytes(),
+        );
+        self.change(Method::PATCH, &path, Some(body)).await
+    }
+
+    /// Makes an object; [`ClusterError::Exists`] if there is one.
+    pub async fn create(
+        &self,
+        resource: &Resource,
+        object: &Value,
+        manager: &str,
+    ) -> Result<Value, ClusterError> {
+        let (namespace, _) = place(object);
+        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+        let path = format!("{}?fieldManager={manager}", resource.query(namespace).path);
+        let body = (JSON, object.to_string().into_bytes());
+        self.change(Method::POST, &path, Some(body)).await
+    }
+
+    /// Replaces the status of an object that is still what it was at a resource version; [`ClusterError::Outdated`] if it
+    /// is not.
+    pub async fn replace_status(
+        &self,
+        resource: &Resource,
+        at: &ObjectVersion<'_>,
+        status: &Value,
+        manager: &str,
+    ) -> Result<Value, ClusterError> {
+        let path = format!(
+            "{}/status?fieldManager={manager}",
+            resource.path(at.namespace, at.name)
+        );
+        let patch = json!([
+            {"op": "add", "path": "/metadata/resourceVersion", "value": at.resource_version},
+            {"op": "add", "path": "/status", "value": status},
+        ]);
+        let body = (
+            "application/json-patch+json",
+            patch.to_string().into_bytes(),
+        );
+        self.change(Method::PATCH, &path, Some(body)).await
+    }
+
+    /// Replaces the finalizers of an object that is still what it was at a resource version.
+    pub async fn replace_finalizers(
+        &self,
+        resource: &Resource,
+        at: &ObjectVersion<'_>,
+        finalizers: &[String],
+        manager: &str,
+    ) -> Result<Value, ClusterError> {
+        let patch = json!({"metadata": {
+            "resourceVersion": at.resource_version,
+            "finalizers": finalizers,
+        }});
+        self.merge(resource, (at.namespace, at.name), &patch, manager)
+            .await
+    }
+
+    /// Merges a patch into an object. A patch with a resource version is meant for that state alone.
+    pub async fn merge(
+        &self,
+        resource: &Resource,
+        (namespace, name): (&str, &str),
+        patch: &Value,
+        manager: &str,
+    ) -> Result<Value, ClusterError> {
+        let path = format!("{}?fieldManager={manager}", resource.path(namespace, name));
+        let body = (
+            "application/merge-patch+json",
+            patch.to_string().into_bytes(),
+        );
+        self.change(Method::PATCH, &path, Some(body)).await
+    }
+
+    /// Sets how many pods a workload is asked to have.
+    pub async fn scale(
+        &self,
+        resource: &Resource,
+        (namespace, name): (&str, &str),
+        replicas: u32,
+        manager: &str,
+    ) -> Result<Value, ClusterError> {
+        let path = format!(
+            "{}/scale?fieldManager={manager}",
+            resource.path(namespace, name)
+        );
+        let patch = json!({"spec": {"replicas": replicas}});
+        let body = (
+            "application/merge-patch+json",
+            patch.to_string().into_bytes(),
+        );
+        self.change(Method::PATCH, &path, Some(body)).await
+    }
+
+    /// Deletes the object with this uid. One that is gone, or that another one has taken the place of, is left alone: `false`.
+    pub async fn delete(
+        &self,
+        resource: &Resource,
+        (namespace, name): (&str, &str),
+        uid: &str,
+    ) -> Result<bool, ClusterError> {
+        let options = json!({
+            "preconditions": {"uid": uid},
+            "propagationPolicy": "Background",
+        });
+        let body = (JSON, options.to_string().into_bytes());
+        let path = resource.path(namespace, name);
+        match self.change(Method::DELETE, &path, Some(body)).await {
+            Ok(_) => Ok(true),
+            Err(ClusterError::Outdated { .. }) => Ok(false),
+            Err(error) if error.is_missing() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) async fn change(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&'static str, Vec<u8>)>,
+    ) -> Result<Value, ClusterError> {
+        let call = Call {
+            method,
+            path,
+            accept: JSON,
+            body,
+        };
+        let answer = self.send(&call).await?;
+        serde_json::from_slice(&answer).map_err(|error| ClusterError::Answer {
+            path: path.to_owned(),
+            message: error.to_string(),
+        })
+    }
+}
+
+/// An object as it was when it was read.
+#[derive(Debug, Clone, Copy)]
+pub struct ObjectVersion<'a> {
+    /// Its namespace; empty if it has none.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Its resource version then.
+    pub resource_version: &'a str,
+}
+
+/// The namespace and the name of an object.
+fn place(object: &Value) -> (&str, &str) {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    (text("namespace"), text("name"))
+}
