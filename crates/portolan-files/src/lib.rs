@@ -7,7 +7,7 @@
 //!
 //! Names of files come out of repositories and charts. Whatever writes such files does it through an [`OutputDir`]: no
 //! name leads out of it, no symbolic link below it is followed, and a reader sees the old file or the new one, never a
-//! part. A path that the user typed goes to [`write_file`]. [`file_name`] makes one safe name out of any text.
+//! part. What has a name only when it is written, such as a blob named by its digest, is [`Staged`]. A path that the user typed goes to [`write_file`]. [`file_name`] makes one safe name out of any text.
 //!
 //! This crate knows nothing of what is in the files.
 
@@ -17,8 +17,10 @@ mod error;
 mod name;
 mod output;
 mod place;
+mod staged;
 
 pub use error::{WriteError, advice};
 pub use name::file_name;
 pub use output::OutputDir;
 pub use place::write_file;
+pub use staged::Staged;

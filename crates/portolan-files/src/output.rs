@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::WriteError;
+use crate::staged::Staged;
 
 /// A directory that files are written below. It is held open: what its path leads to later does not matter.
 #[derive(Debug)]
@@ -66,25 +67,66 @@ impl OutputDir {
         write: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> Result<Utf8PathBuf, WriteError> {
         let whole = self.path.join(path);
-        let names = names(path).map_err(|name| WriteError::BadName {
-            path: whole.clone(),
-            name,
-        })?;
-        let (name, parents) = names.split_last().ok_or_else(|| WriteError::BadName {
-            path: whole.clone(),
-            name: String::new(),
-        })?;
+        let (name, parents) = self.names(path)?;
+        let held = self.parents(&parents, &whole)?;
+        let inside = held.as_ref().map_or(self.directory.as_fd(), AsFd::as_fd);
+        replace(inside, name, write).map_err(|why| why.at(&whole, &whole))?;
+        Ok(whole)
+    }
+
+    /// Begins a file whose name will be known when it is written. Until then it lies in a directory below this one.
+    pub fn stage(&self, directory: &Utf8Path) -> Result<Staged<'_>, WriteError> {
+        let whole = self.path.join(directory);
+        let (last, mut names) = self.names(directory)?;
+        names.push(last);
+        let inside = self.parents(&names, &whole)?;
+        let inside = inside.map_or_else(|| self.directory.try_clone(), Ok);
+        let inside = inside.map_err(|error| Obstacle::from(error).at(&whole, &whole))?;
+        let (name, file) = temporary(inside.as_fd(), Mode::from_raw_mode(0o666))
+            .map_err(|why| why.at(&whole, &whole))?;
+        Ok(Staged::new(self, inside, name, file))
+    }
+
+    /// Puts a file that lies elsewhere below this directory in its place.
+    pub(crate) fn adopt(
+        &self,
+        from: BorrowedFd<'_>,
+        temporary: &str,
+        path: &Utf8Path,
+    ) -> Result<Utf8PathBuf, WriteError> {
+        let whole = self.path.join(path);
+        let (name, parents) = self.names(path)?;
+        let held = self.parents(&parents, &whole)?;
+        let inside = held.as_ref().map_or(self.directory.as_fd(), AsFd::as_fd);
+        let moved = replaced_mode(inside, name)
+            .and_then(|_| Ok(rustix::fs::renameat(from, temporary, inside, name)?));
+        moved.map_err(|why| why.at(&whole, &whole))?;
+        // As in `replace`.
+        let _ = rustix::fs::fsync(inside);
+        Ok(whole)
+    }
+
+    /// The last name of a path and those before it.
+    fn names<'p>(&self, path: &'p Utf8Path) -> Result<(&'p str, Vec<&'p str>), WriteError> {
+        let refused = |name: &str| WriteError::BadName {
+            path: self.path.join(path),
+            name: name.to_owned(),
+        };
+        let mut names = names(path).map_err(|name| refused(&name))?;
+        let last = names.pop().ok_or_else(|| refused(""))?;
+        Ok((last, names))
+    }
+
+    /// Opens directories one inside the other, and makes those that are missing.
+    fn parents(&self, names: &[&str], whole: &Utf8Path) -> Result<Option<OwnedFd>, WriteError> {
         let mut at = self.path.clone();
         let mut held: Option<OwnedFd> = None;
-        for parent in parents {
-            at.push(parent);
+        for name in names {
+            at.push(name);
             let inside = held.as_ref().map_or(self.directory.as_fd(), AsFd::as_fd);
-            held = Some(subdirectory(inside, parent).map_err(|why| why.at(&whole, &at))?);
+            held = Some(subdirectory(inside, name).map_err(|why| why.at(whole, &at))?);
         }
-        at.push(name);
-        let inside = held.as_ref().map_or(self.directory.as_fd(), AsFd::as_fd);
-        replace(inside, name, write).map_err(|why| why.at(&whole, &at))?;
-        Ok(whole)
+        Ok(held)
     }
 }
 
@@ -160,21 +202,24 @@ fn kind(inside: BorrowedFd<'_>, name: &str) -> Result<Option<(FileType, Mode)>, 
     }
 }
 
+/// The permissions of the file that will be replaced, if there is one; anything but a file is not replaced.
+fn replaced_mode(inside: BorrowedFd<'_>, name: &str) -> Result<Option<Mode>, Obstacle> {
+    match kind(inside, name)? {
+        None => Ok(None),
+        Some((FileType::RegularFile, mode)) => Ok(Some(mode)),
+        Some((FileType::Symlink, _)) => Err(Obstacle::Link),
+        Some((FileType::Directory, _)) => Err(io::Error::from(io::ErrorKind::IsADirectory).into()),
+        Some(_) => Err(Obstacle::Special),
+    }
+}
+
 /// Writes a file under a random name and puts it in the place of the old one.
 fn replace(
     inside: BorrowedFd<'_>,
     name: &str,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<(), Obstacle> {
-    let mode = match kind(inside, name)? {
-        None => None,
-        Some((FileType::RegularFile, mode)) => Some(mode),
-        Some((FileType::Symlink, _)) => return Err(Obstacle::Link),
-        Some((FileType::Directory, _)) => {
-            return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
-        }
-        Some(_) => return Err(Obstacle::Special),
-    };
+    let mode = replaced_mode(inside, name)?;
     let (temporary, mut file) = temporary(inside, mode.unwrap_or(Mode::from_raw_mode(0o666)))?;
     let written = write(&mut file)
         .and_then(|()| mode.map_or(Ok(()), |mode| Ok(rustix::fs::fchmod(&file, mode)?)))

@@ -8,7 +8,7 @@
 //! umask, the order of names on the disk or the day.
 
 mod content;
-mod merge;
+pub(crate) mod merge;
 mod walk;
 
 use portolan_digest::Digest;

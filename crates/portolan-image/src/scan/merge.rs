@@ -23,19 +23,24 @@ pub(super) fn merge(mut entries: Vec<Entry>) -> Result<Vec<Entry>, ScanError> {
             _ => merged.push(entry),
         }
     }
-    let missing = missing_parents(&merged)?;
+    with_parents(merged).map_err(|path| ScanError::Clash { path })
+}
+
+/// Adds directories that nobody gave to entries sorted by path; the error is a path that is both a directory and not.
+pub(crate) fn with_parents(mut entries: Vec<Entry>) -> Result<Vec<Entry>, String> {
+    let missing = missing_parents(&entries)?;
     if !missing.is_empty() {
-        merged.extend(missing);
-        merged.sort_by(|a, b| a.path.cmp(&b.path));
+        entries.extend(missing);
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
     }
-    Ok(merged)
+    Ok(entries)
 }
 
 fn is_directory(entry: &Entry) -> bool {
     entry.node == Node::Directory
 }
 
-fn missing_parents(entries: &[Entry]) -> Result<Vec<Entry>, ScanError> {
+fn missing_parents(entries: &[Entry]) -> Result<Vec<Entry>, String> {
     let mut known: HashMap<&str, bool> = entries
         .iter()
         .map(|entry| (entry.path.as_str(), is_directory(entry)))
@@ -45,11 +50,7 @@ fn missing_parents(entries: &[Entry]) -> Result<Vec<Entry>, ScanError> {
         for directory in ancestors(&entry.path) {
             match known.get(directory) {
                 Some(true) => break,
-                Some(false) => {
-                    return Err(ScanError::Clash {
-                        path: directory.to_owned(),
-                    });
-                }
+                Some(false) => return Err(directory.to_owned()),
                 None => {
                     known.insert(directory, true);
                     missing.push(Entry::parent(directory));
