@@ -14,6 +14,7 @@ mod audit;
 mod flux;
 mod git;
 mod helm;
+mod image;
 mod journal;
 mod kustomize;
 mod packed;
@@ -46,6 +47,7 @@ pub fn targets() -> Vec<Target> {
         flux::TARGETS,
         git::TARGETS,
         helm::TARGETS,
+        image::TARGETS,
         journal::TARGETS,
         kustomize::TARGETS,
         registry::TARGETS,

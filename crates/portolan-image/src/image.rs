@@ -6,7 +6,7 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::Error as IoError;
 
 use portolan_digest::Digest;
 
@@ -63,9 +63,9 @@ pub struct BuiltImage {
     pub written: usize,
 }
 
-/// Where an image comes from and goes to.
+/// What a build reads from and writes to.
 #[derive(Clone, Copy)]
-pub struct Workshop<'a> {
+pub struct BuildIo<'a> {
     /// The files.
     pub source: &'a dyn Source,
     /// Layers known from before.
@@ -95,7 +95,7 @@ pub enum BuildError {
         what: &'static str,
         /// What the operating system said.
         #[source]
-        source: io::Error,
+        source: IoError,
     },
 }
 
@@ -118,7 +118,7 @@ pub fn build_image(
     entries: &[Entry],
     spec: &ImageSpec,
     base: Option<&Base>,
-    workshop: &Workshop<'_>,
+    io: &BuildIo<'_>,
 ) -> Result<BuiltImage, BuildError> {
     let below = base.map_or(&[][..], |base| &base.layers);
     let room = MAX_LAYERS
@@ -129,7 +129,7 @@ pub fn build_image(
     let entries = placed.as_deref().unwrap_or(entries);
     let is_there = |entry: &Entry| base.is_some_and(|base| base.files.is_directory(&entry.path));
     let plans = plan_layers(entries, spec.buckets.min(room), &spec.layers, is_there);
-    let (layers, written) = layers(entries, &plans, spec, workshop)?;
+    let (layers, written) = layers(entries, &plans, spec, io)?;
 
     let failed = |what| move |source| BuildError::Write { what, source };
     let created = spec.layers.modified;
@@ -141,7 +141,7 @@ pub fn build_image(
         &layers,
         created,
     );
-    put(workshop.sink, &config).map_err(failed("config"))?;
+    put(io.sink, &config).map_err(failed("config"))?;
     let own = layers
         .into_iter()
         .map(|layer| Descriptor::new(&layer.media_type, layer.blob, layer.size));
@@ -158,7 +158,7 @@ pub fn build_image(
             BTreeMap::from([(name, base.digest.to_string())])
         }),
     });
-    put(workshop.sink, &manifest).map_err(failed("manifest"))?;
+    put(io.sink, &manifest).map_err(failed("manifest"))?;
     let mut manifest = Descriptor::of(media_type::MANIFEST, &manifest);
     manifest.platform = Some(spec.platform.clone());
     Ok(BuiltImage {
@@ -173,12 +173,9 @@ fn layers(
     entries: &[Entry],
     plans: &[LayerPlan],
     spec: &ImageSpec,
-    workshop: &Workshop<'_>,
+    io: &BuildIo<'_>,
 ) -> Result<(Vec<Layer>, usize), BuildError> {
-    let known: Vec<Option<Layer>> = plans
-        .iter()
-        .map(|plan| workshop.cache.get(&plan.key))
-        .collect();
+    let known: Vec<Option<Layer>> = plans.iter().map(|plan| io.cache.get(&plan.key)).collect();
     let missing: Vec<&LayerPlan> = plans
         .iter()
         .zip(&known)
@@ -186,15 +183,15 @@ fn layers(
         .map(|(plan, _)| plan)
         .collect();
     let written = write_layers(
-        workshop.source,
+        io.source,
         entries,
         &missing,
         &spec.layers,
-        workshop.threads,
-        workshop.sink,
+        io.threads,
+        io.sink,
     )?;
     for (plan, layer) in missing.iter().zip(&written) {
-        workshop.cache.put(&plan.key, layer);
+        io.cache.put(&plan.key, layer);
     }
     let count = written.len();
     let mut written = written.into_iter();

@@ -41,7 +41,7 @@ pub use copy::{CopySpec, Keep};
 pub use entry::{Entry, Node, Owner};
 pub use ignore::{Ignore, IgnoreError, IgnoreFileError, MAX_PATTERNS, Matched, read_patterns};
 pub use image::{
-    BuildError, BuiltImage, ImageSpec, LayerCache, Workshop, build_image, build_index, image_key,
+    BuildError, BuildIo, BuiltImage, ImageSpec, LayerCache, build_image, build_index, image_key,
 };
 pub use key::Key;
 pub use layer::{Layer, LayerError, write_layers};

@@ -2,9 +2,9 @@
 
 use portolan_digest::Digest;
 use portolan_image::{
-    Base, BlobSink as _, BuildError, BuiltImage, Compression, ConfigSpec, CopySpec, Descriptor,
-    IN_TOTO, ImageSpec, LayerFiles, LayerOptions, Manifest, Memo, Memory, MemoryBlobs, Platform,
-    ProvenanceSubject, SPDX, SbomSubject, Scan, ScanOptions, Workshop, build_image, build_index,
+    Base, BlobSink as _, BuildError, BuildIo, BuiltImage, Compression, ConfigSpec, CopySpec,
+    Descriptor, IN_TOTO, ImageSpec, LayerFiles, LayerOptions, Manifest, Memo, Memory, MemoryBlobs,
+    Platform, ProvenanceSubject, SPDX, SbomSubject, Scan, ScanOptions, build_image, build_index,
     image_key, media_type, provenance, sbom, scan, write_referrer,
 };
 use serde_json::{Value, json};
@@ -62,13 +62,13 @@ fn built(
     base: Option<&Base>,
     blobs: &MemoryBlobs,
 ) -> Result<BuiltImage, BuildError> {
-    let workshop = Workshop {
+    let io = BuildIo {
         source: files,
         cache: &(),
         sink: blobs,
         threads: 2,
     };
-    build_image(&scanned(files).entries, spec, base, &workshop)
+    build_image(&scanned(files).entries, spec, base, &io)
 }
 
 fn document(blobs: &MemoryBlobs, digest: &Digest) -> Value {

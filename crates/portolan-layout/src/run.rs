@@ -14,6 +14,7 @@ use portolan_digest::Digest;
 use portolan_files::{Staged, WriteError};
 use portolan_image::{
     BlobSink, BlobSource, BlobWriter, Descriptor, Layer, LayerCache, LayerFiles, LayerFilesCache,
+    Memo,
 };
 
 use crate::action::{ActionResult, LayerRecord};
@@ -115,6 +116,23 @@ impl<'a> Run<'a> {
         self.store.set_ref(name, image)
     }
 
+    /// The digests of files that a scan of this name remembered; none if there was no such scan.
+    pub fn memo(&self, name: &str) -> Memo {
+        let content = self.store.read_document(&memo(name)).ok().flatten();
+        content
+            .and_then(|content| Memo::from_bytes(&content))
+            .unwrap_or_default()
+    }
+
+    /// Remembers digests of files for the next scan of this name.
+    pub fn keep_memo(&self, name: &str, digests: &Memo) {
+        // Without it, files are read again.
+        let _ = self
+            .store
+            .output
+            .write(memo(name).as_str().into(), &digests.to_bytes());
+    }
+
     /// Notes that a record was used: records are collected by the time of their last use.
     fn touch(&self, relative: &str) {
         let file = OpenOptions::new()
@@ -127,6 +145,11 @@ impl<'a> Run<'a> {
     fn staging(&self) -> String {
         format!("portolan/staging/{}", self.name)
     }
+}
+
+/// Where the digests of a scan lie; names may be anything.
+fn memo(name: &str) -> String {
+    format!("portolan/memo/{}", Digest::of(name.as_bytes()).hex())
 }
 
 impl Drop for Run<'_> {
@@ -208,9 +231,10 @@ impl LayerCache for Run<'_> {
 
     fn put(&self, key: &Digest, layer: &Layer) {
         // Without the record the layer is written again.
-        let _ = self
-            .store
-            .write_json(&record("layers", key), &LayerRecord::new(layer));
+        let _ = self.store.use_lock().and_then(|_lock| {
+            let record_of = LayerRecord::new(layer);
+            self.store.write_json(&record("layers", key), &record_of)
+        });
     }
 }
 
@@ -224,9 +248,9 @@ impl LayerFilesCache for Run<'_> {
 
     fn put(&self, diff_id: &Digest, files: &LayerFiles) {
         let path = record("files", diff_id);
-        let _ = self
-            .store
-            .output
-            .write(path.as_str().into(), &files.to_bytes());
+        let _ = self.store.use_lock().and_then(|_lock| {
+            let content = files.to_bytes();
+            Ok(self.store.output.write(path.as_str().into(), &content)?)
+        });
     }
 }

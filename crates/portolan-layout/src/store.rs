@@ -113,7 +113,8 @@ impl Store {
         Lock::alone(&self.path("portolan/index.lock"))
     }
 
-    /// Held while something is held or kept; a collection waits for it.
+    /// Held while something is held or a record is written; a collection waits for it, so that whatever half-written file a
+    /// collection finds is one of a process that died.
     pub(crate) fn use_lock(&self) -> Result<Lock, StoreError> {
         Lock::shared(&self.path("portolan/collect.lock"))
     }

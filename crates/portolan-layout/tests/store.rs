@@ -7,9 +7,8 @@ use std::time::{Duration, SystemTime};
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_digest::Digest;
 use portolan_image::{
-    Compression, ConfigSpec, CopySpec, Descriptor, ImageSpec, LayerOptions, Memo, Scan,
-    ScanOptions, Source as _, Workshop, build_image, referrers_tag, scan, write_referrer,
-    write_referrers,
+    BuildIo, Compression, ConfigSpec, CopySpec, Descriptor, ImageSpec, LayerOptions, Memo, Scan,
+    ScanOptions, Source as _, build_image, referrers_tag, scan, write_referrer, write_referrers,
 };
 use portolan_layout::{ActionResult, Directory, Run, Store};
 
@@ -75,14 +74,14 @@ fn built(run: &Run<'_>, context: &Utf8Path) -> (Descriptor, usize) {
         },
         buckets: 4,
     };
-    let workshop = Workshop {
+    let io = BuildIo {
         source: &source,
         cache: run,
         sink: run,
         threads: 2,
     };
     let scan = scanned(context, &Memo::default(), 0);
-    let image = build_image(&scan.entries, &spec, None, &workshop).expect("it works");
+    let image = build_image(&scan.entries, &spec, None, &io).expect("it works");
     (image.manifest, image.written)
 }
 
@@ -376,4 +375,44 @@ fn what_is_no_file_is_refused_and_links_are_not_followed() {
     };
     let error = scan(&source, &[copy], &options).unwrap_err().to_string();
     assert_eq!(error, "`socket` is a socket");
+}
+
+/// The same files, 100 times: in another directory, written in another order, with other times and permissions.
+#[test]
+fn the_same_files_give_the_same_image_100_times_of_100() {
+    let place = place();
+    let store = place.store();
+    let run = store.begin().unwrap();
+    let mut digests = std::collections::BTreeSet::new();
+    for round in 0_usize..100 {
+        let context = place
+            .root
+            .join(format!("{}/{round}", "x/".repeat(round % 5)));
+        for number in 0..12 {
+            let number = (number * 5 + round) % 12;
+            let path = context.join(format!("d{}/f{number}", number % 4));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, format!("content {number}")).unwrap();
+            let execute = if number == 3 { 0o100 } else { 0 };
+            let mode = [0o600, 0o644, 0o664, 0o640][round % 4] | execute;
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let file = std::fs::File::open(&path).unwrap();
+            file.set_modified(ago(86_400 * round as u64)).unwrap();
+        }
+        digests.insert(built(&run, &context).0.digest.to_string());
+    }
+    assert_eq!(digests.len(), 1, "{digests:?}");
+}
+
+#[test]
+fn what_a_scan_remembers_is_there_for_the_next_run() {
+    let place = place();
+    place.write("a", b"a");
+    let store = place.store();
+    let now = i64::MAX;
+    let found = scanned(&place.context(), &Memo::default(), now);
+    store.begin().unwrap().keep_memo("any/../name", &found.memo);
+    let again = store.begin().unwrap().memo("any/../name");
+    assert_eq!(again.to_bytes(), found.memo.to_bytes());
+    assert!(store.begin().unwrap().memo("other").is_empty());
 }

@@ -25,6 +25,8 @@ pub(super) struct Archive<R> {
     reader: R,
     /// The bytes of content that are still to be skipped.
     content: u64,
+    /// The bytes behind it, up to the next block.
+    padding: u64,
 }
 
 /// What extended headers say of the next name.
@@ -37,7 +39,11 @@ struct Extension {
 
 impl<R: Read> Archive<R> {
     pub(super) fn new(reader: R) -> Self {
-        Self { reader, content: 0 }
+        Self {
+            reader,
+            content: 0,
+            padding: 0,
+        }
     }
 
     /// The next name; `None` at the end.
@@ -55,7 +61,8 @@ impl<R: Read> Archive<R> {
                 b'L' => extension.path = Some(until_zero(&self.small(size)?).to_vec()),
                 b'K' => extension.target = Some(until_zero(&self.small(size)?).to_vec()),
                 kind => {
-                    self.content = content_length(kind, extension.size.unwrap_or(size))?;
+                    self.content = content_length(kind, extension.size.unwrap_or(size));
+                    self.padding = padding(self.content);
                     return Ok(Some(Found {
                         path: extension.path.unwrap_or_else(|| name(&header)),
                         kind,
@@ -99,7 +106,9 @@ impl<R: Read> Archive<R> {
         if skipped < self.content {
             return Err(invalid("it ends inside a file"));
         }
-        self.content = 0;
+        // Some programs (umoci) write nothing behind the content of the last file.
+        io::copy(&mut (&mut self.reader).take(self.padding), &mut io::sink())?;
+        (self.content, self.padding) = (0, 0);
         Ok(())
     }
 
@@ -113,7 +122,7 @@ impl<R: Read> Archive<R> {
         if (content.len() as u64) < size {
             return Err(invalid("it ends inside a name"));
         }
-        self.content = padding(size);
+        self.padding = padding(size);
         Ok(content)
     }
 
@@ -140,12 +149,12 @@ impl<R: Read> Archive<R> {
 }
 
 /// Links, directories and devices have no content, whatever their headers say.
-fn content_length(kind: u8, size: u64) -> io::Result<u64> {
+fn content_length(kind: u8, size: u64) -> u64 {
     if (b'1'..=b'6').contains(&kind) {
-        return Ok(0);
+        0
+    } else {
+        size
     }
-    size.checked_add(padding(size))
-        .ok_or_else(|| invalid("a length is out of range"))
 }
 
 fn padding(size: u64) -> u64 {
