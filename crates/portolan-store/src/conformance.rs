@@ -1,0 +1,55 @@
+//! What every engine must do, as functions that any engine can be handed to. They panic at the first thing that is wrong.
+//!
+//! ```text
+//! sequences   random transactions, reads, compactions and leases, one after the other, held against a model
+//! watching    what watches tell: ordered, once, whole, resumable; compaction and slow readers
+//! leasing     leases that end, are renewed and revoked
+//! lost        writes whose answers, or which themselves, get lost on the way
+//! ```
+//!
+//! The engine must be at the test's own disposal: revisions are counted.
+
+#![expect(clippy::panic, reason = "tests tell what is wrong by panics")]
+
+mod disk;
+mod leasing;
+mod lost;
+mod model;
+mod sequences;
+mod watching;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+
+pub use disk::{Crash, DiskFault, ForgetfulDisk};
+pub use lost::{Loss, LossyEngine};
+
+use crate::{Engine, Update, Watcher};
+
+/// How long something may take that should happen soon, on a machine that is busy with other things.
+const SOON: Duration = Duration::from_mins(1);
+
+/// How much is tried.
+#[derive(Debug, Clone, Copy)]
+pub struct Extent {
+    /// Random sequences.
+    pub sequences: u32,
+    /// Their seed.
+    pub seed: u64,
+}
+
+/// Runs the whole suite on an engine.
+pub fn check(runtime: &Runtime, engine: &Arc<dyn Engine>, extent: Extent) {
+    sequences::check(runtime, engine, extent);
+    runtime.block_on(watching::check(engine));
+    runtime.block_on(leasing::check(engine));
+    runtime.block_on(lost::check(engine));
+}
+
+/// Waits for the next update.
+async fn next(watcher: &mut Watcher) -> Update {
+    let next = tokio::time::timeout(SOON, watcher.next()).await;
+    next.expect("an update in time").expect("no error")
+}
