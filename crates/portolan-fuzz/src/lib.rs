@@ -23,6 +23,7 @@ mod schema;
 mod sealed;
 mod settings;
 mod sources;
+mod store;
 mod templates;
 mod text;
 mod yaml;
@@ -55,6 +56,7 @@ pub fn targets() -> Vec<Target> {
         sealed::TARGETS,
         settings::TARGETS,
         sources::TARGETS,
+        store::TARGETS,
         templates::TARGETS,
         text::TARGETS,
         yaml::TARGETS,

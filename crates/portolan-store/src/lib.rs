@@ -32,32 +32,43 @@
 //! **Lost answers.** A write over a network can take effect though its answer never arrives. [`Store::commit`] finds out which,
 //! see [`StoreError::Unknown`] and the module `slot`.
 //!
+//! **The life of a store.** [`Incarnation`] tells one life from the next after a restore, [`Ownership`] fences the owners of
+//! shards, [`level`] raises the stored format, [`backup()`] and [`restore`] copy it, [`blob`] holds what is too large for it.
+//!
 //! This crate knows nothing of what the values mean.
 
 #![warn(missing_docs)]
 
+mod backup;
+pub mod blob;
 mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod embedded;
 mod engine;
 mod error;
+mod incarnation;
 pub mod keys;
 mod lease;
+pub mod level;
 pub mod limits;
 mod record;
+mod shard;
 mod slot;
 mod span;
 mod store;
 mod transaction;
 mod watch;
 
+pub use backup::{BackupError, BackupSummary, backup, compare_backup, read_backup, restore};
 pub use clock::{BootClock, Clock, ManualClock};
 pub use embedded::{Embedded, EmbeddedOptions};
 pub use engine::{Answer, Engine, EngineStatus};
 pub use error::{Refusal, StoreError};
+pub use incarnation::{Incarnation, NotAPosition, Position};
 pub use lease::{LeaseId, LeaseState};
 pub use record::{Event, Record, Revision};
+pub use shard::{Epoch, Ownership, ShardLayout};
 pub use slot::OperationId;
 pub use span::{Page, Range, Span};
 pub use store::{Resolution, Store};

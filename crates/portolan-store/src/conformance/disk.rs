@@ -23,6 +23,8 @@ pub enum DiskFault {
     FailedSync(u64),
     /// No write from here on finds room.
     Full(u64),
+    /// The power is cut at this call, and no sync before it did anything. No store can survive that.
+    Lying(u64),
 }
 
 /// What a power cut does to what was not synced.
@@ -134,7 +136,9 @@ impl Disk {
     fn call(&mut self, is_sync: bool) -> io::Result<()> {
         self.calls += 1;
         match self.fault {
-            DiskFault::PowerCut(at) if self.calls >= at => self.is_down = true,
+            DiskFault::PowerCut(at) | DiskFault::Lying(at) if self.calls >= at => {
+                self.is_down = true;
+            }
             DiskFault::Full(at) if self.calls >= at => self.is_full = true,
             DiskFault::FailedSync(at) if self.calls >= at && is_sync => {
                 self.fault = DiskFault::None;
@@ -177,6 +181,9 @@ impl StorageBackend for ForgetfulDisk {
     fn sync_data(&self) -> io::Result<()> {
         let mut disk = self.0.lock();
         disk.call(true)?;
+        if matches!(disk.fault, DiskFault::Lying(_)) {
+            return Ok(());
+        }
         let disk = &mut *disk;
         for change in disk.unsynced.drain(..) {
             match change {

@@ -47,9 +47,11 @@ impl Model {
         } else {
             &transaction.otherwise
         };
-        reads.iter().try_for_each(|read| self.readable(read))?;
         if succeeded {
             self.check_leases(&transaction.writes)?;
+        }
+        reads.iter().try_for_each(|read| self.readable(read))?;
+        if succeeded {
             self.write(&transaction.writes);
         }
         let pages = reads.iter().map(|read| self.read(read)).collect();

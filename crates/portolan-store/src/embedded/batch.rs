@@ -88,10 +88,10 @@ impl<'t> Batch<'t> {
                 return self.outcome(false, &transaction.otherwise);
             }
         }
-        if let Err(error) = self.readable(&transaction.reads)? {
+        if let Some(error) = self.refusal(transaction, leases) {
             return Ok(Err(error));
         }
-        if let Some(error) = self.refusal(transaction, leases) {
+        if let Err(error) = self.readable(&transaction.reads)? {
             return Ok(Err(error));
         }
         self.write(&transaction.writes)?;
