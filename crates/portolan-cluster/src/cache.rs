@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use kube::Api;
-use kube::core::{ApiResource, DynamicObject, DynamicResourceScope, PartialObjectMeta};
+use kube::core::{ApiResource, DynamicObject, DynamicResourceScope, PartialObjectMeta, TypeMeta};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use portolan_engine::with_causes;
@@ -313,6 +313,11 @@ impl Cache {
 
     fn trimmed(&self, mut object: DynamicObject) -> (String, Arc<DynamicObject>) {
         object.metadata.managed_fields = None;
+        // The objects of a list do not say what they are.
+        object.types = Some(TypeMeta {
+            api_version: self.0.resource.api_version.clone(),
+            kind: self.0.resource.kind.clone(),
+        });
         (self.0.options.trim)(&mut object);
         (key_of(&object), Arc::new(object))
     }

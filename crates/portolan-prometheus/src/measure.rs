@@ -303,7 +303,7 @@ impl Question<'_> {
     async fn found(
         &self,
         prometheus: &Prometheus,
-        metric: &dyn Fn() -> Selector,
+        metric: &(dyn Fn() -> Selector + Sync),
     ) -> Result<Found, Answer> {
         let callers = range(&self.callers(metric()).text(), self.reach());
         let called = range(&self.called(metric()).text(), self.reach());
