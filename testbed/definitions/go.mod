@@ -5,5 +5,5 @@ go 1.26.0
 
 require (
 	istio.io/api v1.27.1
-	sigs.k8s.io/gateway-api v1.3.0
+	sigs.k8s.io/gateway-api v1.5.1
 )

@@ -1,0 +1,197 @@
+//! What people ask for while a release is on its way.
+
+use portolan_testbed::HttpServer;
+use portolan_testbed::Reply;
+use portolan_testbed::cluster::eventually;
+use serde_json::{Value, json};
+
+use crate::bed::{Bed, record, spec, spec_with};
+
+/// Steps so long that the test decides when they end.
+fn slow() -> Value {
+    json!({"strategy": {"stepInterval": "60s", "progressDeadline": "60s"}})
+}
+
+async fn a_newer_release_takes_the_place_of_one_on_its_way_and_a_revert_ends_it() {
+    let Some(bed) = Bed::start("newer").await else {
+        return;
+    };
+    bed.make_stable(spec_with("web:1", &slow())).await;
+    bed.release("web:2").await;
+    bed.happened("Started").await;
+    bed.release("web:3").await;
+    bed.happened("Superseded").await;
+    bed.wait("the next start", |status| {
+        status["phase"] == "Shifting"
+            && record(status, "Started").is_some_and(|started| {
+                started["number"].as_u64()
+                    > record(status, "Superseded").and_then(|record| record["number"].as_u64())
+            })
+    })
+    .await;
+    let image = |deployment: &kube::api::DynamicObject| {
+        deployment.data["spec"]["template"]["spec"]["containers"][0]["image"].clone()
+    };
+    assert_eq!(
+        image(&bed.deployments().get("web-b").await.expect("a slot")),
+        "web:3"
+    );
+    bed.release("web:1").await;
+    bed.happened("Reverted").await;
+    bed.reach("Stable").await;
+    assert_eq!(bed.shares().await, Some((100, 0)));
+    bed.end().await;
+}
+
+async fn force_promotes_a_release_on_its_way_and_undo_takes_it_back() {
+    let Some(bed) = Bed::start("force").await else {
+        return;
+    };
+    let kept = json!({"strategy": {"stepInterval": "60s", "progressDeadline": "60s", "rollbackWindow": "60s"}});
+    bed.make_stable(spec_with("web:1", &kept)).await;
+    bed.mesh.fail("web:2", 500);
+    bed.mesh
+        .answer(Some(portolan_rollout::Measurement::Nothing));
+    bed.release("web:2").await;
+    bed.happened("Started").await;
+    bed.token("force").await;
+    let promoted = bed.happened("Promoted").await;
+    assert_eq!(promoted["actor"], "token");
+    bed.reach("Stable").await;
+    assert_eq!(bed.shares().await, Some((0, 100)));
+    bed.token("undo").await;
+    bed.wait("the way back", |status| {
+        status["phase"] == "RolledBack" && status["stable"]["slot"] == "a"
+    })
+    .await;
+    assert_eq!(bed.shares().await, Some((100, 0)));
+    bed.end().await;
+}
+
+async fn a_change_of_replicas_scales_and_starts_nothing() {
+    let Some(bed) = Bed::start("replicas").await else {
+        return;
+    };
+    bed.make_stable(spec("web:1")).await;
+    let before = bed.status().await["history"].clone();
+    bed.change(json!({"spec": {"replicas": 3}})).await;
+    bed.wait("three pods", |status| status["replicas"] == 3)
+        .await;
+    let after = bed.status().await;
+    assert_eq!(after["history"], before);
+    assert_eq!(after["phase"], "Stable");
+    bed.end().await;
+}
+
+async fn abort_goes_back_from_every_phase() {
+    let Some(bed) = Bed::start("abort").await else {
+        return;
+    };
+    let kept =
+        json!({"strategy": {"stepInterval": "60s", "soak": "60s", "progressDeadline": "60s"}});
+    bed.make_stable(spec_with("web:1", &kept)).await;
+    // While pods start.
+    bed.kubelet.fail_image("web:2");
+    bed.release("web:2").await;
+    bed.reach("Preparing").await;
+    bed.token("abort").await;
+    bed.happened("Aborted").await;
+    bed.reach("RolledBack").await;
+    // With traffic.
+    bed.release("web:3").await;
+    bed.happened("Started").await;
+    bed.token("abort").await;
+    bed.wait("the second end", |status| {
+        status["phase"] == "RolledBack"
+            && status["tried"]
+                .as_array()
+                .is_some_and(|tried| tried.len() == 2)
+    })
+    .await;
+    assert_eq!(bed.shares().await, Some((100, 0)));
+    // After the promotion, while it is watched.
+    bed.release("web:4").await;
+    bed.wait("the third start", |status| status["phase"] == "Shifting")
+        .await;
+    bed.change(json!({"spec": {"strategy": {"stepInterval": "1s"}}}))
+        .await;
+    bed.token("abort").await;
+    bed.reach("RolledBack").await;
+    bed.release("web:5").await;
+    bed.reach("Soaking").await;
+    bed.token("abort").await;
+    bed.reach("RolledBack").await;
+    assert_eq!(bed.shares().await, Some((100, 0)));
+    // And where there is nothing to go back from, it is said so.
+    bed.token("abort").await;
+    bed.told("TokenIgnored", "no new revision is on its way")
+        .await;
+    bed.end().await;
+}
+
+/// A gate that hangs holds the release; one that agrees lets it go on.
+async fn a_gate_that_hangs_holds_and_people_are_told() {
+    let Some(bed) = Bed::start("gate").await else {
+        return;
+    };
+    let opens = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_open = std::sync::Arc::clone(&opens);
+    let gate = HttpServer::start(move |_| {
+        if !is_open.load(std::sync::atomic::Ordering::SeqCst) {
+            std::thread::sleep(std::time::Duration::from_secs(3));
+        }
+        Reply::ok("yes")
+    });
+    let people = HttpServer::start(|_| Reply::ok("ok"));
+    let url = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "slack", "namespace": bed.namespace}, "stringData": {"url": format!("{}/services/T0/B0/secret-path", people.url())}});
+    crate::bed::create(&bed.client, "", "v1", "Secret", &url).await;
+    let fields = json!({
+        "gates": [{"before": "start", "webhook": {"url": gate.url(), "timeout": "1s"}}],
+        "notifications": [
+            {"type": "slack", "urlFrom": {"name": "slack", "key": "url"}, "phases": ["Soaking"]},
+            {"type": "webhook", "url": format!("{}/all", people.url())},
+            {"type": "teams", "urlFrom": {"name": "slack", "key": "missing"}, "phases": ["Soaking"]},
+        ],
+    });
+    bed.make_stable(spec_with("web:1", &fields)).await;
+    bed.release("web:2").await;
+    let held = bed
+        .wait("the gate", |status| {
+            status["hold"]["reason"] == "Gate"
+                && status["hold"]["message"]
+                    .as_str()
+                    .is_some_and(|text| text.contains("no answer within"))
+        })
+        .await;
+    assert_eq!(held["phase"], "Preparing");
+    assert_eq!(bed.shares().await, Some((100, 0)));
+    opens.store(true, std::sync::atomic::Ordering::SeqCst);
+    bed.happened("Promoted").await;
+    bed.reach("Stable").await;
+    eventually("the messages", || async {
+        let requests = people.requests();
+        let slack = requests
+            .iter()
+            .filter(|request| request.target.starts_with("/services/"))
+            .count();
+        slack == 1 && requests.iter().any(|request| request.target == "/all")
+    })
+    .await;
+    bed.told("NotificationFailed", "Secret slack has no key missing")
+        .await;
+    let all = bed
+        .api("events.k8s.io", "v1", "Event")
+        .list(&kube::api::ListParams::default())
+        .await
+        .expect("events");
+    let told = serde_json::to_string(&all.items).expect("JSON") + &bed.status().await.to_string();
+    assert!(!told.contains("secret-path"), "the address is told");
+    bed.end().await;
+}
+
+crate::together!(people_are_obeyed:
+    a_newer_release_takes_the_place_of_one_on_its_way_and_a_revert_ends_it,
+    force_promotes_a_release_on_its_way_and_undo_takes_it_back,
+    a_change_of_replicas_scales_and_starts_nothing,
+    abort_goes_back_from_every_phase,
+    a_gate_that_hangs_holds_and_people_are_told);
