@@ -6,14 +6,14 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use later::Later;
 
-#[cfg(feature = "rollout")]
-use crate::commands::rollout::RolloutArgs;
 use crate::commands::{
     audit::AuditArgs, build::BuildArgs, cache::CacheArgs, completions::CompletionsArgs,
     diff::DiffArgs, explain::ExplainArgs, fetch::FetchArgs, get::GetArgs, helm::HelmArgs,
     kustomize::KustomizeArgs, man::ManArgs, template::TemplateArgs, test::TestArgs,
     version::VersionArgs, watch::WatchArgs, yaml::YamlArgs,
 };
+#[cfg(feature = "rollout")]
+use crate::commands::{operator::OperatorArgs, rollout::RolloutArgs};
 use crate::printer::OutputOptions;
 
 /// Take what a Git repository declares all the way to where it runs
@@ -58,6 +58,9 @@ pub(crate) enum Command {
     Kustomize(Later<KustomizeArgs>),
     /// Write the manual pages, one file per command
     Man(Later<ManArgs>),
+    /// Carry out the rollouts of a cluster
+    #[cfg(feature = "rollout")]
+    Operator(Later<OperatorArgs>),
     /// Judge canaries by measurement, and try the judgement before trusting it
     #[cfg(feature = "rollout")]
     Rollout(Later<RolloutArgs>),

@@ -12,6 +12,8 @@ pub(crate) mod helm;
 pub(crate) mod kustomize;
 pub(crate) mod man;
 #[cfg(feature = "rollout")]
+pub(crate) mod operator;
+#[cfg(feature = "rollout")]
 pub(crate) mod rollout;
 pub(crate) mod template;
 pub(crate) mod test;
@@ -41,6 +43,8 @@ pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
         Command::Helm(args) => helm::helm(&args, printer),
         Command::Kustomize(args) => kustomize::kustomize(&args, printer),
         Command::Man(args) => man::man(&args, printer),
+        #[cfg(feature = "rollout")]
+        Command::Operator(args) => operator::operator(&args, printer),
         #[cfg(feature = "rollout")]
         Command::Rollout(args) => rollout::rollout(&args, printer),
         Command::Template(args) => template::template(&args, printer),

@@ -145,6 +145,20 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
             badly(&["https://user:plant-Rho7391@127.0.0.1:1/a.git//x?ref=v1"]),
         ],
         "man" => vec![well(&["--dir", "pages"])],
+        "operator" => vec![
+            (
+                Ends::Never("listening"),
+                vec![
+                    "--kubeconfig",
+                    "kubeconfig",
+                    "--listen",
+                    "127.0.0.1:0",
+                    "--prometheus",
+                    "http://user:plant-Rho7391@127.0.0.1:1",
+                ],
+            ),
+            badly(&["--kubeconfig", "nowhere", "--listen", "127.0.0.1:0"]),
+        ],
         "rollout judge" => vec![well(&["counts.csv"]), badly(&["nowhere.csv"])],
         "rollout simulate" => vec![well(&["--runs", "2"])],
         "template" => vec![well(&["page.tmpl"]), badly(&["nowhere.tmpl"])],
