@@ -112,6 +112,16 @@ pub fn parse_settings(yaml: &str) -> Result<Node, SettingsError> {
     Ok(root)
 }
 
+/// Reads what a settings file says that controllers make; nothing without it.
+pub fn parse_producers(root: &Node) -> Result<Vec<Producer>, SettingsError> {
+    let Some(test) = root.get("test").filter(|test| !test.is_null()) else {
+        return Ok(Vec::new());
+    };
+    check_fields(test, "test", TEST_FIELDS)?;
+    let entries = items(test, "producers")?.into_iter().map(producers);
+    Ok(entries.collect::<Result<Vec<_>, _>>()?.concat())
+}
+
 impl Settings {
     /// Reads the `test` part of a settings file, which may name these rules; a file without one switches nothing off.
     pub fn of(root: &Node, rules: &[&Rule]) -> Result<Self, SettingsError> {
@@ -128,11 +138,7 @@ impl Settings {
             ignored: ignored
                 .map(|node| excuse(node, rules))
                 .collect::<Result<_, _>>()?,
-            producers: items(test, "producers")?
-                .into_iter()
-                .map(producers)
-                .collect::<Result<Vec<_>, _>>()?
-                .concat(),
+            producers: parse_producers(root)?,
         })
     }
 
@@ -153,6 +159,11 @@ impl Settings {
             self.excuses(id, owner.kind.as_str(), &owner.namespace, &owner.name)
         });
         !excused && self.enables(finding.rule)
+    }
+
+    /// Whether a finding about an owner counts, whose definition may excuse it too.
+    pub fn wants_finding_of(&self, finding: &Finding, definition: &Object) -> bool {
+        self.wants_finding(finding) && !annotated(finding.rule.id, definition)
     }
 
     /// Whether a finding about an object counts.

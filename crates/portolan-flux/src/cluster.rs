@@ -7,7 +7,7 @@ use portolan_budget::Budget;
 use portolan_engine::{Context, Failure, Key, Unit};
 use portolan_helm::{Capabilities, Package, ReportedVersion};
 use portolan_kustomize::Fetch;
-use portolan_object::Digest;
+use portolan_object::{Digest, Producer};
 use portolan_secret::KnownSecrets;
 use portolan_yaml::Text;
 
@@ -45,6 +45,8 @@ pub struct Cluster {
     pub decrypt: Option<Arc<dyn Decrypt>>,
     /// Learns the values of Secrets that something is made of.
     pub secrets: Option<Arc<KnownSecrets>>,
+    /// What controllers make out of objects of the repository that the built-in table does not know.
+    pub producers: Arc<[Producer]>,
     /// The Flux version to emulate.
     pub flux: Chosen<FluxVersion>,
     /// What that Flux does differently from others, with the feature gates of the repository.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use portolan_object::{Object, Owner, OwnerKind};
+use portolan_object::{Object, Owner, OwnerKind, Producer, makes, producer_kinds};
 use portolan_secret::{KnownSecrets, without_passwords};
 use portolan_yaml::{Node, Text};
 
@@ -18,6 +18,9 @@ use crate::variables::Data;
 
 /// The API group of Flux's sources.
 pub(crate) const SOURCE_GROUP: &str = "source.toolkit.fluxcd.io";
+
+/// The kinds that values and variables are taken from.
+const DATA_KINDS: [(&str, &str); 2] = [("", "Secret"), ("", "ConfigMap")];
 
 /// Who emitted an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,6 +86,8 @@ pub struct Index {
     data: HashMap<DataId, BTreeMap<Emitter, Arc<Data>>>,
     /// Learns the values of Secrets that are asked for.
     secrets: Option<Arc<KnownSecrets>>,
+    /// What controllers make that the built-in table does not know.
+    producers: Arc<[Producer]>,
 }
 
 /// A group and kind.
@@ -92,12 +97,55 @@ type Kind = (Text, Text);
 type Spot = (Emitter, usize);
 
 impl Index {
-    /// An index that tells which values of Secrets were asked for.
-    pub(crate) fn telling(secrets: Option<Arc<KnownSecrets>>) -> Self {
+    /// An index that tells which values of Secrets were asked for, and knows what controllers make besides.
+    pub(crate) fn telling(secrets: Option<Arc<KnownSecrets>>, producers: &Arc<[Producer]>) -> Self {
         Self {
             secrets,
+            producers: Arc::clone(producers),
             ..Self::default()
         }
+    }
+
+    /// An object that makes a Secret or ConfigMap of this name in the cluster.
+    pub(crate) fn producer(&self, namespace: &str, name: &str) -> Option<&Object> {
+        let made = DATA_KINDS.map(|(_, kind)| kind);
+        let is_by_table = |object: &Object| {
+            let mut made = made.iter();
+            made.any(|made| makes(object, namespace, made, name))
+        };
+        // One that is there already may be copied to other namespaces.
+        let mut known = producer_kinds().chain(DATA_KINDS);
+        if let Some(object) = known.find_map(|kind| self.find_of_kind(kind, is_by_table)) {
+            return Some(object);
+        }
+        let mut added = self.producers.iter();
+        added.find_map(|producer| {
+            let makes_it = |object: &Object| {
+                let own = match object.namespace() {
+                    "" => namespace,
+                    own => own,
+                };
+                let product = producer.product(object, own);
+                product.is_some_and(|product| {
+                    made.iter().any(|kind| product.is(kind, namespace, name))
+                })
+            };
+            self.find_of_kind(producer.group_and_kind(), makes_it)
+        })
+    }
+
+    fn find_of_kind(
+        &self,
+        (group, kind): (&str, &str),
+        is_it: impl Fn(&Object) -> bool,
+    ) -> Option<&Object> {
+        let mut objects = self.of_kind(group, kind).map(|(_, object)| object);
+        objects.find(|object| is_it(object))
+    }
+
+    /// What controllers make that the built-in table does not know.
+    pub(crate) fn added_producers(&self) -> Arc<[Producer]> {
+        Arc::clone(&self.producers)
     }
 
     /// Takes in what an emitter gives, in place of what it gave before.

@@ -2,11 +2,8 @@
 
 use std::error::Error;
 
-use camino::Utf8Path;
 use portolan_engine::{Failure, Key, Outcome, Report, causes};
-use portolan_object::{
-    Cause, Finding, Object, Owner, OwnerKind, Place, Rule, Severity, makes, producer_kinds,
-};
+use portolan_object::{Cause, Finding, Object, Owner, OwnerKind, Place, Rule, Severity};
 use portolan_vfs::Vfs;
 use portolan_yaml::{Node, Position};
 
@@ -31,6 +28,7 @@ use crate::rule::{
     RELEASE_REFUSED, SOURCE_MISSING, SOURCE_UNAVAILABLE, SUSPENDED, UNSET_VARIABLE, UNSETTLED,
 };
 use crate::walk::Walked;
+use crate::written::written_here;
 
 /// Everything that is wrong with a rendered cluster, by kind and name; `files` are those that were rendered.
 pub fn problems(rendering: &Rendering, report: &Report, files: &dyn Vfs) -> Vec<Finding> {
@@ -404,8 +402,9 @@ impl<'a, 'files> About<'a, 'files> {
         let namespace = &self.id.namespace;
         let message = format!("missing {} {namespace}/{name}", kind.as_str());
         let why = format!("{} {namespace}/{name} does not exist", kind.as_str());
-        match producer(namespace, name, index) {
+        match index.producer(namespace, name) {
             Some(producer) => {
+                let producer = producer.id().title();
                 let message = format!("{message}: {producer} makes it in the cluster");
                 self.note(&MISSING_DATA, vec![message], vec![]);
             }
@@ -474,17 +473,7 @@ impl<'a, 'files> About<'a, 'files> {
 
     /// A place in the object's file, if a word stands there: what a patch brought stands elsewhere.
     fn place(&self, at: Position, word: &str) -> Option<Place> {
-        let begins = self.definition?.origin.place()?;
-        if at.line < begins.at.line || at.line == 0 {
-            return None;
-        }
-        let text = self.told.files.read(Utf8Path::new(begins.file.as_str()));
-        let text = text.unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let line = text.lines().nth(at.line as usize - 1)?;
-        // A word with variables in it stands there in another form.
-        let is_there = line.contains(word) || line.contains("${");
-        is_there.then(|| Place::new(begins.file.clone(), at))
+        written_here(self.definition?, at, word, self.told.files)
     }
 }
 
@@ -567,18 +556,4 @@ fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
         }
     }
     messages
-}
-
-/// An object that makes a Secret or ConfigMap of this name in the cluster.
-pub(crate) fn producer(namespace: &str, name: &str, index: &Index) -> Option<String> {
-    let kinds = ["Secret", "ConfigMap"];
-    producer_kinds().find_map(|(group, kind)| {
-        let mut found = index.of_kind(group, kind).map(|(_, object)| object);
-        let found = found.find(|object| {
-            kinds
-                .iter()
-                .any(|made| makes(object, namespace, made, name))
-        })?;
-        Some(format!("{kind} {}/{}", found.namespace(), found.name()))
-    })
 }

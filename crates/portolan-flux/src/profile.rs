@@ -15,6 +15,15 @@ impl Profile {
         strict_substitution: true,
         helm4: true,
     };
+
+    /// The Helm that it renders charts with.
+    pub(crate) fn helm(self) -> portolan_helm::Profile {
+        if self.helm4 {
+            portolan_helm::Profile::Helm4
+        } else {
+            portolan_helm::Profile::Helm3
+        }
+    }
 }
 
 impl Default for Profile {

@@ -226,11 +226,7 @@ fn input(
     TemplateInput {
         values,
         capabilities: Arc::clone(capabilities),
-        profile: if profile.helm4 {
-            portolan_helm::Profile::Helm4
-        } else {
-            portolan_helm::Profile::Helm3
-        },
+        profile: profile.helm(),
         skip_schema_validation: release.disable_schema_validation,
         ..TemplateInput::new(portolan_helm::Release::new(name, namespace))
     }

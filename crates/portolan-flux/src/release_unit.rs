@@ -22,7 +22,6 @@ use crate::loaded_chart::LoadedChart;
 use crate::looked_up::values_may_look_up;
 use crate::lookup::{Answers, Asking, View};
 use crate::outside::Access;
-use crate::problem::producer;
 use crate::release::{self, Released, Surroundings};
 use crate::render::is_release;
 use crate::session::Made;
@@ -119,7 +118,7 @@ pub(crate) fn composed(spec: &HelmRelease, index: &Index) -> Composed {
         };
         match index.data(&(kind, name.clone())) {
             Some(data) => Referenced::Known(Arc::clone(data)),
-            None if producer(&name.namespace, &name.name, index).is_some() => Referenced::Unknown,
+            None if index.producer(&name.namespace, &name.name).is_some() => Referenced::Unknown,
             None => Referenced::Nothing,
         }
     })

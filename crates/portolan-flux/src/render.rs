@@ -16,7 +16,7 @@ use std::sync::Arc;
 use portolan_engine::{Context, Failure, Key, Unit, WaitError};
 use portolan_helm::Capabilities;
 use portolan_helm::values::Tree;
-use portolan_object::{Digest, Object, producer_kinds};
+use portolan_object::{Digest, Object, Producer, producer_kinds};
 
 use crate::api::{FieldError, HelmRelease, NamespacedName};
 use crate::chart::{ChartError, Location};
@@ -504,6 +504,7 @@ impl<'a> Renderer<'a> {
         }
         let asks_for_kinds = self.asks_for_kinds;
         let looked_up = &self.looked_up;
+        let added_producers = index.added_producers();
         for id in given {
             if let Some(release) = self.releases.get_mut(&id) {
                 release.forget();
@@ -511,7 +512,7 @@ impl<'a> Renderer<'a> {
             index.reduce(&Emitter::Release(id), |object| {
                 object.gvk().group.ends_with("fluxcd.io")
                     || data_id(object).is_some_and(|id| referenced.contains(&id))
-                    || is_producer(object)
+                    || is_producer(object, &added_producers)
                     || looked_up.includes(object.kind())
                     || (asks_for_kinds && object.kind() == DEFINITION)
             });
@@ -672,8 +673,11 @@ fn may_define_kinds(chart: &LoadedChart, values: &Tree) -> bool {
     chart.may_define_kinds() || release_unit::mentions(values, DEFINITION)
 }
 
-fn is_producer(object: &Object) -> bool {
-    producer_kinds().any(|(group, kind)| object.gvk().is(group, kind))
+/// Whether an object may make others in the cluster.
+fn is_producer(object: &Object, added: &[Producer]) -> bool {
+    let is = |(group, kind): (&str, &str)| object.gvk().is(group, kind);
+    let mut added = added.iter();
+    producer_kinds().any(is) || added.any(|producer| is(producer.group_and_kind()))
 }
 
 impl Choice<'_> {

@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use portolan_budget::Budget;
 use portolan_helm::{Capabilities, ReportedVersion};
 use portolan_kustomize::Fetch;
-use portolan_object::{KubeVersion, served};
+use portolan_object::{KubeVersion, Producer, served};
 use portolan_secret::KnownSecrets;
 use portolan_vfs::Vfs;
 use portolan_yaml::Text;
@@ -43,6 +43,8 @@ pub struct RepoOptions {
     pub decrypt: Option<Arc<dyn Decrypt>>,
     /// Learns the values of Secrets that something is made of, so that they can be hidden where they went.
     pub secrets: Option<Arc<KnownSecrets>>,
+    /// What controllers make out of objects of the repository that the built-in table does not know.
+    pub producers: Vec<Producer>,
     /// Where results are kept for other renders; a new one when not given.
     pub session: Option<Arc<Session>>,
     /// What each Kustomization and release may use; the default limits without a clock when not given.
@@ -163,6 +165,7 @@ fn open_cluster(
         outside: options.outside.clone(),
         decrypt: options.decrypt.clone(),
         secrets: options.secrets.clone(),
+        producers: options.producers.clone().into(),
         profile: installed.profile(&flux.value),
         flux,
         capabilities: Arc::new(capabilities(&kubernetes.value, &options.api_versions)),

@@ -21,6 +21,7 @@ pub const RULES: &[&Rule] = &[
     &RELEASE_REFUSED,
     &SOURCE_MISSING,
     &SOURCE_UNAVAILABLE,
+    &UNREAD_VALUE,
     &VERSION_NOT_KNOWN,
 ];
 
@@ -153,6 +154,15 @@ pub(crate) static SUSPENDED: Rule = Rule {
     severity: Severity::Note,
     summary: "Flux does not act on an object that is suspended",
     help: "It is rendered all the same. Changes reach the cluster once `spec.suspend` is taken away.",
+};
+
+pub(crate) static UNREAD_VALUE: Rule = Rule {
+    id: "values/unread",
+    severity: Severity::Warning,
+    summary: "no template of a chart reads a value that a release gives",
+    help: "The value has no effect: its key is mistyped, stands below the wrong parent, or belongs to another version of \
+           the chart. Only what is certain is told. A key that the chart declares or its schema names, and whatever a \
+           template may use as a whole, is taken as read.",
 };
 
 pub(crate) static VERSION_NOT_KNOWN: Rule = Rule {

@@ -27,7 +27,6 @@ use crate::cluster::Cluster;
 use crate::demand::Demand;
 use crate::expansion::Expansion;
 use crate::index::{DataId, Emitter, Index, name_of};
-use crate::problem::producer;
 use crate::pursuit::Pursuit;
 use crate::release_unit;
 use crate::session::Made;
@@ -135,7 +134,7 @@ impl<'a> Walker<'a> {
             demand,
             walk: Walk {
                 is_complete,
-                index: Index::telling(cluster.secrets.clone()),
+                index: Index::telling(cluster.secrets.clone(), &cluster.producers),
                 ..Walk::default()
             },
             states: BTreeMap::new(),
@@ -501,7 +500,8 @@ fn unset(
     let missing = references.zip(inputs).filter(|(_, data)| data.is_none());
     let missing: Vec<&SubstituteReference> = missing.map(|(reference, _)| reference).collect();
     let is_made = |reference: &&SubstituteReference| {
-        producer(&spec.id.namespace, &reference.name, index).is_some()
+        let namespace = &spec.id.namespace;
+        index.producer(namespace, &reference.name).is_some()
     };
     if missing.iter().any(is_made) {
         Unset::Unknown

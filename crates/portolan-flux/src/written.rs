@@ -41,6 +41,26 @@ pub(crate) fn written(
     })
 }
 
+/// A place in the file of an object, if a word stands there: what a patch brought stands elsewhere.
+pub(crate) fn written_here(
+    object: &Object,
+    at: Position,
+    word: &str,
+    files: &dyn Vfs,
+) -> Option<Place> {
+    let begins = object.origin.place()?;
+    if at.line < begins.at.line || at.line == 0 {
+        return None;
+    }
+    let text = files.read(Utf8Path::new(begins.file.as_str()));
+    let text = text.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().nth(at.line as usize - 1)?;
+    // A word with variables in it stands there in another form.
+    let is_there = line.contains(word) || line.contains("${");
+    is_there.then(|| Place::new(begins.file.clone(), at))
+}
+
 /// Where a value of a YAML text is written that an object holds under a key of its data.
 pub(crate) fn written_in_text(
     object: &Object,

@@ -21,6 +21,7 @@ mod error;
 mod exec;
 mod parse;
 mod program;
+mod reads;
 mod set;
 
 mod builtins;
@@ -38,6 +39,7 @@ pub use object::{Kind, Object, Signature};
 pub use options::{CommentLines, MissingKey, Options};
 pub use portolan_budget::{Budget, Exceeded};
 pub use portolan_yaml::Text;
+pub use reads::{PathId, ReadAnalysis, ReadPaths, ReadingChart};
 pub use set::{ParsedText, TemplateSet, TextParser};
 pub use value::{
     ElementType, FloatKind, Frozen, IntKind, List, MAX_DEPTH, Map, MapType, UintKind, Value,

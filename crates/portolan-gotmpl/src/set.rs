@@ -149,4 +149,11 @@ impl TemplateSet {
     pub(crate) fn find(&self, name: &str) -> Option<&Arc<Program>> {
         self.programs.get(name)
     }
+
+    /// All templates, by name.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
+        let mut programs: Vec<_> = self.programs.iter().collect();
+        programs.sort_by_key(|(name, _)| *name);
+        programs.into_iter().map(|(_, program)| program)
+    }
 }

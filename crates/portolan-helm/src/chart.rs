@@ -4,9 +4,10 @@
 //! parsed once, on first use, and kept. A [`Chart`] is shared between threads.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use camino::Utf8Path;
+use portolan_gotmpl::ReadPaths;
 use portolan_vfs::Vfs;
 
 use crate::dependency::{Plan, Selection};
@@ -34,6 +35,8 @@ pub(crate) struct Prepared {
     pub(crate) plan: Plan,
     pub(crate) templates: Templates,
     pub(crate) warnings: Vec<String>,
+    /// What of the values the templates may read, once somebody asked.
+    pub(crate) read_paths: OnceLock<ReadPaths>,
 }
 
 /// What [`Chart::prepare`] gives.
@@ -103,6 +106,7 @@ impl Chart {
             plan,
             templates,
             warnings: made_warnings,
+            read_paths: OnceLock::new(),
         });
         let mut kept = self.lock();
         if kept.len() >= MAX_PREPARED {

@@ -24,7 +24,7 @@ use portolan_budget::Exceeded;
 use portolan_gotmpl::functions::FunctionTable;
 use portolan_gotmpl::{
     CommentLines, ExecError, Executor, Limits, Map, MissingKey, Options, ParseError, ParsedText,
-    TemplateSet, Text, TextParser, Value, clean_output,
+    ReadAnalysis, ReadPaths, ReadingChart, TemplateSet, Text, TextParser, Value, clean_output,
 };
 
 use crate::dependency::Plan;
@@ -188,6 +188,46 @@ impl Templates {
             files,
             bytes: 0,
         })
+    }
+
+    /// What of the values the templates of a plan may read, besides what is known; `texts` are those that they may
+    /// execute.
+    pub(crate) fn read_paths(&self, plan: &Plan, known: ReadPaths, texts: &[Text]) -> ReadPaths {
+        let analysis = ReadAnalysis::new(&self.set, &self.parser, known);
+        analysis.run(&self.reading_charts(plan), texts)
+    }
+
+    /// The same with more texts than before.
+    pub(crate) fn read_paths_of_texts(
+        &self,
+        plan: &Plan,
+        known: ReadPaths,
+        texts: &[Text],
+    ) -> ReadPaths {
+        let analysis = ReadAnalysis::new(&self.set, &self.parser, known);
+        analysis.run_texts(&self.reading_charts(plan), texts)
+    }
+
+    /// The charts of a plan in the order of [`scopes`].
+    fn reading_charts(&self, plan: &Plan) -> Vec<ReadingChart> {
+        fn add(plan: &Plan, values: Vec<Text>, charts: &mut Vec<ReadingChart>) {
+            charts.push(ReadingChart {
+                values: values.clone(),
+                templates: Vec::new(),
+            });
+            for dependency in plan.dependencies() {
+                let below = [values.as_slice(), &[Text::from(dependency.name())]].concat();
+                add(dependency, below, charts);
+            }
+        }
+        let mut charts = Vec::new();
+        add(plan, Vec::new(), &mut charts);
+        for file in &self.files {
+            if let Some(chart) = charts.get_mut(file.scope) {
+                chart.templates.push(file.path.clone());
+            }
+        }
+        charts
     }
 
     /// Executes all templates over these values, and hands out each file's path and text.

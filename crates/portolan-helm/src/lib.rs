@@ -22,6 +22,7 @@ mod engine;
 mod head;
 pub mod lock;
 mod manifest;
+mod never_read;
 mod output;
 mod package;
 mod parallel;
@@ -39,6 +40,7 @@ pub use chart::Chart;
 pub use dependency::Plan;
 pub use engine::{Lookup, TemplateError, name_from_template};
 pub use manifest::{Hook, HookEvent, Manifest, ManifestError};
+pub use never_read::{NeverRead, never_read};
 pub use output::{NoSuchTemplate, OutputOptions};
 pub use package::{
     ArchiveError, ChartFile, Content, Dependency, ImportValues, LoadError, Lock, MAX_CHART_BYTES,

@@ -80,7 +80,7 @@ pub use kind_names::KindNames;
 pub use label::{key_problems as label_key_problems, value_problems as label_value_problems};
 pub use list::expand_lists;
 pub use name::NameRule;
-pub use nearest::nearest;
+pub use nearest::{nearest, similar};
 pub use no_match::{NoMatch, Noun};
 pub use object::{Object, ObjectError};
 pub use object_name::ObjectName;

@@ -21,6 +21,28 @@ pub fn nearest<T>(
     })
 }
 
+/// Beyond this many changes a word is another one.
+const MAX_CHANGES: usize = 3;
+
+/// The thing whose name is so near to the wanted one that it may be a slip of the pen; `None` if there is none.
+///
+/// ```
+/// use portolan_object::similar;
+///
+/// let known = ["tag", "pullPolicy"];
+/// assert_eq!(similar("tga", known, |name| name), Some("tag"));
+/// assert_eq!(similar("replicas", known, |name| name), None);
+/// ```
+pub fn similar<T>(
+    wanted: &str,
+    known: impl IntoIterator<Item = T>,
+    name: impl Fn(&T) -> &str,
+) -> Option<T> {
+    let most = wanted.chars().count().div_ceil(2).min(MAX_CHANGES);
+    let near = nearest(&[wanted], known, &name);
+    near.filter(|thing| distance(wanted, name(thing)) <= most)
+}
+
 /// How many letters have to be changed, added or taken away to make one word of another.
 pub(crate) fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();

@@ -427,6 +427,11 @@ impl Producer {
         self
     }
 
+    /// The group and kind of the objects that it is about.
+    pub fn group_and_kind(&self) -> (&str, &str) {
+        (&self.group, &self.kind)
+    }
+
     /// What it makes of an object; `None` if the object is not of its kind or lacks what the name is made of.
     pub fn product(&self, object: &Object, namespace: &str) -> Option<Product> {
         if !object.gvk().is(&self.group, &self.kind) {

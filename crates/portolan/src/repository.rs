@@ -348,7 +348,8 @@ impl RepositoryArgs {
         } else {
             Arc::new(ChartsAtHand(remote))
         };
-        let versions = self.versions(&SettingsFile::read(files.as_ref())?)?;
+        let settings = SettingsFile::read(files.as_ref())?;
+        let versions = self.versions(&settings)?;
         let options = RepoOptions {
             path: located.root.clone(),
             flux_version: versions.flux,
@@ -359,6 +360,7 @@ impl RepositoryArgs {
             outside: Some(store),
             decrypt: Some(Arc::clone(&outside.opener) as _),
             secrets: outside.secrets.clone(),
+            producers: settings.producers()?,
             session: session.cloned(),
             budget: Some(self.limit.budget()),
         };

@@ -2,9 +2,9 @@
 
 use std::fmt::Display;
 
-use portolan_check::{Settings, parse_settings};
+use portolan_check::{Settings, parse_producers, parse_settings};
 use portolan_flux::VersionSettings;
-use portolan_object::Rule;
+use portolan_object::{Producer, Rule};
 use portolan_vfs::{Vfs, VfsError};
 use portolan_yaml::{Node, Position};
 
@@ -52,6 +52,11 @@ impl SettingsFile {
     pub(crate) fn versions(&self) -> Result<VersionSettings, CommandError> {
         VersionSettings::read(&self.0, NAME)
             .map_err(|error| misplaced(&error, error.at(), error.hint()))
+    }
+
+    /// What controllers make besides what is known.
+    pub(crate) fn producers(&self) -> Result<Vec<Producer>, CommandError> {
+        parse_producers(&self.0).map_err(|error| misplaced(&error, error.at(), &error.hint()))
     }
 
     /// Which findings it wants of these rules.

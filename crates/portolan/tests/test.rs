@@ -174,3 +174,69 @@ fn values_that_only_the_cluster_knows_are_not_judged() {
     assert!(errors.is_empty(), "{errors:#?}");
     assert_eq!(answer.code, 0, "{answer}");
 }
+
+/// Runs `portolan test` on a release of a chart in the repository that reads `image.tag` and `replicas`.
+fn test_of_values(annotations: &str, args: &[&str]) -> portolan::Answer {
+    let apps = kustomization("apps", "./apps").replace("spec: {", "spec: {interval: 10m, ");
+    let release = format!(
+        "\
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {{name: web, namespace: apps{annotations}}}
+spec:
+  interval: 1h
+  chart: {{spec: {{chart: ./charts/web, sourceRef: {{kind: GitRepository, name: flux-system, namespace: flux-system}}}}}}
+  valuesFrom:
+  - {{kind: ConfigMap, name: values}}
+  - {{kind: ConfigMap, name: made}}
+  values:
+    image:
+      tag: v1
+      tga: v2
+    replicas: 1
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: values, namespace: apps}}
+data:
+  values.yaml: |
+    # why
+    replica: 2
+"
+    );
+    let directory = repository(&[
+        ("clusters/test/apps.yaml", &apps),
+        ("apps/app.yaml", &release),
+        (
+            "apps/kustomization.yaml",
+            "resources: [app.yaml]\nconfigMapGenerator:\n- {name: made, namespace: apps, files: [values.yaml], options: {disableNameSuffixHash: true}}\n",
+        ),
+        ("apps/values.yaml", "unknown:\n  key: 1\nimage: {tag: v0}\n"),
+        (
+            "charts/web/Chart.yaml",
+            "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        ),
+        ("charts/web/values.yaml", "image: {tag: v0}\n"),
+        (
+            "charts/web/templates/web.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {tag: '{{ .Values.image.tag }}', replicas: '{{ .Values.replicas }}'}\n",
+        ),
+    ]);
+    let mut all = vec!["test", "--path", "clusters/test"];
+    all.extend(args);
+    let directory = directory.path().to_str().expect("a path in UTF-8");
+    portolan_in(directory, &all)
+}
+
+#[test]
+fn a_value_that_the_chart_never_reads_is_told_at_its_line() {
+    insta::assert_snapshot!(test_of_values("", &[]));
+    assert_eq!(test_of_values("", &["--fail-on", "warning"]).code, 1);
+}
+
+#[test]
+fn an_unread_value_can_be_excused_on_the_release() {
+    let answer = test_of_values(", annotations: {portolan.dev/ignore: values/unread}", &[]);
+    assert!(!answer.stdout.contains("values/unread"), "{answer}");
+    assert_eq!(answer.code, 0, "{answer}");
+}

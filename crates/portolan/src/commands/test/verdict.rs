@@ -1,7 +1,7 @@
 //! What became of each case: a Kustomization or HelmRelease that is to build, an object that is to be valid.
 
 use portolan_check::{Settings, Subject};
-use portolan_flux::{Cluster, Emitter, Rendering};
+use portolan_flux::{Cluster, Emitter, Rendering, unread_values};
 use portolan_object::{Finding, ObjectId, Owner, Severity};
 
 use crate::repository::Rendered;
@@ -43,6 +43,11 @@ impl Verdicts {
         let errors = rendered.errors(cluster, rendering);
         self.found
             .extend(errors.filter(|finding| settings.wants_finding(finding)));
+        let unread = unread_values(rendering, rendered.files()).into_iter();
+        let unread = unread
+            .filter(|(definition, finding)| settings.wants_finding_of(finding, definition))
+            .map(|(_, finding)| finding.in_cluster(&cluster.name));
+        self.found.extend(unread);
     }
 
     /// Takes in the objects that were checked.
