@@ -27,18 +27,24 @@ pub(crate) fn locate(files: &dyn Vfs, object: &Object, path: &FieldPath) -> Opti
 
 /// Whether a value stands for one that only the cluster knows: nothing can be said against it here.
 pub(crate) fn is_unknown(object: &Object, path: &FieldPath) -> bool {
+    let scalar = value_at(object.node(), path).and_then(Node::as_scalar);
+    scalar.is_some_and(|scalar| holds_placeholder(&scalar.text))
+}
+
+/// The value at a path.
+fn value_at<'n>(node: &'n Node, path: &FieldPath) -> Option<&'n Node> {
     let mut segments = path.segments.iter();
-    let value = segments.try_fold(object.node(), |node, segment| match segment {
+    segments.try_fold(node, |node, segment| match segment {
         Segment::Key(key) => node.get(key),
         Segment::Index(index) => node.as_list()?.get(*index),
-    });
-    value.and_then(Node::as_str).is_some_and(holds_placeholder)
+    })
 }
 
 /// How far one step's file goes along the path, and where that is.
 fn find(files: &dyn Vfs, step: &Step, object: &Object, path: &FieldPath) -> Option<(usize, Place)> {
     let place = step.place.as_ref()?;
-    let bytes = files.read(Utf8Path::new(place.file.as_str())).ok()?;
+    let file = Utf8Path::new(place.file.as_str());
+    let bytes = files.read(file).ok()?;
     let documents = parse_bytes(&bytes, Dialect::Kustomize).ok()?;
     let document = document_at(&documents, place.at, object)?;
     let (depth, at) = follow(document, object.node(), path);

@@ -87,7 +87,7 @@ pub use object_name::ObjectName;
 pub use object_selection::{Candidate, ObjectSelection};
 pub use origin::{Act, Origin, Place, Step};
 pub use owner::{Owner, OwnerKind};
-pub use placeholder::{holds_placeholder, placeholder};
+pub use placeholder::{holds_placeholder, placeholder, placeholder_number, with_exponent};
 pub use pod_template::{PodTemplate, pod_templates, visit_pod_templates_mut};
 pub use producer::{Producer, Product, makes, producer_kinds, products};
 pub use rule::Rule;

@@ -72,11 +72,32 @@ impl KnownSecrets {
             });
             state.texts.add_text(key.unwrap_or_default(), text);
         }
-        let text = |path: &[&str]| Some(plain.at_path(path)?.as_str()?.to_owned());
-        if let (Some(kind), Some(name)) = (text(&["kind"]), text(&["metadata", "name"])) {
-            let namespace = text(&["metadata", "namespace"]).unwrap_or_default();
+        if let Some(name) = object_name(plain) {
             let fields = opened.into_iter().map(|(path, _)| path).collect();
-            state.fields.insert([kind, namespace, name], fields);
+            state.fields.insert(name, fields);
+        }
+    }
+
+    /// Takes in what of a document stays sealed for want of a key, and what stands for it: numbers and booleans are
+    /// hidden, for nothing shows that they are not what was written. A text shows it itself.
+    pub fn add_closed(&self, sealed: &Node, closed: &Node) {
+        let mut left = Vec::new();
+        collect_opened(sealed, closed, &mut Vec::new(), &mut left, MAX_DEPTH);
+        let state = &mut *self.state.lock();
+        left.retain(|(path, text)| {
+            let node = path.iter().try_fold(closed, |node, step| match step {
+                PathStep::Key(key) => node.get(key),
+                PathStep::Item(at) => node.as_list()?.get(*at),
+            });
+            let is_text = node.is_some_and(|node| node.as_str().is_some());
+            if let (false, Ok(number)) = (is_text, text.parse()) {
+                state.texts.add_placeholder_number(number);
+            }
+            !is_text
+        });
+        if let (Some(name), false) = (object_name(closed), left.is_empty()) {
+            let fields = left.into_iter().map(|(path, _)| path).collect();
+            state.fields.insert(name, fields);
         }
     }
 
@@ -113,6 +134,12 @@ impl KnownSecrets {
         }
         Some(shown)
     }
+}
+
+fn object_name(object: &Node) -> Option<ObjectName> {
+    let text = |path: &[&str]| Some(object.at_path(path)?.as_str()?.to_owned());
+    let namespace = text(&["metadata", "namespace"]).unwrap_or_default();
+    Some([text(&["kind"])?, namespace, text(&["metadata", "name"])?])
 }
 
 fn collect_opened(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use portolan_object::{Object, OwnerKind, holds_placeholder};
+use portolan_object::{Object, OwnerKind, holds_placeholder, with_exponent};
 use portolan_yaml::Node;
 
 use crate::needle::{Reach, decode_base64, forms, names_secret, reach};
@@ -39,6 +39,13 @@ impl SecretTexts {
             if owner != OwnerKind::Release || names_secret(&key) || is_random {
                 self.add_text(&key, &text);
             }
+        }
+    }
+
+    /// Takes in a number that stands for one that is not known.
+    pub(crate) fn add_placeholder_number(&mut self, number: u64) {
+        for form in [number.to_string(), with_exponent(number)] {
+            self.0.insert(form, Reach::Anywhere);
         }
     }
 

@@ -88,7 +88,9 @@ impl Opener {
     /// An object whose own values are sealed. Its code cannot fit any more: kustomize has changed it since.
     fn sealed_object(&self, object: &Node) -> Result<Node, SopsError> {
         if self.opens_nothing() {
-            return Ok(placeholders(object));
+            let closed = placeholders(object);
+            self.secrets.add_closed(object, &closed);
+            return Ok(closed);
         }
         let plain = decrypt(object, &self.keys, Mac::Ignore)?;
         self.secrets.add_opened(object, &plain);
@@ -130,11 +132,30 @@ impl Opener {
 
     fn bytes(&self, sealed: &[u8], format: Format, name: &str) -> Result<Vec<u8>, SopsError> {
         if self.opens_nothing() {
-            return Ok(closed(sealed, format, name));
+            return Ok(self.closed(sealed, format, name));
         }
         let plain = decrypt_file(sealed, format, &self.keys, Mac::Check)?;
         self.remember(sealed, plain.reveal(), format, name);
         Ok(plain.reveal().to_vec())
+    }
+
+    /// What stands for a sealed file of this name: the same shape with placeholders, or one placeholder for all.
+    fn closed(&self, sealed: &[u8], format: Format, name: &str) -> Vec<u8> {
+        let document = |sealed: &Node| {
+            let closed = placeholders(sealed);
+            self.secrets.add_closed(sealed, &closed);
+            portolan_yaml::write_kustomize(&closed).ok()
+        };
+        let text = match format {
+            Format::Yaml | Format::Json => {
+                let documents = documents(sealed);
+                let closed: Vec<String> = documents.iter().filter_map(document).collect();
+                closed.join("---\n")
+            }
+            Format::Dotenv => closed_lines(&String::from_utf8_lossy(sealed), name),
+            Format::Binary => placeholder(&format!("{name}/{}", Digest::of(sealed))),
+        };
+        text.into_bytes()
     }
 
     fn remember(&self, sealed: &[u8], plain: &[u8], format: Format, name: &str) {
@@ -213,25 +234,11 @@ fn documents(text: &[u8]) -> Vec<Node> {
     parse(text, Dialect::Kustomize).unwrap_or_default()
 }
 
-/// What stands for a sealed file of this name: the same shape with placeholders, or one placeholder for all.
-fn closed(sealed: &[u8], format: Format, name: &str) -> Vec<u8> {
-    let text = match format {
-        Format::Yaml | Format::Json => documents(sealed)
-            .iter()
-            .filter_map(|document| portolan_yaml::write_kustomize(&placeholders(document)).ok())
-            .collect::<Vec<_>>()
-            .join("---\n"),
-        Format::Dotenv => closed_lines(&String::from_utf8_lossy(sealed), name),
-        Format::Binary => placeholder(name),
-    };
-    text.into_bytes()
-}
-
 fn closed_lines(text: &str, name: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("sops_"));
     let closed = lines.map(|line| match line.split_once('=') {
         Some((key, value)) if value.starts_with("ENC[") => {
-            format!("{key}={}\n", placeholder(&format!("{name}/{key}")))
+            format!("{key}={}\n", placeholder(&format!("{name}/{line}")))
         }
         _ if line.starts_with('#') => String::new(),
         _ => format!("{line}\n"),

@@ -245,3 +245,92 @@ fn assert_no_secrets(directory: &Path) {
         }
     }
 }
+
+/// A value as sops writes it.
+fn enc(data: &str, kind: &str) -> String {
+    format!("ENC[AES256_GCM,data:{data},iv:aXY=,tag:dGFn,type:{kind}]")
+}
+
+/// A repository whose Service, release and Secret were sealed, each value by the letters of its data.
+fn sealed_scalars(data: &str) -> TempDir {
+    let sops =
+        "sops: {mac: 'ENC[AES256_GCM,data:bWFj,iv:aXY=,tag:dGFn,type:str]', version: 3.9.0}\n";
+    let (number, truth, text) = (enc(data, "int"), enc(data, "bool"), enc(data, "str"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let kustomization = portolan::repository::kustomization("apps", "./apps").replace(
+        "spec: {",
+        "spec: {interval: 10m, decryption: {provider: sops, secretRef: {name: age}}, ",
+    );
+    let service = format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: apps}}\nspec:\n  publishNotReadyAddresses: {truth}\n  ports:\n  - port: {number}\n{sops}"
+    );
+    let release = format!(
+        "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {{name: chart, namespace: apps}}\nspec:\n  interval: 1h\n  chart: {{spec: {{chart: ./chart, sourceRef: {{kind: GitRepository, name: flux-system, namespace: flux-system}}}}}}\n  values:\n    port: {number}\n{sops}"
+    );
+    let secret = format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{name: login, namespace: apps}}\nstringData:\n  password: {text}\n  values.yaml: {text}\n  values.json: {text}\n{sops}"
+    );
+    let template = "apiVersion: v1\nkind: Service\nmetadata: {name: of-chart}\nspec: {ports: [{port: {{ int .Values.port }}, targetPort: {{ .Values.port }}}]}\n";
+    let files = [
+        ("cluster/apps.yaml", kustomization.as_str()),
+        ("apps/service.yaml", &service),
+        ("apps/release.yaml", &release),
+        ("apps/secret.yaml", &secret),
+        (
+            "chart/Chart.yaml",
+            "apiVersion: v2\nname: chart\nversion: 1.0.0\n",
+        ),
+        ("chart/templates/service.yaml", template),
+    ];
+    for (name, text) in files {
+        write(directory.path(), name, text);
+    }
+    directory
+}
+
+#[test]
+fn sealed_numbers_and_booleans_are_hidden_and_not_judged_without_a_key() {
+    let repository = sealed_scalars("YQ==");
+    let built = run(repository.path(), None, &["build", "all"]);
+    assert_eq!(built.code, 0, "{built}");
+    for line in [
+        "publishNotReadyAddresses: <hidden>\n",
+        "  - port: <hidden>\n",
+        "    targetPort: <hidden>\n",
+    ] {
+        assert!(built.stdout.contains(line), "{line}\n{built}");
+    }
+    assert!(!built.stdout.contains("86420975"), "{built}");
+    let json = run(repository.path(), None, &["build", "all", "-o", "json"]);
+    let json = json.stdout.replace([' ', '\n'], "");
+    assert!(json.contains("\"port\":\"<hidden>\""), "{json}");
+    let tested = run(repository.path(), None, &["test"]);
+    assert_eq!(tested.code, 0, "{tested}");
+    assert!(tested.stdout.ends_with(" 0 failed\n"), "{tested}");
+}
+
+#[test]
+fn what_was_sealed_anew_is_a_change_of_unknown_content_without_a_key() {
+    let (before, after) = (sealed_scalars("YQ=="), sealed_scalars("Yg=="));
+    let before = before.path().join("cluster");
+    let before = before.to_str().expect("UTF-8");
+    let diff = |args: &[&str]| {
+        let all = [&["diff", "--path-orig", before], args].concat();
+        run(after.path(), None, &all)
+    };
+    let changed = diff(&[]);
+    assert_eq!(changed.code, 1, "{changed}");
+    for part in [
+        "Secret apps/login",
+        "stringData.password",
+        "stringData.\"values.yaml\"",
+        "stringData.\"values.json\"",
+        "Service apps/web",
+        "Service apps/of-chart",
+    ] {
+        assert!(changed.stdout.contains(part), "{part}\n{changed}");
+    }
+    assert!(!changed.stdout.contains("86420975"), "{changed}");
+    let same = run(after.path(), None, &["diff", "--path-orig", "cluster"]);
+    assert_eq!(same.code, 0, "{same}");
+}
