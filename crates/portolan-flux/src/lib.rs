@@ -109,7 +109,7 @@ pub use release_name::{release_name, release_namespace};
 pub use render::{RenderedRelease, Rendering, cluster_unit, streamed_unit};
 pub use repo::{OpenError, Repo, RepoOptions};
 pub use resource_set::{ResourceSetError, set_owner_labels as set_resource_set_labels};
-pub use rule::{MISSING_DATA, RULES};
+pub use rule::{CLUSTER_NOT_COVERED, MISSING_DATA, RULES};
 pub use selection::{OBJECT, OwnerKinds, Selectable, SelectableOwner, Selection, owner_gvk};
 pub use session::{Session, Work};
 pub use stream::{Afterwards, Given, Outlet};

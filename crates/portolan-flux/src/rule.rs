@@ -72,7 +72,8 @@ pub(crate) static CHART_UNAVAILABLE: Rule = Rule {
            the cache when there is a network; `--source NAME=DIR` gives the files of a source.",
 };
 
-pub(crate) static CLUSTER_NOT_COVERED: Rule = Rule {
+/// A cluster may start where nothing was looked at.
+pub static CLUSTER_NOT_COVERED: Rule = Rule {
     id: "cluster/not-covered",
     severity: Severity::Warning,
     summary: "a cluster may start where nothing was looked at",

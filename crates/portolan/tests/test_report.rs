@@ -303,11 +303,29 @@ fn a_diff_tells_of_a_cluster_that_may_start_elsewhere() {
     let old = old.path().to_str().expect("a path in UTF-8");
     let new = new.path().to_str().expect("a path in UTF-8");
     let diff = |format: &str| portolan_in(new, &["diff", "--path-orig", old, "-o", format]);
-    for format in ["unified", "markdown", "html", "github"] {
+    for format in ["unified", "side-by-side", "markdown", "html", "github"] {
         let answer = diff(format);
         assert!(answer.stdout.contains("FLUX_PATH"), "{format}: {answer}");
-        assert_eq!(answer.code, 0, "{format}: {answer}");
+        assert_eq!(answer.code, 2, "{format}: {answer}");
     }
+    let images = portolan_in(new, &["diff", "images", "--path-orig", old]);
+    assert!(images.stdout.contains("FLUX_PATH"), "{images}");
+    assert_eq!(images.code, 2, "{images}");
+    let one = portolan_in(
+        new,
+        &[
+            "diff",
+            "--path-orig",
+            &format!("{old}/clusters/test"),
+            "--path",
+            "clusters/test",
+        ],
+    );
+    assert_eq!(
+        (one.code, one.stdout.contains("FLUX_PATH")),
+        (0, false),
+        "{one}"
+    );
     let report = json(&diff("json"));
     let told = &report["notCovered"][0];
     assert_eq!(told["rule"], "cluster/not-covered");
@@ -315,6 +333,10 @@ fn a_diff_tells_of_a_cluster_that_may_start_elsewhere() {
         (&told["file"], &told["line"]),
         (&"bootstrap/flux.yaml".into(), &10.into())
     );
+    let without = repository(&files[..2]);
+    let without = without.path().to_str().expect("a path in UTF-8");
+    let gone = portolan_in(without, &["diff", "--path-orig", new]);
+    assert_eq!(gone.code, 2, "it may have been there before: {gone}");
 }
 
 /// The pod needs a Secret that the controller of another object makes.
@@ -327,5 +349,54 @@ fn settings_say_what_controllers_make() {
     let settings = "test:\n  producers:\n  - {group: example.com, kind: Login, makes: [Secret], name: '{spec.secretName|name}-token'}\n";
     let made = test_with(&[objects, ("portolan.yaml", settings)], &[]);
     assert!(!made.stdout.contains("reference/unknown"), "{made}");
+    assert_eq!(made.code, 0, "{made}");
+}
+
+/// Values and variables come from a Secret that the controller of another object makes.
+#[test]
+fn what_controllers_make_by_the_settings_is_not_missing_for_values_and_variables() {
+    let shop = kustomization("shop", "./shop").replace(
+        "spec: {",
+        "spec: {interval: 10m, postBuild: {substituteFrom: [{kind: Secret, name: shop-token}]}, ",
+    );
+    let release = "\
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: web, namespace: flux-system}
+spec:
+  interval: 1h
+  chart: {spec: {chart: ./charts/web, sourceRef: {kind: GitRepository, name: flux-system}}}
+  valuesFrom: [{kind: Secret, name: shop-token, valuesKey: token, targetPath: token}]
+";
+    let files = [
+        (
+            "apps/login.yaml",
+            "apiVersion: example.com/v1\nkind: Login\nmetadata: {name: shop, namespace: flux-system}\n",
+        ),
+        ("apps/release.yaml", release),
+        ("clusters/test/shop.yaml", shop.as_str()),
+        (
+            "shop/config.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop, namespace: apps}\ndata: {host: 'a.${DOMAIN}'}\n",
+        ),
+        (
+            "charts/web/Chart.yaml",
+            "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        ),
+        (
+            "charts/web/templates/web.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {a: '{{ required \"a token\" .Values.token }}'}\n",
+        ),
+    ];
+    let missing = test_with(&files, &[]);
+    assert!(
+        missing.stdout.contains("reference/missing-data"),
+        "{missing}"
+    );
+    let settings = "test:\n  producers:\n  - {group: example.com, kind: Login, makes: Secret, name: '{name}-token'}\n";
+    let files = [files.as_slice(), &[("portolan.yaml", settings)]].concat();
+    let made = test_with(&files, &[]);
+    assert!(!made.stdout.contains("missing"), "{made}");
+    assert!(!made.stdout.contains("unset"), "{made}");
     assert_eq!(made.code, 0, "{made}");
 }

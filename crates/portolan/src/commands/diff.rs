@@ -15,7 +15,8 @@ mod work_tree;
 use camino::Utf8PathBuf;
 use portolan_check::Apis;
 use portolan_diff::{Options, Report, StripAttributes};
-use portolan_flux::{OwnerKinds, Selection, Walked};
+use portolan_flux::{CLUSTER_NOT_COVERED, OwnerKinds, Selection, Walked};
+use portolan_object::Finding;
 
 use super::CommandResult;
 use crate::error::CommandError;
@@ -157,7 +158,10 @@ pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
     causes::find_by_trial(&mut report, args, &trees, &halves, printer)?;
     output::print(args, &trees, &report, printer)?;
     Comparison::tell(args, &trees, &halves, &report, printer);
-    let status = if report.unknown_changes().next().is_some() {
+    let is_covered = |finding: &Finding| finding.rule != &CLUSTER_NOT_COVERED;
+    let is_whole =
+        report.unknown_changes().next().is_none() && report.not_covered.iter().all(is_covered);
+    let status = if !is_whole {
         ExitStatus::Failure
     } else if !report.is_empty() || !report.images.is_empty() {
         ExitStatus::Findings

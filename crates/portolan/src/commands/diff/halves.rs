@@ -7,8 +7,8 @@ use std::sync::Arc;
 use portolan_engine::{Key, Report};
 use portolan_flux::api::SourceRef;
 use portolan_flux::{
-    Cluster, Demand, Depth, NotRendered, Pair, Rendering, Repo, Session, cluster_unit, not_covered,
-    pair_unit, unskipped_pair_unit,
+    CLUSTER_NOT_COVERED, Cluster, Demand, Depth, NotRendered, Pair, Rendering, Repo, Session,
+    cluster_unit, not_covered, pair_unit, unskipped_pair_unit,
 };
 use portolan_object::{Finding, KubeVersion};
 use portolan_sources::Pinning;
@@ -28,7 +28,7 @@ pub(super) struct Halves {
     pub(super) new: BTreeMap<Text, Half>,
     /// What became of every unit.
     pub(super) report: Report,
-    /// What was not looked at on the new side, or only nearly.
+    /// What was not looked at, or only nearly.
     pub(super) not_covered: Vec<Finding>,
     /// The oldest release among the clusters: what it serves, no cluster lacks.
     pub(super) kubernetes: KubeVersion,
@@ -114,8 +114,16 @@ impl Halves {
         let new = args
             .repository
             .open(&trees.new, &trees.located, outside, Some(&session))?;
-        let not_covered = not_covered(&new);
         let old = open_old(args, trees, outside, &session)?;
+        let mut uncovered = not_covered(&new);
+        let before = old.iter().flat_map(not_covered);
+        // A version that was chosen before counts no more; a cluster may have been where nobody looks.
+        let before = before.filter(|finding| finding.rule == &CLUSTER_NOT_COVERED);
+        for finding in before {
+            if !uncovered.contains(&finding) {
+                uncovered.push(finding);
+            }
+        }
         let (old, new) = (by_path(old.as_ref(), trees), by_path(Some(&new), trees));
         let paths: BTreeSet<&Text> = old.keys().chain(new.keys()).collect();
         let key = |path: &Text| Key::from(format!("Cluster/{path}"));
@@ -141,7 +149,7 @@ impl Halves {
             old: BTreeMap::new(),
             new: BTreeMap::new(),
             report,
-            not_covered,
+            not_covered: uncovered,
             kubernetes,
         };
         for path in paths {
