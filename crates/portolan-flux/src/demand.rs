@@ -32,6 +32,8 @@ pub enum Wanted {
     None,
     /// All.
     All,
+    /// Those in a namespace: all of the kind have to be found for that.
+    In(Text),
     /// Those with one of these names.
     Named(Vec<Name>),
 }
@@ -60,7 +62,9 @@ impl From<Depth> for Demand {
 impl Demand {
     /// Whether every Kustomization must be built: to have them all, or to find every release.
     pub(crate) fn is_everything(&self) -> bool {
-        self.kustomizations == Wanted::All || self.releases == Wanted::All
+        [&self.kustomizations, &self.releases]
+            .iter()
+            .any(|wanted| matches!(wanted, Wanted::All | Wanted::In(_)))
     }
 }
 
@@ -70,6 +74,7 @@ impl Wanted {
         match self {
             Self::None => false,
             Self::All => true,
+            Self::In(namespace) => id.namespace == *namespace,
             Self::Named(names) => names.iter().any(|name| name.matches(id)),
         }
     }
@@ -78,7 +83,7 @@ impl Wanted {
     pub(crate) fn names(&self) -> &[Name] {
         match self {
             Self::Named(names) => names,
-            Self::None | Self::All => &[],
+            Self::None | Self::All | Self::In(_) => &[],
         }
     }
 }

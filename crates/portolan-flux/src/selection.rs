@@ -71,9 +71,10 @@ impl Selection {
             if self.owners != kinds && self.owners != OwnerKinds::All {
                 return Wanted::None;
             }
-            match self.objects.names.as_slice() {
-                [] => Wanted::All,
-                names => Wanted::Named(self.names_of(names, kind)),
+            match (self.objects.names.as_slice(), &self.objects.namespace) {
+                ([], None) => Wanted::All,
+                ([], Some(namespace)) => Wanted::In(Text::from(namespace.as_str())),
+                (names, _) => Wanted::Named(self.names_of(names, kind)),
             }
         };
         Demand {

@@ -277,13 +277,32 @@ fn a_namespace_with_nothing_in_it_is_answered_with_the_nearest() {
 }
 
 #[test]
-fn nothing_found_is_said_on_stderr_and_is_no_fault() {
+fn a_namespace_without_anything_of_the_kind_is_answered_with_the_nearest_that_has_some() {
     insta::assert_snapshot!(get(&["hr", "-n", "quay"]), @r"
+    exit 2
+    --- stderr
+    error: no HelmRelease lies in the namespace `quay`
+    hint: did you mean `beacon`? `portolan get objects -n quay` lists what else lies there
+    ");
+    insta::assert_snapshot!(get(&["ks", "-n", "quay", "-o", "json"]), @r"
+    exit 2
+    --- stderr
+    error: no Kustomization lies in the namespace `quay`
+    hint: did you mean `flux-system`? `portolan get objects -n quay` lists what else lies there
+    ");
+}
+
+#[test]
+fn nothing_found_is_said_on_stderr_and_is_no_fault() {
+    let repository = repository(&[("cluster/apps.yaml", &kustomization("apps", "./cluster"))]);
+    let directory = repository.path().to_str().expect("a path in UTF-8");
+    let get = |args: &[&str]| portolan_in(directory, &[&["get", "hr"], args].concat());
+    insta::assert_snapshot!(get(&[]), @r"
     exit 0
     --- stderr
     nothing found
     ");
-    insta::assert_snapshot!(get(&["hr", "-n", "quay", "-o", "json"]).stdout, @r#"
+    insta::assert_snapshot!(get(&["-o", "json"]).stdout, @r#"
     {
       "apiVersion": "portolan.dev/v1alpha1",
       "items": [],

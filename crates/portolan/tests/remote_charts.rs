@@ -205,6 +205,47 @@ fn lists_and_fields_that_no_chart_decides_fetch_nothing() {
     );
 }
 
+/// All releases are found, and only those that are asked for are rendered.
+#[test]
+fn a_namespace_to_build_fetches_its_own_charts_and_nothing_else() {
+    let server = chart_server();
+    let repository = repository(&server.url());
+    let source = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {name: charts, namespace: other}\n";
+    let source = format!("{source}spec: {{url: \"{}\"}}\n", server.url());
+    repository.write("clusters/a/other.yaml", &source);
+    let moved = "namespace: other}";
+    repository.edit("clusters/a/app-03.yaml", "namespace: apps}", moved);
+    repository.edit("clusters/a/app-05.yaml", "namespace: apps}", moved);
+    let built = run(&repository, &["build", "hr", "-n", "other"]);
+    assert_eq!(built.code, 0, "{built}");
+    let both = ["name: from-app-03", "name: from-app-05"];
+    assert!(
+        both.iter().all(|name| built.stdout.contains(name)),
+        "{built}"
+    );
+    assert_eq!(fetched(&server), ["web-03-1.0.0.tgz", "web-05-1.0.0.tgz"]);
+    let all = run(&repository, &["build", "-n", "other", "-o", "json"]);
+    assert_eq!(all.code, 0, "{all}");
+    repository.commit("second");
+    bump(&repository, 3);
+    bump(&repository, 7);
+    let changed = run(&repository, &["diff", "-n", "other"]);
+    assert_eq!(changed.code, 1, "{changed}");
+    let expected = ["web-03-1.0.0.tgz", "web-03-1.1.0.tgz", "web-05-1.0.0.tgz"];
+    assert_eq!(fetched(&server), expected);
+    let nowhere = run(&repository, &["build", "hr", "-n", "othr"]);
+    assert_eq!(nowhere.code, 2, "{nowhere}");
+    assert!(
+        nowhere.stderr.contains("did you mean `other`?"),
+        "{nowhere}"
+    );
+    assert_eq!(
+        fetched(&server),
+        expected,
+        "nothing of that is needed to say so"
+    );
+}
+
 #[test]
 fn charts_that_were_fetched_are_looked_at_without_a_network() {
     let server = chart_server();
@@ -399,8 +440,9 @@ fn a_namespace_that_nothing_has_is_told_with_the_nearest() {
         assert!(answer.stderr.contains(hint), "{args:?}: {answer}");
     }
     let empty = run(&repository, &["get", "ks", "-n", "apps"]);
-    assert_eq!(
-        empty.code, 0,
-        "a namespace may hold nothing of a kind: {empty}"
+    assert_eq!(empty.code, 2, "{empty}");
+    assert!(
+        empty.stderr.contains("did you mean `flux-system`?"),
+        "{empty}"
     );
 }

@@ -238,15 +238,17 @@ impl Question<'_> {
         if let Some(wanted) = &self.selection.namespace {
             let is_there = |one: &Candidate<'_>| one.namespace == wanted;
             if !candidates.iter().any(is_there) {
-                // A namespace of the repository may hold nothing of a kind.
                 let known = inventory::namespaces(self.rendered);
-                let is_known = known.iter().any(|known| known == wanted);
-                let refused = NoMatch::namespace(noun, wanted, known.iter().map(String::as_str));
-                return if is_known {
-                    Ok(Vec::new())
+                let refused = if known.iter().any(|known| known == wanted) {
+                    let own = candidates.iter().map(|one| one.namespace);
+                    let refused = NoMatch::namespace(noun, wanted, own);
+                    let near = refused.hint().unwrap_or_default().to_owned();
+                    let command = format!("`portolan get objects -n {wanted}`");
+                    refused.with_hint(format!("{near} {command} lists what else lies there"))
                 } else {
-                    Err(refused.into())
+                    NoMatch::namespace(noun, wanted, known.iter().map(String::as_str))
                 };
+                return Err(refused.into());
             }
         }
         self.selection.check(&self.kinds, noun, &candidates)?;
