@@ -18,6 +18,7 @@ mod rule;
 
 mod admission;
 mod api;
+mod embedded;
 mod locate;
 mod owner;
 mod reference;

@@ -10,6 +10,8 @@ use portolan_schema::{FieldPath, Segment};
 use portolan_vfs::Vfs;
 use portolan_yaml::{Dialect, List, Node, Position, parse_bytes};
 
+use crate::embedded::find_embedded;
+
 /// Where the value of a path was written, or the nearest thing above it that was.
 pub(crate) fn locate(files: &dyn Vfs, object: &Object, path: &FieldPath) -> Option<Place> {
     let mut nearest: Option<(usize, Place)> = None;
@@ -32,7 +34,7 @@ pub(crate) fn is_unknown(object: &Object, path: &FieldPath) -> bool {
 }
 
 /// The value at a path.
-fn value_at<'n>(node: &'n Node, path: &FieldPath) -> Option<&'n Node> {
+pub(crate) fn value_at<'n>(node: &'n Node, path: &FieldPath) -> Option<&'n Node> {
     let mut segments = path.segments.iter();
     segments.try_fold(node, |node, segment| match segment {
         Segment::Key(key) => node.get(key),
@@ -46,7 +48,10 @@ fn find(files: &dyn Vfs, step: &Step, object: &Object, path: &FieldPath) -> Opti
     let file = Utf8Path::new(place.file.as_str());
     let bytes = files.read(file).ok()?;
     let documents = parse_bytes(&bytes, Dialect::Kustomize).ok()?;
-    let document = document_at(&documents, place.at, object)?;
+    let Some(document) = document_at(&documents, place.at, object) else {
+        let text = String::from_utf8_lossy(&bytes);
+        return find_embedded(files, file, &text, object, path);
+    };
     let (depth, at) = follow(document, object.node(), path);
     (at.line > 0).then(|| (depth, Place::new(place.file.clone(), at)))
 }
@@ -60,7 +65,7 @@ fn document_at<'a>(documents: &'a [Node], at: Position, object: &Object) -> Opti
 }
 
 /// Walks both trees as far as the path and the source go.
-fn follow(source: &Node, rendered: &Node, path: &FieldPath) -> (usize, Position) {
+pub(crate) fn follow(source: &Node, rendered: &Node, path: &FieldPath) -> (usize, Position) {
     let (mut source, mut rendered) = (source, Some(rendered));
     let mut at = source.at;
     for (depth, segment) in path.segments.iter().enumerate() {

@@ -91,6 +91,64 @@ fn a_finding_in_a_subchart_names_its_file() {
     );
 }
 
+/// Runs `portolan test` on a cluster of one Kustomization for `./apps`.
+fn test_of(files: &[(&str, &str)]) -> Answer {
+    let apps = written_out("apps", "./apps", "");
+    let mut all = vec![("cluster/apps.yaml", apps.as_str())];
+    all.extend(files);
+    let dir = repository(&all);
+    let args = ["test", "--repo", ".", "--path", "cluster", "--offline"];
+    portolan_in(dir.path().to_str().expect("a path of text"), &args)
+}
+
+const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  namespace: shop\nspec:\n  ports:\n  - port: 80\n";
+
+#[test]
+fn a_value_that_a_patch_writes_is_shown_in_the_patch() {
+    let answer = test_of(&[
+        ("base/service.yaml", SERVICE),
+        ("base/kustomization.yaml", "resources: [service.yaml]\n"),
+        (
+            "apps/kustomization.yaml",
+            "resources: [../base]\ncomponents: [../parts/affinity]\npatches:\n- patch: |\n    apiVersion: v1\n    kind: Service\n    metadata:\n      name: web\n      namespace: shop\n    spec:\n      type: NodePrt\n- target: {kind: Service}\n  patch: |-\n    - op: replace\n      path: /spec/ports/0/port\n      value: 99999\n",
+        ),
+        (
+            "parts/affinity/kustomization.yaml",
+            "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\npatches:\n- path: patch.yaml\n",
+        ),
+        (
+            "parts/affinity/patch.yaml",
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  namespace: shop\nspec:\n  sessionAffinity: Nonsense\n",
+        ),
+    ]);
+    assert_eq!(answer.code, 1, "{answer}");
+    for place in [
+        "╭▸ apps/kustomization.yaml:11:7\n",
+        "11 │       type: NodePrt\n",
+        "╭▸ apps/kustomization.yaml:16:14\n",
+        "16 │       value: 99999\n",
+        "╭▸ parts/affinity/patch.yaml:7:3\n",
+        "7 │   sessionAffinity: Nonsense\n",
+    ] {
+        assert!(answer.stdout.contains(place), "{place}{answer}");
+    }
+}
+
+#[test]
+fn a_value_that_a_resource_set_writes_is_shown_in_its_template() {
+    let set = "apiVersion: fluxcd.controlplane.io/v1\nkind: ResourceSet\nmetadata:\n  name: tenants\n  namespace: flux-system\nspec:\n  inputs:\n  - tenant: red\n    port: 80\n  resources:\n  - apiVersion: v1\n    kind: Service\n    metadata:\n      name: << inputs.tenant >>\n      namespace: shop\n    spec:\n      selecter: {a: b}\n      ports:\n      - port: << inputs.port >>\n  resourcesTemplate: |\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: << inputs.tenant >>\n      namespace: shop\n    date: {}\n";
+    let answer = test_of(&[("apps/set.yaml", set)]);
+    assert_eq!(answer.code, 1, "{answer}");
+    for place in [
+        "╭▸ apps/set.yaml:17:7\n",
+        "17 │       selecter: {a: b}\n",
+        "╭▸ apps/set.yaml:26:5\n",
+        "26 │     date: {}\n",
+    ] {
+        assert!(answer.stdout.contains(place), "{place}{answer}");
+    }
+}
+
 /// A repository, a line of it that is edited, and a field that the edit changes.
 struct Layout<'a> {
     files: Vec<(&'a str, String)>,
