@@ -16,9 +16,9 @@ use crate::kind_names::{KindNames, is_built_in};
 /// use portolan_object::{KindNames, ObjectName};
 ///
 /// let name: ObjectName = "deploy/web".parse()?;
-/// let gvk = "apps/v1/Deployment".parse().unwrap();
+/// let gvk = "apps/v1/Deployment".parse()?;
 /// assert!(name.matches(&KindNames::default(), &gvk, "shop", "web"));
-/// # Ok::<(), std::convert::Infallible>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectName {

@@ -266,3 +266,34 @@ fn a_path_that_is_not_there_is_told_with_the_nearest() {
     hint: did you mean `../harbor`?
     ");
 }
+
+#[test]
+fn a_comparison_of_what_fits_nothing_is_told_and_fails() {
+    for (args, told) in [
+        (&["hr", "becon"][..], "no HelmRelease named `becon`"),
+        (&["deploy/quya"], "no object named `deploy/quya`"),
+        (&["-n", "flux-sytem"], "did you mean `flux-system`?"),
+        (
+            &["ks", "apps", "-n", "quay"],
+            "lies in the namespace `quay`",
+        ),
+        (&["-l", "app=nothing"], "has the labels `app=nothing`"),
+        (
+            &["--only-kinds", "Deploymnet"],
+            "did you mean `Deployment`?",
+        ),
+        (&["--only-kinds", "sts"], "no object is of the kind `sts`"),
+    ] {
+        for form in ["unified", "json", "markdown"] {
+            let all = [
+                &["diff", "--path-orig", "clusters/production", "-o", form],
+                args,
+            ]
+            .concat();
+            let answer = harbor(&all);
+            assert_eq!(answer.code, 2, "{args:?}: {answer}");
+            assert_eq!(answer.stdout, "", "{args:?}");
+            assert!(answer.stderr.contains(told), "{args:?}: {answer}");
+        }
+    }
+}

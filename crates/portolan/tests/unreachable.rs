@@ -107,7 +107,7 @@ fn json_has_every_finding_with_its_cause() {
         .find(|finding| finding["rule"] == "reference/unknown")
         .expect("the ingress's backend");
     assert_eq!(reference["level"], "note");
-    insta::assert_snapshot!(serde_json::to_string_pretty(unavailable[0]).expect("JSON"));
+    insta::assert_snapshot!(answer);
 }
 
 #[test]
@@ -133,6 +133,12 @@ fn build_prints_what_there_is_and_tells_once() {
     ]);
     insta::assert_snapshot!(answer);
     assert!(answer.stderr.lines().count() <= 10, "{answer}");
+}
+
+#[test]
+fn build_answers_programs_the_same() {
+    let args = ["build", "all", "--only-kinds", "Ingress", "-o", "json"];
+    insta::assert_snapshot!(portolan(&args));
 }
 
 #[test]

@@ -89,10 +89,7 @@ fn add_failures(report: &Report, out: &mut String) {
         );
         let _ = writeln!(out, "| {mark} | {} | {why} | {inputs} |", code(&name));
     }
-    if report.failures.len() > MAX_ROWS {
-        let more = report.failures.len() - MAX_ROWS;
-        let _ = write!(out, "\n{more} more are not listed.\n");
-    }
+    add_more(report.failures.len(), out);
     for line in words::not_covered(report).take(MAX_ROWS) {
         let _ = write!(out, "\n⚠️ {}\n", text(&shortened(&line)));
     }
@@ -117,12 +114,17 @@ fn add_dangers(report: &Report, out: &mut String) {
     for danger in report.dangers.iter().take(MAX_ROWS) {
         out.push_str(&danger_row(danger));
     }
-    if report.dangers.len() > MAX_ROWS {
-        let _ = write!(
-            out,
-            "\n{} more are not listed.\n",
-            report.dangers.len() - MAX_ROWS
-        );
+    add_more(report.dangers.len(), out);
+}
+
+/// Says how many there are beyond those that a table lists.
+fn add_more(count: usize, out: &mut String) {
+    match count.saturating_sub(MAX_ROWS) {
+        0 => {}
+        1 => out.push_str("\n1 more is not listed.\n"),
+        more => {
+            let _ = write!(out, "\n{more} more are not listed.\n");
+        }
     }
 }
 

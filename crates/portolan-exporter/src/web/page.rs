@@ -66,9 +66,10 @@ pub(crate) fn findings(report: &Report) -> String {
     text.push_str("</table>");
     let more = report.open().count().saturating_sub(MAX_ROWS);
     if more > 0 {
+        let are = if more == 1 { "is" } else { "are" };
         let _ = write!(
             text,
-            "<p>{more} more are in the <a href=\"/api/v1/findings\">JSON</a>.</p>"
+            "<p>{more} more {are} in the <a href=\"/api/v1/findings\">JSON</a>.</p>"
         );
     }
     text

@@ -85,7 +85,7 @@ fn data_that_values_come_from_is_part_of_a_release() {
         found,
         ["HelmRelease apps/fed", "Kustomization flux-system/root"]
     );
-    assert_eq!(made.releases, 2);
+    assert_eq!(made, work(3, 1, 2));
 }
 
 /// What a chart prints may lead to files that were touched.
@@ -99,7 +99,7 @@ fn kustomizations_that_a_chart_prints_are_followed() {
     after.set("/printed/map.yaml", &config_map("apps", "deep", "a", "c"));
     let (found, made) = compare(&before, &after);
     assert_eq!(found, ["Kustomization flux-system/printed"]);
-    assert_eq!(made.releases, 1, "only the one that prints it, once");
+    assert_eq!(made, work(4, 1, 1), "only the one that prints it, once");
 }
 
 #[test]
@@ -109,11 +109,12 @@ fn a_kind_that_comes_is_told_to_charts_that_did_not_change() {
     before.add_app("asks", &release("apps", "asks", "./charts/asking", ""));
     let mut after = before.clone();
     after.set("/apps/app-1/definition.yaml", DEFINITION);
-    let (found, _) = compare(&before, &after);
+    let (found, made) = compare(&before, &after);
     assert_eq!(
         found,
         ["HelmRelease apps/asks", "Kustomization flux-system/app-1"]
     );
+    assert_eq!(made, work(8, 2, 2));
 }
 
 #[test]
@@ -156,7 +157,8 @@ fn a_chart_that_asks_for_kinds_is_told_those_of_charts_that_did_not_change() {
     assert_eq!(has, Some("true"));
     let (_, made) = compare(&before, &after);
     assert_eq!(
-        made.charts, 2,
+        made,
+        work(4, 2, 2),
         "a chart that defines other kinds stays away"
     );
 }
@@ -188,6 +190,7 @@ fn data_that_only_a_chart_prints_is_had_when_something_that_differs_wants_it() {
         "/wants/map.yaml",
         &config_map("apps", "wants", "colour", "${COLOUR}-2"),
     );
-    let (found, _) = compare(&before, &after);
+    let (found, made) = compare(&before, &after);
     assert_eq!(found, ["Kustomization flux-system/wants"]);
+    assert_eq!(made, work(11, 2, 6));
 }

@@ -1,3 +1,5 @@
+//! Secrets found and hidden in nodes and texts, in every form that they may be written in.
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use portolan_yaml::{Dialect, Map, parse_one, to_json, write_kustomize, write_v2};
