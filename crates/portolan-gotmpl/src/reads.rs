@@ -30,6 +30,9 @@ pub use paths::{PathId, ReadPaths};
 /// The most instructions that are followed.
 const MAX_STEPS: usize = 500_000;
 
+/// The most that is known of values, and the most dicts and lists that are told apart.
+const MAX_KNOWN: usize = 50_000;
+
 /// How often everything is followed again because a dict turned out to hold more.
 const MAX_PASSES: usize = 16;
 
@@ -116,7 +119,7 @@ impl<'a> ReadAnalysis<'a> {
                 break;
             }
         }
-        if self.has_grown || self.steps > MAX_STEPS {
+        if self.has_grown || self.is_too_much() {
             self.paths.read_everything();
         }
         self.paths.set_text_charts(self.text_charts);
@@ -125,7 +128,12 @@ impl<'a> ReadAnalysis<'a> {
 
     /// Whether there is nothing left to find out, or too much.
     fn is_over(&self) -> bool {
-        self.steps > MAX_STEPS || self.paths.is_whole(self.paths.top())
+        self.is_too_much() || self.paths.is_whole(self.paths.top())
+    }
+
+    fn is_too_much(&self) -> bool {
+        let known = self.known.len().max(self.objects.len());
+        self.steps > MAX_STEPS || known > MAX_KNOWN
     }
 
     /// Follows everything once.
@@ -226,7 +234,7 @@ impl<'a> ReadAnalysis<'a> {
         };
         for program in self.set.programs() {
             program.constants.iter().for_each(&mut add);
-            for literal in program.literals.iter() {
+            for literal in &program.literals {
                 if let LiteralKind::Str(constant) = &literal.kind {
                     add(constant);
                 }

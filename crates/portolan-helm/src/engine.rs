@@ -210,18 +210,18 @@ impl Templates {
 
     /// The charts of a plan in the order of [`scopes`].
     fn reading_charts(&self, plan: &Plan) -> Vec<ReadingChart> {
-        fn add(plan: &Plan, values: Vec<Text>, charts: &mut Vec<ReadingChart>) {
+        fn add(plan: &Plan, values: &[Text], charts: &mut Vec<ReadingChart>) {
             charts.push(ReadingChart {
-                values: values.clone(),
+                values: values.to_vec(),
                 templates: Vec::new(),
             });
             for dependency in plan.dependencies() {
-                let below = [values.as_slice(), &[Text::from(dependency.name())]].concat();
-                add(dependency, below, charts);
+                let below = [values, &[Text::from(dependency.name())]].concat();
+                add(dependency, &below, charts);
             }
         }
         let mut charts = Vec::new();
-        add(plan, Vec::new(), &mut charts);
+        add(plan, &[], &mut charts);
         for file in &self.files {
             if let Some(chart) = charts.get_mut(file.scope) {
                 chart.templates.push(file.path.clone());

@@ -146,7 +146,11 @@ fn texts_in(values: &Tree) -> Vec<Text> {
             Tree::Text(text) if text.contains(ACTION) => {
                 found.insert(text.clone());
             }
-            Tree::List(items) => items.iter().for_each(|item| add(item, found)),
+            Tree::List(items) => {
+                for item in items.iter() {
+                    add(item, found);
+                }
+            }
             Tree::Table(table) => {
                 for (key, value) in table.iter() {
                     if key.contains(ACTION) {

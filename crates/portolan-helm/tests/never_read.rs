@@ -76,7 +76,7 @@ fn everything_below_a_value_that_is_used_whole_is_read() {
         r#"{{ dig "x" "k" "none" (.Values | merge (dict)) }}"#,
         r#"{{ dig "x" "k" "none" .Values.AsMap }}"#,
         r#"{{ if hasKey .Values.x "k" }}a: b{{ end }}"#,
-        r#"{{ tpl .Values.x.k . }}"#,
+        r"{{ tpl .Values.x.k . }}",
         r#"{{ define "t" }}{{ .k }}{{ end }}{{ include "t" .Values.x }}"#,
         r#"{{ define "t" }}{{ toYaml . }}{{ end }}{{ template "t" .Values.x }}"#,
         r#"{{ define "t" }}{{ .root.Values.x.k }}{{ end }}{{ include "t" (dict "root" $) }}"#,
@@ -86,19 +86,19 @@ fn everything_below_a_value_that_is_used_whole_is_read() {
         r#"{{ $d := dict }}{{ $_ := set $d "d" .Values.x }}{{ $d.d.k }}"#,
         r#"{{ $d := dict }}{{ $_ := set $d "k" $ }}{{ $d.k.Values.x.k }}"#,
         r#"{{ $_ := set .Values "z" .Values.x }}{{ .Values.z.k }}"#,
-        r#"{{ $l := list .Values.x }}{{ range $l }}{{ .k }}{{ end }}"#,
-        r#"{{ $l := list }}{{ $l = append $l .Values.x }}{{ (first $l).k }}"#,
+        r"{{ $l := list .Values.x }}{{ range $l }}{{ .k }}{{ end }}",
+        r"{{ $l := list }}{{ $l = append $l .Values.x }}{{ (first $l).k }}",
         "{{ $x := dict }}{{ range until 2 }}{{ $x.k }}{{ $x = $.Values.x }}{{ end }}",
         "{{ $x := dict }}{{ if .Values.known }}{{ $x = .Values.x }}{{ end }}{{ $x.k }}",
-        r#"{{ with (.Values.none | default .Values.x) }}{{ .k }}{{ end }}"#,
-        r#"{{ (and .Values.known .Values.x).k }}{{ (or .Values.none .Values.x).k }}"#,
-        r#"{{ (ternary .Values.x .Values.known true).k }}"#,
-        r#"{{ mergeOverwrite .Values.known .Values.x | toYaml }}"#,
-        r#"{{ $_ := mergeOverwrite .Values.known .Values.x }}{{ .Values.known.k }}"#,
+        r"{{ with (.Values.none | default .Values.x) }}{{ .k }}{{ end }}",
+        r"{{ (and .Values.known .Values.x).k }}{{ (or .Values.none .Values.x).k }}",
+        r"{{ (ternary .Values.x .Values.known true).k }}",
+        r"{{ mergeOverwrite .Values.known .Values.x | toYaml }}",
+        r"{{ $_ := mergeOverwrite .Values.known .Values.x }}{{ .Values.known.k }}",
         r#"{{ tpl "{{ .Values.x.k }}" . }}"#,
         r#"{{ $t := printf "{{ .Values.x.%s }}" "k" }}{{ tpl $t . }}"#,
         r#"{{ tpl (cat .Values.known.a "{{ .Values.x.k }}") . }}"#,
-        r#"{{ .Values.x.k | upper }}"#,
+        r"{{ .Values.x.k | upper }}",
         r#"{{ define "t" }}{{ if .more }}{{ include "t" (dict "more" false "v" .v.k) }}{{ end }}{{ .v }}{{ end }}{{ include "t" (dict "more" true "v" .Values.x) }}"#,
         "{{ .Subcharts }}",
     ] {
@@ -248,7 +248,7 @@ fn judge(chart: &Chart, input: &TemplateInput, told: &AtomicUsize) -> Vec<String
     told.fetch_add(found.len(), Ordering::Relaxed);
     let mut wrong = Vec::new();
     for one in found {
-        let path: Vec<&str> = one.path.iter().map(|key| key.as_str()).collect();
+        let path: Vec<&str> = one.path.iter().map(portolan_yaml::Text::as_str).collect();
         let input = TemplateInput {
             values: without(&input.values, &path),
             budget: input.budget.renewed(),

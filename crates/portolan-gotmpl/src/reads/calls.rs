@@ -30,12 +30,14 @@ impl ReadAnalysis<'_> {
             }
             ("deepCopy", [value]) => *value,
             ("omit" | "unset" | "pick", [dict, keys @ ..]) => {
-                keys.iter().for_each(|key| self.read(*key));
+                self.read_all(keys);
                 *dict
             }
             ("default" | "coalesce" | "required" | "ternary", args) => self.one_of(args),
             ("not" | "empty" | "kindIs" | "kindOf" | "typeIs" | "typeOf" | "typeIsLike", args) => {
-                args.iter().for_each(|value| self.test(*value));
+                for value in args {
+                    self.test(*value);
+                }
                 Known::NOTHING
             }
             ("first" | "last", [list]) => self.elements(*list),
@@ -57,9 +59,15 @@ impl ReadAnalysis<'_> {
                 self.list_of(items, site)
             }
             (_, args) => {
-                args.iter().for_each(|value| self.read(*value));
+                self.read_all(args);
                 Known::NOTHING
             }
+        }
+    }
+
+    fn read_all(&mut self, values: &[Known]) {
+        for value in values {
+            self.read(*value);
         }
     }
 

@@ -116,7 +116,9 @@ impl<'f, 'a> Flow<'f, 'a> {
             | Op::Check(_)
             | Op::CheckPiped { .. }
             | Op::FindTemplate(_)
-            | Op::MethodArg { .. } => {}
+            | Op::MethodArg { .. }
+            // Passed over where there is a method.
+            | Op::MethodEnd(_) => {}
             Op::Print => {
                 let value = state.pop();
                 self.analysis.read(value);
@@ -180,8 +182,6 @@ impl<'f, 'a> Flow<'f, 'a> {
                     self.arrive(*to, without);
                 }
             }
-            // Passed over where there is a method.
-            Op::MethodEnd(_) => {}
             Op::CallMethod { args, piped, .. } => {
                 let given = args as usize + 1 + usize::from(piped);
                 for value in state.pop_many(given) {

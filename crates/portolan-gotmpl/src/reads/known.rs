@@ -11,6 +11,9 @@ use super::{ReadAnalysis, Site};
 /// The most things that one value may be told to be; beyond that all of them count as read.
 const MAX_THINGS: usize = 64;
 
+/// The most things that may be merged into one another; beyond that everything counts as read.
+const MAX_MERGED: usize = 256;
+
 /// What a value may be: its place in the table of all that values may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Known(u32);
@@ -92,6 +95,11 @@ impl KnownTable {
         known
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub(super) fn of(&mut self, things: impl IntoIterator<Item = Thing>) -> Known {
         let mut things: Vec<Thing> = things.into_iter().collect();
         things.sort_unstable();
@@ -135,7 +143,12 @@ const METHODS: &[&str] = &["AsMap", "Encode", "PathValue", "Table", "YAML"];
 
 impl ReadAnalysis<'_> {
     pub(super) fn join(&mut self, one: Known, other: Known) -> Known {
-        self.known.join(one, other)
+        let joined = self.known.join(one, other);
+        if joined == one || self.known.things(joined).len() <= MAX_THINGS {
+            return joined;
+        }
+        self.read(joined);
+        Known::NOTHING
     }
 
     pub(super) fn things_of(&self, known: Known) -> Vec<Thing> {
@@ -208,6 +221,7 @@ impl ReadAnalysis<'_> {
                     for known in all {
                         found.extend(self.known.things(*known));
                     }
+                    self.steps += found.len();
                 }
             }
         }
@@ -219,6 +233,7 @@ impl ReadAnalysis<'_> {
         let mut rest = self.things_of(value);
         let mut seen: HashSet<ObjectId> = HashSet::new();
         while let Some(thing) = rest.pop() {
+            self.steps += 1;
             match thing {
                 Thing::Chart(chart) => {
                     let values = self.values_of(chart);
@@ -294,7 +309,10 @@ impl ReadAnalysis<'_> {
             Some(key) => object.fields.get(key).copied(),
             None => Some(object.anywhere),
         };
-        let after = before.map_or(value, |before| self.known.join(before, value));
+        let after = match before {
+            Some(before) => self.join(before, value),
+            None => value,
+        };
         if before == Some(after) {
             return;
         }
@@ -314,7 +332,7 @@ impl ReadAnalysis<'_> {
             .things_of(merged)
             .into_iter()
             .chain(self.things_of(value));
-        let after = self.known.of(both.filter(|thing| *thing != own));
+        let after = self.bounded(both.filter(|thing| *thing != own).collect());
         if let Some(object) = self.objects.get_mut(id.0 as usize) {
             self.has_grown |= after != merged;
             object.merged = after;
@@ -322,12 +340,16 @@ impl ReadAnalysis<'_> {
     }
 
     /// What a value may be, and what was merged into that.
-    fn with_merged(&self, value: Known) -> Vec<Thing> {
+    fn with_merged(&mut self, value: Known) -> Vec<Thing> {
         let things = self.known.things(value);
         let mut all = things.to_vec();
         let mut next = 0;
         while let Some(thing) = all.get(next) {
             next += 1;
+            if next > MAX_MERGED {
+                self.paths.read_everything();
+                return Vec::new();
+            }
             if let Thing::Object(id) = *thing {
                 for merged in self.known.things(self.object(id).merged) {
                     if !all.contains(merged) {
