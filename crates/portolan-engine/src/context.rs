@@ -7,16 +7,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::crew::Crew;
 use crate::graph::{Asked, UnitId};
 use crate::life::Active;
+use crate::publish;
 use crate::unit::Output;
 use crate::voice::{Told, Voice};
 use crate::wire::Progress;
-use crate::{Key, Unit, WaitError};
+use crate::{Failure, Key, MAX_PUBLISHED_BYTES, Unit, WaitError};
 
 /// A running unit's handle to the run. It is useless after the unit's end, but harmless.
 #[derive(Clone)]
@@ -123,6 +125,23 @@ impl Context {
     pub fn log(&self, line: impl Into<String>) {
         let told = self.voice.log(line.into());
         self.remember(&told);
+    }
+
+    /// Says in short what the unit makes: a digest, a size, a number of objects. It is part of the unit's last event if
+    /// that is a good one; a second call replaces the first.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON, or is longer than [`MAX_PUBLISHED_BYTES`].
+    pub fn summary(&self, summary: &impl Serialize) -> Result<(), Failure> {
+        let json = publish::json(summary)?;
+        if json.len() > MAX_PUBLISHED_BYTES {
+            let bytes = json.len();
+            return Err(Failure::message(format!(
+                "the summary of a unit has {bytes} bytes; the most is {MAX_PUBLISHED_BYTES}"
+            )));
+        }
+        self.voice.summary(json);
+        Ok(())
     }
 
     /// Waits until the unit is called off.

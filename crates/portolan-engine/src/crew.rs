@@ -20,10 +20,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::graph::{Effects, Graph, Launch, UnitId};
+use crate::journal::RunJournal;
 use crate::life::{Active, Life, Over};
 use crate::unit::{Attempt, Output, Unit, Work};
 use crate::voice::Voice;
-use crate::{Failure, Journal, Key, Limits, Outcome, Retry, WaitError};
+use crate::{Failure, Key, Limits, Outcome, Retry, WaitError};
 
 /// The graph of a run and everyone who works on it.
 pub(crate) struct Crew {
@@ -60,7 +61,7 @@ enum Next {
 // === impl Crew ===
 
 impl Crew {
-    pub(crate) fn new(journal: Journal, limits: &Limits) -> Self {
+    pub(crate) fn new(journal: RunJournal, limits: &Limits) -> Self {
         let tell_every = journal.options().progress_every;
         Self {
             graph: Mutex::new(Graph::new(journal, limits)),

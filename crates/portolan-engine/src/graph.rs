@@ -18,9 +18,10 @@ use std::task::Waker;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::journal::RunJournal;
 use crate::life::{Life, Over, Queued};
 use crate::unit::{Class, Limits, Unit};
-use crate::{Journal, Key, Outcome, WaitError};
+use crate::{Key, Outcome, WaitError};
 
 use places::Places;
 pub(crate) use places::{Job, Place};
@@ -31,7 +32,7 @@ pub(crate) type UnitId = usize;
 
 /// All units of a run.
 pub(crate) struct Graph {
-    journal: Journal,
+    journal: RunJournal,
     ids: HashMap<Key, UnitId>,
     nodes: Vec<Node>,
     places: Places,
@@ -122,7 +123,7 @@ pub(crate) struct Effects {
 // === impl Graph: growing ===
 
 impl Graph {
-    pub(crate) fn new(journal: Journal, limits: &Limits) -> Self {
+    pub(crate) fn new(journal: RunJournal, limits: &Limits) -> Self {
         Self {
             journal,
             ids: HashMap::new(),

@@ -10,7 +10,7 @@
 //!  readers ◀── chunk shared with the ring when near, segment file when far
 //! ```
 //!
-//! Appending is the engine's alone; everyone else reads. A reader is a number and pulls when it likes, so a reader that
+//! Lifecycles are appended by the engine alone; others publish events of their domain, and read. A reader is a number and pulls when it likes, so a reader that
 //! never comes back costs nothing. What a reader of a durable journal has seen is never taken back by a crash.
 
 mod archive;
@@ -18,6 +18,7 @@ mod committer;
 mod reader;
 mod ring;
 mod segment;
+mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,13 +30,14 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::Key;
 use crate::state::State;
 use crate::wire::{Event, Record};
+use crate::{Key, RunId};
 
 use archive::Archive;
 pub use reader::{Batch, ReadError, Reader};
 use ring::Ring;
+pub(crate) use writer::RunJournal;
 
 /// How a journal behaves; the defaults suit a command and a server alike.
 #[derive(Debug, Clone)]
@@ -50,6 +52,8 @@ pub struct JournalOptions {
     pub keep_bytes: u64,
     /// How often at most a unit's progress becomes an event.
     pub progress_every: Duration,
+    /// How many runs that ended [`Journal::state`] knows of; the oldest are forgotten first.
+    pub keep_runs: usize,
     /// How many bytes of log lines a unit may say at once; as much is granted anew every second.
     pub log_bytes: u64,
 }
@@ -132,6 +136,8 @@ struct Tail {
     /// The newest number that is safe on file; follows `last` when there is no file.
     committed: u64,
     filing: Filing,
+    /// Runs that had not ended when the process that wrote them did.
+    cut_off: Vec<RunId>,
 }
 
 /// Whether events go to a file.
@@ -153,6 +159,7 @@ impl Default for JournalOptions {
             segment_bytes: 64 << 20,
             keep_bytes: u64::MAX,
             progress_every: Duration::from_millis(100),
+            keep_runs: State::KEPT_RUNS,
             log_bytes: 256 << 10,
         }
     }
@@ -163,7 +170,8 @@ impl Default for JournalOptions {
 impl Journal {
     /// A journal that keeps the newest events in memory and forgets older ones.
     pub fn in_memory(options: JournalOptions) -> Self {
-        let shared = Shared::new(options, State::default(), None);
+        let state = State::keeping(options.keep_runs);
+        let shared = Shared::new(options, state, None);
         Self {
             owner: Arc::new(Owner {
                 shared: Arc::new(shared),
@@ -231,8 +239,18 @@ impl Journal {
     }
 
     /// Gives the event the next number. Waits for the disk only when the ring is full of unwritten events.
-    pub(crate) fn append(&self, key: &Key, event: Event) {
-        self.shared().append(key, event);
+    pub(crate) fn append(&self, run: RunId, key: &Key, event: Event) -> u64 {
+        self.shared().append(Some(run), key, event)
+    }
+
+    /// Appends the first event of a run, which names it.
+    fn append_began(&self, key: &Key) -> RunId {
+        RunId::from(self.shared().append(None, key, Event::Began))
+    }
+
+    /// Runs of an earlier process that nobody has told the end of.
+    fn take_cut_off(&self) -> Vec<RunId> {
+        std::mem::take(&mut self.shared().tail.lock().cut_off)
     }
 
     fn shared(&self) -> &Arc<Shared> {
@@ -261,6 +279,7 @@ impl Drop for Owner {
 impl Shared {
     fn new(options: JournalOptions, state: State, archive: Option<Arc<Archive>>) -> Self {
         let last = state.seq();
+        let cut_off = state.running();
         let filing = if archive.is_some() {
             Filing::On
         } else {
@@ -275,6 +294,7 @@ impl Shared {
                 last,
                 committed: last,
                 filing,
+                cut_off,
             }),
             work: Condvar::new(),
             room: Condvar::new(),
@@ -286,18 +306,21 @@ impl Shared {
         }
     }
 
-    fn append(&self, key: &Key, event: Event) {
+    /// Appends an event of a run, or of the run that it begins; returns its number.
+    fn append(&self, run: Option<RunId>, key: &Key, event: Event) -> u64 {
         let mut tail = self.tail.lock();
         while matches!(tail.filing, Filing::On) && tail.ring.is_stuffed(self.options.ring_bytes) {
             self.room.wait(&mut tail);
         }
+        let seq = tail.last + 1;
         let record = Record {
-            seq: tail.last + 1,
+            seq,
             at: self.now(),
+            run: run.unwrap_or(RunId::from(seq)),
             key: key.clone(),
             event,
         };
-        tail.last = record.seq;
+        tail.last = seq;
         tail.state.apply(&record);
         tail.ring.push(record);
         if matches!(tail.filing, Filing::On) {
@@ -306,6 +329,7 @@ impl Shared {
         } else {
             self.release(tail, None);
         }
+        seq
     }
 
     /// Makes everything up to `committed` (all, if not given) visible and forgets what the ring cannot hold.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use crate::journal::RunJournal;
 use crate::voice::Voice;
 use crate::wire::Event;
-use crate::{Failure, Journal, Key, Outcome};
+use crate::{Failure, Key, Outcome};
 
 /// A unit that was queued and has not started.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ impl Life {
 }
 
 impl Queued {
-    pub(crate) fn new(journal: &Journal, key: &Key) -> Self {
+    pub(crate) fn new(journal: &RunJournal, key: &Key) -> Self {
         journal.append(key, Event::Queued);
         Self {
             voice: Arc::new(Voice::new(journal.clone(), key.clone())),
@@ -121,7 +122,10 @@ impl Active {
 
 fn end_event(outcome: &Outcome, took_us: u64) -> Event {
     match outcome {
-        Outcome::Done(_) => Event::Done { took_us },
+        Outcome::Done(_) => Event::Done {
+            took_us,
+            summary: None,
+        },
         Outcome::Failed(failure) => Event::Failed {
             error: failure.to_string(),
             took_us,

@@ -6,10 +6,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::crew::Crew;
-use crate::{Journal, Key, Limits, Report, Unit};
+use crate::journal::RunJournal;
+use crate::{Journal, Key, Limits, Report, RunId, Unit};
 
 /// A set of units to be run together.
 pub struct Run {
+    journal: RunJournal,
     crew: Arc<Crew>,
     token: CancellationToken,
     above: CancellationToken,
@@ -28,13 +30,20 @@ pub struct Canceller {
 impl Run {
     /// A run without units whose events go to the given journal.
     pub fn new(limits: Limits, journal: Journal) -> Self {
-        let crew = Arc::new(Crew::new(journal, &limits));
+        let journal = RunJournal::begin(journal);
+        let crew = Arc::new(Crew::new(journal.clone(), &limits));
         Self {
+            journal,
             crew,
             token: CancellationToken::new(),
             above: CancellationToken::new(),
             seed: 0,
         }
+    }
+
+    /// The run's name in its journal.
+    pub fn id(&self) -> RunId {
+        self.journal.id()
     }
 
     /// Makes the run end when the given token is cancelled, for example by Ctrl-C.
@@ -74,7 +83,10 @@ impl Run {
         let began = Instant::now();
         self.crew.work(&self.token, &self.above, self.seed).await;
         let (ends, unasked) = self.crew.take_ends();
-        Report::new(ends, unasked, began.elapsed())
+        let report = Report::new(ends, unasked, began.elapsed());
+        let took_us = report.took().as_micros() as u64;
+        self.journal.end(report.counts(), took_us);
+        report
     }
 }
 

@@ -1,18 +1,44 @@
-//! Where every unit stands: a pure fold over the journal's records.
+//! Where every run and unit stands: a pure fold over the journal's records.
 //!
 //! Anyone who has a state at number N and folds the events after N has the state at the newest number, whether the
-//! events came from the ring, from a file or over the network.
+//! events came from the ring, from a file or over the network. Of runs that ended only the newest are kept, so that the
+//! state of a server that runs for months stays small.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::Key;
+use crate::report::Counts;
 use crate::wire::{Event, Progress, Record};
+use crate::{Key, RunId};
 
-/// Where every unit stands after the event with number [`State::seq`].
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Where every run stands after the event with number [`State::seq`].
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
     seq: u64,
+    runs: BTreeMap<RunId, RunState>,
+    keep: usize,
+}
+
+/// Where one run and its units stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunState {
+    phase: RunPhase,
     units: HashMap<Key, UnitState>,
+}
+
+/// Whether a run goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunPhase {
+    /// It has not ended.
+    Running,
+    /// All of its units ended.
+    Ended {
+        /// How many units ended how.
+        counts: Counts,
+        /// Microseconds that it took.
+        took_us: u64,
+    },
+    /// Its process ended before it: how the open units ended is not known.
+    Interrupted,
 }
 
 /// Where one unit stands.
@@ -30,6 +56,8 @@ pub struct UnitState {
     pub dropped_lines: u64,
     /// Microseconds from first start to end, once it ended.
     pub took_us: u64,
+    /// What it made, in short, as JSON; only of a unit that ended well and said so.
+    pub summary: Option<String>,
 }
 
 /// What a unit is doing or how it ended.
@@ -63,11 +91,23 @@ pub enum Phase {
 // === impl State ===
 
 impl State {
+    /// How many runs that ended are kept unless told otherwise.
+    pub const KEPT_RUNS: usize = 64;
+
+    /// An empty state that keeps so many runs that ended.
+    pub fn keeping(runs: usize) -> Self {
+        Self {
+            seq: 0,
+            runs: BTreeMap::new(),
+            keep: runs,
+        }
+    }
+
     /// An empty state whose next event has the given number.
-    pub(crate) fn starting_at(first: u64) -> Self {
+    pub(crate) fn starting_at(first: u64, keep: usize) -> Self {
         Self {
             seq: first.saturating_sub(1),
-            units: HashMap::new(),
+            ..Self::keeping(keep)
         }
     }
 
@@ -76,41 +116,72 @@ impl State {
         self.seq
     }
 
-    /// Folds one record in. A second `Queued` for a key starts that unit afresh.
+    /// Folds one record in. A second `Queued` for a key of the same run starts that unit afresh.
     pub fn apply(&mut self, record: &Record) {
         self.seq = record.seq;
-        if record.event == Event::Queued {
-            self.units.insert(record.key.clone(), UnitState::queued());
-        } else if let Some(unit) = self.units.get_mut(&record.key) {
-            unit.apply(&record.event);
-        } else {
-            // The unit's beginning lies before the oldest event that is still kept.
-            let mut unit = UnitState::queued();
-            unit.apply(&record.event);
-            self.units.insert(record.key.clone(), unit);
+        if let Event::Published { .. } = record.event {
+            return;
+        }
+        // A run whose beginning is forgotten is known from its first event that is not.
+        let run = self.runs.entry(record.run).or_insert_with(RunState::begun);
+        let has_ended = run.apply(&record.key, &record.event);
+        if has_ended {
+            self.forget();
         }
     }
 
-    /// One unit, if it was ever queued.
-    pub fn get(&self, key: &Key) -> Option<&UnitState> {
-        self.units.get(key)
+    /// One run, unless it never was or is forgotten.
+    pub fn run(&self, run: RunId) -> Option<&RunState> {
+        self.runs.get(&run)
     }
 
-    /// The number of units.
+    /// The runs that are known, oldest first.
+    pub fn runs(&self) -> impl DoubleEndedIterator<Item = (RunId, &RunState)> {
+        self.runs.iter().map(|(id, run)| (*id, run))
+    }
+
+    /// The unit of a key in the newest run that has it.
+    pub fn get(&self, key: &Key) -> Option<&UnitState> {
+        self.runs.values().rev().find_map(|run| run.get(key))
+    }
+
+    /// The number of units of all runs that are known.
     pub fn len(&self) -> usize {
-        self.units.len()
+        self.runs.values().map(|run| run.units.len()).sum()
     }
 
     /// Whether there are no units.
     pub fn is_empty(&self) -> bool {
-        self.units.is_empty()
+        self.len() == 0
     }
 
-    /// All units in the order of their keys.
+    /// The units of all runs that are known, in the order of their keys.
     pub fn units(&self) -> Vec<(&Key, &UnitState)> {
-        let mut units: Vec<_> = self.units.iter().collect();
-        units.sort_unstable_by_key(|(key, _)| *key);
+        let mut units: Vec<_> = self.runs.values().flat_map(|run| &run.units).collect();
+        units.sort_by_key(|(key, _)| *key);
         units
+    }
+
+    /// Runs whose end has not been told.
+    pub(crate) fn running(&self) -> Vec<RunId> {
+        let running = |(id, run): (RunId, &RunState)| (!run.phase.is_end()).then_some(id);
+        self.runs().filter_map(running).collect()
+    }
+
+    /// Forgets the oldest runs that ended when there are too many.
+    fn forget(&mut self) {
+        let ended = |(id, run): (RunId, &RunState)| run.phase.is_end().then_some(id);
+        let ended: Vec<RunId> = self.runs().filter_map(ended).collect();
+        let surplus = ended.len().saturating_sub(self.keep);
+        for id in ended.iter().take(surplus) {
+            self.runs.remove(id);
+        }
+    }
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::keeping(Self::KEPT_RUNS)
     }
 }
 
@@ -119,6 +190,79 @@ impl<'a> FromIterator<&'a Record> for State {
         let mut state = Self::default();
         records.into_iter().for_each(|record| state.apply(record));
         state
+    }
+}
+
+// === impl RunState ===
+
+impl RunState {
+    fn begun() -> Self {
+        Self {
+            phase: RunPhase::Running,
+            units: HashMap::new(),
+        }
+    }
+
+    /// Whether it goes on, or how it ended.
+    pub fn phase(&self) -> &RunPhase {
+        &self.phase
+    }
+
+    /// One unit, if it was ever queued.
+    pub fn get(&self, key: &Key) -> Option<&UnitState> {
+        self.units.get(key)
+    }
+
+    /// Its units in the order of their keys.
+    pub fn units(&self) -> Vec<(&Key, &UnitState)> {
+        let mut units: Vec<_> = self.units.iter().collect();
+        units.sort_unstable_by_key(|(key, _)| *key);
+        units
+    }
+
+    /// Folds one event in; returns whether it ended the run.
+    fn apply(&mut self, key: &Key, event: &Event) -> bool {
+        match event {
+            Event::Began => {}
+            Event::Interrupted => self.phase = RunPhase::Interrupted,
+            Event::Ended {
+                done,
+                failed,
+                skipped,
+                cancelled,
+                took_us,
+            } => {
+                let count = |units: u64| usize::try_from(units).unwrap_or(usize::MAX);
+                let counts = Counts {
+                    done: count(*done),
+                    failed: count(*failed),
+                    skipped: count(*skipped),
+                    cancelled: count(*cancelled),
+                };
+                let took_us = *took_us;
+                self.phase = RunPhase::Ended { counts, took_us };
+            }
+            Event::Queued => {
+                self.units.insert(key.clone(), UnitState::queued());
+            }
+            event => match self.units.get_mut(key) {
+                Some(unit) => unit.apply(event),
+                // The unit's beginning lies before the oldest event that is still kept.
+                None => {
+                    let mut unit = UnitState::queued();
+                    unit.apply(event);
+                    self.units.insert(key.clone(), unit);
+                }
+            },
+        }
+        self.phase.is_end()
+    }
+}
+
+impl RunPhase {
+    /// Whether the run is over.
+    pub fn is_end(&self) -> bool {
+        *self != Self::Running
     }
 }
 
@@ -133,11 +277,13 @@ impl UnitState {
             lines: 0,
             dropped_lines: 0,
             took_us: 0,
+            summary: None,
         }
     }
 
     fn apply(&mut self, event: &Event) {
         match event {
+            Event::Began | Event::Ended { .. } | Event::Interrupted | Event::Published { .. } => {}
             Event::Queued => *self = Self::queued(),
             Event::Started { attempt } => {
                 self.attempts = *attempt;
@@ -152,7 +298,10 @@ impl UnitState {
                     error: error.clone(),
                 }
             }
-            Event::Done { took_us } => self.end(Phase::Done, *took_us),
+            Event::Done { took_us, summary } => {
+                self.summary.clone_from(summary);
+                self.end(Phase::Done, *took_us);
+            }
             Event::Failed { error, took_us } => {
                 self.end(
                     Phase::Failed {

@@ -7,13 +7,14 @@
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::Key;
+use crate::journal::RunJournal;
 use crate::wire::{Event, Progress};
-use crate::{Journal, Key};
 
 /// The voice of one unit; silent before its start and after its end.
 #[derive(Debug)]
 pub(crate) struct Voice {
-    journal: Journal,
+    journal: RunJournal,
     key: Key,
     said: Mutex<Said>,
 }
@@ -28,6 +29,8 @@ struct Said {
     counted: Option<Instant>,
     dropped_lines: u64,
     dropped_bytes: u64,
+    /// What the attempt says it made, as JSON.
+    summary: Option<String>,
     /// Whether the run's sweep already knows that something waits.
     is_awaited: bool,
 }
@@ -40,7 +43,7 @@ pub(crate) enum Told {
 }
 
 impl Voice {
-    pub(crate) fn new(journal: Journal, key: Key) -> Self {
+    pub(crate) fn new(journal: RunJournal, key: Key) -> Self {
         Self {
             journal,
             key,
@@ -57,14 +60,18 @@ impl Voice {
         let mut said = self.said.lock();
         said.is_open = true;
         said.last_progress = None;
+        said.summary = None;
         self.journal.append(&self.key, Event::Started { attempt });
     }
 
     /// Says the last thing of an attempt, after everything that waits.
-    pub(crate) fn close(&self, last: Event) {
+    pub(crate) fn close(&self, mut last: Event) {
         let mut said = self.said.lock();
         self.tell_pending(&mut said);
         said.is_open = false;
+        if let Event::Done { summary, .. } = &mut last {
+            *summary = said.summary.take();
+        }
         self.journal.append(&self.key, last);
     }
 
@@ -99,6 +106,11 @@ impl Voice {
         said.dropped_lines += 1;
         said.dropped_bytes += bytes;
         said.later()
+    }
+
+    /// Keeps what the attempt made, for its last event.
+    pub(crate) fn summary(&self, json: String) {
+        self.said.lock().summary = Some(json);
     }
 
     /// Tells what waits.

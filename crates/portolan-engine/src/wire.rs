@@ -1,7 +1,7 @@
 //! What the journal says, in the form that leaves the process: one JSON object per event and line.
 //!
 //! ```json
-//! {"seq":7,"at":1700000000123,"key":"artifact/web","event":"done","tookUs":5210}
+//! {"seq":7,"at":1700000000123,"run":1,"key":"artifact/web","event":"done","tookUs":5210}
 //! ```
 //!
 //! Field names are a promise to everyone who stores or streams events.
@@ -10,28 +10,48 @@ use std::borrow::Cow;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
-use crate::Key;
+use crate::{Key, RunId};
 
-/// One numbered event about one unit.
+/// One numbered event about one unit, or about a run as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// The number of the event: 1 for the first, without gaps.
     pub seq: u64,
     /// Milliseconds since the epoch that was given to the journal when it was opened.
     pub at: u64,
-    /// The unit the event is about.
+    /// The run it belongs to.
+    pub run: RunId,
+    /// The unit the event is about; `run` for the run as a whole.
     pub key: Key,
     /// What happened.
     pub event: Event,
 }
 
-/// What happened to a unit.
+/// What happened to a unit or to a run.
 ///
-/// A unit's events are `Queued`, then any number of attempts (`Started`, then `Progress`, `Log` and `Dropped` in any
+/// A run's first event is `Began`, and its last is `Ended`, or `Interrupted` if its process ended before it. A unit's events are `Queued`, then any number of attempts (`Started`, then `Progress`, `Log` and `Dropped` in any
 /// mixture, then `Retrying` if another attempt follows), then exactly one of `Done`, `Failed`, `Skipped`, `Cancelled`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
+    /// The run began.
+    Began,
+    /// The run ended: every unit that was queued has ended.
+    Ended {
+        /// How many units ended well.
+        done: u64,
+        /// How many failed by themselves.
+        failed: u64,
+        /// How many were skipped because of a failed one.
+        skipped: u64,
+        /// How many were called off.
+        cancelled: u64,
+        /// Microseconds that the run took.
+        took_us: u64,
+    },
+    /// The process that ran it ended before the run did: how its open units ended is not known.
+    Interrupted,
     /// The unit is wanted and waits for its needs and for a free place.
     Queued,
     /// An attempt began.
@@ -66,6 +86,8 @@ pub enum Event {
     Done {
         /// Microseconds from its first start to its end.
         took_us: u64,
+        /// What it made, in short: JSON that the unit gave.
+        summary: Option<String>,
     },
     /// The unit ended badly, by itself.
     Failed {
@@ -85,6 +107,13 @@ pub enum Event {
     Cancelled {
         /// Microseconds from its first start to its end; zero if it never started.
         took_us: u64,
+    },
+    /// Something happened outside of units.
+    Published {
+        /// What such events are called.
+        topic: String,
+        /// The event as JSON.
+        data: String,
     },
 }
 
@@ -125,6 +154,9 @@ impl Event {
     /// What the event is called in JSON.
     pub fn name(&self) -> &'static str {
         match self {
+            Self::Began => "began",
+            Self::Ended { .. } => "ended",
+            Self::Interrupted => "interrupted",
             Self::Queued => "queued",
             Self::Started { .. } => "started",
             Self::Progress(_) => "progress",
@@ -135,6 +167,7 @@ impl Event {
             Self::Failed { .. } => "failed",
             Self::Skipped { .. } => "skipped",
             Self::Cancelled { .. } => "cancelled",
+            Self::Published { .. } => "published",
         }
     }
 
@@ -144,6 +177,8 @@ impl Event {
             Self::Progress(progress) => progress.text.len(),
             Self::Log { line } => line.len(),
             Self::Retrying { error, .. } | Self::Failed { error, .. } => error.len(),
+            Self::Done { summary, .. } => summary.as_ref().map_or(0, String::len),
+            Self::Published { topic, data } => topic.len() + data.len(),
             _ => 0,
         }
     }
@@ -201,6 +236,9 @@ struct Gap<'a> {
 struct Flat<'a> {
     seq: u64,
     at: u64,
+    /// Absent in records that were written before runs had names.
+    #[serde(default)]
+    run: u64,
     #[serde(borrow)]
     key: Cow<'a, str>,
     #[serde(borrow)]
@@ -209,6 +247,12 @@ struct Flat<'a> {
     attempt: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     done: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failed: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    skipped: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cancelled: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     total: Option<u64>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
@@ -227,6 +271,12 @@ struct Flat<'a> {
     because: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     took_us: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    summary: Option<Value>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    topic: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    data: Option<Value>,
 }
 
 impl Serialize for Record {
@@ -238,11 +288,13 @@ impl Serialize for Record {
 impl<'de> Deserialize<'de> for Record {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let flat = Flat::deserialize(deserializer)?;
-        let (seq, at, key) = (flat.seq, flat.at, Key::from(&*flat.key));
+        let (seq, at, run) = (flat.seq, flat.at, RunId::from(flat.run));
+        let key = Key::from(&*flat.key);
         let event = flat.into_event().map_err(D::Error::custom)?;
         Ok(Self {
             seq,
             at,
+            run,
             key,
             event,
         })
@@ -254,12 +306,26 @@ impl<'a> From<&'a Record> for Flat<'a> {
         let mut flat = Flat {
             seq: record.seq,
             at: record.at,
+            run: record.run.number(),
             key: record.key.as_str().into(),
             event: record.event.name().into(),
             ..Flat::default()
         };
         match &record.event {
-            Event::Queued => {}
+            Event::Began | Event::Interrupted | Event::Queued => {}
+            Event::Ended {
+                done,
+                failed,
+                skipped,
+                cancelled,
+                took_us,
+            } => {
+                flat.done = Some(*done);
+                flat.failed = Some(*failed);
+                flat.skipped = Some(*skipped);
+                flat.cancelled = Some(*cancelled);
+                flat.took_us = Some(*took_us);
+            }
             Event::Started { attempt } => flat.attempt = Some(*attempt),
             Event::Progress(Progress { done, total, text }) => {
                 flat.done = Some(*done);
@@ -280,7 +346,15 @@ impl<'a> From<&'a Record> for Flat<'a> {
                 flat.error = Some(error.into());
                 flat.delay_ms = Some(*delay_ms);
             }
-            Event::Done { took_us } | Event::Cancelled { took_us } => flat.took_us = Some(*took_us),
+            Event::Done { took_us, summary } => {
+                flat.took_us = Some(*took_us);
+                flat.summary = summary.as_deref().map(value);
+            }
+            Event::Cancelled { took_us } => flat.took_us = Some(*took_us),
+            Event::Published { topic, data } => {
+                flat.topic = Some(topic.into());
+                flat.data = Some(value(data));
+            }
             Event::Failed { error, took_us } => {
                 flat.error = Some(error.into());
                 flat.took_us = Some(*took_us);
@@ -302,6 +376,15 @@ impl Flat<'_> {
         let took_us = || have("tookUs", self.took_us);
         let attempt = || have("attempt", self.attempt);
         Ok(match &*self.event {
+            "began" => Event::Began,
+            "ended" => Event::Ended {
+                done: have("done", self.done)?,
+                failed: have("failed", self.failed)?,
+                skipped: have("skipped", self.skipped)?,
+                cancelled: have("cancelled", self.cancelled)?,
+                took_us: took_us()?,
+            },
+            "interrupted" => Event::Interrupted,
             "queued" => Event::Queued,
             "started" => Event::Started {
                 attempt: attempt()?,
@@ -325,6 +408,11 @@ impl Flat<'_> {
             },
             "done" => Event::Done {
                 took_us: took_us()?,
+                summary: self.summary.as_ref().map(Value::to_string),
+            },
+            "published" => Event::Published {
+                topic: have("topic", self.topic)?.into_owned(),
+                data: have("data", self.data)?.to_string(),
             },
             "failed" => Event::Failed {
                 error: have("error", self.error)?.into_owned(),
@@ -342,6 +430,11 @@ impl Flat<'_> {
     }
 }
 
+/// JSON inside of JSON is not quoted again.
+fn value(json: &str) -> Value {
+    serde_json::from_str(json).unwrap_or_else(|_| Value::from(json))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -350,6 +443,7 @@ mod tests {
         let record = Record {
             seq: 7,
             at: 42,
+            run: RunId::from(3),
             key: "artifact/web".into(),
             event,
         };
@@ -373,7 +467,7 @@ mod tests {
         let read = Line::from_json(gap).unwrap();
         assert_eq!(read, Line::Forgotten { from: 3, to: 9 });
         assert_eq!(read.to_json(), gap);
-        let record = r#"{"seq":7,"at":42,"key":"artifact/web","event":"queued"}"#;
+        let record = r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"queued"}"#;
         assert_eq!(Line::from_json(record).unwrap().to_json(), record);
         assert!(Line::from_json(r#"{"event":"forgotten","from":3}"#).is_err());
     }
@@ -381,12 +475,30 @@ mod tests {
     #[test]
     fn every_event_is_one_flat_json_object() {
         check(
+            Event::Began,
+            r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"began"}"#,
+        );
+        check(
+            Event::Ended {
+                done: 4,
+                failed: 1,
+                skipped: 2,
+                cancelled: 0,
+                took_us: 9,
+            },
+            r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"ended","done":4,"failed":1,"skipped":2,"cancelled":0,"tookUs":9}"#,
+        );
+        check(
+            Event::Interrupted,
+            r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"interrupted"}"#,
+        );
+        check(
             Event::Queued,
-            r#"{"seq":7,"at":42,"key":"artifact/web","event":"queued"}"#,
+            r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"queued"}"#,
         );
         check(
             Event::Started { attempt: 2 },
-            r#"{"seq":7,"at":42,"key":"artifact/web","event":"started","attempt":2}"#,
+            r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"started","attempt":2}"#,
         );
         check(
             Event::Progress(Progress {
@@ -394,24 +506,24 @@ mod tests {
                 total: Some(3),
                 text: "pull".into(),
             }),
-            r#"{"seq":7,"at":42,"key":"artifact/web","event":"progress","done":1,"total":3,"text":"pull"}"#,
+            r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"progress","done":1,"total":3,"text":"pull"}"#,
         );
         check(
             Event::Progress(Progress {
                 done: 1,
                 ..Progress::default()
             }),
-            r#"{"seq":7,"at":42,"key":"artifact/web","event":"progress","done":1}"#,
+            r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"progress","done":1}"#,
         );
         check(
             Event::Log {
                 line: "a\nb".into(),
             },
-            r#"{"seq":7,"at":42,"key":"artifact/web","event":"log","line":"a\nb"}"#,
+            r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"log","line":"a\nb"}"#,
         );
         check(
             Event::Dropped { lines: 2, bytes: 9 },
-            r#"{"seq":7,"at":42,"key":"artifact/web","event":"dropped","lines":2,"bytes":9}"#,
+            r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"dropped","lines":2,"bytes":9}"#,
         );
         check(
             Event::Retrying {
@@ -419,29 +531,39 @@ mod tests {
                 error: "no".into(),
                 delay_ms: 5,
             },
-            r#"{"seq":7,"at":42,"key":"artifact/web","event":"retrying","attempt":1,"error":"no","delayMs":5}"#,
+            r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"retrying","attempt":1,"error":"no","delayMs":5}"#,
         );
         check(
-            Event::Done { took_us: 3 },
-            r#"{"seq":7,"at":42,"key":"artifact/web","event":"done","tookUs":3}"#,
+            Event::Done {
+                took_us: 3,
+                summary: None,
+            },
+            r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"done","tookUs":3}"#,
+        );
+        check(
+            Event::Done {
+                took_us: 3,
+                summary: Some(r#"{"digest":"sha256:1"}"#.into()),
+            },
+            r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"done","tookUs":3,"summary":{"digest":"sha256:1"}}"#,
         );
         check(
             Event::Failed {
                 error: "no".into(),
                 took_us: 3,
             },
-            r#"{"seq":7,"at":42,"key":"artifact/web","event":"failed","error":"no","tookUs":3}"#,
+            r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"failed","error":"no","tookUs":3}"#,
         );
         check(
             Event::Skipped {
                 because: "git/x".into(),
                 took_us: 0,
             },
-            r#"{"seq":7,"at":42,"key":"artifact/web","event":"skipped","because":"git/x","tookUs":0}"#,
+            r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"skipped","because":"git/x","tookUs":0}"#,
         );
         check(
             Event::Cancelled { took_us: 0 },
-            r#"{"seq":7,"at":42,"key":"artifact/web","event":"cancelled","tookUs":0}"#,
+            r#"{"seq":7,"at":42,"run":3,"key":"artifact/web","event":"cancelled","tookUs":0}"#,
         );
     }
 }

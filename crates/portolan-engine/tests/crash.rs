@@ -115,9 +115,8 @@ fn check(directory: &Path, before: u64, acknowledged: u64) -> u64 {
         Event::Log { line } => Some(line.clone()),
         _ => None,
     });
-    assert!(
-        lines.eq((0..records.len() - 2).map(|line| line.to_string())),
-        "in order"
-    );
+    // `Began`, `Queued` and `Started`; the run before was cut off, which is told first.
+    let said = records.len() - 3 - usize::from(before > 0);
+    assert!(lines.eq((0..said).map(|line| line.to_string())), "in order");
     journal.last()
 }

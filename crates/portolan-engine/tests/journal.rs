@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use portolan_engine::{
     Context, Durability, Event, Journal, JournalError, JournalOptions, Limits, ReadError, Reader,
-    Record, Run, State, Unit,
+    Record, Run, RunPhase, State, Unit,
 };
 
 fn options() -> JournalOptions {
@@ -26,6 +26,9 @@ fn small() -> JournalOptions {
         ..options()
     }
 }
+
+/// What a run of one unit tells beside its lines: `Began`, `Queued`, `Started`, `Done`, `Ended`.
+const FRAME: usize = 5;
 
 /// Says lines `0`, `1`, … through a unit: the only way into a journal.
 async fn say(journal: &Journal, lines: u64) {
@@ -70,10 +73,27 @@ fn events(journal: &Journal) -> Vec<Event> {
         .into_iter()
         .map(|record| record.event)
         .collect();
-    let (last, first) = events.split_last().unwrap();
-    assert!(matches!(last, Event::Done { .. }));
-    assert_eq!(first[..2], [Event::Queued, Event::Started { attempt: 1 }]);
-    first[2..].to_vec()
+    let [
+        Event::Began,
+        Event::Queued,
+        Event::Started { attempt: 1 },
+        said @ ..,
+        done,
+        ended,
+    ] = events.as_slice()
+    else {
+        panic!("a run of one unit: {events:?}");
+    };
+    assert!(matches!(done, Event::Done { .. }));
+    assert!(matches!(
+        ended,
+        Event::Ended {
+            done: 1,
+            failed: 0,
+            ..
+        }
+    ));
+    said.to_vec()
 }
 
 fn log(line: &str) -> Event {
@@ -188,7 +208,10 @@ async fn a_reader_ends_when_the_journal_is_closed_or_gone() {
     say(&journal, 1).await;
     let mut reader = journal.after(0);
     drop(journal);
-    assert_eq!(reader.next().await.unwrap().unwrap().last(), 4);
+    assert_eq!(
+        reader.next().await.unwrap().unwrap().last(),
+        1 + FRAME as u64
+    );
     assert!(reader.next().await.unwrap().is_none());
 }
 
@@ -204,7 +227,7 @@ async fn a_closed_journal_is_read_to_its_very_end() {
         journal.close();
         let mut reader = journal.after(0);
         while reader.next().await.unwrap().is_some() {}
-        assert_eq!(reader.position() % 3, 0);
+        assert_eq!(reader.position() % FRAME as u64, 0);
         drop(journal);
     }
 }
@@ -238,6 +261,71 @@ async fn a_state_is_continued_by_the_events_after_it() {
 }
 
 #[tokio::test]
+async fn a_run_is_named_by_its_first_event_and_its_records_carry_the_name() {
+    let journal = Journal::in_memory(options());
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        let run = Run::new(Limits::default(), journal.clone());
+        runs.push(run.id());
+        run.add("a", &[], Unit::cpu(|_| Ok(())));
+        run.finish().await;
+    }
+    let numbers: Vec<u64> = runs.iter().map(|run| run.number()).collect();
+    assert_eq!(numbers, [1, 6, 11]);
+    for record in all(&journal) {
+        let owner = runs.iter().rev().find(|run| run.number() <= record.seq);
+        assert_eq!(Some(&record.run), owner);
+    }
+    let state = journal.state();
+    let names: Vec<_> = state.runs().map(|(id, _)| id).collect();
+    assert_eq!(names, runs);
+    assert!(state.runs().all(|(_, run)| run.units().len() == 1));
+}
+
+/// A server runs for months: what it knows of runs that ended is bounded.
+#[tokio::test]
+async fn only_the_newest_runs_that_ended_are_kept_and_all_that_go_on() {
+    let journal = Journal::in_memory(JournalOptions {
+        keep_runs: 2,
+        ..options()
+    });
+    let open = Run::new(Limits::default(), journal.clone());
+    let mut ended = Vec::new();
+    for _ in 0..5 {
+        let run = Run::new(Limits::default(), journal.clone());
+        ended.push(run.id());
+        run.add("a", &[], Unit::cpu(|_| Ok(())));
+        run.finish().await;
+    }
+    let state = journal.state();
+    let known: Vec<_> = state.runs().map(|(id, _)| id).collect();
+    assert_eq!(known, [open.id(), ended[3], ended[4]]);
+    assert_eq!(state.run(open.id()).unwrap().phase(), &RunPhase::Running);
+    assert!(state.run(ended[4]).unwrap().phase().is_end());
+}
+
+#[tokio::test]
+async fn a_run_that_its_process_did_not_end_is_told_by_the_next_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || Journal::open(directory.path(), Durability::Written, options()).unwrap();
+    let journal = open();
+    let cut_off = Run::new(Limits::default(), journal.clone()).id();
+    drop(journal);
+    let journal = open();
+    assert_eq!(journal.last(), 1, "nothing is written by opening");
+    say(&journal, 1).await;
+    let phase = |journal: &Journal| journal.state().run(cut_off).unwrap().phase().clone();
+    assert_eq!(phase(&journal), RunPhase::Interrupted);
+    drop(journal);
+    let journal = open();
+    say(&journal, 1).await;
+    let told = all(&journal)
+        .into_iter()
+        .filter(|record| record.event == Event::Interrupted);
+    assert_eq!(told.count(), 1, "once");
+}
+
+#[tokio::test]
 async fn a_reopened_journal_goes_on_where_it_ended() {
     let directory = tempfile::tempdir().unwrap();
     let mut expected = Vec::new();
@@ -248,8 +336,8 @@ async fn a_reopened_journal_goes_on_where_it_ended() {
         say(&journal, 1000).await;
         expected = all(&journal);
     }
-    assert_eq!(expected.len(), 3 * 1003);
-    assert!(expected.iter().map(|record| record.seq).eq(1..=3009));
+    assert_eq!(expected.len(), 3 * (1000 + FRAME));
+    assert!(expected.iter().map(|record| record.seq).eq(1..=3015));
     assert!(segments(directory.path()).len() > 2);
 }
 
@@ -281,7 +369,11 @@ async fn a_torn_end_is_cut_wherever_it_is_torn() {
         let complete = whole[..length].split(|byte| *byte == b'\n').count() - 1;
         assert_eq!(all(&journal), before[..complete]);
         say(&journal, 1).await;
-        assert_eq!(all(&journal).len(), complete + 4, "what follows joins on");
+        let is_cut_off = complete > 0 && complete < before.len();
+        let follows = usize::from(is_cut_off) + 1 + FRAME;
+        assert_eq!(all(&journal).len(), complete + follows, "it joins on");
+        let told = all(&journal)[complete].event == Event::Interrupted;
+        assert_eq!(told, is_cut_off, "the run that was cut off is told");
     }
 }
 
@@ -304,7 +396,7 @@ async fn a_flipped_bit_at_the_end_is_cut_and_in_a_finished_segment_refused() {
     };
     flip(newest);
     let journal = Journal::open(directory.path(), Durability::Written, small()).unwrap();
-    assert_eq!(journal.last(), 5 * 1003 - 1);
+    assert_eq!(journal.last(), 5 * (1000 + FRAME as u64) - 1);
     drop(journal);
     flip(oldest);
     let refused = Journal::open(directory.path(), Durability::Written, small());
@@ -379,7 +471,7 @@ async fn when_the_disk_fails_events_stay_visible_and_flush_says_so() {
         journal.flush().await,
         Err(JournalError::Io { act: "make", .. })
     ));
-    assert_eq!(all(&journal).len(), 3);
+    assert_eq!(all(&journal).len(), FRAME);
 }
 
 /// Numbers drawn without a clock or an environment, so that a failure can be repeated.
@@ -445,6 +537,6 @@ async fn a_reader_that_resumes_while_events_arrive_sees_the_same_stream() {
         reader = journal.after(resumed.len() as u64);
     }
     writing.await.unwrap();
-    assert_eq!(resumed.len(), 50 * 1003);
+    assert_eq!(resumed.len(), 50 * (1000 + FRAME));
     assert_eq!(resumed, all(&journal));
 }

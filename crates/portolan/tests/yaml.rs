@@ -71,7 +71,7 @@ fn events_tell_of_every_file_in_order() {
     assert_eq!(answer.code, 1, "{answer}");
     let events = fs::read_to_string(path("events")).unwrap();
     let lines: Vec<&str> = events.lines().collect();
-    assert_eq!(lines.len(), 6, "{events}");
+    assert_eq!(lines.len(), 8, "{events}");
     for (number, line) in lines.iter().enumerate() {
         assert!(
             line.starts_with(&format!(

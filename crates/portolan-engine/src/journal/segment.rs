@@ -1,7 +1,7 @@
 //! Events on file: segments of checksummed lines, named by the first number they hold.
 //!
 //! ```text
-//! 00000000000000000001.journal    8c736521 {"seq":1,"at":0,"key":"a","event":"queued"}
+//! 00000000000000000001.journal    8c736521 {"seq":1,"at":0,"run":1,"key":"run","event":"began"}
 //!                                 └ CRC-32 of the JSON, in hexadecimal
 //! 00000000000000041234.journal    the segment in use; only its end can be torn
 //! lock                            held by the one process that writes
@@ -72,7 +72,7 @@ pub(super) fn open(
 ) -> Result<(Arc<Archive>, Writer, State), JournalError> {
     fs::create_dir_all(directory).map_err(io("make the directory", directory))?;
     let lock = Lock::take(directory)?;
-    let (segments, state) = recover(directory)?;
+    let (segments, state) = recover(directory, options.keep_runs)?;
     let newest = segments.last().map(|segment| segment.path.clone());
     let archive = Arc::new(Archive::new(segments));
     let writer = Writer {
@@ -95,14 +95,14 @@ fn reopen(path: PathBuf) -> Result<(File, PathBuf), JournalError> {
 }
 
 /// Reads all segments, oldest first.
-fn recover(directory: &Path) -> Result<(Vec<Segment>, State), JournalError> {
+fn recover(directory: &Path, keep_runs: usize) -> Result<(Vec<Segment>, State), JournalError> {
     let mut found = list(directory)?;
     let newest = found.pop();
     let oldest = found
         .first()
         .or(newest.as_ref())
         .map_or(1, |(first, _)| *first);
-    let mut state = State::starting_at(oldest);
+    let mut state = State::starting_at(oldest, keep_runs);
     let mut segments = Vec::new();
     for (first, path) in found {
         let (segment, length) = recover_segment(first, path, &mut state)?;

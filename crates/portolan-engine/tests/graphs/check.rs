@@ -154,6 +154,13 @@ fn the_journal_tells_every_life_in_order(trial: &Trial) {
     let mut lives = BTreeMap::<&Key, Vec<&Event>>::new();
     for (position, record) in trial.records.iter().enumerate() {
         assert_eq!(record.seq, position as u64 + 1);
+        let is_first = position == 0;
+        let is_last = position + 1 == trial.records.len();
+        assert_eq!(record.event == Event::Began, is_first);
+        assert_eq!(matches!(record.event, Event::Ended { .. }), is_last);
+        if is_first || is_last {
+            continue;
+        }
         lives.entry(&record.key).or_default().push(&record.event);
     }
     for (key, events) in lives {
@@ -173,6 +180,10 @@ fn the_journal_tells_every_life_in_order(trial: &Trial) {
                 } => std::mem::replace(&mut is_running, false) && *failed == attempt,
                 Event::Done { .. } => is_running && last_progress_is_kept(&events),
                 Event::Failed { .. } | Event::Skipped { .. } | Event::Cancelled { .. } => true,
+                Event::Began
+                | Event::Ended { .. }
+                | Event::Interrupted
+                | Event::Published { .. } => false,
             };
             assert!(holds && event.is_end() == is_last, "{key}: {events:?}");
         }

@@ -22,7 +22,7 @@ pub(super) async fn follow(mut reader: Reader, hidden: Hidden) {
 fn log(record: &Record, hidden: &Hidden) {
     let unit = &record.key;
     match &record.event {
-        Event::Done { took_us } => debug!(%unit, took_us, "unit done"),
+        Event::Done { took_us, .. } => debug!(%unit, took_us, "unit done"),
         Event::Failed { error, .. } => {
             warn!(%unit, error = %hidden.clean_message(error), "unit failed");
         }

@@ -52,7 +52,7 @@ async fn follow_each(mut reader: Reader, hidden: &Hidden) {
 fn tell(record: &Record) -> Option<String> {
     let key = &record.key;
     Some(match &record.event {
-        Event::Done { took_us } => format!("done {key} in {:.1} ms", *took_us as f64 / 1000.0),
+        Event::Done { took_us, .. } => format!("done {key} in {:.1} ms", *took_us as f64 / 1000.0),
         Event::Failed { error, .. } => format!("failed {key}: {error}"),
         Event::Skipped { because, .. } => format!("skipped {key} because of {because}"),
         Event::Cancelled { .. } => format!("cancelled {key}"),
