@@ -11,21 +11,21 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::crew::Crew;
+use crate::executor::Executor;
 use crate::graph::{Asked, UnitId};
 use crate::life::Active;
 use crate::publish;
 use crate::unit::Output;
-use crate::voice::{Told, Voice};
+use crate::unit_log::{UnitLog, Written};
 use crate::wire::Progress;
 use crate::{Failure, Key, MAX_PUBLISHED_BYTES, Unit, WaitError};
 
 /// A running unit's handle to the run. It is useless after the unit's end, but harmless.
 #[derive(Clone)]
 pub struct Context {
-    crew: Arc<Crew>,
+    executor: Arc<Executor>,
     id: UnitId,
-    voice: Arc<Voice>,
+    unit_log: Arc<UnitLog>,
     token: CancellationToken,
     attempt: u32,
 }
@@ -41,15 +41,15 @@ struct Wait<'a> {
 
 impl Context {
     pub(crate) fn new(
-        crew: &Arc<Crew>,
+        executor: &Arc<Executor>,
         id: UnitId,
         active: &Active,
         token: &CancellationToken,
     ) -> Self {
         Self {
-            crew: Arc::clone(crew),
+            executor: Arc::clone(executor),
             id,
-            voice: Arc::clone(active.voice()),
+            unit_log: Arc::clone(active.unit_log()),
             token: token.clone(),
             attempt: active.attempt(),
         }
@@ -57,7 +57,7 @@ impl Context {
 
     /// The unit's own key.
     pub fn key(&self) -> &Key {
-        self.voice.key()
+        self.unit_log.key()
     }
 
     /// Which attempt this is, from 1.
@@ -84,14 +84,14 @@ impl Context {
 
     /// What a unit named in this unit's needs made, without waiting; for synchronous units.
     pub fn need<T: Send + Sync + 'static>(&self, key: &Key) -> Result<Arc<T>, WaitError> {
-        let found = self.crew.peek(key);
+        let found = self.executor.peek(key);
         let output = found.unwrap_or_else(|| Err(WaitError::NotReady { key: key.clone() }))?;
         typed(key, &output)
     }
 
     /// Adds a unit to the run; returns whether the key is new. Cancelling this unit while it runs cancels that one.
     pub fn add(&self, key: impl Into<Key>, needs: &[Key], unit: Unit) -> bool {
-        self.crew.add(&key.into(), needs, unit, &self.token)
+        self.executor.add(&key.into(), needs, unit, &self.token)
     }
 
     /// Runs a closure that computes under the `cpu` limit, and waits for it.
@@ -99,7 +99,7 @@ impl Context {
     /// A panic of the closure is a panic of this unit.
     pub async fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let (give, take) = oneshot::channel();
-        self.crew.compute(Box::new(move || {
+        self.executor.compute(Box::new(move || {
             // Nobody takes it when the unit was cancelled meanwhile.
             let _ = give.send(catch_unwind(AssertUnwindSafe(work)));
         }));
@@ -113,18 +113,18 @@ impl Context {
 
     /// Says how far the unit is. In quick succession only the last report is kept.
     pub fn progress(&self, done: u64, total: Option<u64>, text: impl Into<String>) {
-        let told = self.voice.progress(Progress {
+        let written = self.unit_log.progress(Progress {
             done,
             total,
             text: text.into(),
         });
-        self.remember(&told);
+        self.remember(&written);
     }
 
     /// Says a line. Beyond the journal's budget, lines are counted instead of kept.
     pub fn log(&self, line: impl Into<String>) {
-        let told = self.voice.log(line.into());
-        self.remember(&told);
+        let written = self.unit_log.log(line.into());
+        self.remember(&written);
     }
 
     /// Says in short what the unit makes: a digest, a size, a number of objects. It is part of the unit's last event if
@@ -140,7 +140,7 @@ impl Context {
                 "the summary of a unit has {bytes} bytes; the most is {MAX_PUBLISHED_BYTES}"
             )));
         }
-        self.voice.summary(json);
+        self.unit_log.summary(json);
         Ok(())
     }
 
@@ -159,9 +159,9 @@ impl Context {
         &self.token
     }
 
-    fn remember(&self, told: &Told) {
-        if *told == Told::Later {
-            self.crew.sweep_later(&self.voice);
+    fn remember(&self, written: &Written) {
+        if *written == Written::Later {
+            self.executor.write_later(&self.unit_log);
         }
     }
 }
@@ -182,12 +182,12 @@ impl Wait<'_> {
         if let Some((on, ticket)) = self.registered {
             return self
                 .cx
-                .crew
+                .executor
                 .change(|graph, _| graph.look(from, on, ticket, waker));
         }
         match self
             .cx
-            .crew
+            .executor
             .change(|graph, effects| graph.ask(from, self.key, waker, effects))
         {
             Asked::Settled(settled) => Some(settled),
@@ -217,7 +217,7 @@ impl Drop for Wait<'_> {
     fn drop(&mut self) {
         if let Some((on, ticket)) = self.registered {
             self.cx
-                .crew
+                .executor
                 .change(|graph, _| graph.stop_waiting(self.cx.id, on, ticket));
         }
     }

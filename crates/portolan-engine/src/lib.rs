@@ -55,7 +55,7 @@
 #![warn(missing_docs)]
 
 mod context;
-mod crew;
+mod executor;
 mod failure;
 mod graph;
 mod journal;
@@ -69,7 +69,7 @@ mod run;
 mod run_id;
 mod state;
 mod unit;
-mod voice;
+mod unit_log;
 pub mod wire;
 
 pub use context::Context;

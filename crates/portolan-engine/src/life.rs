@@ -7,20 +7,20 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::journal::RunJournal;
-use crate::voice::Voice;
+use crate::unit_log::UnitLog;
 use crate::wire::Event;
 use crate::{Failure, Key, Outcome};
 
 /// A unit that was queued and has not started.
 #[derive(Debug)]
 pub(crate) struct Queued {
-    voice: Arc<Voice>,
+    unit_log: Arc<UnitLog>,
 }
 
 /// A unit between its first start and its end.
 #[derive(Debug)]
 pub(crate) struct Active {
-    voice: Arc<Voice>,
+    unit_log: Arc<UnitLog>,
     since: Instant,
     attempt: u32,
 }
@@ -61,14 +61,14 @@ impl Queued {
     pub(crate) fn new(journal: &RunJournal, key: &Key) -> Self {
         journal.append(key, Event::Queued);
         Self {
-            voice: Arc::new(Voice::new(journal.clone(), key.clone())),
+            unit_log: Arc::new(UnitLog::new(journal.clone(), key.clone())),
         }
     }
 
     fn start(self) -> Active {
-        self.voice.open(1);
+        self.unit_log.open(1);
         Active {
-            voice: self.voice,
+            unit_log: self.unit_log,
             since: Instant::now(),
             attempt: 1,
         }
@@ -76,7 +76,7 @@ impl Queued {
 
     /// Ends without ever having started.
     pub(crate) fn end(self, outcome: Outcome) -> Over {
-        self.voice.close(end_event(&outcome, 0));
+        self.unit_log.close(end_event(&outcome, 0));
         Over {
             outcome,
             attempts: 0,
@@ -86,8 +86,8 @@ impl Queued {
 }
 
 impl Active {
-    pub(crate) fn voice(&self) -> &Arc<Voice> {
-        &self.voice
+    pub(crate) fn unit_log(&self) -> &Arc<UnitLog> {
+        &self.unit_log
     }
 
     pub(crate) fn attempt(&self) -> u32 {
@@ -96,7 +96,7 @@ impl Active {
 
     /// Ends the attempt, with another one to follow.
     pub(crate) fn rest(&self, failure: &Failure, delay: std::time::Duration) {
-        self.voice.close(Event::Retrying {
+        self.unit_log.close(Event::Retrying {
             attempt: self.attempt,
             error: failure.to_string(),
             delay_ms: delay.as_millis() as u64,
@@ -105,13 +105,13 @@ impl Active {
 
     fn again(self) -> Self {
         let attempt = self.attempt.saturating_add(1);
-        self.voice.open(attempt);
+        self.unit_log.open(attempt);
         Self { attempt, ..self }
     }
 
     pub(crate) fn end(self, outcome: Outcome) -> Over {
         let took_us = self.since.elapsed().as_micros() as u64;
-        self.voice.close(end_event(&outcome, took_us));
+        self.unit_log.close(end_event(&outcome, took_us));
         Over {
             outcome,
             attempts: self.attempt,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::crew::Crew;
+use crate::executor::Executor;
 use crate::journal::RunJournal;
 use crate::{Journal, Key, Limits, Report, RunId, Unit};
 
 /// A set of units to be run together.
 pub struct Run {
     journal: RunJournal,
-    crew: Arc<Crew>,
+    executor: Arc<Executor>,
     token: CancellationToken,
     above: CancellationToken,
     seed: u64,
@@ -21,7 +21,7 @@ pub struct Run {
 /// Calls a run or one of its units off, from anywhere.
 #[derive(Clone)]
 pub struct Canceller {
-    crew: Arc<Crew>,
+    executor: Arc<Executor>,
     token: CancellationToken,
 }
 
@@ -31,10 +31,10 @@ impl Run {
     /// A run without units whose events go to the given journal.
     pub fn new(limits: Limits, journal: Journal) -> Self {
         let journal = RunJournal::begin(journal);
-        let crew = Arc::new(Crew::new(journal.clone(), &limits));
+        let executor = Arc::new(Executor::new(journal.clone(), &limits));
         Self {
             journal,
-            crew,
+            executor,
             token: CancellationToken::new(),
             above: CancellationToken::new(),
             seed: 0,
@@ -63,13 +63,13 @@ impl Run {
 
     /// Adds a unit; returns whether the key is new. A key that was added before keeps its first unit.
     pub fn add(&self, key: impl Into<Key>, needs: &[Key], unit: Unit) -> bool {
-        self.crew.add(&key.into(), needs, unit, &self.token)
+        self.executor.add(&key.into(), needs, unit, &self.token)
     }
 
     /// A handle to call the run off while it goes on.
     pub fn canceller(&self) -> Canceller {
         Canceller {
-            crew: Arc::clone(&self.crew),
+            executor: Arc::clone(&self.executor),
             token: self.token.clone(),
         }
     }
@@ -81,8 +81,10 @@ impl Run {
     pub async fn finish(self) -> Report {
         let _cancel_when_dropped = self.token.clone().drop_guard();
         let began = Instant::now();
-        self.crew.work(&self.token, &self.above, self.seed).await;
-        let (ends, unasked) = self.crew.take_ends();
+        self.executor
+            .work(&self.token, &self.above, self.seed)
+            .await;
+        let (ends, unasked) = self.executor.take_ends();
         let report = Report::new(ends, unasked, began.elapsed());
         let took_us = report.took().as_micros() as u64;
         self.journal.end(report.counts(), took_us);
@@ -100,6 +102,6 @@ impl Canceller {
 
     /// Calls one unit off, and those that it added, unless it has ended.
     pub fn cancel_unit(&self, key: &Key) {
-        self.crew.cancel(key);
+        self.executor.cancel(key);
     }
 }

@@ -3,20 +3,20 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::{Attempting, Crew, Next, decline};
+use super::{Attempting, Executor, Next, decline};
 use crate::graph::{Job, Launch};
 use crate::unit::{Attempt, Call, Work};
 use crate::{Context, Failure};
 
 /// Works until the `cpu` line is empty, then gives the place back.
-pub(super) fn drain(crew: &Arc<Crew>) {
-    let mut job = crew.change(|graph, _| graph.next_job());
+pub(super) fn drain(executor: &Arc<Executor>) {
+    let mut job = executor.change(|graph, _| graph.next_job());
     while let Some(next) = job {
         job = match next {
-            Job::Unit(launch) => run(crew, launch),
+            Job::Unit(launch) => run(executor, launch),
             Job::Compute(work) => {
                 work();
-                crew.change(|graph, _| {
+                executor.change(|graph, _| {
                     graph.computed();
                     graph.next_job()
                 })
@@ -26,23 +26,30 @@ pub(super) fn drain(crew: &Arc<Crew>) {
 }
 
 /// Runs one attempt; returns the thread's next job.
-fn run(crew: &Arc<Crew>, launch: Launch) -> Option<Job> {
+fn run(executor: &Arc<Executor>, launch: Launch) -> Option<Job> {
     if launch.token.is_cancelled() {
         let (id, over) = (launch.id, decline(launch));
-        return crew.change(|graph, effects| graph.close_and_next(id, over, effects));
+        return executor.change(|graph, effects| graph.close_and_next(id, over, effects));
     }
     let (attempting, work) = Attempting::begin(launch);
-    let cx = Context::new(crew, attempting.id, &attempting.active, &attempting.token);
+    let cx = Context::new(
+        executor,
+        attempting.id,
+        &attempting.active,
+        &attempting.token,
+    );
     let attempt = call(work, &cx);
     let (id, token) = (attempting.id, attempting.token.clone());
-    match crew.judge(attempting, Some(attempt)) {
-        Next::End(over) => crew.change(|graph, effects| graph.close_and_next(id, over, effects)),
+    match executor.judge(attempting, Some(attempt)) {
+        Next::End(over) => {
+            executor.change(|graph, effects| graph.close_and_next(id, over, effects))
+        }
         Next::Rest { delay, unit, life } => {
-            let job = crew.change(|graph, _| {
+            let job = executor.change(|graph, _| {
                 graph.rest(id);
                 graph.next_job()
             });
-            crew.rest(id, token, delay, unit, life);
+            executor.rest(id, token, delay, unit, life);
             job
         }
     }

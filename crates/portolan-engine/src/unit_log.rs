@@ -1,7 +1,7 @@
 //! What a running unit says: progress and log lines, held to their limits.
 //!
-//! Progress in quick succession is merged into the last report; log lines beyond the byte budget are counted and told
-//! as `Dropped`. Both wait here for the next thing said, for the run's sweep, or for the end of the attempt, whichever
+//! Progress in quick succession is merged into the last report; log lines beyond the byte budget are counted and written
+//! as `Dropped`. Both wait here for the next line or report, for the run's sweep, or for the end of the attempt, whichever
 //! comes first, so that nothing pending is ever lost.
 
 use parking_lot::Mutex;
@@ -11,16 +11,16 @@ use crate::Key;
 use crate::journal::RunJournal;
 use crate::wire::{Event, Progress};
 
-/// The voice of one unit; silent before its start and after its end.
+/// The log of one unit; silent before its start and after its end.
 #[derive(Debug)]
-pub(crate) struct Voice {
+pub(crate) struct UnitLog {
     journal: RunJournal,
     key: Key,
-    said: Mutex<Said>,
+    state: Mutex<LogState>,
 }
 
 #[derive(Debug, Default)]
-struct Said {
+struct LogState {
     is_open: bool,
     last_progress: Option<Instant>,
     pending: Option<Progress>,
@@ -35,19 +35,19 @@ struct Said {
     is_awaited: bool,
 }
 
-/// Whether the run's sweep must come to tell what waits.
+/// Whether something was written at once, or waits for the run's next sweep.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Written {
     Now,
     Later,
 }
 
-impl Voice {
+impl UnitLog {
     pub(crate) fn new(journal: RunJournal, key: Key) -> Self {
         Self {
             journal,
             key,
-            said: Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
@@ -57,84 +57,84 @@ impl Voice {
 
     /// Says that an attempt begins.
     pub(crate) fn open(&self, attempt: u32) {
-        let mut said = self.said.lock();
-        said.is_open = true;
-        said.last_progress = None;
-        said.summary = None;
+        let mut state = self.state.lock();
+        state.is_open = true;
+        state.last_progress = None;
+        state.summary = None;
         self.journal.append(&self.key, Event::Started { attempt });
     }
 
     /// Says the last thing of an attempt, after everything that waits.
     pub(crate) fn close(&self, mut last: Event) {
-        let mut said = self.said.lock();
-        self.tell_pending(&mut said);
-        said.is_open = false;
+        let mut state = self.state.lock();
+        self.write_pending(&mut state);
+        state.is_open = false;
         if let Event::Done { summary, .. } = &mut last {
-            *summary = said.summary.take();
+            *summary = state.summary.take();
         }
         self.journal.append(&self.key, last);
     }
 
-    pub(crate) fn progress(&self, progress: Progress) -> Told {
-        let mut said = self.said.lock();
-        if !said.is_open {
-            return Told::Now;
+    pub(crate) fn progress(&self, progress: Progress) -> Written {
+        let mut state = self.state.lock();
+        if !state.is_open {
+            return Written::Now;
         }
         let now = Instant::now();
         let every = self.journal.options().progress_every;
-        if said.last_progress.is_some_and(|last| now < last + every) {
-            said.pending = Some(progress);
-            return said.later();
+        if state.last_progress.is_some_and(|last| now < last + every) {
+            state.pending = Some(progress);
+            return state.later();
         }
-        said.last_progress = Some(now);
-        said.pending = None;
+        state.last_progress = Some(now);
+        state.pending = None;
         self.journal.append(&self.key, Event::Progress(progress));
-        Told::Now
+        Written::Now
     }
 
-    pub(crate) fn log(&self, line: String) -> Told {
-        let mut said = self.said.lock();
-        if !said.is_open {
-            return Told::Now;
+    pub(crate) fn log(&self, line: String) -> Written {
+        let mut state = self.state.lock();
+        if !state.is_open {
+            return Written::Now;
         }
         let bytes = line.len() as u64;
-        if said.takes(bytes, self.journal.options().log_bytes) {
-            self.tell_dropped(&mut said);
+        if state.takes(bytes, self.journal.options().log_bytes) {
+            self.write_dropped(&mut state);
             self.journal.append(&self.key, Event::Log { line });
-            return Told::Now;
+            return Written::Now;
         }
-        said.dropped_lines += 1;
-        said.dropped_bytes += bytes;
-        said.later()
+        state.dropped_lines += 1;
+        state.dropped_bytes += bytes;
+        state.later()
     }
 
     /// Keeps what the attempt made, for its last event.
     pub(crate) fn summary(&self, json: String) {
-        self.said.lock().summary = Some(json);
+        self.state.lock().summary = Some(json);
     }
 
     /// Tells what waits.
     pub(crate) fn sweep(&self) {
-        let mut said = self.said.lock();
-        said.is_awaited = false;
-        if said.is_open {
-            if said.pending.is_some() {
-                said.last_progress = Some(Instant::now());
+        let mut state = self.state.lock();
+        state.is_awaited = false;
+        if state.is_open {
+            if state.pending.is_some() {
+                state.last_progress = Some(Instant::now());
             }
-            self.tell_pending(&mut said);
+            self.write_pending(&mut state);
         }
     }
 
-    fn tell_pending(&self, said: &mut Said) {
-        self.tell_dropped(said);
-        if let Some(progress) = said.pending.take() {
+    fn write_pending(&self, state: &mut LogState) {
+        self.write_dropped(state);
+        if let Some(progress) = state.pending.take() {
             self.journal.append(&self.key, Event::Progress(progress));
         }
     }
 
-    fn tell_dropped(&self, said: &mut Said) {
-        let lines = std::mem::take(&mut said.dropped_lines);
-        let bytes = std::mem::take(&mut said.dropped_bytes);
+    fn write_dropped(&self, state: &mut LogState) {
+        let lines = std::mem::take(&mut state.dropped_lines);
+        let bytes = std::mem::take(&mut state.dropped_bytes);
         if lines > 0 {
             self.journal
                 .append(&self.key, Event::Dropped { lines, bytes });
@@ -142,13 +142,13 @@ impl Voice {
     }
 }
 
-impl Said {
+impl LogState {
     /// Calls for a sweep, once.
-    fn later(&mut self) -> Told {
+    fn later(&mut self) -> Written {
         if std::mem::replace(&mut self.is_awaited, true) {
-            Told::Now
+            Written::Now
         } else {
-            Told::Later
+            Written::Later
         }
     }
 

@@ -8,31 +8,36 @@ use std::task::{Context as TaskContext, Poll};
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::{Attempting, Crew, Next, decline, discard};
+use super::{Attempting, Executor, Next, decline, discard};
 use crate::graph::{Launch, UnitId};
 use crate::unit::{Attempt, AttemptFuture, Call, Work};
 use crate::{Context, Failure};
 
-pub(super) async fn run(crew: Arc<Crew>, launch: Launch) {
+pub(super) async fn run(executor: Arc<Executor>, launch: Launch) {
     if launch.token.is_cancelled() {
         let (id, over) = (launch.id, decline(launch));
-        return crew.change(|graph, effects| graph.close(id, over, effects));
+        return executor.change(|graph, effects| graph.close(id, over, effects));
     }
     let (attempting, work) = Attempting::begin(launch);
-    let cx = Context::new(&crew, attempting.id, &attempting.active, &attempting.token);
+    let cx = Context::new(
+        &executor,
+        attempting.id,
+        &attempting.active,
+        &attempting.token,
+    );
     let attempt = Placed {
-        crew: Arc::clone(&crew),
+        executor: Arc::clone(&executor),
         id: attempting.id,
         called_off: attempting.watch(),
         work: Some(call(work, cx)),
     }
     .await;
     let (id, token) = (attempting.id, attempting.token.clone());
-    match crew.judge(attempting, attempt) {
-        Next::End(over) => crew.change(|graph, effects| graph.close(id, over, effects)),
+    match executor.judge(attempting, attempt) {
+        Next::End(over) => executor.change(|graph, effects| graph.close(id, over, effects)),
         Next::Rest { delay, unit, life } => {
-            crew.change(|graph, _| graph.rest(id));
-            crew.rest(id, token, delay, unit, life);
+            executor.change(|graph, _| graph.rest(id));
+            executor.rest(id, token, delay, unit, life);
         }
     }
 }
@@ -52,7 +57,7 @@ fn call(work: Work, cx: Context) -> AttemptFuture {
 
 /// An attempt that goes on only while it has a place, and not after it is called off.
 struct Placed {
-    crew: Arc<Crew>,
+    executor: Arc<Executor>,
     id: UnitId,
     called_off: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     work: Option<AttemptFuture>,
@@ -78,7 +83,7 @@ impl Placed {
         {
             return Poll::Ready(None);
         }
-        if !self.crew.graph.lock().may_run(self.id, cx.waker()) {
+        if !self.executor.graph.lock().may_run(self.id, cx.waker()) {
             return Poll::Pending;
         }
         let Some(work) = &mut self.work else {
@@ -88,7 +93,7 @@ impl Placed {
             Err(panic) => Poll::Ready(Some(Err(Failure::panicked(&*panic)))),
             Ok(Poll::Ready(attempt)) => Poll::Ready(Some(attempt)),
             Ok(Poll::Pending) => {
-                self.crew.change(|graph, _| graph.pend(self.id));
+                self.executor.change(|graph, _| graph.pend(self.id));
                 Poll::Pending
             }
         }

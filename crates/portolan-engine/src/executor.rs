@@ -1,4 +1,4 @@
-//! Those who do the work: threads for synchronous units, tasks for asynchronous ones.
+//! Does the work: threads for synchronous units, tasks for asynchronous ones.
 //!
 //! ```text
 //! change graph (lock) ──▶ effects (no lock): wake waits, spawn tasks, hire threads
@@ -23,19 +23,19 @@ use crate::graph::{Effects, Graph, Launch, UnitId};
 use crate::journal::RunJournal;
 use crate::life::{Active, Life, Over};
 use crate::unit::{Attempt, Output, Unit, Work};
-use crate::voice::Voice;
+use crate::unit_log::UnitLog;
 use crate::{Failure, Key, Limits, Outcome, Retry, WaitError};
 
-/// The graph of a run and everyone who works on it.
-pub(crate) struct Crew {
+/// The graph of a run with the threads and tasks that work on it.
+pub(crate) struct Executor {
     graph: Mutex<Graph>,
     runtime: OnceLock<Handle>,
     tasks: TaskTracker,
     over: Notify,
-    /// Voices with something left to tell.
-    untold: Mutex<Vec<Weak<Voice>>>,
-    untold_news: Notify,
-    tell_every: Duration,
+    /// Logs of units with something left to write.
+    unwritten: Mutex<Vec<Weak<UnitLog>>>,
+    unwritten_news: Notify,
+    write_every: Duration,
     seed: OnceLock<u64>,
 }
 
@@ -58,19 +58,19 @@ enum Next {
     },
 }
 
-// === impl Crew ===
+// === impl Executor ===
 
-impl Crew {
+impl Executor {
     pub(crate) fn new(journal: RunJournal, limits: &Limits) -> Self {
-        let tell_every = journal.options().progress_every;
+        let write_every = journal.options().progress_every;
         Self {
             graph: Mutex::new(Graph::new(journal, limits)),
             runtime: OnceLock::new(),
             tasks: TaskTracker::new(),
             over: Notify::new(),
-            untold: Mutex::default(),
-            untold_news: Notify::new(),
-            tell_every,
+            unwritten: Mutex::default(),
+            unwritten_news: Notify::new(),
+            write_every,
             seed: OnceLock::new(),
         }
     }
@@ -122,7 +122,12 @@ impl Crew {
             token.cancel();
         }
         self.change(|graph, _| graph.start());
-        let meanwhile = async { tokio::join!(self.obey(token, above), self.tell_untold()) };
+        let meanwhile = async {
+            tokio::join!(
+                self.await_cancellation(token, above),
+                self.write_unwritten()
+            )
+        };
         tokio::select! {
             () = self.over.notified() => {}
             ((), ()) = meanwhile => {}
@@ -161,9 +166,9 @@ impl Crew {
                     .spawn_on(task::run(Arc::clone(self), launch), runtime);
             }
             for _ in 0..effects.drainers {
-                let crew = Arc::clone(self);
+                let executor = Arc::clone(self);
                 self.tasks
-                    .spawn_blocking_on(move || thread::drain(&crew), runtime);
+                    .spawn_blocking_on(move || thread::drain(&executor), runtime);
             }
         }
         for unit in effects.discard {
@@ -175,7 +180,11 @@ impl Crew {
     }
 
     /// Waits for the run to be cancelled, and ends what has not started.
-    async fn obey(self: &Arc<Self>, token: &CancellationToken, above: &CancellationToken) {
+    async fn await_cancellation(
+        self: &Arc<Self>,
+        token: &CancellationToken,
+        above: &CancellationToken,
+    ) {
         tokio::select! {
             () = token.cancelled() => {}
             () = above.cancelled() => token.cancel(),
@@ -183,21 +192,21 @@ impl Crew {
         self.change(Graph::sweep_cancelled);
     }
 
-    /// Remembers a voice that has something left to tell.
-    pub(crate) fn sweep_later(&self, voice: &Arc<Voice>) {
-        self.untold.lock().push(Arc::downgrade(voice));
-        self.untold_news.notify_one();
+    /// Remembers a unit that has something left to write.
+    pub(crate) fn write_later(&self, unit_log: &Arc<UnitLog>) {
+        self.unwritten.lock().push(Arc::downgrade(unit_log));
+        self.unwritten_news.notify_one();
     }
 
-    async fn tell_untold(&self) {
+    async fn write_unwritten(&self) {
         loop {
-            self.untold_news.notified().await;
-            tokio::time::sleep(self.tell_every).await;
-            let untold = std::mem::take(&mut *self.untold.lock());
-            untold
+            self.unwritten_news.notified().await;
+            tokio::time::sleep(self.write_every).await;
+            let unwritten = std::mem::take(&mut *self.unwritten.lock());
+            unwritten
                 .iter()
                 .filter_map(Weak::upgrade)
-                .for_each(|voice| voice.sweep());
+                .for_each(|unit_log| unit_log.sweep());
         }
     }
 
@@ -217,7 +226,7 @@ impl Crew {
         };
         if let Some((work, retry)) = again
             && failure.may_retry()
-            && let Some(delay) = retry.after(active.attempt(), active.voice().key(), self.seed())
+            && let Some(delay) = retry.after(active.attempt(), active.unit_log().key(), self.seed())
         {
             active.rest(&failure, delay);
             let unit = Unit {
@@ -251,13 +260,13 @@ impl Crew {
         let Some(runtime) = self.runtime.get() else {
             return;
         };
-        let crew = Arc::clone(self);
+        let executor = Arc::clone(self);
         let rest = async move {
             tokio::select! {
-                () = token.cancelled() => crew.change(|graph, effects| {
+                () = token.cancelled() => executor.change(|graph, effects| {
                     graph.close(id, life.end(Outcome::Cancelled), effects);
                 }),
-                () = tokio::time::sleep(delay) => crew.change(|graph, _| {
+                () = tokio::time::sleep(delay) => executor.change(|graph, _| {
                     graph.wake_rested(id, unit, life);
                 }),
             }
@@ -283,7 +292,7 @@ fn outcome_of(failure: Failure) -> Outcome {
     }
 }
 
-/// Drops foreign values; a panic while doing so must not take the crew down.
+/// Drops foreign values; a panic while doing so must not take the executor down.
 fn discard<T>(value: T) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
 }
