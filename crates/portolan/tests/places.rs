@@ -366,3 +366,44 @@ fn the_edit_behind_a_generated_object_with_a_digest_in_its_name_is_found() {
         "{diff}"
     );
 }
+
+/// A line that is taken out of a list, or added to it, removes or adds whole objects.
+#[test]
+fn the_edit_behind_an_object_that_comes_or_goes_is_found() {
+    let repository = GitRepository::new();
+    repository.write("cluster/web.yaml", &kustomization("web", "./web"));
+    let map = |name: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: shop}}\n")
+    };
+    repository.write(
+        "web/kustomization.yaml",
+        "resources:\n- kept.yaml\n- gone.yaml\n- last.yaml\n",
+    );
+    for name in ["kept", "gone", "last", "new"] {
+        repository.write(&format!("web/{name}.yaml"), &map(name));
+    }
+    repository.commit("first");
+    repository.edit("web/kustomization.yaml", "- gone.yaml", "- new.yaml");
+    let path = repository.path().to_str().expect("a path of text");
+    let args = ["diff", "--path", "cluster", "--offline", "-o", "json"];
+    let diff = portolan_in(path, &args);
+    let json: serde_json::Value = serde_json::from_str(&diff.stdout).unwrap_or_default();
+    let changes = json["changes"].as_array().expect("a list");
+    let told: Vec<String> = changes
+        .iter()
+        .map(|change| {
+            let cause = &change["because"][0];
+            let name = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+            let (kind, file) = (name(&change["change"]), name(&cause["file"]));
+            format!("{} {kind} {file}:{}", name(&change["name"]), cause["line"])
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "gone removed web/kustomization.yaml:3",
+            "new added web/kustomization.yaml:3"
+        ],
+        "{diff}"
+    );
+}

@@ -82,7 +82,6 @@ pub(super) fn find_by_trial(
     }
     let changes = report.changes.iter_mut().take(MAX_CHANGES);
     let mut open: Vec<&mut Change> = changes
-        .filter(|change| change.kind == ChangeKind::Changed)
         .filter_map(|change| {
             // A block of text or a list is known by its first line; the one that was edited says more.
             let is_edited = |cause: &Cause| edits.iter().any(|edit| edit.holds(&cause.place));
@@ -140,6 +139,9 @@ pub(super) fn find_by_trial(
 
 /// Whether a part of a change is not there in another rendering.
 fn goes_away(change: &Change, after: &Rendering, without: &Rendering) -> bool {
+    if change.kind != ChangeKind::Changed {
+        return comes_or_stays(change, without);
+    }
     let after = objects_of(after, &change.owner).and_then(|objects| find(objects, &change.id));
     let without = objects_of(without, &change.owner);
     let without = without.and_then(|objects| {
@@ -152,6 +154,29 @@ fn goes_away(change: &Change, after: &Rendering, without: &Rendering) -> bool {
     let fields = compare(without.node(), after.node());
     let mut paths = fields.iter().map(|field| &field.path);
     paths.any(|path| change.fields.iter().any(|field| overlap(path, &field.path)))
+}
+
+/// Whether an object that was added is not there in another rendering, or one that was removed is.
+fn comes_or_stays(change: &Change, without: &Rendering) -> bool {
+    let objects = objects_of(without, &change.owner);
+    let is_there = objects.map(|objects| find(objects, &change.id).is_some());
+    match change.kind {
+        ChangeKind::Removed => is_there == Some(true),
+        // Without its owner it is not there either; an owner that does not build says nothing.
+        _ => is_there == Some(false) || !has_owner(without, &change.owner),
+    }
+}
+
+fn has_owner(rendering: &Rendering, owner: &Owner) -> bool {
+    let name = id_of(owner);
+    match owner.kind {
+        OwnerKind::Kustomization => rendering.walk.kustomizations.contains_key(&name),
+        OwnerKind::Release => rendering.releases.contains_key(&name),
+        OwnerKind::ResourceSet | OwnerKind::Instance => {
+            let mut emitters = rendering.walk.expansions.keys();
+            emitters.any(|emitter| emitter.owner_kind() == owner.kind && *emitter.id() == name)
+        }
+    }
 }
 
 /// A generated object whose name ends in the digest of another content.
