@@ -30,8 +30,15 @@ pub(crate) fn check(root: &Spot<'_>, out: &mut Refusals) {
     }
 }
 
+/// The Flux operator puts the content of another object in before it applies one with this annotation.
+const COPY_FROM: &str = "fluxcd.controlplane.io/copyFrom";
+
 /// The keys that the server asks of some types of Secrets.
 fn of_type(root: &Spot<'_>, out: &mut Refusals) {
+    let annotations = root.node.at_path(&["metadata", "annotations"]);
+    if annotations.is_some_and(|annotations| annotations.get(COPY_FROM).is_some()) {
+        return;
+    }
     let needed: &[&str] = match root.text("type") {
         Some("kubernetes.io/tls") => &["tls.crt", "tls.key"],
         Some("kubernetes.io/dockerconfigjson") => &[".dockerconfigjson"],

@@ -3,10 +3,10 @@
 use portolan_object::{Cause, Finding, Owner, Rule, Severity};
 use portolan_yaml::Text;
 
-/// A HelmRelease whose objects are not known.
+/// A HelmRelease or Kustomization whose objects are not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unrendered {
-    /// The release.
+    /// The HelmRelease or Kustomization.
     pub owner: Owner,
     /// The namespace that its objects would be in.
     pub namespace: Text,
@@ -18,7 +18,9 @@ const BEYOND_NAMESPACE: [&str; 2] = ["ClusterRoleBinding", "RoleBinding"];
 /// Lowers findings of these rules to notes of one cause where another release, which could not be rendered, may bring
 /// what is missing: that it is missing is not known.
 pub fn lower_follow_ons(findings: &mut [Finding], rules: &[&Rule], unrendered: &[Unrendered]) {
-    for finding in findings {
+    // A note says already how little it is worth.
+    let grave = findings.iter_mut();
+    for finding in grave.filter(|finding| finding.severity != Severity::Note) {
         let may_be_brought = unrendered.iter().any(|release| may_bring(release, finding));
         if rules.contains(&finding.rule) && may_be_brought {
             finding.severity = Severity::Note;

@@ -39,11 +39,13 @@ pub use settings::{IGNORE_ANNOTATION, Settings, SettingsError, parse_producers, 
 
 /// Everything wrong with the objects of one cluster, in their order; what the settings switch off is left out.
 ///
-/// `files` is the tree the objects were rendered from; lines are looked up there.
+/// `files` is the tree the objects were rendered from; lines are looked up there. What `unrendered` may bring is not
+/// called unknown.
 pub fn check(
     subjects: &[Subject<'_>],
     catalogue: &Catalogue,
     settings: &Settings,
+    unrendered: &[Unrendered],
     files: &dyn Vfs,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -59,7 +61,8 @@ pub fn check(
     }
     schema::tell_unjudged_once(subjects, &mut findings);
     owner::check(subjects, &mut findings);
-    reference::check(subjects, settings.producers(), files, &mut findings);
+    let known = reference::Known::of(subjects, settings.producers());
+    reference::check(subjects, &known, unrendered, files, &mut findings);
     findings.sort_by_key(|found| found.subject);
     let judged = findings.into_iter().filter_map(|found| {
         let subject = subjects.get(found.subject)?;

@@ -67,10 +67,14 @@ fn is_in_crds(object: &Object) -> bool {
         .origin
         .place()
         .map_or("", |place| place.file.as_str());
+    // A chart that is not in the repository is named before the path inside of it.
+    let inside = file.split_once(": ").map_or(file, |(_, inside)| inside);
+    let mut directories = inside.rsplit('/').skip(1);
     // A subchart may be called `crds` and have templates.
-    let directory = file.rsplit('/').nth(1);
+    let is_direct = directories.clone().next() == Some("crds");
+    let is_template = directories.clone().any(|name| name == "templates");
     object.kind() == "CustomResourceDefinition"
-        && (directory == Some("crds") || (file.contains("/crds/") && !file.contains("/templates/")))
+        && (is_direct || (!is_template && directories.any(|name| name == "crds")))
 }
 
 /// Whether nothing is said differently by two objects. Helm and Flux each manage the fields that they bring, so an object

@@ -6,12 +6,15 @@
 
 use std::collections::HashMap;
 
-use portolan_object::{Object, Producer, Product, Scope, pod_templates, products, scope};
+use portolan_object::{
+    Object, Producer, Product, Scope, is_filled_in, pod_templates, products, scope,
+};
 use portolan_schema::FieldPath;
 use portolan_vfs::Vfs;
 use portolan_yaml::{List, Node};
 
 use crate::finding::{Found, Subject};
+use crate::follow_on::Unrendered;
 use crate::locate::locate;
 use crate::rule::{MISSING_REFERENCE, UNKNOWN_REFERENCE};
 
@@ -43,23 +46,24 @@ enum Lack<'w> {
 }
 
 /// The objects of the cluster by kind, namespace and name, and what controllers make of them.
-struct Known<'a> {
-    objects: HashMap<(&'a str, &'a str, &'a str), &'a Node>,
+pub(crate) struct Known<'a> {
+    objects: HashMap<(&'a str, &'a str, &'a str), &'a Object>,
     made: Vec<Product>,
 }
 
 pub(crate) fn check(
     subjects: &[Subject<'_>],
-    producers: &[Producer],
+    known: &Known<'_>,
+    unrendered: &[Unrendered],
     files: &dyn Vfs,
     findings: &mut Vec<Found>,
 ) {
-    let known = Known::of(subjects, producers);
     let mut unknown = Unknown::default();
     for (index, subject) in subjects.iter().enumerate() {
         for wanted in wanted_by(subject) {
             match known.lack(&wanted) {
                 None => {}
+                Some(Lack::Unknown) if may_be_brought(&wanted, unrendered) => {}
                 Some(Lack::Unknown) => unknown.add(index, &wanted),
                 Some(Lack::Mistake(path, message)) => findings.push(Found {
                     rule: &MISSING_REFERENCE,
@@ -71,6 +75,15 @@ pub(crate) fn check(
         }
     }
     findings.extend(unknown.finding(subjects, files));
+}
+
+/// Whether what could not be rendered may bring it: something in its namespace, or anything where it has none.
+fn may_be_brought(wanted: &Wanted, unrendered: &[Unrendered]) -> bool {
+    let is_near = |owner: &Unrendered| owner.namespace.as_str() == wanted.namespace;
+    match wanted.namespace.as_str() {
+        "" => !unrendered.is_empty(),
+        _ => unrendered.iter().any(is_near),
+    }
 }
 
 /// The references that lead to nothing in the repository.
@@ -123,7 +136,7 @@ impl Unknown {
 }
 
 impl<'a> Known<'a> {
-    fn of(subjects: &'a [Subject<'a>], producers: &[Producer]) -> Self {
+    pub(crate) fn of(subjects: &'a [Subject<'a>], producers: &[Producer]) -> Self {
         let mut known = Self {
             objects: HashMap::new(),
             made: Vec::new(),
@@ -131,10 +144,10 @@ impl<'a> Known<'a> {
         for subject in subjects {
             let (object, namespace) = (subject.object, place_of(subject));
             let key = (object.kind(), namespace, object.name());
-            known.objects.insert(key, object.node());
+            known.objects.insert(key, object);
             // What an object is itself is known with its keys.
             let own = producers.iter();
-            let own = own.filter_map(|producer| producer.product(object, namespace));
+            let own = own.flat_map(|producer| producer.products(object, namespace));
             let made = products(object, namespace).into_iter().chain(own);
             known
                 .made
@@ -152,10 +165,10 @@ impl<'a> Known<'a> {
             ..
         } = wanted;
         let key = (*kind, namespace.as_str(), name.as_str());
-        if let Some(node) = self.objects.get(&key) {
+        if let Some(object) = self.objects.get(&key) {
             let part = wanted.part.as_ref()?;
             let message = format!("{kind} `{name}` has no {} `{}`", part.what, part.name);
-            return (!has_part(node, part)).then_some(Lack::Mistake(&part.path, message));
+            return (!has_part(object, part)).then_some(Lack::Mistake(&part.path, message));
         }
         let is_made = |made: &Product| made.is(kind, namespace, name);
         if is_made_by_kubernetes(wanted) || self.made.iter().any(is_made) {
@@ -206,15 +219,15 @@ fn is_mistyped(one: &str, other: &str) -> bool {
         && strsim::damerau_levenshtein(one, other) == 1
 }
 
-fn has_part(node: &Node, part: &Part) -> bool {
+fn has_part(object: &Object, part: &Part) -> bool {
+    let node = object.node();
     if part.what == "port" {
         let ports = node.at_path(&["spec", "ports"]).and_then(Node::as_list);
         let named = |port: &Node| port.get("name").and_then(Node::as_str) == Some(&part.name);
         return ports.is_some_and(|ports| ports.iter().any(named));
     }
-    ["data", "stringData", "binaryData"]
-        .into_iter()
-        .any(|field| node.at_path(&[field, &part.name]).is_some())
+    let mut fields = ["data", "stringData", "binaryData"].into_iter();
+    is_filled_in(object) || fields.any(|field| node.at_path(&[field, &part.name]).is_some())
 }
 
 /// Whether every cluster, or every Flux, has the object.

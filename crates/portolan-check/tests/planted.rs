@@ -28,7 +28,7 @@ fn findings(text: &str) -> Vec<(&'static str, u32)> {
     }
     let subjects: Vec<Subject<'_>> = objects.iter().map(subject).collect();
     let files = Memory::from_iter([(FILE, text)]);
-    let found = check(&subjects, &catalogue, &Settings::default(), &files);
+    let found = check(&subjects, &catalogue, &Settings::default(), &[], &files);
     found
         .iter()
         .map(|finding| (finding.rule.id, line(finding)))
@@ -206,7 +206,7 @@ fn two_owners_of_one_object_are_found() {
     });
     let files = Memory::from_iter([(FILE, text)]);
     let catalogue = Catalogue::of(KubeVersion::new(1, 34));
-    let found = check(&subjects, &catalogue, &Settings::default(), &files);
+    let found = check(&subjects, &catalogue, &Settings::default(), &[], &files);
     let messages: Vec<String> = found.iter().map(Finding::message).collect();
     assert_eq!(messages, ["Kustomization flux-system/apps brings it too"]);
 }
@@ -226,7 +226,7 @@ fn a_rule_that_cannot_be_judged_is_told_once_for_a_kind() {
     });
     let subjects: Vec<_> = objects.iter().map(subject).collect();
     let files = Memory::from_iter([(FILE, text)]);
-    let found = check(&subjects, &catalogue, &Settings::default(), &files);
+    let found = check(&subjects, &catalogue, &Settings::default(), &[], &files);
     let ids: Vec<&str> = found.iter().map(|finding| finding.rule.id).collect();
     assert_eq!(ids, ["schema/not-judged"]);
 }
@@ -251,7 +251,7 @@ fn owned(objects: &[(OwnerKind, &str, &str)]) -> Vec<&'static str> {
         .collect();
     let catalogue = Catalogue::of(KubeVersion::new(1, 34));
     let files = Memory::from_iter([(FILE, "")]);
-    let found = check(&subjects, &catalogue, &Settings::default(), &files);
+    let found = check(&subjects, &catalogue, &Settings::default(), &[], &files);
     found.iter().map(|finding| finding.rule.id).collect()
 }
 
@@ -264,6 +264,16 @@ fn definitions_of_a_charts_crds_directory_have_no_owner() {
     let (crds, template) = ("/c/crds/w.yaml", "/c/templates/w.yaml");
     assert!(owned(&[(Release, crds, text), (Release, crds, text)]).is_empty());
     assert!(owned(&[(Release, template, text), (Release, crds, text)]).is_empty());
+    let (remote, below) = (
+        "chart c 1.0.0: crds/w.yaml",
+        "chart c 1.0.0: charts/d/crds/more/w.yaml",
+    );
+    assert!(owned(&[(Release, remote, text), (Release, below, text)]).is_empty());
+    let of_subchart = "chart c 1.0.0: charts/crds/templates/w.yaml";
+    assert_eq!(
+        owned(&[(Release, of_subchart, text), (Release, of_subchart, text)]),
+        ["owner/duplicate"]
+    );
     assert_eq!(
         owned(&[(Release, template, text), (Release, template, text)]),
         ["owner/duplicate"]

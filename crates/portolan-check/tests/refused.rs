@@ -30,7 +30,7 @@ fn findings(text: &[u8], catalogue: &Catalogue) -> Vec<(String, &'static str, u3
     };
     let subjects: Vec<Subject<'_>> = objects.iter().map(subject).collect();
     let files = Memory::from_iter([(FILE, text)]);
-    let found = check(&subjects, catalogue, &Settings::default(), &files);
+    let found = check(&subjects, catalogue, &Settings::default(), &[], &files);
     let line = |place: &Option<Place>| place.as_ref().map_or(0, |place| place.at.line);
     found
         .into_iter()

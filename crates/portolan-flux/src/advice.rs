@@ -18,13 +18,26 @@ pub(crate) const FIELD: &str = "the API server refuses the object until this is 
 
 /// What those who tried to bring something from outside advise.
 pub(crate) fn from_outside(error: &(dyn Error + 'static)) -> Vec<String> {
-    let advised = causes(error).filter_map(|cause| cause.downcast_ref::<Advised>());
+    let own = causes(error).filter_map(|cause| cause.downcast_ref::<Advised>());
+    let fetched = fetch_failure(error).into_iter().flat_map(causes);
+    let advised = own.chain(fetched.filter_map(|cause| cause.downcast_ref::<Advised>()));
     advised.map(|advised| advised.hint.clone()).collect()
+}
+
+/// Why kustomize could not fetch something, which its error holds as text.
+fn fetch_failure<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    let mut builds = causes(error).filter_map(|cause| cause.downcast_ref::<BuildError>());
+    builds.find_map(|error| match error {
+        BuildError::Kustomize { source, .. } => source.fetch_failure(),
+        _ => None,
+    })
 }
 
 /// The reason that something from outside shares with everything else that fails for it.
 pub(crate) fn shared_reason(error: &(dyn Error + 'static)) -> Option<String> {
-    OutsideCause::of(error).map(ToString::to_string)
+    let fetched = || OutsideCause::of(fetch_failure(error)?);
+    let cause = OutsideCause::of(error).or_else(fetched);
+    cause.map(ToString::to_string)
 }
 
 /// A file that is there and cannot be had.
@@ -97,13 +110,16 @@ pub(crate) fn on_release(error: &ReleaseError) -> &'static str {
         ReleaseError::Template { source, .. }
             if matches!(**source, portolan_helm::Error::Schema(_)) =>
         {
-            "mend `values`, what `valuesFrom` names or the chart's own values.yaml; `install.disableSchemaValidation: true` leaves a schema out that cannot be had"
+            "mend `values`, what `valuesFrom` names or the chart's own values.yaml"
         }
         ReleaseError::Template { .. } => {
             "values come from `valuesFrom` and `values` of the release, and from the chart's own values.yaml"
         }
         ReleaseError::NotYaml { .. } => {
             "the template must give YAML with these values: look at its quotes and indentation"
+        }
+        ReleaseError::Schema { .. } => {
+            "`install.disableSchemaValidation: true` leaves the schema out"
         }
         ReleaseError::PostRenderer { .. } => "`postRenderers` must fit what the chart gives",
     }

@@ -22,6 +22,9 @@ pub struct BadFluxVersion(String);
 /// The newest release of Flux whose behaviour is known.
 const NEWEST_KNOWN: (u32, u32) = (2, 9);
 
+/// Minor releases of the Flux operator, newest first, with the newest Flux that the manifests of each hold.
+const OF_OPERATOR: [(u32, u32); 7] = [(53, 9), (42, 8), (30, 7), (21, 6), (15, 5), (10, 4), (0, 3)];
+
 /// The oldest release of Flux whose behaviour is known.
 const OLDEST_KNOWN: (u32, u32) = (2, 0);
 
@@ -34,6 +37,24 @@ impl FluxVersion {
             major,
             minor: Some(minor),
         }
+    }
+
+    /// The newest version in the manifests that the Flux operator published with one of its releases, such as `v0.46.0`;
+    /// `None` if the text is no such release.
+    pub(crate) fn newest_of_operator(release: &str) -> Option<Self> {
+        let mut parts = release.trim_start_matches('v').split('.');
+        let is_first = parts.next() == Some("0");
+        let minor: u32 = parts.next().filter(|_| is_first)?.parse().ok()?;
+        let (_, flux) = OF_OPERATOR.iter().find(|(first, _)| minor >= *first)?;
+        // A later release than those known may hold a later Flux.
+        let is_newest = (2, *flux) == NEWEST_KNOWN;
+        let version = format!("2.{flux}");
+        version.parse().ok().filter(|_| !is_newest)
+    }
+
+    /// Whether it is a range that has every minor version.
+    pub(crate) fn is_any_minor(&self) -> bool {
+        self.minor.is_none()
     }
 
     /// What this version does differently from others.

@@ -125,10 +125,10 @@ impl Index {
                     "" => namespace,
                     own => own,
                 };
-                let product = producer.product(object, own);
-                product.is_some_and(|product| {
-                    made.iter().any(|kind| product.is(kind, namespace, name))
-                })
+                let products = producer.products(object, own);
+                products
+                    .iter()
+                    .any(|product| made.iter().any(|kind| product.is(kind, namespace, name)))
             };
             self.find_of_kind(producer.group_and_kind(), makes_it)
         })

@@ -62,6 +62,7 @@ mod release;
 mod release_lookups;
 mod release_name;
 mod release_unit;
+mod remote_cluster;
 mod render;
 mod repo;
 mod resource_set;
@@ -102,14 +103,14 @@ pub use outside::{
     Access, Advised, ChartArchive, Decrypt, OutsideCause, OutsideError, SourceStore,
 };
 pub use pair::{Pair, pair_unit, unskipped_pair_unit};
-pub use problem::problems;
+pub use problem::{MADE_IN_CLUSTER, problems};
 pub use profile::Profile;
 pub use release::{ReleaseError, set_owner_labels as set_release_labels};
 pub use release_name::{release_name, release_namespace};
 pub use render::{RenderedRelease, Rendering, cluster_unit, streamed_unit};
 pub use repo::{OpenError, Repo, RepoOptions};
 pub use resource_set::{ResourceSetError, set_owner_labels as set_resource_set_labels};
-pub use rule::{CLUSTER_NOT_COVERED, MISSING_DATA, RULES};
+pub use rule::{CLUSTER_NOT_COVERED, DEPENDENCY_MISSING, MISSING_DATA, RULES};
 pub use selection::{OBJECT, OwnerKinds, Selectable, SelectableOwner, Selection, owner_gvk};
 pub use session::{Session, Work};
 pub use stream::{Afterwards, Given, Outlet};

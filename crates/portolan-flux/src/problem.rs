@@ -2,9 +2,10 @@
 
 use std::error::Error;
 
+use camino::Utf8Path;
 use portolan_engine::{Failure, Key, Outcome, Report, causes};
 use portolan_object::{Cause, Finding, Object, Owner, OwnerKind, Place, Rule, Severity};
-use portolan_vfs::Vfs;
+use portolan_vfs::{Vfs, resolve};
 use portolan_yaml::{Node, Position};
 
 use crate::advice;
@@ -27,8 +28,12 @@ use crate::rule::{
     DEPENDENCY_MISSING, INVALID_FIELD, MISSING_DATA, MISSING_INPUTS, OUTSIDE_INPUTS,
     RELEASE_REFUSED, SOURCE_MISSING, SOURCE_UNAVAILABLE, SUSPENDED, UNSET_VARIABLE, UNSETTLED,
 };
-use crate::walk::Walked;
+use crate::walk::{Walk, Walked};
 use crate::written::written_here;
+
+/// What notes on data have in common that is not missing in the cluster.
+pub const MADE_IN_CLUSTER: &str =
+    "objects take data that something in the repository makes in the cluster";
 
 /// Everything that is wrong with a rendered cluster, by kind and name; `files` are those that were rendered.
 pub fn problems(rendering: &Rendering, report: &Report, files: &dyn Vfs) -> Vec<Finding> {
@@ -53,7 +58,7 @@ pub fn problems(rendering: &Rendering, report: &Report, files: &dyn Vfs) -> Vec<
         about.release(release, &walk.index, report);
     }
     if walk.is_complete {
-        about_dependencies(rendering, &mut told);
+        about_dependencies(rendering, report, &mut told);
     }
     let mut findings = told.findings;
     for finding in &mut findings {
@@ -68,7 +73,8 @@ pub fn problems(rendering: &Rendering, report: &Report, files: &dyn Vfs) -> Vec<
 }
 
 /// Dependencies decide order and never content; they are only looked at.
-fn about_dependencies(rendering: &Rendering, told: &mut Told<'_>) {
+fn about_dependencies(rendering: &Rendering, report: &Report, told: &mut Told<'_>) {
+    let lacks_some = lacks_some(&rendering.walk, report);
     let kustomizations = rendering.walk.kustomizations.iter();
     let kustomizations: Vec<_> = kustomizations
         .filter_map(|(id, walked)| {
@@ -76,7 +82,7 @@ fn about_dependencies(rendering: &Rendering, told: &mut Told<'_>) {
             Some((id, walked.definition.as_ref(), spec.depends_on.as_slice()))
         })
         .collect();
-    dependency_problems(OwnerKind::Kustomization, &kustomizations, told);
+    dependency_problems(OwnerKind::Kustomization, &kustomizations, lacks_some, told);
     let releases = rendering.releases.iter();
     let mut releases: Vec<_> = releases
         .filter_map(|(id, release)| {
@@ -91,12 +97,25 @@ fn about_dependencies(rendering: &Rendering, told: &mut Told<'_>) {
             .keys()
             .map(|id| (id, None, [].as_slice())),
     );
-    dependency_problems(OwnerKind::Release, &releases, told);
+    dependency_problems(OwnerKind::Release, &releases, lacks_some, told);
+}
+
+/// Whether something that brings objects could not be built, so that nothing is known to be missing.
+fn lacks_some(walk: &Walk, report: &Report) -> bool {
+    let has_failed = |unit: Option<&Key>| unit.and_then(|key| failure(report, key)).is_some();
+    let mut kustomizations = walk.kustomizations.values();
+    kustomizations.any(|walked| {
+        walked.unavailable.is_some() || walked.spec.is_err() || has_failed(walked.unit.as_ref())
+    }) || walk
+        .expansions
+        .values()
+        .any(|one| has_failed(one.unit.as_ref()))
 }
 
 fn dependency_problems(
     kind: OwnerKind,
     objects: &[(&NamespacedName, Option<&Object>, &[Dependency])],
+    lacks_some: bool,
     told: &mut Told<'_>,
 ) {
     for finding in dependencies::check(objects.iter().map(|(id, _, on)| (*id, *on))) {
@@ -115,6 +134,15 @@ fn dependency_problems(
                     place,
                     vec![hint.to_owned()],
                 );
+            }
+            None if lacks_some => {
+                let message = format!(
+                    "depends on {kind} {}, which may come with what is not built",
+                    finding.on
+                );
+                about.note(&DEPENDENCY_MISSING, vec![message], vec![]);
+                let many = "dependencies may come with what is not built";
+                about.because(many, Some(String::new()));
             }
             None => {
                 let message = format!("depends on {kind} {}, which does not exist", finding.on);
@@ -212,22 +240,44 @@ impl<'a, 'files> About<'a, 'files> {
         if let Some(SourceError { id, .. }) = failure.error().downcast_ref() {
             let mut hints = advice::from_outside(failure.error());
             hints.push(format!("`--source {}=DIR` gives its files", id.id));
-            let place = source_place(id, index);
+            let place = source_place(id, index, self.told.files);
             self.error(&SOURCE_UNAVAILABLE, chain(failure.error()), place, hints);
             let reason = advice::shared_reason(failure.error());
             return self.because("Kustomizations lack their source", reason);
         }
         let error = failure.error().downcast_ref::<BuildError>();
+        let reason = advice::shared_reason(failure.error());
         let place = match error {
             Some(BuildError::Generate(GenerateError::NoPath(_))) => self.field(&["spec", "path"]),
             _ => error.and_then(BuildError::place),
         };
-        let hint = error.map(|error| advice::on_build(error, spec));
+        // Where the network is missing, the directory is not to blame.
+        let hint = error.filter(|_| reason.is_none());
+        let hint = hint.map(|error| match error {
+            BuildError::Generate(GenerateError::NoPath(_)) => {
+                let begins = advice::on_build(error, spec);
+                match directory_with(&spec.path, self.told.files) {
+                    Some(directory) => format!(
+                        "{begins}; if that is made of `{directory}`, which has this path, use `--repo {directory}`"
+                    ),
+                    None => begins,
+                }
+            }
+            error => advice::on_build(error, spec),
+        });
         let hints = hint
             .into_iter()
             .chain(advice::from_outside(failure.error()));
         let messages = chain(failure.error());
-        self.error(&BUILD_FAILED, messages, place, hints.collect());
+        let rule = match reason {
+            Some(_) => &SOURCE_UNAVAILABLE,
+            None => &BUILD_FAILED,
+        };
+        self.error(rule, messages, place, hints.collect());
+        self.because(
+            "Kustomizations need remote files that cannot be fetched",
+            reason,
+        );
     }
 
     fn expansion(&mut self, emitter: &Emitter, expansion: &Expansion, report: &Report) {
@@ -303,23 +353,26 @@ impl<'a, 'files> About<'a, 'files> {
         index: &Index,
     ) {
         let source = failure.error().downcast_ref::<SourceError>();
-        let rule = match source {
-            Some(_) => &SOURCE_UNAVAILABLE,
-            None => &BUILD_FAILED,
-        };
-        let place = source.and_then(|error| source_place(&error.id, index));
+        let reason = advice::shared_reason(failure.error());
         let own = failure.error().downcast_ref::<ReleaseError>();
+        let (rule, many) = match (source, own) {
+            (Some(_), _) => (&SOURCE_UNAVAILABLE, "charts cannot be fetched"),
+            (None, Some(_)) if reason.is_some() => (
+                &CHART_UNAVAILABLE,
+                "charts need remote files that cannot be fetched",
+            ),
+            (None, _) => (&BUILD_FAILED, "charts cannot be fetched"),
+        };
+        let place = source.and_then(|error| source_place(&error.id, index, self.told.files));
         let place = place.or_else(|| self.refused_value(own?, release, index));
         let place = place.or_else(|| template_place(own?, release));
-        let hint = own.map(|error| advice::on_release(error).to_owned());
+        let hint = own.filter(|_| reason.is_none());
+        let hint = hint.map(|error| advice::on_release(error).to_owned());
         let hints = hint
             .into_iter()
             .chain(advice::from_outside(failure.error()));
         self.error(rule, messages, place, hints.collect());
-        self.because(
-            "charts cannot be fetched",
-            advice::shared_reason(failure.error()),
-        );
+        self.because(many, reason);
     }
 
     /// Where the value is written that the chart's schema refuses.
@@ -352,7 +405,8 @@ impl<'a, 'files> About<'a, 'files> {
         );
         let fetched_from = chart::source_of(spec, index).ok();
         let fetched_from = fetched_from.filter(|_| is_fetching);
-        let source = fetched_from.and_then(|source| source_place(&source.id, index));
+        let source =
+            fetched_from.and_then(|source| source_place(&source.id, index, self.told.files));
         let place = match (&spec.chart, is_source) {
             _ if source.is_some() => source,
             (Chart::Reference(_), _) => self.field(&["spec", "chartRef", "name"]),
@@ -407,6 +461,14 @@ impl<'a, 'files> About<'a, 'files> {
                 let producer = producer.id().title();
                 let message = format!("{message}: {producer} makes it in the cluster");
                 self.note(&MISSING_DATA, vec![message], vec![]);
+                self.because(MADE_IN_CLUSTER, Some(String::new()));
+            }
+            // Many Secrets are made by hand, or by what sets the cluster up: that one is missing is not known.
+            None if kind == DataKind::Secret => {
+                let messages = vec![message, "nothing in the repository makes it".to_owned()];
+                self.add(&MISSING_DATA, Severity::Note, messages, place, vec![]);
+                let many = "objects need Secrets that nothing in the repository makes";
+                self.because(many, Some(String::new()));
             }
             None => {
                 let hint = "mark the reference `optional: true` if it may be missing".to_owned();
@@ -491,9 +553,20 @@ fn template_place(error: &ReleaseError, release: &RenderedRelease) -> Option<Pla
             let column = column + 1;
             chart.place(file, Position { line, column })
         }
-        ReleaseError::PostRenderer { .. } => return None,
+        ReleaseError::PostRenderer { .. } | ReleaseError::Schema { .. } => return None,
     };
     place.file.starts_with('/').then_some(place)
+}
+
+/// The only directory of the repository that a path leads from: an artifact is often made of a part of the repository.
+fn directory_with(path: &str, files: &dyn Vfs) -> Option<String> {
+    let entries = files.list(Utf8Path::new("/")).ok()?;
+    let directories = entries.into_iter().filter(|entry| {
+        let directory = Utf8Path::new("/").join(&entry.name);
+        files.is_directory(&resolve(&directory, path.trim_start_matches('/')))
+    });
+    let mut names = directories.map(|entry| entry.name);
+    names.next().filter(|_| names.next().is_none())
 }
 
 /// The rule of a chart that cannot be had or used.
@@ -526,17 +599,30 @@ fn failure<'a>(report: &'a Report, key: &Key) -> Option<&'a Failure> {
 }
 
 /// Where a source says what is fetched: its reference or version, its address, or where it begins.
-fn source_place(source: &SourceRef, index: &Index) -> Option<Place> {
+fn source_place(source: &SourceRef, index: &Index, files: &dyn Vfs) -> Option<Place> {
     let (_, object) = index.named(SOURCE_GROUP, &source.kind, &source.id)?;
     let begins = object.origin.place()?;
     let fields: [&[&str]; 3] = [&["spec", "ref"], &["spec", "url"], &["spec", "endpoint"]];
     let written = fields
         .into_iter()
         .find_map(|path| object.node().at_path(path));
-    let at = written
-        .map(|node| node.at)
-        .filter(|at| at.line > begins.at.line);
-    Some(at.map_or_else(|| begins.clone(), |at| Place::new(begins.file.clone(), at)))
+    let stands_there = |node: &&Node| {
+        let text = files.read(Utf8Path::new(begins.file.as_str()));
+        let text = text.unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let line = (node.at.line as usize).checked_sub(1);
+        let line = line.and_then(|line| text.lines().nth(line));
+        let map = node.as_map().and_then(|map| map.iter().next());
+        let word = map.map_or(node.as_str(), |entry| Some(entry.key.as_str()));
+        // What a ResourceSet or a chart makes has lines of its own.
+        line.zip(word)
+            .is_some_and(|(line, word)| line.contains(word))
+    };
+    let written = written.filter(|node| node.at.line > begins.at.line);
+    Some(match written.filter(stands_there) {
+        Some(node) => Place::new(begins.file.clone(), node.at),
+        None => begins.clone(),
+    })
 }
 
 /// An error and its causes, one sentence each.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use portolan_budget::Budget;
 use portolan_helm::values::Tree;
 use portolan_helm::{Capabilities, Lookup, Rendered, SchemaSource, TemplateInput};
-use portolan_kustomize::{Fetch, LoadRestrictor, Options, Reorder};
+use portolan_kustomize::{Fetch, FetchError, LoadRestrictor, Options, Reorder};
 use portolan_object::{Act, Digest, Gvk, Object, Origin, Place, Step, expand_lists};
 use portolan_vfs::Memory;
 use portolan_yaml::{Dialect, List, Map, Node, Text, Value};
@@ -46,6 +46,19 @@ pub enum ReleaseError {
         /// What Helm says.
         #[source]
         source: Box<portolan_helm::Error>,
+    },
+    /// The schema of the chart's values refers to one that cannot be had.
+    #[error(
+        "cannot render chart `{chart}` {version}: a part of the schema of its values cannot be fetched"
+    )]
+    Schema {
+        /// The chart's name.
+        chart: String,
+        /// The chart's version.
+        version: String,
+        /// Why not.
+        #[source]
+        source: FetchError,
     },
     /// A document is not YAML, or not as kustomize will have it.
     #[error("cannot read what `{}` gave: {reason}", shown(place))]
@@ -171,17 +184,28 @@ pub(crate) fn render(
     let metadata = &chart.chart().package().metadata;
     let profile = surroundings.profile;
     let lookup = asking.clone().map(|asking| asking as Arc<dyn Lookup>);
+    let schemas = fetch.map(|fetch| Arc::new(Schemas::new(fetch)));
     let input = TemplateInput {
-        schemas: fetch.map(|fetch| Arc::new(Schemas(fetch)) as Arc<dyn SchemaSource>),
+        schemas: schemas
+            .clone()
+            .map(|schemas| schemas as Arc<dyn SchemaSource>),
         budget: budget.clone(),
         lookup,
         ..input(release, values, &surroundings.capabilities, profile)
     };
     let rendered = portolan_helm::template(chart.chart(), &input).map_err(|source| {
-        ReleaseError::Template {
-            chart: metadata.name.clone(),
-            version: metadata.version.clone(),
-            source: Box::new(source),
+        let (chart, version) = (metadata.name.clone(), metadata.version.clone());
+        match schemas.and_then(|schemas| schemas.failure.lock().take()) {
+            Some(source) => ReleaseError::Schema {
+                chart,
+                version,
+                source,
+            },
+            None => ReleaseError::Template {
+                chart,
+                version,
+                source: Box::new(source),
+            },
         }
     })?;
     let mut refusals = Vec::new();
@@ -233,11 +257,28 @@ fn input(
 }
 
 /// Brings schemas that a chart refers to as remote bases are brought.
-struct Schemas(Arc<dyn Fetch>);
+struct Schemas {
+    fetch: Arc<dyn Fetch>,
+    /// Why one could not be brought: Helm's error holds the text of it only.
+    failure: Mutex<Option<FetchError>>,
+}
+
+impl Schemas {
+    fn new(fetch: Arc<dyn Fetch>) -> Self {
+        Self {
+            fetch,
+            failure: Mutex::new(None),
+        }
+    }
+}
 
 impl SchemaSource for Schemas {
     fn fetch(&self, url: &str) -> Result<Vec<u8>, String> {
-        self.0.file(url)
+        self.fetch.file(url).map_err(|error| {
+            let text = error.to_string();
+            self.failure.lock().replace(error);
+            text
+        })
     }
 }
 

@@ -272,14 +272,13 @@ fn kubernetes_of(
 fn capabilities(version: &ReportedVersion, api_versions: &[String]) -> Capabilities {
     let release = version.release();
     let mut capabilities = Capabilities::for_version(version.clone());
-    capabilities.add_api_versions(
-        served(release)
-            .filter(|kind| kind.on_by_default)
-            .map(|kind| {
-                let slash = if kind.group.is_empty() { "" } else { "/" };
-                format!("{}{slash}{}/{}", kind.group, kind.version, kind.kind)
-            }),
-    );
+    // Helm's Go client does not know every group that a cluster serves, such as `apiregistration.k8s.io`.
+    for kind in served(release).filter(|kind| kind.on_by_default) {
+        let slash = if kind.group.is_empty() { "" } else { "/" };
+        let group_version = format!("{}{slash}{}", kind.group, kind.version);
+        let with_kind = format!("{group_version}/{}", kind.kind);
+        capabilities.add_api_versions([group_version, with_kind]);
+    }
     capabilities.add_api_versions(api_versions.iter().cloned());
     capabilities
 }

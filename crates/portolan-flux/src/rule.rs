@@ -89,19 +89,21 @@ pub(crate) static DEPENDENCY_CIRCLE: Rule = Rule {
     help: "Each waits for the next, and Flux applies none of them. Take one out of `dependsOn`.",
 };
 
-pub(crate) static DEPENDENCY_MISSING: Rule = Rule {
+/// An object depends on one that does not exist; a note where that may come with what is not built.
+pub static DEPENDENCY_MISSING: Rule = Rule {
     id: "dependency/missing",
     severity: Severity::Error,
     summary: "an object depends on one that does not exist",
     help: "Flux waits for it for ever. Mend the name, or take it out of `dependsOn`.",
 };
 
-/// A ConfigMap or Secret does not exist; `--missing note` lowers it.
+/// A ConfigMap or Secret does not exist; `--missing` says how grave that is.
 pub static MISSING_DATA: Rule = Rule {
     id: "reference/missing-data",
     severity: Severity::Error,
     summary: "a ConfigMap or Secret with values or variables does not exist in the repository",
-    help: "Flux refuses to build without it. If something outside of the repository makes it, mark the reference \
+    help: "Flux refuses to build without it. A Secret is only noted, for many are made by hand; `--missing strict` \
+           makes that an error too. If something outside of the repository makes a ConfigMap, mark the reference \
            `optional: true`, or run with `--missing note`.",
 };
 

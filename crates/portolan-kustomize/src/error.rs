@@ -5,6 +5,7 @@ use portolan_budget::Exceeded;
 use portolan_secret::without_passwords;
 use portolan_vfs::VfsError;
 
+use crate::fetch::FetchError;
 use crate::id::ResourceId;
 
 /// Why a build was refused; the sources tell the way down to the file that did it.
@@ -100,8 +101,10 @@ pub enum Error {
     Fetch {
         /// The address as written.
         url: String,
-        /// Why not.
+        /// Why not, with everything that led to it.
         reason: String,
+        /// The same as it was given; not a source, for `reason` says it already.
+        cause: FetchError,
     },
     /// A chart could not be rendered.
     #[error("cannot render chart `{chart}`: {reason}")]
@@ -173,9 +176,10 @@ impl Error {
             },
             Self::TooDeep(place) => Self::TooDeep(text(place)),
             Self::TooManyLevels(found) => Self::TooManyLevels(path(found)),
-            Self::Fetch { url, reason } => Self::Fetch {
+            Self::Fetch { url, reason, cause } => Self::Fetch {
                 url: text(url),
                 reason: text(reason),
+                cause,
             },
             Self::Chart { chart, reason } => Self::Chart {
                 chart: text(chart),
@@ -187,6 +191,34 @@ impl Error {
             | Self::ManyMatches(_)
             | Self::Exceeded(_)
             | Self::ExternalPlugin(_)) => other,
+        }
+    }
+
+    /// What lies at an address cannot be had.
+    pub(crate) fn unfetched(url: &str, cause: FetchError) -> Self {
+        let mut reason = cause.to_string();
+        let mut source = cause.source();
+        while let Some(error) = source {
+            reason.push_str(": ");
+            reason.push_str(&error.to_string());
+            source = error.source();
+        }
+        Self::Fetch {
+            url: url.to_owned(),
+            reason,
+            cause,
+        }
+    }
+
+    /// Why something could not be fetched, if that is what went wrong.
+    pub fn fetch_failure(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Fetch { cause, .. } => Some(cause.as_ref()),
+            Self::Context { source, .. } => source.fetch_failure(),
+            Self::NeitherFileNorDirectory {
+                as_file, source, ..
+            } => as_file.fetch_failure().or_else(|| source.fetch_failure()),
+            _ => None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Bases that lie elsewhere: how their addresses are read, and who fetches them.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,11 +9,14 @@ use portolan_vfs::Vfs;
 /// Fetches what lies elsewhere; the build itself does no network.
 pub trait Fetch: Send + Sync {
     /// The content of a file behind an `http` or `https` address.
-    fn file(&self, url: &str) -> Result<Vec<u8>, String>;
+    fn file(&self, url: &str) -> Result<Vec<u8>, FetchError>;
 
     /// The files of a git repository at the asked revision.
-    fn repository(&self, spec: &RepoSpec) -> Result<Arc<dyn Vfs>, String>;
+    fn repository(&self, spec: &RepoSpec) -> Result<Arc<dyn Vfs>, FetchError>;
 }
+
+/// Why something cannot be fetched.
+pub type FetchError = Box<dyn Error + Send + Sync>;
 
 /// The address of a directory in a git repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,10 +78,24 @@ impl RepoSpec {
             .map_or(self.raw.as_str(), |(_, rest)| rest);
         !is_remote_file(&self.raw)
             || address.contains("//")
-            || address.contains(".git")
+            || names_git_directory(address)
             || address.contains("_git/")
-            || !self.reference.is_empty()
+            || (!self.reference.is_empty() && !names_file(address))
     }
+}
+
+/// Whether a part of an address ends in `.git`, which `raw.githubusercontent.com` does not.
+fn names_git_directory(address: &str) -> bool {
+    let (path, _) = address.split_once('?').unwrap_or((address, ""));
+    let mut parts = path.split('/');
+    parts.any(|part| matches!(part.rsplit_once('.'), Some((_, "git"))))
+}
+
+/// Whether an address ends like that of a file of resources.
+fn names_file(address: &str) -> bool {
+    let (path, _) = address.split_once('?').unwrap_or((address, ""));
+    let ending = path.rsplit_once('.').map(|(_, ending)| ending);
+    matches!(ending, Some("yaml" | "yml" | "json"))
 }
 
 /// The host with scheme and user, and what follows it.
@@ -276,6 +294,29 @@ mod tests {
         );
         check("git::https://h.xz/o/r.git", "https://h.xz/o/r.git", "", "");
         check("file:///srv/repo//x", "file:///srv/repo", "x", "");
+    }
+
+    #[test]
+    fn a_host_whose_name_holds_git_may_serve_files() {
+        let is_surely_git =
+            |raw: &str| RepoSpec::parse(raw).is_some_and(|spec| spec.is_surely_git());
+        for file in [
+            "https://raw.githubusercontent.com/org/repo/v1/manifests/crd.yaml",
+            "https://raw.githubusercontent.com/org/repo/refs/tags/v1/crd.yaml",
+            "https://github.com/org/repo/releases/download/v1/install.yaml",
+            "https://org.github.io/repo/install.yaml",
+            "https://git.example.org/api/raw/install.yaml?ref=v1",
+        ] {
+            assert!(!is_surely_git(file), "{file}");
+        }
+        for repository in [
+            "https://github.com/org/repo.git",
+            "https://github.com/org/repo.git/base",
+            "https://github.com/org/repo//base",
+            "https://github.com/org/repo/base?ref=v1",
+        ] {
+            assert!(is_surely_git(repository), "{repository}");
+        }
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub use build::{build, to_yaml};
 pub use chart::{Chart, ChartArgs, ChartRenderer};
 pub use deprecation::Deprecation;
 pub use error::Error;
-pub use fetch::{Fetch, RepoSpec};
+pub use fetch::{Fetch, FetchError, RepoSpec};
 pub use id::{Gvk, ResourceId};
 pub use loader::MAX_DIRECTORIES;
 pub use options::{LoadRestrictor, Options, Reorder};

@@ -111,12 +111,9 @@ impl<'a> Loader<'a> {
         }
         let fetched = match self.fetch {
             Some(fetch) => fetch.repository(&spec),
-            None => Err("remote bases are not enabled here".to_owned()),
+            None => Err("remote bases are not enabled here".into()),
         };
-        let tree = fetched.map_err(|reason| Error::Fetch {
-            url: spec.raw.clone(),
-            reason,
-        })?;
+        let tree = fetched.map_err(|cause| Error::unfetched(&spec.raw, cause))?;
         let files = Files::Fetched(tree);
         let root = files.directory(&clean(&Utf8Path::new("/").join(&spec.path)))?;
         let spec = Arc::new(spec);
@@ -170,12 +167,9 @@ impl<'a> Loader<'a> {
         if is_remote_file(path) {
             let fetched = match self.fetch {
                 Some(fetch) => fetch.file(path),
-                None => Err("remote files are not enabled here".to_owned()),
+                None => Err("remote files are not enabled here".into()),
             };
-            return fetched.map_err(|reason| Error::Fetch {
-                url: path.to_owned(),
-                reason,
-            });
+            return fetched.map_err(|cause| Error::unfetched(path, cause));
         }
         let full = resolve(&self.root, path);
         if self.restrictor == LoadRestrictor::RootOnly {

@@ -89,7 +89,7 @@ pub use origin::{Act, Origin, Place, Step};
 pub use owner::{Owner, OwnerKind};
 pub use placeholder::{holds_placeholder, placeholder, placeholder_number, with_exponent};
 pub use pod_template::{PodTemplate, pod_templates, visit_pod_templates_mut};
-pub use producer::{Producer, Product, makes, producer_kinds, products};
+pub use producer::{Producer, Product, is_filled_in, makes, producer_kinds, products};
 pub use rule::Rule;
 pub use scope::scope;
 pub use selector::{Operator, Requirement, Selector, SelectorError};

@@ -6,7 +6,10 @@
 //! ```
 //!
 //! A name is written as a template: `{name}` is the object's own name, `{spec.target.name|name}` a field of it or else
-//! its name, and `*` stands for anything. A template whose fields are all absent makes nothing.
+//! its name, `{spec.tokens[].secretName}` that of each item of a list, and `*` stands for anything. A template whose
+//! fields are all absent makes nothing.
+
+mod table;
 
 use std::borrow::Cow;
 
@@ -14,6 +17,13 @@ use portolan_yaml::{List, Node};
 
 use crate::object::Object;
 use crate::pod_template::pod_templates;
+use table::{
+    CERTIFICATE_JOBS, CERTIFIED, COPIED, EVERYWHERE, FILLED, IMAGES, IMAGES_EVERYWHERE, PRODUCERS,
+    Row,
+};
+
+/// How many names one template may give: a list of an object may be as long as a file.
+const MAX_NAMES: usize = 1000;
 
 /// One kind of objects and what its controller makes of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,220 +45,6 @@ pub struct Product {
     /// Their name; `*` stands for anything.
     pub name: String,
 }
-
-/// Group and kind; kinds that are made, and the templates of their names; `everywhere` for those made in each namespace.
-type Row = (&'static str, &'static str, &'static str, &'static str);
-
-const PRODUCERS: &[Row] = &[
-    (
-        "external-secrets.io",
-        "ExternalSecret",
-        "Secret ConfigMap",
-        "{spec.target.name|name}",
-    ),
-    (
-        "bitnami.com",
-        "SealedSecret",
-        "Secret",
-        "{spec.template.metadata.name|name}",
-    ),
-    (
-        "cert-manager.io",
-        "Certificate",
-        "Secret",
-        "{spec.secretName}",
-    ),
-    (
-        "objectbucket.io",
-        "ObjectBucketClaim",
-        "Secret ConfigMap",
-        "{name}",
-    ),
-    ("onepassword.com", "OnePasswordItem", "Secret", "{name}"),
-    (
-        "secrets.infisical.com",
-        "InfisicalSecret",
-        "Secret",
-        "{name} {spec.managedSecretReference.secretName}",
-    ),
-    (
-        "secrets.hashicorp.com",
-        "VaultStaticSecret",
-        "Secret",
-        "{spec.destination.name}",
-    ),
-    (
-        "secrets.hashicorp.com",
-        "VaultDynamicSecret",
-        "Secret",
-        "{spec.destination.name}",
-    ),
-    (
-        "secrets.hashicorp.com",
-        "VaultPKISecret",
-        "Secret",
-        "{spec.destination.name}",
-    ),
-    // Databases and brokers.
-    (
-        "postgresql.cnpg.io",
-        "Cluster",
-        "Secret",
-        "{name}-app {name}-superuser {name}-ca {name}-server {name}-replication",
-    ),
-    (
-        "postgresql.cnpg.io",
-        "Cluster",
-        "Service",
-        "{name}-rw {name}-ro {name}-r",
-    ),
-    ("postgresql.cnpg.io", "Cluster", "ServiceAccount", "{name}"),
-    ("postgresql.cnpg.io", "Pooler", "Service", "{name}"),
-    (
-        "postgres-operator.crunchydata.com",
-        "PostgresCluster",
-        "Secret Service ConfigMap",
-        "{name}-*",
-    ),
-    (
-        "acid.zalan.do",
-        "postgresql",
-        "Secret",
-        "*.{name}.credentials *.{name}.credentials.postgresql.acid.zalan.do",
-    ),
-    (
-        "acid.zalan.do",
-        "postgresql",
-        "Service",
-        "{name} {name}-repl {name}-pooler",
-    ),
-    (
-        "rabbitmq.com",
-        "RabbitmqCluster",
-        "Secret",
-        "{name}-default-user {name}-erlang-cookie",
-    ),
-    (
-        "rabbitmq.com",
-        "RabbitmqCluster",
-        "Service",
-        "{name} {name}-nodes",
-    ),
-    ("kafka.strimzi.io", "Kafka", "Secret Service", "{name}-*"),
-    ("kafka.strimzi.io", "KafkaUser", "Secret", "{name}"),
-    (
-        "elasticsearch.k8s.elastic.co",
-        "Elasticsearch",
-        "Secret Service ConfigMap",
-        "{name}-es-*",
-    ),
-    (
-        "kibana.k8s.elastic.co",
-        "Kibana",
-        "Secret Service",
-        "{name}-kb-*",
-    ),
-    (
-        "apm.k8s.elastic.co",
-        "ApmServer",
-        "Secret Service",
-        "{name}-apm-*",
-    ),
-    (
-        "agent.k8s.elastic.co",
-        "Agent",
-        "Secret Service",
-        "{name}-agent-*",
-    ),
-    ("beat.k8s.elastic.co", "Beat", "Secret", "{name}-beat-*"),
-    (
-        "logstash.k8s.elastic.co",
-        "Logstash",
-        "Secret Service",
-        "{name}-ls-*",
-    ),
-    (
-        "ceph.rook.io",
-        "CephCluster",
-        "Secret ConfigMap Service ServiceAccount",
-        "rook-ceph-* rook-csi-* rook-config-override",
-    ),
-    (
-        "ceph.rook.io",
-        "CephObjectStore",
-        "Service",
-        "rook-ceph-rgw-{name}",
-    ),
-    (
-        "ceph.rook.io",
-        "CephObjectStoreUser",
-        "Secret",
-        "rook-ceph-object-user-{spec.store}-{name}",
-    ),
-    // Logins and machines.
-    (
-        "pocketid.internal",
-        "PocketIDOIDCClient",
-        "Secret",
-        "{name}-oidc-credentials {spec.secret.name}",
-    ),
-    (
-        "grafana.integreatly.org",
-        "Grafana",
-        "Secret",
-        "{name}-admin-credentials",
-    ),
-    (
-        "grafana.integreatly.org",
-        "Grafana",
-        "Service",
-        "{name}-service",
-    ),
-    (
-        "k8s.keycloak.org",
-        "Keycloak",
-        "Secret",
-        "{name}-initial-admin",
-    ),
-    ("k8s.keycloak.org", "Keycloak", "Service", "{name}-service"),
-    ("talos.dev", "ServiceAccount", "Secret", "{name}"),
-    // Flux itself.
-    (
-        "fluxcd.controlplane.io",
-        "FluxInstance",
-        "Service",
-        "notification-controller source-controller source-watcher webhook-receiver",
-    ),
-];
-
-/// Those that make something in every namespace that they select.
-const EVERYWHERE: &[Row] = &[
-    (
-        "external-secrets.io",
-        "ClusterExternalSecret",
-        "Secret ConfigMap",
-        "{spec.externalSecretSpec.target.name|spec.externalSecretName|name}",
-    ),
-    (
-        "trust.cert-manager.io",
-        "Bundle",
-        "ConfigMap Secret",
-        "{name}",
-    ),
-];
-
-/// Controllers that are told by the image of their workload: a part of the image's name, and the Secret they make.
-const IMAGES: &[(&str, &str)] = &[("kedacore/keda", "kedaorg-certs")];
-
-/// Images of jobs that make the Secret which their arguments name.
-const CERTIFICATE_JOBS: &[&str] = &["kube-webhook-certgen"];
-
-/// Annotations by which a Secret or ConfigMap is copied to other namespaces.
-const COPIED: &[&str] = &[
-    "reflector.v1.k8s.emberstack.com/reflection-auto-enabled",
-    "replicator.v1.mittwald.de/replicate-to",
-    "replicator.v1.mittwald.de/replicate-to-matching",
-];
 
 /// Where the annotations of what an object makes are written, its own among them.
 const ANNOTATIONS: &[&[&str]] = &[
@@ -293,7 +89,16 @@ pub fn products(object: &Object, namespace: &str) -> Vec<Product> {
         }
     }
     products.extend(by_image(object, namespace));
+    products.extend(by_fields(object, namespace));
     products
+}
+
+/// Whether a controller puts content into a Secret or ConfigMap that the repository does not show.
+pub fn is_filled_in(object: &Object) -> bool {
+    let is_token = object.kind() == "Secret"
+        && object.node().get("type").and_then(Node::as_str)
+            == Some("kubernetes.io/service-account-token");
+    is_token || FILLED.iter().any(|key| object.annotation(key).is_some())
 }
 
 /// Whether a controller makes an object of this kind and name out of one of the producers' objects.
@@ -316,7 +121,7 @@ fn rows<'o>(
         .iter()
         .filter(|(group, kind, _, _)| object.gvk().is(group, kind));
     fitting.flat_map(move |(_, _, makes, names)| {
-        let names = names.split(' ').filter_map(|name| filled(name, object));
+        let names = names.split(' ').flat_map(|name| filled(name, object));
         let each = |name: String| {
             makes.split(' ').map(move |kind| Product {
                 kind: kind.to_owned(),
@@ -328,27 +133,51 @@ fn rows<'o>(
     })
 }
 
-/// A template with the fields of an object put in; `None` if it names a field that the object does not have.
-fn filled(template: &str, object: &Object) -> Option<String> {
-    let mut text = String::new();
+/// A template with the fields of an object put in; empty if it names a field that the object does not have.
+fn filled(template: &str, object: &Object) -> Vec<String> {
+    let mut texts = vec![String::new()];
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
-        let (fields, after) = after.split_once('}')?;
-        text.push_str(before);
-        text.push_str(fields.split('|').find_map(|field| value(field, object))?);
+        let Some((fields, after)) = after.split_once('}') else {
+            return Vec::new();
+        };
+        let found = fields.split('|').map(|field| values(field, object));
+        let found = found.into_iter().find(|values| !values.is_empty());
+        let found = found.unwrap_or_default();
+        let each = texts.iter().flat_map(|text| {
+            let values = found.iter();
+            values.map(move |value| format!("{text}{before}{value}"))
+        });
+        texts = each.take(MAX_NAMES).collect();
         rest = after;
     }
-    text.push_str(rest);
-    Some(text)
+    for text in &mut texts {
+        text.push_str(rest);
+    }
+    texts
 }
 
-fn value<'o>(field: &str, object: &'o Object) -> Option<&'o str> {
-    if field == "name" {
-        return Some(object.name());
+/// The texts at a path, in which `[]` after a field means each item of its list.
+fn values<'o>(path: &str, object: &'o Object) -> Vec<&'o str> {
+    if path == "name" {
+        return vec![object.name()];
     }
-    let path: Vec<&str> = field.split('.').collect();
-    let value = object.node().at_path(&path)?.as_str();
-    value.filter(|value| !value.is_empty())
+    let mut nodes = vec![object.node()];
+    for field in path.split('.') {
+        let (field, is_list) = match field.strip_suffix("[]") {
+            Some(field) => (field, true),
+            None => (field, false),
+        };
+        let inner = nodes.into_iter().filter_map(|node| node.get(field));
+        nodes = if is_list {
+            let lists = inner.filter_map(Node::as_list);
+            lists.flat_map(List::iter).collect()
+        } else {
+            inner.collect()
+        };
+    }
+    let texts = nodes.into_iter().filter_map(Node::as_str);
+    texts.filter(|text| !text.is_empty()).collect()
 }
 
 fn is_copied(object: &Object) -> bool {
@@ -367,9 +196,9 @@ fn is_on(value: Option<&Node>) -> bool {
 }
 
 fn by_image(object: &Object, namespace: &str) -> Vec<Product> {
-    let secret = |name: &str| Product {
-        kind: "Secret".to_owned(),
-        namespace: Some(namespace.to_owned()),
+    let made = |kind: &str, name: &str, namespace: Option<&str>| Product {
+        kind: kind.to_owned(),
+        namespace: namespace.map(str::to_owned),
         name: name.to_owned(),
     };
     let mut products = Vec::new();
@@ -382,14 +211,58 @@ fn by_image(object: &Object, namespace: &str) -> Vec<Product> {
             for container in containers.into_iter().flat_map(List::iter) {
                 let image = container.get("image").and_then(Node::as_str);
                 let runs = |part: &str| image.is_some_and(|image| image.contains(part));
-                let named = IMAGES.iter().filter(|(part, _)| runs(part));
-                products.extend(named.map(|(_, name)| secret(name)));
+                for (images, namespace) in [(IMAGES, Some(namespace)), (IMAGES_EVERYWHERE, None)] {
+                    for (_, kind, names) in images.iter().filter(|(part, ..)| runs(part)) {
+                        let names = names.split(' ');
+                        products.extend(names.map(|name| made(kind, name, namespace)));
+                    }
+                }
                 if CERTIFICATE_JOBS.iter().any(|part| runs(part)) {
-                    products.extend(secret_argument(container).map(&secret));
+                    let named = secret_argument(container);
+                    products.extend(named.map(|name| made("Secret", name, Some(namespace))));
                 }
             }
         }
     }
+    products
+}
+
+/// What other fields and annotations make, whatever the kind of the object.
+fn by_fields(object: &Object, namespace: &str) -> Vec<Product> {
+    let made = |kind: &'static str, template: &str| {
+        let names = filled(template, object).into_iter();
+        names.map(move |name| Product {
+            kind: kind.to_owned(),
+            namespace: Some(namespace.to_owned()),
+            name,
+        })
+    };
+    // A managed resource of Crossplane may write into another namespace.
+    let connection = "{spec.writeConnectionSecretToRef.name}";
+    let mut products: Vec<Product> = made("Secret", connection).collect();
+    if let Some(namespace) = values("spec.writeConnectionSecretToRef.namespace", object).first() {
+        for product in &mut products {
+            product.namespace = Some((*namespace).to_owned());
+        }
+    }
+    if object.kind() == "StatefulSet" {
+        let claims = "{spec.volumeClaimTemplates[].metadata.name}-{name}-*";
+        products.extend(made("PersistentVolumeClaim", claims));
+    }
+    if CERTIFIED.iter().any(|key| object.annotation(key).is_some()) {
+        products.extend(made("Secret", "{spec.tls[].secretName}"));
+        products.extend(made(
+            "Secret",
+            "{spec.listeners[].tls.certificateRefs[].name}",
+        ));
+    }
+    // The operator of 1Password makes the Secret that a workload asks it for.
+    let asked = object.annotation("operator.1password.io/item-name");
+    products.extend(asked.map(|name| Product {
+        kind: "Secret".to_owned(),
+        namespace: Some(namespace.to_owned()),
+        name: name.to_owned(),
+    }));
     products
 }
 
@@ -432,16 +305,17 @@ impl Producer {
         (&self.group, &self.kind)
     }
 
-    /// What it makes of an object; `None` if the object is not of its kind or lacks what the name is made of.
-    pub fn product(&self, object: &Object, namespace: &str) -> Option<Product> {
+    /// What it makes of an object; nothing if the object is not of its kind or lacks what the name is made of.
+    pub fn products(&self, object: &Object, namespace: &str) -> Vec<Product> {
         if !object.gvk().is(&self.group, &self.kind) {
-            return None;
+            return Vec::new();
         }
-        Some(Product {
+        let named = |name| Product {
             kind: self.makes.to_string(),
             namespace: (!self.everywhere).then(|| namespace.to_owned()),
-            name: filled(&self.name, object)?,
-        })
+            name,
+        };
+        filled(&self.name, object).into_iter().map(named).collect()
     }
 }
 
@@ -509,8 +383,6 @@ mod tests {
     #[test]
     fn every_row_of_the_table_makes_what_it_says() {
         for (group, kind, makes, names) in PRODUCERS {
-            let body = "spec: {target: {name: t}, template: {metadata: {name: t}}, secretName: t, store: t, \
-                secret: {name: t}, destination: {name: t}, managedSecretReference: {secretName: t}}";
             let name = |template: &str| {
                 let filled = template.split('{').map(|part| match part.split_once('}') {
                     Some(("name", rest)) => format!("db{rest}"),
@@ -519,15 +391,28 @@ mod tests {
                 });
                 filled.collect::<String>().replace('*', "any-thing")
             };
-            for made in makes.split(' ') {
-                let names: Vec<String> = names
-                    .split(' ')
-                    .map(|template| format!("{made}/{}", name(template)))
-                    .collect();
-                let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                check(&format!("{group}/v1/{kind}"), body, &names, &[]);
+            for template in names.split(' ') {
+                for made in makes.split(' ') {
+                    let made = format!("{made}/{}", name(template));
+                    let head = format!("{group}/v1/{kind}");
+                    check(&head, &body(template), &[&made], &[]);
+                }
             }
         }
+    }
+
+    /// A `spec` with the first field that a template names.
+    fn body(template: &str) -> String {
+        let mut fields = template.split(['{', '}']).skip(1).step_by(2);
+        let field = fields.find(|field| *field != "name").unwrap_or("spec.none");
+        let field = field.split('|').next().unwrap_or_default();
+        let nested = field.rsplit('.').fold("t".to_owned(), |inner, part| {
+            match part.strip_suffix("[]") {
+                Some(part) => format!("{{{part}: [{inner}]}}"),
+                None => format!("{{{part}: {inner}}}"),
+            }
+        });
+        nested[1..nested.len() - 1].to_owned()
     }
 
     #[test]
@@ -571,6 +456,53 @@ mod tests {
     }
 
     #[test]
+    fn what_other_objects_bring_with_them_is_known() {
+        let issuer =
+            "metadata: {name: db, namespace: n, annotations: {cert-manager.io/cluster-issuer: le}}";
+        let made_by = |text: &str, kind: &str, name: &str| {
+            let object = object(text);
+            makes(&object, "n", kind, name)
+        };
+        let ingress = format!(
+            "{{apiVersion: networking.k8s.io/v1, kind: Ingress, {issuer}, spec: {{tls: [{{secretName: a}}, {{secretName: b}}]}}}}"
+        );
+        assert!(made_by(&ingress, "Secret", "a") && made_by(&ingress, "Secret", "b"));
+        let plain = ingress.replace("cert-manager.io/cluster-issuer", "x");
+        assert!(!made_by(&plain, "Secret", "a"));
+        let gateway = format!(
+            "{{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, {issuer}, spec: {{listeners: [{{tls: \
+             {{certificateRefs: [{{name: c}}]}}}}]}}}}"
+        );
+        assert!(made_by(&gateway, "Secret", "c"));
+        let set = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: n}, spec: {volumeClaimTemplates: \
+            [{metadata: {name: data}}]}}";
+        assert!(made_by(set, "PersistentVolumeClaim", "data-db-0"));
+        assert!(!made_by(set, "PersistentVolumeClaim", "data-other-0"));
+        let bucket = "{apiVersion: s3.aws.upbound.io/v1, kind: Bucket, metadata: {name: x}, spec: {writeConnectionSecretToRef: \
+            {name: s, namespace: n}}}";
+        assert!(made_by(bucket, "Secret", "s"));
+        let asking = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, namespace: n, annotations: \
+            {operator.1password.io/item-path: p, operator.1password.io/item-name: s}}}";
+        assert!(made_by(asking, "Secret", "s"));
+    }
+
+    #[test]
+    fn content_may_come_from_a_controller() {
+        let secret = |more: &str| {
+            object(&format!(
+                "{{apiVersion: v1, kind: Secret, metadata: {{name: s, annotations: {{{more}}}}}}}"
+            ))
+        };
+        assert!(is_filled_in(&secret(
+            "fluxcd.controlplane.io/copyFrom: a/b"
+        )));
+        assert!(is_filled_in(&secret(
+            "replicator.v1.mittwald.de/replicate-from: a/b"
+        )));
+        assert!(!is_filled_in(&secret("x: y")));
+    }
+
+    #[test]
     fn copies_are_made_in_every_namespace() {
         let copied = "reflector.v1.k8s.emberstack.com/reflection-auto-enabled: 'true'";
         check(
@@ -611,6 +543,18 @@ mod tests {
             &["Secret/b"],
             &[],
         );
+        check(
+            "apps/v1/Deployment",
+            &pod("'docker.io/istio/pilot:1.28'", "[]"),
+            &[],
+            &["ConfigMap/istio-ca-root-cert"],
+        );
+        check(
+            "batch/v1/Job",
+            &pod("'quay.io/cilium/certgen:v0.3'", "[]"),
+            &["Secret/hubble-server-certs", "Secret/cilium-ca"],
+            &[],
+        );
     }
 
     #[test]
@@ -619,21 +563,24 @@ mod tests {
         let login =
             object("{apiVersion: x.com/v1, kind: Login, metadata: {name: a, namespace: n}}");
         assert!(
-            own.product(&login, "n")
-                .is_some_and(|made| made.is("Secret", "n", "a-token"))
+            own.products(&login, "n")
+                .iter()
+                .any(|made| made.is("Secret", "n", "a-token"))
         );
         assert!(
-            own.product(&login, "n")
-                .is_some_and(|made| !made.is("Secret", "m", "a-token"))
+            own.products(&login, "n")
+                .iter()
+                .all(|made| !made.is("Secret", "m", "a-token"))
         );
         let everywhere = own.everywhere();
         assert!(
             everywhere
-                .product(&login, "n")
-                .is_some_and(|made| made.is("Secret", "m", "a-token"))
+                .products(&login, "n")
+                .iter()
+                .any(|made| made.is("Secret", "m", "a-token"))
         );
         let other = object("{apiVersion: y.com/v1, kind: Login, metadata: {name: a}}");
-        assert_eq!(everywhere.product(&other, "n"), None);
+        assert_eq!(everywhere.products(&other, "n"), []);
     }
 
     #[test]

@@ -135,7 +135,11 @@ fn sentence(finding: &Finding) -> String {
         (Some(_), Some(owner)) => format!(" ({owner})"),
         _ => String::new(),
     };
-    format!("{}{owner}: {}", finding.subject(), finding.message())
+    match finding.subject().as_str() {
+        // A finding about a whole cluster has no subject.
+        "" => finding.message(),
+        subject => format!("{subject}{owner}: {}", finding.message()),
+    }
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portolan_engine::with_causes;
-use portolan_kustomize::{Fetch, RepoSpec};
+use portolan_kustomize::{Fetch, FetchError, RepoSpec};
 use portolan_sources::{FileRequest, GitRef, GitRequest};
 use portolan_vfs::Vfs;
 
@@ -17,7 +16,7 @@ use crate::remote::Remote;
 const SHORTEST_TIMEOUT: Duration = Duration::from_mins(2);
 
 impl Fetch for Remote {
-    fn file(&self, url: &str) -> Result<Vec<u8>, String> {
+    fn file(&self, url: &str) -> Result<Vec<u8>, FetchError> {
         let request = FileRequest {
             url: url.to_owned(),
             access: self.access(&portolan_flux::Access::default(), url),
@@ -25,14 +24,12 @@ impl Fetch for Remote {
         };
         let sources = Arc::clone(&self.world.sources);
         let fetched = self.wait(async move { sources.http_file(&request).await });
-        fetched
-            .map(|file| file.content)
-            .map_err(|error| with_causes(error.as_ref()))
+        fetched.map(|file| file.content)
     }
 
-    fn repository(&self, spec: &RepoSpec) -> Result<Arc<dyn Vfs>, String> {
+    fn repository(&self, spec: &RepoSpec) -> Result<Arc<dyn Vfs>, FetchError> {
         let url = over_https(&spec.clone);
-        let mut problem = String::new();
+        let mut problem = FetchError::from("no reference is left to try");
         for reference in candidates(&spec.reference) {
             let request = GitRequest {
                 url: url.clone(),
@@ -43,7 +40,7 @@ impl Fetch for Remote {
             let sources = Arc::clone(&self.world.sources);
             match self.wait(async move { sources.git_tree(&request).await }) {
                 Ok(tree) => return Ok(Arc::new(tree.tree)),
-                Err(error) => problem = with_causes(error.as_ref()),
+                Err(error) => problem = error,
             }
         }
         Err(problem)

@@ -8,10 +8,10 @@ use portolan_check::{Unrendered, lower_follow_ons};
 use portolan_engine::{CancellationToken, Key, Report, Unit};
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{
-    Afterwards, Chosen, Cluster, Demand, Depth, DiscoverError, Emitter, FluxVersion, Location,
-    MISSING_DATA, OpenError, Outlet, RenderedRelease, Rendering, Repo, RepoOptions, Session,
-    SourceStore, VersionSettings, advice_on_files, cluster_unit, not_covered, problems,
-    release_namespace, repository_root, streamed_unit,
+    Afterwards, Chosen, Cluster, DEPENDENCY_MISSING, Demand, Depth, DiscoverError, Emitter,
+    FluxVersion, Location, MADE_IN_CLUSTER, MISSING_DATA, OpenError, Outlet, RenderedRelease,
+    Rendering, Repo, RepoOptions, Session, SourceStore, VersionSettings, advice_on_files,
+    cluster_unit, not_covered, problems, release_namespace, repository_root, streamed_unit,
 };
 use portolan_helm::ReportedVersion;
 use portolan_kustomize::Fetch;
@@ -76,7 +76,7 @@ pub(crate) struct RepositoryArgs {
     #[arg(
         long,
         value_name = "WHAT",
-        default_value = "strict",
+        default_value = "auto",
         help_heading = "Repository"
     )]
     missing: Missing,
@@ -95,9 +95,11 @@ pub(crate) struct RepositoryArgs {
 /// What missing data means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Missing {
-    /// It is an error
+    /// A ConfigMap is an error, a Secret a note: many are made by hand
+    Auto,
+    /// Both are errors
     Strict,
-    /// It is worth a note
+    /// Both are notes
     Note,
 }
 
@@ -391,10 +393,10 @@ impl Rendered {
 
     /// Tells every problem but that charts were not fetched, which is said once; the status says whether there was one.
     pub(crate) fn tell_problems_at_hand(&self, printer: &Printer) -> ExitStatus {
-        let mut status = ExitStatus::Clean;
         let mut unfetched = 0;
+        let mut told = Vec::new();
         self.outside.tell_placeholders(printer);
-        for (_, rendering) in &self.clusters {
+        for (cluster, rendering) in &self.clusters {
             let releases = rendering.releases.iter();
             let left = releases.filter(|(_, release)| self.is_unfetched(release));
             let left: BTreeSet<Owner> = left.map(|(id, _)| release_owner(id)).collect();
@@ -402,13 +404,10 @@ impl Rendered {
             let is_told =
                 |problem: &Finding| !problem.owner.as_ref().is_some_and(|o| left.contains(o));
             let problems = self.teller().problems(rendering).into_iter();
-            for problem in problems.filter(is_told) {
-                if problem.severity == Severity::Error {
-                    status = ExitStatus::Findings;
-                }
-                self.tell_problem(&problem, printer);
-            }
+            let problems = problems.filter(is_told);
+            told.extend(problems.map(|problem| problem.in_cluster(&cluster.name)));
         }
+        let status = self.tell_findings(told, printer);
         match unfetched {
             0 => {}
             1 => printer.note("1 release was not rendered: its chart is not in the cache"),
@@ -481,14 +480,17 @@ impl Rendered {
         self.files.as_ref()
     }
 
-    /// What Flux would refuse in a cluster.
+    /// What Flux would refuse in a cluster, and notes on what it may lack.
     pub(crate) fn errors(
         &self,
         cluster: &Cluster,
         rendering: &Rendering,
     ) -> impl Iterator<Item = Finding> {
         let problems = self.teller().problems(rendering).into_iter();
-        let errors = problems.filter(|problem| problem.severity == Severity::Error);
+        let errors = problems.filter(|problem| {
+            let may_lack = [&MISSING_DATA, &DEPENDENCY_MISSING].contains(&problem.rule);
+            problem.severity == Severity::Error || (may_lack && is_missing(problem))
+        });
         errors.map(|problem| problem.in_cluster(&cluster.name))
     }
 
@@ -540,8 +542,11 @@ impl Teller<'_> {
     fn problems(&self, rendering: &Rendering) -> Vec<Finding> {
         let mut problems = problems(rendering, self.report, self.files);
         for problem in &mut problems {
-            if self.missing == Missing::Note && problem.rule == &MISSING_DATA {
-                problem.severity = Severity::Note;
+            let is_missing = problem.rule == &MISSING_DATA && is_missing(problem);
+            match self.missing {
+                Missing::Strict if is_missing => problem.severity = Severity::Error,
+                Missing::Note if is_missing => problem.severity = Severity::Note,
+                _ => {}
             }
         }
         let unrendered = unrendered(&Text::default(), rendering);
@@ -566,19 +571,37 @@ fn tell(findings: Vec<Finding>, files: &dyn Vfs, names_clusters: bool, printer: 
     errors
 }
 
-/// The releases of a cluster whose objects are not known.
+/// Whether nothing makes in the cluster what a finding says is not in the repository.
+fn is_missing(finding: &Finding) -> bool {
+    let cause = finding.cause.as_ref();
+    cause.is_some_and(|cause| cause.many != MADE_IN_CLUSTER)
+}
+
+/// The releases and Kustomizations of a cluster whose objects are not known.
 pub(crate) fn unrendered(cluster: &Text, rendering: &Rendering) -> Vec<Unrendered> {
     let releases = rendering.releases.iter();
-    let unknown = releases.filter(|(_, release)| release.objects.is_none());
-    unknown
-        .map(|(id, release)| Unrendered {
-            owner: Emitter::Release(id.clone()).owner(cluster),
-            namespace: match &release.spec {
-                Ok(spec) => release_namespace(spec).clone(),
-                Err(_) => id.namespace.clone(),
-            },
-        })
-        .collect()
+    let releases = releases.filter(|(_, release)| release.objects.is_none());
+    let releases = releases.map(|(id, release)| Unrendered {
+        owner: Emitter::Release(id.clone()).owner(cluster),
+        namespace: match &release.spec {
+            Ok(spec) => release_namespace(spec).clone(),
+            Err(_) => id.namespace.clone(),
+        },
+    });
+    let kustomizations = rendering.walk.kustomizations.iter();
+    let kustomizations = kustomizations.filter(|(_, walked)| {
+        // One that nobody asked for has no unit.
+        walked.built.is_none() && (walked.unit.is_some() || walked.unavailable.is_some())
+    });
+    let kustomizations = kustomizations.map(|(id, walked)| {
+        let spec = walked.spec.as_ref().ok();
+        let target = spec.and_then(|spec| spec.target_namespace.clone());
+        Unrendered {
+            owner: Emitter::Kustomization(id.clone()).owner(cluster),
+            namespace: target.unwrap_or_else(|| id.namespace.clone()),
+        }
+    });
+    releases.chain(kustomizations).collect()
 }
 
 /// A release as the owner of findings.

@@ -59,7 +59,7 @@ fn compare(text: &str) -> Vec<String> {
     let (case, root) = unpack(text);
     let theirs = oracle(&root);
     let directory = root.path().to_str().expect("UTF-8");
-    let args = "build all --path cluster --repo . --offline --no-owner-labels --show-secrets --provenance -v";
+    let args = "build all --path cluster --repo . --offline --no-owner-labels --show-secrets --provenance --missing strict -v";
     let ours = portolan_in(directory, &args.split(' ').collect::<Vec<_>>());
     let mut differences = kustomizations(&theirs, &ours);
     differences.extend(releases_differ(&theirs, &ours));

@@ -102,11 +102,8 @@ fn json_has_every_finding_with_its_cause() {
             .iter()
             .all(|finding| finding["cause"] == unavailable[0]["cause"])
     );
-    let reference = findings
-        .iter()
-        .find(|finding| finding["rule"] == "reference/unknown")
-        .expect("the ingress's backend");
-    assert_eq!(reference["level"], "note");
+    // The Service behind the Ingress may come with one of the releases.
+    assert_eq!(findings.len(), unavailable.len());
     insta::assert_snapshot!(answer);
 }
 

@@ -120,15 +120,22 @@ impl Installed {
     pub(super) fn of_spec(spec: &Node, file: &Utf8Path) -> Self {
         let version = spec.at_path(&["distribution", "version"]);
         let patches = spec.at_path(&["kustomize", "patches"]);
-        let version = version.and_then(|node| {
-            let place = Place {
-                file: Text::from(file.as_str()),
-                at: node.at,
-            };
-            Some((node.as_str()?.parse().ok()?, place))
+        let place = |node: &Node| Place {
+            file: Text::from(file.as_str()),
+            at: node.at,
+        };
+        let version = version.and_then(|node| Some((node.as_str()?.parse().ok()?, place(node))));
+        let is_open = |(version, _): &(FluxVersion, Place)| version.is_any_minor();
+        // The operator takes the newest version of the range that the artifact with its manifests holds.
+        let manifests = spec.at_path(&["distribution", "artifact"]);
+        let manifests = manifests.filter(|_| version.as_ref().is_none_or(is_open));
+        let held = manifests.and_then(|node| {
+            let (_, tag) = node.as_str()?.rsplit_once("/flux-operator-manifests:")?;
+            let tag = tag.split('@').next()?;
+            Some((FluxVersion::newest_of_operator(tag)?, place(node)))
         });
         Self {
-            version,
+            version: held.or(version),
             strict_substitution: patches.and_then(|patches| gate_in(patches, MAX_TEXT_DEPTH)),
         }
     }
@@ -320,6 +327,23 @@ mod tests {
         assert!(!profile(&[("/clusters/a/flux.yaml", &old)]).strict_substitution);
         let newest = instance("2.x", "");
         assert!(profile(&[("/clusters/a/flux.yaml", &newest)]).strict_substitution);
+    }
+
+    #[test]
+    fn an_instance_has_no_newer_flux_than_its_manifests() {
+        let strict = |version: &str, tag: &str| {
+            let distribution = format!(
+                "{version}artifact: 'oci://ghcr.io/controlplaneio-fluxcd/flux-operator-manifests:{tag}', registry: x"
+            );
+            let instance = instance("2.x", "")
+                .replace("version: '2.x', registry: ghcr.io/fluxcd", &distribution);
+            profile(&[("/clusters/a/flux.yaml", &instance)]).strict_substitution
+        };
+        assert!(!strict("version: '2.x', ", "v0.46.0"));
+        assert!(!strict("", "v0.46.0@sha256:abc"));
+        assert!(strict("version: '2.x', ", "v0.53.0"));
+        assert!(strict("version: '2.x', ", "latest"));
+        assert!(strict("version: '2.9.x', ", "v0.46.0"));
     }
 
     #[test]

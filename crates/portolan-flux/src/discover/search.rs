@@ -75,7 +75,10 @@ impl<'a> Search<'a> {
             && roots
                 .iter()
                 .all(|root| root.directory != Utf8Path::new("/"));
-        is_plain.then(|| roots.into_iter().map(|root| self.rooted(root)).collect())
+        is_plain.then(|| {
+            let roots = self.without_inner_instances(roots).into_iter();
+            roots.map(|root| self.rooted(root)).collect()
+        })
     }
 
     /// Whatever is part of what it builds itself and of nothing else.
@@ -87,13 +90,30 @@ impl<'a> Search<'a> {
                 roots.push(one);
             }
         }
-        roots
+        self.without_inner_instances(roots)
             .into_iter()
             .map(|one| match one.form {
                 Form::Patch => self.pointed_at(&one.directory),
                 Form::Whole | Form::Instance | Form::NamelessInstance => self.rooted(one),
             })
             .collect()
+    }
+
+    /// Leaves out instances that another root brings: what they sync is part of that cluster.
+    fn without_inner_instances(&mut self, roots: Vec<&'a Declared>) -> Vec<&'a Declared> {
+        let bootstrapped = roots.iter().filter(|root| !root.is_instance());
+        let directories: Vec<&Utf8Path> = bootstrapped.map(|root| &*root.directory).collect();
+        let is_inner = |search: &mut Self, one: &Declared| {
+            let mut others = directories.iter().filter(|other| **other != one.directory);
+            one.is_instance() && others.any(|other| search.followed(other).contains(&*one.file))
+        };
+        let mut outer = Vec::new();
+        for root in roots {
+            if !is_inner(self, root) {
+                outer.push(root);
+            }
+        }
+        outer
     }
 
     /// Directories of Kustomizations that nothing builds.
@@ -182,14 +202,14 @@ impl<'a> Search<'a> {
         let mut leading = BTreeMap::new();
         for directory in candidates {
             let own = self.declared_in(&directory).len();
-            let all = self.followed(&directory);
+            let all = self.followed(&directory).len();
             leading.insert(directory, all.saturating_sub(own));
         }
         leading
     }
 
-    /// How many Kustomizations are applied in the end when Flux is pointed at a directory.
-    fn followed(&mut self, directory: &Utf8Path) -> usize {
+    /// The files of Kustomizations that are applied in the end when Flux is pointed at a directory.
+    fn followed(&mut self, directory: &Utf8Path) -> BTreeSet<&'a Utf8Path> {
         let mut files = BTreeSet::new();
         let mut visited = BTreeSet::new();
         let mut queue = vec![directory.to_owned()];
@@ -198,11 +218,11 @@ impl<'a> Search<'a> {
                 continue;
             }
             for one in self.declared_in(&directory) {
-                files.insert(&one.file);
+                files.insert(&*one.file);
                 queue.push(one.directory.clone());
             }
         }
-        files.len()
+        files
     }
 
     fn is_built_by_another(&mut self, one: &Declared) -> bool {

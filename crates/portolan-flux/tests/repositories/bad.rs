@@ -203,7 +203,7 @@ fn data_that_is_missing_is_an_error_and_what_needs_it_is_built_without() {
     assert_eq!(
         outcome.told(),
         [
-            "Error Kustomization flux-system/bad: missing Secret flux-system/keys at /clusters/prod/bad.yaml:16"
+            "Note Kustomization flux-system/bad: missing Secret flux-system/keys: nothing in the repository makes it at /clusters/prod/bad.yaml:16"
         ]
     );
     assert_eq!(outcome.problems()[0].rule.id, "reference/missing-data");

@@ -9,11 +9,11 @@ mod judged_for;
 mod verdict;
 mod write;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use portolan_check::{MISSING_REFERENCE, Settings, Subject, check, lower_follow_ons};
 use portolan_flux::api::NamespacedName;
-use portolan_flux::{Cluster, Emitter, Selection};
+use portolan_flux::{Cluster, Emitter, Rendering, Selection};
 use portolan_object::{ObjectId, Owner, Rule, nearest};
 use portolan_schema::Catalogue;
 
@@ -165,14 +165,32 @@ fn judge(rendered: &Rendered, settings: &Settings) -> Verdicts {
             .filter(|placed| std::ptr::eq(placed.cluster, cluster.as_ref()))
             .collect();
         let catalogue = catalogue(cluster, &placed);
-        let subjects: Vec<Subject<'_>> = placed.iter().map(|placed| subject(placed)).collect();
-        let mut findings = check(&subjects, &catalogue, settings, rendered.files());
         let unrendered = unrendered(&cluster.name, rendering);
-        lower_follow_ons(&mut findings, &[&MISSING_REFERENCE], &unrendered);
-        verdicts.found.extend(findings);
-        verdicts.add_objects(&subjects);
+        for subjects in by_target(&placed, rendering) {
+            let files = rendered.files();
+            let mut findings = check(&subjects, &catalogue, settings, &unrendered, files);
+            lower_follow_ons(&mut findings, &[&MISSING_REFERENCE], &unrendered);
+            verdicts.found.extend(findings);
+            verdicts.add_objects(&subjects);
+        }
     }
     verdicts
+}
+
+/// The objects by the cluster that they are applied to: objects in two clusters neither collide nor refer to each other.
+fn by_target<'a>(placed: &[&Placed<'a>], rendering: &Rendering) -> Vec<Vec<Subject<'a>>> {
+    let mut targets: BTreeMap<Option<String>, Vec<Subject<'a>>> = BTreeMap::new();
+    let mut known: BTreeMap<&Emitter, Option<String>> = BTreeMap::new();
+    for placed in placed {
+        let target = known
+            .entry(&placed.owner)
+            .or_insert_with(|| rendering.remote_cluster(&placed.owner));
+        targets
+            .entry(target.clone())
+            .or_default()
+            .push(subject(placed));
+    }
+    targets.into_values().collect()
 }
 
 fn subject<'a>(placed: &Placed<'a>) -> Subject<'a> {
