@@ -292,6 +292,12 @@ impl Bed {
         shares_of(&routes.data["spec"])
     }
 
+    /// Waits until the routes have these shares: the status is written first, the routes follow.
+    pub(crate) async fn reach_shares(&self, shares: (u64, u64)) {
+        let have = || async move { self.shares().await == Some(shares) };
+        eventually("the shares of the slots", have).await;
+    }
+
     pub(crate) async fn delete(&self) {
         self.rollouts()
             .delete("web", &DeleteParams::default())

@@ -139,7 +139,7 @@ async fn canary_with_deaths(name: &str, points: &[Point], is_bad: bool) {
         "one life for each death, and the last"
     );
     let shares = if is_bad { (100, 0) } else { (0, 100) };
-    assert_eq!(bed.shares().await, Some(shares));
+    bed.reach_shares(shares).await;
     assert_eq!(
         bed.get().await.expect("the rollout")["metadata"]["finalizers"],
         json!(null)

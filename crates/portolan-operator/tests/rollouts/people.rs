@@ -39,7 +39,7 @@ async fn a_newer_release_takes_the_place_of_one_on_its_way_and_a_revert_ends_it(
     bed.release("web:1").await;
     bed.happened("Reverted").await;
     bed.reach("Stable").await;
-    assert_eq!(bed.shares().await, Some((100, 0)));
+    bed.reach_shares((100, 0)).await;
     bed.end().await;
 }
 
@@ -58,13 +58,13 @@ async fn force_promotes_a_release_on_its_way_and_undo_takes_it_back() {
     let promoted = bed.happened("Promoted").await;
     assert_eq!(promoted["actor"], "token");
     bed.reach("Stable").await;
-    assert_eq!(bed.shares().await, Some((0, 100)));
+    bed.reach_shares((0, 100)).await;
     bed.token("undo").await;
     bed.wait("the way back", |status| {
         status["phase"] == "RolledBack" && status["stable"]["slot"] == "a"
     })
     .await;
-    assert_eq!(bed.shares().await, Some((100, 0)));
+    bed.reach_shares((100, 0)).await;
     bed.end().await;
 }
 
@@ -108,7 +108,7 @@ async fn abort_goes_back_from_every_phase() {
                 .is_some_and(|tried| tried.len() == 2)
     })
     .await;
-    assert_eq!(bed.shares().await, Some((100, 0)));
+    bed.reach_shares((100, 0)).await;
     // After the promotion, while it is watched.
     bed.release("web:4").await;
     bed.wait("the third start", |status| status["phase"] == "Shifting")
@@ -121,7 +121,7 @@ async fn abort_goes_back_from_every_phase() {
     bed.reach("Soaking").await;
     bed.token("abort").await;
     bed.reach("RolledBack").await;
-    assert_eq!(bed.shares().await, Some((100, 0)));
+    bed.reach_shares((100, 0)).await;
     // And where there is nothing to go back from, it is said so.
     bed.token("abort").await;
     bed.told("TokenIgnored", "no new revision is on its way")
@@ -164,7 +164,7 @@ async fn a_gate_that_hangs_holds_and_people_are_told() {
         })
         .await;
     assert_eq!(held["phase"], "Preparing");
-    assert_eq!(bed.shares().await, Some((100, 0)));
+    bed.reach_shares((100, 0)).await;
     opens.store(true, std::sync::atomic::Ordering::SeqCst);
     bed.happened("Promoted").await;
     bed.reach("Stable").await;

@@ -36,7 +36,7 @@ async fn a_template_that_is_refused_holds_until_it_is_mended() {
         message.contains("Web_1") || message.contains("containers[0].name"),
         "{message}"
     );
-    assert_eq!(bed.shares().await, Some((100, 0)));
+    bed.reach_shares((100, 0)).await;
     assert!(
         bed.deployments()
             .get_opt("web-b")
@@ -172,7 +172,7 @@ async fn a_rollout_waits_for_routes_that_are_defined_later() {
     );
     crate::bed::define(&bed.client, &istio).await;
     bed.reach("Stable").await;
-    assert_eq!(bed.shares().await, Some((100, 0)));
+    bed.reach_shares((100, 0)).await;
     bed.end().await;
 }
 

@@ -11,12 +11,12 @@ async fn a_healthy_release_is_promoted_step_by_step() {
         return;
     };
     bed.make_stable(spec("web:1")).await;
-    assert_eq!(bed.shares().await, Some((100, 0)));
+    bed.reach_shares((100, 0)).await;
     bed.release("web:2").await;
     bed.happened("Promoted").await;
     let status = bed.reach("Stable").await;
     assert_eq!(status["stable"]["slot"], "b");
-    assert_eq!(bed.shares().await, Some((0, 100)));
+    bed.reach_shares((0, 100)).await;
     let steps: Vec<_> = status["history"]
         .as_array()
         .expect("a history")
@@ -68,7 +68,7 @@ async fn a_release_with_errors_is_rolled_back_with_its_numbers_and_retried_by_a_
     bed.mesh.fail("web:2", 200);
     bed.release("web:2").await;
     let status = bed.reach("RolledBack").await;
-    assert_eq!(bed.shares().await, Some((100, 0)));
+    bed.reach_shares((100, 0)).await;
     let why = record(&status, "RolledBack").expect("a record");
     let message = why["message"].as_str().unwrap_or_default();
     assert!(
@@ -80,7 +80,7 @@ async fn a_release_with_errors_is_rolled_back_with_its_numbers_and_retried_by_a_
     bed.mesh.fail("web:2", 0);
     bed.token("retry").await;
     bed.reach("Stable").await;
-    assert_eq!(bed.shares().await, Some((0, 100)));
+    bed.reach_shares((0, 100)).await;
     bed.end().await;
 }
 
@@ -126,7 +126,7 @@ async fn a_crash_loop_under_traffic_takes_it_away_and_rolls_back() {
     let why = record(&status, "RolledBack").expect("a record");
     let message = why["message"].as_str().unwrap_or_default();
     assert!(message.contains("CrashLoopBackOff"), "{message}");
-    assert_eq!(bed.shares().await, Some((100, 0)));
+    bed.reach_shares((100, 0)).await;
     bed.end().await;
 }
 
@@ -154,7 +154,7 @@ async fn without_traffic_or_metrics_a_release_holds_and_then_goes_on() {
     assert_eq!(held["weight"], 10);
     bed.mesh.answer(None);
     bed.reach("Stable").await;
-    assert_eq!(bed.shares().await, Some((0, 100)));
+    bed.reach_shares((0, 100)).await;
     bed.end().await;
 }
 
