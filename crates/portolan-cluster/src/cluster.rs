@@ -103,6 +103,11 @@ impl Cluster {
         self.patience
     }
 
+    /// The namespace that the context names; `default` if it names none.
+    pub fn default_namespace(&self) -> &str {
+        self.client.default_namespace()
+    }
+
     /// How many requests were sent so far.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)

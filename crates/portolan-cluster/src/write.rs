@@ -160,12 +160,32 @@ impl Cluster {
     pub async fn delete(
         &self,
         resource: &Resource,
+        place: (&str, &str),
+        uid: &str,
+    ) -> Result<bool, ClusterError> {
+        self.delete_with(resource, place, uid, "Background").await
+    }
+
+    /// Deletes the object with this uid and keeps everything that belongs to it. One that is gone is left alone: `false`.
+    pub async fn release(
+        &self,
+        resource: &Resource,
+        place: (&str, &str),
+        uid: &str,
+    ) -> Result<bool, ClusterError> {
+        self.delete_with(resource, place, uid, "Orphan").await
+    }
+
+    async fn delete_with(
+        &self,
+        resource: &Resource,
         (namespace, name): (&str, &str),
         uid: &str,
+        policy: &str,
     ) -> Result<bool, ClusterError> {
         let options = json!({
             "preconditions": {"uid": uid},
-            "propagationPolicy": "Background",
+            "propagationPolicy": policy,
         });
         let body = (JSON, options.to_string().into_bytes());
         let path = resource.path(namespace, name);

@@ -30,6 +30,7 @@ const ROLLING: &[(&str, &str, &str)] = &[
     ("argoproj.io", "Rollout", "spec.template"),
     ("extensions", "DaemonSet", "spec.template"),
     ("extensions", "Deployment", "spec.template"),
+    ("portolan.dev", "IstioCanaryDeployment", "spec.template"),
 ];
 
 /// Where a kind that replaces its pods keeps their template.
@@ -58,6 +59,13 @@ fn is_held(object: &Object) -> bool {
         .at_path(&["spec", "paused"])
         .and_then(Node::as_bool);
     text(&["spec", "updateStrategy", "type"]) == Some("OnDelete") || is_paused == Some(true)
+}
+
+impl Restart {
+    /// Whether the new pods are tried out beside the old ones before they replace them.
+    pub fn is_canary(&self) -> bool {
+        self.id.gvk.is("portolan.dev", "IstioCanaryDeployment")
+    }
 }
 
 /// What the marked fields of a workload say, if any replaces its pods.

@@ -416,3 +416,19 @@ fn rules_have_distinct_names() {
     ids.dedup();
     assert_eq!(ids.len(), count);
 }
+
+/// A new pod template is tried out beside the old one; another number of pods is applied at once.
+#[test]
+fn canaries_that_a_change_would_start_are_named() {
+    let rollout = |replicas: u32, image: &str| {
+        let spec = format!(
+            "spec: {{replicas: {replicas}, template: {{spec: {{containers: [{{name: a, image: '{image}'}}]}}}}}}"
+        );
+        object("portolan.dev/v1alpha1", "IstioCanaryDeployment", &spec)
+    };
+    let started = compared(&rollout(3, "web:1"), &rollout(3, "web:2"));
+    assert_eq!(started.restarts.len(), 1);
+    assert!(started.restarts[0].is_canary());
+    let scaled = compared(&rollout(3, "web:1"), &rollout(5, "web:1"));
+    assert_eq!(scaled.restarts.len(), 0);
+}

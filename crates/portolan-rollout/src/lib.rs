@@ -26,6 +26,7 @@ mod tokens;
 mod traffic;
 
 mod condition;
+mod evidence;
 mod history;
 mod metric_state;
 mod plan;

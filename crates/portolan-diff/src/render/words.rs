@@ -197,9 +197,10 @@ pub(super) fn fate(report: &Report, change: &Change) -> String {
     fate
 }
 
-/// `rolls 3 pods`
+/// `rolls 3 pods`, `starts a canary`
 pub(super) fn rolls(restart: &Restart) -> String {
     match restart.pods {
+        _ if restart.is_canary() => "starts a canary".to_owned(),
         Some(1) => "rolls 1 pod".to_owned(),
         Some(pods) => format!("rolls {pods} pods"),
         None => "rolls its pods".to_owned(),

@@ -1,0 +1,113 @@
+//! Files with rollouts, held against the definition and against advice.
+
+use portolan_object::{Finding, KubeVersion, Object, ObjectId, Origin, Place, Rule, Severity};
+use portolan_rollout::{GROUP, KIND, analysis_crds_yaml, crd_yaml, peak_replicas};
+use portolan_schema::{Catalogue, FieldPath, Segment, Verdict};
+use portolan_yaml::{Dialect, Errors, Node, Position, parse_bytes, parse_one};
+
+use crate::lint::lint;
+use crate::rollout::spec_of;
+
+/// What was found in some files.
+#[derive(Debug, Default)]
+pub struct Review {
+    /// What is wrong, in order of the files.
+    pub findings: Vec<Finding>,
+    /// Each rollout with the most pods that it has at once; `None` if its spec is not understood.
+    pub rollouts: Vec<(ObjectId, Option<u32>)>,
+}
+
+static REFUSED: Rule = Rule {
+    id: "rollout/refused",
+    severity: Severity::Error,
+    summary: "the definition refuses the object",
+    help: "An API server would not take it; the message says why. `portolan crds` prints the definition.",
+};
+
+/// Returns the definitions of the kinds.
+pub fn definitions() -> Vec<Node> {
+    let all = std::iter::once(crd_yaml()).chain(analysis_crds_yaml());
+    all.filter_map(|text| parse_one(text, Dialect::Helm).ok())
+        .collect()
+}
+
+/// Looks at every rollout and analysis in some files, each with its name and content. An error names the file that cannot
+/// be read.
+pub fn review(files: &[(String, Vec<u8>)]) -> Result<Review, (String, Errors)> {
+    let mut catalogue = Catalogue::of(KubeVersion::DEFAULT);
+    for definition in definitions() {
+        catalogue.define(&definition);
+    }
+    let mut objects: Vec<(&str, Object)> = Vec::new();
+    for (name, bytes) in files {
+        let documents =
+            parse_bytes(bytes, Dialect::Kustomize).map_err(|errors| (name.clone(), errors))?;
+        let read = documents
+            .into_iter()
+            .filter_map(|node| Object::new(node, Origin::default()).ok());
+        objects.extend(read.map(|object| (name.as_str(), object)));
+    }
+    let mut review = Review::default();
+    for (file, object) in &objects {
+        if object.gvk().group.as_str() != GROUP {
+            continue;
+        }
+        let mut tell = |rule, message: String, at: Position, field: String| {
+            review.findings.push(Finding {
+                object: Some(object.id().clone()),
+                field: Some(field),
+                place: Some(Place::new((*file).to_owned(), at)),
+                ..Finding::new(rule, message)
+            });
+        };
+        if let Verdict::Checked(violations) = catalogue.check(object) {
+            for violation in violations
+                .iter()
+                .filter(|violation| violation.problem.is_refused())
+            {
+                let at = position(object.node(), &violation.path);
+                tell(
+                    &REFUSED,
+                    violation.to_string(),
+                    at,
+                    violation.path.to_string(),
+                );
+            }
+        }
+        for advice in lint(object, objects.iter().map(|(_, other)| other)) {
+            let at = position(object.node(), &FieldPath::parse(&advice.field));
+            tell(
+                advice.rule,
+                format!("{}: {}", advice.field, advice.message),
+                at,
+                advice.field,
+            );
+        }
+        if object.kind() == KIND {
+            let spec = spec_of(object.node());
+            let peak = spec.ok().map(|spec| peak_replicas(&spec));
+            review.rollouts.push((object.id().clone(), peak));
+        }
+    }
+    Ok(review)
+}
+
+/// Where a value stands, or the nearest thing above it that was written.
+fn position(node: &Node, path: &FieldPath) -> Position {
+    let (mut node, mut at) = (node, node.at);
+    for segment in &path.segments {
+        let below = match segment {
+            Segment::Key(key) => node.as_map().and_then(|map| {
+                let entry = map.iter().find(|entry| entry.key.as_str() == key)?;
+                Some((&entry.value, entry.key.at))
+            }),
+            Segment::Index(index) => {
+                let item = node.as_list().and_then(|list| list.get(*index));
+                item.map(|item| (item, item.at))
+            }
+        };
+        let Some(found) = below else { break };
+        (node, at) = found;
+    }
+    at
+}

@@ -1,0 +1,96 @@
+//! An `IstioCanaryDeployment` as a cluster gives it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use portolan_rollout::{SCHEMA, Spec, Status};
+use portolan_yaml::Node;
+use serde_json::Value;
+
+/// An object with its status.
+#[derive(Debug, Clone)]
+pub struct Rollout {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// The generation of its spec.
+    pub generation: i64,
+    /// When it was made, as the cluster writes it.
+    pub created: String,
+    /// What it asks for.
+    pub spec: Spec,
+    /// What the operator knows; `None` if no operator has seen it.
+    pub status: Option<Status>,
+}
+
+/// Why an object cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolloutError(String);
+
+impl std::error::Error for RolloutError {}
+
+impl fmt::Display for RolloutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Rollout {
+    /// Reads an object.
+    pub fn read(object: &Value) -> Result<Self, RolloutError> {
+        let text = |field: &str| {
+            object["metadata"][field]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let (namespace, name) = (text("namespace"), text("name"));
+        let refused = |what: &str, why: &dyn fmt::Display| {
+            RolloutError(format!(
+                "cannot understand the {what} of `{namespace}/{name}`: {why}"
+            ))
+        };
+        let spec = serde_json::from_value(object["spec"].clone())
+            .map_err(|error| refused("spec", &error))?;
+        let status = &object["status"];
+        let schema = status["schema"].as_u64().unwrap_or(0);
+        if schema > u64::from(SCHEMA) {
+            return Err(refused(
+                "status",
+                &format!(
+                    "it is of version {schema}, and this is portolan for version {SCHEMA}; a newer operator wrote it"
+                ),
+            ));
+        }
+        let has_status = status.get("phase").is_some();
+        let status = has_status
+            .then(|| serde_json::from_value(status.clone()))
+            .transpose()
+            .map_err(|error| refused("status", &error))?;
+        let labels = object["metadata"]["labels"]
+            .as_object()
+            .into_iter()
+            .flatten();
+        let labels =
+            labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+        Ok(Self {
+            labels: labels.collect(),
+            generation: object["metadata"]["generation"].as_i64().unwrap_or(0),
+            created: text("creationTimestamp"),
+            spec,
+            status,
+            namespace,
+            name,
+        })
+    }
+}
+
+/// Returns the spec of an object; an error if it is none of the kind.
+pub(crate) fn spec_of(object: &Node) -> Result<Spec, RolloutError> {
+    let spec = object.get("spec").cloned().unwrap_or_else(Node::null);
+    let json = portolan_yaml::to_json(&spec).map_err(|error| RolloutError(error.to_string()))?;
+    serde_json::from_str(&json).map_err(|error| RolloutError(error.to_string()))
+}
