@@ -27,8 +27,8 @@ mod schema;
 mod follow_on;
 mod settings;
 
-use portolan_object::Finding;
-use portolan_schema::Catalogue;
+use portolan_object::{Finding, Object, Place};
+use portolan_schema::{Catalogue, FieldPath};
 use portolan_vfs::Vfs;
 
 pub use api::Apis;
@@ -70,4 +70,10 @@ pub fn check(
         is_wanted.then(|| found.about(subject))
     });
     judged.collect()
+}
+
+/// Returns the line that a field of an object was written at, or the nearest thing above it that was: for checks of kinds
+/// that this crate does not know.
+pub fn place_of(files: &dyn Vfs, object: &Object, field: &str) -> Option<Place> {
+    locate::locate(files, object, &FieldPath::parse(field))
 }

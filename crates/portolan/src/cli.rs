@@ -13,7 +13,7 @@ use crate::commands::{
     version::VersionArgs, watch::WatchArgs, yaml::YamlArgs,
 };
 #[cfg(feature = "rollout")]
-use crate::commands::{operator::OperatorArgs, rollout::RolloutArgs};
+use crate::commands::{crds::CrdsArgs, operator::OperatorArgs, rollout::RolloutArgs};
 use crate::printer::OutputOptions;
 
 /// Take what a Git repository declares all the way to where it runs
@@ -44,6 +44,9 @@ pub(crate) enum Command {
     Cache(Later<CacheArgs>),
     /// Print the completion script of a shell
     Completions(Later<CompletionsArgs>),
+    /// Print the definitions of Portolan's own kinds
+    #[cfg(feature = "rollout")]
+    Crds(Later<CrdsArgs>),
     /// Show what a change of a Flux repository would change in its clusters
     Diff(Later<DiffArgs>),
     /// Say which file, patch, value or substitution produced an object or a field
@@ -61,7 +64,7 @@ pub(crate) enum Command {
     /// Carry out the rollouts of a cluster
     #[cfg(feature = "rollout")]
     Operator(Later<OperatorArgs>),
-    /// Judge canaries by measurement, and try the judgement before trusting it
+    /// Judge canaries by measurement, look after them, and convert those of other tools
     #[cfg(feature = "rollout")]
     Rollout(Later<RolloutArgs>),
     /// Execute a Go template with the functions of sprig and Helm

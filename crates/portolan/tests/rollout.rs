@@ -96,3 +96,89 @@ fn simulated_releases_are_counted() {
         "{unknown}"
     );
 }
+
+#[test]
+fn the_definitions_are_printed() {
+    let answer = portolan(&["crds"]);
+    assert_eq!(answer.code, 0, "{answer}");
+    assert_eq!(
+        answer
+            .stdout
+            .matches("kind: CustomResourceDefinition")
+            .count(),
+        3
+    );
+    let json = portolan(&["crds", "-o", "json"]);
+    let list: Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(3));
+}
+
+const ROLLOUT: &str = "apiVersion: portolan.dev/v1alpha1
+kind: IstioCanaryDeployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 4
+  service: {port: 80}
+  template: {spec: {containers: [{name: web, image: \"web:1\"}]}}
+";
+
+#[test]
+fn rollouts_are_linted_at_their_lines() {
+    let fine = portolan_with_input(&["rollout", "lint", "-"], ROLLOUT);
+    assert_eq!(fine.code, 0, "{fine}");
+    assert!(fine.stdout.contains("most pods at once: 8"), "{fine}");
+    let unwise = format!("{ROLLOUT}  analysis:\n    interval: 1s\n");
+    let warned = portolan_with_input(&["rollout", "lint", "-"], &unwise);
+    assert_eq!(warned.code, 0, "{warned}");
+    assert!(
+        warned
+            .stdout
+            .contains("<stdin>:9:5: warning: spec.analysis.interval"),
+        "{warned}"
+    );
+    let wrong =
+        format!("{ROLLOUT}  workloadRef: {{name: web}}\n  autoscaling: {{maxReplicas: 3}}\n");
+    let refused = portolan_with_input(&["rollout", "lint", "-", "-o", "json"], &wrong);
+    assert_eq!(refused.code, 1, "{refused}");
+    let told: Value = serde_json::from_str(&refused.stdout).expect("JSON");
+    assert_eq!(
+        told["findings"].as_array().map(Vec::len),
+        Some(2),
+        "{told:#}"
+    );
+    assert_eq!(told["findings"][0]["rule"], "rollout/refused");
+    assert_eq!(
+        portolan_with_input(&["rollout", "lint", "-"], "a: 1\n").code,
+        2
+    );
+}
+
+#[test]
+fn canaries_of_other_tools_are_converted() {
+    let canary = "apiVersion: flagger.app/v1beta1
+kind: Canary
+metadata: {name: web, namespace: shop}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  service: {port: 80}
+  analysis: {interval: 1m, threshold: 5, stepWeight: 10, maxWeight: 30}
+";
+    let answer = portolan_with_input(&["rollout", "convert", "-f", "-"], canary);
+    assert_eq!(answer.code, 0, "{answer}");
+    assert!(
+        answer.stdout.starts_with("# from Canary shop/web\n"),
+        "{answer}"
+    );
+    assert!(
+        answer
+            .stdout
+            .contains("# `spec.analysis.threshold` has no counterpart"),
+        "{answer}"
+    );
+    let again = portolan_with_input(&["rollout", "lint", "-"], &answer.stdout);
+    assert_eq!(again.code, 0, "{again}");
+    assert_eq!(
+        portolan_with_input(&["rollout", "convert", "-f", "-"], "a: 1\n").code,
+        2
+    );
+}

@@ -4,6 +4,8 @@ pub(crate) mod audit;
 pub(crate) mod build;
 pub(crate) mod cache;
 pub(crate) mod completions;
+#[cfg(feature = "rollout")]
+pub(crate) mod crds;
 pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod fetch;
@@ -36,6 +38,8 @@ pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
         Command::Build(args) => build::build(&args, printer),
         Command::Cache(args) => cache::cache(&args, printer),
         Command::Completions(args) => completions::completions(&args, printer),
+        #[cfg(feature = "rollout")]
+        Command::Crds(args) => crds::crds(&args, printer),
         Command::Diff(args) => diff::diff(&args, printer),
         Command::Explain(args) => explain::explain(&args, printer),
         Command::Fetch(args) => fetch::fetch(&args, printer),

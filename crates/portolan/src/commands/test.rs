@@ -6,6 +6,8 @@
 //! ```
 
 mod judged_for;
+#[cfg(feature = "rollout")]
+mod rollouts;
 mod verdict;
 mod write;
 
@@ -169,6 +171,8 @@ fn judge(rendered: &Rendered, settings: &Settings) -> Verdicts {
         for subjects in by_target(&placed, rendering) {
             let files = rendered.files();
             let mut findings = check(&subjects, &catalogue, settings, &unrendered, files);
+            #[cfg(feature = "rollout")]
+            findings.extend(rollouts::findings(&subjects, settings, files));
             lower_follow_ons(&mut findings, &[&MISSING_REFERENCE], &unrendered);
             verdicts.found.extend(findings);
             verdicts.add_objects(&subjects);
@@ -208,6 +212,10 @@ fn catalogue(cluster: &Cluster, placed: &[&Placed<'_>]) -> Catalogue {
     } else {
         Catalogue::assumed()
     };
+    #[cfg(feature = "rollout")]
+    for definition in portolan_canary::definitions() {
+        catalogue.define(&definition);
+    }
     for placed in placed {
         catalogue.define(placed.object.node());
     }
@@ -217,6 +225,8 @@ fn catalogue(cluster: &Cluster, placed: &[&Placed<'_>]) -> Catalogue {
 /// Every rule that a finding of this command may name, by id.
 fn rules() -> Vec<&'static Rule> {
     let mut rules = [portolan_check::RULES, portolan_flux::RULES].concat();
+    #[cfg(feature = "rollout")]
+    rules.extend(portolan_canary::RULES);
     rules.sort_by_key(|rule| rule.id);
     rules
 }

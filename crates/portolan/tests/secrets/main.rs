@@ -62,7 +62,7 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
                 "127.0.0.1:0",
             ],
         )],
-        "audit table" | "cache list" | "cache gc" | "version" => vec![well(&[])],
+        "audit table" | "cache list" | "cache gc" | "crds" | "version" => vec![well(&[])],
         "build" => vec![
             on_repository(&[]),
             on_repository(&["-v", "--provenance"]),
@@ -159,6 +159,27 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
             ),
             badly(&["--kubeconfig", "nowhere", "--listen", "127.0.0.1:0"]),
         ],
+        "rollout abort" | "rollout explain" | "rollout force" | "rollout get"
+        | "rollout history" | "rollout pause" | "rollout promote" | "rollout query"
+        | "rollout release" | "rollout restart" | "rollout resume" | "rollout retry"
+        | "rollout status" | "rollout undo" => vec![badly(&["web", "--kubeconfig", "unreachable"])],
+        "rollout adopt" => vec![badly(&["deployment/web", "--kubeconfig", "unreachable"])],
+        "rollout convert" => vec![
+            well(&["-f", "canary.yaml"]),
+            badly(&["-f", "overlay/config.yaml"]),
+        ],
+        "rollout lint" => vec![well(&["rollout.yaml"]), badly(&["nowhere.yaml"])],
+        "rollout list" => vec![badly(&["--kubeconfig", "unreachable"])],
+        "rollout replay" => vec![badly(&[
+            "web",
+            "--from",
+            "2026-01-31T12:00:00Z",
+            "--to",
+            "2026-01-31T12:01:00Z",
+            "--kubeconfig",
+            "unreachable",
+        ])],
+        "rollout set image" => vec![badly(&["web", "a=b", "--kubeconfig", "unreachable"])],
         "rollout judge" => vec![well(&["counts.csv"]), badly(&["nowhere.csv"])],
         "rollout simulate" => vec![well(&["--runs", "2"])],
         "template" => vec![well(&["page.tmpl"]), badly(&["nowhere.tmpl"])],
@@ -205,6 +226,16 @@ impl Bench {
             "time,canary_total,canary_bad,stable_total,stable_bad\na,10,0,10,0\n",
         );
         write(top, "page.tmpl", "{{ 1 }}\n");
+        write(
+            top,
+            "rollout.yaml",
+            "apiVersion: portolan.dev/v1alpha1\nkind: IstioCanaryDeployment\nmetadata: {name: web}\nspec: {replicas: 2, service: {port: 80}, template: {}}\n",
+        );
+        write(
+            top,
+            "canary.yaml",
+            "apiVersion: flagger.app/v1beta1\nkind: Canary\nmetadata: {name: web}\nspec: {targetRef: {kind: Deployment, name: web}, service: {port: 80}, analysis: {stepWeight: 10}}\n",
+        );
         write(
             top,
             "empty/cluster/namespace.yaml",
