@@ -77,10 +77,11 @@ impl Store {
                 continue;
             };
             if file.try_lock().is_ok() {
-                std::fs::remove_file(&path).at(&path)?;
+                unless_gone(std::fs::remove_file(&path)).at(&path)?;
                 continue;
             }
-            let text = std::fs::read_to_string(&path).at(&path)?;
+            // Read from what was opened: the run may end now and remove the name.
+            let text = std::io::read_to_string(&file).at(&path)?;
             let digests = text.lines().map(|hex| format!("sha256:{hex}").parse());
             held.extend(digests.filter_map(Result::ok));
             live.insert(name);
@@ -89,7 +90,7 @@ impl Store {
         for name in names(&staging)? {
             if !live.contains(&name) {
                 let path = staging.join(name);
-                std::fs::remove_dir_all(&path).at(&path)?;
+                unless_gone(std::fs::remove_dir_all(&path)).at(&path)?;
             }
         }
         Ok(held)
@@ -149,6 +150,14 @@ impl Store {
             collected.bytes += size;
         }
         Ok(())
+    }
+}
+
+/// A run that ends removes its own files: that one of them is gone is no failure.
+fn unless_gone(removed: std::io::Result<()>) -> std::io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 
