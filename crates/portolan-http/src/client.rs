@@ -132,12 +132,10 @@ impl Request {
 
     /// Parses an address and asks for it.
     pub fn parse(url: &str) -> Result<Self, HttpError> {
-        let bad = || HttpError::BadUrl {
-            url: url.to_owned(),
-        };
-        let url = Url::parse(url).map_err(|_| bad())?;
-        match url.scheme() {
-            "http" | "https" if url.has_host() => Ok(Self::get(url)),
+        let bad = || HttpError::bad_url(url);
+        let parsed = Url::parse(url).map_err(|_| bad())?;
+        match parsed.scheme() {
+            "http" | "https" if parsed.has_host() => Ok(Self::get(parsed)),
             _ => Err(bad()),
         }
     }

@@ -12,7 +12,7 @@ pub enum HttpError {
     /// The address is not one that can be fetched.
     #[error("`{url}` is not an http or https address")]
     BadUrl {
-        /// The address as written.
+        /// The address as written, without login and query.
         url: String,
     },
     /// A certificate or key could not be used.
@@ -115,6 +115,21 @@ pub fn shown(url: &Url) -> String {
     url.into()
 }
 
+impl HttpError {
+    /// Says that a text is no address that can be fetched.
+    ///
+    /// It cannot be parsed, so whatever may be a login or a signature in it is left out.
+    pub fn bad_url(text: &str) -> Self {
+        let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+        // A password may hold any sign, so everything up to the last `@` is taken for one.
+        let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+        let rest = rest.split(['?', '#']).next().unwrap_or_default();
+        let separator = if scheme.is_empty() { "" } else { "://" };
+        let url = format!("{scheme}{separator}{rest}");
+        Self::BadUrl { url }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,5 +138,25 @@ mod tests {
     fn an_address_is_shown_without_its_password() {
         let url = Url::parse("https://ada:hunter2@example.com/a?sig=x#y").unwrap();
         assert_eq!(shown(&url), "https://example.com/a");
+    }
+
+    #[test]
+    fn what_is_no_address_is_shown_without_its_password() {
+        for (written, shown) in [
+            (
+                "http://ada:hunter2@host:99999/a?sig=x",
+                "http://host:99999/a",
+            ),
+            ("http://ada:h/u?n#t@er2@:1", "http://:1"),
+            ("ada:hunter2@host", "host"),
+            ("host:9090/a", "host:9090/a"),
+        ] {
+            let error = HttpError::bad_url(written);
+            assert_eq!(
+                error.to_string(),
+                format!("`{shown}` is not an http or https address")
+            );
+            assert!(!format!("{error:?}").contains("hunter"));
+        }
     }
 }

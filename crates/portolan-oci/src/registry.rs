@@ -209,7 +209,7 @@ impl Registry {
         let host = repository.api_host();
         let name = repository.name();
         let url = format!("{scheme}://{host}/v2/{name}/{rest}");
-        Ok(Url::parse(&url).map_err(|_| HttpError::BadUrl { url })?)
+        Ok(Url::parse(&url).map_err(|_| HttpError::bad_url(&url))?)
     }
 
     /// Sends a request, logging in first when the registry asks for it.
@@ -433,9 +433,7 @@ fn next_page(
     let Some(link) = response.header("link").and_then(next_link) else {
         return Ok(None);
     };
-    let next = current.join(link).map_err(|_| HttpError::BadUrl {
-        url: link.to_owned(),
-    })?;
+    let next = current.join(link).map_err(|_| HttpError::bad_url(link))?;
     if next.origin() == current.origin() {
         Ok(Some(next))
     } else {

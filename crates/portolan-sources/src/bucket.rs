@@ -79,7 +79,7 @@ impl BucketRequest {
             "https"
         };
         let base = format!("{scheme}://{}/", self.endpoint);
-        let mut url = Url::parse(&base).map_err(|_| HttpError::BadUrl { url: base })?;
+        let mut url = Url::parse(&base).map_err(|_| HttpError::bad_url(&base))?;
         url.set_path(&format!("/{}/{}", self.bucket, signature::encoded(key)));
         Ok(url)
     }

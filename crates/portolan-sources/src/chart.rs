@@ -288,9 +288,7 @@ impl Sources {
 
 /// The address of `index.yaml` below the repository's, its query kept.
 fn index_url(repository: &str) -> Result<Url, HttpError> {
-    let bad = || HttpError::BadUrl {
-        url: without_login(repository),
-    };
+    let bad = || HttpError::bad_url(repository);
     let mut url = Url::parse(repository).map_err(|_| bad())?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(bad());
@@ -307,7 +305,7 @@ fn archive_url(
 ) -> Result<String, SourceError> {
     entry
         .url(&request.repository)
-        .ok_or_else(|| HttpError::BadUrl { url: String::new() })
+        .ok_or_else(|| HttpError::bad_url(""))
         .of(what)
 }
 
