@@ -50,7 +50,8 @@ fn cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Kubecon
 }
 
 fn nothing() -> ClusterError {
-    let places = "there is neither a `KUBECONFIG` nor a `~/.kube/config`, and this is not a pod";
+    let places =
+        "neither `KUBECONFIG` nor `~/.kube/config` leads to a kubeconfig, and this is not a pod";
     ClusterError::Config(places.to_owned())
 }
 
