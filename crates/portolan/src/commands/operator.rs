@@ -77,13 +77,15 @@ pub(crate) fn operator(args: &OperatorArgs, printer: &Printer) -> CommandResult 
 
 /// The port is open before the cluster is asked for anything: credentials may take their time.
 async fn run(args: &OperatorArgs, printer: &Printer) -> CommandResult {
+    // An address that is none is told before anything is opened.
+    let measure = args.measure()?;
     let address = args.listen;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let error = anyhow::Error::new(error);
         CommandError::user(error.context(format!("cannot listen on `{address}`")))
     })?;
     printer.note(&format!("listening on http://{}", listener.local_addr()?));
-    let operator = Operator::new(args.options().await?);
+    let operator = Operator::new(args.options(measure).await?);
     let cancelled = CancellationToken::new();
     let server = serve(listener, operator.listen_config(), cancelled.clone());
     let stop = wait_for_signal(cancelled.clone());
@@ -107,7 +109,7 @@ async fn wait_for_signal(cancelled: CancellationToken) -> std::io::Result<()> {
 }
 
 impl OperatorArgs {
-    async fn options(&self) -> Result<OperatorOptions, CommandError> {
+    async fn options(&self, measure: Arc<dyn Measure>) -> Result<OperatorOptions, CommandError> {
         let access = Access {
             kubeconfig: self.kubeconfig.clone(),
             context: self.context.clone(),
@@ -120,7 +122,7 @@ impl OperatorArgs {
         Ok(OperatorOptions {
             cluster,
             namespace: self.namespace.clone(),
-            measure: self.measure()?,
+            measure,
             lease: Some(self.lease(&instance)),
             instance,
             deadly: None,
