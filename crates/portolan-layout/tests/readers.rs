@@ -140,6 +140,18 @@ fn tree(root: &Utf8Path) -> BTreeMap<String, String> {
     found
 }
 
+/// A store with an image `web` of the context.
+fn store_with_web(place: &Place) -> Store {
+    let store = Store::open(&place.root.join("store")).expect("a store");
+    let run_of = store.begin().expect("a run");
+    let context = place.root.join("context");
+    let spec = spec("linux/amd64", Compression::default());
+    let image = built(&run_of, &context, &spec, None);
+    run_of.tag("web", &image).expect("a name");
+    drop(run_of);
+    store
+}
+
 #[test]
 fn skopeo_reads_and_copies_images_of_every_compression() {
     if !has_program("skopeo", "--version") {
@@ -183,15 +195,7 @@ fn umoci_unpacks_a_tree_equal_to_the_source() {
         return;
     }
     let place = place();
-    let store = Store::open(&place.root.join("store")).unwrap();
-    let run_of = store.begin().unwrap();
-    let image = built(
-        &run_of,
-        &place.root.join("context"),
-        &spec("linux/amd64", Compression::default()),
-        None,
-    );
-    run_of.tag("web", &image).unwrap();
+    let store = store_with_web(&place);
     let bundle = place.root.join("bundle");
     let image = format!("{}:web", store.root());
     run(
@@ -337,15 +341,7 @@ fn buildah_takes_an_image_as_its_base() {
         return;
     }
     let place = place();
-    let store = Store::open(&place.root.join("store")).unwrap();
-    let run_of = store.begin().unwrap();
-    let image = built(
-        &run_of,
-        &place.root.join("context"),
-        &spec("linux/amd64", Compression::default()),
-        None,
-    );
-    run_of.tag("web", &image).unwrap();
+    store_with_web(&place);
     let (storage, state) = (place.root.join("containers"), place.root.join("state"));
     let common = [
         "--root",
