@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use portolan_rollout::{SCHEMA, Spec, Status};
+use portolan_rollout::{Analysis, SCHEMA, Spec, Status};
 use portolan_yaml::Node;
 use serde_json::Value;
 
@@ -39,6 +39,15 @@ impl fmt::Display for RolloutError {
 }
 
 impl Rollout {
+    /// The analysis of the running canary, which was fixed when it started, or else that of the spec.
+    pub fn analysis(&self) -> &Analysis {
+        let canary = self
+            .status
+            .as_ref()
+            .and_then(|status| status.canary.as_deref());
+        canary.map_or(&self.spec.analysis, |canary| &canary.plan.analysis)
+    }
+
     /// Reads an object.
     pub fn read(object: &Value) -> Result<Self, RolloutError> {
         let text = |field: &str| {

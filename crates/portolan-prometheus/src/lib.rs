@@ -27,6 +27,7 @@ mod arms;
 mod compare;
 mod http_counts;
 mod measure;
+mod replay;
 mod selector;
 mod server;
 
@@ -35,6 +36,7 @@ pub use arms::{ArmLabels, Arms};
 pub use compare::{Compared, NotCompared, same_revision};
 pub use latency::{Edge, count_slow};
 pub use measure::{Measured, Question, measure};
+pub use replay::{MAX_REPLAYED_INTERVALS, ReplayError, Replayed, replay};
 pub use requests::{Reporter, count_requests, is_bad_request, see_nearly_all};
 pub use scrape::{Scrapes, scrape_interval};
 pub use series::{Sample, Series, one_per_replica};

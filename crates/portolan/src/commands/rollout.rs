@@ -1,6 +1,7 @@
 //! `portolan rollout`: canaries judged by measurement.
 
 mod adopt;
+mod arms;
 mod cluster_args;
 mod command;
 mod convert;
@@ -12,6 +13,7 @@ mod lint;
 mod list;
 mod prometheus_args;
 mod query;
+mod replay;
 mod settings_args;
 mod simulate;
 mod status;
@@ -72,7 +74,7 @@ enum RolloutCommand {
     /// Let the operator go of an application, which keeps running
     Release(Later<edit::ReleaseArgs>),
     /// Judge a past release again by what Prometheus has kept of it
-    Replay(Later<query::ReplayArgs>),
+    Replay(Later<replay::ReplayArgs>),
     /// Start all pods again, as a new revision that is judged like any other
     Restart(Later<edit::RestartArgs>),
     /// End `pause`, and a step that waits for a person
@@ -125,7 +127,7 @@ pub(crate) fn rollout(args: &RolloutArgs, printer: &Printer) -> CommandResult {
         Asked::Promote(args) => command::command(args, Command::Promote, printer),
         Asked::Query(args) => query::query(args, printer),
         Asked::Release(args) => edit::release(args, printer),
-        Asked::Replay(args) => query::replay(args, printer),
+        Asked::Replay(args) => replay::replay(args, printer),
         Asked::Restart(args) => edit::restart(args, printer),
         Asked::Resume(args) => command::command(args, Command::Resume, printer),
         Asked::Retry(args) => command::command(args, Command::Retry, printer),
