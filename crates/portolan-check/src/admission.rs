@@ -2,10 +2,10 @@
 
 use portolan_admission::{Fault, refusals};
 use portolan_object::Rule;
-use portolan_vfs::Vfs;
 
 use crate::finding::{Found, Subject};
-use crate::locate::{is_unknown, locate};
+use crate::locate::is_unknown;
+use crate::places::Places;
 use crate::rule::{
     CONFLICT, DUPLICATE_ITEM, INSIDE_REFERENCE, MISSING_FIELD, REFUSED_NAME, REFUSED_VALUE,
     SELECTOR,
@@ -14,7 +14,7 @@ use crate::rule::{
 pub(crate) fn check(
     subject: &Subject<'_>,
     index: usize,
-    files: &dyn Vfs,
+    places: &Places<'_>,
     findings: &mut Vec<Found>,
 ) {
     for refusal in refusals(subject.object) {
@@ -30,7 +30,7 @@ pub(crate) fn check(
         findings.push(Found {
             rule: rule_of(refusal.fault),
             subject: index,
-            place: locate(files, subject.object, &refusal.path),
+            place: places.of(subject, &refusal.path),
             message,
         });
     }

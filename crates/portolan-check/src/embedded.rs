@@ -18,11 +18,11 @@ use crate::locate::{follow, value_at};
 const KUSTOMIZATION_FILES: &[&str] = &["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// A text that documents are written in: a whole file, or a block of one.
-struct Source<'a> {
-    file: &'a Utf8Path,
-    text: &'a str,
+pub(crate) struct Source<'a> {
+    pub(crate) file: &'a Utf8Path,
+    pub(crate) text: &'a str,
     /// Where the block begins in the file, and the file's text; none for a whole file.
-    block: Option<(Position, &'a str)>,
+    pub(crate) block: Option<(Position, &'a str)>,
 }
 
 /// How far a path is written in what a file holds for an object besides its own documents, and where that is.
@@ -145,32 +145,25 @@ impl Source<'_> {
 
     /// Where a patch writes the value at a path.
     fn patch(&self, object: &Object, path: &FieldPath) -> Option<(usize, Place)> {
-        let documents = parse_bytes(self.text.as_bytes(), Dialect::Kustomize).ok()?;
-        let wanted = value_at(object.node(), path)?;
-        let at = documents
-            .iter()
-            .find_map(|document| match document.as_list() {
-                Some(operations) => operations
-                    .iter()
-                    .find_map(|operation| written_by(operation, wanted, path)),
-                None => merged_by(document, object, wanted, path),
-            })?;
+        let at = written_in_patch(self.text, object, path)?;
         Some((path.segments.len(), self.place(at)?))
     }
 
     /// A place in the file of a place in the text.
-    fn place(&self, at: Position) -> Option<Place> {
+    pub(crate) fn place(&self, at: Position) -> Option<Place> {
         let Some((begin, whole)) = self.block else {
             return Some(Place::new(self.file.as_str().to_owned(), at));
         };
         let inner = at.line.checked_sub(1)?;
         let wanted = self.text.lines().nth(inner as usize)?;
         // The text begins on the line of its `|`, or on the next one.
-        let mut lines = [begin.line + inner, begin.line + inner + 1].into_iter();
-        let (line, text) = lines.find_map(|line| {
-            let text = whole.lines().nth(line.checked_sub(1)? as usize)?;
-            (text.trim() == wanted.trim()).then_some((line, text))
-        })?;
+        let lines = || {
+            let lines = [begin.line + inner, begin.line + inner + 1].into_iter();
+            lines.filter_map(|line| Some((line, whole.lines().nth(line.checked_sub(1)? as usize)?)))
+        };
+        let exact = lines().find(|(_, text)| text.trim() == wanted.trim());
+        // A variable that was put into the text stands in the file by its name.
+        let (line, text) = exact.or_else(|| lines().find(|(_, text)| text.contains("${")))?;
         let indent = |line: &str| line.len() - line.trim_start().len();
         let column = at.column + indent(text).saturating_sub(indent(wanted)) as u32;
         Some(Place::new(
@@ -178,6 +171,20 @@ impl Source<'_> {
             Position { line, column },
         ))
     }
+}
+
+/// Where the text of a patch writes the value at a path.
+pub(crate) fn written_in_patch(text: &str, object: &Object, path: &FieldPath) -> Option<Position> {
+    let documents = parse_bytes(text.as_bytes(), Dialect::Kustomize).ok()?;
+    let wanted = value_at(object.node(), path)?;
+    documents
+        .iter()
+        .find_map(|document| match document.as_list() {
+            Some(operations) => operations
+                .iter()
+                .find_map(|operation| written_by(operation, wanted, path)),
+            None => merged_by(document, object, wanted, path),
+        })
 }
 
 /// Where a patch that is merged writes a value.
@@ -222,5 +229,11 @@ fn written_by(operation: &Node, wanted: &Node, path: &FieldPath) -> Option<Posit
 
 fn is_equal(one: &Node, other: &Node) -> bool {
     let is_variable = one.as_str().is_some_and(|text| text.contains("${"));
-    is_variable || canonical_json(one).is_ok_and(|one| canonical_json(other).ok() == Some(one))
+    // kustomize cuts the last line break of a patch.
+    let ends_alike = |one: &str, other: &str| one.trim_end() == other.trim_end();
+    let texts = one.as_str().zip(other.as_str());
+    let is_text = texts.is_some_and(|(one, other)| ends_alike(one, other));
+    is_variable
+        || is_text
+        || canonical_json(one).is_ok_and(|one| canonical_json(other).ok() == Some(one))
 }

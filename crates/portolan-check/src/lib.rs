@@ -21,6 +21,7 @@ mod api;
 mod embedded;
 mod locate;
 mod owner;
+mod places;
 mod reference;
 mod schema;
 
@@ -30,6 +31,8 @@ mod settings;
 use portolan_object::{Finding, Object, Place};
 use portolan_schema::{Catalogue, FieldPath};
 use portolan_vfs::Vfs;
+
+use places::Places;
 
 pub use api::Apis;
 pub use finding::Subject;
@@ -49,20 +52,21 @@ pub fn check(
     files: &dyn Vfs,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let places = Places::new(files, subjects);
     let apis = Apis::of(catalogue.asked());
     for (index, subject) in subjects.iter().enumerate() {
         match api::check(subject, index, &apis) {
             Some(gone) => findings.push(gone),
             None => {
-                schema::check(subject, index, (catalogue, &apis), files, &mut findings);
-                admission::check(subject, index, files, &mut findings);
+                schema::check(subject, index, (catalogue, &apis), &places, &mut findings);
+                admission::check(subject, index, &places, &mut findings);
             }
         }
     }
     schema::tell_unjudged_once(subjects, &mut findings);
     owner::check(subjects, &mut findings);
     let known = reference::Known::of(subjects, settings.producers());
-    reference::check(subjects, &known, unrendered, files, &mut findings);
+    reference::check(subjects, &known, unrendered, &places, &mut findings);
     findings.sort_by_key(|found| found.subject);
     let judged = findings.into_iter().filter_map(|found| {
         let subject = subjects.get(found.subject)?;

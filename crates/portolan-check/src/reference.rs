@@ -10,12 +10,11 @@ use portolan_object::{
     Object, Producer, Product, Scope, is_filled_in, pod_templates, products, scope,
 };
 use portolan_schema::FieldPath;
-use portolan_vfs::Vfs;
 use portolan_yaml::{List, Node};
 
 use crate::finding::{Found, Subject};
 use crate::follow_on::Unrendered;
-use crate::locate::locate;
+use crate::places::Places;
 use crate::rule::{MISSING_REFERENCE, UNKNOWN_REFERENCE};
 
 /// How many of the objects that nothing makes are named.
@@ -55,7 +54,7 @@ pub(crate) fn check(
     subjects: &[Subject<'_>],
     known: &Known<'_>,
     unrendered: &[Unrendered],
-    files: &dyn Vfs,
+    places: &Places<'_>,
     findings: &mut Vec<Found>,
 ) {
     let mut unknown = Unknown::default();
@@ -69,12 +68,12 @@ pub(crate) fn check(
                     rule: &MISSING_REFERENCE,
                     subject: index,
                     message: format!("{path}: {message}"),
-                    place: locate(files, subject.object, path),
+                    place: places.of(subject, path),
                 }),
             }
         }
     }
-    findings.extend(unknown.finding(subjects, files));
+    findings.extend(unknown.finding(subjects, places));
 }
 
 /// Whether what could not be rendered may bring it: something in its namespace, or anything where it has none.
@@ -114,7 +113,7 @@ impl Unknown {
     }
 
     /// One finding for all, at the first of them.
-    fn finding(self, subjects: &[Subject<'_>], files: &dyn Vfs) -> Option<Found> {
+    fn finding(self, subjects: &[Subject<'_>], places: &Places<'_>) -> Option<Found> {
         let (index, path) = self.first?;
         let references = match self.count {
             1 => "1 reference leads".to_owned(),
@@ -130,7 +129,7 @@ impl Unknown {
             rule: &UNKNOWN_REFERENCE,
             subject: index,
             message: format!("{references} to what nothing in the repository makes: {named}{more}"),
-            place: locate(files, subjects.get(index)?.object, &path),
+            place: places.of(subjects.get(index)?, &path),
         })
     }
 }

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use portolan_object::{KubeVersion, Object, Rule};
 use portolan_schema::{Catalogue, Problem, Verdict, Violation};
-use portolan_vfs::Vfs;
 
 use crate::api::Apis;
 use crate::finding::{Found, Subject};
-use crate::locate::{is_unknown, locate};
+use crate::locate::is_unknown;
+use crate::places::Places;
 use crate::rule::{
     BROKEN_RULE, INVALID_VALUE, MISSING_FIELD, NOT_JUDGED, NOT_SERVED, NOT_SERVED_YET,
     UNKNOWN_FIELD, WRONG_TYPE,
@@ -19,7 +19,7 @@ pub(crate) fn check(
     subject: &Subject<'_>,
     index: usize,
     (catalogue, apis): (&Catalogue, &Apis),
-    files: &dyn Vfs,
+    places: &Places<'_>,
     findings: &mut Vec<Found>,
 ) {
     let object = subject.object;
@@ -34,7 +34,7 @@ pub(crate) fn check(
                 violations
                     .iter()
                     .filter(|violation| !is_unknown(object, &violation.path))
-                    .map(|violation| finding(violation, subject, index, files)),
+                    .map(|violation| finding(violation, subject, index, places)),
             );
         }
     }
@@ -82,12 +82,17 @@ pub(crate) fn tell_unjudged_once(subjects: &[Subject<'_>], findings: &mut Vec<Fo
     });
 }
 
-fn finding(violation: &Violation, subject: &Subject<'_>, index: usize, files: &dyn Vfs) -> Found {
+fn finding(
+    violation: &Violation,
+    subject: &Subject<'_>,
+    index: usize,
+    places: &Places<'_>,
+) -> Found {
     Found {
         rule: rule_of(&violation.problem),
         subject: index,
         message: violation.to_string(),
-        place: locate(files, subject.object, &violation.path),
+        place: places.of(subject, &violation.path),
     }
 }
 

@@ -10,6 +10,7 @@ use portolan_vfs::{Vfs, VfsError, resolve};
 
 use crate::generate;
 use crate::hints::Reach;
+use crate::written::named_files;
 
 /// Where the cause of a failed build is written, as far as that can be told.
 pub(crate) fn of_build(error: &Error, files: &dyn Vfs, directory: &Utf8Path) -> Option<Place> {
@@ -80,7 +81,8 @@ fn entry(line: &str) -> &str {
     last.trim_matches(['"', '\''])
 }
 
-/// The line of an expression such as `${NAME}`, searched for in the file from where its object begins.
+/// The line of an expression such as `${NAME}`, searched for in the file from where its object begins, and in the files
+/// that a kustomization file names for what it generates.
 pub(crate) fn of_expression(files: &dyn Vfs, object: &Place, line: &str) -> Place {
     let Some(start) = line.find("${") else {
         return object.clone();
@@ -88,17 +90,23 @@ pub(crate) fn of_expression(files: &dyn Vfs, object: &Place, line: &str) -> Plac
     let expression = line.get(start..).unwrap_or_default();
     let end = expression.find('}').map_or(expression.len(), |at| at + 1);
     let expression = expression.get(..end).unwrap_or(expression);
-    let text = files.read(Utf8Path::new(object.file.as_str()));
-    let text = text.unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let lines = text.lines().enumerate();
-    let found = lines
-        .skip(object.at.line.saturating_sub(1) as usize)
-        .find(|(_, line)| line.contains(expression));
-    found.map_or_else(
-        || object.clone(),
-        |(at, _)| Place::line(object.file.clone(), line_number(at)),
-    )
+    let own = Utf8Path::new(object.file.as_str());
+    let above = object.at.line.saturating_sub(1) as usize;
+    let generated = || {
+        let mut named = named_files(files, own).into_iter();
+        named.find_map(|file| line_with(files, &file, 0, expression))
+    };
+    let found = line_with(files, own, above, expression).or_else(generated);
+    found.unwrap_or_else(|| object.clone())
+}
+
+/// The first line of a file, below some, that holds a word.
+fn line_with(files: &dyn Vfs, file: &Utf8Path, above: usize, word: &str) -> Option<Place> {
+    let bytes = files.read(file).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines = text.lines().enumerate().skip(above);
+    let (at, _) = lines.find(|(_, line)| line.contains(word))?;
+    Some(Place::line(file.as_str(), line_number(at)))
 }
 
 fn line_number(index: usize) -> u32 {

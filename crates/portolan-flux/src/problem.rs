@@ -4,7 +4,9 @@ use std::error::Error;
 
 use camino::Utf8Path;
 use portolan_engine::{Failure, Key, Outcome, Report, causes};
-use portolan_object::{Cause, Finding, Object, Owner, OwnerKind, Place, Rule, Severity};
+use portolan_object::{
+    Act, Cause, Finding, Object, Origin, Owner, OwnerKind, Place, Rule, Severity,
+};
 use portolan_vfs::{Vfs, resolve};
 use portolan_yaml::{Node, Position};
 
@@ -253,25 +255,25 @@ impl<'a, 'files> About<'a, 'files> {
         };
         // Where the network is missing, the directory is not to blame.
         let hint = error.filter(|_| reason.is_none());
-        let hint = hint.map(|error| match error {
-            BuildError::Generate(GenerateError::NoPath(_)) => {
-                let begins = advice::on_build(error, spec);
-                match directory_with(&spec.path, self.told.files) {
-                    Some(directory) => format!(
-                        "{begins}; if that is made of `{directory}`, which has this path, use `--repo {directory}`"
-                    ),
-                    None => begins,
-                }
-            }
-            error => advice::on_build(error, spec),
+        let has_no_path = matches!(error, Some(BuildError::Generate(GenerateError::NoPath(_))));
+        let made_of = directory_with(&spec.path, self.told.files).filter(|_| has_no_path);
+        let hint = hint.map(|error| match &made_of {
+            Some(directory) => format!(
+                "if {} is made of `{directory}`, which has this path, use `--repo {directory}`",
+                spec.source
+            ),
+            None => advice::on_build(error, spec),
         });
         let hints = hint
             .into_iter()
             .chain(advice::from_outside(failure.error()));
         let messages = chain(failure.error());
-        let rule = match reason {
-            Some(_) => &SOURCE_UNAVAILABLE,
-            None => &BUILD_FAILED,
+        // An artifact that is pushed may be made of a part of the repository; a git repository is never.
+        let is_pushed = spec.source.kind != "GitRepository";
+        let rule = if reason.is_some() || (is_pushed && made_of.is_some()) {
+            &SOURCE_UNAVAILABLE
+        } else {
+            &BUILD_FAILED
         };
         self.error(rule, messages, place, hints.collect());
         self.because(
@@ -507,7 +509,7 @@ impl<'a, 'files> About<'a, 'files> {
         place: Option<Place>,
         hints: Vec<String>,
     ) {
-        let declared = self.definition.and_then(|object| object.origin.place());
+        let declared = self.definition.and_then(|object| declared(&object.origin));
         let NamespacedName { namespace, name } = self.id.clone();
         self.told.findings.push(Finding {
             severity,
@@ -537,6 +539,14 @@ impl<'a, 'files> About<'a, 'files> {
     fn place(&self, at: Position, word: &str) -> Option<Place> {
         written_here(self.definition?, at, word, self.told.files)
     }
+}
+
+/// Where an object is declared: the template that made it, or where it stands.
+fn declared(origin: &Origin) -> Option<&Place> {
+    let mut steps = origin.newest_first();
+    let template = steps.find(|step| step.act == Act::Template && step.place.is_some());
+    let template = template.and_then(|step| step.place.as_ref());
+    template.or_else(|| origin.place())
 }
 
 /// The line of the chart's template that failed, where the chart lies in the repository.

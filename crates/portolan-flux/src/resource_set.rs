@@ -17,7 +17,7 @@ use portolan_gotmpl::{
     parse_message,
 };
 use portolan_helm::values::Tree;
-use portolan_object::{Act, Digest, Object, Origin, Step, expand_lists};
+use portolan_object::{Act, Digest, Object, Origin, Place, Step, expand_lists};
 use portolan_yaml::{Dialect, Map, Node, Text, Value};
 
 use crate::api::{InputProvider, InputStrategy, InputsFrom, NamespacedName, ResourceSet, Template};
@@ -251,10 +251,10 @@ pub(crate) fn expand(
     } else {
         without.as_slice()
     };
-    let origin = written.then(Step::new(Act::Template, format!("ResourceSet {}", set.id)));
     let mut objects = Vec::new();
     let mut seen = HashSet::new();
     for (at, template) in set.templates.iter().enumerate() {
+        let origin = written.then(made_by(set, template, written));
         let text = match template {
             Template::Object(node) => portolan_yaml::write_v2(node)
                 .map_err(|error| ResourceSetError::Template(error.to_string()))?,
@@ -280,6 +280,17 @@ pub(crate) fn expand(
         set_common_metadata(object, &set.common_metadata);
     }
     Ok(objects)
+}
+
+/// The step that makes objects of a template; with its line, where it is written as objects are.
+fn made_by(set: &ResourceSet, template: &Template, written: &Origin) -> Step {
+    let step = Step::new(Act::Template, format!("ResourceSet {}", set.id));
+    match (template, written.place()) {
+        (Template::Object(node), Some(place)) if node.at.line > place.at.line => {
+            step.at(Place::new(place.file.clone(), node.at))
+        }
+        _ => step,
+    }
 }
 
 /// What makes two objects the same: the version does not tell them apart.

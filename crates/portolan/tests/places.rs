@@ -134,6 +134,42 @@ fn a_value_that_a_patch_writes_is_shown_in_the_patch() {
     }
 }
 
+/// A patch of the Flux object that applies a Service, and one that is written by a patch of the Flux object above.
+#[test]
+fn a_value_that_flux_patches_in_is_shown_in_its_patch() {
+    let web = "  postBuild: {substitute: {KIND: NodePrt}}\n  patches:\n  - patch: |\n      apiVersion: v1\n      kind: Service\n      metadata: {name: web, namespace: shop}\n      spec:\n        type: ${KIND}\n";
+    let above = "  patches:\n  - target: {kind: Kustomization, name: db}\n    patch: |\n      - op: add\n        path: /spec/patches\n        value:\n        - target: {kind: Service}\n          patch: |\n            - op: add\n              path: /spec/sessionAffinity\n              value: Nonsense\n";
+    let dir = repository(&[
+        ("cluster/apps.yaml", &written_out("apps", "./apps", above)),
+        ("apps/web.yaml", &written_out("web", "./web", web)),
+        ("apps/db.yaml", &written_out("db", "./db", "")),
+        ("web/service.yaml", SERVICE),
+        ("db/service.yaml", &SERVICE.replace("web", "db")),
+    ]);
+    let args = ["test", "--repo", ".", "--path", "cluster", "--offline"];
+    let answer = portolan_in(dir.path().to_str().expect("a path of text"), &args);
+    assert_eq!(answer.code, 1, "{answer}");
+    for place in [
+        "╭▸ apps/web.yaml:16:9\n",
+        "16 │         type: ${KIND}\n",
+        "╭▸ cluster/apps.yaml:19:22\n",
+        "19 │               value: Nonsense\n",
+    ] {
+        assert!(answer.stdout.contains(place), "{place}{answer}");
+    }
+}
+
+#[test]
+fn what_a_resource_set_makes_and_does_not_build_is_shown_at_its_template() {
+    let set = "apiVersion: fluxcd.controlplane.io/v1\nkind: ResourceSet\nmetadata:\n  name: tenants\n  namespace: flux-system\nspec:\n  inputs:\n  - tenant: red\n  resources:\n  - apiVersion: kustomize.toolkit.fluxcd.io/v1\n    kind: Kustomization\n    metadata:\n      name: ks-<< inputs.tenant >>\n      namespace: flux-system\n    spec:\n      interval: 1h\n      prune: true\n      path: ./nowhere/<< inputs.tenant >>\n      sourceRef: {kind: GitRepository, name: flux-system}\n";
+    let answer = test_of(&[("apps/set.yaml", set)]);
+    assert_eq!(answer.code, 1, "{answer}");
+    assert!(
+        answer.stdout.contains("╭▸ apps/set.yaml:10:5\n"),
+        "{answer}"
+    );
+}
+
 #[test]
 fn a_value_that_a_resource_set_writes_is_shown_in_its_template() {
     let set = "apiVersion: fluxcd.controlplane.io/v1\nkind: ResourceSet\nmetadata:\n  name: tenants\n  namespace: flux-system\nspec:\n  inputs:\n  - tenant: red\n    port: 80\n  resources:\n  - apiVersion: v1\n    kind: Service\n    metadata:\n      name: << inputs.tenant >>\n      namespace: shop\n    spec:\n      selecter: {a: b}\n      ports:\n      - port: << inputs.port >>\n  resourcesTemplate: |\n    apiVersion: v1\n    kind: ConfigMap\n    metadata:\n      name: << inputs.tenant >>\n      namespace: shop\n    date: {}\n";

@@ -160,3 +160,39 @@ fn a_secret_that_nothing_here_makes_is_a_note() {
     assert_eq!(level("Secret", &["--missing", "strict"]), "error");
     assert_eq!(level("ConfigMap", &["--missing", "note"]), "note");
 }
+
+/// The artifact that Flux syncs is made of a directory of the repository.
+#[test]
+fn a_path_in_an_artifact_of_a_part_of_the_repository_is_not_missing() {
+    let instance = "apiVersion: fluxcd.controlplane.io/v1\nkind: FluxInstance\nmetadata: {name: flux, namespace: flux-system}\nspec:\n  distribution: {version: 2.9.x, registry: ghcr.io/fluxcd}\n  sync: {kind: OCIRepository, url: 'oci://example.org/x', ref: latest, path: ./clusters/a}\n";
+    let files = [
+        ("kubernetes/clusters/a/flux.yaml", instance),
+        ("kubernetes/clusters/a/map.yaml", MAP),
+    ];
+    let answer = test_in(&files, &[]);
+    assert!(
+        answer.stdout.contains("error[source/unavailable]"),
+        "{answer}"
+    );
+    assert!(
+        answer.stdout.contains("use `--repo kubernetes`"),
+        "{answer}"
+    );
+    let part = test_in(&files, &["--repo", "kubernetes"]);
+    assert_eq!(part.code, 0, "{part}");
+}
+
+#[test]
+fn a_variable_in_a_generated_map_is_shown_in_the_file_it_is_made_of() {
+    let apps = brings("apps", "./apps", "postBuild: {substitute: {A: b}}, ");
+    let files = [
+        ("cluster/apps.yaml", apps.as_str()),
+        (
+            "apps/kustomization.yaml",
+            "configMapGenerator:\n- name: web\n  namespace: shop\n  files: [web.conf]\n",
+        ),
+        ("apps/web.conf", "port 80\nhost ${HOST}\n"),
+    ];
+    let answer = test_in(&files, &["--path", "cluster"]);
+    assert!(answer.stdout.contains("apps/web.conf:2"), "{answer}");
+}

@@ -112,7 +112,7 @@ fn finding(found: &Finding) -> serde_json::Value {
         "rule": found.rule.id,
         "level": found.severity,
         "subject": found.subject(),
-        "owner": found.owner.as_ref().filter(|_| found.object.is_some()).map(ToString::to_string),
+        "owner": found.owner.as_ref().map(ToString::to_string),
         "clusters": found.clusters.iter().map(Text::as_str).collect::<Vec<_>>(),
         "message": found.message(),
         "file": found.file(),
