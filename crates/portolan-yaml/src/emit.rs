@@ -20,8 +20,9 @@ pub use tree::{write_kustomize, write_v2, write_v3_pretty};
 
 use crate::error::WriteError;
 use crate::limits::{MAX_DEPTH, MAX_SIMPLE_KEY};
-use crate::number::{self, Number};
-use crate::{Dialect, json, resolve};
+use crate::value::number::{self, Number};
+use crate::value::resolve;
+use crate::{Dialect, json};
 use analysis::Analysis;
 use scalar::Place;
 

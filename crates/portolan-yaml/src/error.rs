@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::node::Position;
+use crate::value::node::Position;
 
 /// One mistake in a text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -6,9 +6,11 @@ use std::fmt::Write;
 
 use crate::error::WriteError;
 use crate::limits::MAX_DEPTH;
-use crate::node::{Entry, Node, Scalar, Tag, Value};
-use crate::number::{self, Number};
-use crate::{binary, resolve, timestamp};
+use crate::value::binary;
+use crate::value::node::{Entry, Node, Scalar, Tag, Value};
+use crate::value::number::{self, Number};
+use crate::value::resolve;
+use crate::value::timestamp;
 
 pub use read::from_json;
 

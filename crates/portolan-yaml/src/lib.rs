@@ -27,42 +27,25 @@
 
 #![warn(missing_docs)]
 
-mod node;
-mod shared;
-mod text;
+mod value;
 
 mod error;
 pub mod limits;
 
-mod compose;
-mod cursor;
-mod direct;
-mod documents;
-mod event;
-mod go_syntax;
-mod map_builder;
-mod parser;
-mod reader;
-mod scanner;
-mod token;
-
-mod binary;
-mod number;
-mod resolve;
-mod timestamp;
+mod read;
 
 mod emit;
 pub mod json;
 pub mod order;
 mod outline;
 
-pub use documents::{
-    Dialect, parse, parse_bytes, parse_head, parse_one, parse_one_bytes, parse_one_strict,
-};
 pub use emit::{Emitter, write_kustomize, write_v2, write_v3_pretty};
 pub use error::{Error, Errors, WriteError};
 pub use json::{from_json, to_json};
-pub use node::{Entry, Key, List, Map, Node, Position, Scalar, Style, Tag, Value};
-pub use number::Number;
 pub use outline::{Outline, outline};
-pub use text::Text;
+pub use read::documents::{
+    Dialect, parse, parse_bytes, parse_head, parse_one, parse_one_bytes, parse_one_strict,
+};
+pub use value::node::{Entry, Key, List, Map, Node, Position, Scalar, Style, Tag, Value};
+pub use value::number::Number;
+pub use value::text::Text;

@@ -10,16 +10,16 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use crate::documents::Dialect;
 use crate::error::Error;
-use crate::event::{Event, EventKind, Properties};
 use crate::json;
-use crate::node::Style;
-use crate::parser::Parser;
-use crate::reader::Source;
-use crate::resolve;
-use crate::scanner::Scanner;
-use crate::token::{Content, Mark};
+use crate::read::documents::Dialect;
+use crate::read::event::{Event, EventKind, Properties};
+use crate::read::parser::Parser;
+use crate::read::reader::Source;
+use crate::read::scanner::Scanner;
+use crate::read::token::{Content, Mark};
+use crate::value::node::Style;
+use crate::value::resolve;
 
 /// The nodes of a text's documents, up to its first error.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::analysis::{Analysis, is_break, is_printable, width};
 use super::{Emitter, Flavor};
 use crate::Dialect;
 use crate::error::WriteError;
-use crate::node::Style;
+use crate::value::node::Style;
 
 /// Lines are folded at the first space after this column.
 const BEST_WIDTH: usize = 80;

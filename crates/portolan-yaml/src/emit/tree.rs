@@ -3,9 +3,12 @@
 use super::{Emitter, scalar};
 use crate::error::WriteError;
 use crate::limits::MAX_DEPTH;
-use crate::node::{Entry, Map, Node, Scalar, Style, Tag, Value};
-use crate::number::{self, Number};
-use crate::{Dialect, binary, json, order, resolve, timestamp};
+use crate::value::binary;
+use crate::value::node::{Entry, Map, Node, Scalar, Style, Tag, Value};
+use crate::value::number::{self, Number};
+use crate::value::resolve;
+use crate::value::timestamp;
+use crate::{Dialect, json, order};
 
 /// Prints a tree as Helm's `toYaml` does, with the line break at the end that `toYaml` cuts off.
 ///

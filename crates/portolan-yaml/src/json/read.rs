@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::limits::{MAX_DEPTH, MAX_INPUT_BYTES};
-use crate::map_builder::MapBuilder;
-use crate::node::{Key, List, Map, Node, Position, Scalar, Style, Tag, Value};
-use crate::text::Text;
+use crate::read::map_builder::MapBuilder;
+use crate::value::node::{Key, List, Map, Node, Position, Scalar, Style, Tag, Value};
+use crate::value::text::Text;
 
 /// Reads one JSON value. Numbers keep their spelling.
 pub fn from_json(text: &str) -> Result<Node, Error> {
@@ -179,8 +179,8 @@ impl Reader<'_> {
             return self.fail("invalid number");
         }
         // Beyond 64 bits a whole number is read as a float.
-        match crate::number::parse(&text) {
-            Some(crate::number::Number::Float(_)) => tag = Tag::Float,
+        match crate::value::number::parse(&text) {
+            Some(crate::value::number::Number::Float(_)) => tag = Tag::Float,
             Some(_) => {}
             None => return self.fail("number is out of range"),
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::node::{Scalar, Tag};
+use crate::value::node::{Scalar, Tag};
 
 /// A number as Go holds it.
 #[derive(Debug, Clone, Copy, PartialEq)]

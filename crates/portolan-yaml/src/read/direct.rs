@@ -18,13 +18,13 @@ mod tests;
 use std::collections::HashSet;
 
 use crate::Dialect;
-use crate::cursor::{BLANK, BREAKISH, COLON, PATH, WORD, class};
-use crate::node::{Entry, Key, List, Map, Node, Position, Scalar, Style, Tag, Value};
-use crate::reader::Source;
-use crate::resolve;
-use crate::scanner::{SHORT_KEY, Scanner};
-use crate::text::Text;
-use crate::token::{Content, Mark};
+use crate::read::cursor::{BLANK, BREAKISH, COLON, PATH, WORD, class};
+use crate::read::reader::Source;
+use crate::read::scanner::{SHORT_KEY, Scanner};
+use crate::read::token::{Content, Mark};
+use crate::value::node::{Entry, Key, List, Map, Node, Position, Scalar, Style, Tag, Value};
+use crate::value::resolve;
+use crate::value::text::Text;
 
 /// Deeper nesting is read the long way, which uses no stack of the program.
 const MAX_DIRECT_DEPTH: usize = 64;

@@ -10,11 +10,11 @@ use std::collections::HashMap;
 
 use crate::Dialect;
 use crate::error::Error;
-use crate::go_syntax;
-use crate::node::{Entry, Key, Map, Node, Position, Scalar, Style, Tag, Value};
-use crate::number::{self, Number};
-use crate::resolve;
-use crate::text::Text;
+use crate::read::go_syntax;
+use crate::value::node::{Entry, Key, Map, Node, Position, Scalar, Style, Tag, Value};
+use crate::value::number::{self, Number};
+use crate::value::resolve;
+use crate::value::text::Text;
 
 /// From this many keys on, a table finds equal ones.
 const LARGE: usize = 16;

@@ -2,8 +2,8 @@
 
 use super::{Allowed, Parser, State, empty_scalar};
 use crate::error::Fallible;
-use crate::event::{Event, EventKind};
-use crate::token::TokenKind;
+use crate::read::event::{Event, EventKind};
+use crate::read::token::TokenKind;
 
 impl Parser<'_> {
     pub(super) fn flow_sequence_entry(&mut self, first: bool) -> Fallible<Event> {

@@ -22,12 +22,12 @@ use std::sync::Arc;
 
 use self::key::SimpleKey;
 use crate::Dialect;
-use crate::cursor::{Cursor, PATH, WORD};
 use crate::error::{Error, Fallible};
 use crate::limits::MAX_DEPTH;
-use crate::node::{Position, Style};
-use crate::reader::Source;
-use crate::token::{Content, Mark, Token, TokenKind};
+use crate::read::cursor::{Cursor, PATH, WORD};
+use crate::read::reader::Source;
+use crate::read::token::{Content, Mark, Token, TokenKind};
+use crate::value::node::{Position, Style};
 
 /// Up to this length a key is surely not too long to be one.
 pub(crate) const SHORT_KEY: usize = 256;

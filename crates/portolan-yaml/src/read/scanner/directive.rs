@@ -1,9 +1,9 @@
 //! Directives: `%YAML 1.1` and `%TAG`.
 
 use super::Scanner;
-use crate::cursor::{WORD, class};
 use crate::error::Fallible;
-use crate::token::{Mark, TagParts, Token, TokenKind};
+use crate::read::cursor::{WORD, class};
+use crate::read::token::{Mark, TagParts, Token, TokenKind};
 
 impl Scanner<'_> {
     pub(super) fn scan_directive(&mut self) -> Fallible<Token> {

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use crate::cursor::Cursor;
 use crate::error::Error;
 use crate::limits::MAX_INPUT_BYTES;
-use crate::node::Position;
-use crate::text::Text;
+use crate::read::cursor::Cursor;
+use crate::value::node::Position;
+use crate::value::text::Text;
 
 /// How much Go reads at once.
 const BLOCK: usize = 512;

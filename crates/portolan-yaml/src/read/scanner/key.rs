@@ -3,7 +3,7 @@
 use super::Scanner;
 use crate::error::Fallible;
 use crate::limits::MAX_SIMPLE_KEY;
-use crate::token::Mark;
+use crate::read::token::Mark;
 
 /// A token that becomes a key if a `:` follows on the same line.
 #[derive(Clone, Copy, Default)]

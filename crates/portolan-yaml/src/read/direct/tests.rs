@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use serde_json::Value as Json;
 
 use super::*;
-use crate::compose::Composer;
-use crate::parser::Parser;
+use crate::read::compose::Composer;
+use crate::read::parser::Parser;
 
 const BOTH: [Dialect; 2] = [Dialect::Helm, Dialect::Kustomize];
 
@@ -98,7 +98,7 @@ fn the_documents_of_a_stream_follow_each_other() {
 #[test]
 fn both_ways_agree_on_all_known_texts() {
     let shared = portolan_testbed::corpus("suites/yaml.json");
-    let own = include_str!("../../tests/cases/go.json").to_owned();
+    let own = include_str!("../../../tests/cases/go.json").to_owned();
     let suites = [
         own,
         shared.map_or_else(

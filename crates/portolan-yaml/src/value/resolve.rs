@@ -1,10 +1,11 @@
 //! What a plain scalar means: null, boolean, number, time or text, by the rules of the two libraries.
 
 use crate::Dialect;
-use crate::node::{Scalar, Style, Tag};
-use crate::number::{self, Number};
-use crate::text::Text;
-use crate::{binary, timestamp};
+use crate::value::binary;
+use crate::value::node::{Scalar, Style, Tag};
+use crate::value::number::{self, Number};
+use crate::value::text::Text;
+use crate::value::timestamp;
 
 /// The prefix that `!!` stands for.
 const LONG_PREFIX: &str = "tag:yaml.org,2002:";

@@ -2,7 +2,7 @@
 //!
 //! Columns count characters. Counting is put off until somebody asks, and is a subtraction where the source is ASCII.
 
-use crate::token::Mark;
+use crate::read::token::Mark;
 
 /// Space or tab.
 pub(crate) const BLANK: u8 = 1;

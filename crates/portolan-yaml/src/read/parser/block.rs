@@ -2,8 +2,8 @@
 
 use super::{Allowed, Parser, State, empty_scalar};
 use crate::error::Fallible;
-use crate::event::{Event, EventKind};
-use crate::token::{Mark, TokenKind};
+use crate::read::event::{Event, EventKind};
+use crate::read::token::{Mark, TokenKind};
 
 impl Parser<'_> {
     pub(super) fn block_sequence_entry(&mut self) -> Fallible<Event> {

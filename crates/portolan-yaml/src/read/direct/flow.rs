@@ -2,8 +2,8 @@
 
 use super::{Direct, MAX_DIRECT_DEPTH};
 use crate::Dialect;
-use crate::node::{Entry, Key, Node, Position, Style, Tag, Value};
-use crate::token::Content;
+use crate::read::token::Content;
+use crate::value::node::{Entry, Key, Node, Position, Style, Tag, Value};
 
 impl Direct<'_> {
     /// The collection whose opening bracket is next.

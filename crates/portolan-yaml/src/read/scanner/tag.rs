@@ -2,7 +2,7 @@
 
 use super::Scanner;
 use crate::error::Fallible;
-use crate::token::{Mark, TagParts, Token, TokenKind};
+use crate::read::token::{Mark, TagParts, Token, TokenKind};
 
 impl Scanner<'_> {
     pub(super) fn scan_anchor(&mut self) -> Fallible<Token> {

@@ -2,8 +2,8 @@
 
 use super::Scanner;
 use crate::error::Fallible;
-use crate::node::Style;
-use crate::token::{Content, Mark};
+use crate::read::token::{Content, Mark};
+use crate::value::node::Style;
 
 /// What becomes of the line breaks at the end.
 #[derive(Clone, Copy, PartialEq)]

@@ -6,10 +6,10 @@ mod flow;
 use std::sync::Arc;
 
 use crate::error::Fallible;
-use crate::event::{Event, EventKind, Properties};
-use crate::node::Style;
-use crate::scanner::{Blame, Scanner};
-use crate::token::{Content, Mark, TagParts, Token, TokenKind};
+use crate::read::event::{Event, EventKind, Properties};
+use crate::read::scanner::{Blame, Scanner};
+use crate::read::token::{Content, Mark, TagParts, Token, TokenKind};
+use crate::value::node::Style;
 
 /// The parser over one scanner.
 pub(crate) struct Parser<'s> {

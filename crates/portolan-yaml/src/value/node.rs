@@ -3,9 +3,9 @@
 //! A [`Node`] owns its place in the tree; lists and maps sit behind an `Arc` and are copied only when a shared one is
 //! changed, so cloning a whole manifest costs one reference count and changing a clone never shows in the original.
 
-use crate::number::{self, Number};
-use crate::shared::Shared;
-use crate::text::Text;
+use crate::value::number::{self, Number};
+use crate::value::shared::Shared;
+use crate::value::text::Text;
 
 /// Where something begins in its source: line and column from 1, columns in characters; 0 where it was made, not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

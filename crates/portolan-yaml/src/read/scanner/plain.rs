@@ -2,10 +2,10 @@
 
 use super::Scanner;
 use super::fold::Fold;
-use crate::cursor::{BLANK, BREAKISH, COLON, FLOW};
 use crate::error::Fallible;
-use crate::node::Style;
-use crate::token::{Content, Mark};
+use crate::read::cursor::{BLANK, BREAKISH, COLON, FLOW};
+use crate::read::token::{Content, Mark};
+use crate::value::node::Style;
 
 /// A scalar's text as it grows: a slice of the source until a line is folded.
 struct Growing {

@@ -1,7 +1,7 @@
 //! Events: the shape of a document as the parser sees it, one step at a time.
 
-use crate::node::Style;
-use crate::token::{Content, Mark};
+use crate::read::token::{Content, Mark};
+use crate::value::node::Style;
 
 /// What is written before a node.
 #[derive(Debug, Clone, Default)]

@@ -4,9 +4,9 @@
 
 use std::fmt::Write;
 
-use crate::node::{Entry, Node, Scalar, Tag, Value};
-use crate::number::{self, Number};
 use crate::order;
+use crate::value::node::{Entry, Node, Scalar, Tag, Value};
+use crate::value::number::{self, Number};
 
 /// Shows a value that Go holds as `interface{}`.
 pub(crate) fn show(node: &Node) -> String {

@@ -2,10 +2,10 @@
 
 use super::Scanner;
 use super::fold::Fold;
-use crate::cursor::{BLANK, BREAKISH, DOUBLE, SINGLE};
 use crate::error::Fallible;
-use crate::node::Style;
-use crate::token::{Content, Mark};
+use crate::read::cursor::{BLANK, BREAKISH, DOUBLE, SINGLE};
+use crate::read::token::{Content, Mark};
+use crate::value::node::Style;
 
 impl Scanner<'_> {
     pub(crate) fn scan_quoted(&mut self, quote: u8, start: Mark) -> Fallible<(Content, Style)> {

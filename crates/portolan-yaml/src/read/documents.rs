@@ -5,15 +5,15 @@
 //!                          └─► Scanner ► Parser ► Composer ──┘
 //! ```
 
-use crate::compose::Composer;
-use crate::cursor::Cursor;
-use crate::direct::Direct;
 use crate::error::{Error, Errors};
-use crate::node::{Node, Position, Value};
-use crate::parser::Parser;
-use crate::reader::Source;
-use crate::scanner::Scanner;
-use crate::text::Text;
+use crate::read::compose::Composer;
+use crate::read::cursor::Cursor;
+use crate::read::direct::Direct;
+use crate::read::parser::Parser;
+use crate::read::reader::Source;
+use crate::read::scanner::Scanner;
+use crate::value::node::{Node, Position, Value};
+use crate::value::text::Text;
 
 /// Whose reading is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

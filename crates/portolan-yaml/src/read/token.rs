@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::node::{Position, Style};
-use crate::text::Text;
+use crate::value::node::{Position, Style};
+use crate::value::text::Text;
 
 /// A place while scanning: line and column from 0, the column in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,14 +7,14 @@ use std::collections::HashMap;
 
 use crate::Dialect;
 use crate::error::{Error, Fallible};
-use crate::event::{EventKind, Properties};
 use crate::limits::{MAX_DEPTH, MAX_EXPANDED_BYTES, MAX_EXPANDED_NODES};
-use crate::map_builder::MapBuilder;
-use crate::node::{Entry, List, Map, Node, Scalar, Style, Tag, Value};
-use crate::parser::Parser;
-use crate::resolve;
-use crate::text::Text;
-use crate::token::Mark;
+use crate::read::event::{EventKind, Properties};
+use crate::read::map_builder::MapBuilder;
+use crate::read::parser::Parser;
+use crate::read::token::Mark;
+use crate::value::node::{Entry, List, Map, Node, Scalar, Style, Tag, Value};
+use crate::value::resolve;
+use crate::value::text::Text;
 
 /// Makes the documents of one stream.
 pub(crate) struct Composer<'s> {

@@ -1,0 +1,13 @@
+//! From text to values: characters, tokens, events, trees; and the direct way for ordinary documents.
+
+pub(crate) mod compose;
+pub(crate) mod cursor;
+pub(crate) mod direct;
+pub(crate) mod documents;
+pub(crate) mod event;
+pub(crate) mod go_syntax;
+pub(crate) mod map_builder;
+pub(crate) mod parser;
+pub(crate) mod reader;
+pub(crate) mod scanner;
+pub(crate) mod token;
