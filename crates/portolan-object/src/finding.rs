@@ -1,15 +1,19 @@
 //! One thing that is wrong or worth knowing, as every check reports it and every format prints it.
 
+pub(crate) mod owner;
+pub(crate) mod rule;
+pub(crate) mod severity;
+
 use std::fmt::{self, Write as _};
 
 use portolan_yaml::Text;
 use sha2::{Digest as _, Sha256};
 
+use crate::finding::owner::Owner;
+use crate::finding::rule::Rule;
+use crate::finding::severity::Severity;
 use crate::id::ObjectId;
 use crate::origin::Place;
-use crate::owner::Owner;
-use crate::rule::Rule;
-use crate::severity::Severity;
 
 /// What several findings have in common: one reason, to be told once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -158,7 +162,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::owner::OwnerKind;
+    use crate::finding::owner::OwnerKind;
 
     static RULE: Rule = Rule {
         id: "schema/unknown-field",

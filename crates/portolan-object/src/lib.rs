@@ -36,33 +36,18 @@ mod object;
 mod canonical;
 mod day;
 
-mod label;
-mod name;
-mod selector;
+mod selection;
 
-mod definition;
-mod kind_names;
-mod scope;
-mod served;
-mod version;
+mod kind;
 
 mod field;
-mod image;
-mod images;
 mod placeholder;
-mod pod_template;
+mod pod;
 mod producer;
 
 mod count;
-mod nearest;
-mod no_match;
-mod object_name;
-mod object_selection;
 
 mod finding;
-mod owner;
-mod rule;
-mod severity;
 
 /// The API version of Portolan's own kinds and of every answer that it writes for programs.
 pub const API_VERSION: &str = "portolan.dev/v1alpha1";
@@ -70,29 +55,31 @@ pub const API_VERSION: &str = "portolan.dev/v1alpha1";
 pub use canonical::{Digest, canonical_json};
 pub use count::counted;
 pub use day::{BadDay, Day};
-pub use definition::{DefinedKind, defined_kinds};
+pub use finding::owner::{Owner, OwnerKind};
+pub use finding::rule::Rule;
+pub use finding::severity::Severity;
 pub use finding::{Cause, Finding};
 pub use gvk::{Gvk, GvkError};
 pub use id::{IdError, ObjectId, Short};
-pub use image::{ImageError, ImageRef};
-pub use images::{Image, ImageRole, images};
-pub use kind_names::KindNames;
-pub use label::{key_problems as label_key_problems, value_problems as label_value_problems};
+pub use kind::definition::{DefinedKind, defined_kinds};
+pub use kind::kind_names::KindNames;
+pub use kind::scope::scope;
+pub use kind::served::{Scope, Served, first_served, served};
+pub use kind::version::{KubeVersion, KubeVersionError};
 pub use list::expand_lists;
-pub use name::NameRule;
-pub use nearest::{nearest, similar};
-pub use no_match::{NoMatch, Noun};
 pub use object::{Object, ObjectError};
-pub use object_name::ObjectName;
-pub use object_selection::{Candidate, ObjectSelection};
 pub use origin::{Act, Origin, Place, Step};
-pub use owner::{Owner, OwnerKind};
 pub use placeholder::{holds_placeholder, placeholder, placeholder_number, with_exponent};
-pub use pod_template::{PodTemplate, pod_templates, visit_pod_templates_mut};
+pub use pod::image::{ImageError, ImageRef};
+pub use pod::images::{Image, ImageRole, images};
+pub use pod::pod_template::{PodTemplate, pod_templates, visit_pod_templates_mut};
 pub use producer::{Producer, Product, is_filled_in, makes, producer_kinds, products};
-pub use rule::Rule;
-pub use scope::scope;
-pub use selector::{Operator, Requirement, Selector, SelectorError};
-pub use served::{Scope, Served, first_served, served};
-pub use severity::Severity;
-pub use version::{KubeVersion, KubeVersionError};
+pub use selection::label::{
+    key_problems as label_key_problems, value_problems as label_value_problems,
+};
+pub use selection::name::NameRule;
+pub use selection::nearest::{nearest, similar};
+pub use selection::no_match::{NoMatch, Noun};
+pub use selection::object_name::ObjectName;
+pub use selection::object_selection::{Candidate, ObjectSelection};
+pub use selection::selector::{Operator, Requirement, Selector, SelectorError};

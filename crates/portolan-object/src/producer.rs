@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use portolan_yaml::{List, Node};
 
 use crate::object::Object;
-use crate::pod_template::pod_templates;
+use crate::pod::pod_template::pod_templates;
 use table::{
     CERTIFICATE_JOBS, CERTIFIED, COPIED, EVERYWHERE, FILLED, IMAGES, IMAGES_EVERYWHERE, PRODUCERS,
     Row,

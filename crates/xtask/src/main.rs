@@ -29,7 +29,7 @@ const GENERATORS: &[Generator] = &[
     },
     Generator {
         name: "served",
-        output: "crates/portolan-object/src/served/table.rs",
+        output: "crates/portolan-object/src/kind/served/table.rs",
         generate: served::generate,
     },
     Generator {

@@ -15,7 +15,7 @@ use std::str::FromStr;
 use portolan_yaml::{Map, Node};
 use thiserror::Error;
 
-use crate::label::{key_problems, value_problems};
+use crate::selection::label::{key_problems, value_problems};
 
 /// Requirements that must all hold; without any it selects everything.
 ///

@@ -1,11 +1,11 @@
 //! Which objects are meant: by name, namespace, labels and kind, as kubectl's options say it.
 
 use crate::gvk::Gvk;
-use crate::kind_names::KindNames;
-use crate::no_match::{NoMatch, Noun};
+use crate::kind::kind_names::KindNames;
 use crate::object::Object;
-use crate::object_name::ObjectName;
-use crate::selector::Selector;
+use crate::selection::no_match::{NoMatch, Noun};
+use crate::selection::object_name::ObjectName;
+use crate::selection::selector::Selector;
 
 /// What an object must have to be meant; everything holds at once, and nothing given means all objects.
 #[derive(Debug, Clone, Default)]

@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 
 use super::{Operator, Requirement, SelectorError, invalid};
-use crate::label::key_problems;
+use crate::selection::label::key_problems;
 
 /// Reads every requirement, in the order of the text.
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, SelectorError> {

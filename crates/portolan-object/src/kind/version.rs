@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use thiserror::Error;
 
-use crate::served::RELEASES;
+use crate::kind::served::RELEASES;
 
 /// The major and minor number of a Kubernetes release.
 ///

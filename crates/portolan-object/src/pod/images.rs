@@ -15,9 +15,9 @@ use portolan_yaml::{Node, Position, Text, Value};
 
 use crate::field::{self, Found};
 use crate::gvk::Gvk;
-use crate::image::ImageRef;
-use crate::pod_template::pod_templates;
-use crate::scope::scope;
+use crate::kind::scope::scope;
+use crate::pod::image::ImageRef;
+use crate::pod::pod_template::pod_templates;
 
 /// How deep custom kinds are searched; deeper ones end there.
 const MAX_DEPTH: usize = 128;

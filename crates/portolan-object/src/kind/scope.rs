@@ -1,7 +1,7 @@
 //! Whether a kind's objects live in namespaces, for the kinds that Kubernetes has or had built in.
 
 use crate::gvk::Gvk;
-use crate::served::{Scope, served_scope};
+use crate::kind::served::{Scope, served_scope};
 
 /// Kinds that were gone before the oldest release of the table, as `(group, kind)`. Repositories still hold them, and
 /// a wrong namespace on one would make two ids of one object.

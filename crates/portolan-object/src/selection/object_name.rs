@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::gvk::Gvk;
-use crate::kind_names::{KindNames, is_built_in};
+use crate::kind::kind_names::{KindNames, is_built_in};
 
 /// What one object or several are called.
 ///

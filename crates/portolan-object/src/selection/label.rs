@@ -1,6 +1,6 @@
 //! What may stand in a label: qualified names as keys, short names as values, with the messages the API server gives.
 
-use crate::name::{framed, is_dns_labels};
+use crate::selection::name::{framed, is_dns_labels};
 
 const NAME_MAX: usize = 63;
 const PREFIX_MAX: usize = 253;

@@ -3,7 +3,7 @@
 use portolan_yaml::{Node, Text, Value};
 
 use crate::gvk::Gvk;
-use crate::served::Scope;
+use crate::kind::served::Scope;
 
 /// A custom kind in one of its served versions.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use thiserror::Error;
 
-use crate::kind_names::{KindNames, built_in_words};
-use crate::nearest::{distance, nearest};
-use crate::object_name::ObjectName;
-use crate::object_selection::{Candidate, ObjectSelection};
-use crate::selector::{Requirement, Selector};
+use crate::kind::kind_names::{KindNames, built_in_words};
+use crate::selection::nearest::{distance, nearest};
+use crate::selection::object_name::ObjectName;
+use crate::selection::object_selection::{Candidate, ObjectSelection};
+use crate::selection::selector::{Requirement, Selector};
 
 /// What candidates are called, and how to list them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What a finding is an instance of.
 
-use crate::severity::Severity;
+use crate::finding::severity::Severity;
 
 /// A kind of finding. Rules are statics, so that a finding cannot name one that does not exist.
 #[derive(Debug, PartialEq, Eq)]

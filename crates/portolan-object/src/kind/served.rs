@@ -3,7 +3,7 @@
 mod table;
 
 use crate::gvk::Gvk;
-use crate::version::KubeVersion;
+use crate::kind::version::KubeVersion;
 use table::ROWS;
 
 pub(crate) use table::RELEASES;

@@ -7,7 +7,7 @@
 use portolan_yaml::{Node, Text};
 
 use crate::gvk::Gvk;
-use crate::served::served_resources;
+use crate::kind::served::served_resources;
 
 /// What kinds are called.
 #[derive(Debug, Clone, Default)]

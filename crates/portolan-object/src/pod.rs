@@ -1,0 +1,5 @@
+//! Pods: where a kind keeps its pod templates, and which container images they name.
+
+pub(crate) mod image;
+pub(crate) mod images;
+pub(crate) mod pod_template;
