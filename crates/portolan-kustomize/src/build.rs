@@ -6,20 +6,20 @@ use portolan_vfs::Vfs;
 use portolan_yaml::{Text, WriteError};
 
 use crate::config::{FieldSpec, Section};
-use crate::cost::charge_value;
 use crate::directory::{Accumulator, Build, Directory};
 use crate::error::{During, Error, Result};
-use crate::hash::add_hashes;
-use crate::id::Gvk;
-use crate::kustomization::Kustomization;
-use crate::loader::Loader;
-use crate::namereference::fix_references;
+use crate::load::kustomization::Kustomization;
+use crate::load::loader::Loader;
 use crate::options::{Options, Reorder};
-use crate::order::{FIRST, LAST, sort_legacy};
+use crate::resource::hash::add_hashes;
+use crate::resource::id::Gvk;
+use crate::resource::order::{FIRST, LAST, sort_legacy};
+use crate::resource::set::ResourceSet;
 use crate::resource::{ORIGIN, TRANSFORMATIONS};
 use crate::schema::Schema;
-use crate::set::ResourceSet;
+use crate::transform::namereference::fix_references;
 use crate::transform::{resolve_variables, set_labels};
+use crate::value::cost::charge_value;
 
 /// What `managedByLabel` writes: the version whose behaviour this is.
 const MANAGED_BY: &str = "kustomize-v5.8.1";

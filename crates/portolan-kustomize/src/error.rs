@@ -5,8 +5,8 @@ use portolan_budget::Exceeded;
 use portolan_secret::without_passwords;
 use portolan_vfs::VfsError;
 
-use crate::fetch::FetchError;
-use crate::id::ResourceId;
+use crate::load::fetch::FetchError;
+use crate::resource::id::ResourceId;
 
 /// Why a build was refused; the sources tell the way down to the file that did it.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,8 @@
 //! `configMapGenerator` and `secretGenerator`: objects made of files, literals and environment files.
 
+pub(crate) mod chart;
+pub(crate) mod plugin;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -7,10 +10,10 @@ use portolan_budget::Budget;
 use portolan_yaml::{Node, Scalar, Style, Tag, Text, Value};
 
 use crate::error::{During, Error, Result};
-use crate::field::{check_new_key, distinct_map};
-use crate::kustomization::{GeneratorArgs, GeneratorOptions};
-use crate::loader::Loader;
+use crate::load::kustomization::{GeneratorArgs, GeneratorOptions};
+use crate::load::loader::Loader;
 use crate::resource::{Behavior, Origin, Resource};
+use crate::value::field::{check_new_key, distinct_map};
 
 /// What is generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

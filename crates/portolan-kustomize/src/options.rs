@@ -3,9 +3,9 @@
 use portolan_budget::Budget;
 use portolan_yaml::Node;
 
-use crate::chart::ChartRenderer;
-use crate::deprecation::Deprecation;
-use crate::fetch::Fetch;
+use crate::generate::chart::ChartRenderer;
+use crate::load::deprecation::Deprecation;
+use crate::load::fetch::Fetch;
 
 /// Which files a kustomization may read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,16 +1,24 @@
 //! One object of a build: its tree, what it was called before, and where it comes from.
 
+pub(crate) mod hash;
+pub(crate) mod id;
+pub(crate) mod index;
+pub(crate) mod order;
+pub(crate) mod provenance;
+pub(crate) mod selector;
+pub(crate) mod set;
+
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use portolan_yaml::{Node, Position, Style, Text};
 
-use crate::alias::reunite;
 use crate::error::{Error, Result};
-use crate::field::{is_blank, metadata_pairs, present_text, set_metadata_map, text};
-use crate::id::{Gvk, ResourceId};
-use crate::remark::Remarks;
+use crate::resource::id::{Gvk, ResourceId};
 use crate::schema::Schema;
+use crate::value::alias::reunite;
+use crate::value::field::{is_blank, metadata_pairs, present_text, set_metadata_map, text};
+use crate::value::remark::Remarks;
 
 /// An object, with what a build knows about it.
 #[derive(Debug, Clone)]
@@ -316,7 +324,7 @@ impl Resource {
                         && is_plain_text(&entry.value)
                         && !BUILD_ANNOTATIONS.contains(&key)
                         && !drop.contains(&key)
-                        && crate::field::plain_tag(key) == portolan_yaml::Tag::Str
+                        && crate::value::field::plain_tag(key) == portolan_yaml::Tag::Str
                 })
         });
         if is_clean {

@@ -3,7 +3,7 @@
 use portolan_yaml::Text;
 
 use super::FieldSpec;
-use crate::id::Gvk;
+use crate::resource::id::Gvk;
 
 /// A field spec known when the program is built.
 pub(super) struct Spec {

@@ -6,7 +6,7 @@ use portolan_yaml::{Node, Text};
 
 use super::{BackReference, Config, FieldSpec, Lists, Section};
 use crate::error::Result;
-use crate::id::Gvk;
+use crate::resource::id::Gvk;
 
 /// Definitions refer to each other; deeper than this is a circle.
 const MAX_DEPTH: usize = 64;

@@ -3,9 +3,9 @@
 use portolan_yaml::Node;
 
 use super::{BackReference, Config, FieldSpec, Lists, SECTIONS, order_key, sort_specs};
-use crate::decode::{Fields, Strictness, list};
 use crate::error::Result;
-use crate::id::Gvk;
+use crate::load::decode::{Fields, Strictness, list};
+use crate::resource::id::Gvk;
 
 /// Reads a transformer configuration.
 pub(crate) fn read_config(document: &Node) -> Result<Config> {

@@ -14,7 +14,7 @@ use portolan_budget::Budget;
 use portolan_yaml::Text;
 
 use crate::error::{Error, Result};
-use crate::id::Gvk;
+use crate::resource::id::Gvk;
 use builtin::{Reference, Spec};
 
 pub(crate) use crds::read_crds;
@@ -272,5 +272,5 @@ pub(crate) fn order_key(gvk: &Gvk) -> (i32, String) {
         part(&gvk.version, "~V"),
         part(&gvk.kind, "~K"),
     ];
-    (crate::order::rank(&gvk.kind), words.join("_"))
+    (crate::resource::order::rank(&gvk.kind), words.join("_"))
 }

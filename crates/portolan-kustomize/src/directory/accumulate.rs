@@ -6,16 +6,16 @@ use portolan_yaml::Text;
 
 use super::Directory;
 use crate::config::{Config, read_config, read_crds};
-use crate::cost::RESOURCE_STEPS;
 use crate::error::{During, Error, Result};
-use crate::fetch::RepoSpec;
-use crate::kustomization::Role;
-use crate::loader::Loader;
-use crate::read::{parse_config, read_resources};
+use crate::load::fetch::RepoSpec;
+use crate::load::kustomization::Role;
+use crate::load::loader::Loader;
+use crate::load::read::{parse_config, read_resources};
+use crate::resource::set::ResourceSet;
 use crate::resource::{Origin, Resource};
 use crate::schema::Schema;
-use crate::set::ResourceSet;
 use crate::transform::VariableSet;
+use crate::value::cost::RESOURCE_STEPS;
 
 /// What was accumulated so far.
 #[derive(Debug, Default)]

@@ -4,11 +4,11 @@ use portolan_yaml::Text;
 
 use super::Directory;
 use crate::error::{During, Error, Result};
-use crate::jsonpatch::JsonPatch;
-use crate::read::{parse_config, read_resources};
+use crate::load::read::{parse_config, read_resources};
+use crate::resource::selector::Selector;
 use crate::resource::{Origin, Resource};
-use crate::selector::Selector;
 use crate::transform::{LoadedPatch, Patch, Replacement, ReplacementEntry, read_json_patch};
+use crate::value::jsonpatch::JsonPatch;
 
 impl Directory<'_, '_> {
     pub(crate) fn load_patch(&self, patch: &Patch) -> Result<LoadedPatch> {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use portolan_yaml::Text;
 
 use super::{Accumulator, Directory};
-use crate::chart::{ChartArgs, render_chart};
 use crate::error::Result;
+use crate::generate::chart::{ChartArgs, render_chart};
 use crate::generate::{Generated, generate, merge_options};
-use crate::kustomization::GeneratorArgs;
-use crate::provenance::Provenance;
+use crate::load::kustomization::GeneratorArgs;
+use crate::resource::provenance::Provenance;
+use crate::resource::set::ResourceSet;
 use crate::resource::{Origin, Resource};
-use crate::set::ResourceSet;
 
 impl Directory<'_, '_> {
     pub(super) fn run_generators(&self, accumulator: &mut Accumulator) -> Result<()> {

@@ -15,15 +15,15 @@ mod steps;
 use portolan_budget::Budget;
 use portolan_yaml::{Dialect, Node, Text};
 
-use crate::cost::DIRECTORY_STEPS;
-use crate::decode::Strictness;
 use crate::error::{During, Error, Result};
-use crate::kustomization::Kustomization;
-use crate::loader::Loader;
+use crate::load::decode::Strictness;
+use crate::load::kustomization::Kustomization;
+use crate::load::loader::Loader;
+use crate::load::read::{charge_document, parse_config};
 use crate::options::Options;
-use crate::provenance::Provenance;
-use crate::read::{charge_document, parse_config};
+use crate::resource::provenance::Provenance;
 use crate::schema::{BUILTIN_VERSION, Schema};
+use crate::value::cost::DIRECTORY_STEPS;
 
 pub(crate) use accumulate::Accumulator;
 

@@ -4,9 +4,9 @@ use portolan_yaml::Text;
 
 use super::{Accumulator, Directory};
 use crate::error::Result;
-use crate::plugin::Plugin;
-use crate::provenance::Provenance;
-use crate::read::read_resources;
+use crate::generate::plugin::Plugin;
+use crate::load::read::read_resources;
+use crate::resource::provenance::Provenance;
 use crate::resource::{Origin, Resource};
 
 impl Directory<'_, '_> {

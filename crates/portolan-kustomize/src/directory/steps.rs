@@ -7,17 +7,17 @@ use portolan_yaml::{Node, Text};
 
 use super::{Accumulator, Directory};
 use crate::config::{Config, FieldSpec, Section, merge_specs};
-use crate::cost::RESOURCE_STEPS;
 use crate::error::{During, Error, Result};
-use crate::kustomization::LabelEntry;
-use crate::provenance::Provenance;
+use crate::load::kustomization::LabelEntry;
 use crate::resource::TRANSFORMATIONS;
-use crate::set::ResourceSet;
+use crate::resource::provenance::Provenance;
+use crate::resource::set::ResourceSet;
 use crate::transform::{
     NamespaceArgs, SubjectMode, add_prefix, add_suffix, apply_json_patch, apply_patch,
     apply_strategic_merges, replace, set_annotations, set_images, set_labels, set_namespace,
     set_replicas,
 };
+use crate::value::cost::RESOURCE_STEPS;
 
 /// A transformer of the kustomization: its name and what it does.
 struct Step<'s> {
@@ -268,7 +268,7 @@ fn label_specs(entry: &LabelEntry, config: &Config) -> Result<Vec<FieldSpec>> {
         merge_specs(&mut specs, config.specs(Section::TemplateLabels))?;
     }
     let own = FieldSpec {
-        gvk: crate::id::Gvk::default(),
+        gvk: crate::resource::id::Gvk::default(),
         path: Text::from_static("metadata/labels"),
         create: true,
     };

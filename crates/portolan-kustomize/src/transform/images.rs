@@ -5,12 +5,12 @@ use portolan_yaml::{Node, Text, Value};
 use regex::Regex;
 
 use crate::config::FieldSpec;
-use crate::cost::{PATTERN_STEPS, charge_walk};
-use crate::decode::{Fields, Strictness};
 use crate::error::Result;
-use crate::field::{NewTag, set_scalar, text, wrong_shape};
-use crate::fieldspec::{Missing, visit};
-use crate::set::ResourceSet;
+use crate::load::decode::{Fields, Strictness};
+use crate::resource::set::ResourceSet;
+use crate::value::cost::{PATTERN_STEPS, charge_walk};
+use crate::value::field::{NewTag, set_scalar, text, wrong_shape};
+use crate::value::fieldspec::{Missing, visit};
 
 /// An entry of `images`.
 #[derive(Debug, Clone, Default)]
@@ -193,7 +193,7 @@ impl Matcher {
             return Ok(Self::Exact(name.to_owned()));
         }
         let pattern = format!("^{name}(:[a-zA-Z0-9_.{{}}-]*)?(@sha256:[a-zA-Z0-9_.{{}}-]*)?$");
-        Ok(Self::Regex(crate::regexp::compile(&pattern)?))
+        Ok(Self::Regex(crate::value::regexp::compile(&pattern)?))
     }
 
     fn is_match(&self, image: &str) -> bool {

@@ -3,13 +3,13 @@
 use portolan_budget::Budget;
 use portolan_yaml::{Node, Text};
 
-use crate::alias::{is_marked, mark};
 use crate::config::FieldSpec;
 use crate::error::Result;
-use crate::field::set_field;
-use crate::fieldspec::{Missing, visit};
 use crate::resource::Resource;
-use crate::set::ResourceSet;
+use crate::resource::set::ResourceSet;
+use crate::value::alias::{is_marked, mark};
+use crate::value::field::set_field;
+use crate::value::fieldspec::{Missing, visit};
 
 /// Sets labels at every field the specs name.
 pub(crate) fn set_labels(

@@ -1,5 +1,7 @@
 //! The built-in transformers: each changes the accumulated resources in one way.
 
+pub(crate) mod namereference;
+
 mod images;
 mod labels;
 mod name;

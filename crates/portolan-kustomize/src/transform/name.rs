@@ -5,12 +5,12 @@ use portolan_yaml::{Node, Text};
 
 use crate::config::FieldSpec;
 use crate::error::Result;
-use crate::field::{NewTag, set_scalar, text};
-use crate::fieldspec::{Missing, visit};
-use crate::id::Gvk;
 use crate::resource::Resource;
+use crate::resource::id::Gvk;
+use crate::resource::set::ResourceSet;
 use crate::schema::Schema;
-use crate::set::ResourceSet;
+use crate::value::field::{NewTag, set_scalar, text};
+use crate::value::fieldspec::{Missing, visit};
 
 /// Puts a text before the names.
 pub(crate) fn add_prefix(

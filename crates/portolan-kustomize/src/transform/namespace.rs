@@ -7,11 +7,11 @@ use portolan_yaml::{Node, Text};
 
 use crate::config::FieldSpec;
 use crate::error::{Error, Result};
-use crate::field::{NewTag, set_scalar, text};
-use crate::fieldspec::{Missing, visit, walk};
 use crate::resource::Resource;
+use crate::resource::set::ResourceSet;
 use crate::schema::Schema;
-use crate::set::ResourceSet;
+use crate::value::field::{NewTag, set_scalar, text};
+use crate::value::fieldspec::{Missing, visit, walk};
 
 /// What the transformer is told.
 #[derive(Debug, Clone)]
@@ -138,7 +138,7 @@ fn move_subjects(node: &mut Node, args: &NamespaceArgs) -> Result<()> {
         return Ok(());
     };
     let Some(list) = subjects.as_list_mut() else {
-        return Err(crate::field::wrong_shape("SequenceNode", subjects));
+        return Err(crate::value::field::wrong_shape("SequenceNode", subjects));
     };
     for subject in list.items_mut() {
         if subject
@@ -146,7 +146,7 @@ fn move_subjects(node: &mut Node, args: &NamespaceArgs) -> Result<()> {
             .is_some_and(|value| text(value).as_str() == wanted)
         {
             let namespace =
-                crate::field::field_or_create(subject, "namespace", || Node::string(""))?;
+                crate::value::field::field_or_create(subject, "namespace", || Node::string(""))?;
             set_field(namespace, args)?;
         }
     }

@@ -3,19 +3,19 @@
 use portolan_budget::Budget;
 use portolan_yaml::{Node, Text, from_json, to_json};
 
-use crate::alias::reunite;
-use crate::cost::{RESOURCE_STEPS, charge_value, charge_walk};
-use crate::decode::{Fields, Strictness};
 use crate::error::{During, Error, Result};
-use crate::field::{metadata_pairs, plain, set_field, set_metadata_map};
-use crate::jsonpatch::{JsonPatch, print_blocks, reread};
-use crate::kustomization::read_selector;
-use crate::merge::patch_merge;
-use crate::read::{charge_document, parse_config, read_resources};
+use crate::load::decode::{Fields, Strictness};
+use crate::load::kustomization::read_selector;
+use crate::load::read::{charge_document, parse_config, read_resources};
+use crate::resource::selector::Selector;
+use crate::resource::set::ResourceSet;
 use crate::resource::{Origin, Resource};
 use crate::schema::Schema;
-use crate::selector::Selector;
-use crate::set::ResourceSet;
+use crate::value::alias::reunite;
+use crate::value::cost::{RESOURCE_STEPS, charge_value, charge_walk};
+use crate::value::field::{metadata_pairs, plain, set_field, set_metadata_map};
+use crate::value::jsonpatch::{JsonPatch, print_blocks, reread};
+use crate::value::merge::patch_merge;
 
 /// An entry of `patches` or `patchesJson6902`.
 #[derive(Debug, Clone, Default)]
@@ -205,7 +205,7 @@ fn merge_selected(
             .get(*position)
             .and_then(|resource| resource.node.get("apiVersion"))
         {
-            let version = plain(crate::field::text(version));
+            let version = plain(crate::value::field::text(version));
             set_field(&mut patch.node, "apiVersion", version)?;
         }
         merge_at(set, *position, &patch, schema, budget)?;
@@ -220,7 +220,7 @@ fn stringify(resource: &mut Resource, field: &str) -> Result<()> {
     let is_clean = node
         .as_map()
         .is_some_and(|map| map.iter().all(|entry| entry.value.as_str().is_some()));
-    if is_clean && !crate::field::is_blank(node) {
+    if is_clean && !crate::value::field::is_blank(node) {
         return Ok(());
     }
     let pairs = metadata_pairs(&resource.node, field);
@@ -276,14 +276,15 @@ fn merge_at(
 /// A patch changes kind and name only where it is allowed to, and the namespace never.
 fn restore_id(
     resource: &mut Resource,
-    before: &crate::id::ResourceId,
+    before: &crate::resource::id::ResourceId,
     patch: &Resource,
 ) -> Result<()> {
     if !patch.history.allows_kind_change && resource.kind() != before.gvk.kind {
         set_field(&mut resource.node, "kind", plain(before.gvk.kind.clone()))?;
     }
     if !patch.history.allows_name_change && resource.name() != before.name {
-        let metadata = crate::field::field_or_create(&mut resource.node, "metadata", Node::map)?;
+        let metadata =
+            crate::value::field::field_or_create(&mut resource.node, "metadata", Node::map)?;
         set_field(metadata, "name", Node::string(before.name.clone()))?;
     }
     if before.namespace.is_empty() {
@@ -293,7 +294,8 @@ fn restore_id(
             metadata.remove("namespace");
         }
     } else if resource.namespace() != before.namespace {
-        let metadata = crate::field::field_or_create(&mut resource.node, "metadata", Node::map)?;
+        let metadata =
+            crate::value::field::field_or_create(&mut resource.node, "metadata", Node::map)?;
         set_field(
             metadata,
             "namespace",

@@ -3,9 +3,9 @@
 use portolan_budget::Budget;
 use portolan_yaml::{Node, Style, Text, Value};
 
-use crate::cost::PATTERN_STEPS;
 use crate::error::{Error, Result};
-use crate::field::{plain, text, wrong_shape};
+use crate::value::cost::PATTERN_STEPS;
+use crate::value::field::{plain, text, wrong_shape};
 
 /// What matching one value against a pattern costs.
 const STEPS_PER_MATCH: u64 = 8;
@@ -252,7 +252,7 @@ fn visit_matching(
 ) -> Result<usize> {
     let (name, pattern) = name_and_value(part)?;
     budget.step(PATTERN_STEPS)?;
-    let regex = crate::regexp::compile(pattern)?;
+    let regex = crate::value::regexp::compile(pattern)?;
     let mut count = 0;
     let items = items_mut(node)?;
     budget.step(items.len() as u64 * STEPS_PER_MATCH)?;

@@ -6,15 +6,15 @@ use portolan_yaml::{Node, Scalar, Style, Tag, Text, Value};
 use super::path::{Create, lookup, split, visit};
 use super::structured::set_inside_text;
 use crate::config::read_gvk;
-use crate::cost::{Cost, RESOURCE_STEPS, charge_value, charge_walk};
-use crate::decode::{Fields, Strictness, list};
 use crate::error::{During, Error, Result};
-use crate::field::{UNTYPED, check_new_key, is_blank, plain_tag, text};
-use crate::id::ResourceId;
+use crate::load::decode::{Fields, Strictness, list};
 use crate::resource::Resource;
+use crate::resource::id::ResourceId;
+use crate::resource::selector::{Matcher, Selector};
+use crate::resource::set::ResourceSet;
 use crate::schema::Schema;
-use crate::selector::{Matcher, Selector};
-use crate::set::ResourceSet;
+use crate::value::cost::{Cost, RESOURCE_STEPS, charge_value, charge_walk};
+use crate::value::field::{UNTYPED, check_new_key, is_blank, plain_tag, text};
 
 const DEFAULT_PATH: &str = "metadata.name";
 
@@ -238,7 +238,7 @@ fn find_value(
                 "value and resource selectors are mutually exclusive",
             ));
         }
-        (None, Some(value)) => return Ok(crate::field::plain(value.clone())),
+        (None, Some(value)) => return Ok(crate::value::field::plain(value.clone())),
         (Some(source), None) => source,
         (None, None) => return Err(Error::refused("a replacement has no source")),
     };

@@ -3,12 +3,12 @@
 use portolan_yaml::{Node, Text};
 
 use crate::config::FieldSpec;
-use crate::decode::{Fields, Strictness};
 use crate::error::{Error, Result};
-use crate::field::{NewTag, set_scalar};
-use crate::fieldspec::{Missing, visit};
+use crate::load::decode::{Fields, Strictness};
+use crate::resource::set::ResourceSet;
 use crate::schema::Schema;
-use crate::set::ResourceSet;
+use crate::value::field::{NewTag, set_scalar};
+use crate::value::fieldspec::{Missing, visit};
 
 /// An entry of `replicas`.
 #[derive(Debug, Clone)]

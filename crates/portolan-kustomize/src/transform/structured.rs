@@ -5,10 +5,10 @@ use portolan_yaml::{Dialect, Node, Position, Scalar, Style, Tag, Value};
 
 use super::path::{Create, lookup, visit};
 use super::replacement::set_text;
-use crate::cost::charge_value;
 use crate::error::Result;
-use crate::json::{to_compact_json, to_indented_json};
-use crate::yamltext::{offset, to_block_yaml, to_yaml_like};
+use crate::value::cost::charge_value;
+use crate::value::json::{to_compact_json, to_indented_json};
+use crate::value::yamltext::{offset, to_block_yaml, to_yaml_like};
 
 /// Sets a value inside the first text field on the path; false when the path does not lead into one.
 pub(super) fn set_inside_text(
@@ -78,7 +78,7 @@ fn rewrite(
     let mut edits = Vec::new();
     let count = visit(&mut document, path, create, budget, &mut |field| {
         if let Value::Scalar(scalar) = &field.value {
-            let (at, old, new) = (field.at, scalar.clone(), crate::field::text(value));
+            let (at, old, new) = (field.at, scalar.clone(), crate::value::field::text(value));
             let fits = set_text(field, new.to_string()).is_ok();
             if !fits {
                 // In YAML the field keeps its type, which is written before the text.
@@ -177,9 +177,9 @@ fn position(items: &[Node], part: &str) -> Option<usize> {
     let inner = part.strip_prefix('[')?.strip_suffix(']')?;
     let (name, value) = inner.split_once('=')?;
     items.iter().position(|item| match name {
-        "" => crate::field::text(item).as_str() == value,
+        "" => crate::value::field::text(item).as_str() == value,
         _ => item
             .get(name)
-            .is_some_and(|found| crate::field::text(found).as_str() == value),
+            .is_some_and(|found| crate::value::field::text(found).as_str() == value),
     })
 }

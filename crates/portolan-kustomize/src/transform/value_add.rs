@@ -4,15 +4,15 @@ use portolan_budget::Budget;
 use portolan_yaml::{Node, Text};
 
 use super::namespace::{NamespaceArgs, SubjectMode, move_resource};
-use crate::cost::RESOURCE_STEPS;
-use crate::decode::{Fields, Strictness, list};
 use crate::error::{Error, Result};
-use crate::field::{NewTag, field_or_create, set_scalar, text};
-use crate::kustomization::read_selector;
-use crate::read::MAX_DEPTH;
+use crate::load::decode::{Fields, Strictness, list};
+use crate::load::kustomization::read_selector;
+use crate::load::read::MAX_DEPTH;
+use crate::resource::selector::Selector;
+use crate::resource::set::ResourceSet;
 use crate::schema::Schema;
-use crate::selector::Selector;
-use crate::set::ResourceSet;
+use crate::value::cost::RESOURCE_STEPS;
+use crate::value::field::{NewTag, field_or_create, set_scalar, text};
 
 /// What the transformer is told.
 #[derive(Debug, Clone)]
@@ -137,7 +137,7 @@ fn add_to(node: &mut Node, target: &ValueTarget, value: &str, budget: &Budget) -
         })?;
     }
     if field.as_scalar().is_none() {
-        return Err(crate::field::wrong_shape("ScalarNode", field));
+        return Err(crate::value::field::wrong_shape("ScalarNode", field));
     }
     budget.allocate(text(field).len() + value.len())?;
     let new = match target.position {

@@ -7,14 +7,14 @@ use portolan_yaml::{Node, Scalar, Style, Tag, Text, Value};
 
 use super::path::lookup;
 use crate::config::FieldSpec;
-use crate::decode::{Fields, Strictness};
 use crate::error::{Error, Result};
-use crate::field::UNTYPED;
-use crate::fieldspec::{Missing, visit};
-use crate::id::{Gvk, ResourceId};
+use crate::load::decode::{Fields, Strictness};
 use crate::resource::Resource;
+use crate::resource::id::{Gvk, ResourceId};
+use crate::resource::set::ResourceSet;
 use crate::schema::Schema;
-use crate::set::ResourceSet;
+use crate::value::field::UNTYPED;
+use crate::value::fieldspec::{Missing, visit};
 
 /// An entry of `vars`.
 #[derive(Debug, Clone)]

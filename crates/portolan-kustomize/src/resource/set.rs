@@ -5,11 +5,11 @@
 use std::collections::HashSet;
 
 use crate::error::{Error, Result};
-use crate::field::{distinct_map, metadata_pairs, set_metadata, set_metadata_map};
-use crate::id::ResourceId;
-use crate::index::Index;
+use crate::resource::id::ResourceId;
+use crate::resource::index::Index;
 use crate::resource::{Behavior, ORIGIN, Resource};
 use crate::schema::Schema;
+use crate::value::field::{distinct_map, metadata_pairs, set_metadata, set_metadata_map};
 
 /// Resources in the order of accumulation, no two with the same identity.
 #[derive(Debug, Clone, Default)]
@@ -308,7 +308,7 @@ fn merge_data(resource: &mut Resource, old: &Resource, field: &str) {
             .map(|entry| {
                 (
                     entry.key.scalar.text.clone(),
-                    crate::field::text(&entry.value),
+                    crate::value::field::text(&entry.value),
                 )
             })
             .collect()

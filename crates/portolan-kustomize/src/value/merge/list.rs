@@ -8,8 +8,8 @@ use portolan_yaml::{Node, Text};
 
 use super::{DIRECTIVE, Direction, Directive, Merged, Walker, is_deleted, parse_directive};
 use crate::error::Result;
-use crate::field::{is_blank, text, wrong_shape};
 use crate::schema::Merging;
+use crate::value::field::{is_blank, text, wrong_shape};
 
 /// The values of the keys of one item; empty where the item has none.
 type KeyValues = Vec<Text>;

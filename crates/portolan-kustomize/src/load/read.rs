@@ -6,11 +6,11 @@ use std::sync::Arc;
 use portolan_budget::Budget;
 use portolan_yaml::{Dialect, Node};
 
-use crate::cost::charge_value;
 use crate::error::{During, Error, Result};
-use crate::field::{is_blank, present_text};
-use crate::remark::Remarks;
 use crate::resource::{Origin, Resource};
+use crate::value::cost::charge_value;
+use crate::value::field::{is_blank, present_text};
+use crate::value::remark::Remarks;
 
 /// How deep an object may be nested: far above any real one, and shallow enough for every walk over it.
 pub const MAX_DEPTH: usize = 400;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::decode::Fields;
+use crate::load::decode::Fields;
 
 /// A deprecated field that a kustomization uses; shown in the words of kustomize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

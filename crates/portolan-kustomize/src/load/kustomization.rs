@@ -3,10 +3,10 @@
 use portolan_yaml::{Node, Text};
 
 use crate::config::{FieldSpec, read_specs};
-use crate::decode::{Fields, Strictness, list};
-use crate::deprecation::{Deprecation, deprecated};
 use crate::error::{Error, Result};
-use crate::selector::Selector;
+use crate::load::decode::{Fields, Strictness, list};
+use crate::load::deprecation::{Deprecation, deprecated};
+use crate::resource::selector::Selector;
 use crate::transform::{Image, NameVariable, Patch, ReplacementEntry, Replica, read_image};
 
 /// What the file is for.

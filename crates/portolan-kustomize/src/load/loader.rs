@@ -13,7 +13,7 @@ use portolan_budget::Budget;
 use portolan_vfs::{Vfs, VfsError, clean, resolve};
 
 use crate::error::{During, Error, Result};
-use crate::fetch::{Fetch, RepoSpec, is_remote_file};
+use crate::load::fetch::{Fetch, RepoSpec, is_remote_file};
 use crate::options::{LoadRestrictor, Options};
 
 /// How many levels of kustomizations may name each other.

@@ -6,9 +6,9 @@ use portolan_yaml::{Node, Value};
 
 use crate::config::FieldSpec;
 use crate::error::{Error, Result};
-use crate::field::field_or_create;
-use crate::id::Gvk;
-use crate::read::MAX_DEPTH;
+use crate::load::read::MAX_DEPTH;
+use crate::resource::id::Gvk;
+use crate::value::field::field_or_create;
 
 /// What is made where the last field of a path is missing, if the spec asks for creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,8 +14,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-use crate::id::ResourceId;
 use crate::resource::Resource;
+use crate::resource::id::ResourceId;
 use crate::schema::Schema;
 
 /// Candidates by identity and by name.

@@ -3,9 +3,9 @@
 use portolan_yaml::{Node, Text};
 
 use crate::error::Result;
-use crate::fetch::RepoSpec;
+use crate::load::fetch::RepoSpec;
 use crate::resource::{ORIGIN, Resource, TRANSFORMATIONS};
-use crate::yamltext::to_block_yaml;
+use crate::value::yamltext::to_block_yaml;
 
 /// A place as the annotations tell it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -8,12 +8,12 @@ mod list;
 use portolan_budget::Budget;
 use portolan_yaml::{Key, Map, Node, Tag, Value};
 
-use crate::alias::is_marked;
 use crate::error::{Error, Result};
-use crate::field::{UNTYPED, adopt_style, present_text, wrong_shape};
-use crate::remark::Remarks;
 use crate::resource::Resource;
 use crate::schema::{Place, Schema};
+use crate::value::alias::is_marked;
+use crate::value::field::{UNTYPED, adopt_style, present_text, wrong_shape};
+use crate::value::remark::Remarks;
 
 /// Where new items of a merged list go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -344,7 +344,7 @@ fn take_directive(patch: &Node) -> Result<(Directive, Node)> {
 }
 
 fn parse_directive(value: &Node) -> Result<Directive> {
-    match crate::field::text(value).as_str() {
+    match crate::value::field::text(value).as_str() {
         "merge" => Ok(Directive::Merge),
         "replace" => Ok(Directive::Replace),
         "delete" => Ok(Directive::Delete),

@@ -4,15 +4,15 @@ use portolan_budget::Budget;
 use portolan_yaml::Text;
 
 use crate::config::read_gvk;
-use crate::cost::{PATTERN_STEPS, RESOURCE_STEPS};
-use crate::decode::{Fields, Strictness};
 use crate::error::{Error, Result};
-use crate::field::metadata_pairs;
-use crate::id::{Gvk, ResourceId};
-use crate::regexp::Pattern;
+use crate::load::decode::{Fields, Strictness};
 use crate::resource::Resource;
+use crate::resource::id::{Gvk, ResourceId};
+use crate::resource::set::ResourceSet;
 use crate::schema::Schema;
-use crate::set::ResourceSet;
+use crate::value::cost::{PATTERN_STEPS, RESOURCE_STEPS};
+use crate::value::field::metadata_pairs;
+use crate::value::regexp::Pattern;
 
 /// A selector as written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use portolan_yaml::Text;
 
-use crate::id::{Gvk, ResourceId};
 use crate::resource::Resource;
+use crate::resource::id::{Gvk, ResourceId};
+use crate::resource::set::ResourceSet;
 use crate::schema::Schema;
-use crate::set::ResourceSet;
 
 /// Kinds that come first, so that what they need exists before them.
 pub(crate) const FIRST: [&str; 22] = [

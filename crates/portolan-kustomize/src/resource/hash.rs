@@ -4,9 +4,9 @@ use portolan_yaml::{Node, Value, to_json};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::field::{NewTag, set_scalar};
+use crate::resource::set::ResourceSet;
 use crate::schema::Schema;
-use crate::set::ResourceSet;
+use crate::value::field::{NewTag, set_scalar};
 
 /// Adds the suffix to the name of every resource that asks for it.
 pub(crate) fn add_hashes(set: &mut ResourceSet, schema: &Schema) -> Result<()> {
@@ -32,7 +32,10 @@ pub(crate) fn add_hashes(set: &mut ResourceSet, schema: &Schema) -> Result<()> {
 }
 
 fn content_hash(node: &Node) -> Result<String> {
-    let kind = node.get("kind").map(crate::field::text).unwrap_or_default();
+    let kind = node
+        .get("kind")
+        .map(crate::value::field::text)
+        .unwrap_or_default();
     let content = match kind.as_str() {
         "ConfigMap" => envelope(node, "ConfigMap", &[("binaryData", "binaryData")])?,
         "Secret" => envelope(node, "Secret", &[("stringData", "stringData")])?,

@@ -6,9 +6,9 @@ use portolan_yaml::{
     Dialect, Node, Position, Scalar, Style, Tag, Value, parse_one, write_kustomize,
 };
 
-use crate::cost::{charge_value, charge_walk};
 use crate::error::{Error, Result};
-use crate::field::plain_tag;
+use crate::value::cost::{charge_value, charge_walk};
+use crate::value::field::plain_tag;
 
 /// A patch: its operations in order.
 #[derive(Debug, Clone)]

@@ -5,23 +5,23 @@ use portolan_budget::Budget;
 use portolan_yaml::{Node, Text};
 
 use crate::config::{FieldSpec, read_specs};
-use crate::decode::{Fields, Strictness, list};
 use crate::directory::Directory;
 use crate::error::{During, Error, Result};
 use crate::generate::{Generated, generate};
-use crate::hash::add_hashes;
-use crate::jsonpatch::JsonPatch;
-use crate::kustomization::{ChartArgs, GeneratorArgs, read_selector};
+use crate::load::decode::{Fields, Strictness, list};
+use crate::load::kustomization::{ChartArgs, GeneratorArgs, read_selector};
+use crate::resource::hash::add_hashes;
+use crate::resource::selector::Selector;
+use crate::resource::set::ResourceSet;
 use crate::resource::{Origin, Resource};
 use crate::schema::Schema;
-use crate::selector::Selector;
-use crate::set::ResourceSet;
 use crate::transform::{
     Image, LoadedPatch, NamespaceArgs, Patch, Replacement, ReplacementEntry, Replica, SubjectMode,
     ValueAdd, add_prefix, add_suffix, add_value, apply_json_patch, apply_patch,
     apply_strategic_merges, read_image, replace, set_annotations, set_images, set_labels,
     set_namespace, set_replicas,
 };
+use crate::value::jsonpatch::JsonPatch;
 
 /// A plugin with its configuration read.
 #[derive(Debug)]
@@ -254,8 +254,11 @@ const READERS: &[(&str, Read)] = &[
         }
         if !args.target_file.is_empty() {
             let content = directory.loader.load(&args.target_file)?;
-            let document =
-                crate::read::parse_config(&content, &args.target_file, directory.build.budget)?;
+            let document = crate::load::read::parse_config(
+                &content,
+                &args.target_file,
+                directory.build.budget,
+            )?;
             args.targets.extend(ValueAdd::read_file(&document)?);
         }
         args.check()?;
@@ -337,7 +340,8 @@ fn read_service_account(node: &Node, directory: &Directory<'_, '_>) -> Result<Ac
         file: "IAMPolicyGenerator".into(),
         ..Origin::default()
     };
-    let made = crate::read::read_resources(manifest.as_bytes(), &origin, directory.build.budget)?;
+    let made =
+        crate::load::read::read_resources(manifest.as_bytes(), &origin, directory.build.budget)?;
     match made.into_iter().next() {
         Some(resource) => Ok(Action::ServiceAccount(resource.node)),
         None => Err(Error::refused("nothing was generated")),

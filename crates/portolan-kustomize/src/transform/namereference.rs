@@ -12,14 +12,14 @@ use portolan_budget::Budget;
 use portolan_yaml::{Node, Text, Value};
 
 use crate::config::{BackReference, Config, FieldSpec};
-use crate::cost::RESOURCE_STEPS;
 use crate::error::{During, Error, Result};
-use crate::field::{NewTag, set_field, set_scalar, text, wrong_shape};
-use crate::fieldspec::{Missing, walk};
-use crate::id::{Gvk, NO_NAMESPACE, effective_namespace};
+use crate::resource::id::{Gvk, NO_NAMESPACE, effective_namespace};
+use crate::resource::set::ResourceSet;
 use crate::resource::{Previous, Resource};
 use crate::schema::Schema;
-use crate::set::ResourceSet;
+use crate::value::cost::RESOURCE_STEPS;
+use crate::value::field::{NewTag, set_field, set_scalar, text, wrong_shape};
+use crate::value::fieldspec::{Missing, walk};
 
 /// Updates all references.
 pub(crate) fn fix_references(
@@ -425,12 +425,16 @@ impl Reference<'_> {
         if field.as_map().is_none() {
             return Err(wrong_shape("MappingNode", field));
         }
-        set_field(field, "name", crate::field::plain(target.name.clone()))?;
+        set_field(
+            field,
+            "name",
+            crate::value::field::plain(target.name.clone()),
+        )?;
         if !target.namespace.is_empty() {
             set_field(
                 field,
                 "namespace",
-                crate::field::plain(target.namespace.clone()),
+                crate::value::field::plain(target.namespace.clone()),
             )?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use portolan_yaml::{Node, Position, Scalar, Style, Tag, Value};
 
-use crate::field::is_blank;
+use crate::value::field::is_blank;
 
 /// Prints a tree that was made, not read.
 pub(crate) fn to_block_yaml(node: &Node) -> String {
@@ -145,7 +145,7 @@ fn write_flow_scalar(out: &mut String, scalar: &Scalar) {
 /// A text that does not read as what it is gets its type before it.
 fn write_type(out: &mut String, scalar: &Scalar) {
     let name = match scalar.tag {
-        tag if tag == crate::field::plain_tag(&scalar.text) => return,
+        tag if tag == crate::value::field::plain_tag(&scalar.text) => return,
         Tag::Int => "!!int ",
         Tag::Float => "!!float ",
         Tag::Bool => "!!bool ",
@@ -177,7 +177,7 @@ fn write_scalar(out: &mut String, scalar: &Scalar, indent: usize) {
 fn is_quotable(text: &str) -> bool {
     !text.is_empty()
         && !text.contains(char::is_control)
-        && crate::field::plain_tag(text) == Tag::Str
+        && crate::value::field::plain_tag(text) == Tag::Str
 }
 
 fn write_literal(out: &mut String, text: &str, indent: usize) {
@@ -209,7 +209,7 @@ fn is_plain(text: &str) -> bool {
         && !text.contains(": ")
         && !text.contains(" #")
         && !text.contains(char::is_control)
-        && crate::field::plain_tag(text) == Tag::Str
+        && crate::value::field::plain_tag(text) == Tag::Str
 }
 
 fn single_quoted(text: &str) -> String {

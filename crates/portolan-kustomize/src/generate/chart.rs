@@ -7,14 +7,14 @@ use portolan_budget::Budget;
 use portolan_vfs::Vfs;
 use portolan_yaml::{Dialect, Node, Text};
 
-pub use crate::kustomization::ChartArgs;
+pub use crate::load::kustomization::ChartArgs;
 
 use crate::error::{Error, Result};
-use crate::loader::Loader;
-use crate::merge::{Direction, merge};
-use crate::read::{charge_document, read_resources};
+use crate::load::loader::Loader;
+use crate::load::read::{charge_document, read_resources};
 use crate::resource::{Origin, Resource};
 use crate::schema::Schema;
+use crate::value::merge::{Direction, merge};
 
 /// Renders charts; the Helm crate implements it.
 pub trait ChartRenderer: Send + Sync {

@@ -10,7 +10,7 @@ use portolan_budget::Budget;
 use portolan_yaml::{Entry, Node, Value};
 
 use crate::error::{Error, Result};
-use crate::read::MAX_DEPTH;
+use crate::load::read::MAX_DEPTH;
 
 /// What looking at one resource costs beside its nodes: identities are made and compared.
 pub(crate) const RESOURCE_STEPS: u64 = 16;
