@@ -12,20 +12,20 @@ use portolan_secret::KnownSecrets;
 use portolan_yaml::Text;
 
 use crate::api::{Kustomization, NamespacedName, Source, SourceRef, SourceSpec};
-use crate::artifact::Artifact;
-use crate::artifact_generator::{self, Recipe};
-use crate::chart::{self, ChartError, Location};
-use crate::chart_dependencies;
-use crate::chart_places::{ChartPlaces, ChartTree};
-use crate::chosen::Chosen;
-use crate::fingerprint::Fingerprint;
-use crate::flux_version::FluxVersion;
-use crate::index::Index;
-use crate::loaded_chart::LoadedChart;
-use crate::mapped_sources::MappedSources;
-use crate::outside::{Access, ChartArchive, Decrypt, SourceStore};
-use crate::profile::Profile;
+use crate::release::chart::{self, ChartError, Location};
+use crate::release::chart_dependencies;
+use crate::release::chart_places::{ChartPlaces, ChartTree};
+use crate::release::loaded_chart::LoadedChart;
 use crate::session::Session;
+use crate::session::fingerprint::Fingerprint;
+use crate::source::artifact::Artifact;
+use crate::source::artifact_generator::{self, Recipe};
+use crate::source::mapped_sources::MappedSources;
+use crate::source::outside::{Access, ChartArchive, Decrypt, SourceStore};
+use crate::version::chosen::Chosen;
+use crate::version::flux_version::FluxVersion;
+use crate::version::profile::Profile;
+use crate::walk::index::Index;
 
 /// Everything a cluster's render depends on.
 pub struct Cluster {
@@ -359,7 +359,7 @@ fn chart_key(digest: Digest, place_digest: Digest) -> Digest {
 pub(crate) struct SourceError {
     pub(crate) id: SourceRef,
     #[source]
-    source: crate::outside::OutsideError,
+    source: crate::source::outside::OutsideError,
 }
 
 /// The key of a unit: what it is for, and enough of its inputs' digest to tell it from others for the same object.

@@ -18,7 +18,7 @@ use portolan_vfs::{Vfs, VfsError, clean, resolve};
 use portolan_yaml::{Dialect, Node, Text};
 
 use crate::api::{CommonMetadata, Kustomization, NamespacedName, SourceRef};
-use crate::memo::Memo;
+use crate::session::memo::Memo;
 pub(crate) use declared::Mentioned;
 use declared::{Declared, Form};
 pub(crate) use installed::{Installed, applied};

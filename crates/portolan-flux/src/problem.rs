@@ -1,5 +1,14 @@
 //! What is wrong with a rendered cluster: one entry per mistake, with its place and what to do.
 
+pub(crate) mod advice;
+pub(crate) mod ancestry;
+pub(crate) mod coverage;
+pub(crate) mod culprit;
+pub(crate) mod refused_value;
+pub(crate) mod rule;
+pub(crate) mod unread_value;
+pub(crate) mod written;
+
 use std::error::Error;
 
 use camino::Utf8Path;
@@ -10,28 +19,26 @@ use portolan_object::{
 use portolan_vfs::{Vfs, resolve};
 use portolan_yaml::{Node, Position};
 
-use crate::advice;
 use crate::api::{
     Chart, DataKind, Dependency, FieldError, HelmRelease, Kustomization, NamespacedName, SourceRef,
 };
-use crate::build::BuildError;
-use crate::chart::{self, ChartError};
 use crate::cluster::SourceError;
-use crate::dependencies;
-use crate::expansion::Expansion;
-use crate::generate::GenerateError;
-use crate::index::{Emitter, Index, SOURCE_GROUP};
-use crate::refused_value;
-use crate::release::ReleaseError;
-use crate::render::{RenderedRelease, Rendering};
-use crate::resource_set::ResourceSetError;
-use crate::rule::{
+use crate::kustomization::build::BuildError;
+use crate::kustomization::generate::GenerateError;
+use crate::problem::rule::{
     BAD_VALUES, BUILD_FAILED, CHART_INVALID, CHART_UNAVAILABLE, DEPENDENCY_CIRCLE,
     DEPENDENCY_MISSING, INVALID_FIELD, MISSING_DATA, MISSING_INPUTS, OUTSIDE_INPUTS,
     RELEASE_REFUSED, SOURCE_MISSING, SOURCE_UNAVAILABLE, SUSPENDED, UNSET_VARIABLE, UNSETTLED,
 };
+use crate::problem::written::written_here;
+use crate::release::ReleaseError;
+use crate::release::chart::{self, ChartError};
+use crate::render::{RenderedRelease, Rendering};
+use crate::walk::dependencies;
+use crate::walk::expansion::Expansion;
+use crate::walk::index::{Emitter, Index, SOURCE_GROUP};
+use crate::walk::resource_set::ResourceSetError;
 use crate::walk::{Walk, Walked};
-use crate::written::written_here;
 
 /// What notes on data have in common that is not missing in the cluster.
 pub const MADE_IN_CLUSTER: &str =

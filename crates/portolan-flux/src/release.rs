@@ -4,6 +4,21 @@
 //! chart + values ──template──▶ CRDs, manifests, hooks ──▶ post-renderers ──▶ common metadata ──▶ objects
 //! ```
 
+pub(crate) mod chart;
+pub(crate) mod chart_dependencies;
+pub(crate) mod chart_places;
+pub(crate) mod flux_mention;
+pub(crate) mod glance;
+pub(crate) mod loaded_chart;
+pub(crate) mod looked_up;
+pub(crate) mod lookup;
+pub(crate) mod placement;
+pub(crate) mod release_lookups;
+pub(crate) mod release_name;
+pub(crate) mod release_unit;
+pub(crate) mod template_lines;
+pub(crate) mod values;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -18,13 +33,13 @@ use portolan_vfs::Memory;
 use portolan_yaml::{Dialect, List, Map, Node, Text, Value};
 
 use crate::api::{CrdsPolicy, HelmRelease, NamespacedName, PostRenderer};
-use crate::fingerprint::Fingerprint;
-use crate::loaded_chart::LoadedChart;
-use crate::lookup::{Answers, Asking, View};
-use crate::metadata::{set_common_metadata, set_metadata};
-use crate::placement::place;
-use crate::profile::Profile;
-use crate::release_name::{release_name, release_namespace};
+use crate::kustomization::metadata::{set_common_metadata, set_metadata};
+use crate::release::loaded_chart::LoadedChart;
+use crate::release::lookup::{Answers, Asking, View};
+use crate::release::placement::place;
+use crate::release::release_name::{release_name, release_namespace};
+use crate::session::fingerprint::Fingerprint;
+use crate::version::profile::Profile;
 
 /// The labels that say which HelmRelease an object belongs to.
 const OWNER_NAME: &str = "helm.toolkit.fluxcd.io/name";

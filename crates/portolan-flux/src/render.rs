@@ -19,22 +19,22 @@ use portolan_helm::values::Tree;
 use portolan_object::{Digest, Object, Producer, producer_kinds};
 
 use crate::api::{FieldError, HelmRelease, NamespacedName};
-use crate::chart::{ChartError, Location};
 use crate::cluster::Cluster;
 use crate::demand::{Demand, Wanted};
-use crate::glance::Glance;
-use crate::index::{DataId, Emitter, Index, data_id, data_of, name_of};
-use crate::loaded_chart::{DEFINITION, FLUX_GROUPS, LoadedChart, add_defined};
-use crate::looked_up::LookedUp;
-use crate::lookup::{Answers, EmittedObjects, View};
-use crate::release::{self, Released, Surroundings};
-use crate::release_lookups;
-use crate::release_unit::{
+use crate::release::chart::{ChartError, Location};
+use crate::release::glance::Glance;
+use crate::release::loaded_chart::{DEFINITION, FLUX_GROUPS, LoadedChart, add_defined};
+use crate::release::looked_up::LookedUp;
+use crate::release::lookup::{Answers, EmittedObjects, View};
+use crate::release::release_lookups;
+use crate::release::release_unit::{
     self, AllKinds, ChartUnit, Known, ReleaseInputs, Rendered, Visible, may_look_up,
 };
+use crate::release::values::Composed;
+use crate::release::{self, Released, Surroundings};
 use crate::session::Made;
 use crate::stream::{Afterwards, Outlet, Stream};
-use crate::values::Composed;
+use crate::walk::index::{DataId, Emitter, Index, data_id, data_of, name_of};
 use crate::walk::{Walk, Walker, data_ids};
 
 /// The API group of HelmReleases.

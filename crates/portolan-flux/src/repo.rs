@@ -12,15 +12,15 @@ use portolan_secret::KnownSecrets;
 use portolan_vfs::Vfs;
 use portolan_yaml::Text;
 
-use crate::artifact::{Artifact, ArtifactError};
-use crate::chosen::{Chosen, ChosenBy};
 use crate::cluster::Cluster;
 use crate::discover::{self, DiscoverError, Found, Root, Site, UnknownRoot};
-use crate::flux_version::FluxVersion;
-use crate::generate;
-use crate::mapped_sources::{MappedSources, SourcePattern};
-use crate::outside::{Decrypt, SourceStore};
+use crate::kustomization::generate;
 use crate::session::Session;
+use crate::source::artifact::{Artifact, ArtifactError};
+use crate::source::mapped_sources::{MappedSources, SourcePattern};
+use crate::source::outside::{Decrypt, SourceStore};
+use crate::version::chosen::{Chosen, ChosenBy};
+use crate::version::flux_version::FluxVersion;
 
 /// What a caller can choose about a repository.
 #[derive(Default)]

@@ -13,6 +13,10 @@
 //!
 //! Two units that want the same at the same time wait for each other instead of doing it twice.
 
+pub(crate) mod fingerprint;
+pub(crate) mod memo;
+pub(crate) mod trace;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,15 +26,15 @@ use portolan_engine::Key;
 use portolan_object::Digest;
 use tokio::sync::Mutex as Turn;
 
-use crate::artifact::{Artifact, IgnoreFile};
-use crate::build::Built;
 use crate::discover::Mentioned;
-use crate::glance::Glances;
-use crate::loaded_chart::LoadedChart;
-use crate::lookup::Answers;
-use crate::memo::Memo;
+use crate::kustomization::build::Built;
 use crate::release::Released;
-use crate::trace::Trace;
+use crate::release::glance::Glances;
+use crate::release::loaded_chart::LoadedChart;
+use crate::release::lookup::Answers;
+use crate::session::memo::Memo;
+use crate::session::trace::Trace;
+use crate::source::artifact::{Artifact, IgnoreFile};
 
 /// Results that are shared between renders.
 #[derive(Default)]

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use portolan_object::{Object, Step};
 
 use crate::api::NamespacedName;
-use crate::index::{Emitter, Index};
 use crate::render::{RenderedRelease, Rendering};
 use crate::walk::Walk;
+use crate::walk::index::{Emitter, Index};
 
 /// What a Kustomization, ResourceSet or release gives.
 pub struct Given<'a> {

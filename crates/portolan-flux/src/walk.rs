@@ -8,8 +8,17 @@
 //! root ──build──▶ objects ──▶ Index ──▶ more Kustomizations ──build──▶ …
 //! ```
 //!
-//! When only some objects are asked for, Kustomizations that are found stay unbuilt until [pursuit](crate::pursuit) wants
+//! When only some objects are asked for, Kustomizations that are found stay unbuilt until [pursuit](crate::walk::pursuit) wants
 //! them.
+
+pub(crate) mod dependencies;
+pub(crate) mod expansion;
+pub(crate) mod flux_instance;
+pub(crate) mod hints;
+pub(crate) mod index;
+pub(crate) mod pursuit;
+pub(crate) mod remote_cluster;
+pub(crate) mod resource_set;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,17 +31,17 @@ use portolan_object::Object;
 use portolan_yaml::Position;
 
 use crate::api::{FieldError, Kustomization, NamespacedName, SourceRef, SubstituteReference};
-use crate::build::{BuildInputs, Built};
 use crate::cluster::Cluster;
+use crate::compare::sketch::Filling;
+use crate::compare::sparing::{SparedByName, Sparing};
 use crate::demand::Demand;
-use crate::expansion::Expansion;
-use crate::index::{DataId, Emitter, Index, name_of};
-use crate::pursuit::Pursuit;
-use crate::release_unit;
+use crate::kustomization::build::{BuildInputs, Built};
+use crate::kustomization::variables::{Data, Unset, Variables};
+use crate::release::release_unit;
 use crate::session::Made;
-use crate::sketch::Filling;
-use crate::sparing::{SparedByName, Sparing};
-use crate::variables::{Data, Unset, Variables};
+use crate::walk::expansion::Expansion;
+use crate::walk::index::{DataId, Emitter, Index, name_of};
+use crate::walk::pursuit::Pursuit;
 
 /// How often a Kustomization is built anew because its inputs changed; real repositories need one.
 pub(crate) const MAX_REBUILDS: u32 = 8;

@@ -10,8 +10,8 @@ use super::installed::Installed;
 use super::stated_version::{self, StatedVersion};
 use super::{FLUX_SYSTEM, bootstrapped_from, synthetic};
 use crate::api::{Kustomization, NamespacedName, SourceRef};
-use crate::generate;
-use crate::memo::Memo;
+use crate::kustomization::generate;
+use crate::session::memo::Memo;
 
 /// How deep directories are searched.
 const MAX_DEPTH: usize = 64;

@@ -17,13 +17,13 @@ use portolan_yaml::{Dialect, Map, Node, Text, Value};
 use super::declared::{self, Declared};
 use super::{FLUX_SYSTEM, Root};
 use crate::api::{FluxInstance, Kustomization};
-use crate::chosen::{Chosen, ChosenBy};
-use crate::flux_instance;
-use crate::flux_version::FluxVersion;
-use crate::generate;
-use crate::hints::Reach;
-use crate::profile::Profile;
+use crate::kustomization::generate;
+use crate::version::chosen::{Chosen, ChosenBy};
+use crate::version::flux_version::FluxVersion;
+use crate::version::profile::Profile;
 use crate::walk::KUSTOMIZATION_GROUP;
+use crate::walk::flux_instance;
+use crate::walk::hints::Reach;
 
 /// The feature gate of kustomize-controller that decides whether a variable must be set.
 const STRICT_GATE: &str = "StrictPostBuildSubstitutions=";
@@ -293,7 +293,7 @@ mod tests {
 
     use super::*;
     use crate::discover::roots;
-    use crate::memo::Memo;
+    use crate::session::memo::Memo;
 
     const SYNC: &str = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: flux-system, namespace: flux-system}\nspec: {path: ./clusters/a, prune: true, interval: 1h, sourceRef: {kind: GitRepository, name: flux-system}}\n";
 

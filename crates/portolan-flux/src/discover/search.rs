@@ -14,8 +14,8 @@ use portolan_vfs::Vfs;
 
 use super::declared::{Declared, Form};
 use super::{Root, bootstrapped};
-use crate::generate;
-use crate::hints::Reach;
+use crate::kustomization::generate;
+use crate::walk::hints::Reach;
 
 /// What is declared, and who builds what.
 pub(super) struct Search<'a> {

@@ -14,8 +14,8 @@ use portolan_yaml::{Dialect, Node};
 
 use super::UnknownRoot;
 use super::declared::Declared;
-use crate::generate;
-use crate::hints::for_each_manifest;
+use crate::kustomization::generate;
+use crate::walk::hints::for_each_manifest;
 
 /// How many combinations of values are tried for one path.
 const MAX_PATHS: usize = 256;

@@ -1,0 +1,181 @@
+//! Spared Kustomizations that have to be built after all, because of what differs elsewhere.
+//!
+//! ```text
+//! objects that differ, data that is missing ──▶ names ──▶ whoever mentions one is built ──▶ more names …
+//! charts that differ                        ──▶ names ──▶ whoever has releases and mentions one is built
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memchr::memmem;
+use portolan_object::{Object, ObjectId};
+use portolan_yaml::{Node, Text, Value};
+
+use crate::api::{Kustomization, NamespacedName, SourceRef};
+use crate::compare::sparing::{Spared, Sparing};
+use crate::release::loaded_chart::FLUX_GROUPS;
+use crate::walk::index::{Index, SOURCE_GROUP, data_id, name_of};
+use crate::walk::pursuit;
+use crate::walk::{self, Walker, data_ids};
+
+/// Two walks that spare Kustomizations.
+pub(crate) struct Drawing<'a, 'w> {
+    pub(crate) sparing: &'a Sparing,
+    pub(crate) before: &'a Walker<'w>,
+    pub(crate) after: &'a Walker<'w>,
+}
+
+impl Drawing<'_, '_> {
+    /// The spared Kustomizations that are not the same on both sides, or may not be.
+    pub(crate) fn affected(&self) -> BTreeSet<NamespacedName> {
+        let names = self.names();
+        let spared = self.spared();
+        let charts = if spared.values().any(|spared| spared.sketch.has_releases) {
+            let session = &self.after.cluster.session;
+            let charts = self.sparing.charts(session);
+            let mut mattering = charts.mattering();
+            mattering.extend(self.foreign_sources());
+            let (one, other) = (&self.before.walk.index, &self.after.walk.index);
+            mattering.extend(charts.looking_up(&differing_kinds(one, other)));
+            mattering
+        } else {
+            BTreeSet::new()
+        };
+        let affected = spared.into_iter().filter(|(id, spared)| {
+            !self.is_same(id) || self.mentions(spared, &names) || self.uses(spared, &charts)
+        });
+        affected.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// The spared Kustomizations with releases of charts that may define kinds of some groups.
+    pub(crate) fn defining(&self, groups: &BTreeSet<String>) -> BTreeSet<NamespacedName> {
+        let session = &self.after.cluster.session;
+        let charts = self.sparing.charts(session).defining(groups);
+        let spared = self.spared().into_iter();
+        let using = spared.filter(|(_, spared)| self.uses(spared, &charts));
+        using.map(|(id, _)| id.clone()).collect()
+    }
+
+    fn spared(&self) -> BTreeMap<&NamespacedName, &Spared> {
+        let both = self.before.all_spared().chain(self.after.all_spared());
+        both.collect()
+    }
+
+    /// Whether both sides spare it, and build it of the same spec and data.
+    fn is_same(&self, id: &NamespacedName) -> bool {
+        let both = self.before.spared(id).zip(self.after.spared(id));
+        both.is_some_and(|(one, other)| {
+            one.digest == other.digest && self.has_same_data(&other.spec)
+        })
+    }
+
+    /// Whether its variables come from data that is the same on both sides, and holds no objects of Flux.
+    fn has_same_data(&self, spec: &Kustomization) -> bool {
+        data_ids(spec).all(|id| {
+            let (one, other) = (
+                self.before.walk.index.data(&id),
+                self.after.walk.index.data(&id),
+            );
+            let mut texts = other.into_iter().flat_map(|data| data.values());
+            let leads_on = |text: &Vec<u8>| memmem::find(text, FLUX_GROUPS.as_bytes()).is_some();
+            one == other && !texts.any(leads_on)
+        })
+    }
+
+    fn uses(&self, spared: &Spared, charts: &BTreeSet<String>) -> bool {
+        spared.sketch.has_releases && self.mentions(spared, charts)
+    }
+
+    fn mentions(&self, spared: &Spared, names: &BTreeSet<String>) -> bool {
+        let filling = || walk::filling(&spared.spec, &self.after.walk.index);
+        spared.sketch.mentions(names, filling)
+    }
+
+    /// The names of everything that differs or is missing and may be part of something else.
+    fn names(&self) -> BTreeSet<String> {
+        let (one, other) = (&self.before.walk.index, &self.after.walk.index);
+        let differing = differing(one, other).chain(differing(other, one));
+        let mut names: BTreeSet<String> = differing.collect();
+        names.extend(pursuit::needed_names(self.before));
+        names.extend(pursuit::needed_names(self.after));
+        while self.add_dependent_sources(&mut names) {}
+        names
+    }
+
+    /// Adds sources that name something of these; says whether there are any.
+    fn add_dependent_sources(&self, names: &mut BTreeSet<String>) -> bool {
+        let before = names.len();
+        for walker in [self.before, self.after] {
+            let objects = walker
+                .walk
+                .index
+                .emitted()
+                .flat_map(|(_, objects)| objects.iter());
+            let sources = objects.filter(|object| is_source(object));
+            let dependent: Vec<String> = sources
+                .filter(|source| names_any(source.node(), names))
+                .map(|source| source.name().to_owned())
+                .collect();
+            names.extend(dependent);
+        }
+        names.len() > before
+    }
+
+    /// The names of git repositories that are not this one: charts in them are not at hand.
+    fn foreign_sources(&self) -> impl Iterator<Item = String> {
+        [self.before, self.after].into_iter().flat_map(|walker| {
+            let declared = walker.walk.index.of_kind(SOURCE_GROUP, "GitRepository");
+            let foreign = declared.filter(|(_, object)| {
+                let source = SourceRef {
+                    kind: object.gvk().kind.clone(),
+                    id: name_of(object),
+                };
+                !walker.cluster.is_own(&source, &walker.walk.index)
+            });
+            foreign.map(|(_, object)| object.name().to_owned())
+        })
+    }
+}
+
+/// The names of objects that one side has and the other has not, or otherwise, and that others may be made of.
+fn differing<'a>(one: &'a Index, other: &'a Index) -> impl Iterator<Item = String> + 'a {
+    let influential = differing_objects(one, other).filter(|object| is_influential(object));
+    influential.map(|object| object.name().to_owned())
+}
+
+/// The kinds of objects that only one side has, or that the sides have otherwise.
+pub(crate) fn differing_kinds(one: &Index, other: &Index) -> BTreeSet<Text> {
+    differing_objects(one, other)
+        .chain(differing_objects(other, one))
+        .map(|object| object.gvk().kind.clone())
+        .collect()
+}
+
+/// The objects that one side has and the other has not, or otherwise.
+fn differing_objects<'a>(one: &'a Index, other: &'a Index) -> impl Iterator<Item = &'a Object> {
+    let own = one.emitted_otherwise(other);
+    own.flat_map(|(objects, theirs)| {
+        let theirs = theirs.iter().map(|object| (object.id(), object.node()));
+        let theirs: BTreeMap<&ObjectId, &Node> = theirs.collect();
+        let differs = move |object: &&Object| theirs.get(object.id()) != Some(&object.node());
+        objects.iter().filter(differs)
+    })
+}
+
+/// Whether something else may be made of an object: data, sources, and whatever Flux acts on.
+fn is_influential(object: &Object) -> bool {
+    object.gvk().group.contains("fluxcd.") || data_id(object).is_some()
+}
+
+fn is_source(object: &Object) -> bool {
+    object.gvk().group.starts_with("source.") && is_influential(object)
+}
+
+/// Whether one of some names stands in a tree.
+fn names_any(node: &Node, names: &BTreeSet<String>) -> bool {
+    match &node.value {
+        Value::Scalar(scalar) => names.contains(scalar.text.as_str()),
+        Value::List(list) => list.iter().any(|item| names_any(item, names)),
+        Value::Map(map) => map.iter().any(|entry| names_any(&entry.value, names)),
+    }
+}

@@ -1,0 +1,364 @@
+//! Two trees of one cluster, rendered as far as they differ.
+//!
+//! ```text
+//! walk both, skipping what is the same ──▶ releases with equal inputs are left out ──▶ charts ──▶ releases with other
+//!      ▲                                      ▲                                        digests are rendered │
+//!      └──── those that turn out to matter ───┴──── are taken in again ◀──────────────────────────────────┘
+//! ```
+//!
+//! # Why skipping work is sound
+//!
+//! A comparison must find exactly what two full renders differ in. Rendering is a function: the objects of a
+//! Kustomization follow from its spec, files and variables, those of a release from its [inputs](crate::Inputs) and from
+//! the kinds that the cluster serves. So whatever has equal inputs on both sides has equal objects, and need not be
+//! rendered to be compared. What is left to show is that nothing *else* is missed by not having its objects:
+//!
+//! 1. **A Kustomization is not built** if all files it can read are untouched and its text leaves no doubt what it gives:
+//!    plain objects, and releases of charts that lie in the repository ([`crate::compare::sketch`]). Its objects can only matter
+//!    through something that names them or that they name. All names stand in its text, so whatever differs elsewhere –
+//!    data, sources, charts – is looked for in that text, and a mention has it built ([`crate::compare::drawing`]). A mention that
+//!    means nothing costs time, never a difference.
+//! 2. **A release is not rendered** if its inputs are equal. Its objects matter to others in four ways:
+//!    - *It prints objects of Flux*, which lead to files that may have been touched. A chart at hand – in the repository
+//!      or in the cache – is searched for that, and so are all values. A chart that would have to be fetched is not: it
+//!      is taken to print none, unless its values name a directory of the repository. How many releases were left out
+//!      unseen is part of the answer ([`NotRendered::unfetched`]).
+//!    - *It prints data* that something which differs takes its variables or values from. Where such data is missing,
+//!      everything at hand is rendered after all.
+//!    - *It defines kinds* that a chart which differs asks for. Then all releases that may define them are taken in, and
+//!      their charts fetched.
+//!    - *It asks for kinds* that come or go. Then every release is taken in.
+//! 3. **What is taken in may differ or lead on**, so both steps are repeated until nothing more is taken in. After
+//!    [`MAX_ROUNDS`] everything at hand is rendered.
+//! 4. **What could not be rendered** is judged by its inputs alone: equal ones give equal objects, others are a change of
+//!    unknown content ([`NotRendered`]). A chart that one side could not load is not taken for one that defines no kinds.
+//!
+//! [`unskipped_pair_unit`] renders both sides in full instead; tests hold the two against each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use futures_util::join;
+use portolan_engine::{Context, Failure, Unit, WaitError};
+
+use crate::api::NamespacedName;
+use crate::cluster::Cluster;
+use crate::compare::drawing::Drawing;
+use crate::compare::likeness::Likeness;
+use crate::compare::not_rendered::NotRendered;
+use crate::compare::sparing::Sparing;
+use crate::demand::Demand;
+use crate::release::glance::Glance;
+use crate::release::loaded_chart::LoadedChart;
+use crate::release::release_unit::ChartUnit;
+use crate::render::{Choice, Renderer, Rendering, Settled, available};
+use crate::session::Made;
+use crate::walk::index::Index;
+
+/// How often releases that were left out are taken in again; twice is as often as it can matter in real repositories.
+const MAX_ROUNDS: usize = 8;
+
+/// Both sides of a comparison.
+///
+/// A Kustomization whose `built` is the same allocation on both sides ([`Arc::ptr_eq`]) or that has no unit on either, and
+/// a release whose `digest` is equal, did not change. The releases of a Kustomization without a unit are not known;
+/// others that did not change have no `objects` unless something else needed them.
+#[derive(Debug)]
+pub struct Pair {
+    /// The side that was.
+    pub before: Rendering,
+    /// The side that is to be.
+    pub after: Rendering,
+    /// What was not rendered, and whether its inputs differ.
+    pub not_rendered: NotRendered,
+}
+
+/// Renders two trees of a cluster as far as they differ. Both must have been opened with one session.
+pub fn pair_unit(before: Arc<Cluster>, after: Arc<Cluster>, demand: impl Into<Demand>) -> Unit {
+    unit(before, after, demand.into(), Skipping::Allowed)
+}
+
+/// Renders two trees of a cluster in full. It gives the same answer as [`pair_unit`] with all of the work.
+pub fn unskipped_pair_unit(
+    before: Arc<Cluster>,
+    after: Arc<Cluster>,
+    demand: impl Into<Demand>,
+) -> Unit {
+    unit(before, after, demand.into(), Skipping::Off)
+}
+
+/// Whether work is skipped that cannot show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Skipping {
+    Allowed,
+    Off,
+}
+
+fn unit(before: Arc<Cluster>, after: Arc<Cluster>, demand: Demand, skipping: Skipping) -> Unit {
+    Unit::io(move |cx| async move {
+        let sparing = match skipping {
+            Skipping::Allowed => Sparing::between(&before, &after, &demand),
+            Skipping::Off => None,
+        };
+        let mut sides = Sides {
+            before: Renderer::new(&cx, &before, &demand),
+            after: Renderer::new(&cx, &after, &demand),
+            sparing: sparing.map(Arc::new),
+            taken_in: BTreeSet::new(),
+        };
+        let is_settled = skipping == Skipping::Allowed && sides.settle_differences().await?;
+        if !is_settled || sides.lack_data() || sides.lack_objects() {
+            sides.settle_whole().await?;
+        }
+        let not_rendered = NotRendered::between(&sides.before, &sides.after);
+        Ok(Pair {
+            not_rendered,
+            before: sides.before.into_rendering(),
+            after: sides.after.into_rendering(),
+        })
+    })
+}
+
+/// Both sides being rendered.
+struct Sides<'a> {
+    before: Renderer<'a>,
+    after: Renderer<'a>,
+    /// Which Kustomizations need not be built; nothing when all are.
+    sparing: Option<Arc<Sparing>>,
+    /// Releases that were left out and turned out to matter.
+    taken_in: BTreeSet<NamespacedName>,
+}
+
+impl<'a> Sides<'a> {
+    /// Renders as far as the sides differ; says whether nothing more has to be taken in.
+    async fn settle_differences(&mut self) -> Result<bool, Failure> {
+        self.begin();
+        self.walk().await?;
+        for _ in 0..=MAX_ROUNDS {
+            let settled = self.settle().await?;
+            if !self.take_in(settled) {
+                return Ok(true);
+            }
+            self.walk().await?;
+        }
+        Ok(false)
+    }
+
+    fn begin(&mut self) {
+        if let Some(sparing) = &self.sparing {
+            self.before.walker.spare(sparing);
+            self.after.walker.spare(sparing);
+        }
+    }
+
+    /// Walks both until nothing more has to be built, and leaves out what is found to be the same.
+    async fn walk(&mut self) -> Result<(), Failure> {
+        loop {
+            // One after the other: the second finds nearly everything made, and neither waits for the other's units.
+            self.after.walker.run().await?;
+            self.before.walker.run().await?;
+            if !self.draw_in_affected() {
+                return self.leave_out_equal().await;
+            }
+        }
+    }
+
+    /// Has spared Kustomizations built that may differ; says whether there are any.
+    fn draw_in_affected(&mut self) -> bool {
+        let affected = self.drawing().map(|drawing| drawing.affected());
+        self.want(affected)
+    }
+
+    /// Has spared Kustomizations built whose releases may define kinds of some groups; says whether there are any.
+    fn draw_in_defining(&mut self, groups: &BTreeSet<String>) -> bool {
+        let defining = self.drawing().map(|drawing| drawing.defining(groups));
+        self.want(defining)
+    }
+
+    fn drawing(&self) -> Option<Drawing<'_, 'a>> {
+        Some(Drawing {
+            sparing: self.sparing.as_deref()?,
+            before: &self.before.walker,
+            after: &self.after.walker,
+        })
+    }
+
+    fn want(&mut self, wanted: Option<BTreeSet<NamespacedName>>) -> bool {
+        let wanted = wanted.unwrap_or_default();
+        for id in &wanted {
+            self.before.walker.want(id);
+            self.after.walker.want(id);
+        }
+        !wanted.is_empty()
+    }
+
+    /// Has every Kustomization built on both sides; says whether that is news.
+    fn spare_nothing(&mut self) -> bool {
+        let is_news = self.sparing.take().is_some();
+        if is_news {
+            self.before.walker.want_everything();
+            self.after.walker.want_everything();
+        }
+        is_news
+    }
+
+    /// Leaves out releases that are made of the same and lead nowhere, of those that were not looked at yet.
+    async fn leave_out_equal(&mut self) -> Result<(), Failure> {
+        let mut by_chart = BTreeMap::new();
+        for (id, unit) in self.newly_equal() {
+            let releases = by_chart
+                .entry(unit.key.clone())
+                .or_insert((unit, Vec::new()));
+            releases.1.push(id);
+        }
+        let cx = self.after.cx;
+        let index = &self.after.walker.walk.index;
+        let glances = by_chart.into_values().map(|(unit, releases)| async move {
+            let glance = if unit.is_elsewhere() {
+                glance_into_cache(cx, index, &unit).await?
+            } else {
+                cx.compute(move || unit.glance()).await
+            };
+            Ok::<_, WaitError>((glance, releases))
+        });
+        let taken = join_all(glances).await;
+        let likeness = Likeness::new(&self.after, &self.before);
+        let mut left_out = BTreeMap::new();
+        for taken in taken {
+            let (glance, releases) = taken?;
+            let leads_on = |id: &NamespacedName| {
+                glance.may_emit_flux || (glance.is_unfetched && likeness.leads_into_repository(id))
+            };
+            let harmless = releases.into_iter().filter(|id| !leads_on(id));
+            left_out.extend(harmless.map(|id| (id, glance.clone())));
+        }
+        self.before.left_out.extend(left_out.clone());
+        self.after.left_out.extend(left_out);
+        Ok(())
+    }
+
+    /// The releases that are made of the same, of those that were not looked at yet, each with what loads its chart.
+    fn newly_equal(&self) -> Vec<(NamespacedName, Arc<ChartUnit>)> {
+        let mut equal = Likeness::new(&self.after, &self.before).releases();
+        equal.retain(|(id, _)| {
+            let is_known = |side: &Renderer<'_>| side.releases.contains_key(id);
+            !self.taken_in.contains(id) && !is_known(&self.before) && !is_known(&self.after)
+        });
+        equal
+    }
+
+    /// Renders, but for what is left out, what leads on and what differs.
+    async fn settle(&mut self) -> Result<Settled, Failure> {
+        let follow = Choice::Followed;
+        let (one, other) = join!(self.before.settle(&follow), self.after.settle(&follow));
+        if one? == Settled::LacksKinds || other? == Settled::LacksKinds {
+            return Ok(Settled::LacksKinds);
+        }
+        let (were, are) = (self.before.digests(), self.after.digests());
+        let one = self.before.settle(&Choice::Unlike(&are)).await?;
+        let other = self.after.settle(&Choice::Unlike(&were)).await?;
+        Ok(if one == Settled::Yes { other } else { one })
+    }
+
+    /// Takes releases in again that matter after all; says whether there are any.
+    fn take_in(&mut self, settled: Settled) -> bool {
+        if self.draw_in_affected() {
+            return true;
+        }
+        let mattering: BTreeSet<NamespacedName> = if settled == Settled::LacksKinds {
+            self.bringing_kinds()
+        } else if self.before.own_kinds(&self.after) != self.after.own_kinds(&self.before) {
+            if self.spare_nothing() {
+                return true;
+            }
+            self.after.left_out.keys().cloned().collect()
+        } else {
+            let differing = self.before.differing_kinds(&self.after);
+            let mut likeness = Likeness::new(&self.after, &self.before);
+            let left_out = self.after.left_out.iter();
+            left_out
+                .filter(|(id, glance)| {
+                    glance.looked_up.includes_any(&differing) || likeness.chart_of(id).is_none()
+                })
+                .map(|(id, _)| id.clone())
+                .collect()
+        };
+        for side in [&mut self.before, &mut self.after] {
+            side.left_out.retain(|id, _| !mattering.contains(id));
+        }
+        let is_news = !mattering.is_empty() || settled == Settled::LacksKinds;
+        self.taken_in.extend(mattering);
+        is_news
+    }
+
+    /// The releases that were left out and may define kinds that charts ask for.
+    fn bringing_kinds(&mut self) -> BTreeSet<NamespacedName> {
+        let (one, other) = (&self.before.asked_groups, &self.after.asked_groups);
+        let groups = one.as_ref().zip(other.as_ref());
+        let groups: Option<BTreeSet<String>> = groups.map(|(one, other)| one | other);
+        let is_more = match &groups {
+            Some(groups) => self.draw_in_defining(groups),
+            None => self.spare_nothing(),
+        };
+        if is_more {
+            // Their releases are judged when they are known.
+            return BTreeSet::new();
+        }
+        let mut likeness = Likeness::new(&self.after, &self.before);
+        let mut bringing = BTreeSet::new();
+        for (id, glance) in &self.after.left_out {
+            let mut may_define = |groups| {
+                let unit = likeness.chart_of(id);
+                unit.is_none_or(|unit| unit.may_define(groups))
+            };
+            if glance.may_define_kinds && groups.as_ref().is_none_or(&mut may_define) {
+                bringing.insert(id.clone());
+            }
+        }
+        for side in [&mut self.before, &mut self.after] {
+            side.undefined_groups
+                .extend(groups.iter().flatten().cloned());
+        }
+        bringing
+    }
+
+    /// Whether something that differs wants data that only a release could print which was not rendered.
+    fn lack_data(&self) -> bool {
+        self.after.lacks_data(&self.before) || self.before.lacks_data(&self.after)
+    }
+
+    /// Whether something looks up objects that only a release could print which was not rendered.
+    fn lack_objects(&self) -> bool {
+        let is_partial = self.sparing.is_some() || !self.after.left_out.is_empty();
+        is_partial
+            && (self.after.lacks_objects(&self.before) || self.before.lacks_objects(&self.after))
+    }
+
+    /// Renders everything that is at hand. Charts that nobody asked for are not fetched for what they might print.
+    async fn settle_whole(&mut self) -> Result<(), Failure> {
+        self.spare_nothing();
+        for side in [&mut self.before, &mut self.after] {
+            side.left_out.retain(|_, glance| glance.is_unfetched);
+        }
+        let all = Choice::Wanted;
+        let (one, other) = join!(self.before.settle(&all), self.after.settle(&all));
+        one?;
+        other?;
+        Ok(())
+    }
+}
+
+/// Looks at a chart that lies elsewhere, if the cache has it.
+async fn glance_into_cache(
+    cx: &Context,
+    index: &Index,
+    unit: &ChartUnit,
+) -> Result<Glance, WaitError> {
+    if !unit.is_at_hand(cx).await {
+        return Ok(Glance::UNFETCHED);
+    }
+    let key = unit.add(cx, index);
+    let chart = available(cx.output::<Made<LoadedChart>>(&key).await)?;
+    Ok(chart.map_or(Glance::UNFETCHED, |chart| chart.0.glance()))
+}

@@ -1,0 +1,331 @@
+//! What a chart's `lookup` finds: objects that the repository itself brings, as a cluster would hold them.
+//!
+//! ```text
+//! Index ──▶ EmittedObjects ──▶ View of one release ──lookup──▶ a template
+//!                                     └──▶ Answers: what was asked for and found, a part of what the release is made of
+//! ```
+//!
+//! A release does not find what it gives itself: on a first installation that is not there, and a chart which prints a
+//! Secret only while there is none would print it every other time. What nothing in the repository brings stays empty, as
+//! for `helm template`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use parking_lot::Mutex;
+use portolan_helm::values::Tree;
+use portolan_helm::{Lookup, LookupQuery, lookup_list};
+use portolan_object::{Digest, Gvk, Object, Scope, scope};
+use portolan_yaml::{Map, Node, Text, Value};
+
+use crate::session::fingerprint::Fingerprint;
+use crate::walk::index::{Emitter, Index};
+
+/// The most different questions of one release that are answered; real charts have less than ten.
+const MAX_QUESTIONS: usize = 4096;
+
+/// Every object that was emitted so far, by group and kind.
+#[derive(Debug, Default)]
+pub(crate) struct EmittedObjects {
+    emitted: Vec<(Emitter, Arc<Vec<Object>>)>,
+    /// By the places of the emitter and of the object.
+    kinds: HashMap<(Text, Text), Vec<(usize, usize)>>,
+}
+
+/// What one release may find.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    objects: Arc<EmittedObjects>,
+    /// The release.
+    emitter: Emitter,
+    /// What the release gave when it was last rendered.
+    own: Arc<Vec<Object>>,
+}
+
+/// A question of a template.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Question {
+    api_version: String,
+    kind: String,
+    namespace: String,
+    name: String,
+}
+
+/// The questions of a render, each with the digest of its answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Answers(BTreeMap<Question, Option<Digest>>);
+
+/// Answers the questions of a render and remembers them.
+pub(crate) struct Asking {
+    view: View,
+    answered: Mutex<BTreeMap<Question, Option<Tree>>>,
+}
+
+// === impl EmittedObjects ===
+
+impl EmittedObjects {
+    pub(crate) fn of(index: &Index) -> Self {
+        let mut objects = Self::default();
+        for (number, (emitter, given)) in index.emitted().enumerate() {
+            for (at, object) in given.iter().enumerate() {
+                let Gvk { group, kind, .. } = object.gvk().clone();
+                let spots = objects.kinds.entry((group, kind)).or_default();
+                spots.push((number, at));
+            }
+            objects.emitted.push((emitter.clone(), Arc::clone(given)));
+        }
+        objects
+    }
+
+    /// The objects of a kind with who emitted them, emitters in order.
+    fn of_kind(&self, gvk: &Gvk) -> impl Iterator<Item = (&Emitter, &Object)> {
+        let spots = self.kinds.get(&(gvk.group.clone(), gvk.kind.clone()));
+        spots.into_iter().flatten().filter_map(|(number, at)| {
+            let (emitter, objects) = self.emitted.get(*number)?;
+            Some((emitter, objects.get(*at)?))
+        })
+    }
+}
+
+// === impl View ===
+
+impl View {
+    pub(crate) fn new(
+        objects: &Arc<EmittedObjects>,
+        emitter: Emitter,
+        own: Option<&Arc<Vec<Object>>>,
+    ) -> Self {
+        Self {
+            objects: Arc::clone(objects),
+            emitter,
+            own: own.map(Arc::clone).unwrap_or_default(),
+        }
+    }
+
+    /// The object or list that is asked for; `None` if the repository brings none.
+    fn answer(&self, question: &Question) -> Option<Tree> {
+        let gvk = Gvk::from_api_version(&question.api_version, question.kind.as_str());
+        let is_other = |(emitter, _): &(&Emitter, &Object)| **emitter != self.emitter;
+        let others = self.objects.of_kind(&gvk).filter(is_other);
+        let mut found: BTreeMap<(&str, &str), &Object> = BTreeMap::new();
+        for (_, object) in others {
+            if question.is_about(object) {
+                let key = (object.namespace(), object.name());
+                found.entry(key).or_insert(object);
+            }
+        }
+        let mut stored = found.values().map(|object| stored(object, question));
+        if !question.name.is_empty() {
+            return stored.next().filter(|_| !question.is_among(&self.own));
+        }
+        let items: Vec<Tree> = stored.collect();
+        (!items.is_empty()).then(|| lookup_list(&question.as_query(), items))
+    }
+}
+
+// === impl Question ===
+
+impl Question {
+    fn new(query: &LookupQuery<'_>) -> Self {
+        Self {
+            api_version: query.api_version.to_owned(),
+            kind: query.kind.to_owned(),
+            namespace: query.namespace.to_owned(),
+            name: query.name.to_owned(),
+        }
+    }
+
+    fn as_query(&self) -> LookupQuery<'_> {
+        LookupQuery {
+            api_version: &self.api_version,
+            kind: &self.kind,
+            namespace: &self.namespace,
+            name: &self.name,
+        }
+    }
+
+    /// The kind that is asked for.
+    pub(crate) fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Whether an object of the kind is asked for: by name, or any in the namespace, or any at all.
+    fn is_about(&self, object: &Object) -> bool {
+        let is_list = self.name.is_empty();
+        let is_anywhere = is_list && self.namespace.is_empty();
+        (is_list || self.name == object.name()) && (is_anywhere || is_in(object, &self.namespace))
+    }
+
+    /// Whether one of some objects is asked for by name.
+    fn is_among(&self, objects: &[Object]) -> bool {
+        let gvk = Gvk::from_api_version(&self.api_version, self.kind.as_str());
+        let is_kind = |object: &&Object| object.gvk().is(&gvk.group, &gvk.kind);
+        let mut objects = objects.iter().filter(is_kind);
+        !self.name.is_empty() && objects.any(|object| self.is_about(object))
+    }
+}
+
+impl std::fmt::Display for Question {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = if self.name.is_empty() {
+            "*"
+        } else {
+            &self.name
+        };
+        match self.namespace.as_str() {
+            "" => write!(f, "{}/{name}", self.kind),
+            namespace => write!(f, "{}/{namespace}/{name}", self.kind),
+        }
+    }
+}
+
+// === impl Answers ===
+
+impl Answers {
+    /// Whether nothing was asked.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the same questions have the same answers now.
+    pub(crate) fn hold_for(&self, view: &View) -> bool {
+        self.outdated(view).next().is_none()
+    }
+
+    /// The questions that have another answer now.
+    pub(crate) fn outdated<'a>(&'a self, view: &'a View) -> impl Iterator<Item = &'a Question> {
+        let answers = self.0.iter();
+        let outdated = answers.filter(|(question, known)| {
+            let answer = view.answer(question);
+            answer.as_ref().map(digest) != **known
+        });
+        outdated.map(|(question, _)| question)
+    }
+
+    /// The questions that something else may answer which is not rendered yet: those without an answer, and all lists.
+    /// What the release gives itself is answered by nothing else.
+    pub(crate) fn open<'a>(&'a self, own: &'a [Object]) -> impl Iterator<Item = &'a Question> {
+        let answers = self.0.iter();
+        let open = answers.filter(|(question, known)| {
+            question.name.is_empty() || (known.is_none() && !question.is_among(own))
+        });
+        open.map(|(question, _)| question)
+    }
+
+    /// Whether only what the release gives itself was asked for: nothing else answers that.
+    pub(crate) fn are_own(&self, own: &[Object]) -> bool {
+        self.0.keys().all(|question| question.is_among(own))
+    }
+
+    /// The same questions with the answers of now.
+    pub(crate) fn renewed(&self, view: &View) -> Self {
+        let renew = |question: &Question| {
+            let answer = view.answer(question);
+            (question.clone(), answer.as_ref().map(digest))
+        };
+        Self(self.0.keys().map(renew).collect())
+    }
+
+    /// The questions with the digests of their answers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Question, Option<Digest>)> {
+        self.0.iter().map(|(question, answer)| (question, *answer))
+    }
+
+    pub(crate) fn fingerprint(&self, key: &mut Fingerprint) {
+        key.number(self.0.len() as u64);
+        for (question, answer) in &self.0 {
+            key.text(&question.api_version);
+            key.text(&question.kind);
+            key.text(&question.namespace);
+            key.text(&question.name);
+            key.flag(answer.is_some());
+            if let Some(answer) = answer {
+                key.digest(answer);
+            }
+        }
+    }
+}
+
+// === impl Asking ===
+
+impl Asking {
+    pub(crate) fn new(view: View) -> Self {
+        Self {
+            view,
+            answered: Mutex::default(),
+        }
+    }
+
+    /// What was asked so far.
+    pub(crate) fn answers(&self) -> Answers {
+        let answered = self.answered.lock();
+        let answers = answered.iter();
+        let answers =
+            answers.map(|(question, answer)| (question.clone(), answer.as_ref().map(digest)));
+        Answers(answers.collect())
+    }
+}
+
+impl Lookup for Asking {
+    fn lookup(&self, query: &LookupQuery<'_>) -> Option<Tree> {
+        let question = Question::new(query);
+        let mut answered = self.answered.lock();
+        if let Some(known) = answered.get(&question) {
+            return known.clone();
+        }
+        if answered.len() == MAX_QUESTIONS {
+            return None;
+        }
+        let answer = self.view.answer(&question);
+        answered.insert(question, answer.clone());
+        answer
+    }
+}
+
+fn digest(answer: &Tree) -> Digest {
+    let mut digest = Fingerprint::of("answer");
+    digest.tree(answer);
+    digest.finish()
+}
+
+/// Whether an object is found in a namespace. What belongs to the cluster is found whatever namespace is asked for.
+fn is_in(object: &Object, namespace: &str) -> bool {
+    let own = object.namespace();
+    match scope(object.gvk()) {
+        Some(Scope::Cluster) => true,
+        Some(Scope::Namespaced) if own.is_empty() => namespace == "default",
+        Some(Scope::Namespaced) => namespace == own,
+        None => own.is_empty() || namespace == own,
+    }
+}
+
+/// An object as the API server would answer it, as far as the repository says it.
+fn stored(object: &Object, question: &Question) -> Tree {
+    // A copy shares everything that is not changed.
+    let mut node = object.node().clone();
+    if let Some(map) = node.as_map_mut() {
+        if object.gvk().is("", "Secret") {
+            fold_string_data(map);
+        }
+        map.insert("apiVersion", Node::string(question.api_version.as_str()));
+    }
+    Tree::from_node(&node)
+}
+
+/// The API server keeps `stringData` of a Secret as `data`.
+fn fold_string_data(secret: &mut Map) {
+    let Some(texts) = secret.remove("stringData") else {
+        return;
+    };
+    let data = secret.get("data").and_then(Node::as_map).cloned();
+    let mut data = data.unwrap_or_default();
+    for entry in texts.as_map().into_iter().flatten() {
+        if let Some(scalar) = entry.value.as_scalar() {
+            let encoded = STANDARD.encode(scalar.text.as_bytes());
+            data.insert(entry.key.scalar.text.clone(), Node::string(encoded));
+        }
+    }
+    secret.insert("data", Node::new(Value::Map(data)));
+}

@@ -1,0 +1,348 @@
+//! What a cluster's Kustomizations and releases have emitted so far, by kind and name.
+//!
+//! The same object may come from several emitters; the one whose name sorts first answers, so that the answer does not
+//! depend on which of them was built first.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use portolan_object::{Object, Owner, OwnerKind, Producer, makes, producer_kinds};
+use portolan_secret::{KnownSecrets, without_passwords};
+use portolan_yaml::{Node, Text};
+
+use crate::api::{DataKind, NamespacedName, Source, SourceRef};
+use crate::kustomization::variables::Data;
+
+/// The API group of Flux's sources.
+pub(crate) const SOURCE_GROUP: &str = "source.toolkit.fluxcd.io";
+
+/// The kinds that values and variables are taken from.
+const DATA_KINDS: [(&str, &str); 2] = [("", "Secret"), ("", "ConfigMap")];
+
+/// Who emitted an object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Emitter {
+    /// A Kustomization.
+    Kustomization(NamespacedName),
+    /// A HelmRelease.
+    Release(NamespacedName),
+    /// A ResourceSet.
+    ResourceSet(NamespacedName),
+    /// A FluxInstance.
+    Instance(NamespacedName),
+}
+
+impl Emitter {
+    /// The emitter's kind, as Kubernetes spells it.
+    pub fn kind(&self) -> &'static str {
+        self.owner_kind().as_str()
+    }
+
+    /// The emitter's kind.
+    pub fn owner_kind(&self) -> OwnerKind {
+        match self {
+            Self::Kustomization(_) => OwnerKind::Kustomization,
+            Self::Release(_) => OwnerKind::Release,
+            Self::ResourceSet(_) => OwnerKind::ResourceSet,
+            Self::Instance(_) => OwnerKind::Instance,
+        }
+    }
+
+    /// The emitter as the owner of what it emits in a cluster.
+    pub fn owner(&self, cluster: &Text) -> Owner {
+        let NamespacedName { namespace, name } = self.id().clone();
+        Owner::new(self.owner_kind(), namespace, name).in_cluster(cluster.clone())
+    }
+
+    /// The emitter's name.
+    pub fn id(&self) -> &NamespacedName {
+        match self {
+            Self::Kustomization(id)
+            | Self::Release(id)
+            | Self::ResourceSet(id)
+            | Self::Instance(id) => id,
+        }
+    }
+}
+
+impl fmt::Display for Emitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind(), self.id())
+    }
+}
+
+/// Which data object is meant.
+pub(crate) type DataId = (DataKind, NamespacedName);
+
+/// Everything emitted so far.
+#[derive(Debug, Default)]
+pub struct Index {
+    emitted: BTreeMap<Emitter, Arc<Vec<Object>>>,
+    kinds: HashMap<Kind, BTreeSet<Spot>>,
+    names: HashMap<(Kind, NamespacedName), BTreeSet<Spot>>,
+    data: HashMap<DataId, BTreeMap<Emitter, Arc<Data>>>,
+    /// Learns the values of Secrets that are asked for.
+    secrets: Option<Arc<KnownSecrets>>,
+    /// What controllers make that the built-in table does not know.
+    producers: Arc<[Producer]>,
+}
+
+/// A group and kind.
+type Kind = (Text, Text);
+
+/// Where an object stands: its emitter and its place among what that emits.
+type Spot = (Emitter, usize);
+
+impl Index {
+    /// An index that tells which values of Secrets were asked for, and knows what controllers make besides.
+    pub(crate) fn telling(secrets: Option<Arc<KnownSecrets>>, producers: &Arc<[Producer]>) -> Self {
+        Self {
+            secrets,
+            producers: Arc::clone(producers),
+            ..Self::default()
+        }
+    }
+
+    /// An object that makes a Secret or ConfigMap of this name in the cluster.
+    pub(crate) fn producer(&self, namespace: &str, name: &str) -> Option<&Object> {
+        let made = DATA_KINDS.map(|(_, kind)| kind);
+        let is_by_table = |object: &Object| {
+            let mut made = made.iter();
+            made.any(|made| makes(object, namespace, made, name))
+        };
+        // One that is there already may be copied to other namespaces.
+        let mut known = producer_kinds().chain(DATA_KINDS);
+        if let Some(object) = known.find_map(|kind| self.find_of_kind(kind, is_by_table)) {
+            return Some(object);
+        }
+        let mut added = self.producers.iter();
+        added.find_map(|producer| {
+            let makes_it = |object: &Object| {
+                let own = match object.namespace() {
+                    "" => namespace,
+                    own => own,
+                };
+                let products = producer.products(object, own);
+                products
+                    .iter()
+                    .any(|product| made.iter().any(|kind| product.is(kind, namespace, name)))
+            };
+            self.find_of_kind(producer.group_and_kind(), makes_it)
+        })
+    }
+
+    fn find_of_kind(
+        &self,
+        (group, kind): (&str, &str),
+        is_it: impl Fn(&Object) -> bool,
+    ) -> Option<&Object> {
+        let mut objects = self.of_kind(group, kind).map(|(_, object)| object);
+        objects.find(|object| is_it(object))
+    }
+
+    /// What controllers make that the built-in table does not know.
+    pub(crate) fn added_producers(&self) -> Arc<[Producer]> {
+        Arc::clone(&self.producers)
+    }
+
+    /// Takes in what an emitter gives, in place of what it gave before.
+    pub fn replace(&mut self, emitter: &Emitter, objects: &Arc<Vec<Object>>) {
+        if let Some(before) = self.emitted.insert(emitter.clone(), Arc::clone(objects)) {
+            self.remove(emitter, &before);
+        }
+        for (at, object) in objects.iter().enumerate() {
+            let (kind, name) = (kind_of(object), name_of(object));
+            let spot = (emitter.clone(), at);
+            self.kinds
+                .entry(kind.clone())
+                .or_default()
+                .insert(spot.clone());
+            self.names.entry((kind, name)).or_default().insert(spot);
+            if let Some((id, data)) = data_of(object) {
+                let by_emitter = self.data.entry(id).or_default();
+                by_emitter.entry(emitter.clone()).or_insert(data);
+            }
+        }
+    }
+
+    /// Forgets what an emitter gave, but for some of it.
+    pub(crate) fn reduce(&mut self, emitter: &Emitter, is_kept: impl Fn(&Object) -> bool) {
+        let Some(objects) = self.emitted.get(emitter) else {
+            return;
+        };
+        // What is kept is little and seldom there; the rest goes with the list.
+        let kept = objects.iter().filter(|object| is_kept(object)).cloned();
+        let kept = Arc::new(kept.collect());
+        self.replace(emitter, &kept);
+    }
+
+    fn remove(&mut self, emitter: &Emitter, objects: &[Object]) {
+        for (at, object) in objects.iter().enumerate() {
+            let (kind, name) = (kind_of(object), name_of(object));
+            let spot = (emitter.clone(), at);
+            if let Some(spots) = self.kinds.get_mut(&kind) {
+                spots.remove(&spot);
+            }
+            if let Some(spots) = self.names.get_mut(&(kind, name)) {
+                spots.remove(&spot);
+            }
+            if let Some(by_emitter) = data_id(object).and_then(|id| self.data.get_mut(&id)) {
+                by_emitter.remove(emitter);
+            }
+        }
+    }
+
+    /// The content of a ConfigMap or Secret. Whoever asks may put it anywhere, so what is secret is made known.
+    pub fn data(&self, id: &DataId) -> Option<&Arc<Data>> {
+        let data = self.data.get(id)?.values().next()?;
+        if let (DataKind::Secret, Some(secrets)) = (id.0, &self.secrets) {
+            secrets.add_data(
+                data.iter()
+                    .map(|(key, bytes)| (key.as_str(), bytes.as_slice())),
+            );
+        }
+        Some(data)
+    }
+
+    /// Hides in a message what is known to be secret, and passwords of addresses, unless secrets are to be shown.
+    pub(crate) fn hide_secrets(&self, message: &mut String) {
+        if let Some(secrets) = &self.secrets {
+            *message = without_passwords(&secrets.mask().text(message)).into_owned();
+        }
+    }
+
+    /// The source that a reference names; of several objects with this name, the first emitter's.
+    pub fn source(&self, reference: &SourceRef) -> Option<Source> {
+        let (_, object) = self.named(SOURCE_GROUP, &reference.kind, &reference.id)?;
+        Source::read(object.node())?.ok()
+    }
+
+    /// An object by name; of several, the first emitter's.
+    pub fn named(
+        &self,
+        group: &str,
+        kind: &str,
+        id: &NamespacedName,
+    ) -> Option<(&Emitter, &Object)> {
+        let kind = (Text::from(group), Text::from(kind));
+        self.at(self.names.get(&(kind, id.clone()))?.first()?)
+    }
+
+    /// Every object, by emitter.
+    pub fn emitted(&self) -> impl Iterator<Item = (&Emitter, &Arc<Vec<Object>>)> {
+        self.emitted.iter()
+    }
+
+    /// What emitters give that give something else in another index, or nothing; with what they give there.
+    pub(crate) fn emitted_otherwise<'a>(
+        &'a self,
+        other: &'a Self,
+    ) -> impl Iterator<Item = (&'a [Object], &'a [Object])> {
+        self.emitted.iter().filter_map(|(emitter, objects)| {
+            let theirs = other.emitted.get(emitter);
+            let is_shared = theirs.is_some_and(|theirs| Arc::ptr_eq(theirs, objects));
+            let theirs = theirs.map_or(&[][..], |theirs| theirs.as_slice());
+            (!is_shared).then_some((objects.as_slice(), theirs))
+        })
+    }
+
+    /// Every object of a group and kind with who emitted it, emitters in order.
+    pub fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = (&Emitter, &Object)> {
+        let spots = self.kinds.get(&(Text::from(group), Text::from(kind)));
+        spots.into_iter().flatten().filter_map(|spot| self.at(spot))
+    }
+
+    /// Every object of a group and kind that no earlier emitter gives under the same name, with who emitted it.
+    pub fn first_of_kind(
+        &self,
+        group: &str,
+        kind: &str,
+    ) -> impl Iterator<Item = (&Emitter, &Object)> {
+        let mut seen = HashSet::new();
+        self.of_kind(group, kind)
+            .filter(move |(_, object)| seen.insert(name_of(object)))
+    }
+
+    fn at(&self, (emitter, at): &Spot) -> Option<(&Emitter, &Object)> {
+        let (emitter, objects) = self.emitted.get_key_value(emitter)?;
+        Some((emitter, objects.get(*at)?))
+    }
+}
+
+fn kind_of(object: &Object) -> Kind {
+    let gvk = object.gvk();
+    (gvk.group.clone(), gvk.kind.clone())
+}
+
+pub(crate) fn name_of(object: &Object) -> NamespacedName {
+    let id = object.id();
+    NamespacedName {
+        namespace: id.namespace.clone(),
+        name: id.name.clone(),
+    }
+}
+
+/// Which data an object holds, if it is a ConfigMap or Secret.
+pub(crate) fn data_id(object: &Object) -> Option<DataId> {
+    let kind = match object.kind() {
+        "ConfigMap" if object.gvk().group.is_empty() => DataKind::ConfigMap,
+        "Secret" if object.gvk().group.is_empty() => DataKind::Secret,
+        _ => return None,
+    };
+    Some((kind, name_of(object)))
+}
+
+/// The content of an object, if it is a ConfigMap or Secret.
+pub(crate) fn data_of(object: &Object) -> Option<(DataId, Arc<Data>)> {
+    let id = data_id(object)?;
+    let kind = id.0;
+    let mut data = Data::new();
+    for entry in object
+        .node()
+        .get("data")
+        .and_then(Node::as_map)
+        .into_iter()
+        .flatten()
+    {
+        let Some(scalar) = entry.value.as_scalar() else {
+            continue;
+        };
+        let bytes = match kind {
+            DataKind::ConfigMap => scalar.text.as_bytes().to_vec(),
+            DataKind::Secret => decoded(&scalar.text),
+        };
+        data.insert(entry.key.scalar.text.clone(), bytes);
+    }
+    if kind == DataKind::Secret {
+        // The API server folds `stringData` into `data`.
+        for entry in object
+            .node()
+            .get("stringData")
+            .and_then(Node::as_map)
+            .into_iter()
+            .flatten()
+        {
+            if let Some(scalar) = entry.value.as_scalar() {
+                data.insert(
+                    entry.key.scalar.text.clone(),
+                    scalar.text.as_bytes().to_vec(),
+                );
+            }
+        }
+    }
+    Some((id, Arc::new(data)))
+}
+
+/// Base64 decoded; text that is none, such as an encrypted value, stays as it is.
+fn decoded(text: &Text) -> Vec<u8> {
+    let compact: String = text
+        .chars()
+        .filter(|letter| !letter.is_ascii_whitespace())
+        .collect();
+    STANDARD
+        .decode(compact)
+        .unwrap_or_else(|_| text.as_bytes().to_vec())
+}
