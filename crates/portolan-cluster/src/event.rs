@@ -67,11 +67,11 @@ pub struct EventRecorder {
     resource: Resource,
     controller: String,
     instance: String,
-    known: Mutex<HashMap<u64, Told>>,
+    known: Mutex<HashMap<u64, WrittenEvent>>,
 }
 
 #[derive(Clone)]
-struct Told {
+struct WrittenEvent {
     name: String,
     count: u32,
     at: Instant,
@@ -94,11 +94,11 @@ impl EventRecorder {
         let mut hasher = DefaultHasher::new();
         (regarding, news).hash(&mut hasher);
         let key = hasher.finish();
-        let told = self.lookup(key);
-        if let Some(told) = told {
-            let count = told.count + 1;
+        let written = self.lookup(key);
+        if let Some(written) = written {
+            let count = written.count + 1;
             let series = json!({"series": {"count": count, "lastObservedTime": now()}});
-            let place = (regarding.namespace.as_str(), told.name.as_str());
+            let place = (regarding.namespace.as_str(), written.name.as_str());
             let merged = self
                 .cluster
                 .merge(&self.resource, place, &series, &self.controller);
@@ -106,10 +106,10 @@ impl EventRecorder {
                 Ok(_) => {
                     self.remember(
                         key,
-                        Told {
+                        WrittenEvent {
                             count,
                             at: Instant::now(),
-                            ..told
+                            ..written
                         },
                     );
                     return Ok(());
@@ -127,12 +127,12 @@ impl EventRecorder {
         match made.await {
             // Sent twice, because the first answer was lost.
             Ok(_) | Err(ClusterError::Exists { .. }) => {
-                let told = Told {
+                let written = WrittenEvent {
                     name,
                     count: 1,
                     at: Instant::now(),
                 };
-                self.remember(key, told);
+                self.remember(key, written);
                 Ok(())
             }
             Err(error) => Err(error),
@@ -161,21 +161,21 @@ impl EventRecorder {
         })
     }
 
-    fn lookup(&self, key: u64) -> Option<Told> {
+    fn lookup(&self, key: u64) -> Option<WrittenEvent> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = known.get(&key).cloned();
-        told.filter(|told| told.at.elapsed() < FOLD_FOR)
+        let written = known.get(&key).cloned();
+        written.filter(|written| written.at.elapsed() < FOLD_FOR)
     }
 
-    fn remember(&self, key: u64, told: Told) {
+    fn remember(&self, key: u64, written: WrittenEvent) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REMEMBERED {
-            known.retain(|_, told| told.at.elapsed() < FOLD_FOR);
+            known.retain(|_, written| written.at.elapsed() < FOLD_FOR);
         }
         if known.len() >= REMEMBERED {
             known.clear();
         }
-        known.insert(key, told);
+        known.insert(key, written);
     }
 }
 

@@ -9,19 +9,19 @@
 
 mod graphs {
     pub(crate) mod check;
+    pub(crate) mod random_run;
     pub(crate) mod spec;
-    pub(crate) mod trial;
 }
 
 use graphs::check::check;
+use graphs::random_run::{RandomRun, silence_panics_of_units};
 use graphs::spec::{Shape, shape};
-use graphs::trial::{Trial, silence_panics_of_units};
 use proptest::prelude::*;
 
 fn hold(shape: &Shape, threads: usize) {
     silence_panics_of_units();
-    let trial = Trial::run(shape, threads);
-    check(shape, &trial);
+    let run = RandomRun::run(shape, threads);
+    check(shape, &run);
 }
 
 proptest! {

@@ -509,8 +509,8 @@ async fn a_resting_unit_can_be_cancelled() {
 
 #[tokio::test]
 async fn dropping_the_run_drops_what_waits() {
-    struct Told(tokio::sync::mpsc::UnboundedSender<()>);
-    impl Drop for Told {
+    struct SendsWhenDropped(tokio::sync::mpsc::UnboundedSender<()>);
+    impl Drop for SendsWhenDropped {
         fn drop(&mut self) {
             let _ = self.0.send(());
         }
@@ -522,7 +522,7 @@ async fn dropping_the_run_drops_what_waits() {
         "a",
         &[],
         Unit::io(move |_| async move {
-            let _told = Told(tell);
+            let _told = SendsWhenDropped(tell);
             let _ = begun.send(());
             std::future::pending::<Result<(), Failure>>().await
         }),

@@ -21,8 +21,8 @@ use tokio::task::JoinSet;
 
 use crate::exporter::Exporter;
 use crate::scan::{Knowledge, Live, ScanError, fetch_all, read};
-use feed::{Objects, Outlet, Records, feed};
-use news::{Todo, Told};
+use feed::{NewsSender, Objects, Records, feed};
+use news::{QueuedNews, Todo};
 
 /// News that wait to be looked at; a watch with more waits.
 const QUEUE: usize = 1024;
@@ -56,7 +56,7 @@ impl Exporter {
     ) -> Ended {
         let (sender, mut news) = mpsc::channel(QUEUE);
         // Dropped with this function, and the watches with it.
-        let mut watches = self.watch(cluster, checker, &Outlet::new(sender));
+        let mut watches = self.watch(cluster, checker, &NewsSender::new(sender));
         let old = tokio::time::sleep(left);
         tokio::pin!(old);
         let mut settle = SETTLE;
@@ -86,7 +86,7 @@ impl Exporter {
         &self,
         cluster: &Cluster,
         checker: &Arc<Checker>,
-        outlet: &Outlet,
+        sender: &NewsSender,
     ) -> JoinSet<ClusterError> {
         let mut watches = JoinSet::new();
         let Some(snapshot) = self.snapshot() else {
@@ -102,14 +102,14 @@ impl Exporter {
                 cluster.clone(),
                 records,
                 resume.clone(),
-                outlet.clone(),
+                sender.clone(),
             ));
         }
         let worth = worth_watching(&snapshot.knowledge, checker);
         for live in worth.iter().take(MAX_WATCHED) {
             let objects = Objects::new(live, Arc::clone(checker), &self.options.scan);
             let resume = live.resume.clone();
-            watches.spawn(feed(cluster.clone(), objects, resume, outlet.clone()));
+            watches.spawn(feed(cluster.clone(), objects, resume, sender.clone()));
         }
         let wanted = snapshot.knowledge.resume.len() + worth.len();
         self.change(|view| (view.followed, view.unfollowed) = (0, wanted));
@@ -129,15 +129,15 @@ impl Exporter {
         &self,
         cluster: &Cluster,
         checker: &Arc<Checker>,
-        gathered: Vec<Told>,
+        gathered: Vec<QueuedNews>,
     ) -> Result<(), ScanError> {
         let Some(snapshot) = self.snapshot() else {
             return Ok(());
         };
         let mut knowledge = snapshot.knowledge.clone();
         let mut todo = Todo::default();
-        for told in gathered {
-            todo.take(told.news, &mut knowledge);
+        for queued in gathered {
+            todo.take(queued.news, &mut knowledge);
         }
         let workers = self.options.scan.workers;
         let records = todo.records.into_values();
@@ -178,7 +178,11 @@ fn is_refusal(error: &ClusterError) -> bool {
 }
 
 /// The news and what comes soon after.
-async fn gather(first: Told, news: &mut mpsc::Receiver<Told>, settle: Duration) -> Vec<Told> {
+async fn gather(
+    first: QueuedNews,
+    news: &mut mpsc::Receiver<QueuedNews>,
+    settle: Duration,
+) -> Vec<QueuedNews> {
     let mut gathered = vec![first];
     tokio::time::sleep(settle).await;
     while let Ok(more) = news.try_recv() {

@@ -37,7 +37,7 @@ mod problem;
 mod session;
 
 pub use cluster::Cluster;
-pub use compare::changed_value::{ChangedValue, Named, Succession};
+pub use compare::changed_value::{BeforeAfter, ChangedValue, Named};
 pub use compare::inputs::{InputDifference, InputKind, InputText, Inputs, input_differences};
 pub use compare::not_rendered::NotRendered;
 pub use compare::pair::{Pair, pair_unit, unskipped_pair_unit};
@@ -65,7 +65,7 @@ pub use source::mapped_sources::{BadSourcePattern, MappedSources, SourcePattern}
 pub use source::outside::{
     Access, Advised, ChartArchive, Decrypt, OutsideCause, OutsideError, SourceStore,
 };
-pub use stream::{Afterwards, Given, Outlet};
+pub use stream::{EmitterOutput, OutputSink, Retention};
 pub use version::chosen::{Chosen, ChosenBy};
 pub use version::flux_version::{BadFluxVersion, FluxVersion};
 pub use version::profile::Profile;

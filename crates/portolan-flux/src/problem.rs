@@ -3,7 +3,7 @@
 pub(crate) mod advice;
 pub(crate) mod ancestry;
 pub(crate) mod coverage;
-pub(crate) mod culprit;
+pub(crate) mod error_line;
 pub(crate) mod refused_value;
 pub(crate) mod rule;
 pub(crate) mod unread_value;
@@ -47,29 +47,29 @@ pub const MADE_IN_CLUSTER: &str =
 /// Everything that is wrong with a rendered cluster, by kind and name; `files` are those that were rendered.
 pub fn problems(rendering: &Rendering, report: &Report, files: &dyn Vfs) -> Vec<Finding> {
     let walk = &rendering.walk;
-    let mut told = Told {
+    let mut found = FoundSoFar {
         files,
         findings: Vec::new(),
     };
     for (id, walked) in &walk.kustomizations {
         let definition = walked.definition.as_ref();
-        let mut about = About::new(OwnerKind::Kustomization, id, definition, &mut told);
+        let mut about = About::new(OwnerKind::Kustomization, id, definition, &mut found);
         about.kustomization(walked, &walk.index, report);
     }
     for (emitter, expansion) in &walk.expansions {
         let definition = Some(&expansion.definition);
-        let mut about = About::new(emitter.owner_kind(), emitter.id(), definition, &mut told);
+        let mut about = About::new(emitter.owner_kind(), emitter.id(), definition, &mut found);
         about.expansion(emitter, expansion, report);
     }
     for (id, release) in &rendering.releases {
         let definition = Some(&release.definition);
-        let mut about = About::new(OwnerKind::Release, id, definition, &mut told);
+        let mut about = About::new(OwnerKind::Release, id, definition, &mut found);
         about.release(release, &walk.index, report);
     }
     if walk.is_complete {
-        about_dependencies(rendering, report, &mut told);
+        about_dependencies(rendering, report, &mut found);
     }
-    let mut findings = told.findings;
+    let mut findings = found.findings;
     for finding in &mut findings {
         let causes = finding.cause.iter_mut().map(|cause| &mut cause.why);
         let texts = finding.messages.iter_mut().chain(&mut finding.hints);
@@ -82,7 +82,7 @@ pub fn problems(rendering: &Rendering, report: &Report, files: &dyn Vfs) -> Vec<
 }
 
 /// Dependencies decide order and never content; they are only looked at.
-fn about_dependencies(rendering: &Rendering, report: &Report, told: &mut Told<'_>) {
+fn about_dependencies(rendering: &Rendering, report: &Report, found: &mut FoundSoFar<'_>) {
     let lacks_some = lacks_some(&rendering.walk, report);
     let kustomizations = rendering.walk.kustomizations.iter();
     let kustomizations: Vec<_> = kustomizations
@@ -91,7 +91,7 @@ fn about_dependencies(rendering: &Rendering, report: &Report, told: &mut Told<'_
             Some((id, walked.definition.as_ref(), spec.depends_on.as_slice()))
         })
         .collect();
-    dependency_problems(OwnerKind::Kustomization, &kustomizations, lacks_some, told);
+    dependency_problems(OwnerKind::Kustomization, &kustomizations, lacks_some, found);
     let releases = rendering.releases.iter();
     let mut releases: Vec<_> = releases
         .filter_map(|(id, release)| {
@@ -106,7 +106,7 @@ fn about_dependencies(rendering: &Rendering, report: &Report, told: &mut Told<'_
             .keys()
             .map(|id| (id, None, [].as_slice())),
     );
-    dependency_problems(OwnerKind::Release, &releases, lacks_some, told);
+    dependency_problems(OwnerKind::Release, &releases, lacks_some, found);
 }
 
 /// Whether something that brings objects could not be built, so that nothing is known to be missing.
@@ -125,12 +125,12 @@ fn dependency_problems(
     kind: OwnerKind,
     objects: &[(&NamespacedName, Option<&Object>, &[Dependency])],
     lacks_some: bool,
-    told: &mut Told<'_>,
+    found: &mut FoundSoFar<'_>,
 ) {
     for finding in dependencies::check(objects.iter().map(|(id, _, on)| (*id, *on))) {
         let definition = objects.iter().find(|(id, ..)| *id == finding.of);
         let definition = definition.and_then(|(_, definition, _)| *definition);
-        let mut about = About::new(kind, finding.of, definition, told);
+        let mut about = About::new(kind, finding.of, definition, found);
         let place = about.place(finding.at, &finding.on.name);
         match finding.circle {
             Some(circle) => {
@@ -167,18 +167,18 @@ fn dependency_problems(
     }
 }
 
-/// What was told so far, and the files that it is about.
-struct Told<'a> {
+/// What was found so far, and the files that it is about.
+struct FoundSoFar<'a> {
     files: &'a dyn Vfs,
     findings: Vec<Finding>,
 }
 
-/// The problems of one object being told.
+/// The problems of one object being found.
 struct About<'a, 'files> {
     kind: OwnerKind,
     id: &'a NamespacedName,
     definition: Option<&'a Object>,
-    told: &'a mut Told<'files>,
+    found: &'a mut FoundSoFar<'files>,
 }
 
 impl<'a, 'files> About<'a, 'files> {
@@ -186,13 +186,13 @@ impl<'a, 'files> About<'a, 'files> {
         kind: OwnerKind,
         id: &'a NamespacedName,
         definition: Option<&'a Object>,
-        told: &'a mut Told<'files>,
+        found: &'a mut FoundSoFar<'files>,
     ) -> Self {
         Self {
             kind,
             id,
             definition,
-            told,
+            found,
         }
     }
 
@@ -249,7 +249,7 @@ impl<'a, 'files> About<'a, 'files> {
         if let Some(SourceError { id, .. }) = failure.error().downcast_ref() {
             let mut hints = advice::from_outside(failure.error());
             hints.push(format!("`--source {}=DIR` gives its files", id.id));
-            let place = source_place(id, index, self.told.files);
+            let place = source_place(id, index, self.found.files);
             self.error(&SOURCE_UNAVAILABLE, chain(failure.error()), place, hints);
             let reason = advice::shared_reason(failure.error());
             return self.because("Kustomizations lack their source", reason);
@@ -263,7 +263,7 @@ impl<'a, 'files> About<'a, 'files> {
         // Where the network is missing, the directory is not to blame.
         let hint = error.filter(|_| reason.is_none());
         let has_no_path = matches!(error, Some(BuildError::Generate(GenerateError::NoPath(_))));
-        let made_of = directory_with(&spec.path, self.told.files).filter(|_| has_no_path);
+        let made_of = directory_with(&spec.path, self.found.files).filter(|_| has_no_path);
         let hint = hint.map(|error| match &made_of {
             Some(directory) => format!(
                 "if {} is made of `{directory}`, which has this path, use `--repo {directory}`",
@@ -372,7 +372,7 @@ impl<'a, 'files> About<'a, 'files> {
             ),
             (None, _) => (&BUILD_FAILED, "charts cannot be fetched"),
         };
-        let place = source.and_then(|error| source_place(&error.id, index, self.told.files));
+        let place = source.and_then(|error| source_place(&error.id, index, self.found.files));
         let place = place.or_else(|| self.refused_value(own?, release, index));
         let place = place.or_else(|| template_place(own?, release));
         let hint = own.filter(|_| reason.is_none());
@@ -393,7 +393,7 @@ impl<'a, 'files> About<'a, 'files> {
     ) -> Option<Place> {
         let own = refused_value::in_release(error, &release.definition);
         let own = own.and_then(|node| self.place(node.at, node.as_str().unwrap_or_default()));
-        own.or_else(|| refused_value::in_references(error, release, index, self.told.files))
+        own.or_else(|| refused_value::in_references(error, release, index, self.found.files))
     }
 
     fn chart(
@@ -415,7 +415,7 @@ impl<'a, 'files> About<'a, 'files> {
         let fetched_from = chart::source_of(spec, index).ok();
         let fetched_from = fetched_from.filter(|_| is_fetching);
         let source =
-            fetched_from.and_then(|source| source_place(&source.id, index, self.told.files));
+            fetched_from.and_then(|source| source_place(&source.id, index, self.found.files));
         let place = match (&spec.chart, is_source) {
             _ if source.is_some() => source,
             (Chart::Reference(_), _) => self.field(&["spec", "chartRef", "name"]),
@@ -489,7 +489,7 @@ impl<'a, 'files> About<'a, 'files> {
 
     /// Says what the finding just added has in common with others, if there is something.
     fn because(&mut self, many: &'static str, why: Option<String>) {
-        if let (Some(last), Some(why)) = (self.told.findings.last_mut(), why) {
+        if let (Some(last), Some(why)) = (self.found.findings.last_mut(), why) {
             last.cause = Some(Cause { many, why });
         }
     }
@@ -518,7 +518,7 @@ impl<'a, 'files> About<'a, 'files> {
     ) {
         let declared = self.definition.and_then(|object| declared(&object.origin));
         let NamespacedName { namespace, name } = self.id.clone();
-        self.told.findings.push(Finding {
+        self.found.findings.push(Finding {
             severity,
             owner: Some(Owner::new(self.kind, namespace, name)),
             messages,
@@ -544,7 +544,7 @@ impl<'a, 'files> About<'a, 'files> {
 
     /// A place in the object's file, if a word stands there: what a patch brought stands elsewhere.
     fn place(&self, at: Position, word: &str) -> Option<Place> {
-        written_here(self.definition?, at, word, self.told.files)
+        written_here(self.definition?, at, word, self.found.files)
     }
 }
 

@@ -22,18 +22,18 @@ use crate::api::{FieldError, HelmRelease, NamespacedName};
 use crate::cluster::Cluster;
 use crate::demand::{Demand, Wanted};
 use crate::release::chart::{ChartError, Location};
-use crate::release::glance::Glance;
 use crate::release::loaded_chart::{DEFINITION, FLUX_GROUPS, LoadedChart, add_defined};
 use crate::release::looked_up::LookedUp;
 use crate::release::lookup::{Answers, EmittedObjects, View};
+use crate::release::quick_scan::QuickScan;
 use crate::release::release_lookups;
 use crate::release::release_unit::{
     self, AllKinds, ChartUnit, Known, ReleaseInputs, Rendered, Visible, may_look_up,
 };
 use crate::release::values::Composed;
 use crate::release::{self, Released, Surroundings};
-use crate::session::Made;
-use crate::stream::{Afterwards, Outlet, Stream};
+use crate::session::SessionResult;
+use crate::stream::{OutputSink, Retention, Stream};
 use crate::walk::index::{DataId, Emitter, Index, data_id, data_of, name_of};
 use crate::walk::{Walk, Walker, data_ids};
 
@@ -104,14 +104,10 @@ pub fn cluster_unit(cluster: Arc<Cluster>, demand: impl Into<Demand>) -> Unit {
 pub fn streamed_unit(
     cluster: Arc<Cluster>,
     demand: impl Into<Demand>,
-    outlet: Outlet,
-    afterwards: Afterwards,
+    sink: OutputSink,
+    retention: Retention,
 ) -> Unit {
-    unit(
-        cluster,
-        demand.into(),
-        Some(Stream::new(outlet, afterwards)),
-    )
+    unit(cluster, demand.into(), Some(Stream::new(sink, retention)))
 }
 
 fn unit(cluster: Arc<Cluster>, demand: Demand, stream: Option<Stream>) -> Unit {
@@ -160,7 +156,7 @@ pub(crate) struct Renderer<'a> {
     pub(crate) sought_kinds: BTreeSet<String>,
     /// Releases that are not looked at, for they give on another side what they give here; with what their charts may
     /// do to others.
-    pub(crate) left_out: BTreeMap<NamespacedName, Glance>,
+    pub(crate) left_out: BTreeMap<NamespacedName, QuickScan>,
     /// Hands out what is ready.
     stream: Option<Stream>,
 }
@@ -228,7 +224,7 @@ impl<'a> Renderer<'a> {
             if self.asks_for_kinds && self.leaves_out_kinds() {
                 return Ok(Settled::LacksKinds);
             }
-            if self.asks_for_kinds && !self.walker.walk.is_complete && !self.walker.is_sparing() {
+            if self.asks_for_kinds && !self.walker.walk.is_complete && !self.walker.is_skipping() {
                 self.walker.want_everything();
                 continue;
             }
@@ -254,12 +250,12 @@ impl<'a> Renderer<'a> {
         Ok(Settled::Yes)
     }
 
-    /// Whether a release that was left out, or that a spared Kustomization gives, may bring kinds that are asked for.
+    /// Whether a release that was left out, or that a skipped Kustomization gives, may bring kinds that are asked for.
     fn leaves_out_kinds(&self) -> bool {
         let asked = self.asked_groups.as_ref();
         let mut left_out = self.left_out.values();
         !asked.is_some_and(|asked| asked.is_subset(&self.undefined_groups))
-            && (self.walker.is_sparing() || left_out.any(|glance| glance.may_define_kinds))
+            && (self.walker.is_skipping() || left_out.any(|scan| scan.may_define_kinds))
     }
 
     /// Hands out what Kustomizations gave, unless something that a chart prints may change it.
@@ -286,7 +282,7 @@ impl<'a> Renderer<'a> {
             .releases
             .values()
             .filter_map(|release| release.chart.as_ref());
-        let mut asking = charts.filter(|chart| !chart.is_content_with(base));
+        let mut asking = charts.filter(|chart| !chart.needs_only(base));
         asking.any(|chart| chart.may_define_kinds())
     }
 
@@ -366,7 +362,7 @@ impl<'a> Renderer<'a> {
             let Some(key) = &release.chart_unit else {
                 continue;
             };
-            release.chart = available(self.cx.output::<Made<LoadedChart>>(key).await)?
+            release.chart = available(self.cx.output::<SessionResult<LoadedChart>>(key).await)?
                 .map(|chart| Arc::clone(&chart.0));
             let base = &self.cluster.capabilities;
             if let Some(chart) = &release.chart {
@@ -374,7 +370,7 @@ impl<'a> Renderer<'a> {
             }
             self.looked_up.read_values(&release.composed.values);
             if let Some(chart) = &release.chart
-                && !chart.is_content_with(base)
+                && !chart.needs_only(base)
             {
                 self.asks_for_kinds = true;
                 let groups = chart.groups_asked_for(base);
@@ -422,15 +418,17 @@ impl<'a> Renderer<'a> {
             };
             let is_given = |stream: &Stream| stream.has_given(id);
             let values = &release.composed.values;
-            let is_content = chart.is_content_with(base);
+            let needs_only_base = chart.needs_only(base);
             let looks_up = may_look_up(chart, values);
-            let defines =
-                is_content && self.asks_for_kinds && !looks_up && may_define_kinds(chart, values);
+            let defines = needs_only_base
+                && self.asks_for_kinds
+                && !looks_up
+                && may_define_kinds(chart, values);
             if !stage.is_for(defines, looks_up) || self.stream.as_ref().is_some_and(is_given) {
                 continue;
             }
             let known = match stage {
-                Stage::Others(Some(all)) | Stage::LookingUp(Some(all)) if !is_content => {
+                Stage::Others(Some(all)) | Stage::LookingUp(Some(all)) if !needs_only_base => {
                     Known::All(all.clone())
                 }
                 _ => Known::Base,
@@ -471,7 +469,7 @@ impl<'a> Renderer<'a> {
             };
             let unit = inputs.add(self.cx, known, visible);
             release.unit = Some(unit.clone());
-            begun.push((id.clone(), unit, is_content));
+            begun.push((id.clone(), unit, needs_only_base));
         }
         let mut is_news = false;
         let referenced = self.referenced_data();
@@ -480,12 +478,12 @@ impl<'a> Renderer<'a> {
             Stage::Others(all_kinds) | Stage::LookingUp(all_kinds) => all_kinds.as_ref(),
             Stage::Definers => None,
         };
-        for (id, unit, is_content) in begun {
+        for (id, unit, needs_only_base) in begun {
             let released = available(self.cx.output::<Rendered>(&unit).await)?;
             let released = released.and_then(|released| Option::clone(&released));
             is_news |= self.take(&id, released, &referenced, all_kinds);
             let is_answered = self.note_answers(&id, &unit);
-            if is_answered && (is_content || !may_ask_again) {
+            if is_answered && (needs_only_base || !may_ask_again) {
                 self.finish(&id, &referenced);
             }
         }
@@ -499,7 +497,7 @@ impl<'a> Renderer<'a> {
         };
         let index = &mut self.walker.walk.index;
         let given = stream.finish(id, &self.releases, index);
-        if stream.afterwards == Afterwards::Keep {
+        if stream.retention == Retention::Keep {
             return;
         }
         let asks_for_kinds = self.asks_for_kinds;

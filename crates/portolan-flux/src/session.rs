@@ -29,9 +29,9 @@ use tokio::sync::Mutex as Turn;
 use crate::discover::Mentioned;
 use crate::kustomization::build::Built;
 use crate::release::Released;
-use crate::release::glance::Glances;
 use crate::release::loaded_chart::LoadedChart;
 use crate::release::lookup::Answers;
+use crate::release::quick_scan::QuickScans;
 use crate::session::memo::Memo;
 use crate::session::trace::Trace;
 use crate::source::artifact::{Artifact, IgnoreFile};
@@ -47,7 +47,7 @@ pub struct Session {
     pub(crate) ignore_files: Memo<IgnoreFile>,
     pub(crate) declared: Memo<Mentioned>,
     pub(crate) chart_places: Memo<Utf8PathBuf>,
-    pub(crate) glances: Glances,
+    pub(crate) scans: QuickScans,
     made: Tally,
     shared: Tally,
     generation: AtomicU64,
@@ -55,7 +55,7 @@ pub struct Session {
 }
 
 /// What a unit gives that the session keeps as well.
-pub(crate) struct Made<T>(pub(crate) Arc<T>);
+pub(crate) struct SessionResult<T>(pub(crate) Arc<T>);
 
 /// A Kustomization's result, and the files it holds for.
 pub(crate) struct KeptBuild {

@@ -15,7 +15,7 @@ use crate::walk::Walk;
 use crate::walk::index::{Emitter, Index};
 
 /// What a Kustomization, ResourceSet or release gives.
-pub struct Given<'a> {
+pub struct EmitterOutput<'a> {
     /// Whose it is.
     pub emitter: Emitter,
     /// The objects.
@@ -24,11 +24,11 @@ pub struct Given<'a> {
 }
 
 /// Takes what is ready.
-pub type Outlet = Box<dyn Fn(Given<'_>) + Send + Sync>;
+pub type OutputSink = Box<dyn Fn(EmitterOutput<'_>) + Send + Sync>;
 
 /// What becomes of the objects of a release after they were handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Afterwards {
+pub enum Retention {
     /// They are kept, for others may ask for them.
     Keep,
     /// They are forgotten.
@@ -37,18 +37,18 @@ pub enum Afterwards {
 
 /// What has been handed out so far.
 pub(crate) struct Stream {
-    outlet: Outlet,
-    pub(crate) afterwards: Afterwards,
+    sink: OutputSink,
+    pub(crate) retention: Retention,
     has_given_walk: bool,
     finished: BTreeSet<NamespacedName>,
     last_given: Option<NamespacedName>,
 }
 
 impl Stream {
-    pub(crate) fn new(outlet: Outlet, afterwards: Afterwards) -> Self {
+    pub(crate) fn new(sink: OutputSink, retention: Retention) -> Self {
         Self {
-            outlet,
-            afterwards,
+            sink,
+            retention,
             has_given_walk: false,
             finished: BTreeSet::new(),
             last_given: None,
@@ -59,7 +59,7 @@ impl Stream {
     pub(crate) fn give_walk(&mut self, walk: &Walk) {
         if !self.has_given_walk {
             self.has_given_walk = true;
-            walk.given().for_each(&self.outlet);
+            walk.outputs().for_each(&self.sink);
         }
     }
 
@@ -106,8 +106,8 @@ impl Stream {
         let mut given = Vec::new();
         for (id, release) in left.take_while(|(id, release)| is_final(&self.finished, id, release))
         {
-            if let Some(ready) = release.given(id, index) {
-                (self.outlet)(ready);
+            if let Some(ready) = release.output(id, index) {
+                (self.sink)(ready);
             }
             given.push(id.clone());
         }
@@ -116,7 +116,7 @@ impl Stream {
     }
 }
 
-impl<'a> Given<'a> {
+impl<'a> EmitterOutput<'a> {
     fn new(emitter: Emitter, objects: &'a Arc<Vec<Object>>) -> Self {
         Self {
             emitter,
@@ -133,25 +133,28 @@ impl<'a> Given<'a> {
 }
 
 impl RenderedRelease {
-    fn given<'a>(&'a self, id: &NamespacedName, index: &'a Index) -> Option<Given<'a>> {
-        Some(Given {
+    fn output<'a>(&'a self, id: &NamespacedName, index: &'a Index) -> Option<EmitterOutput<'a>> {
+        Some(EmitterOutput {
             release: Some((self, index)),
-            ..Given::new(Emitter::Release(id.clone()), self.objects.as_ref()?)
+            ..EmitterOutput::new(Emitter::Release(id.clone()), self.objects.as_ref()?)
         })
     }
 }
 
 impl Walk {
     /// What Kustomizations and ResourceSets gave, in order.
-    fn given(&self) -> impl Iterator<Item = Given<'_>> {
+    fn outputs(&self) -> impl Iterator<Item = EmitterOutput<'_>> {
         let kustomizations = self.kustomizations.iter().filter_map(|(id, walked)| {
             let objects = &walked.built.as_ref()?.objects;
-            Some(Given::new(Emitter::Kustomization(id.clone()), objects))
+            Some(EmitterOutput::new(
+                Emitter::Kustomization(id.clone()),
+                objects,
+            ))
         });
         let sets = self.expansions.iter().filter_map(|(emitter, expansion)| {
             let is_set = matches!(emitter, Emitter::ResourceSet(_));
             let objects = expansion.objects.as_ref().filter(|_| is_set)?;
-            Some(Given::new(emitter.clone(), objects))
+            Some(EmitterOutput::new(emitter.clone(), objects))
         });
         kustomizations.chain(sets)
     }
@@ -159,10 +162,10 @@ impl Walk {
 
 impl Rendering {
     /// What every Kustomization, ResourceSet and release gave, in the order in which it is handed out.
-    pub fn given(&self) -> impl Iterator<Item = Given<'_>> {
+    pub fn outputs(&self) -> impl Iterator<Item = EmitterOutput<'_>> {
         let index = &self.walk.index;
         let releases = self.releases.iter();
-        let releases = releases.filter_map(move |(id, release)| release.given(id, index));
-        self.walk.given().chain(releases)
+        let releases = releases.filter_map(move |(id, release)| release.output(id, index));
+        self.walk.outputs().chain(releases)
     }
 }

@@ -8,15 +8,15 @@
 //! root ──build──▶ objects ──▶ Index ──▶ more Kustomizations ──build──▶ …
 //! ```
 //!
-//! When only some objects are asked for, Kustomizations that are found stay unbuilt until [pursuit](crate::walk::pursuit) wants
+//! When only some objects are asked for, Kustomizations that are found stay unbuilt until [goal search](crate::walk::goal_search) wants
 //! them.
 
 pub(crate) mod dependencies;
 pub(crate) mod expansion;
 pub(crate) mod flux_instance;
+pub(crate) mod goal_search;
 pub(crate) mod hints;
 pub(crate) mod index;
-pub(crate) mod pursuit;
 pub(crate) mod remote_cluster;
 pub(crate) mod resource_set;
 
@@ -32,16 +32,16 @@ use portolan_yaml::Position;
 
 use crate::api::{FieldError, Kustomization, NamespacedName, SourceRef, SubstituteReference};
 use crate::cluster::Cluster;
-use crate::compare::sketch::Filling;
-use crate::compare::sparing::{SparedByName, Sparing};
+use crate::compare::outline::Filling;
+use crate::compare::skip_plan::{SkipPlan, SkippedByName};
 use crate::demand::Demand;
 use crate::kustomization::build::{BuildInputs, Built};
 use crate::kustomization::variables::{Data, Unset, Variables};
 use crate::release::release_unit;
-use crate::session::Made;
+use crate::session::SessionResult;
 use crate::walk::expansion::Expansion;
+use crate::walk::goal_search::GoalSearch;
 use crate::walk::index::{DataId, Emitter, Index, name_of};
-use crate::walk::pursuit::Pursuit;
 
 /// How often a Kustomization is built anew because its inputs changed; real repositories need one.
 pub(crate) const MAX_REBUILDS: u32 = 8;
@@ -91,7 +91,7 @@ pub struct Walk {
 }
 
 /// A Kustomization whose unit ended, and what it gave.
-type Ended = (NamespacedName, Result<Arc<Made<Built>>, WaitError>);
+type Ended = (NamespacedName, Result<Arc<SessionResult<Built>>, WaitError>);
 
 /// A walk that goes on.
 pub(crate) struct Walker<'a> {
@@ -101,10 +101,10 @@ pub(crate) struct Walker<'a> {
     pub(crate) walk: Walk,
     pub(crate) states: BTreeMap<NamespacedName, State>,
     running: FuturesUnordered<BoxFuture<'a, Ended>>,
-    pursuit: Option<Pursuit>,
-    sparing: Option<Arc<Sparing>>,
+    goal_search: Option<GoalSearch>,
+    skip_plan: Option<Arc<SkipPlan>>,
     /// Kustomizations that were found and need not be built.
-    pub(crate) spared: SparedByName,
+    pub(crate) skipped: SkippedByName,
     /// How many more releases are begun as soon as they are emitted.
     pub(crate) early_releases: usize,
 }
@@ -148,9 +148,9 @@ impl<'a> Walker<'a> {
             },
             states: BTreeMap::new(),
             running: FuturesUnordered::new(),
-            pursuit: (!is_complete).then(Pursuit::default),
-            sparing: None,
-            spared: SparedByName::new(),
+            goal_search: (!is_complete).then(GoalSearch::default),
+            skip_plan: None,
+            skipped: SkippedByName::new(),
             early_releases: 0,
         };
         let root = Arc::new(cluster.root.clone());
@@ -166,7 +166,7 @@ impl<'a> Walker<'a> {
             if let Some((id, built)) = self.running.next().await {
                 self.ended(&id, built)?;
             } else if self.expand().await? == 0
-                && self.pursue() == 0
+                && self.want_more() == 0
                 && self.start(|_| true) == 0
                 && self.call_back_outdated() == 0
             {
@@ -177,20 +177,20 @@ impl<'a> Walker<'a> {
     }
 
     /// Has only those built that are not the same on another side; nothing was built so far.
-    pub(crate) fn spare(&mut self, sparing: &Arc<Sparing>) {
+    pub(crate) fn skip_by(&mut self, skip_plan: &Arc<SkipPlan>) {
         self.walk.is_complete = false;
-        self.sparing = Some(Arc::clone(sparing));
+        self.skip_plan = Some(Arc::clone(skip_plan));
     }
 
-    /// Whether Kustomizations are spared.
-    pub(crate) fn is_sparing(&self) -> bool {
-        self.sparing.is_some()
+    /// Whether Kustomizations are skipped.
+    pub(crate) fn is_skipping(&self) -> bool {
+        self.skip_plan.is_some()
     }
 
     /// Has every Kustomization built from now on.
     pub(crate) fn want_everything(&mut self) {
-        self.pursuit = None;
-        self.sparing = None;
+        self.goal_search = None;
+        self.skip_plan = None;
         self.walk.is_complete = true;
         for state in self.states.values_mut() {
             if state.phase == Phase::Found {
@@ -222,15 +222,15 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn pursue(&mut self) -> usize {
-        if let Some(sparing) = self.sparing.clone() {
-            return self.want_unspared(&sparing);
+    fn want_more(&mut self) -> usize {
+        if let Some(skip_plan) = self.skip_plan.clone() {
+            return self.want_unskipped(&skip_plan);
         }
-        let Some(mut pursuit) = self.pursuit.take() else {
+        let Some(mut goal_search) = self.goal_search.take() else {
             return 0;
         };
-        let count = pursuit.go_on(self);
-        self.pursuit = Some(pursuit);
+        let count = goal_search.go_on(self);
+        self.goal_search = Some(goal_search);
         count
     }
 
@@ -331,7 +331,7 @@ impl<'a> Walker<'a> {
         walked.unavailable = None;
         let (cx, id) = (self.cx.clone(), id.clone());
         self.running.push(Box::pin(async move {
-            let built = cx.output::<Made<Built>>(&key).await;
+            let built = cx.output::<SessionResult<Built>>(&key).await;
             (id, built)
         }));
         true
@@ -340,7 +340,7 @@ impl<'a> Walker<'a> {
     fn ended(
         &mut self,
         id: &NamespacedName,
-        built: Result<Arc<Made<Built>>, WaitError>,
+        built: Result<Arc<SessionResult<Built>>, WaitError>,
     ) -> Result<(), WaitError> {
         if let Some(state) = self.states.get_mut(id) {
             state.phase = Phase::Ended;

@@ -9,7 +9,7 @@ use portolan_image::{
 };
 
 /// Files that are made while they are read: 10,000 of 22 kB.
-struct Made;
+struct GeneratedFiles;
 
 const FILES: u64 = 10_000;
 const BYTES: u64 = 22_000;
@@ -43,7 +43,7 @@ impl OpenFile for File {
     }
 }
 
-impl Source for Made {
+impl Source for GeneratedFiles {
     fn list(&self, _: &str) -> io::Result<Vec<Listed>> {
         let file = |number: u64| Listed {
             name: format!("f{number}").into_bytes(),
@@ -127,7 +127,7 @@ fn an_image_of_220_megabytes_takes_less_than_64_of_memory() {
         now: 0,
         threads: 8,
     };
-    let found = scan(&Made, &[copy], &options).expect("a good context");
+    let found = scan(&GeneratedFiles, &[copy], &options).expect("a good context");
     assert_eq!(found.size(), FILES * BYTES);
     for compression in [Compression::Zstd, Compression::Gzip { level: 1 }] {
         let options = LayerOptions {
@@ -136,7 +136,15 @@ fn an_image_of_220_megabytes_takes_less_than_64_of_memory() {
         };
         let plans = plan_layers(&found.entries, 8, &options, |_| false);
         let plans: Vec<&LayerPlan> = plans.iter().collect();
-        write_layers(&Made, &found.entries, &plans, &options, 8, &Nowhere).expect("it is written");
+        write_layers(
+            &GeneratedFiles,
+            &found.entries,
+            &plans,
+            &options,
+            8,
+            &Nowhere,
+        )
+        .expect("it is written");
         let peak = peak();
         println!("peak after {compression:?}: {} MB", peak >> 20);
         assert!(peak <= 64 << 20, "{compression:?}: {} MB", peak >> 20);

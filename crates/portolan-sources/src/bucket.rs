@@ -17,7 +17,7 @@ use portolan_vfs::Memory;
 
 use crate::archive::safe_path;
 use crate::error::Naming as _;
-use crate::sources::{Downloaded, Wish, pinned_digest};
+use crate::sources::{Downloaded, PinRequest, pinned_digest};
 use crate::{Access, Pin, PinKind, SourceError, Sources};
 pub use listing::BucketPage;
 use signature::Signer;
@@ -59,9 +59,9 @@ pub struct BucketFiles {
 type Inventory = Vec<(String, String)>;
 
 impl BucketRequest {
-    fn wish(&self) -> Wish {
+    fn pin_request(&self) -> PinRequest {
         let (endpoint, bucket, prefix) = (&self.endpoint, &self.bucket, &self.prefix);
-        Wish {
+        PinRequest {
             key: format!("bucket {endpoint}/{bucket} {prefix}")
                 .trim_end()
                 .to_owned(),
@@ -112,20 +112,20 @@ impl BucketRequest {
 impl Sources {
     /// Brings the objects of a bucket.
     pub async fn bucket(&self, request: &BucketRequest) -> Result<BucketFiles, SourceError> {
-        let wish = request.wish();
-        let _turn = self.turn(&wish.key).await;
+        let wanted = request.pin_request();
+        let _turn = self.turn(&wanted.key).await;
         let find = async {
-            let digest = self.fetch_bucket(request, &wish.what).await?;
+            let digest = self.fetch_bucket(request, &wanted.what).await?;
             Ok(Pin {
                 kind: PinKind::Bucket,
-                url: request.url("").of(&wish.what)?.into(),
+                url: request.url("").of(&wanted.what)?.into(),
                 version: String::new(),
                 digest: digest.to_string(),
             })
         };
-        let pin = self.pin(&wish, find).await?;
-        let digest = pinned_digest(&pin, &wish.what)?;
-        let files = self.bucket_files(request, &digest, &wish.what).await?;
+        let pin = self.pin(&wanted, find).await?;
+        let digest = pinned_digest(&pin, &wanted.what)?;
+        let files = self.bucket_files(request, &digest, &wanted.what).await?;
         Ok(BucketFiles { digest, files })
     }
 

@@ -16,7 +16,7 @@ use portolan_oci::{Digest, Repository};
 use crate::archive::GZIP_MAGIC;
 use crate::error::Naming as _;
 use crate::oci::tag_version;
-use crate::sources::{Wish, pinned_digest, without_login};
+use crate::sources::{PinRequest, pinned_digest, without_login};
 use crate::version_choice::is_exact;
 use crate::{Access, OciRef, Pin, PinKind, SourceError, Sources};
 
@@ -53,11 +53,11 @@ pub struct ChartArchive {
 }
 
 impl ChartRequest {
-    fn wish(&self) -> Wish {
+    fn pin_request(&self) -> PinRequest {
         let repository = without_login(&self.repository);
         let repository = repository.trim_end_matches('/');
         let (name, version) = (&self.name, &self.version);
-        Wish {
+        PinRequest {
             key: format!("chart {repository} {name} {version}")
                 .trim_end()
                 .to_owned(),
@@ -86,14 +86,14 @@ impl ChartRequest {
 impl Sources {
     /// Brings a chart.
     pub async fn chart(&self, request: &ChartRequest) -> Result<ChartArchive, SourceError> {
-        let wish = request.wish();
-        let _turn = self.turn(&wish.key).await;
+        let wanted = request.pin_request();
+        let _turn = self.turn(&wanted.key).await;
         let chart = if request.repository.starts_with("oci://") {
-            self.oci_chart(request, &wish).await?
+            self.oci_chart(request, &wanted).await?
         } else {
-            self.http_chart(request, &wish).await?
+            self.http_chart(request, &wanted).await?
         };
-        self.remember_exact(request, &chart, &wish)?;
+        self.remember_exact(request, &chart, &wanted)?;
         Ok(chart)
     }
 
@@ -102,14 +102,14 @@ impl Sources {
         &self,
         request: &ChartRequest,
         chart: &ChartArchive,
-        wish: &Wish,
+        wanted: &PinRequest,
     ) -> Result<(), SourceError> {
         let exact = ChartRequest {
             version: chart.version.clone(),
             ..request.clone()
         };
-        let exact = exact.wish();
-        match self.pins().get(&wish.key) {
+        let exact = exact.pin_request();
+        match self.pins().get(&wanted.key) {
             Some(pin) if self.cache().remembered(&exact.key).as_ref() != Some(pin) => {
                 self.cache().remember(&exact.key, pin)
             }
@@ -120,23 +120,25 @@ impl Sources {
     async fn http_chart(
         &self,
         request: &ChartRequest,
-        wish: &Wish,
+        wanted: &PinRequest,
     ) -> Result<ChartArchive, SourceError> {
-        let pin = self.pin(wish, self.find_http_chart(request, wish)).await?;
-        let digest = pinned_digest(&pin, &wish.what)?;
+        let pin = self
+            .pin(wanted, self.find_http_chart(request, wanted))
+            .await?;
+        let digest = pinned_digest(&pin, &wanted.what)?;
         let fetch = async {
-            self.check_archive_place(request, &pin, wish).await?;
-            let actual = self.download_chart(request, &pin.url, &wish.what).await?;
+            self.check_archive_place(request, &pin, wanted).await?;
+            let actual = self.download_chart(request, &pin.url, &wanted.what).await?;
             if actual == digest {
                 return Ok(());
             }
             Err(SourceError::Changed {
-                what: wish.what.clone(),
+                what: wanted.what.clone(),
                 pinned: digest.to_string(),
                 actual: actual.to_string(),
             })
         };
-        let content = self.content(&digest, &wish.what, fetch).await?;
+        let content = self.content(&digest, &wanted.what, fetch).await?;
         Ok(ChartArchive {
             version: pin.version,
             url: pin.url,
@@ -153,7 +155,7 @@ impl Sources {
         &self,
         request: &ChartRequest,
         pin: &Pin,
-        wish: &Wish,
+        wanted: &PinRequest,
     ) -> Result<(), SourceError> {
         if same_host(&pin.url, &request.repository) {
             return Ok(());
@@ -165,7 +167,7 @@ impl Sources {
             return Ok(());
         }
         Err(SourceError::PinnedElsewhere {
-            what: wish.what.clone(),
+            what: wanted.what.clone(),
             url: pin.url.clone(),
         })
     }
@@ -174,23 +176,23 @@ impl Sources {
     async fn find_http_chart(
         &self,
         request: &ChartRequest,
-        wish: &Wish,
+        wanted: &PinRequest,
     ) -> Result<Pin, SourceError> {
         let index = self.index(request).await?;
         let found = index.find(&request.name, &request.version);
         let entry = found.map_err(|source| SourceError::Index {
-            what: wish.what.clone(),
+            what: wanted.what.clone(),
             source,
         })?;
-        let url = archive_url(entry, request, &wish.what)?;
-        let announced = announced_digest(entry, &wish.what)?;
+        let url = archive_url(entry, request, &wanted.what)?;
+        let announced = announced_digest(entry, &wanted.what)?;
         let digest = match &announced {
             Some(digest) if self.cache().contains(digest) => digest.clone(),
-            _ => self.download_chart(request, &url, &wish.what).await?,
+            _ => self.download_chart(request, &url, &wanted.what).await?,
         };
         match announced {
             Some(announced) if announced != digest => Err(SourceError::WrongDigest {
-                what: wish.what.clone(),
+                what: wanted.what.clone(),
                 announced: announced.to_string(),
                 actual: digest.to_string(),
             }),
@@ -248,12 +250,12 @@ impl Sources {
     async fn oci_chart(
         &self,
         request: &ChartRequest,
-        wish: &Wish,
+        wanted: &PinRequest,
     ) -> Result<ChartArchive, SourceError> {
-        let base = request.repository.parse::<Repository>().of(&wish.what)?;
-        let repository = base.join(&request.name).of(&wish.what)?;
+        let base = request.repository.parse::<Repository>().of(&wanted.what)?;
+        let repository = base.join(&request.name).of(&wanted.what)?;
         let find = async {
-            let wanted = if is_exact(&request.version) {
+            let reference = if is_exact(&request.version) {
                 OciRef::Tag(request.version.replace('+', "_"))
             } else {
                 OciRef::Semver {
@@ -262,19 +264,19 @@ impl Sources {
                 }
             };
             let chosen = self
-                .choose_tag(&repository, &wanted, &request.access, &wish.what)
+                .choose_tag(&repository, &reference, &request.access, &wanted.what)
                 .await?;
-            self.pin_artifact(&repository, chosen, &request.access, &wish.what)
+            self.pin_artifact(&repository, chosen, &request.access, &wanted.what)
                 .await
         };
-        let pin = self.pin(wish, find).await?;
+        let pin = self.pin(wanted, find).await?;
         let layer = self
             .pinned_layer(
                 &pin,
                 &repository,
                 &CHART_LAYERS,
                 &request.access,
-                &wish.what,
+                &wanted.what,
             )
             .await?;
         Ok(ChartArchive {

@@ -4,7 +4,7 @@ use portolan_http::Request;
 use portolan_oci::Digest;
 
 use crate::error::Naming as _;
-use crate::sources::{Wish, pinned_digest, without_login};
+use crate::sources::{PinRequest, pinned_digest, without_login};
 use crate::{Access, Pin, PinKind, SourceError, Sources};
 
 /// A file by its address.
@@ -28,9 +28,9 @@ pub struct FetchedFile {
 }
 
 impl FileRequest {
-    fn wish(&self) -> Wish {
+    fn pin_request(&self) -> PinRequest {
         let url = without_login(&self.url);
-        Wish {
+        PinRequest {
             key: format!("file {url}"),
             what: format!("file `{url}`"),
             is_fixed: self.digest.is_some(),
@@ -42,10 +42,10 @@ impl FileRequest {
 impl Sources {
     /// Brings a file.
     pub async fn http_file(&self, request: &FileRequest) -> Result<FetchedFile, SourceError> {
-        let wish = request.wish();
-        let _turn = self.turn(&wish.key).await;
+        let wanted = request.pin_request();
+        let _turn = self.turn(&wanted.key).await;
         let find = async {
-            let digest = self.download_file(request, &wish.what).await?;
+            let digest = self.download_file(request, &wanted.what).await?;
             Ok(Pin {
                 kind: PinKind::File,
                 url: without_login(&request.url),
@@ -53,15 +53,15 @@ impl Sources {
                 digest: digest.to_string(),
             })
         };
-        let pin = self.pin(&wish, find).await?;
-        let pinned = pinned_digest(&pin, &wish.what)?;
+        let pin = self.pin(&wanted, find).await?;
+        let pinned = pinned_digest(&pin, &wanted.what)?;
         let digest = request.digest.clone().unwrap_or_else(|| pinned.clone());
         let fetch = async {
-            let actual = self.download_file(request, &wish.what).await?;
-            check(&digest, &actual, &wish.what)
+            let actual = self.download_file(request, &wanted.what).await?;
+            check(&digest, &actual, &wanted.what)
         };
-        check(&digest, &pinned, &wish.what)?;
-        let content = self.content(&digest, &wish.what, fetch).await?;
+        check(&digest, &pinned, &wanted.what)?;
+        let content = self.content(&digest, &wanted.what, fetch).await?;
         Ok(FetchedFile { digest, content })
     }
 

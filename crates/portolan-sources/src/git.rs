@@ -6,7 +6,7 @@ use portolan_git::{CommitId, FetchOptions, Mirror, Tree, Wanted};
 use portolan_http::Url;
 
 use crate::error::Naming as _;
-use crate::sources::{Wish, without_login};
+use crate::sources::{PinRequest, without_login};
 use crate::version_choice::{is_exact, newest};
 use crate::{Access, Pin, PinKind, SourceError, Sources};
 
@@ -55,7 +55,7 @@ pub struct GitTree {
 const COMMIT_PREFIX: &str = "sha1:";
 
 impl GitRequest {
-    fn wish(&self) -> Wish {
+    fn pin_request(&self) -> PinRequest {
         let url = without_login(&self.url);
         let reference = match &self.reference {
             GitRef::Commit(id) => format!("commit:{id}"),
@@ -65,7 +65,7 @@ impl GitRequest {
             GitRef::Branch(branch) => format!("branch:{branch}"),
             GitRef::Default => "HEAD".to_owned(),
         };
-        Wish {
+        PinRequest {
             key: format!("git {url} {reference}"),
             what: format!("git repository `{url}` {reference}"),
             is_fixed: match &self.reference {
@@ -83,36 +83,36 @@ impl GitRequest {
 impl Sources {
     /// Brings the files of a commit.
     pub async fn git_tree(&self, request: &GitRequest) -> Result<GitTree, SourceError> {
-        let wish = request.wish();
-        let _turn = self.turn(&wish.key).await;
+        let wanted = request.pin_request();
+        let _turn = self.turn(&wanted.key).await;
         self.keep_mirror(&self.cache().git_directory(&without_login(&request.url)));
-        let mirror = self.mirror(request, &wish.what)?;
+        let mirror = self.mirror(request, &wanted.what)?;
         let find = async {
             let reference = request.reference.clone();
-            let (mirror, what) = (mirror.clone(), wish.what.clone());
-            self.reach(request, &wish, move || {
+            let (mirror, what) = (mirror.clone(), wanted.what.clone());
+            self.reach(request, &wanted, move || {
                 find_commit(&mirror, &reference, &what)
             })
             .await
         };
-        let pin = self.pin(&wish, find).await?;
+        let pin = self.pin(&wanted, find).await?;
         let hex = pin.digest.strip_prefix(COMMIT_PREFIX);
         let hex = hex.unwrap_or(&pin.digest);
-        let commit = hex.parse::<CommitId>().of(&wish.what)?;
+        let commit = hex.parse::<CommitId>().of(&wanted.what)?;
         if !mirror.has(commit) {
-            self.refuse_offline(&wish.what)?;
-            self.options().watch.tell(&wish.what);
-            let (mirror, what) = (mirror.clone(), wish.what.clone());
-            self.reach(request, &wish, move || {
+            self.refuse_offline(&wanted.what)?;
+            self.options().watch.tell(&wanted.what);
+            let (mirror, what) = (mirror.clone(), wanted.what.clone());
+            self.reach(request, &wanted, move || {
                 mirror.fetch(&Wanted::Commit(commit)).of(&what)
             })
             .await?;
         }
-        let repository = mirror.repository().of(&wish.what)?;
+        let repository = mirror.repository().of(&wanted.what)?;
         Ok(GitTree {
             commit,
             reference: pin.version,
-            tree: repository.tree(commit).of(&wish.what)?,
+            tree: repository.tree(commit).of(&wanted.what)?,
         })
     }
 
@@ -120,7 +120,7 @@ impl Sources {
     async fn reach<T: Send + 'static>(
         &self,
         request: &GitRequest,
-        wish: &Wish,
+        wanted: &PinRequest,
         act: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {
         let hosts = &self.options().http.hosts;
@@ -129,7 +129,7 @@ impl Sources {
         };
         let turn = hosts.turn(&url).await;
         let first = turn.map_err(|source| SourceError::Unreachable {
-            what: wish.what.clone(),
+            what: wanted.what.clone(),
             source,
         })?;
         let outcome = blocking(act).await;

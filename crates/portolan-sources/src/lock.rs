@@ -16,7 +16,7 @@
 //! }
 //! ```
 //!
-//! The key is the request itself: another range is another request, so a pin can never hide a changed wish.
+//! The key is the request itself: another range is another request, so a pin can never hide a changed request.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

@@ -10,7 +10,7 @@ use portolan_vfs::Memory;
 use regex::Regex;
 
 use crate::error::Naming as _;
-use crate::sources::{Wish, pinned_digest};
+use crate::sources::{PinRequest, pinned_digest};
 use crate::version_choice::{is_exact, newest};
 use crate::{Access, ArchiveError, Limits, Pin, PinKind, SourceError, Sources, unpack};
 
@@ -75,7 +75,7 @@ pub(crate) fn tag_version(tag: &str) -> String {
 // === impl OciRequest ===
 
 impl OciRequest {
-    fn wish(&self) -> Wish {
+    fn pin_request(&self) -> PinRequest {
         let url = self.url.trim_end_matches('/');
         let reference = match &self.reference {
             OciRef::Digest(digest) => format!("digest:{digest}"),
@@ -89,7 +89,7 @@ impl OciRequest {
                 filter: Some(filter),
             } => format!("semver:{range} filter:{filter}"),
         };
-        Wish {
+        PinRequest {
             key: format!("oci {url} {reference}"),
             what: format!("artifact `{url}` {reference}"),
             is_fixed: match &self.reference {
@@ -118,23 +118,34 @@ impl OciArtifact {
 impl Sources {
     /// Brings an artifact's layer.
     pub async fn oci_artifact(&self, request: &OciRequest) -> Result<OciArtifact, SourceError> {
-        let wish = request.wish();
-        let _turn = self.turn(&wish.key).await;
-        let repository = request.url.parse::<Repository>().of(&wish.what)?;
+        let wanted = request.pin_request();
+        let _turn = self.turn(&wanted.key).await;
+        let repository = request.url.parse::<Repository>().of(&wanted.what)?;
         let find = async {
             let chosen = self
-                .choose_tag(&repository, &request.reference, &request.access, &wish.what)
+                .choose_tag(
+                    &repository,
+                    &request.reference,
+                    &request.access,
+                    &wanted.what,
+                )
                 .await?;
-            self.pin_artifact(&repository, chosen, &request.access, &wish.what)
+            self.pin_artifact(&repository, chosen, &request.access, &wanted.what)
                 .await
         };
-        let pin = self.pin(&wish, find).await?;
+        let pin = self.pin(&wanted, find).await?;
         let media_types: Vec<&str> = request.media_type.as_deref().into_iter().collect();
         let layer = self
-            .pinned_layer(&pin, &repository, &media_types, &request.access, &wish.what)
+            .pinned_layer(
+                &pin,
+                &repository,
+                &media_types,
+                &request.access,
+                &wanted.what,
+            )
             .await?;
         Ok(OciArtifact {
-            digest: pinned_digest(&pin, &wish.what)?,
+            digest: pinned_digest(&pin, &wanted.what)?,
             tag: pin.version,
             layer_digest: layer.digest,
             content: layer.content,

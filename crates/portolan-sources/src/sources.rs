@@ -36,7 +36,7 @@ pub struct Sources {
 
 /// A request as the lock file and error messages name it.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
+pub(crate) struct PinRequest {
     /// The lock file's key.
     pub(crate) key: String,
     /// What errors call it.
@@ -106,41 +106,41 @@ impl Sources {
     }
 
     /// The pin of a request: from the lock, from what the cache remembers, or found by asking the remote.
-    pub(crate) async fn pin<F>(&self, wish: &Wish, find: F) -> Result<Pin, SourceError>
+    pub(crate) async fn pin<F>(&self, wanted: &PinRequest, find: F) -> Result<Pin, SourceError>
     where
         F: Future<Output = Result<Pin, SourceError>>,
     {
-        let pin = if let Some(known) = self.known_pin(wish)? {
+        let pin = if let Some(known) = self.known_pin(wanted)? {
             known
         } else {
-            self.refuse_offline(&wish.what)?;
-            tracing::info!(what = %wish.what, "resolving");
-            self.options.watch.tell(&wish.what);
-            held(&self.resolved).insert(wish.what.clone());
+            self.refuse_offline(&wanted.what)?;
+            tracing::info!(what = %wanted.what, "resolving");
+            self.options.watch.tell(&wanted.what);
+            held(&self.resolved).insert(wanted.what.clone());
             let found = find.await?;
-            self.cache.remember(&wish.key, &found)?;
+            self.cache.remember(&wanted.key, &found)?;
             found
         };
-        held(&self.used).insert(wish.key.clone(), pin.clone());
+        held(&self.used).insert(wanted.key.clone(), pin.clone());
         Ok(pin)
     }
 
-    fn known_pin(&self, wish: &Wish) -> Result<Option<Pin>, SourceError> {
+    fn known_pin(&self, wanted: &PinRequest) -> Result<Option<Pin>, SourceError> {
         let pinning = self.options.pinning;
-        let locked = held(&self.lock).get(&wish.key).cloned();
+        let locked = held(&self.lock).get(&wanted.key).cloned();
         if let Some(locked) = locked
             && pinning != Pinning::Update
         {
-            wish.check_place(&locked)?;
+            wanted.check_place(&locked)?;
             return Ok(Some(locked));
         }
         if pinning == Pinning::Require {
-            let what = wish.what.clone();
+            let what = wanted.what.clone();
             return Err(SourceError::NotPinned { what });
         }
-        let may_remember = self.options.offline || (wish.is_fixed && pinning != Pinning::Update);
+        let may_remember = self.options.offline || (wanted.is_fixed && pinning != Pinning::Update);
         Ok(may_remember
-            .then(|| self.cache.remembered(&wish.key))
+            .then(|| self.cache.remembered(&wanted.key))
             .flatten())
     }
 
@@ -235,7 +235,7 @@ impl Sources {
     }
 }
 
-impl Wish {
+impl PinRequest {
     /// Refuses a pin that takes the content from elsewhere: a lock file comes with a repository, and may be anybody's.
     fn check_place(&self, pin: &Pin) -> Result<(), SourceError> {
         match &self.url {

@@ -56,7 +56,7 @@ fn open(disk: ForgetfulDisk) -> Result<Embedded, StoreError> {
 
 /// What a writer was told, and what it does not know.
 #[derive(Default)]
-struct Told {
+struct WriterKnowledge {
     /// The revision of the newest write that was answered.
     revision: Revision,
     /// The live keys after each revision that may be on the disk, answered or not.
@@ -64,8 +64,8 @@ struct Told {
 }
 
 /// Writes in groups, which share a commit, until the disk fails. Returns what it knows.
-async fn write(store: &Store, random: &mut StdRng, groups: u32) -> Told {
-    let mut told = Told {
+async fn write(store: &Store, random: &mut StdRng, groups: u32) -> WriterKnowledge {
+    let mut told = WriterKnowledge {
         revision: 1,
         states: BTreeMap::from([(1, BTreeMap::new())]),
     };
@@ -122,7 +122,7 @@ async fn write(store: &Store, random: &mut StdRng, groups: u32) -> Told {
 }
 
 /// Holds what is on the disk against what the writer knows.
-async fn check(engine: Embedded, told: &Told, what: &str) {
+async fn check(engine: Embedded, told: &WriterKnowledge, what: &str) {
     let engine = Arc::new(engine);
     engine
         .verify()
@@ -193,7 +193,7 @@ fn live_and_die(seed: u64, fault: DiskFault, random: &mut StdRng) {
         Ok(engine) => {
             runtime.block_on(async { write(&Store::new(Arc::new(engine)), random, 12).await })
         }
-        Err(_) => Told {
+        Err(_) => WriterKnowledge {
             revision: 0,
             states: BTreeMap::from([(1, BTreeMap::new())]),
         },

@@ -44,43 +44,43 @@ const PIECES: &[&[u8]] = &[
 
 /// Returns an input that lies near one of the corpus: bytes changed, taken out, repeated, or taken from another one.
 pub fn mutate(seed: u64, corpus: &[&[u8]]) -> Vec<u8> {
-    let mut chance = Chance(seed);
-    let mut input = chance.pick(corpus).map_or_else(Vec::new, <[u8]>::to_vec);
-    for _ in 0..=chance.below(4) {
-        change(&mut input, corpus, &mut chance);
+    let mut random = RandomNumbers(seed);
+    let mut input = random.pick(corpus).map_or_else(Vec::new, <[u8]>::to_vec);
+    for _ in 0..=random.below(4) {
+        change(&mut input, corpus, &mut random);
     }
     input
 }
 
-fn change(input: &mut Vec<u8>, corpus: &[&[u8]], chance: &mut Chance) {
+fn change(input: &mut Vec<u8>, corpus: &[&[u8]], random: &mut RandomNumbers) {
     /// Repeating a part again and again must not fill the memory.
     const MAX_BYTES: usize = 64 << 10;
-    let at = chance.below(input.len() + 1);
-    let end = (at + 1 + chance.below(16)).min(input.len());
-    match chance.below(6) {
-        0 if at < input.len() => input[at] ^= 1 << chance.below(8),
+    let at = random.below(input.len() + 1);
+    let end = (at + 1 + random.below(16)).min(input.len());
+    match random.below(6) {
+        0 if at < input.len() => input[at] ^= 1 << random.below(8),
         1 => drop(input.drain(at..end)),
         2 if input.len() < MAX_BYTES => {
-            let part = input[at..end].repeat(1 + chance.below(50));
+            let part = input[at..end].repeat(1 + random.below(50));
             input.splice(at..at, part);
         }
         3 => input.truncate(at),
         4 => {
-            let other = chance.pick(corpus).unwrap_or_default();
-            let from = chance.below(other.len() + 1);
+            let other = random.pick(corpus).unwrap_or_default();
+            let from = random.below(other.len() + 1);
             input.splice(at..end, other[from..].iter().copied());
         }
         _ => {
-            let piece = chance.pick(PIECES).unwrap_or_default();
+            let piece = random.pick(PIECES).unwrap_or_default();
             input.splice(at..at, piece.iter().copied());
         }
     }
 }
 
 /// `SplitMix64`: small, and good enough to spread mistakes.
-struct Chance(u64);
+struct RandomNumbers(u64);
 
-impl Chance {
+impl RandomNumbers {
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -26,7 +26,7 @@ use crate::status::Health;
 
 /// As what a graph is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Drawing {
+pub(crate) enum GraphFormat {
     /// For Graphviz
     Dot,
     /// For Markdown pages
@@ -128,11 +128,11 @@ impl<'a> Graph<'a> {
     }
 
     /// Draws it.
-    pub(crate) fn draw(&self, drawing: Drawing) -> String {
-        match drawing {
-            Drawing::Dot => dot::draw(self),
-            Drawing::Mermaid => mermaid::draw(self),
-            Drawing::Svg => svg::draw(self),
+    pub(crate) fn draw(&self, format: GraphFormat) -> String {
+        match format {
+            GraphFormat::Dot => dot::draw(self),
+            GraphFormat::Mermaid => mermaid::draw(self),
+            GraphFormat::Svg => svg::draw(self),
         }
     }
 

@@ -6,7 +6,6 @@
 //!
 //! There is no logic here: a command parses arguments, calls one function of a library crate and prints.
 
-mod chance;
 mod chart;
 mod cli;
 mod commands;
@@ -24,6 +23,7 @@ mod log;
 mod outside;
 mod places;
 mod printer;
+mod random_args;
 mod repository;
 mod secret;
 mod selection;

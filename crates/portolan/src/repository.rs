@@ -8,9 +8,9 @@ use portolan_check::{Unrendered, lower_follow_ons};
 use portolan_engine::{CancellationToken, Key, Report, Unit};
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{
-    Afterwards, Chosen, Cluster, DEPENDENCY_MISSING, Demand, Depth, DiscoverError, Emitter,
-    FluxVersion, Location, MADE_IN_CLUSTER, MISSING_DATA, OpenError, Outlet, RenderedRelease,
-    Rendering, Repo, RepoOptions, Session, SourceStore, VersionSettings, advice_on_files,
+    Chosen, Cluster, DEPENDENCY_MISSING, Demand, Depth, DiscoverError, Emitter, FluxVersion,
+    Location, MADE_IN_CLUSTER, MISSING_DATA, OpenError, OutputSink, RenderedRelease, Rendering,
+    Repo, RepoOptions, Retention, Session, SourceStore, VersionSettings, advice_on_files,
     cluster_unit, not_covered, problems, release_namespace, repository_root, streamed_unit,
 };
 use portolan_helm::ReportedVersion;
@@ -127,7 +127,7 @@ pub(crate) struct Rendered {
 
 /// What one run of several is part of, and what ends it.
 #[derive(Default)]
-struct Course<'a> {
+struct RunContext<'a> {
     session: Option<&'a Arc<Session>>,
     token: CancellationToken,
     /// Whether the command has its own way to tell what is not looked at.
@@ -152,13 +152,13 @@ impl RepositoryArgs {
         let located = self.locate()?;
         let outside = self.outside(&located, Pinning::Prefer, printer)?;
         let files = Arc::new(Frozen::new(located.disk.clone()));
-        let course = Course {
+        let context = RunContext {
             is_judged: true,
-            ..Course::default()
+            ..RunContext::default()
         };
         let demand = Depth::Releases.into();
         let unit = whole(&demand);
-        self.render_files(files, &located, outside, &course, unit, printer)
+        self.render_files(files, &located, outside, &context, unit, printer)
     }
 
     /// Opens the repository and renders its clusters as far as no chart has to be fetched.
@@ -173,12 +173,12 @@ impl RepositoryArgs {
         self.render_outside(&located, outside, &demand.into(), printer)
     }
 
-    /// Opens the repository and renders its clusters until the token is cancelled; what is ready goes to the outlet of
+    /// Opens the repository and renders its clusters until the token is cancelled; what is ready goes to the sink of
     /// its cluster meanwhile.
     pub(crate) fn render_streamed(
         &self,
         demand: &Demand,
-        mut outlet_for: impl FnMut(Option<&str>) -> Outlet,
+        mut sink_for: impl FnMut(Option<&str>) -> OutputSink,
         token: &CancellationToken,
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
@@ -186,19 +186,19 @@ impl RepositoryArgs {
         let outside = self.outside(&located, Pinning::Prefer, printer)?;
         let unit = |cluster: &Arc<Cluster>, name: Option<&str>| {
             // What several clusters have in common is rendered once.
-            let afterwards = match name {
-                Some(_) => Afterwards::Keep,
-                None => Afterwards::Forget,
+            let retention = match name {
+                Some(_) => Retention::Keep,
+                None => Retention::Forget,
             };
-            let (cluster, outlet) = (Arc::clone(cluster), outlet_for(name));
-            streamed_unit(cluster, demand.clone(), outlet, afterwards)
+            let (cluster, sink) = (Arc::clone(cluster), sink_for(name));
+            streamed_unit(cluster, demand.clone(), sink, retention)
         };
         let files = Arc::new(Frozen::new(located.disk.clone()));
-        let course = Course {
+        let context = RunContext {
             token: token.clone(),
-            ..Course::default()
+            ..RunContext::default()
         };
-        self.render_files(files, &located, outside, &course, unit, printer)
+        self.render_files(files, &located, outside, &context, unit, printer)
     }
 
     /// Renders the clusters of a repository with what is brought in from outside of it.
@@ -210,8 +210,8 @@ impl RepositoryArgs {
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
         let files = Arc::new(Frozen::new(located.disk.clone()));
-        let course = Course::default();
-        self.render_files(files, located, outside, &course, whole(demand), printer)
+        let context = RunContext::default();
+        self.render_files(files, located, outside, &context, whole(demand), printer)
     }
 
     /// Renders the clusters of a repository in a state that follows from others of the session.
@@ -227,11 +227,11 @@ impl RepositoryArgs {
         let files = Frozen::new(located.disk.clone()).with_lineage(lineage.clone());
         let (files, demand) = (Arc::new(files), demand.into());
         let unit = whole(&demand);
-        let course = Course {
+        let context = RunContext {
             session: Some(session),
-            ..Course::default()
+            ..RunContext::default()
         };
-        self.render_files(files, located, outside, &course, unit, printer)
+        self.render_files(files, located, outside, &context, unit, printer)
     }
 
     /// Runs a unit for each cluster, which is named when there are several.
@@ -240,19 +240,19 @@ impl RepositoryArgs {
         files: Arc<dyn Vfs>,
         located: &Located,
         outside: Outside,
-        course: &Course<'_>,
+        context: &RunContext<'_>,
         mut unit: impl FnMut(&Arc<Cluster>, Option<&str>) -> Unit,
         printer: &Printer,
     ) -> Result<Rendered, CommandError> {
-        let repo = self.open(&files, located, &outside, course.session)?;
+        let repo = self.open(&files, located, &outside, context.session)?;
         let not_covered = not_covered(&repo);
-        if !course.is_judged {
+        if !context.is_judged {
             let several = repo.clusters().len() > 1;
             tell(not_covered.clone(), files.as_ref(), several, printer);
         }
         let key = |cluster: &Cluster| Key::from(format!("Cluster/{}", cluster.root.path));
         let several = repo.clusters().len() > 1;
-        let report = session::run_under(&course.token, printer, |run| {
+        let report = session::run_under(&context.token, printer, |run| {
             for cluster in repo.clusters() {
                 let name = several.then_some(cluster.name.as_str());
                 run.add(key(cluster), &[], unit(cluster, name));
@@ -403,7 +403,7 @@ impl Rendered {
             unfetched += left.len();
             let is_told =
                 |problem: &Finding| !problem.owner.as_ref().is_some_and(|o| left.contains(o));
-            let problems = self.teller().problems(rendering).into_iter();
+            let problems = self.problem_printer().problems(rendering).into_iter();
             let problems = problems.filter(is_told);
             told.extend(problems.map(|problem| problem.in_cluster(&cluster.name)));
         }
@@ -420,7 +420,7 @@ impl Rendered {
 
     /// How the Kustomizations and releases of a cluster fared.
     pub(crate) fn statuses(&self, rendering: &Rendering) -> Statuses {
-        Statuses::of(self.teller().problems(rendering))
+        Statuses::of(self.problem_printer().problems(rendering))
     }
 
     /// Tells everything that is wrong, by cause; the status says whether there was an error.
@@ -433,7 +433,7 @@ impl Rendered {
     fn findings(&self) -> impl Iterator<Item = Finding> {
         let clusters = self.clusters.iter();
         clusters.flat_map(|(cluster, rendering)| {
-            let problems = self.teller().problems(rendering).into_iter();
+            let problems = self.problem_printer().problems(rendering).into_iter();
             problems.map(|problem| problem.in_cluster(&cluster.name))
         })
     }
@@ -456,7 +456,8 @@ impl Rendered {
     /// Everything that is wrong, cluster by cluster, each with what says it in one line.
     pub(crate) fn problems(&self) -> Vec<(String, Finding)> {
         let clusters = self.clusters.iter();
-        let problems = clusters.flat_map(|(_, rendering)| self.teller().problems(rendering));
+        let problems =
+            clusters.flat_map(|(_, rendering)| self.problem_printer().problems(rendering));
         problems
             .map(|problem| (sentence(&problem), problem))
             .collect()
@@ -486,7 +487,7 @@ impl Rendered {
         cluster: &Cluster,
         rendering: &Rendering,
     ) -> impl Iterator<Item = Finding> {
-        let problems = self.teller().problems(rendering).into_iter();
+        let problems = self.problem_printer().problems(rendering).into_iter();
         let errors = problems.filter(|problem| {
             let may_lack = [&MISSING_DATA, &DEPENDENCY_MISSING].contains(&problem.rule);
             problem.severity == Severity::Error || (may_lack && is_missing(problem))
@@ -494,8 +495,8 @@ impl Rendered {
         errors.map(|problem| problem.in_cluster(&cluster.name))
     }
 
-    fn teller(&self) -> Teller<'_> {
-        Teller {
+    fn problem_printer(&self) -> ProblemPrinter<'_> {
+        ProblemPrinter {
             report: &self.report,
             files: self.files.as_ref(),
             missing: self.missing,
@@ -504,7 +505,7 @@ impl Rendered {
 }
 
 /// Tells what is wrong with a rendered cluster.
-pub(crate) struct Teller<'a> {
+pub(crate) struct ProblemPrinter<'a> {
     report: &'a Report,
     files: &'a dyn Vfs,
     missing: Missing,
@@ -512,8 +513,12 @@ pub(crate) struct Teller<'a> {
 
 impl RepositoryArgs {
     /// Whoever tells what is wrong with clusters of these files.
-    pub(crate) fn teller<'a>(&self, report: &'a Report, files: &'a dyn Vfs) -> Teller<'a> {
-        Teller {
+    pub(crate) fn problem_printer<'a>(
+        &self,
+        report: &'a Report,
+        files: &'a dyn Vfs,
+    ) -> ProblemPrinter<'a> {
+        ProblemPrinter {
             report,
             files,
             missing: self.missing(),
@@ -521,7 +526,7 @@ impl RepositoryArgs {
     }
 }
 
-impl Teller<'_> {
+impl ProblemPrinter<'_> {
     /// Tells everything that is wrong and that a condition accepts, by cause.
     pub(crate) fn tell_problems_of(
         &self,

@@ -6,90 +6,90 @@ use std::sync::atomic::Ordering;
 
 use portolan_engine::{Event, Failure, Key, Outcome, Phase, State, WaitError};
 
+use super::random_run::RandomRun;
 use super::spec::{Deed, Shape, key};
-use super::trial::Trial;
 
-pub(crate) fn check(shape: &Shape, trial: &Trial) {
-    assert_eq!(*trial.seen.complaints.lock().unwrap(), Vec::<String>::new());
-    every_added_unit_has_one_outcome(shape, trial);
-    every_attempt_ran_once(trial);
-    every_outcome_is_explained(shape, trial);
-    the_journal_tells_every_life_in_order(trial);
-    folding_the_journal_gives_the_report(trial);
+pub(crate) fn check(shape: &Shape, run: &RandomRun) {
+    assert_eq!(*run.seen.complaints.lock().unwrap(), Vec::<String>::new());
+    every_added_unit_has_one_outcome(shape, run);
+    every_attempt_ran_once(run);
+    every_outcome_is_explained(shape, run);
+    the_journal_tells_every_life_in_order(run);
+    folding_the_journal_gives_the_report(run);
 }
 
-fn every_added_unit_has_one_outcome(shape: &Shape, trial: &Trial) {
-    let added = trial.seen.added.lock().unwrap();
+fn every_added_unit_has_one_outcome(shape: &Shape, run: &RandomRun) {
+    let added = run.seen.added.lock().unwrap();
     let known: Vec<_> = added
         .iter()
-        .filter(|unit| outcome(trial, **unit).is_some())
+        .filter(|unit| outcome(run, **unit).is_some())
         .collect();
     assert_eq!(
         known.len(),
-        trial.report.units().len(),
+        run.report.units().len(),
         "a unit that nobody added"
     );
     let unasked: Vec<_> = added
         .iter()
-        .filter(|unit| outcome(trial, **unit).is_none())
+        .filter(|unit| outcome(run, **unit).is_none())
         .collect();
     assert!(
         unasked.iter().all(|unit| shape.units[**unit].is_lazy),
         "{unasked:?} were forgotten"
     );
-    assert_eq!(unasked.len(), trial.report.unasked());
+    assert_eq!(unasked.len(), run.report.unasked());
 }
 
-fn every_attempt_ran_once(trial: &Trial) {
-    let mut starts = trial.seen.starts.lock().unwrap().clone();
+fn every_attempt_ran_once(run: &RandomRun) {
+    let mut starts = run.seen.starts.lock().unwrap().clone();
     starts.sort_unstable();
     let mut expected = Vec::new();
     for unit in 0..100 {
-        let attempts = trial
+        let attempts = run
             .report
             .get(&key(unit))
             .map_or(0, |report| report.attempts);
         expected.extend((1..=attempts).map(|attempt| (unit, attempt)));
     }
     // An asynchronous unit may be called off between its start and its first line.
-    let cancelled = trial.seen.has_cancelled.load(Ordering::SeqCst) == 1;
+    let cancelled = run.seen.has_cancelled.load(Ordering::SeqCst) == 1;
     assert!(starts == expected || cancelled && starts.iter().all(|start| expected.contains(start)));
     starts.dedup();
     assert_eq!(
         starts.len(),
-        trial.seen.starts.lock().unwrap().len(),
+        run.seen.starts.lock().unwrap().len(),
         "an attempt ran twice"
     );
 }
 
-fn every_outcome_is_explained(shape: &Shape, trial: &Trial) {
+fn every_outcome_is_explained(shape: &Shape, run: &RandomRun) {
     for unit in 0..shape.units.len() {
-        let Some(outcome) = outcome(trial, unit) else {
+        let Some(outcome) = outcome(run, unit) else {
             continue;
         };
         let explained = match outcome {
-            Outcome::Cancelled => cancellation_is_explained(shape, trial, unit),
-            Outcome::Done(_) => all_done(shape, trial, unit) && succeeds(shape.units[unit].deed),
+            Outcome::Cancelled => cancellation_is_explained(shape, run, unit),
+            Outcome::Done(_) => all_done(shape, run, unit) && succeeds(shape.units[unit].deed),
             Outcome::Skipped { because } => {
-                is_failed(trial, because) && reaches(shape, trial, unit, because)
+                is_failed(run, because) && reaches(shape, run, unit, because)
             }
-            Outcome::Failed(failure) => failure_is_explained(shape, trial, unit, failure),
+            Outcome::Failed(failure) => failure_is_explained(shape, run, unit, failure),
         };
         assert!(
             explained,
             "{unit} ended with {outcome:?} for no reason\n{}",
-            trial.report
+            run.report
         );
     }
 }
 
-fn cancellation_is_explained(shape: &Shape, trial: &Trial, unit: usize) -> bool {
-    let has_cancelled = trial.seen.has_cancelled.load(Ordering::SeqCst) == 1;
+fn cancellation_is_explained(shape: &Shape, run: &RandomRun, unit: usize) -> bool {
+    let has_cancelled = run.seen.has_cancelled.load(Ordering::SeqCst) == 1;
     let Some(cancel) = shape.cancel.filter(|_| has_cancelled) else {
         return false;
     };
     let Some(whom) = cancel.whom else { return true };
-    let is_cancelled = |next| matches!(outcome(trial, next), Some(Outcome::Cancelled));
+    let is_cancelled = |next| matches!(outcome(run, next), Some(Outcome::Cancelled));
     ancestry(shape, unit).any(|elder| elder == whom) || neighbours(shape, unit).any(is_cancelled)
 }
 
@@ -104,24 +104,24 @@ fn succeeds(deed: Deed) -> bool {
     matches!(deed, Deed::Succeed | Deed::Dawdle | Deed::Flake(1 | 2))
 }
 
-fn failure_is_explained(shape: &Shape, trial: &Trial, unit: usize, failure: &Failure) -> bool {
+fn failure_is_explained(shape: &Shape, run: &RandomRun, unit: usize, failure: &Failure) -> bool {
     match failure.error().downcast_ref() {
         Some(WaitError::Cycle { cycle }) => cycle.windows(2).all(|step| has_link(shape, step)),
-        Some(WaitError::Missing { key }) => trial.report.get(key).is_none(),
+        Some(WaitError::Missing { key }) => run.report.get(key).is_none(),
         Some(_) => false,
-        None => all_done(shape, trial, unit) && !succeeds(shape.units[unit].deed),
+        None => all_done(shape, run, unit) && !succeeds(shape.units[unit].deed),
     }
 }
 
-fn all_done(shape: &Shape, trial: &Trial, unit: usize) -> bool {
-    neighbours(shape, unit).all(|next| outcome(trial, next).is_some_and(Outcome::is_done))
+fn all_done(shape: &Shape, run: &RandomRun, unit: usize) -> bool {
+    neighbours(shape, unit).all(|next| outcome(run, next).is_some_and(Outcome::is_done))
 }
 
 /// The first neighbour that was not done hands on its own root.
-fn reaches(shape: &Shape, trial: &Trial, unit: usize, root: &Key) -> bool {
+fn reaches(shape: &Shape, run: &RandomRun, unit: usize, root: &Key) -> bool {
     neighbours(shape, unit).any(|next| {
-        key(next) == *root && is_failed(trial, root)
-            || matches!(outcome(trial, next), Some(Outcome::Skipped { because }) if because == root)
+        key(next) == *root && is_failed(run, root)
+            || matches!(outcome(run, next), Some(Outcome::Skipped { because }) if because == root)
     })
 }
 
@@ -139,23 +139,22 @@ fn neighbours(shape: &Shape, unit: usize) -> impl Iterator<Item = usize> {
         .copied()
 }
 
-fn outcome(trial: &Trial, unit: usize) -> Option<&Outcome> {
-    trial.report.get(&key(unit)).map(|report| &report.outcome)
+fn outcome(run: &RandomRun, unit: usize) -> Option<&Outcome> {
+    run.report.get(&key(unit)).map(|report| &report.outcome)
 }
 
-fn is_failed(trial: &Trial, key: &Key) -> bool {
-    trial
-        .report
+fn is_failed(run: &RandomRun, key: &Key) -> bool {
+    run.report
         .get(key)
         .is_some_and(|report| matches!(report.outcome, Outcome::Failed(_)))
 }
 
-fn the_journal_tells_every_life_in_order(trial: &Trial) {
+fn the_journal_tells_every_life_in_order(run: &RandomRun) {
     let mut lives = BTreeMap::<&Key, Vec<&Event>>::new();
-    for (position, record) in trial.records.iter().enumerate() {
+    for (position, record) in run.records.iter().enumerate() {
         assert_eq!(record.seq, position as u64 + 1);
         let is_first = position == 0;
-        let is_last = position + 1 == trial.records.len();
+        let is_last = position + 1 == run.records.len();
         assert_eq!(record.event == Event::Began, is_first);
         assert_eq!(matches!(record.event, Event::Ended { .. }), is_last);
         if is_first || is_last {
@@ -198,11 +197,11 @@ fn last_progress_is_kept(events: &[&Event]) -> bool {
     told.next() == Some(2)
 }
 
-fn folding_the_journal_gives_the_report(trial: &Trial) {
-    let folded: State = trial.records.iter().collect();
-    assert_eq!(folded, trial.state);
-    assert_eq!(folded.len(), trial.report.units().len());
-    for ((key, report), (folded_key, state)) in trial.report.units().zip(folded.units()) {
+fn folding_the_journal_gives_the_report(run: &RandomRun) {
+    let folded: State = run.records.iter().collect();
+    assert_eq!(folded, run.state);
+    assert_eq!(folded.len(), run.report.units().len());
+    for ((key, report), (folded_key, state)) in run.report.units().zip(folded.units()) {
         assert_eq!(key, folded_key);
         let phase = match &report.outcome {
             Outcome::Done(_) => Phase::Done,

@@ -17,7 +17,7 @@ use portolan_cluster::{
 };
 use tokio::sync::{Semaphore, mpsc};
 
-use super::news::{News, Told};
+use super::news::{News, QueuedNews};
 use crate::backoff::Backoff;
 use crate::scan::{Live, Reading, ScanOptions, check_written, list, reading, stamp};
 
@@ -35,8 +35,8 @@ const MAX_STAMPS: usize = 20_000;
 
 /// Where news go. One feed at a time lists again: neither the server nor our memory shall bear all lists at once.
 #[derive(Clone)]
-pub(super) struct Outlet {
-    news: mpsc::Sender<Told>,
+pub(super) struct NewsSender {
+    news: mpsc::Sender<QueuedNews>,
     turns: Arc<Semaphore>,
 }
 
@@ -78,17 +78,17 @@ pub(super) async fn feed(
     cluster: Cluster,
     mut source: impl Source,
     mut resume: String,
-    outlet: Outlet,
+    sender: NewsSender,
 ) -> ClusterError {
     let mut pauses = Backoff::new(MAX_PAUSE);
     loop {
         let reopen = tokio::time::Instant::now() + REOPEN;
-        let failed = match watch(&cluster, &mut source, &mut resume, &outlet).await {
+        let failed = match watch(&cluster, &mut source, &mut resume, &sender).await {
             Ok(()) => {
                 pauses.reset();
                 None
             }
-            Err(ClusterError::Gone { .. }) => again(&cluster, &mut source, &mut resume, &outlet)
+            Err(ClusterError::Gone { .. }) => again(&cluster, &mut source, &mut resume, &sender)
                 .await
                 .err(),
             Err(error) => Some(error),
@@ -106,7 +106,7 @@ async fn watch(
     cluster: &Cluster,
     source: &mut impl Source,
     resume: &mut String,
-    outlet: &Outlet,
+    sender: &NewsSender,
 ) -> Result<(), ClusterError> {
     let mut watch = cluster.watch(&source.query(), resume).await?;
     loop {
@@ -114,11 +114,11 @@ async fn watch(
         watch.resource_version().clone_into(resume);
         let Some(event) = event? else { return Ok(()) };
         if let Some(item) = source.news(event) {
-            let told = Told {
+            let queued = QueuedNews {
                 news: item,
                 _turn: None,
             };
-            outlet.send(told).await;
+            sender.send(queued).await;
         }
     }
 }
@@ -128,12 +128,12 @@ async fn again(
     cluster: &Cluster,
     source: &mut impl Source,
     resume: &mut String,
-    outlet: &Outlet,
+    sender: &NewsSender,
 ) -> Result<(), ClusterError> {
-    let turn = Arc::clone(&outlet.turns).acquire_owned().await.ok();
+    let turn = Arc::clone(&sender.turns).acquire_owned().await.ok();
     let (news, from) = source.list(cluster).await?;
     *resume = from;
-    outlet.send(Told { news, _turn: turn }).await;
+    sender.send(QueuedNews { news, _turn: turn }).await;
     Ok(())
 }
 
@@ -149,17 +149,17 @@ fn may_pass(error: &ClusterError) -> bool {
     )
 }
 
-// === impl Outlet ===
+// === impl NewsSender ===
 
-impl Outlet {
-    pub(super) fn new(news: mpsc::Sender<Told>) -> Self {
+impl NewsSender {
+    pub(super) fn new(news: mpsc::Sender<QueuedNews>) -> Self {
         let turns = Arc::new(Semaphore::new(1));
         Self { news, turns }
     }
 
-    async fn send(&self, told: Told) {
+    async fn send(&self, queued: QueuedNews) {
         // Whoever listens drops the feeds before the channel: then nobody needs to know.
-        let _ = self.news.send(told).await;
+        let _ = self.news.send(queued).await;
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::scan::{Knowledge, Live, key};
 
 /// News, and the turn of whoever listed for them: over when they have been taken in.
-pub(super) struct Told {
+pub(super) struct QueuedNews {
     pub(super) news: News,
     pub(super) _turn: Option<OwnedSemaphorePermit>,
 }

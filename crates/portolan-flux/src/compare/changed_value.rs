@@ -50,7 +50,7 @@ pub struct ChangedValue {
 
 /// A rendering, and another one that came before.
 #[derive(Clone, Copy)]
-pub struct Succession<'a> {
+pub struct BeforeAfter<'a> {
     /// What was.
     pub before: &'a Rendering,
     /// What is to be.
@@ -67,7 +67,7 @@ struct Leaf<'a> {
     before: Option<&'a Tree>,
 }
 
-impl Succession<'_> {
+impl BeforeAfter<'_> {
     /// The values of a release that differ and whose places are known; nothing when there are too many.
     pub fn changed_values(&self, id: &NamespacedName) -> Vec<ChangedValue> {
         let was = self.before.releases.get(id);

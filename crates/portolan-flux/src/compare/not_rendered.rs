@@ -53,7 +53,7 @@ impl NotRendered {
             (id.clone(), differences)
         });
         let left_out = after.left_out.iter();
-        let unfetched = left_out.filter(|(_, glance)| glance.is_unfetched);
+        let unfetched = left_out.filter(|(_, scan)| scan.is_unfetched);
         Self {
             releases: releases.collect(),
             kustomizations: kustomizations.collect(),

@@ -14,9 +14,9 @@
 //! rendered to be compared. What is left to show is that nothing *else* is missed by not having its objects:
 //!
 //! 1. **A Kustomization is not built** if all files it can read are untouched and its text leaves no doubt what it gives:
-//!    plain objects, and releases of charts that lie in the repository ([`crate::compare::sketch`]). Its objects can only matter
+//!    plain objects, and releases of charts that lie in the repository ([`crate::compare::outline`]). Its objects can only matter
 //!    through something that names them or that they name. All names stand in its text, so whatever differs elsewhere –
-//!    data, sources, charts – is looked for in that text, and a mention has it built ([`crate::compare::drawing`]). A mention that
+//!    data, sources, charts – is looked for in that text, and a mention has it built ([`crate::compare::skip_check`]). A mention that
 //!    means nothing costs time, never a difference.
 //! 2. **A release is not rendered** if its inputs are equal. Its objects matter to others in four ways:
 //!    - *It prints objects of Flux*, which lead to files that may have been touched. A chart at hand – in the repository
@@ -44,16 +44,16 @@ use portolan_engine::{Context, Failure, Unit, WaitError};
 
 use crate::api::NamespacedName;
 use crate::cluster::Cluster;
-use crate::compare::drawing::Drawing;
-use crate::compare::likeness::Likeness;
+use crate::compare::equal_inputs::EqualInputs;
 use crate::compare::not_rendered::NotRendered;
-use crate::compare::sparing::Sparing;
+use crate::compare::skip_check::SkipCheck;
+use crate::compare::skip_plan::SkipPlan;
 use crate::demand::Demand;
-use crate::release::glance::Glance;
 use crate::release::loaded_chart::LoadedChart;
+use crate::release::quick_scan::QuickScan;
 use crate::release::release_unit::ChartUnit;
 use crate::render::{Choice, Renderer, Rendering, Settled, available};
-use crate::session::Made;
+use crate::session::SessionResult;
 use crate::walk::index::Index;
 
 /// How often releases that were left out are taken in again; twice is as often as it can matter in real repositories.
@@ -97,14 +97,14 @@ enum Skipping {
 
 fn unit(before: Arc<Cluster>, after: Arc<Cluster>, demand: Demand, skipping: Skipping) -> Unit {
     Unit::io(move |cx| async move {
-        let sparing = match skipping {
-            Skipping::Allowed => Sparing::between(&before, &after, &demand),
+        let skip_plan = match skipping {
+            Skipping::Allowed => SkipPlan::between(&before, &after, &demand),
             Skipping::Off => None,
         };
         let mut sides = Sides {
             before: Renderer::new(&cx, &before, &demand),
             after: Renderer::new(&cx, &after, &demand),
-            sparing: sparing.map(Arc::new),
+            skip_plan: skip_plan.map(Arc::new),
             taken_in: BTreeSet::new(),
         };
         let is_settled = skipping == Skipping::Allowed && sides.settle_differences().await?;
@@ -125,7 +125,7 @@ struct Sides<'a> {
     before: Renderer<'a>,
     after: Renderer<'a>,
     /// Which Kustomizations need not be built; nothing when all are.
-    sparing: Option<Arc<Sparing>>,
+    skip_plan: Option<Arc<SkipPlan>>,
     /// Releases that were left out and turned out to matter.
     taken_in: BTreeSet<NamespacedName>,
 }
@@ -146,9 +146,9 @@ impl<'a> Sides<'a> {
     }
 
     fn begin(&mut self) {
-        if let Some(sparing) = &self.sparing {
-            self.before.walker.spare(sparing);
-            self.after.walker.spare(sparing);
+        if let Some(skip_plan) = &self.skip_plan {
+            self.before.walker.skip_by(skip_plan);
+            self.after.walker.skip_by(skip_plan);
         }
     }
 
@@ -158,27 +158,29 @@ impl<'a> Sides<'a> {
             // One after the other: the second finds nearly everything made, and neither waits for the other's units.
             self.after.walker.run().await?;
             self.before.walker.run().await?;
-            if !self.draw_in_affected() {
+            if !self.build_affected() {
                 return self.leave_out_equal().await;
             }
         }
     }
 
-    /// Has spared Kustomizations built that may differ; says whether there are any.
-    fn draw_in_affected(&mut self) -> bool {
-        let affected = self.drawing().map(|drawing| drawing.affected());
+    /// Has skipped Kustomizations built that may differ; says whether there are any.
+    fn build_affected(&mut self) -> bool {
+        let affected = self.skip_check().map(|skip_check| skip_check.affected());
         self.want(affected)
     }
 
-    /// Has spared Kustomizations built whose releases may define kinds of some groups; says whether there are any.
-    fn draw_in_defining(&mut self, groups: &BTreeSet<String>) -> bool {
-        let defining = self.drawing().map(|drawing| drawing.defining(groups));
+    /// Has skipped Kustomizations built whose releases may define kinds of some groups; says whether there are any.
+    fn build_defining(&mut self, groups: &BTreeSet<String>) -> bool {
+        let defining = self
+            .skip_check()
+            .map(|skip_check| skip_check.defining(groups));
         self.want(defining)
     }
 
-    fn drawing(&self) -> Option<Drawing<'_, 'a>> {
-        Some(Drawing {
-            sparing: self.sparing.as_deref()?,
+    fn skip_check(&self) -> Option<SkipCheck<'_, 'a>> {
+        Some(SkipCheck {
+            skip_plan: self.skip_plan.as_deref()?,
             before: &self.before.walker,
             after: &self.after.walker,
         })
@@ -194,8 +196,8 @@ impl<'a> Sides<'a> {
     }
 
     /// Has every Kustomization built on both sides; says whether that is news.
-    fn spare_nothing(&mut self) -> bool {
-        let is_news = self.sparing.take().is_some();
+    fn skip_nothing(&mut self) -> bool {
+        let is_news = self.skip_plan.take().is_some();
         if is_news {
             self.before.walker.want_everything();
             self.after.walker.want_everything();
@@ -203,7 +205,7 @@ impl<'a> Sides<'a> {
         is_news
     }
 
-    /// Leaves out releases that are made of the same and lead nowhere, of those that were not looked at yet.
+    /// Skips releases whose inputs are equal on both sides and that lead to nothing else, of those not looked at yet.
     async fn leave_out_equal(&mut self) -> Result<(), Failure> {
         let mut by_chart = BTreeMap::new();
         for (id, unit) in self.newly_equal() {
@@ -214,24 +216,24 @@ impl<'a> Sides<'a> {
         }
         let cx = self.after.cx;
         let index = &self.after.walker.walk.index;
-        let glances = by_chart.into_values().map(|(unit, releases)| async move {
-            let glance = if unit.is_elsewhere() {
-                glance_into_cache(cx, index, &unit).await?
+        let scans = by_chart.into_values().map(|(unit, releases)| async move {
+            let scan = if unit.is_elsewhere() {
+                scan_in_cache(cx, index, &unit).await?
             } else {
-                cx.compute(move || unit.glance()).await
+                cx.compute(move || unit.scan()).await
             };
-            Ok::<_, WaitError>((glance, releases))
+            Ok::<_, WaitError>((scan, releases))
         });
-        let taken = join_all(glances).await;
-        let likeness = Likeness::new(&self.after, &self.before);
+        let taken = join_all(scans).await;
+        let equal = EqualInputs::new(&self.after, &self.before);
         let mut left_out = BTreeMap::new();
         for taken in taken {
-            let (glance, releases) = taken?;
+            let (scan, releases) = taken?;
             let leads_on = |id: &NamespacedName| {
-                glance.may_emit_flux || (glance.is_unfetched && likeness.leads_into_repository(id))
+                scan.may_emit_flux || (scan.is_unfetched && equal.leads_into_repository(id))
             };
             let harmless = releases.into_iter().filter(|id| !leads_on(id));
-            left_out.extend(harmless.map(|id| (id, glance.clone())));
+            left_out.extend(harmless.map(|id| (id, scan.clone())));
         }
         self.before.left_out.extend(left_out.clone());
         self.after.left_out.extend(left_out);
@@ -240,7 +242,7 @@ impl<'a> Sides<'a> {
 
     /// The releases that are made of the same, of those that were not looked at yet, each with what loads its chart.
     fn newly_equal(&self) -> Vec<(NamespacedName, Arc<ChartUnit>)> {
-        let mut equal = Likeness::new(&self.after, &self.before).releases();
+        let mut equal = EqualInputs::new(&self.after, &self.before).releases();
         equal.retain(|(id, _)| {
             let is_known = |side: &Renderer<'_>| side.releases.contains_key(id);
             !self.taken_in.contains(id) && !is_known(&self.before) && !is_known(&self.after)
@@ -263,23 +265,23 @@ impl<'a> Sides<'a> {
 
     /// Takes releases in again that matter after all; says whether there are any.
     fn take_in(&mut self, settled: Settled) -> bool {
-        if self.draw_in_affected() {
+        if self.build_affected() {
             return true;
         }
         let mattering: BTreeSet<NamespacedName> = if settled == Settled::LacksKinds {
             self.bringing_kinds()
         } else if self.before.own_kinds(&self.after) != self.after.own_kinds(&self.before) {
-            if self.spare_nothing() {
+            if self.skip_nothing() {
                 return true;
             }
             self.after.left_out.keys().cloned().collect()
         } else {
             let differing = self.before.differing_kinds(&self.after);
-            let mut likeness = Likeness::new(&self.after, &self.before);
+            let mut equal = EqualInputs::new(&self.after, &self.before);
             let left_out = self.after.left_out.iter();
             left_out
-                .filter(|(id, glance)| {
-                    glance.looked_up.includes_any(&differing) || likeness.chart_of(id).is_none()
+                .filter(|(id, scan)| {
+                    scan.looked_up.includes_any(&differing) || equal.chart_of(id).is_none()
                 })
                 .map(|(id, _)| id.clone())
                 .collect()
@@ -298,21 +300,21 @@ impl<'a> Sides<'a> {
         let groups = one.as_ref().zip(other.as_ref());
         let groups: Option<BTreeSet<String>> = groups.map(|(one, other)| one | other);
         let is_more = match &groups {
-            Some(groups) => self.draw_in_defining(groups),
-            None => self.spare_nothing(),
+            Some(groups) => self.build_defining(groups),
+            None => self.skip_nothing(),
         };
         if is_more {
             // Their releases are judged when they are known.
             return BTreeSet::new();
         }
-        let mut likeness = Likeness::new(&self.after, &self.before);
+        let mut equal = EqualInputs::new(&self.after, &self.before);
         let mut bringing = BTreeSet::new();
-        for (id, glance) in &self.after.left_out {
+        for (id, scan) in &self.after.left_out {
             let mut may_define = |groups| {
-                let unit = likeness.chart_of(id);
+                let unit = equal.chart_of(id);
                 unit.is_none_or(|unit| unit.may_define(groups))
             };
-            if glance.may_define_kinds && groups.as_ref().is_none_or(&mut may_define) {
+            if scan.may_define_kinds && groups.as_ref().is_none_or(&mut may_define) {
                 bringing.insert(id.clone());
             }
         }
@@ -330,16 +332,16 @@ impl<'a> Sides<'a> {
 
     /// Whether something looks up objects that only a release could print which was not rendered.
     fn lack_objects(&self) -> bool {
-        let is_partial = self.sparing.is_some() || !self.after.left_out.is_empty();
+        let is_partial = self.skip_plan.is_some() || !self.after.left_out.is_empty();
         is_partial
             && (self.after.lacks_objects(&self.before) || self.before.lacks_objects(&self.after))
     }
 
     /// Renders everything that is at hand. Charts that nobody asked for are not fetched for what they might print.
     async fn settle_whole(&mut self) -> Result<(), Failure> {
-        self.spare_nothing();
+        self.skip_nothing();
         for side in [&mut self.before, &mut self.after] {
-            side.left_out.retain(|_, glance| glance.is_unfetched);
+            side.left_out.retain(|_, scan| scan.is_unfetched);
         }
         let all = Choice::Wanted;
         let (one, other) = join!(self.before.settle(&all), self.after.settle(&all));
@@ -350,15 +352,15 @@ impl<'a> Sides<'a> {
 }
 
 /// Looks at a chart that lies elsewhere, if the cache has it.
-async fn glance_into_cache(
+async fn scan_in_cache(
     cx: &Context,
     index: &Index,
     unit: &ChartUnit,
-) -> Result<Glance, WaitError> {
+) -> Result<QuickScan, WaitError> {
     if !unit.is_at_hand(cx).await {
-        return Ok(Glance::UNFETCHED);
+        return Ok(QuickScan::UNFETCHED);
     }
     let key = unit.add(cx, index);
-    let chart = available(cx.output::<Made<LoadedChart>>(&key).await)?;
-    Ok(chart.map_or(Glance::UNFETCHED, |chart| chart.0.glance()))
+    let chart = available(cx.output::<SessionResult<LoadedChart>>(&key).await)?;
+    Ok(chart.map_or(QuickScan::UNFETCHED, |chart| chart.0.scan()))
 }

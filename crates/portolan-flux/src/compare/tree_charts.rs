@@ -11,7 +11,7 @@ use portolan_vfs::Vfs;
 use portolan_yaml::Text;
 
 use crate::release::chart_dependencies::local_directories;
-use crate::release::glance::{self, Glance};
+use crate::release::quick_scan::{self, QuickScan};
 use crate::session::Session;
 use crate::source::artifact::Artifact;
 
@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 64;
 pub(crate) struct TreeCharts {
     after: Arc<Artifact>,
     /// Directories and archives, with what they may do; those that are part of another chart are looked at with it.
-    charts: Vec<(Utf8PathBuf, Glance)>,
+    charts: Vec<(Utf8PathBuf, QuickScan)>,
     /// Every place of a chart in either tree.
     places: BTreeSet<Utf8PathBuf>,
     /// The places that differ, or that are made of some that do.
@@ -37,13 +37,13 @@ impl TreeCharts {
             search(tree, Utf8Path::new("/"), MAX_DEPTH, session, &mut found);
         }
         let places: BTreeSet<Utf8PathBuf> = found.into_iter().collect();
-        let glance = |place: &Utf8PathBuf| {
-            let glance = session.glances.of_tree(after, place.as_str());
-            (place.clone(), glance)
+        let scan = |place: &Utf8PathBuf| {
+            let scan = session.scans.of_tree(after, place.as_str());
+            (place.clone(), scan)
         };
         let whole = places.iter().filter(|place| !is_part(place, &places));
         Self {
-            charts: whole.map(glance).collect(),
+            charts: whole.map(scan).collect(),
             touched: touched(&places, before, after),
             after: Arc::clone(after),
             places,
@@ -52,10 +52,7 @@ impl TreeCharts {
 
     /// The names of charts whose releases have to be looked at: those that differ, or that may print objects of Flux.
     pub(crate) fn mattering(&self) -> BTreeSet<String> {
-        let emitting = self
-            .charts
-            .iter()
-            .filter(|(_, glance)| glance.may_emit_flux);
+        let emitting = self.charts.iter().filter(|(_, scan)| scan.may_emit_flux);
         let emitting = emitting.flat_map(|(place, _)| self.names_at(place));
         let touched = self.touched.iter().map(|place| name_of(place));
         touched.chain(emitting).collect()
@@ -63,7 +60,7 @@ impl TreeCharts {
 
     /// The names of charts that may look up objects of some kinds.
     pub(crate) fn looking_up(&self, kinds: &BTreeSet<Text>) -> BTreeSet<String> {
-        let may_find = |(_, glance): &&(Utf8PathBuf, Glance)| glance.looked_up.includes_any(kinds);
+        let may_find = |(_, scan): &&(Utf8PathBuf, QuickScan)| scan.looked_up.includes_any(kinds);
         let looking_up = self.charts.iter().filter(may_find);
         looking_up
             .flat_map(|(place, _)| self.names_at(place))
@@ -72,8 +69,9 @@ impl TreeCharts {
 
     /// The names of charts that may define kinds of some groups.
     pub(crate) fn defining(&self, groups: &BTreeSet<String>) -> BTreeSet<String> {
-        let defines = |(place, glance): &&(Utf8PathBuf, Glance)| {
-            glance.may_define_kinds && glance::may_define(self.after.tree(), place.as_str(), groups)
+        let defines = |(place, scan): &&(Utf8PathBuf, QuickScan)| {
+            scan.may_define_kinds
+                && quick_scan::may_define(self.after.tree(), place.as_str(), groups)
         };
         let defining = self.charts.iter().filter(defines);
         defining

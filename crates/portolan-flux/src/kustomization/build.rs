@@ -24,10 +24,10 @@ use crate::kustomization::metadata::{set_common_metadata, set_metadata};
 use crate::kustomization::variables::{
     SubstitutionError, UnsetVariable, Variables, is_disabled, opted_out,
 };
-use crate::problem::culprit;
+use crate::problem::error_line;
 use crate::session::fingerprint::Fingerprint;
 use crate::session::trace::Traced;
-use crate::session::{KeptBuild, Made, Session};
+use crate::session::{KeptBuild, Session, SessionResult};
 use crate::source::artifact::Artifact;
 use crate::source::outside::{Decrypt, OutsideError};
 
@@ -203,7 +203,7 @@ impl BuildInputs {
             if artifact.is_stamped()
                 && let Some(built) = find(&kept, &artifact, &session)
             {
-                return Ok(Made(built));
+                return Ok(SessionResult(built));
             }
             let made = cx.compute(move || {
                 if let Some(built) = find(&kept, &artifact, &session) {
@@ -223,7 +223,7 @@ impl BuildInputs {
                 kept.push(KeptBuild::new(&artifact, traced.into_trace(), &built));
                 Ok::<_, BuildError>(built)
             });
-            Ok(Made(made.await?))
+            Ok(SessionResult(made.await?))
         })
     }
 
@@ -326,7 +326,7 @@ fn build(
     };
     let resources = portolan_kustomize::build(&directory, files, &options).map_err(|error| {
         BuildError::Kustomize {
-            place: culprit::of_build(&error, files, &directory),
+            place: error_line::of_build(&error, files, &directory),
             source: Box::new(error),
         }
     })?;
@@ -512,7 +512,7 @@ fn substitute(
 
 fn expression_place(origin: &Origin, files: &dyn Vfs, line: &str) -> Option<Place> {
     let object = origin.place()?;
-    Some(culprit::of_expression(files, object, line))
+    Some(error_line::of_expression(files, object, line))
 }
 
 /// What makes two resources the same to kustomize: an empty namespace is `default`.

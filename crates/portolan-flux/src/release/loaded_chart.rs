@@ -9,8 +9,8 @@ use portolan_yaml::{Dialect, Position};
 
 use crate::release::chart_places::ChartPlaces;
 use crate::release::flux_mention::may_print_flux;
-use crate::release::glance::Glance;
 use crate::release::looked_up::LookedUp;
+use crate::release::quick_scan::QuickScan;
 use crate::release::template_lines::TemplateLines;
 use crate::session::fingerprint::Fingerprint;
 
@@ -115,8 +115,8 @@ impl LoadedChart {
     }
 
     /// What it may do to others.
-    pub(crate) fn glance(&self) -> Glance {
-        Glance {
+    pub(crate) fn scan(&self) -> QuickScan {
+        QuickScan {
             may_emit_flux: self.may_emit_flux(),
             may_define_kinds: self.may_define_kinds() || !self.crds().is_empty(),
             looked_up: self.looked_up.clone(),
@@ -149,10 +149,10 @@ impl LoadedChart {
     }
 
     /// Whether all it wants to know of the cluster is known from what Kubernetes itself serves.
-    pub(crate) fn is_content_with(&self, base: &Arc<Capabilities>) -> bool {
+    pub(crate) fn needs_only(&self, base: &Arc<Capabilities>) -> bool {
         let compute = || (Arc::clone(base), self.is_answered_by(base));
         match self.content.get_or_init(compute) {
-            (known, is_content) if Arc::ptr_eq(known, base) => *is_content,
+            (known, needs_only_base) if Arc::ptr_eq(known, base) => *needs_only_base,
             _ => self.is_answered_by(base),
         }
     }

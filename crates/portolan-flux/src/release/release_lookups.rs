@@ -37,7 +37,7 @@ impl Renderer<'_> {
     /// Has everything rendered that may give objects which a release looks up in vain; says whether that is news. When
     /// two sides are compared, that is for the comparison to say.
     pub(crate) fn seek_objects(&mut self) -> bool {
-        if self.walker.is_sparing() || self.demand.releases == Wanted::All {
+        if self.walker.is_skipping() || self.demand.releases == Wanted::All {
             return false;
         }
         let asked = self.releases.iter();

@@ -15,14 +15,14 @@ use portolan_yaml::Text;
 use crate::api::{HelmRelease, NamespacedName};
 use crate::cluster::{Cluster, Files, access, source_key, unit_key};
 use crate::release::chart::{self, ChartError, Location};
-use crate::release::glance::{self, Glance};
 use crate::release::loaded_chart::LoadedChart;
 use crate::release::looked_up::values_may_look_up;
 use crate::release::lookup::{Answers, Asking, View};
+use crate::release::quick_scan::{self, QuickScan};
 use crate::release::values::{Composed, Referenced, compose};
 use crate::release::{self, Released, Surroundings};
 use crate::render::is_release;
-use crate::session::Made;
+use crate::session::SessionResult;
 use crate::session::fingerprint::Fingerprint;
 use crate::source::outside::Access;
 use crate::walk::index::Index;
@@ -194,12 +194,12 @@ impl ChartUnit {
     }
 
     /// What can be told of the chart from its files at hand.
-    pub(crate) fn glance(&self) -> Glance {
+    pub(crate) fn scan(&self) -> QuickScan {
         match (&self.files, &self.location) {
             (Some(Files::Here(artifact)), Location::Tree { path, .. }) => {
-                self.cluster.session.glances.of_chart(artifact, path)
+                self.cluster.session.scans.of_chart(artifact, path)
             }
-            _ => Glance::UNKNOWN,
+            _ => QuickScan::UNKNOWN,
         }
     }
 
@@ -207,7 +207,7 @@ impl ChartUnit {
     pub(crate) fn may_define(&self, groups: &BTreeSet<String>) -> bool {
         match (&self.files, &self.location) {
             (Some(Files::Here(artifact)), Location::Tree { path, .. }) => {
-                glance::may_define(artifact.as_ref(), path, groups)
+                quick_scan::may_define(artifact.as_ref(), path, groups)
             }
             _ => true,
         }
@@ -228,7 +228,7 @@ impl ChartUnit {
         };
         let unit = Unit::io(move |cx| async move {
             let chart = cluster.load_chart(&cx, &location, files, &access).await;
-            chart.map(Made)
+            chart.map(SessionResult)
         });
         cx.add(key.clone(), &[], unit);
         key
@@ -258,11 +258,11 @@ impl ReleaseInputs {
     /// A unit that finds the result, or makes it.
     fn into_unit(self, known: Known, view: Option<View>) -> Unit {
         Unit::io(move |cx| async move {
-            let chart = cx.output::<Made<LoadedChart>>(&self.chart).await?;
+            let chart = cx.output::<SessionResult<LoadedChart>>(&self.chart).await?;
             let chart = Arc::clone(&chart.0);
             let capabilities = match known {
                 Known::All(all) => all.capabilities,
-                Known::Base if chart.is_content_with(&self.cluster.capabilities) => {
+                Known::Base if chart.needs_only(&self.cluster.capabilities) => {
                     Arc::clone(&self.cluster.capabilities)
                 }
                 Known::Base => return Ok(Rendered::None),

@@ -5,11 +5,11 @@
 mod bad;
 mod charts;
 mod demand;
+mod equal_inputs;
 mod flux;
-mod likeness;
 mod lookup;
 mod operator;
 mod pair;
 mod sharing;
-mod sparing;
+mod skipping;
 mod stream;

@@ -76,9 +76,9 @@ pub(crate) fn open_both(before: &Tree, after: &Tree, session: &Arc<Session>) -> 
 }
 
 /// The objects of every owner that was rendered; one that fails says so.
-type Given = BTreeMap<String, Vec<String>>;
+type ObjectsByOwner = BTreeMap<String, Vec<String>>;
 
-fn given(rendering: &Rendering) -> Given {
+fn objects_by_owner(rendering: &Rendering) -> ObjectsByOwner {
     let texts = |objects: Option<&Arc<Vec<Object>>>| match objects {
         Some(objects) => {
             let texts = objects.iter();
@@ -112,7 +112,7 @@ fn differences(
     before: &Rendering,
     after: &Rendering,
 ) -> BTreeMap<String, [Option<Vec<String>>; 2]> {
-    let (before, after) = (given(before), given(after));
+    let (before, after) = (objects_by_owner(before), objects_by_owner(after));
     let owners: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let sides = |owner: &String| [&before, &after].map(|side| side.get(owner).cloned());
     let differing = owners

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use portolan_flux::{Afterwards, Depth, Outlet, Rendering, streamed_unit};
+use portolan_flux::{Depth, OutputSink, Rendering, Retention, streamed_unit};
 
 use crate::flux::{chart, config_map, file, kustomization, open, release, run};
 
@@ -13,7 +13,7 @@ const ASKING: &str = "{{ if .Capabilities.APIVersions.Has \"example.org/v1\" }}\
 const DEFINING: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: ships.example.org}\nspec:\n  group: example.org\n  names: {kind: Ship, plural: ships}\n  scope: Namespaced\n  versions: [{name: v1, served: true, storage: true}]\n";
 
 /// Who gave how much, in the order in which it was handed out, and the rendering at the end.
-fn streamed(afterwards: Afterwards) -> (Vec<String>, Arc<Rendering>) {
+fn streamed(retention: Retention) -> (Vec<String>, Arc<Rendering>) {
     let mut files = vec![
         file(
             "/clusters/prod/apps.yaml",
@@ -33,12 +33,12 @@ fn streamed(afterwards: Afterwards) -> (Vec<String>, Arc<Rendering>) {
     files.extend(chart("/charts/defining", DEFINING));
     let given = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&given);
-    let outlet: Outlet = Box::new(move |ready| {
+    let sink: OutputSink = Box::new(move |ready| {
         let note = format!("{}: {}", ready.emitter, ready.objects.len());
         notes.lock().unwrap().push(note);
     });
     let cluster = open(&files, &Arc::default());
-    let unit = streamed_unit(cluster, Depth::Releases, outlet, afterwards);
+    let unit = streamed_unit(cluster, Depth::Releases, sink, retention);
     let report = run(vec![("cluster", unit)]);
     let given = given.lock().unwrap().clone();
     (given, report.output(&"cluster".into()).unwrap())
@@ -46,7 +46,7 @@ fn streamed(afterwards: Afterwards) -> (Vec<String>, Arc<Rendering>) {
 
 #[test]
 fn releases_follow_kustomizations_by_name_whatever_they_ask_for() {
-    let (given, rendering) = streamed(Afterwards::Keep);
+    let (given, rendering) = streamed(Retention::Keep);
     assert_eq!(
         given,
         [
@@ -68,8 +68,8 @@ fn releases_follow_kustomizations_by_name_whatever_they_ask_for() {
 
 #[test]
 fn what_was_handed_out_is_forgotten_on_request() {
-    let (given, rendering) = streamed(Afterwards::Forget);
-    assert_eq!(given, streamed(Afterwards::Keep).0);
+    let (given, rendering) = streamed(Retention::Forget);
+    assert_eq!(given, streamed(Retention::Keep).0);
     assert!(
         rendering
             .releases
@@ -95,12 +95,12 @@ fn objects_that_charts_look_up_are_kept_until_they_did() {
     files.extend(chart("/charts/looks", looks_up));
     let names = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&names);
-    let outlet: Outlet = Box::new(move |ready| {
+    let sink: OutputSink = Box::new(move |ready| {
         let mut names = notes.lock().unwrap();
         names.extend(ready.objects.iter().map(|object| object.name().to_owned()));
     });
     let cluster = open(&files, &Arc::default());
-    let unit = streamed_unit(cluster, Depth::Releases, outlet, Afterwards::Forget);
+    let unit = streamed_unit(cluster, Depth::Releases, sink, Retention::Forget);
     run(vec![("cluster", unit)]);
     assert_eq!(
         *names.lock().unwrap(),

@@ -8,7 +8,7 @@ use std::thread;
 use portolan_engine::CancellationToken;
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{
-    Emitter, Given, Outlet, Selection, set_kustomization_labels, set_release_labels,
+    Emitter, EmitterOutput, OutputSink, Selection, set_kustomization_labels, set_release_labels,
     set_resource_set_labels,
 };
 use portolan_object::{KindNames, Object, ObjectId, OwnerKind, Step};
@@ -118,7 +118,7 @@ impl<'a> Job<'a> {
             let stop = token.clone();
             let writing =
                 scope.spawn(move || self.write_streams(&queue).inspect_err(|_| stop.cancel()));
-            let outlet_for = move |cluster: Option<&str>| -> Outlet {
+            let sink_for = move |cluster: Option<&str>| -> OutputSink {
                 let (ready, stream) = mpsc::channel::<Ready>();
                 // A writer that has given up wants nothing more.
                 let _ = clusters.send((cluster.map(str::to_owned), stream));
@@ -127,7 +127,7 @@ impl<'a> Job<'a> {
                 })
             };
             let (repository, demand) = (&self.args.repository, self.selection.demand());
-            let rendered = repository.render_streamed(&demand, outlet_for, &token, self.printer);
+            let rendered = repository.render_streamed(&demand, sink_for, &token, self.printer);
             let written = writing.join();
             let writer = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok::<_, CommandError>((rendered?, writer))
@@ -171,7 +171,7 @@ impl<'a> Job<'a> {
                 .may_name_objects()
                 .then(|| inventory::ids_by_owner(cluster, rendering));
             let cluster = several.then_some(cluster.name.as_str());
-            for given in rendering.given() {
+            for given in rendering.outputs() {
                 let ready = Ready::new(given, with_provenance);
                 let ids = ids.as_mut().and_then(|ids| ids.remove(&ready.owner));
                 if let Some(batch) = self.batch(cluster, ready, &kinds, ids.as_deref()) {
@@ -264,7 +264,7 @@ impl<'a> Job<'a> {
 }
 
 impl Ready {
-    fn new(given: Given<'_>, with_provenance: bool) -> Self {
+    fn new(given: EmitterOutput<'_>, with_provenance: bool) -> Self {
         Self {
             made_of: if with_provenance {
                 given.made_of()

@@ -1,15 +1,15 @@
 //! `portolan diff`: what a change of a Flux repository would change in its clusters.
 
+mod base_tree;
 mod batches;
 mod causes;
 mod conflict;
 mod edits;
 mod failures;
-mod former;
-mod halves;
 mod output;
 mod selected;
 mod trees;
+mod two_sides;
 mod work_tree;
 
 use camino::Utf8PathBuf;
@@ -25,10 +25,10 @@ use crate::printer::Printer;
 use crate::repository::RepositoryArgs;
 use crate::selection::{SelectionArgs, Word};
 use batches::Comparison;
-use halves::Halves;
 use output::OutputArgs;
 use selected::Selected;
 use trees::Trees;
+use two_sides::TwoSides;
 
 /// Show what a change of a Flux repository would change in its clusters
 ///
@@ -134,10 +134,10 @@ pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
     let Selected {
         selection,
         kinds,
-        halves,
+        two_sides,
     } = Selected::render(args, &trees, printer)?;
-    let mut comparison = Comparison::new(&selection, &kinds, &trees, &halves);
-    let apis = Apis::of(halves.kubernetes);
+    let mut comparison = Comparison::new(&selection, &kinds, &trees, &two_sides);
+    let apis = Apis::of(two_sides.kubernetes);
     let options = Options {
         strip: args.sides.strip(),
         unserved: Some(Box::new(move |object| apis.removed(object))),
@@ -153,11 +153,11 @@ pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
             ..Report::default()
         };
     }
-    report.not_covered.clone_from(&halves.not_covered);
-    causes::name(&mut report, &halves, trees.new.as_ref());
-    causes::find_by_trial(&mut report, args, &trees, &halves, printer)?;
+    report.not_covered.clone_from(&two_sides.not_covered);
+    causes::name(&mut report, &two_sides, trees.new.as_ref());
+    causes::find_by_trial(&mut report, args, &trees, &two_sides, printer)?;
     output::print(args, &trees, &report, printer)?;
-    Comparison::tell(args, &trees, &halves, &report, printer);
+    Comparison::tell(args, &trees, &two_sides, &report, printer);
     let is_covered = |finding: &Finding| finding.rule != &CLUSTER_NOT_COVERED;
     let is_whole =
         report.unknown_changes().next().is_none() && report.not_covered.iter().all(is_covered);
@@ -169,7 +169,7 @@ pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
         ExitStatus::Clean
     };
     // The process is about to end: giving back every object one by one would take longer than comparing them.
-    std::mem::forget((halves, comparison, report, trees));
+    std::mem::forget((two_sides, comparison, report, trees));
     Ok(status)
 }
 
@@ -200,7 +200,7 @@ impl DiffArgs {
     }
 
     /// Refuses a directory to compare with that Flux would apply nothing of.
-    fn refuse_empty_original(&self, halves: &Halves) -> Result<(), CommandError> {
+    fn refuse_empty_original(&self, two_sides: &TwoSides) -> Result<(), CommandError> {
         let Some(path) = &self.sides.path_orig else {
             return Ok(());
         };
@@ -208,8 +208,8 @@ impl DiffArgs {
             let built = walked.built.as_ref();
             built.is_some_and(|built| built.objects.is_empty())
         };
-        let mut sides = halves.old.values();
-        if sides.any(|half| !half.walk.kustomizations.values().all(is_empty)) {
+        let mut sides = two_sides.old.values();
+        if sides.any(|cluster_side| !cluster_side.walk.kustomizations.values().all(is_empty)) {
             return Ok(());
         }
         Err(refused(

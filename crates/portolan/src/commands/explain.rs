@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! OBJECT        ──▶ its origin, step by step
-//! OBJECT.field  ──▶ suspects (lines of the files it is made of) ──▶ trial: the line changed, rendered again
+//! OBJECT.field  ──▶ candidates (lines of the files it is made of) ──▶ trial: the line changed, rendered again
 //!                                                              ──▶ the lines on which the field depends
 //! ```
 //!
 //! A field is explained by experiment, not by guess: a line is named only if rendering with that line changed gives
 //! another value. So it holds through templates, patches, generators and variables alike.
 
-mod story;
-mod suspects;
+mod candidate_lines;
+mod causes;
 mod target;
 mod trial;
 mod value_path;
@@ -30,8 +30,8 @@ use crate::listing::{indented, list, record};
 use crate::printer::Printer;
 use crate::repository::{Rendered, RepositoryArgs};
 use crate::secret::{RepositoryView, SecretArgs};
-use story::Story;
-use suspects::Role;
+use candidate_lines::Role;
+use causes::Causes;
 use target::{FieldPath, Target};
 
 /// Say which file, patch, value or substitution produced an object or a field
@@ -88,7 +88,7 @@ pub(crate) fn explain(args: &ExplainArgs, printer: &Printer) -> CommandResult {
     let mut records = Vec::new();
     for target in &targets {
         let story = match &target.field {
-            None => Story::of_object(target.placed, &made_of(target.placed, &rendered)),
+            None => Causes::of_object(target.placed, &made_of(target.placed, &rendered)),
             Some(field) => args.field_story(target.placed, field, &rendered, printer)?,
         };
         let cluster = several.then_some(target.placed.cluster.name.as_str());
@@ -144,18 +144,23 @@ impl ExplainArgs {
         field: &FieldPath,
         rendered: &Rendered,
         printer: &Printer,
-    ) -> Result<Story, CommandError> {
+    ) -> Result<Causes, CommandError> {
         let value = field.find(placed.object.node())?;
-        let (suspects, substitutions) = suspects::suspects(placed, field, value, rendered);
-        let mut guilty = trial::guilty(placed, field, value, suspects, &self.repository, printer)?;
-        if guilty.iter().any(|suspect| suspect.role == Role::Variable) {
-            guilty.extend(substitutions);
+        let (candidates, substitutions) =
+            candidate_lines::candidates(placed, field, value, rendered);
+        let mut deciding =
+            trial::deciding(placed, field, value, candidates, &self.repository, printer)?;
+        if deciding
+            .iter()
+            .any(|candidate| candidate.role == Role::Variable)
+        {
+            deciding.extend(substitutions);
         }
         let shown = self.shown_value(placed, field, &RepositoryView::new(rendered, printer))?;
-        Ok(Story::of_field(
+        Ok(Causes::of_field(
             placed,
             shown,
-            guilty,
+            deciding,
             self.secrets.show_secrets,
         ))
     }

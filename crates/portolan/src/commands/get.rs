@@ -16,7 +16,7 @@ use portolan_object::{Candidate, KindNames, NoMatch, Noun, ObjectSelection};
 
 use super::CommandResult;
 use crate::error::CommandError;
-use crate::graph::{self, Drawing, Extent, Graph};
+use crate::graph::{self, Extent, Graph, GraphFormat};
 use crate::inventory;
 use crate::listing::{Column, Format, Listing};
 use crate::printer::Printer;
@@ -78,7 +78,7 @@ struct OutputArgs {
 
     /// Draw what emits and needs what
     #[arg(long, value_name = "FORMAT", conflicts_with = "output")]
-    graph: Option<Drawing>,
+    graph: Option<GraphFormat>,
 
     /// Values of Secrets are always hidden; other tools have to be told
     #[arg(long, hide = true, conflicts_with = "show_secrets")]
@@ -207,7 +207,7 @@ impl Question<'_> {
         if let Some(extent) = extent {
             let graph = Graph::of(self.rendered, extent, &self.selection, &self.kinds)?;
             return printer.data(match output.graph {
-                Some(drawing) => graph.draw(drawing),
+                Some(format) => graph.draw(format),
                 None => graph::tree(&graph, printer.canvas()),
             });
         }

@@ -10,13 +10,13 @@ use portolan_gotmpl::{
 use portolan_helm::values::Tree;
 
 use super::CommandResult;
-use crate::chance::{Chance, CommandHost};
 use crate::diagnostic::{Diagnostic, Place};
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::input::Input;
 use crate::limit_args::LimitArgs;
 use crate::printer::Printer;
+use crate::random_args::{CommandHost, RandomArgs};
 
 /// Execute a Go template with the functions of sprig and Helm
 ///
@@ -56,7 +56,7 @@ pub(crate) struct TemplateArgs {
     delimiters: Vec<String>,
 
     #[command(flatten)]
-    chance: Chance,
+    random: RandomArgs,
 
     #[command(flatten)]
     limit: LimitArgs,
@@ -138,7 +138,7 @@ fn execute(args: &TemplateArgs, input: &Input, dot: Value) -> Result<String, Ref
         ..Options::default()
     };
     let outside = |error: CommandError| Refusal::outside(&error);
-    let mut host = CommandHost::new(&input.name, args.chance).map_err(outside)?;
+    let mut host = CommandHost::new(&input.name, args.random).map_err(outside)?;
     let mut executor =
         Executor::new(&set, &parser, options, &limits, &mut host).with_budget(args.limit.budget());
     let output = executor.execute(&input.name, dot).map_err(|error| {

@@ -11,7 +11,7 @@ use portolan_yaml::Text;
 
 use super::conflict::conflicted;
 use super::failures;
-use super::halves::{Half, Halves};
+use super::two_sides::{ClusterSide, TwoSides};
 use super::{DiffArgs, Trees};
 use crate::inventory;
 use crate::printer::Printer;
@@ -35,7 +35,7 @@ struct Wanted<'a> {
 }
 
 /// What became of an owner.
-pub(super) enum Given {
+pub(super) enum OwnerObjects {
     Objects(Arc<Vec<Object>>),
     /// It was not rendered, for both sides make it of the same.
     Unchanged,
@@ -45,7 +45,7 @@ pub(super) enum Given {
 /// One side: what each owner gives, and who gives each owner.
 #[derive(Default)]
 pub(super) struct Side {
-    pub(super) given: BTreeMap<Owner, Given>,
+    pub(super) by_owner: BTreeMap<Owner, OwnerObjects>,
     /// Owners with who gives them; sought in only when something fails.
     emitters: Vec<(Owner, Owner)>,
     /// What names the objects of each owner, with the namespaces that Helm leaves out; only where objects are named.
@@ -57,22 +57,22 @@ impl Comparison {
         selection: &Selection,
         kinds: &KindNames,
         trees: &Trees,
-        halves: &Halves,
+        two_sides: &TwoSides,
     ) -> Self {
         let names_objects = selection.may_name_objects();
-        let old = Side::of(&halves.old, &halves.new, names_objects);
-        let new = Side::of(&halves.new, &halves.old, names_objects);
+        let old = Side::of(&two_sides.old, &two_sides.new, names_objects);
+        let new = Side::of(&two_sides.new, &two_sides.old, names_objects);
         let wanted = Wanted::new(selection, kinds, [&old, &new]);
         let lost = new.lost(&old);
         let unknown = old.lost(&new);
         let batches = |side: &Side, other: &Side| -> Vec<Batch> {
             let judged = |owner: &Owner| !lost.contains(owner) && !unknown.contains(owner);
-            let given = side.given.iter().filter(|(owner, _)| judged(owner));
+            let given = side.by_owner.iter().filter(|(owner, _)| judged(owner));
             given
                 .filter_map(|(owner, given)| wanted.batch(owner, given, other))
                 .collect()
         };
-        let (mut failures, unfetched) = failures::find(halves, trees, &old, &new);
+        let (mut failures, unfetched) = failures::find(two_sides, trees, &old, &new);
         // An object that is named may be one of an owner that could not be rendered.
         failures.retain(|failure| names_objects || wanted.owner(&failure.owner));
         let equal = unfetched.iter().filter(|owner| wanted.owner(owner));
@@ -88,14 +88,16 @@ impl Comparison {
     pub(super) fn tell(
         args: &DiffArgs,
         trees: &Trees,
-        halves: &Halves,
+        two_sides: &TwoSides,
         report: &Report,
         printer: &Printer,
     ) {
-        let teller = args.repository.teller(&halves.report, trees.new.as_ref());
-        for half in halves.new.values() {
-            teller.tell_problems_of(half, printer, |problem| {
-                !failures::is_of_equal_release(half, problem)
+        let problem_printer = args
+            .repository
+            .problem_printer(&two_sides.report, trees.new.as_ref());
+        for cluster_side in two_sides.new.values() {
+            problem_printer.tell_problems_of(cluster_side, printer, |problem| {
+                !failures::is_of_equal_release(cluster_side, problem)
             });
         }
         let is_broken =
@@ -135,8 +137,8 @@ impl<'a> Wanted<'a> {
     /// The objects of a side that are meant.
     fn objects_of(&self, side: &Side) -> Vec<(Owner, ObjectId)> {
         let mut meant = Vec::new();
-        for (owner, given) in &side.given {
-            let Given::Objects(objects) = given else {
+        for (owner, given) in &side.by_owner {
+            let OwnerObjects::Objects(objects) = given else {
                 continue;
             };
             let is_owner_meant = self.owner(owner);
@@ -153,7 +155,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// What is compared of an owner.
-    fn batch(&self, owner: &Owner, given: &Given, other: &Side) -> Option<Batch> {
+    fn batch(&self, owner: &Owner, given: &OwnerObjects, other: &Side) -> Option<Batch> {
         let Some(meant) = &self.objects else {
             return self
                 .owner(owner)
@@ -168,13 +170,17 @@ impl<'a> Wanted<'a> {
 }
 
 impl Side {
-    fn of(halves: &BTreeMap<Text, Half>, others: &BTreeMap<Text, Half>, with_ids: bool) -> Self {
+    fn of(
+        sides: &BTreeMap<Text, ClusterSide>,
+        others: &BTreeMap<Text, ClusterSide>,
+        with_ids: bool,
+    ) -> Self {
         let mut side = Self::default();
-        for (path, half) in halves {
-            let cluster = cluster_name(half, halves, others);
-            side.add(&cluster, half, others.get(path));
+        for (path, cluster_side) in sides {
+            let cluster = cluster_name(cluster_side, sides, others);
+            side.add(&cluster, cluster_side, others.get(path));
             if with_ids {
-                let ids = inventory::ids_by_owner(&half.cluster, half).into_iter();
+                let ids = inventory::ids_by_owner(&cluster_side.cluster, cluster_side).into_iter();
                 side.ids
                     .extend(ids.map(|(emitter, ids)| (emitter.owner(&cluster), ids)));
             }
@@ -182,42 +188,43 @@ impl Side {
         side
     }
 
-    fn add(&mut self, cluster: &Text, half: &Half, other: Option<&Half>) {
+    fn add(&mut self, cluster: &Text, cluster_side: &ClusterSide, other: Option<&ClusterSide>) {
         let by = |emitter: &Emitter| emitter.owner(cluster);
-        for (id, walked) in &half.walk.kustomizations {
+        for (id, walked) in &cluster_side.walk.kustomizations {
             let owner = by(&Emitter::Kustomization(id.clone()));
             self.emit(&owner, walked.emitter.as_ref().map(by));
             // One that nobody asked for has neither a unit nor anything wrong with it.
             let is_asked =
                 walked.unit.is_some() || walked.spec.is_err() || walked.unavailable.is_some();
             let given = match &walked.built {
-                Some(built) => Given::Objects(Arc::clone(&built.objects)),
-                None if is_asked => Given::Failed,
-                None => Given::Unchanged,
+                Some(built) => OwnerObjects::Objects(Arc::clone(&built.objects)),
+                None if is_asked => OwnerObjects::Failed,
+                None => OwnerObjects::Unchanged,
             };
-            self.given.insert(owner, given);
+            self.by_owner.insert(owner, given);
         }
-        for (emitter, expansion) in &half.walk.expansions {
+        for (emitter, expansion) in &cluster_side.walk.expansions {
             let owner = by(emitter);
             self.emit(&owner, Some(by(&expansion.emitter)));
-            self.given.insert(owner, given(expansion.objects.as_ref()));
+            self.by_owner
+                .insert(owner, owner_objects(expansion.objects.as_ref()));
         }
-        for (id, release) in &half.releases {
+        for (id, release) in &cluster_side.releases {
             let owner = by(&Emitter::Release(id.clone()));
             self.emit(&owner, Some(by(&release.emitter)));
             let twin = other.and_then(|other| other.releases.get(id));
             let is_same =
                 release.digest.is_some() && twin.is_some_and(|twin| twin.digest == release.digest);
-            let given = match given(release.objects.as_ref()) {
-                Given::Failed if is_same => Given::Unchanged,
+            let given = match owner_objects(release.objects.as_ref()) {
+                OwnerObjects::Failed if is_same => OwnerObjects::Unchanged,
                 given => given,
             };
-            self.given.insert(owner, given);
+            self.by_owner.insert(owner, given);
         }
-        for (id, emitter) in &half.unchanged {
+        for (id, emitter) in &cluster_side.unchanged {
             let owner = by(&Emitter::Release(id.clone()));
             self.emit(&owner, Some(by(emitter)));
-            self.given.insert(owner, Given::Unchanged);
+            self.by_owner.insert(owner, OwnerObjects::Unchanged);
         }
     }
 
@@ -229,11 +236,11 @@ impl Side {
 
     /// The owners of both sides that cannot be judged by this one: they fail here, or what emits them does.
     fn lost(&self, other: &Self) -> BTreeSet<Owner> {
-        let is_failed = |given: &Given| matches!(given, Given::Failed);
-        if !self.given.values().any(is_failed) {
+        let is_failed = |given: &OwnerObjects| matches!(given, OwnerObjects::Failed);
+        if !self.by_owner.values().any(is_failed) {
             return BTreeSet::new();
         }
-        let fails = |owner: &Owner| self.given.get(owner).is_some_and(is_failed);
+        let fails = |owner: &Owner| self.by_owner.get(owner).is_some_and(is_failed);
         let emitters = other.emitters.iter();
         let emitters: BTreeMap<&Owner, &Owner> = emitters.map(|(owner, by)| (owner, by)).collect();
         let is_lost = |owner: &&Owner| {
@@ -242,35 +249,37 @@ impl Side {
             let mut chain = chain.take_while(|owner| seen.insert(*owner));
             chain.any(fails)
         };
-        let owners: BTreeSet<&Owner> = self.given.keys().chain(other.given.keys()).collect();
+        let owners: BTreeSet<&Owner> = self.by_owner.keys().chain(other.by_owner.keys()).collect();
         owners.into_iter().filter(is_lost).cloned().collect()
     }
 }
 
 /// The name of a cluster; a repository of one cluster does without.
 pub(super) fn cluster_name(
-    half: &Half,
-    halves: &BTreeMap<Text, Half>,
-    others: &BTreeMap<Text, Half>,
+    cluster_side: &ClusterSide,
+    sides: &BTreeMap<Text, ClusterSide>,
+    others: &BTreeMap<Text, ClusterSide>,
 ) -> Text {
-    let paths: BTreeSet<&Text> = halves.keys().chain(others.keys()).collect();
+    let paths: BTreeSet<&Text> = sides.keys().chain(others.keys()).collect();
     if paths.len() > 1 {
-        half.name.clone()
+        cluster_side.name.clone()
     } else {
         Text::default()
     }
 }
 
-fn given(objects: Option<&Arc<Vec<Object>>>) -> Given {
-    objects.map_or(Given::Failed, |objects| Given::Objects(Arc::clone(objects)))
+fn owner_objects(objects: Option<&Arc<Vec<Object>>>) -> OwnerObjects {
+    objects.map_or(OwnerObjects::Failed, |objects| {
+        OwnerObjects::Objects(Arc::clone(objects))
+    })
 }
 
 /// An owner's objects with its labels; shared ones stay shared, for nothing differs in them.
-fn batch(owner: &Owner, given: &Given, other: &Side) -> Option<Batch> {
-    let Given::Objects(objects) = given else {
+fn batch(owner: &Owner, given: &OwnerObjects, other: &Side) -> Option<Batch> {
+    let OwnerObjects::Objects(objects) = given else {
         return None;
     };
-    let is_shared = matches!(other.given.get(owner), Some(Given::Objects(shared)) if Arc::ptr_eq(shared, objects));
+    let is_shared = matches!(other.by_owner.get(owner), Some(OwnerObjects::Objects(shared)) if Arc::ptr_eq(shared, objects));
     let id = NamespacedName::new(owner.namespace.clone(), owner.name.clone());
     let label = |object: &Object| {
         let mut object = object.clone();

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use portolan_diff::{Cause, Change, ChangeKind, Path, Report, compare};
 use portolan_flux::api::NamespacedName;
-use portolan_flux::{ChangedValue, Demand, Emitter, Name, Named, Rendering, Succession, Wanted};
+use portolan_flux::{BeforeAfter, ChangedValue, Demand, Emitter, Name, Named, Rendering, Wanted};
 use portolan_object::{Object, ObjectId, Owner, OwnerKind};
 use portolan_sources::Pinning;
 use portolan_vfs::{Vfs, resolve};
 use portolan_yaml::Text;
 
 use super::edits::{Edit, edits};
-use super::halves::{Half, Halves};
+use super::two_sides::{ClusterSide, TwoSides};
 use super::{DiffArgs, Trees};
 use crate::error::CommandError;
 use crate::printer::Printer;
@@ -27,22 +27,22 @@ const MAX_CHANGES: usize = 100;
 const MAX_RELEASES: usize = 20;
 
 /// Names the causes of the first changes, as far as they are known for sure.
-pub(super) fn name(report: &mut Report, halves: &Halves, files: &dyn Vfs) {
+pub(super) fn name(report: &mut Report, two_sides: &TwoSides, files: &dyn Vfs) {
     let mut values = BTreeMap::new();
     for change in report.changes.iter_mut().take(MAX_CHANGES) {
-        let before = half(&halves.old, &change.owner.cluster);
-        let after = half(&halves.new, &change.owner.cluster);
+        let before = cluster_side(&two_sides.old, &change.owner.cluster);
+        let after = cluster_side(&two_sides.new, &change.owner.cluster);
         let Some((before, after)) = before.zip(after) else {
             continue;
         };
-        let succession = Succession {
+        let before_after = BeforeAfter {
             before,
             after,
             files,
             source: &after.source,
         };
         let named = match change.owner.kind {
-            OwnerKind::Kustomization => of_fields(change, &succession),
+            OwnerKind::Kustomization => of_fields(change, &before_after),
             OwnerKind::Release
                 if values.len() == MAX_RELEASES && !values.contains_key(&change.owner) =>
             {
@@ -51,8 +51,8 @@ pub(super) fn name(report: &mut Report, halves: &Halves, files: &dyn Vfs) {
             OwnerKind::Release => {
                 let changed = values.entry(change.owner.clone());
                 let changed =
-                    changed.or_insert_with(|| succession.changed_values(&id_of(&change.owner)));
-                of_values(change, changed, &succession)
+                    changed.or_insert_with(|| before_after.changed_values(&id_of(&change.owner)));
+                of_values(change, changed, &before_after)
             }
             OwnerKind::ResourceSet | OwnerKind::Instance => Vec::new(),
         };
@@ -70,7 +70,7 @@ pub(super) fn find_by_trial(
     report: &mut Report,
     args: &DiffArgs,
     trees: &Trees,
-    halves: &Halves,
+    two_sides: &TwoSides,
     printer: &Printer,
 ) -> Result<(), CommandError> {
     let Some(old) = trees.old.as_ref().filter(|_| !report.changes.is_empty()) else {
@@ -95,7 +95,7 @@ pub(super) fn find_by_trial(
     let outside = args
         .repository
         .outside(&trees.located, Pinning::Prefer, printer)?;
-    for (path, after) in &halves.new {
+    for (path, after) in &two_sides.new {
         let of_cluster = |change: &Change| {
             let cluster = &change.owner.cluster;
             cluster.is_empty() || *cluster == after.name
@@ -241,9 +241,12 @@ fn demand<'a>(owners: impl Iterator<Item = &'a Owner>) -> Demand {
 }
 
 /// The side of a cluster; a repository of one cluster does without its name.
-fn half<'a>(halves: &'a BTreeMap<Text, Half>, cluster: &Text) -> Option<&'a Half> {
-    let mut halves = halves.values();
-    halves.find(|half| cluster.is_empty() || half.name == *cluster)
+fn cluster_side<'a>(
+    sides: &'a BTreeMap<Text, ClusterSide>,
+    cluster: &Text,
+) -> Option<&'a ClusterSide> {
+    let mut sides = sides.values();
+    sides.find(|cluster_side| cluster.is_empty() || cluster_side.name == *cluster)
 }
 
 fn id_of(owner: &Owner) -> NamespacedName {
@@ -258,9 +261,9 @@ fn cause(named: Named) -> Cause {
 }
 
 /// The lines of the fields of an object that a Kustomization gives.
-fn of_fields(change: &Change, succession: &Succession<'_>) -> Vec<Named> {
+fn of_fields(change: &Change, before_after: &BeforeAfter<'_>) -> Vec<Named> {
     let id = id_of(&change.owner);
-    let walked = succession.after.walk.kustomizations.get(&id);
+    let walked = before_after.after.walk.kustomizations.get(&id);
     let built = walked.and_then(|walked| walked.built.as_ref());
     let object = built.and_then(|built| find(&built.objects, &change.id));
     let Some(object) = object.filter(|_| change.kind == ChangeKind::Changed) else {
@@ -268,13 +271,17 @@ fn of_fields(change: &Change, succession: &Succession<'_>) -> Vec<Named> {
     };
     let fields = change.news();
     fields
-        .flat_map(|field| succession.written(&id, object, &field.path))
+        .flat_map(|field| before_after.written(&id, object, &field.path))
         .collect()
 }
 
 /// The values without whose change the object would be another.
-fn of_values(change: &Change, changed: &[ChangedValue], succession: &Succession<'_>) -> Vec<Named> {
-    let release = succession.after.releases.get(&id_of(&change.owner));
+fn of_values(
+    change: &Change,
+    changed: &[ChangedValue],
+    before_after: &BeforeAfter<'_>,
+) -> Vec<Named> {
+    let release = before_after.after.releases.get(&id_of(&change.owner));
     let objects = release.and_then(|release| release.objects.as_ref());
     let object = objects.and_then(|objects| find(objects, &change.id));
     let matters = |value: &&ChangedValue| {

@@ -11,37 +11,38 @@ use portolan_object::{Finding, Owner, OwnerKind, Place, Severity};
 use portolan_yaml::Text;
 
 use super::Trees;
-use super::batches::{Given, Side, cluster_name};
-use super::halves::{Half, Halves};
+use super::batches::{OwnerObjects, Side, cluster_name};
+use super::two_sides::{ClusterSide, TwoSides};
 
 /// What is wrong with both sides of one cluster.
 struct ClusterProblems<'a> {
-    before: Option<&'a Half>,
-    after: Option<&'a Half>,
+    before: Option<&'a ClusterSide>,
+    after: Option<&'a ClusterSide>,
     problems: [Vec<Finding>; 2],
 }
 
 /// The owners that could not be rendered on a side, and the releases that did not have to be: their inputs are equal
 /// and their charts would have to be fetched.
 pub(super) fn find(
-    halves: &Halves,
+    two_sides: &TwoSides,
     trees: &Trees,
     old: &Side,
     new: &Side,
 ) -> (Vec<Failure>, BTreeSet<Owner>) {
     let mut failures = Vec::new();
     let mut unfetched = BTreeSet::new();
-    let paths: BTreeSet<&Text> = halves.old.keys().chain(halves.new.keys()).collect();
+    let paths: BTreeSet<&Text> = two_sides.old.keys().chain(two_sides.new.keys()).collect();
     for path in paths {
-        let (before, after) = (halves.old.get(path), halves.new.get(path));
-        let Some(half) = after.or(before) else {
+        let (before, after) = (two_sides.old.get(path), two_sides.new.get(path));
+        let Some(cluster_side) = after.or(before) else {
             continue;
         };
-        let cluster = cluster_name(half, &halves.old, &halves.new);
+        let cluster = cluster_name(cluster_side, &two_sides.old, &two_sides.new);
         let emitters = emitters(before, after);
         let failed = emitters.iter().filter_map(|emitter| {
             let owner = emitter.owner(&cluster);
-            let fails = |side: &Side| matches!(side.given.get(&owner), Some(Given::Failed));
+            let fails =
+                |side: &Side| matches!(side.by_owner.get(&owner), Some(OwnerObjects::Failed));
             let side = match (fails(old), fails(new)) {
                 (true, true) => FailedSide::Both,
                 (true, false) => FailedSide::Before,
@@ -51,10 +52,10 @@ pub(super) fn find(
             Some((emitter, owner, side))
         });
         let failed: Vec<_> = failed.collect();
-        let wrong = |half: Option<&Half>, files: Option<&dyn portolan_vfs::Vfs>| {
-            let known = half.zip(files).filter(|_| !failed.is_empty());
-            known.map_or_else(Vec::new, |(half, files)| {
-                problems(half, &halves.report, files)
+        let wrong = |cluster_side: Option<&ClusterSide>, files: Option<&dyn portolan_vfs::Vfs>| {
+            let known = cluster_side.zip(files).filter(|_| !failed.is_empty());
+            known.map_or_else(Vec::new, |(cluster_side, files)| {
+                problems(cluster_side, &two_sides.report, files)
             })
         };
         let cluster_problems = ClusterProblems {
@@ -66,15 +67,15 @@ pub(super) fn find(
             after,
         };
         for (emitter, owner, side) in failed {
-            let is_equal = |half: &Half| matches!(emitter, Emitter::Release(id) if is_equal_and_unfetched(half, id));
+            let is_equal = |cluster_side: &ClusterSide| matches!(emitter, Emitter::Release(id) if is_equal_and_unfetched(cluster_side, id));
             if side == FailedSide::Both && after.is_some_and(is_equal) {
                 unfetched.insert(owner);
             } else {
-                let present = [old, new].map(|side| side.given.contains_key(&owner));
+                let present = [old, new].map(|side| side.by_owner.contains_key(&owner));
                 failures.push(cluster_problems.failure(emitter, owner, side, present));
             }
         }
-        let skipped = half.not_rendered().into_iter();
+        let skipped = cluster_side.not_rendered().into_iter();
         let skipped = skipped.flat_map(|not_rendered| &not_rendered.unfetched);
         unfetched.extend(skipped.map(|id| Emitter::Release(id.clone()).owner(&cluster)));
     }
@@ -82,19 +83,19 @@ pub(super) fn find(
 }
 
 /// Whether a finding is about a release that both sides make of the same, and whose chart could not be fetched.
-pub(super) fn is_of_equal_release(half: &Half, finding: &Finding) -> bool {
+pub(super) fn is_of_equal_release(cluster_side: &ClusterSide, finding: &Finding) -> bool {
     finding.owner.as_ref().is_some_and(|owner| {
         let id = NamespacedName::new(owner.namespace.clone(), owner.name.clone());
-        owner.kind == OwnerKind::Release && is_equal_and_unfetched(half, &id)
+        owner.kind == OwnerKind::Release && is_equal_and_unfetched(cluster_side, &id)
     })
 }
 
 /// Whether both sides make a release of the same, and its chart could not be fetched.
-fn is_equal_and_unfetched(half: &Half, id: &NamespacedName) -> bool {
-    let differences = half
+fn is_equal_and_unfetched(cluster_side: &ClusterSide, id: &NamespacedName) -> bool {
+    let differences = cluster_side
         .not_rendered()
         .and_then(|not_rendered| not_rendered.releases.get(id));
-    let release = half.releases.get(id);
+    let release = cluster_side.releases.get(id);
     differences.is_some_and(Vec::is_empty) && release.is_some_and(is_unfetched)
 }
 
@@ -108,13 +109,13 @@ fn is_unfetched(release: &RenderedRelease) -> bool {
 }
 
 /// Everything on both sides that gives objects.
-fn emitters(before: Option<&Half>, after: Option<&Half>) -> BTreeSet<Emitter> {
+fn emitters(before: Option<&ClusterSide>, after: Option<&ClusterSide>) -> BTreeSet<Emitter> {
     let mut emitters = BTreeSet::new();
-    for half in before.into_iter().chain(after) {
-        let kustomizations = half.walk.kustomizations.keys().cloned();
+    for cluster_side in before.into_iter().chain(after) {
+        let kustomizations = cluster_side.walk.kustomizations.keys().cloned();
         emitters.extend(kustomizations.map(Emitter::Kustomization));
-        emitters.extend(half.walk.expansions.keys().cloned());
-        emitters.extend(half.releases.keys().cloned().map(Emitter::Release));
+        emitters.extend(cluster_side.walk.expansions.keys().cloned());
+        emitters.extend(cluster_side.releases.keys().cloned().map(Emitter::Release));
     }
     emitters
 }
@@ -163,8 +164,8 @@ impl ClusterProblems<'_> {
             Emitter::Release(id) => not_rendered.releases.get(id).cloned(),
             Emitter::Kustomization(id) => not_rendered.kustomizations.get(id).cloned(),
             Emitter::ResourceSet(_) | Emitter::Instance(_) => {
-                let definition = |half: Option<&Half>| {
-                    let expansion = half?.walk.expansions.get(emitter)?;
+                let definition = |cluster_side: Option<&ClusterSide>| {
+                    let expansion = cluster_side?.walk.expansions.get(emitter)?;
                     expansion.definition.node().get("spec").cloned()
                 };
                 let is_same = definition(self.before) == definition(self.after);
@@ -200,8 +201,8 @@ impl ClusterProblems<'_> {
         let Emitter::Release(id) = emitter else {
             return None;
         };
-        let chart = |half: Option<&Half>| {
-            let release = half?
+        let chart = |cluster_side: Option<&ClusterSide>| {
+            let release = cluster_side?
                 .releases
                 .get(id)
                 .filter(|release| is_unfetched(release))?;
@@ -228,12 +229,17 @@ impl ClusterProblems<'_> {
 
     /// Where it is written.
     fn declared(&self, emitter: &Emitter) -> Option<Place> {
-        let half = self.after.or(self.before)?;
+        let cluster_side = self.after.or(self.before)?;
         let definition = match emitter {
-            Emitter::Release(id) => &half.releases.get(id)?.definition,
-            Emitter::Kustomization(id) => half.walk.kustomizations.get(id)?.definition.as_ref()?,
+            Emitter::Release(id) => &cluster_side.releases.get(id)?.definition,
+            Emitter::Kustomization(id) => cluster_side
+                .walk
+                .kustomizations
+                .get(id)?
+                .definition
+                .as_ref()?,
             Emitter::ResourceSet(_) | Emitter::Instance(_) => {
-                &half.walk.expansions.get(emitter)?.definition
+                &cluster_side.walk.expansions.get(emitter)?.definition
             }
         };
         definition.origin.place().cloned()

@@ -6,7 +6,7 @@
 use portolan_flux::Selection;
 use portolan_object::{KindNames, NoMatch, Object};
 
-use super::halves::{Half, Halves};
+use super::two_sides::{ClusterSide, TwoSides};
 use super::{DiffArgs, Trees};
 use crate::error::CommandError;
 use crate::inventory::{self, Placed};
@@ -18,7 +18,7 @@ pub(super) struct Selected {
     pub(super) selection: Selection,
     /// What kinds are called.
     pub(super) kinds: KindNames,
-    pub(super) halves: Halves,
+    pub(super) two_sides: TwoSides,
 }
 
 impl Selected {
@@ -28,60 +28,63 @@ impl Selected {
         printer: &Printer,
     ) -> Result<Self, CommandError> {
         let selection = args.selected();
-        let mut halves = Halves::render(args, trees, &selection.demand(), printer)?;
-        args.refuse_empty_original(&halves)?;
+        let mut two_sides = TwoSides::render(args, trees, &selection.demand(), printer)?;
+        args.refuse_empty_original(&two_sides)?;
         if selection.is_everything() {
             return Ok(Self {
                 selection,
                 kinds: KindNames::default(),
-                halves,
+                two_sides,
             });
         }
-        let mut checked = check(&selection, &halves);
+        let mut checked = check(&selection, &two_sides);
         if let Some(wider) = selection.wider_demand().filter(|_| checked.is_err()) {
-            halves = Halves::render(args, trees, &wider, printer)?;
-            checked = check(&selection, &halves);
+            two_sides = TwoSides::render(args, trees, &wider, printer)?;
+            checked = check(&selection, &two_sides);
         }
         let is_sure = checked.is_ok()
             && has_known_kinds(&selection.objects)
-            && selects_something(&selection, &halves);
+            && selects_something(&selection, &two_sides);
         let kinds = if is_sure {
-            inventory::kind_names(&placed(&halves))
+            inventory::kind_names(&placed(&two_sides))
         } else {
-            let whole = Halves::render_whole(args, trees, printer)?;
+            let whole = TwoSides::render_whole(args, trees, printer)?;
             check(&selection, &whole)?;
             inventory::kind_names(&placed(&whole))
         };
         Ok(Self {
             selection,
             kinds,
-            halves,
+            two_sides,
         })
     }
 }
 
-fn sides(halves: &Halves) -> impl Iterator<Item = &Half> {
-    halves.new.values().chain(halves.old.values())
+fn sides(two_sides: &TwoSides) -> impl Iterator<Item = &ClusterSide> {
+    two_sides.new.values().chain(two_sides.old.values())
 }
 
-fn placed(halves: &Halves) -> Vec<Placed<'_>> {
-    sides(halves)
-        .flat_map(|half| inventory::objects_of(&half.cluster, half))
+fn placed(two_sides: &TwoSides) -> Vec<Placed<'_>> {
+    sides(two_sides)
+        .flat_map(|cluster_side| inventory::objects_of(&cluster_side.cluster, cluster_side))
         .collect()
 }
 
-fn check(selection: &Selection, halves: &Halves) -> Result<(), NoMatch> {
-    let placed = placed(halves);
-    selection.check(&selectable_of(sides(halves).map(|half| &**half), &placed))
+fn check(selection: &Selection, two_sides: &TwoSides) -> Result<(), NoMatch> {
+    let placed = placed(two_sides);
+    selection.check(&selectable_of(
+        sides(two_sides).map(|cluster_side| &**cluster_side),
+        &placed,
+    ))
 }
 
 /// Whether something that was rendered is meant; owners alone count if nothing is asked of their objects.
-fn selects_something(selection: &Selection, halves: &Halves) -> bool {
+fn selects_something(selection: &Selection, two_sides: &TwoSides) -> bool {
     let objects = &selection.objects;
     if objects.selector.is_everything() && objects.only_kinds.is_empty() {
         return true;
     }
-    let placed = placed(halves);
+    let placed = placed(two_sides);
     let kinds = inventory::kind_names(&placed);
     let is_meant = |placed: &Placed<'_>| {
         let (kind, id, object): (_, _, &Object) =

@@ -7,7 +7,7 @@ use portolan_flux::repository_root;
 use portolan_git::{Change, CommitId, GitError, Repository, Tree};
 use portolan_vfs::{Disk, Frozen, Lineage, Vfs};
 
-use super::former::Former;
+use super::base_tree::BaseTree;
 use super::work_tree::WorkTree;
 use super::{DiffArgs, refused};
 use crate::directory;
@@ -145,7 +145,7 @@ fn sides<V: Vfs + 'static>(
             let lineage = Lineage::begin();
             let touched = touched.iter().map(Utf8PathBuf::as_path);
             let new: Arc<dyn Vfs> = Arc::new(new.with_lineage(lineage.followed_by(touched)));
-            let old = Former::new(old, lineage, Arc::clone(&new));
+            let old = BaseTree::new(old, lineage, Arc::clone(&new));
             (Some(Arc::new(old)), new)
         }
         (old, _) => {

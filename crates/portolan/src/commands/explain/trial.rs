@@ -10,7 +10,7 @@ use portolan_sources::Pinning;
 use portolan_vfs::{Vfs, resolve};
 use portolan_yaml::Node;
 
-use super::suspects::Suspect;
+use super::candidate_lines::CandidateLine;
 use super::target::FieldPath;
 use crate::error::CommandError;
 use crate::inventory::Placed;
@@ -18,15 +18,15 @@ use crate::printer::Printer;
 use crate::repository::RepositoryArgs;
 use crate::trial::{Bench, Trial};
 
-/// The suspects on which the field depends.
-pub(super) fn guilty(
+/// The candidates on which the field depends.
+pub(super) fn deciding(
     placed: &Placed<'_>,
     field: &FieldPath,
     value: &Node,
-    suspects: Vec<Suspect>,
+    candidates: Vec<CandidateLine>,
     repository: &RepositoryArgs,
     printer: &Printer,
-) -> Result<Vec<Suspect>, CommandError> {
+) -> Result<Vec<CandidateLine>, CommandError> {
     let mut located = repository.locate()?;
     let files: Arc<dyn Vfs> = Arc::new(located.disk.clone());
     let root = placed.cluster.root.path.trim_start_matches('/');
@@ -38,21 +38,21 @@ pub(super) fn guilty(
         outside: &outside,
         repository,
     };
-    let trials = suspects.iter().map(|suspect| Trial {
-        file: suspect.file.clone(),
-        content: suspect.changed.as_bytes().to_vec(),
+    let trials = candidates.iter().map(|candidate| Trial {
+        file: candidate.file.clone(),
+        content: candidate.changed.as_bytes().to_vec(),
     });
     let renderings = bench.renderings(trials, &demand(&placed.owner))?;
     let differs = |rendering: &Rendering| {
         let other = counterpart(placed, rendering).and_then(|object| field.get(object.node()));
         other.is_some_and(|other| canonical_json(other).ok() != canonical_json(value).ok())
     };
-    let tried = suspects.into_iter().zip(renderings);
-    let guilty = tried.filter(|(_, rendering)| {
+    let tried = candidates.into_iter().zip(renderings);
+    let deciding = tried.filter(|(_, rendering)| {
         let rendering = rendering.as_ref();
         rendering.is_some_and(|rendering| differs(rendering))
     });
-    Ok(guilty.map(|(suspect, _)| suspect).collect())
+    Ok(deciding.map(|(candidate, _)| candidate).collect())
 }
 
 /// The owner and no more than what it is made of.

@@ -22,12 +22,12 @@ use super::go_flags;
 use super::install_options::InstallOptions;
 use super::pull::{Address, fetch};
 use super::schemas::WebSchemas;
-use crate::chance::Chance;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::limit_args::LimitArgs;
 use crate::printer::Printer;
+use crate::random_args::RandomArgs;
 
 /// Render a chart and print its manifests
 #[derive(Debug, clap::Args)]
@@ -136,7 +136,7 @@ pub(crate) struct TemplateArgs {
     cluster: ClusterOptions,
 
     #[command(flatten)]
-    chance: Chance,
+    random: RandomArgs,
 
     #[command(flatten)]
     limit: LimitArgs,
@@ -177,8 +177,8 @@ pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult 
         profile,
         skip_schema_validation: args.options.skip_schema_validation,
         schemas: Some(Arc::new(WebSchemas(args.access.clone()))),
-        now: args.chance.now(),
-        live_seed: args.chance.live_seed()?,
+        now: args.random.now(),
+        live_seed: args.random.live_seed()?,
         lookup: args.lookup()?,
         budget: args.limit.budget(),
         ..TemplateInput::new(release)

@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 32;
 
 /// What a chart may do to others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Glance {
+pub(crate) struct QuickScan {
     /// It may print objects of Flux.
     pub(crate) may_emit_flux: bool,
     /// It may bring definitions of kinds.
@@ -32,33 +32,33 @@ pub(crate) struct Glance {
     pub(crate) is_unfetched: bool,
 }
 
-/// Glances that were taken, by tree and path: a comparison asks for the same charts in every round.
+/// QuickScans that were taken, by tree and path: a comparison asks for the same charts in every round.
 #[derive(Default)]
-pub(crate) struct Glances(Mutex<HashMap<(u64, Utf8PathBuf), Glance>>);
+pub(crate) struct QuickScans(Mutex<HashMap<(u64, Utf8PathBuf), QuickScan>>);
 
-impl Glances {
+impl QuickScans {
     /// Looks at a chart that a release may load.
-    pub(crate) fn of_chart(&self, artifact: &Artifact, path: &str) -> Glance {
+    pub(crate) fn of_chart(&self, artifact: &Artifact, path: &str) -> QuickScan {
         if artifact.is_directory(&in_tree(path)) {
             self.of_tree(artifact, path)
         } else {
-            Glance::UNKNOWN
+            QuickScan::UNKNOWN
         }
     }
 
     /// Looks at a chart with all that the source's rules leave out of it, which can only make it do more.
-    pub(crate) fn of_tree(&self, artifact: &Artifact, path: &str) -> Glance {
+    pub(crate) fn of_tree(&self, artifact: &Artifact, path: &str) -> QuickScan {
         let key = (artifact.number(), in_tree(path));
         if let Some(known) = self.0.lock().get(&key) {
             return known.clone();
         }
-        let glance = Glance::at(artifact.tree(), path);
-        self.0.lock().insert(key, glance.clone());
-        glance
+        let scan = QuickScan::at(artifact.tree(), path);
+        self.0.lock().insert(key, scan.clone());
+        scan
     }
 }
 
-impl Glance {
+impl QuickScan {
     /// Of a chart that cannot be looked at.
     pub(crate) const UNKNOWN: Self = Self {
         may_emit_flux: true,
@@ -81,12 +81,12 @@ impl Glance {
         if !files.is_directory(&directory) {
             return Self::UNKNOWN;
         }
-        let mut glance = Self::default();
-        glance.look_at_chart(files, &directory, MAX_DEPTH);
+        let mut scan = Self::default();
+        scan.look_at_chart(files, &directory, MAX_DEPTH);
         for dependency in local_directories(files, path) {
-            glance.look_at_chart(files, &dependency, MAX_DEPTH);
+            scan.look_at_chart(files, &dependency, MAX_DEPTH);
         }
-        glance
+        scan
     }
 
     fn look_at_chart(&mut self, files: &dyn Vfs, chart: &Utf8Path, depth: usize) {
@@ -212,14 +212,14 @@ mod tests {
 
     use super::*;
 
-    fn glance(files: &[(&str, &str)]) -> Glance {
+    fn scan(files: &[(&str, &str)]) -> QuickScan {
         let files: Memory = files.iter().copied().collect();
-        Glance::at(&files, "./charts/web")
+        QuickScan::at(&files, "./charts/web")
     }
 
     #[test]
     fn only_templates_and_definitions_tell() {
-        let harmless = glance(&[
+        let harmless = scan(&[
             ("/charts/web/Chart.yaml", "name: web"),
             (
                 "/charts/web/README.md",
@@ -227,23 +227,23 @@ mod tests {
             ),
             ("/charts/web/templates/a.yaml", "kind: ConfigMap"),
         ]);
-        assert_eq!(harmless, Glance::default());
-        let defines = glance(&[("/charts/web/crds/a.yaml", "")]);
+        assert_eq!(harmless, QuickScan::default());
+        let defines = scan(&[("/charts/web/crds/a.yaml", "")]);
         assert!(defines.may_define_kinds && !defines.may_emit_flux);
     }
 
     #[test]
     fn subcharts_are_looked_at_and_archives_may_hold_anything() {
-        let nested = glance(&[(
+        let nested = scan(&[(
             "/charts/web/charts/sub/templates/deep/a.yaml",
             "apiVersion: source.toolkit.fluxcd.io/v1",
         )]);
         assert!(nested.may_emit_flux && !nested.may_define_kinds);
         assert_eq!(
-            glance(&[("/charts/web/charts/sub.tgz", "")]),
-            Glance::UNKNOWN
+            scan(&[("/charts/web/charts/sub.tgz", "")]),
+            QuickScan::UNKNOWN
         );
-        assert_eq!(glance(&[("/charts/web", "an archive")]), Glance::UNKNOWN);
+        assert_eq!(scan(&[("/charts/web", "an archive")]), QuickScan::UNKNOWN);
     }
 
     #[test]

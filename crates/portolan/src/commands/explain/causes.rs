@@ -3,14 +3,14 @@
 use portolan_object::{Act, Step};
 use portolan_yaml::{List, Node, Value};
 
-use super::suspects::{Role, Suspect};
+use super::candidate_lines::{CandidateLine, Role};
 use super::value_path::value_path;
 use crate::inventory::Placed;
 use crate::listing::record;
 use crate::table::{Canvas, Cell, Table, Tone};
 
 /// The answer.
-pub(super) struct Story {
+pub(super) struct Causes {
     /// The value, or the object's name.
     head: String,
     causes: Vec<Cause>,
@@ -27,7 +27,7 @@ struct Cause {
     text: String,
 }
 
-impl Story {
+impl Causes {
     /// How an object came about, and what its release is made of.
     pub(super) fn of_object(placed: &Placed<'_>, made_of: &[Step]) -> Self {
         let steps = placed.object.origin.steps().into_iter();
@@ -43,22 +43,25 @@ impl Story {
     pub(super) fn of_field(
         placed: &Placed<'_>,
         value: String,
-        mut guilty: Vec<Suspect>,
+        mut deciding: Vec<CandidateLine>,
         show_secrets: bool,
     ) -> Self {
-        guilty.sort_by(|a, b| (a.role, &a.file, a.line).cmp(&(b.role, &b.file, b.line)));
-        guilty.dedup_by(|a, b| a.file == b.file && a.line == b.line);
+        deciding.sort_by(|a, b| (a.role, &a.file, a.line).cmp(&(b.role, &b.file, b.line)));
+        deciding.dedup_by(|a, b| a.file == b.file && a.line == b.line);
         let mut causes: Vec<Cause> = Vec::new();
         // A chart that does not lie in the repository cannot be changed to see; its template is known all the same.
-        if !guilty.iter().any(|suspect| suspect.role == Role::Template) {
+        if !deciding
+            .iter()
+            .any(|candidate| candidate.role == Role::Template)
+        {
             let steps = placed.object.origin.steps();
             let templates = steps.into_iter().filter(|step| step.act == Act::Template);
             causes.extend(templates.map(Cause::of_step));
         }
         causes.extend(
-            guilty
+            deciding
                 .iter()
-                .map(|suspect| Cause::of_suspect(suspect, show_secrets)),
+                .map(|candidate| Cause::of_candidate(candidate, show_secrets)),
         );
         Self {
             head: value,
@@ -149,11 +152,11 @@ impl Cause {
         cause
     }
 
-    fn of_suspect(suspect: &Suspect, show_secrets: bool) -> Self {
-        let of = &suspect.of;
-        let path = || value_path(&suspect.changed, suspect.line);
+    fn of_candidate(candidate: &CandidateLine, show_secrets: bool) -> Self {
+        let of = &candidate.of;
+        let path = || value_path(&candidate.changed, candidate.line);
         let named = || path().map_or_else(String::new, |path| format!("`{path}` "));
-        let what = match suspect.role {
+        let what = match candidate.role {
             Role::Template => format!("template of {of}"),
             Role::Default => format!("default {}of {of}", named()),
             Role::Value => format!("value {}of {of}", named()),
@@ -162,14 +165,14 @@ impl Cause {
             Role::Declaration => format!("said by {of}"),
             Role::Variable => format!("variable of {of}"),
         };
-        let file = suspect.file.as_str().trim_start_matches('/');
+        let file = candidate.file.as_str().trim_start_matches('/');
         Self {
             what,
-            place: format!("{file}:{}", suspect.line),
-            text: if suspect.is_secret && !show_secrets {
+            place: format!("{file}:{}", candidate.line),
+            text: if candidate.is_secret && !show_secrets {
                 "(hidden)".to_owned()
             } else {
-                suspect.text.clone()
+                candidate.text.clone()
             },
         }
     }

@@ -45,7 +45,7 @@ pub(super) enum Role {
 
 /// A piece of a line that may decide the field.
 #[derive(Debug, Clone)]
-pub(super) struct Suspect {
+pub(super) struct CandidateLine {
     pub(super) file: Utf8PathBuf,
     /// From 1.
     pub(super) line: usize,
@@ -67,12 +67,12 @@ const MAX_FILE_BYTES: usize = 512 * 1024;
 const MAX_SUSPECTS: usize = 300;
 
 /// The lines to try, and where variables are said to be put in.
-pub(super) fn suspects(
+pub(super) fn candidates(
     placed: &Placed<'_>,
     field: &FieldPath,
     value: &Node,
     rendered: &Rendered,
-) -> (Vec<Suspect>, Vec<Suspect>) {
+) -> (Vec<CandidateLine>, Vec<CandidateLine>) {
     let mut files = Files {
         vfs: rendered.files(),
         seen: HashSet::new(),
@@ -88,11 +88,11 @@ pub(super) fn suspects(
         files.gather(placed, cluster, rendering);
     }
     let wanted = line::Wanted::new(field.last_key(), value);
-    let mut suspects = Vec::new();
+    let mut candidates = Vec::new();
     for file in &files.found {
         for piece in line::pieces(&file.text) {
-            if wanted.looks_like(&piece) && suspects.len() < MAX_SUSPECTS {
-                suspects.push(Suspect {
+            if wanted.looks_like(&piece) && candidates.len() < MAX_SUSPECTS {
+                candidates.push(CandidateLine {
                     file: file.path.clone(),
                     line: piece.line,
                     text: piece.whole.trim().to_owned(),
@@ -104,7 +104,7 @@ pub(super) fn suspects(
             }
         }
     }
-    (suspects, files.substitutions)
+    (candidates, files.substitutions)
 }
 
 /// A file that an object is made of.
@@ -124,7 +124,7 @@ struct Files<'a> {
     emitters: HashSet<Emitter>,
     found: Vec<File>,
     /// The lines that say where variables come from.
-    substitutions: Vec<Suspect>,
+    substitutions: Vec<CandidateLine>,
 }
 
 impl Files<'_> {
@@ -176,7 +176,7 @@ impl Files<'_> {
     }
 
     /// The line of a Kustomization that says where its variables come from.
-    fn substitution(&self, definition: &Object) -> Option<Suspect> {
+    fn substitution(&self, definition: &Object) -> Option<CandidateLine> {
         let place = definition.origin.place()?;
         let file = Utf8Path::new(place.file.as_str());
         let text = self.read(file)?;
@@ -185,7 +185,7 @@ impl Files<'_> {
         let (index, line) = lines
             .take_while(|(index, line)| *index == first || !line.starts_with("---"))
             .find(|(_, line)| line.trim_start().starts_with("substituteFrom:"))?;
-        Some(Suspect {
+        Some(CandidateLine {
             file: file.to_owned(),
             line: index + 1,
             text: line.trim().to_owned(),

@@ -18,11 +18,11 @@ use crate::walk::{Phase, Walker, data_ids};
 
 /// The state of a search.
 #[derive(Default)]
-pub(crate) struct Pursuit {
+pub(crate) struct GoalSearch {
     hints: Option<Hints>,
     reaches: BTreeMap<NamespacedName, Reach>,
     /// Goals that were given up: nothing can be built any more that might emit them.
-    hopeless: BTreeSet<Goal>,
+    given_up: BTreeSet<Goal>,
 }
 
 /// An object that must be emitted before what was asked for can be made.
@@ -34,7 +34,7 @@ struct Goal {
     is_named: bool,
 }
 
-impl Pursuit {
+impl GoalSearch {
     /// Wants what brings the goals nearer; says how many Kustomizations are wanted anew.
     pub(crate) fn go_on(&mut self, walker: &mut Walker<'_>) -> usize {
         let mut count = want_named(walker);
@@ -42,14 +42,14 @@ impl Pursuit {
             return count;
         }
         for goal in goals(walker) {
-            if !self.hopeless.contains(&goal) {
-                count += self.pursue(goal, walker);
+            if !self.given_up.contains(&goal) {
+                count += self.search(goal, walker);
             }
         }
         count
     }
 
-    fn pursue(&mut self, goal: Goal, walker: &mut Walker<'_>) -> usize {
+    fn search(&mut self, goal: Goal, walker: &mut Walker<'_>) -> usize {
         let candidates = self.candidates(&goal, walker);
         let wanted = if candidates.is_empty() && goal.is_named {
             unbuilt(walker).collect()
@@ -57,7 +57,7 @@ impl Pursuit {
             candidates
         };
         if wanted.is_empty() {
-            self.hopeless.insert(goal);
+            self.given_up.insert(goal);
         }
         wanted.iter().filter(|id| walker.want(id)).count()
     }

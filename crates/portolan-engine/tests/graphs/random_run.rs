@@ -13,7 +13,7 @@ use portolan_engine::{
 use super::spec::{Deed, Shape, Spec, key};
 
 /// What came out of a run.
-pub(crate) struct Trial {
+pub(crate) struct RandomRun {
     pub(crate) report: Report,
     pub(crate) seen: Seen,
     pub(crate) records: Vec<Record>,
@@ -32,7 +32,7 @@ pub(crate) struct Seen {
     pub(crate) has_cancelled: AtomicUsize,
 }
 
-/// What every unit of a trial can reach.
+/// What every unit of a run can reach.
 struct Stage {
     shape: Shape,
     seen: Seen,
@@ -52,7 +52,7 @@ pub(crate) fn silence_panics_of_units() {
     });
 }
 
-impl Trial {
+impl RandomRun {
     pub(crate) fn run(shape: &Shape, threads: usize) -> Self {
         let mut builder = match threads {
             1 => tokio::runtime::Builder::new_current_thread(),

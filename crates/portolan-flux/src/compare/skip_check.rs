@@ -1,4 +1,4 @@
-//! Spared Kustomizations that have to be built after all, because of what differs elsewhere.
+//! Skipped Kustomizations that have to be built after all, because of what differs elsewhere.
 //!
 //! ```text
 //! objects that differ, data that is missing ──▶ names ──▶ whoever mentions one is built ──▶ more names …
@@ -12,27 +12,27 @@ use portolan_object::{Object, ObjectId};
 use portolan_yaml::{Node, Text, Value};
 
 use crate::api::{Kustomization, NamespacedName, SourceRef};
-use crate::compare::sparing::{Spared, Sparing};
+use crate::compare::skip_plan::{SkipPlan, Skipped};
 use crate::release::loaded_chart::FLUX_GROUPS;
+use crate::walk::goal_search;
 use crate::walk::index::{Index, SOURCE_GROUP, data_id, name_of};
-use crate::walk::pursuit;
 use crate::walk::{self, Walker, data_ids};
 
-/// Two walks that spare Kustomizations.
-pub(crate) struct Drawing<'a, 'w> {
-    pub(crate) sparing: &'a Sparing,
+/// Two walks that skip Kustomizations.
+pub(crate) struct SkipCheck<'a, 'w> {
+    pub(crate) skip_plan: &'a SkipPlan,
     pub(crate) before: &'a Walker<'w>,
     pub(crate) after: &'a Walker<'w>,
 }
 
-impl Drawing<'_, '_> {
-    /// The spared Kustomizations that are not the same on both sides, or may not be.
+impl SkipCheck<'_, '_> {
+    /// The skipped Kustomizations that are not the same on both sides, or may not be.
     pub(crate) fn affected(&self) -> BTreeSet<NamespacedName> {
         let names = self.names();
-        let spared = self.spared();
-        let charts = if spared.values().any(|spared| spared.sketch.has_releases) {
+        let skipped = self.skipped();
+        let charts = if skipped.values().any(|skipped| skipped.outline.has_releases) {
             let session = &self.after.cluster.session;
-            let charts = self.sparing.charts(session);
+            let charts = self.skip_plan.charts(session);
             let mut mattering = charts.mattering();
             mattering.extend(self.foreign_sources());
             let (one, other) = (&self.before.walk.index, &self.after.walk.index);
@@ -41,29 +41,29 @@ impl Drawing<'_, '_> {
         } else {
             BTreeSet::new()
         };
-        let affected = spared.into_iter().filter(|(id, spared)| {
-            !self.is_same(id) || self.mentions(spared, &names) || self.uses(spared, &charts)
+        let affected = skipped.into_iter().filter(|(id, skipped)| {
+            !self.is_same(id) || self.mentions(skipped, &names) || self.uses(skipped, &charts)
         });
         affected.map(|(id, _)| id.clone()).collect()
     }
 
-    /// The spared Kustomizations with releases of charts that may define kinds of some groups.
+    /// The skipped Kustomizations with releases of charts that may define kinds of some groups.
     pub(crate) fn defining(&self, groups: &BTreeSet<String>) -> BTreeSet<NamespacedName> {
         let session = &self.after.cluster.session;
-        let charts = self.sparing.charts(session).defining(groups);
-        let spared = self.spared().into_iter();
-        let using = spared.filter(|(_, spared)| self.uses(spared, &charts));
+        let charts = self.skip_plan.charts(session).defining(groups);
+        let skipped = self.skipped().into_iter();
+        let using = skipped.filter(|(_, skipped)| self.uses(skipped, &charts));
         using.map(|(id, _)| id.clone()).collect()
     }
 
-    fn spared(&self) -> BTreeMap<&NamespacedName, &Spared> {
-        let both = self.before.all_spared().chain(self.after.all_spared());
+    fn skipped(&self) -> BTreeMap<&NamespacedName, &Skipped> {
+        let both = self.before.all_skipped().chain(self.after.all_skipped());
         both.collect()
     }
 
-    /// Whether both sides spare it, and build it of the same spec and data.
+    /// Whether both sides skip it, and build it of the same spec and data.
     fn is_same(&self, id: &NamespacedName) -> bool {
-        let both = self.before.spared(id).zip(self.after.spared(id));
+        let both = self.before.skipped(id).zip(self.after.skipped(id));
         both.is_some_and(|(one, other)| {
             one.digest == other.digest && self.has_same_data(&other.spec)
         })
@@ -82,13 +82,13 @@ impl Drawing<'_, '_> {
         })
     }
 
-    fn uses(&self, spared: &Spared, charts: &BTreeSet<String>) -> bool {
-        spared.sketch.has_releases && self.mentions(spared, charts)
+    fn uses(&self, skipped: &Skipped, charts: &BTreeSet<String>) -> bool {
+        skipped.outline.has_releases && self.mentions(skipped, charts)
     }
 
-    fn mentions(&self, spared: &Spared, names: &BTreeSet<String>) -> bool {
-        let filling = || walk::filling(&spared.spec, &self.after.walk.index);
-        spared.sketch.mentions(names, filling)
+    fn mentions(&self, skipped: &Skipped, names: &BTreeSet<String>) -> bool {
+        let filling = || walk::filling(&skipped.spec, &self.after.walk.index);
+        skipped.outline.mentions(names, filling)
     }
 
     /// The names of everything that differs or is missing and may be part of something else.
@@ -96,8 +96,8 @@ impl Drawing<'_, '_> {
         let (one, other) = (&self.before.walk.index, &self.after.walk.index);
         let differing = differing(one, other).chain(differing(other, one));
         let mut names: BTreeSet<String> = differing.collect();
-        names.extend(pursuit::needed_names(self.before));
-        names.extend(pursuit::needed_names(self.after));
+        names.extend(goal_search::needed_names(self.before));
+        names.extend(goal_search::needed_names(self.after));
         while self.add_dependent_sources(&mut names) {}
         names
     }

@@ -10,9 +10,9 @@ use portolan_vfs::Vfs;
 use portolan_yaml::{Node, Text, Value};
 
 use crate::api::{HelmRelease, NamespacedName};
-use crate::compare::drawing::differing_kinds;
 use crate::compare::inputs::input_differences;
 use crate::compare::not_rendered::fail_alike;
+use crate::compare::skip_check::differing_kinds;
 use crate::release::chart::{self, Location};
 use crate::release::loaded_chart::{FLUX_GROUPS, add_defined};
 use crate::release::release_unit::{self, ChartUnit};
@@ -21,7 +21,7 @@ use crate::walk::Walked;
 use crate::walk::index::{DataId, name_of};
 
 /// Two sides, and which charts they were found to have in common.
-pub(crate) struct Likeness<'a, 'r> {
+pub(crate) struct EqualInputs<'a, 'r> {
     one: &'a Renderer<'r>,
     other: &'a Renderer<'r>,
     charts: HashMap<Location, Option<Arc<ChartUnit>>>,
@@ -29,7 +29,7 @@ pub(crate) struct Likeness<'a, 'r> {
     is_whole: OnceCell<bool>,
 }
 
-impl<'a, 'r> Likeness<'a, 'r> {
+impl<'a, 'r> EqualInputs<'a, 'r> {
     pub(crate) fn new(one: &'a Renderer<'r>, other: &'a Renderer<'r>) -> Self {
         Self {
             one,

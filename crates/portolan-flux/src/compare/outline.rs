@@ -1,10 +1,10 @@
 //! What a Kustomization may do to others, told without building it.
 //!
 //! ```text
-//! spec.path, spec.components ──▶ Excerpts ──▶ and of where their kustomization files lead ──▶ Sketch
+//! spec.path, spec.components ──▶ Excerpts ──▶ and of where their kustomization files lead ──▶ Outline
 //! ```
 //!
-//! There is a sketch only of a Kustomization whose files are the same on both sides of a comparison, and which cannot lead
+//! There is an outline only of a Kustomization whose files are the same on both sides of a comparison, and which cannot lead
 //! on by itself: what it gives is the same, unless something that it names is not.
 
 use std::collections::{BTreeSet, HashMap};
@@ -37,7 +37,7 @@ const MAX_PLACES: usize = 64;
 
 /// What stands in the files of a Kustomization.
 #[derive(Debug)]
-pub(crate) struct Sketch {
+pub(crate) struct Outline {
     excerpts: Vec<Arc<Excerpt>>,
     /// Whether it gives HelmReleases; their charts lie in the repository itself.
     pub(crate) has_releases: bool,
@@ -57,7 +57,7 @@ pub(crate) enum Filling {
 #[derive(Default)]
 pub(crate) struct Excerpts(Mutex<HashMap<Utf8PathBuf, Option<Arc<Excerpt>>>>);
 
-impl Sketch {
+impl Outline {
     /// Of a Kustomization of these files; nothing when there is a doubt.
     pub(crate) fn of(
         spec: &Kustomization,

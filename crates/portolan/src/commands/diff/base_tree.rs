@@ -10,13 +10,13 @@ use portolan_git::Tree;
 use portolan_vfs::{DirEntry, FileKind, Lineage, Stamp, Vfs, VfsError, clean};
 
 /// A commit's files.
-pub(super) struct Former {
+pub(super) struct BaseTree {
     commit: Tree,
     lineage: Lineage,
     new: Arc<dyn Vfs>,
 }
 
-impl Former {
+impl BaseTree {
     /// `new` must follow from the lineage with everything touched that differs.
     pub(super) fn new(commit: Tree, lineage: Lineage, new: Arc<dyn Vfs>) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Former {
     }
 }
 
-impl Vfs for Former {
+impl Vfs for BaseTree {
     fn read(&self, path: &Utf8Path) -> Result<Vec<u8>, VfsError> {
         let path = clean(path);
         self.side(&path).read(&path)

@@ -1,13 +1,13 @@
 //! Kustomizations that a comparison does not build, for both sides would make them of the same.
 //!
 //! ```text
-//! found on a walk ──▶ Sketch? ──no──▶ built
-//!                       └──yes──▶ spared, until something that differs is found to be named in it
+//! found on a walk ──▶ Outline? ──no──▶ built
+//!                       └──yes──▶ skipped, until something that differs is found to be named in it
 //! ```
 //!
-//! A spared Kustomization gives the same on both sides as long as its files, its variables, and whatever its releases name
-//! are the same. All of that is found by name in its [sketch](crate::compare::sketch), so that what differs draws in whoever
-//! mentions it. Nothing is lost where a mention means nothing: then more is built than needed.
+//! A skipped Kustomization gives the same on both sides as long as its files, its variables, and whatever its releases name
+//! are the same. All of that is found by name in its [outline](crate::compare::outline), so that what differs has whoever
+//! mentions it built. A mention that means nothing costs time, never a difference.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -18,7 +18,7 @@ use portolan_object::Digest;
 
 use crate::api::{Kustomization, NamespacedName, SourceRef};
 use crate::cluster::Cluster;
-use crate::compare::sketch::{Excerpts, Sketch};
+use crate::compare::outline::{Excerpts, Outline};
 use crate::compare::tree_charts::TreeCharts;
 use crate::demand::Demand;
 use crate::kustomization::build;
@@ -27,28 +27,28 @@ use crate::source::artifact::Artifact;
 use crate::walk::{Phase, Walker};
 
 /// Two trees, and what is known of their Kustomizations without building them.
-pub(crate) struct Sparing {
+pub(crate) struct SkipPlan {
     pub(crate) before: Arc<Artifact>,
     pub(crate) after: Arc<Artifact>,
     source: SourceRef,
-    sketches: Mutex<HashMap<Digest, Option<Arc<Sketch>>>>,
+    outlines: Mutex<HashMap<Digest, Option<Arc<Outline>>>>,
     excerpts: Excerpts,
     charts: OnceLock<TreeCharts>,
 }
 
 /// A Kustomization that is not built.
 #[derive(Debug, Clone)]
-pub(crate) struct Spared {
+pub(crate) struct Skipped {
     pub(crate) spec: Arc<Kustomization>,
     /// What decides its build, but for files and data.
     pub(crate) digest: Digest,
-    pub(crate) sketch: Arc<Sketch>,
+    pub(crate) outline: Arc<Outline>,
 }
 
-/// The Kustomizations that a walk spares, by name.
-pub(crate) type SparedByName = BTreeMap<NamespacedName, Spared>;
+/// The Kustomizations that a walk skips, by name.
+pub(crate) type SkippedByName = BTreeMap<NamespacedName, Skipped>;
 
-impl Sparing {
+impl SkipPlan {
     /// Between two states of a cluster, if everything is asked for and it is known where their files differ.
     pub(crate) fn between(before: &Cluster, after: &Cluster, demand: &Demand) -> Option<Self> {
         let (one, other) = (before.own()?, after.own()?);
@@ -61,7 +61,7 @@ impl Sparing {
             before: Arc::clone(one),
             after: Arc::clone(other),
             source: after.root.source.clone(),
-            sketches: Mutex::default(),
+            outlines: Mutex::default(),
             excerpts: Excerpts::default(),
             charts: OnceLock::new(),
         })
@@ -74,33 +74,33 @@ impl Sparing {
     }
 
     /// What can be told of a Kustomization; nothing when it has to be built.
-    fn sketch(&self, spec: &Kustomization, digest: Digest) -> Option<Arc<Sketch>> {
-        if let Some(known) = self.sketches.lock().get(&digest) {
+    fn outline(&self, spec: &Kustomization, digest: Digest) -> Option<Arc<Outline>> {
+        if let Some(known) = self.outlines.lock().get(&digest) {
             return known.clone();
         }
         let is_untouched =
             |path: &Utf8Path| self.before.identity(path) == self.after.identity(path);
         let is_own = spec.source == self.source;
-        let sketch = is_own
-            .then(|| Sketch::of(spec, self.after.tree(), &self.excerpts, is_untouched))
+        let outline = is_own
+            .then(|| Outline::of(spec, self.after.tree(), &self.excerpts, is_untouched))
             .flatten()
             .map(Arc::new);
-        self.sketches.lock().insert(digest, sketch.clone());
-        sketch
+        self.outlines.lock().insert(digest, outline.clone());
+        outline
     }
 }
 
 impl Walker<'_> {
-    /// A Kustomization that is spared so far.
-    pub(crate) fn spared(&self, id: &NamespacedName) -> Option<&Spared> {
+    /// A Kustomization that is skipped so far.
+    pub(crate) fn skipped(&self, id: &NamespacedName) -> Option<&Skipped> {
         let is_unbuilt = self.states.get(id)?.phase == Phase::Found;
-        self.spared.get(id).filter(|_| is_unbuilt)
+        self.skipped.get(id).filter(|_| is_unbuilt)
     }
 
-    /// Every Kustomization that is spared so far.
-    pub(crate) fn all_spared(&self) -> impl Iterator<Item = (&NamespacedName, &Spared)> {
-        let spared = self.spared.iter();
-        spared.filter(|(id, _)| self.spared(id).is_some())
+    /// Every Kustomization that is skipped so far.
+    pub(crate) fn all_skipped(&self) -> impl Iterator<Item = (&NamespacedName, &Skipped)> {
+        let skipped = self.skipped.iter();
+        skipped.filter(|(id, _)| self.skipped(id).is_some())
     }
 
     fn unbuilt(&self) -> Vec<(NamespacedName, Arc<Kustomization>)> {
@@ -112,22 +112,22 @@ impl Walker<'_> {
     }
 
     /// Wants what was found and has to be built; says how many that are.
-    pub(crate) fn want_unspared(&mut self, sparing: &Sparing) -> usize {
+    pub(crate) fn want_unskipped(&mut self, skip_plan: &SkipPlan) -> usize {
         let mut wanted = Vec::new();
         for (id, spec) in self.unbuilt() {
-            let is_known = |spared: &Spared| Arc::ptr_eq(&spared.spec, &spec);
-            if self.spared.get(&id).is_some_and(is_known) {
+            let is_known = |skipped: &Skipped| Arc::ptr_eq(&skipped.spec, &spec);
+            if self.skipped.get(&id).is_some_and(is_known) {
                 continue;
             }
             let digest = build::digest_of_spec(&spec);
-            match sparing.sketch(&spec, digest) {
-                Some(sketch) => {
-                    let spared = Spared {
+            match skip_plan.outline(&spec, digest) {
+                Some(outline) => {
+                    let skipped = Skipped {
                         spec,
                         digest,
-                        sketch,
+                        outline,
                     };
-                    self.spared.insert(id, spared);
+                    self.skipped.insert(id, skipped);
                 }
                 None => wanted.push(id),
             }

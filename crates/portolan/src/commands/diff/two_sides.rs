@@ -21,11 +21,11 @@ use crate::printer::Printer;
 use crate::session;
 
 /// Every cluster of both sides, rendered as far as the sides differ.
-pub(super) struct Halves {
+pub(super) struct TwoSides {
     /// The clusters that were, by the directory they start from.
-    pub(super) old: BTreeMap<Text, Half>,
+    pub(super) old: BTreeMap<Text, ClusterSide>,
     /// The clusters that are to be.
-    pub(super) new: BTreeMap<Text, Half>,
+    pub(super) new: BTreeMap<Text, ClusterSide>,
     /// What became of every unit.
     pub(super) report: Report,
     /// What was not looked at, or only nearly.
@@ -35,7 +35,7 @@ pub(super) struct Halves {
 }
 
 /// One side of one cluster.
-pub(super) struct Half {
+pub(super) struct ClusterSide {
     /// The cluster's name.
     pub(super) name: Text,
     /// The source that stands for the repository itself.
@@ -52,7 +52,7 @@ enum Source {
     After(Arc<Pair>),
 }
 
-impl Deref for Half {
+impl Deref for ClusterSide {
     type Target = Rendering;
 
     fn deref(&self) -> &Rendering {
@@ -64,7 +64,7 @@ impl Deref for Half {
     }
 }
 
-impl Half {
+impl ClusterSide {
     /// What the comparison did not render; `None` for a cluster that only one side has.
     pub(super) fn not_rendered(&self) -> Option<&NotRendered> {
         match &self.rendering {
@@ -74,7 +74,7 @@ impl Half {
     }
 }
 
-impl Halves {
+impl TwoSides {
     /// Renders what is asked for as far as the sides differ.
     pub(super) fn render(
         args: &DiffArgs,
@@ -145,7 +145,7 @@ impl Halves {
             }
         })?;
         args.check_sources(old.values().chain(new.values()))?;
-        let mut halves = Self {
+        let mut two_sides = Self {
             old: BTreeMap::new(),
             new: BTreeMap::new(),
             report,
@@ -153,9 +153,9 @@ impl Halves {
             kubernetes,
         };
         for path in paths {
-            halves.take(path, &key(path), old.get(path), new.get(path))?;
+            two_sides.take(path, &key(path), old.get(path), new.get(path))?;
         }
-        Ok(halves)
+        Ok(two_sides)
     }
 
     fn take(
@@ -166,7 +166,7 @@ impl Halves {
         new: Option<&Arc<Cluster>>,
     ) -> Result<(), CommandError> {
         let failed = || CommandError::usage(self.report.to_string());
-        let half = |cluster: &Arc<Cluster>, rendering| Half {
+        let cluster_side = |cluster: &Arc<Cluster>, rendering| ClusterSide {
             name: cluster.name.clone(),
             source: cluster.root.source.clone(),
             cluster: Arc::clone(cluster),
@@ -175,10 +175,10 @@ impl Halves {
         match (old, new) {
             (Some(old), Some(new)) => {
                 let pair = self.report.output::<Pair>(key).ok_or_else(failed)?;
-                let before = half(old, Source::Before(Arc::clone(&pair)));
+                let before = cluster_side(old, Source::Before(Arc::clone(&pair)));
                 self.old.insert(path.clone(), before);
                 self.new
-                    .insert(path.clone(), half(new, Source::After(pair)));
+                    .insert(path.clone(), cluster_side(new, Source::After(pair)));
             }
             (Some(only), None) | (None, Some(only)) => {
                 let rendering = self.report.output::<Rendering>(key).ok_or_else(failed)?;
@@ -187,7 +187,7 @@ impl Halves {
                 } else {
                     &mut self.old
                 };
-                side.insert(path.clone(), half(only, Source::Alone(rendering)));
+                side.insert(path.clone(), cluster_side(only, Source::Alone(rendering)));
             }
             (None, None) => {}
         }

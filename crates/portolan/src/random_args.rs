@@ -8,21 +8,21 @@ use portolan_gotmpl::{Host, Seeded};
 
 use crate::error::CommandError;
 
-/// Whether chance is real.
+/// How templates get random values and the time.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub(crate) struct Chance {
+pub(crate) struct RandomArgs {
     /// Make random functions, keys and the clock real, as Helm does; every run prints something else
     #[arg(long, help_heading = "Random values and time")]
     live_random: bool,
 }
 
-impl Chance {
-    /// The time that templates see, in nanoseconds since 1970; it stands still unless chance is real.
+impl RandomArgs {
+    /// The time that templates see, in nanoseconds since 1970; it stands still unless `--live-random` is given.
     pub(crate) fn now(self) -> i128 {
         if self.live_random { now() } else { 0 }
     }
 
-    /// A seed nobody can guess, when chance is real; an error when the system gives no randomness.
+    /// A seed nobody can guess, with `--live-random`; an error when the system gives no randomness.
     pub(crate) fn live_seed(self) -> Result<Option<String>, CommandError> {
         if !self.live_random {
             return Ok(None);
@@ -63,18 +63,18 @@ pub(crate) struct CommandHost {
 }
 
 impl CommandHost {
-    /// A host whose chance follows from the seed, unless it is to be real.
-    pub(crate) fn new(seed: &str, chance: Chance) -> Result<Self, CommandError> {
-        let live = chance.live_random.then(SystemRandom::open).transpose()?;
-        let seed = chance.live_seed()?.unwrap_or_else(|| seed.to_owned());
+    /// A host whose random values follow from the seed, unless `--live-random` is given.
+    pub(crate) fn new(seed: &str, random: RandomArgs) -> Result<Self, CommandError> {
+        let live = random.live_random.then(SystemRandom::open).transpose()?;
+        let seed = random.live_seed()?.unwrap_or_else(|| seed.to_owned());
         Ok(Self {
-            seeded: Seeded::new(&seed, chance.now()),
+            seeded: Seeded::new(&seed, random.now()),
             live,
             failure: None,
         })
     }
 
-    /// Fails where real chance was asked for and the system's source failed since.
+    /// Fails where `--live-random` was given and the system's source failed since.
     pub(crate) fn check(self) -> Result<(), CommandError> {
         self.failure.map_or(Ok(()), |error| Err(no_random(error)))
     }
