@@ -133,6 +133,21 @@ impl<'a> Run<'a> {
             .write(memo(name).as_str().into(), &digests.to_bytes());
     }
 
+    /// The lines that say what an artifact of this name was last made of; none if it was never built here.
+    pub fn inputs(&self, name: &str) -> Option<String> {
+        let content = self.store.read_document(&inputs(name)).ok().flatten()?;
+        String::from_utf8(content).ok()
+    }
+
+    /// Remembers what an artifact of this name is made of.
+    pub fn keep_inputs(&self, name: &str, lines: &str) {
+        // Without it, nobody can be told what changed.
+        let _ = self
+            .store
+            .output
+            .write(inputs(name).as_str().into(), lines.as_bytes());
+    }
+
     /// Notes that a record was used: records are collected by the time of their last use.
     fn touch(&self, relative: &str) {
         let file = OpenOptions::new()
@@ -150,6 +165,11 @@ impl<'a> Run<'a> {
 /// Where the digests of a scan lie; names may be anything.
 fn memo(name: &str) -> String {
     format!("portolan/memo/{}", Digest::of(name.as_bytes()).hex())
+}
+
+/// Where the lines lie that say what an artifact was made of.
+fn inputs(name: &str) -> String {
+    format!("portolan/inputs/{}", Digest::of(name.as_bytes()).hex())
 }
 
 impl Drop for Run<'_> {

@@ -1,0 +1,80 @@
+//! The build of a document's artifacts: a unit each, their needs as edges.
+
+use portolan_engine::{Context, Failure, Key, Report, Run, Unit};
+
+use crate::builder::{Builder, CommandBuilder, Needs, OciBuilder, ShipError, Workshop};
+use crate::document::{Artifact, ArtifactSource, Ship};
+use crate::observe::{Summarised, observe};
+use crate::outcome::{ArtifactResult, Built, Summary, results};
+
+/// The key of an artifact's unit.
+pub(crate) fn key(name: &str) -> Key {
+    Key::from(format!("artifact/{name}").as_str())
+}
+
+/// Adds the artifacts of a document to a run: all, or those named and what they need.
+///
+/// # Errors
+/// When a name is not that of an artifact; it is returned.
+pub fn plan(ship: &Ship, names: &[String], workshop: &Workshop, run: &Run) -> Result<(), String> {
+    for name in names {
+        ship.artifact(name).ok_or_else(|| name.clone())?;
+    }
+    for artifact in &ship.artifacts {
+        let unit = unit(artifact.clone(), workshop.clone());
+        let is_asked = names.is_empty() || names.contains(&artifact.name);
+        let needs: Vec<Key> = artifact.all_needs().into_iter().map(key).collect();
+        run.add(
+            key(&artifact.name),
+            &needs,
+            if is_asked { unit } else { unit.lazy() },
+        );
+    }
+    Ok(())
+}
+
+/// What came of the artifacts that were asked for and of those that they need.
+pub fn finish(ship: &Ship, report: &Report) -> Vec<ArtifactResult> {
+    results(ship, report)
+}
+
+fn unit(artifact: Artifact, workshop: Workshop) -> Unit {
+    observe(move |context, task| -> Result<Built, Failure> {
+        let needs = needs(&artifact, context)?;
+        let Artifact { name, source, .. } = artifact;
+        let built: Result<Built, ShipError> = match source {
+            ArtifactSource::Oci(source) => OciBuilder {
+                name,
+                source,
+                workshop,
+                needs,
+            }
+            .build(task),
+            ArtifactSource::Command(source) => CommandBuilder {
+                name,
+                source,
+                workshop,
+                needs,
+            }
+            .build(task),
+        };
+        Ok(built?)
+    })
+}
+
+/// The images of what an artifact needs, all of which are built by now.
+fn needs(artifact: &Artifact, context: &Context) -> Result<Needs, Failure> {
+    let mut needs = Needs::new();
+    for name in artifact.all_needs() {
+        let built = context.need::<Built>(&key(name))?;
+        needs.insert(name.to_owned(), built.digest.clone());
+    }
+    Ok(needs)
+}
+
+impl Summarised for Built {
+    fn summary(&self) -> impl serde::Serialize {
+        let summary: Summary<'_> = self.summary();
+        summary
+    }
+}

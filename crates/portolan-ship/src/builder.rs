@@ -1,0 +1,138 @@
+//! How artifacts are built: a builder returns a result for its artifact and knows nothing of events.
+
+mod command;
+mod oci;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_digest::Digest;
+use portolan_image::{BaseError, BuildError, CompressError, ScanError};
+use portolan_layout::{ImportError, Store, StoreError};
+
+pub(crate) use command::CommandBuilder;
+pub(crate) use oci::OciBuilder;
+
+use crate::outcome::Built;
+use crate::task::Task;
+
+/// Builds one artifact.
+pub trait Builder: Send + Sync + 'static {
+    /// Builds it, or says why it cannot. It may take its time: it runs on a thread of its own.
+    fn build(&self, task: &Task) -> Result<Built, ShipError>;
+}
+
+/// What every builder of a run has.
+#[derive(Debug, Clone)]
+pub struct Workshop {
+    /// The directory of the document, which its paths are relative to.
+    pub directory: Utf8PathBuf,
+    /// Where images go.
+    pub store: Arc<Store>,
+    /// How many threads one artifact may use.
+    pub threads: usize,
+    /// The time, in nanoseconds since 1970.
+    pub now: i64,
+    /// The environment, of which commands get what the document names.
+    pub env: Arc<BTreeMap<String, String>>,
+}
+
+/// Why an artifact could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum ShipError {
+    /// A path that leads out of the document's directory.
+    #[error("`{0}` leads out of the directory of the document")]
+    Outside(String),
+    /// The directory of the files is not there.
+    #[error("cannot open the directory `{path}`")]
+    Context {
+        /// The directory.
+        path: Utf8PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Its files cannot be an image.
+    #[error(transparent)]
+    Scan(#[from] ScanError),
+    /// The image could not be written.
+    #[error(transparent)]
+    Image(#[from] BuildError),
+    /// What it is built on cannot be.
+    #[error("cannot build on the base image")]
+    Base(#[from] BaseError),
+    /// A layer cannot be compressed.
+    #[error(transparent)]
+    Compress(#[from] CompressError),
+    /// The store said no.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An image of another layout cannot be taken over.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// A file cannot be read or written.
+    #[error("cannot use `{path}`")]
+    File {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A program cannot be started.
+    #[error("cannot start `{program}`")]
+    Start {
+        /// The program.
+        program: String,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A program ended badly.
+    #[error("`{program}` {how}{}", last_words(.last_lines))]
+    Program {
+        /// The program.
+        program: String,
+        /// `ended with 3`, `was stopped after 10 minutes`
+        how: String,
+        /// What it printed last.
+        last_lines: Vec<String>,
+    },
+    /// A variable that a command needs is not set.
+    #[error("the environment has no variable `{0}`")]
+    NoVariable(String),
+    /// The run was called off.
+    #[error("it was called off")]
+    Cancelled,
+}
+
+impl Workshop {
+    /// A directory of the document; one that leads out of it is refused.
+    fn path(&self, relative: &str) -> Result<Utf8PathBuf, ShipError> {
+        let mut depth = 0_i32;
+        for part in Utf8Path::new(relative).components() {
+            match part.as_str() {
+                ".." => depth -= 1,
+                "." => {}
+                "/" => return Err(ShipError::Outside(relative.to_owned())),
+                _ => depth += 1,
+            }
+            if depth < 0 {
+                return Err(ShipError::Outside(relative.to_owned()));
+            }
+        }
+        Ok(self.directory.join(relative))
+    }
+}
+
+/// The images of the artifacts that an artifact needs, by name.
+pub(crate) type Needs = BTreeMap<String, Digest>;
+
+fn last_words(lines: &[String]) -> String {
+    match lines {
+        [] => String::new(),
+        lines => format!("; it printed last:\n  {}", lines.join("\n  ")),
+    }
+}

@@ -1,0 +1,322 @@
+//! An image that a command makes.
+//!
+//! The command's environment is empty but for what the document names; its output goes to `PORTOLAN_OUT`, an empty
+//! directory. What it reads must be named: the files, variables and versions of tools make the key by which it is not run
+//! again.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_image::{CopySpec, Entry, Node, Scan, ScanOptions, scan};
+use portolan_layout::{ActionResult, Directory, Run};
+use portolan_secret::KnownSecrets;
+
+use super::oci::{BUILDER_VERSION, Layout, built};
+use super::{Builder, Needs, ShipError, Workshop};
+use crate::document::{CommandOutput, CommandSource};
+use crate::inputs::Inputs;
+use crate::outcome::Built;
+use crate::process::{End, Ended, Program};
+use crate::task::Task;
+
+/// Variables of the environment that every command gets.
+const ALWAYS: &[&str] = &["PATH", "HOME", "LANG"];
+
+/// How long a command that prints a version may take.
+const VERSION_LIMIT: Duration = Duration::from_secs(30);
+
+/// Runs a command.
+pub(crate) struct CommandBuilder {
+    pub(crate) name: String,
+    pub(crate) source: CommandSource,
+    pub(crate) workshop: Workshop,
+    pub(crate) needs: Needs,
+}
+
+impl Builder for CommandBuilder {
+    fn build(&self, task: &Task) -> Result<Built, ShipError> {
+        let directory = self.workshop.path(&self.source.directory)?;
+        let run = self.workshop.store.begin()?;
+        let files = Directory::open(&directory).map_err(|source| ShipError::Context {
+            path: directory.clone(),
+            source,
+        })?;
+        let found = self.scan(&files, &run)?;
+        let mut inputs = Inputs::default();
+        let env = self.environment(&mut inputs)?;
+        self.add_settings(&mut inputs, &directory, &env, task)?;
+        let key = inputs.key(std::iter::once(&found));
+        if let Some(known) = run.cached(&key)? {
+            run.tag(&self.name, &known.image)?;
+            return Ok(built(&known, true, Vec::new()));
+        }
+        inputs.add_entries(&found.entries);
+        let because = inputs.changes_since(run.inputs(&self.name).as_deref());
+        let directory = match self.source.hermetic {
+            true => self.copy_inputs(&directory, &found, task)?,
+            false => directory,
+        };
+        let out = self.run(&directory, env, task)?;
+        let image = match &self.source.output {
+            CommandOutput::Image => run.import(&out, None)?,
+            CommandOutput::Files(source) => {
+                let name = format!("{}.files", self.name);
+                let layout = Layout {
+                    name: &name,
+                    source,
+                    workshop: &self.workshop,
+                    needs: &self.needs,
+                };
+                let made = layout.build(&out, Inputs::default(), task)?;
+                let mut image =
+                    portolan_image::Descriptor::new(&made.media_type, made.digest, made.size);
+                image.platform = source
+                    .platforms
+                    .first()
+                    .filter(|_| source.platforms.len() == 1)
+                    .cloned();
+                image
+            }
+        };
+        let result = ActionResult {
+            image,
+            inputs: Vec::new(),
+        };
+        run.record(&key, &result)?;
+        run.tag(&self.name, &result.image)?;
+        run.keep_inputs(&self.name, &inputs.lines());
+        Ok(built(&result, false, because))
+    }
+}
+
+impl CommandBuilder {
+    /// The files that the command reads.
+    fn scan(&self, files: &Directory, run: &Run<'_>) -> Result<Scan, ShipError> {
+        // All is left out but what is named.
+        let mut patterns = vec!["**".to_owned()];
+        patterns.extend(
+            self.source
+                .inputs
+                .iter()
+                .map(|pattern| format!("!{pattern}")),
+        );
+        let copy = CopySpec {
+            to: "/".to_owned(),
+            ignore: if self.source.inputs.is_empty() {
+                Vec::new()
+            } else {
+                patterns
+            },
+            ..CopySpec::default()
+        };
+        let store = self.workshop.store.root();
+        let inside = store.strip_prefix(&self.workshop.directory);
+        let mut never = vec![".git".to_owned()];
+        never.extend(inside.ok().map(|store| store.as_str().to_owned()));
+        let memo = run.memo(&self.name);
+        let options = ScanOptions {
+            ignore: &[],
+            never: &never,
+            memo: &memo,
+            now: self.workshop.now,
+            threads: self.workshop.threads,
+        };
+        let found = scan(files, &[copy], &options)?;
+        run.keep_memo(&self.name, &found.memo);
+        Ok(found)
+    }
+
+    /// The variables of the command, without secrets; those that the document names go into the key.
+    fn environment(&self, inputs: &mut Inputs) -> Result<BTreeMap<String, String>, ShipError> {
+        let given = |name: &str| self.workshop.env.get(name).cloned();
+        let always = ALWAYS
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), given(name)?)));
+        let mut env: BTreeMap<String, String> = always.collect();
+        for name in &self.source.env {
+            let value = given(name).ok_or_else(|| ShipError::NoVariable(name.clone()))?;
+            inputs.add(format!("variable {name}"), &value);
+            env.insert(name.clone(), value);
+        }
+        for (name, value) in &self.source.set {
+            inputs.add(format!("variable {name}"), value);
+            env.insert(name.clone(), value.clone());
+        }
+        let root = self.workshop.store.root();
+        for (name, digest) in &self.needs {
+            let is_part = |letter: char| letter.is_ascii_alphanumeric();
+            let word: String = name
+                .chars()
+                .map(|letter| {
+                    if is_part(letter) {
+                        letter.to_ascii_uppercase()
+                    } else {
+                        '_'
+                    }
+                })
+                .collect();
+            inputs.add(format!("need {name}"), &digest.to_string());
+            env.insert(format!("PORTOLAN_NEED_{word}"), format!("{root}@{digest}"));
+        }
+        Ok(env)
+    }
+
+    /// Everything beside files and variables that decides what comes out.
+    fn add_settings(
+        &self,
+        inputs: &mut Inputs,
+        directory: &Utf8Path,
+        env: &BTreeMap<String, String>,
+        task: &Task,
+    ) -> Result<(), ShipError> {
+        inputs.add("builder", BUILDER_VERSION);
+        inputs.add_list("command", Some(&self.source.run));
+        inputs.add("hermetic", &self.source.hermetic.to_string());
+        // The value of a secret is nowhere, not even as a digest.
+        let secrets: Vec<String> = self.source.secrets.keys().cloned().collect();
+        inputs.add_list("secrets", Some(&secrets));
+        if let CommandOutput::Files(source) = &self.source.output {
+            let layout = Layout {
+                name: &self.name,
+                source,
+                workshop: &self.workshop,
+                needs: &self.needs,
+            };
+            layout.add_settings(inputs);
+        }
+        for argv in &self.source.versions {
+            let program = Program {
+                argv: argv.clone(),
+                directory: directory.to_owned(),
+                env: env.clone(),
+            };
+            let ended = self.ended(task.run(&program, VERSION_LIMIT), argv)?;
+            inputs.add(
+                format!("version {}", argv.join(" ")),
+                &ended.last_lines.join("\n"),
+            );
+        }
+        Ok(())
+    }
+
+    /// Runs the command and returns the directory of its output.
+    fn run(
+        &self,
+        directory: &Utf8Path,
+        mut env: BTreeMap<String, String>,
+        task: &Task,
+    ) -> Result<Utf8PathBuf, ShipError> {
+        let out = task.scratch().join("out");
+        fs::create_dir(&out).map_err(at(&out))?;
+        env.insert("PORTOLAN_OUT".to_owned(), out.to_string());
+        let platform = match &self.source.output {
+            CommandOutput::Files(source) => source.platforms.first().map(ToString::to_string),
+            CommandOutput::Image => None,
+        };
+        env.insert(
+            "PORTOLAN_PLATFORM".to_owned(),
+            platform.unwrap_or_else(|| "linux/amd64".to_owned()),
+        );
+        let secrets = self.give_secrets(&mut env, task)?;
+        let program = Program {
+            argv: self.source.run.clone(),
+            directory: directory.to_owned(),
+            env,
+        };
+        task.progress(0, None, "running");
+        let ended = task.run_hiding(&program, self.source.timeout, &secrets.mask());
+        self.ended(ended, &self.source.run)?;
+        Ok(out)
+    }
+
+    /// Puts secrets into files that only we can read, and says where they are.
+    fn give_secrets(
+        &self,
+        env: &mut BTreeMap<String, String>,
+        task: &Task,
+    ) -> Result<KnownSecrets, ShipError> {
+        let known = KnownSecrets::default();
+        if self.source.secrets.is_empty() {
+            return Ok(known);
+        }
+        let directory = task.scratch().join("secrets");
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&directory)
+            .map_err(at(&directory))?;
+        for (name, variable) in &self.source.secrets {
+            let value = self.workshop.env.get(variable);
+            let value = value.ok_or_else(|| ShipError::NoVariable(variable.clone()))?;
+            known.add_text(name, value);
+            let path = directory.join(name);
+            let file = fs::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path);
+            file.and_then(|mut file| file.write_all(value.as_bytes()))
+                .map_err(at(&path))?;
+        }
+        env.insert("PORTOLAN_SECRETS".to_owned(), directory.into_string());
+        Ok(known)
+    }
+
+    /// A directory with the inputs and nothing else.
+    fn copy_inputs(
+        &self,
+        directory: &Utf8Path,
+        found: &Scan,
+        task: &Task,
+    ) -> Result<Utf8PathBuf, ShipError> {
+        let target = task.scratch().join("inputs");
+        fs::create_dir(&target).map_err(at(&target))?;
+        for Entry {
+            path, node, mode, ..
+        } in &found.entries
+        {
+            if task.is_cancelled() {
+                return Err(ShipError::Cancelled);
+            }
+            let to = target.join(path);
+            let made = match node {
+                Node::Directory => fs::create_dir_all(&to),
+                Node::Link(link) => symlink(link, &to),
+                Node::File { source, .. } => fs::copy(directory.join(source), &to)
+                    .and_then(|_| fs::set_permissions(&to, fs::Permissions::from_mode(*mode))),
+            };
+            made.map_err(at(&to))?;
+        }
+        Ok(target)
+    }
+
+    fn ended(&self, ended: std::io::Result<Ended>, argv: &[String]) -> Result<Ended, ShipError> {
+        let program = argv.first().cloned().unwrap_or_default();
+        let ended = ended.map_err(|source| ShipError::Start {
+            program: program.clone(),
+            source,
+        })?;
+        let how = match &ended.how {
+            End::Exit(status) if status.success() => return Ok(ended),
+            End::Exit(status) => match status.code() {
+                Some(code) => format!("ended with {code}"),
+                None => "was killed".to_owned(),
+            },
+            End::TimedOut => format!("was stopped after {} s", self.source.timeout.as_secs()),
+            End::Cancelled => return Err(ShipError::Cancelled),
+        };
+        Err(ShipError::Program {
+            program,
+            how,
+            last_lines: ended.last_lines,
+        })
+    }
+}
+
+fn at(path: &Utf8Path) -> impl FnOnce(std::io::Error) -> ShipError {
+    let path = path.to_owned();
+    move |source| ShipError::File { path, source }
+}

@@ -1,0 +1,234 @@
+//! Files laid out as an image, without a daemon.
+//!
+//! ```text
+//! context ──scan──▶ entries ──▶ inputs ──key──▶ in the store? ──no──▶ layers, config, manifest ──▶ store, tag
+//! ```
+
+use camino::Utf8Path;
+use portolan_image::{
+    Base, BuildIo, CopySpec, ImageSpec, LayerOptions, Memo, Platform, Scan, ScanOptions,
+    build_image, build_index, ignore_patterns, scan,
+};
+use portolan_layout::{ActionResult, Directory, Run};
+
+use super::{Builder, Needs, ShipError, Workshop};
+use crate::document::{BaseImage, OciSource};
+use crate::inputs::Inputs;
+use crate::outcome::Built;
+use crate::task::Task;
+
+/// What of a context never goes into an image.
+const NEVER: &str = ".git";
+
+/// The version of what we make: another one builds anew.
+pub(crate) const BUILDER_VERSION: &str = concat!("portolan ", env!("CARGO_PKG_VERSION"));
+
+/// Lays out files.
+pub(crate) struct OciBuilder {
+    pub(crate) name: String,
+    pub(crate) source: OciSource,
+    pub(crate) workshop: Workshop,
+    pub(crate) needs: Needs,
+}
+
+impl Builder for OciBuilder {
+    fn build(&self, task: &Task) -> Result<Built, ShipError> {
+        let context = self.workshop.path(&self.source.context)?;
+        let layout = Layout {
+            name: &self.name,
+            source: &self.source,
+            workshop: &self.workshop,
+            needs: &self.needs,
+        };
+        layout.build(&context, Inputs::default(), task)
+    }
+}
+
+/// Files of a directory, laid out as an image.
+pub(super) struct Layout<'a> {
+    pub(super) name: &'a str,
+    pub(super) source: &'a OciSource,
+    pub(super) workshop: &'a Workshop,
+    pub(super) needs: &'a Needs,
+}
+
+impl Layout<'_> {
+    /// Builds the image of a directory that has these inputs beside its files.
+    pub(super) fn build(
+        &self,
+        context: &Utf8Path,
+        mut inputs: Inputs,
+        task: &Task,
+    ) -> Result<Built, ShipError> {
+        let store = &self.workshop.store;
+        let run = store.begin()?;
+        let files = Directory::open(context).map_err(|source| ShipError::Context {
+            path: context.to_owned(),
+            source,
+        })?;
+        task.progress(0, None, "reading files");
+        let scans = self.scan(&files, context, &run, task)?;
+        let base = self.base(&run)?;
+        self.add_settings(&mut inputs);
+        inputs.add(
+            "base",
+            &base.as_ref().map(ToString::to_string).unwrap_or_default(),
+        );
+        let key = inputs.key(scans.iter().map(|(_, scan)| scan));
+        if let Some(known) = run.cached(&key)? {
+            run.tag(self.name, &known.image)?;
+            return Ok(built(&known, true, Vec::new()));
+        }
+        if task.is_cancelled() {
+            return Err(ShipError::Cancelled);
+        }
+
+        // Only now is it worth to name every file.
+        for (_, scan) in &scans {
+            inputs.add_entries(&scan.entries);
+        }
+        let last = run.inputs(self.name);
+        let because = inputs.changes_since(last.as_deref());
+        let mut images = Vec::new();
+        for (at, (platform, scan)) in scans.iter().enumerate() {
+            task.progress(
+                at as u64,
+                Some(scans.len() as u64),
+                format!("writing layers for {platform}"),
+            );
+            let below = base
+                .as_ref()
+                .map(|digest| Base::read(&run, digest, platform, &run))
+                .transpose()?;
+            let io = BuildIo {
+                source: &files,
+                cache: &run,
+                sink: &run,
+                threads: self.workshop.threads,
+            };
+            images.push(
+                build_image(&scan.entries, &self.spec(platform), below.as_ref(), &io)?.manifest,
+            );
+        }
+        let image = match images.as_slice() {
+            [only] => only.clone(),
+            several => build_index(several, &run)?,
+        };
+        let result = ActionResult {
+            image,
+            inputs: Vec::new(),
+        };
+        run.record(&key, &result)?;
+        run.tag(self.name, &result.image)?;
+        run.keep_inputs(self.name, &inputs.lines());
+        Ok(built(&result, false, because))
+    }
+
+    fn scan(
+        &self,
+        files: &Directory,
+        context: &Utf8Path,
+        run: &Run<'_>,
+        task: &Task,
+    ) -> Result<Vec<(Platform, Scan)>, ShipError> {
+        let ignore = ignore_patterns(files, None)?;
+        let mut never = vec![NEVER.to_owned()];
+        let inside = self.workshop.store.root().strip_prefix(context);
+        never.extend(inside.ok().map(|store| store.as_str().to_owned()));
+        let mut memo = run.memo(self.name);
+        let mut scans = Vec::new();
+        for platform in &self.source.platforms {
+            let copies: Vec<CopySpec> = self
+                .source
+                .copies
+                .iter()
+                .map(|copy| for_platform(copy, platform))
+                .collect();
+            let options = ScanOptions {
+                ignore: &ignore,
+                never: &never,
+                memo: &memo,
+                now: self.workshop.now,
+                threads: self.workshop.threads,
+            };
+            let mut found = scan(files, &copies, &options)?;
+            for notice in &found.notices {
+                task.log(format!("{notice}; {}", notice.hint()));
+            }
+            memo = std::mem::replace(&mut found.memo, Memo::default());
+            scans.push((platform.clone(), found));
+        }
+        run.keep_memo(self.name, &memo);
+        Ok(scans)
+    }
+
+    fn base(&self, run: &Run<'_>) -> Result<Option<portolan_digest::Digest>, ShipError> {
+        Ok(match &self.source.base {
+            BaseImage::Scratch => None,
+            BaseImage::Artifact(name) => self.needs.get(name).cloned(),
+            BaseImage::Layout { directory, name } => {
+                let directory = self.workshop.path(directory)?;
+                Some(run.import(&directory, name.as_deref())?.digest)
+            }
+        })
+    }
+
+    fn spec(&self, platform: &Platform) -> ImageSpec {
+        ImageSpec {
+            config: self.source.config.clone(),
+            platform: platform.clone(),
+            layers: LayerOptions {
+                compression: self.source.compression,
+                modified: self.source.modified,
+            },
+            buckets: self.source.buckets,
+        }
+    }
+
+    /// Everything beside files that the bytes of the image depend on.
+    pub(super) fn add_settings(&self, inputs: &mut Inputs) {
+        let config = &self.source.config;
+        inputs.add("builder", BUILDER_VERSION);
+        inputs.add("compression", &self.source.compression.version());
+        inputs.add("mtime", &self.source.modified.to_string());
+        inputs.add("buckets", &self.source.buckets.to_string());
+        inputs.add_list("entrypoint", config.entrypoint.as_deref());
+        inputs.add_list("cmd", config.cmd.as_deref());
+        inputs.add_list("user", config.user.as_ref().map(std::slice::from_ref));
+        inputs.add_list("workdir", config.workdir.as_ref().map(std::slice::from_ref));
+        inputs.add_list("ports", Some(&config.ports));
+        for (name, value) in &config.env {
+            inputs.add(format!("env {name}"), value);
+        }
+        for (name, value) in &config.labels {
+            inputs.add(format!("label {name}"), value);
+        }
+        let platforms: Vec<String> = self
+            .source
+            .platforms
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        inputs.add_list("platforms", Some(&platforms));
+    }
+}
+
+pub(super) fn built(result: &ActionResult, is_cached: bool, because: Vec<String>) -> Built {
+    Built {
+        digest: result.image.digest.clone(),
+        media_type: result.image.media_type.clone(),
+        size: result.image.size,
+        is_cached,
+        because,
+    }
+}
+
+/// A copy with the words for its platform put in.
+fn for_platform(copy: &CopySpec, platform: &Platform) -> CopySpec {
+    let from = copy.from.replace("${arch}", &platform.architecture);
+    let from = from.replace("${os}", &platform.os);
+    CopySpec {
+        from: from.replace("${platform}", &platform.to_string()),
+        ..copy.clone()
+    }
+}

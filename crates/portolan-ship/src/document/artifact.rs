@@ -1,0 +1,453 @@
+//! The artifacts of a document: what each is made of, and how.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use portolan_image::{Compression, ConfigSpec, CopySpec, Keep, Owner, Platform};
+use portolan_yaml::{Node, Position};
+
+use super::fields::{Fault, Faults, Fields};
+
+/// Something that is built into an image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Artifact {
+    /// Its name, which is unique in the document.
+    pub name: String,
+    /// The repository of its image, without tag and digest.
+    pub image: String,
+    /// The artifacts that must be built before it.
+    pub needs: Vec<String>,
+    /// How it is built.
+    pub source: ArtifactSource,
+    /// Where it stands in the file.
+    pub at: Position,
+}
+
+/// How an artifact is built.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ArtifactSource {
+    /// Of files, by us.
+    Oci(OciSource),
+    /// By a command.
+    Command(CommandSource),
+}
+
+/// Files that are laid out as an image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OciSource {
+    /// The directory that the files are in, relative to the document's.
+    pub context: String,
+    /// Which files go where.
+    pub copies: Vec<CopySpec>,
+    /// What is below them.
+    pub base: BaseImage,
+    /// What runs in the image.
+    pub config: ConfigSpec,
+    /// What it runs on; one image for each.
+    pub platforms: Vec<Platform>,
+    /// How layers are compressed.
+    pub compression: Compression,
+    /// How many layers the files are distributed over.
+    pub buckets: usize,
+    /// The time of all files, in seconds since 1970.
+    pub modified: u64,
+}
+
+/// What an image is built on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BaseImage {
+    /// Nothing.
+    Scratch,
+    /// The image of another artifact.
+    Artifact(String),
+    /// An image in an OCI layout on disk: its directory, and the name in it.
+    Layout {
+        /// The directory, relative to the document's.
+        directory: String,
+        /// The name; none where the layout has one image only.
+        name: Option<String>,
+    },
+}
+
+/// A command that makes an image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandSource {
+    /// The program and its arguments.
+    pub run: Vec<String>,
+    /// Where it runs, relative to the document's directory.
+    pub directory: String,
+    /// Patterns of the files that it reads.
+    pub inputs: Vec<String>,
+    /// Names of variables that are passed through.
+    pub env: Vec<String>,
+    /// Variables with their values.
+    pub set: BTreeMap<String, String>,
+    /// Variables that are secret, by the name of the variable that holds each.
+    pub secrets: BTreeMap<String, String>,
+    /// Commands that print versions of tools; what they print is part of the key.
+    pub versions: Vec<Vec<String>>,
+    /// How long it may run.
+    pub timeout: Duration,
+    /// Whether it sees nothing but its inputs.
+    pub hermetic: bool,
+    /// What it leaves in `PORTOLAN_OUT`.
+    pub output: CommandOutput,
+}
+
+/// What a command leaves behind.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CommandOutput {
+    /// An OCI layout with one image.
+    Image,
+    /// Files, which are laid out as an image.
+    Files(Box<OciSource>),
+}
+
+/// How long a command may run if nothing is said.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+/// The layers that files are distributed over if nothing is said.
+const DEFAULT_BUCKETS: usize = 8;
+
+/// The most layers that files are distributed over.
+const MAX_BUCKETS: usize = 100;
+
+/// The level of gzip.
+const GZIP_LEVEL: u8 = 6;
+
+const KINDS: &[&str] = &["oci", "command"];
+
+const OCI_FIELDS: &[&str] = &[
+    "context",
+    "copy",
+    "base",
+    "entrypoint",
+    "cmd",
+    "env",
+    "user",
+    "workdir",
+    "ports",
+    "labels",
+    "platforms",
+    "compression",
+    "buckets",
+    "mtime",
+];
+
+const COMMAND_FIELDS: &[&str] = &[
+    "run", "dir", "inputs", "env", "set", "secrets", "versions", "timeout", "hermetic", "output",
+    "oci",
+];
+
+impl Artifact {
+    pub(super) fn read(node: &Node, path: String, faults: &mut Faults) -> Option<Self> {
+        let fields = Fields::of(
+            node,
+            path,
+            &["name", "image", "needs", "oci", "command"],
+            faults,
+        );
+        let name = fields.required("name", faults);
+        if !name.is_empty() && !is_name(&name) {
+            faults.push(Fault {
+                at: fields.at(),
+                message: format!(
+                    "`{name}` is no name: letters, digits, `-`, `_` and `.`, no more than 63"
+                ),
+                hint: None,
+            });
+        }
+        let source = match fields.one_of(KINDS, faults)? {
+            "oci" => {
+                let oci = fields.map("oci", OCI_FIELDS, faults)?;
+                ArtifactSource::Oci(OciSource::read(&oci, faults))
+            }
+            _ => {
+                let command = fields.map("command", COMMAND_FIELDS, faults)?;
+                ArtifactSource::Command(CommandSource::read(&command, faults))
+            }
+        };
+        Some(Self {
+            name,
+            image: fields.required("image", faults),
+            needs: fields.texts("needs", faults).unwrap_or_default(),
+            source,
+            at: fields.at(),
+        })
+    }
+
+    /// The artifacts that must be built before it: those it says it needs, and the one it is built on.
+    pub fn all_needs(&self) -> Vec<&str> {
+        let base = match &self.source {
+            ArtifactSource::Oci(oci) => Some(&oci.base),
+            ArtifactSource::Command(command) => match &command.output {
+                CommandOutput::Files(oci) => Some(&oci.base),
+                CommandOutput::Image => None,
+            },
+        };
+        let below = match base {
+            Some(BaseImage::Artifact(name)) => Some(name.as_str()),
+            _ => None,
+        };
+        let mut needs: Vec<&str> = self.needs.iter().map(String::as_str).collect();
+        needs.extend(below.filter(|below| !self.needs.iter().any(|need| need == below)));
+        needs
+    }
+}
+
+impl OciSource {
+    fn read(fields: &Fields<'_>, faults: &mut Faults) -> Self {
+        let platforms = fields.texts("platforms", faults);
+        let platforms = platforms.unwrap_or_else(|| vec!["linux/amd64".to_owned()]);
+        let mut read_platforms = Vec::new();
+        for platform in platforms {
+            match platform.parse() {
+                Ok(platform) => read_platforms.push(platform),
+                Err(error) => faults.push(Fault {
+                    at: fields.node("platforms").map_or(fields.at(), |node| node.at),
+                    message: format!("`{}`: {error}", fields.path_of("platforms")),
+                    hint: None,
+                }),
+            }
+        }
+        Self {
+            context: fields
+                .text("context", faults)
+                .unwrap_or_else(|| ".".to_owned()),
+            copies: copies(fields, faults),
+            base: base(fields, faults),
+            config: config(fields, faults),
+            platforms: read_platforms,
+            compression: compression(fields, faults),
+            buckets: buckets(fields, faults),
+            modified: modified(fields, faults),
+        }
+    }
+}
+
+impl CommandSource {
+    fn read(fields: &Fields<'_>, faults: &mut Faults) -> Self {
+        let run = fields.texts("run", faults).unwrap_or_default();
+        if run.is_empty() {
+            faults.push(Fault {
+                at: fields.at(),
+                message: format!("`{}` needs a program", fields.path_of("run")),
+                hint: Some("write it as a list: `run: [./build.sh, --release]`".to_owned()),
+            });
+        }
+        let mut versions = Vec::new();
+        for (node, path) in fields.items("versions", faults).unwrap_or_default() {
+            let words = node.as_list().map(|list| {
+                let words = list.iter().filter_map(|word| word.as_scalar());
+                words.map(|word| word.text.to_string()).collect::<Vec<_>>()
+            });
+            match words {
+                Some(words) if !words.is_empty() => versions.push(words),
+                _ => faults.push(Fault {
+                    at: node.at,
+                    message: format!("`{path}` must be a list of a program and its arguments"),
+                    hint: None,
+                }),
+            }
+        }
+        Self {
+            run,
+            directory: fields.text("dir", faults).unwrap_or_else(|| ".".to_owned()),
+            inputs: fields.texts("inputs", faults).unwrap_or_default(),
+            env: fields.texts("env", faults).unwrap_or_default(),
+            set: fields.text_map("set", faults),
+            secrets: secrets(fields, faults),
+            versions,
+            timeout: fields
+                .duration("timeout", faults)
+                .unwrap_or(DEFAULT_TIMEOUT),
+            hermetic: fields.flag("hermetic", faults).unwrap_or(false),
+            output: output(fields, faults),
+        }
+    }
+}
+
+fn output(fields: &Fields<'_>, faults: &mut Faults) -> CommandOutput {
+    let kind = fields.parsed("output", faults, |text| match text {
+        "image" | "files" => Ok(text == "files"),
+        _ => Err("must be `image` or `files`".to_owned()),
+    });
+    if kind != Some(true) {
+        return CommandOutput::Image;
+    }
+    let oci = fields.map("oci", OCI_FIELDS, faults);
+    let empty = Node::map();
+    let oci = oci.unwrap_or_else(|| Fields::of(&empty, fields.path_of("oci"), OCI_FIELDS, faults));
+    CommandOutput::Files(Box::new(OciSource::read(&oci, faults)))
+}
+
+fn secrets(fields: &Fields<'_>, faults: &mut Faults) -> BTreeMap<String, String> {
+    let Some(node) = fields.node("secrets") else {
+        return BTreeMap::new();
+    };
+    let Some(map) = node.as_map() else {
+        faults.push(Fault {
+            at: node.at,
+            message: format!(
+                "`{}` must be a map such as `NPM_TOKEN: {{env: NPM_TOKEN}}`",
+                fields.path_of("secrets")
+            ),
+            hint: None,
+        });
+        return BTreeMap::new();
+    };
+    let mut secrets = BTreeMap::new();
+    for entry in map {
+        let name = entry.key.as_str().to_owned();
+        let path = format!("{}.{name}", fields.path_of("secrets"));
+        let from = Fields::of(&entry.value, path, &["env"], faults);
+        secrets.insert(name, from.required("env", faults));
+    }
+    secrets
+}
+
+fn copies(fields: &Fields<'_>, faults: &mut Faults) -> Vec<CopySpec> {
+    let Some(items) = fields.items("copy", faults) else {
+        return vec![CopySpec {
+            to: "/".to_owned(),
+            ..CopySpec::default()
+        }];
+    };
+    let mut copies = Vec::new();
+    for (node, path) in items {
+        let copy = Fields::of(
+            node,
+            path,
+            &["from", "to", "owner", "mode", "ignore", "keep"],
+            faults,
+        );
+        copies.push(CopySpec {
+            from: copy.text("from", faults).unwrap_or_default(),
+            to: copy.required("to", faults),
+            owner: copy.parsed("owner", faults, owner).unwrap_or_default(),
+            mode: copy.parsed("mode", faults, mode),
+            ignore: copy.texts("ignore", faults).unwrap_or_default(),
+            keep: keep(&copy, faults),
+        });
+    }
+    copies
+}
+
+fn keep(copy: &Fields<'_>, faults: &mut Faults) -> Keep {
+    let mut keep = Keep::default();
+    for word in copy.texts("keep", faults).unwrap_or_default() {
+        match word.as_str() {
+            "special" => keep.special_bits = true,
+            "capabilities" => keep.capabilities = true,
+            _ => faults.push(Fault {
+                at: copy.at(),
+                message: format!(
+                    "`{}` knows `special` and `capabilities`, not `{word}`",
+                    copy.path_of("keep")
+                ),
+                hint: None,
+            }),
+        }
+    }
+    keep
+}
+
+fn owner(text: &str) -> Result<Owner, String> {
+    let refused = || format!("`{text}` is not an owner such as `65532` or `65532:65532`");
+    let (user, group) = text.split_once(':').unwrap_or((text, text));
+    Ok(Owner {
+        user: user.parse().map_err(|_| refused())?,
+        group: group.parse().map_err(|_| refused())?,
+    })
+}
+
+fn mode(text: &str) -> Result<u32, String> {
+    let digits = text.strip_prefix("0o").unwrap_or(text);
+    let mode = u32::from_str_radix(digits, 8)
+        .ok()
+        .filter(|mode| *mode <= 0o7777);
+    mode.ok_or_else(|| format!("`{text}` is not a mode such as `\"0755\"`"))
+}
+
+fn base(fields: &Fields<'_>, faults: &mut Faults) -> BaseImage {
+    let Some(node) = fields.node("base") else {
+        return BaseImage::Scratch;
+    };
+    if node.as_map().is_some() {
+        let map = Fields::of(
+            node,
+            fields.path_of("base"),
+            &["artifact", "layout", "name"],
+            faults,
+        );
+        return match map.one_of(&["artifact", "layout"], faults) {
+            Some("layout") => BaseImage::Layout {
+                directory: map.required("layout", faults),
+                name: map.text("name", faults),
+            },
+            _ => BaseImage::Artifact(map.text("artifact", faults).unwrap_or_default()),
+        };
+    }
+    let known = fields.parsed("base", faults, |text| match text {
+        "scratch" => Ok(BaseImage::Scratch),
+        _ => Err(format!(
+            "`{text}` cannot be used: a base is `scratch`, `{{artifact: NAME}}` or `{{layout: DIRECTORY}}`"
+        )),
+    });
+    known.unwrap_or(BaseImage::Scratch)
+}
+
+fn config(fields: &Fields<'_>, faults: &mut Faults) -> ConfigSpec {
+    let ports = fields.texts("ports", faults).unwrap_or_default();
+    let with_protocol = |port: String| {
+        if port.contains('/') {
+            port
+        } else {
+            format!("{port}/tcp")
+        }
+    };
+    ConfigSpec {
+        entrypoint: fields.texts("entrypoint", faults),
+        cmd: fields.texts("cmd", faults),
+        env: fields.text_map("env", faults).into_iter().collect(),
+        user: fields.text("user", faults),
+        workdir: fields.text("workdir", faults),
+        ports: ports.into_iter().map(with_protocol).collect(),
+        labels: fields.text_map("labels", faults),
+    }
+}
+
+fn compression(fields: &Fields<'_>, faults: &mut Faults) -> Compression {
+    let read = fields.parsed("compression", faults, |text| match text {
+        "gzip" => Ok(Compression::Gzip { level: GZIP_LEVEL }),
+        "zstd" => Ok(Compression::Zstd),
+        _ => Err("must be `gzip` or `zstd`".to_owned()),
+    });
+    read.unwrap_or(Compression::Gzip { level: GZIP_LEVEL })
+}
+
+fn buckets(fields: &Fields<'_>, faults: &mut Faults) -> usize {
+    let read = fields.parsed("buckets", faults, |text| {
+        let number = text
+            .parse()
+            .ok()
+            .filter(|number| (1..=MAX_BUCKETS).contains(number));
+        number.ok_or_else(|| format!("must be a number from 1 to {MAX_BUCKETS}"))
+    });
+    read.unwrap_or(DEFAULT_BUCKETS)
+}
+
+fn modified(fields: &Fields<'_>, faults: &mut Faults) -> u64 {
+    let read = fields.parsed("mtime", faults, |text| match text {
+        "epoch" => Ok(0),
+        _ => text
+            .parse()
+            .map_err(|_| "must be `epoch` or a number of seconds since 1970".to_owned()),
+    });
+    read.unwrap_or(0)
+}
+
+fn is_name(text: &str) -> bool {
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    text.len() <= 63 && text.chars().all(is_letter) && !text.starts_with('.')
+}

@@ -1,0 +1,64 @@
+//! The one place where work meets the engine: everything that builds, tests, deploys or verifies runs through it.
+//!
+//! The engine queues, starts and ends each unit and writes that down; the work gets a [`Task`] and returns a result. So no
+//! work can forget an event, send a second end, or be seen in a state that it is not in.
+
+use std::fmt;
+
+use camino::Utf8PathBuf;
+use portolan_engine::{Context, Failure, Unit};
+use serde::Serialize;
+
+use crate::task::Task;
+
+/// What work leaves behind that a reader of events wants to know.
+pub(crate) trait Summarised {
+    /// A few fields.
+    fn summary(&self) -> impl Serialize;
+}
+
+/// Work on one target, as a unit of the engine. It runs on a thread of its own and is waited for when it is called off.
+pub(crate) fn observe<T, E>(
+    work: impl FnOnce(&Context, &Task) -> Result<T, E> + Send + 'static,
+) -> Unit
+where
+    T: Summarised + Send + Sync + 'static,
+    E: Into<Failure> + Send + 'static,
+{
+    let unit = Unit::process(move |context: Context| async move {
+        let scratch = tempfile::Builder::new()
+            .prefix("portolan-ship-")
+            .tempdir()?;
+        let path = Utf8PathBuf::from_path_buf(scratch.path().to_owned());
+        let path = path.map_err(|_| NotUtf8)?;
+        let done = tokio::task::spawn_blocking(move || {
+            let task = Task::new(context.clone(), path);
+            let done = work(&context, &task).map_err(Into::into);
+            // Its files go before its end is told: nothing is left of work that has ended.
+            let removed = scratch.close();
+            let done = done?;
+            removed?;
+            context.summary(&done.summary())?;
+            Ok::<T, Failure>(done)
+        });
+        match done.await {
+            Ok(done) => done,
+            Err(panic) => Err(Failure::message(format!("panicked: {panic}"))),
+        }
+    });
+    unit.graceful()
+}
+
+/// The directory for temporary files cannot be used.
+#[derive(Debug)]
+struct NotUtf8;
+
+impl fmt::Display for NotUtf8 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the path of the directory for temporary files is not UTF-8; set TMPDIR to another one",
+        )
+    }
+}
+
+impl std::error::Error for NotUtf8 {}

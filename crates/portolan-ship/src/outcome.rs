@@ -1,0 +1,138 @@
+//! What came of each artifact: exactly one result, whatever happened to the others.
+
+use portolan_digest::Digest;
+use portolan_engine::{Outcome, Report, with_causes};
+use serde::Serialize;
+
+use crate::document::Ship;
+
+/// An image that is in the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Built {
+    /// The digest of its manifest or index.
+    pub digest: Digest,
+    /// The kind of that document.
+    pub media_type: String,
+    /// The length of that document in bytes.
+    pub size: u64,
+    /// Whether it was there before.
+    pub is_cached: bool,
+    /// Why it had to be built: what changed since it was built last.
+    pub because: Vec<String>,
+}
+
+/// What the last event of an artifact says.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Summary<'a> {
+    pub(crate) digest: String,
+    pub(crate) status: ArtifactStatus,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(crate) because: &'a [String],
+}
+
+/// How an artifact ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ArtifactStatus {
+    /// It was built now.
+    Built,
+    /// It was there: nothing that it is made of has changed.
+    Cached,
+    /// It could not be built.
+    Failed,
+    /// Something that it needs could not be built.
+    Skipped,
+    /// The run was called off before it ended.
+    Cancelled,
+}
+
+/// The result of one artifact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ArtifactResult {
+    /// Its name.
+    pub name: String,
+    /// How it ended.
+    pub status: ArtifactStatus,
+    /// The image by repository, tag and digest, if there is one.
+    pub image: Option<String>,
+    /// Its digest, if there is one.
+    pub digest: Option<String>,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// Why there is none.
+    pub error: Option<String>,
+    /// What changed since it was built last, or what it waited for.
+    pub because: Vec<String>,
+}
+
+impl Built {
+    pub(crate) fn summary(&self) -> Summary<'_> {
+        Summary {
+            digest: self.digest.to_string(),
+            status: self.status(),
+            because: &self.because,
+        }
+    }
+
+    fn status(&self) -> ArtifactStatus {
+        if self.is_cached {
+            ArtifactStatus::Cached
+        } else {
+            ArtifactStatus::Built
+        }
+    }
+}
+
+impl ArtifactResult {
+    /// Whether there is an image.
+    pub fn is_good(&self) -> bool {
+        matches!(self.status, ArtifactStatus::Built | ArtifactStatus::Cached)
+    }
+}
+
+/// The results of the artifacts that were asked for, in the document's order.
+pub(crate) fn results(ship: &Ship, report: &Report) -> Vec<ArtifactResult> {
+    let artifacts = ship.artifacts.iter();
+    let results = artifacts.filter_map(|artifact| {
+        let key = crate::build::key(&artifact.name);
+        let unit = report.get(&key)?;
+        let mut result = ArtifactResult {
+            name: artifact.name.clone(),
+            status: ArtifactStatus::Cancelled,
+            image: None,
+            digest: None,
+            duration_ms: u64::try_from(unit.took.as_millis()).unwrap_or(u64::MAX),
+            error: None,
+            because: Vec::new(),
+        };
+        match &unit.outcome {
+            Outcome::Done(_) => {
+                let built = report.output::<Built>(&key)?;
+                result.status = built.status();
+                result.image = Some(reference(&artifact.image, &built.digest));
+                result.digest = Some(built.digest.to_string());
+                result.because.clone_from(&built.because);
+            }
+            Outcome::Failed(failure) => {
+                result.status = ArtifactStatus::Failed;
+                result.error = Some(with_causes(failure.error()));
+            }
+            Outcome::Skipped { because } => {
+                result.status = ArtifactStatus::Skipped;
+                let name = because.as_str().trim_start_matches("artifact/");
+                result.because = vec![format!("{name} failed")];
+            }
+            Outcome::Cancelled => {}
+        }
+        Some(result)
+    });
+    results.collect()
+}
+
+/// `repository:tag@sha256:…`; the tag is the beginning of the digest, so that it never means two images.
+fn reference(repository: &str, digest: &Digest) -> String {
+    let tag = digest.hex().get(..12).unwrap_or_default();
+    format!("{repository}:{tag}@{digest}")
+}

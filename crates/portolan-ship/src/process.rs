@@ -1,0 +1,188 @@
+//! Programs run to their end, with everything they start.
+//!
+//! A program runs in a process group of its own. When its time is up or its work is called off, the group is asked to end
+//! and, after a while, made to. What it prints is read by threads as it comes, in lines of bounded length; the last lines
+//! are kept for whoever has to tell why it failed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use camino::Utf8PathBuf;
+use portolan_engine::CancellationToken;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// How long a program may go on after it was asked to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How often is looked whether the work was called off.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The longest line that is kept whole.
+const MAX_LINE_BYTES: u64 = 64 << 10;
+
+/// How many lines may wait to be taken.
+const WAITING_LINES: usize = 256;
+
+/// How long is waited for more lines after a program has ended.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How many of the last lines are kept.
+const LAST_LINES: usize = 20;
+
+/// A program to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Where it runs.
+    pub directory: Utf8PathBuf,
+    /// All of its environment.
+    pub env: BTreeMap<String, String>,
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Why it ended.
+    pub how: End,
+    /// The last lines that it printed.
+    pub last_lines: Vec<String>,
+}
+
+/// Why a program ended.
+#[derive(Debug)]
+pub enum End {
+    /// By itself.
+    Exit(ExitStatus),
+    /// Its time was up.
+    TimedOut,
+    /// Its work was called off.
+    Cancelled,
+}
+
+/// Runs a program; `line` gets what it prints after `hide` took the secrets out of it.
+pub(crate) fn run(
+    program: &Program,
+    limit: Duration,
+    token: &CancellationToken,
+    hide: &dyn Fn(String) -> String,
+    line: &mut dyn FnMut(String),
+) -> io::Result<Ended> {
+    let [name, arguments @ ..] = program.argv.as_slice() else {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "no program is named",
+        ));
+    };
+    let mut child = Command::new(name)
+        .args(arguments)
+        .current_dir(&program.directory)
+        .env_clear()
+        .envs(&program.env)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()?;
+    let group = Group::of(&child);
+    // A program that prints faster than its lines are taken waits.
+    let (give, lines) = mpsc::sync_channel(WAITING_LINES);
+    if let Some(pipe) = child.stdout.take() {
+        read_lines(pipe, give.clone());
+    }
+    if let Some(pipe) = child.stderr.take() {
+        read_lines(pipe, give);
+    }
+    let mut last = VecDeque::new();
+    let mut keep = |text: String| {
+        let text = hide(text);
+        if last.len() == LAST_LINES {
+            last.pop_front();
+        }
+        last.push_back(text.clone());
+        line(text);
+    };
+
+    let deadline = Instant::now().checked_add(limit);
+    let mut stopping: Option<(End, Instant)> = None;
+    let how = loop {
+        match lines.recv_timeout(LOOK) {
+            Ok(text) => keep(text),
+            // Both pipes are closed: whatever still runs in the group says nothing more.
+            Err(RecvTimeoutError::Disconnected) => thread::sleep(Duration::from_millis(1)),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if let Some(status) = child.try_wait()? {
+            break stopping.take().map_or(End::Exit(status), |(why, _)| why);
+        }
+        match &stopping {
+            None if token.is_cancelled() => {
+                group.signal(Signal::TERM);
+                stopping = Some((End::Cancelled, Instant::now()));
+            }
+            None if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
+                group.signal(Signal::TERM);
+                stopping = Some((End::TimedOut, Instant::now()));
+            }
+            Some((_, since)) if since.elapsed() >= GRACE => group.signal(Signal::KILL),
+            _ => {}
+        }
+    };
+    // Children that it left behind end with it, and then the pipes close. One that left the group may hold them open: it is
+    // not waited for.
+    group.signal(Signal::KILL);
+    while let Ok(text) = lines.recv_timeout(LAST_WORDS) {
+        keep(text);
+    }
+    Ok(Ended {
+        how,
+        last_lines: last.into(),
+    })
+}
+
+/// The process group of a child.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        Self(i32::try_from(child.id()).ok().and_then(Pid::from_raw))
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.0 {
+            // It may have ended already.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+/// Reads lines until the pipe closes; bytes that are no UTF-8 are replaced.
+fn read_lines(pipe: impl Read + Send + 'static, give: SyncSender<String>) {
+    thread::spawn(move || {
+        let mut pipe = BufReader::new(pipe);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match pipe
+                .by_ref()
+                .take(MAX_LINE_BYTES)
+                .read_until(b'\n', &mut line)
+            {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+            let text = String::from_utf8_lossy(&line);
+            if give
+                .send(text.trim_end_matches(['\n', '\r']).to_owned())
+                .is_err()
+            {
+                return;
+            }
+        }
+    });
+}

@@ -1,0 +1,67 @@
+//! What a builder, tester, deployer or verifier gets: its inputs come with it, and this is how it speaks and when it must
+//! stop. It knows neither the journal nor the engine: whoever writes a builder cannot forget an event.
+
+use std::io;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_engine::{CancellationToken, Context};
+use portolan_secret::{KnownSecrets, Mask};
+
+use crate::process::{self, Ended, Program};
+
+/// The handle of one piece of work.
+pub struct Task {
+    context: Context,
+    scratch: Utf8PathBuf,
+}
+
+impl Task {
+    pub(crate) fn new(context: Context, scratch: Utf8PathBuf) -> Self {
+        Self { context, scratch }
+    }
+
+    /// Says how far the work is.
+    pub fn progress(&self, done: u64, total: Option<u64>, text: impl Into<String>) {
+        self.context.progress(done, total, text);
+    }
+
+    /// Says a line.
+    pub fn log(&self, line: impl Into<String>) {
+        self.context.log(line);
+    }
+
+    /// Whether the work is called off; long computations look now and then.
+    pub fn is_cancelled(&self) -> bool {
+        self.context.is_cancelled()
+    }
+
+    /// The token by which the work is called off.
+    pub fn token(&self) -> &CancellationToken {
+        self.context.token()
+    }
+
+    /// A directory of its own, which is removed when the work ends.
+    pub fn scratch(&self) -> &Utf8Path {
+        &self.scratch
+    }
+
+    /// Runs a program to its end. Its lines are the task's; it and everything it started ends when the work is called off
+    /// or takes longer than this.
+    pub fn run(&self, program: &Program, limit: Duration) -> io::Result<Ended> {
+        self.run_hiding(program, limit, &KnownSecrets::default().mask())
+    }
+
+    /// Runs a program to its end, with secrets hidden in its lines.
+    pub fn run_hiding(
+        &self,
+        program: &Program,
+        limit: Duration,
+        secrets: &Mask,
+    ) -> io::Result<Ended> {
+        let hide = |line: String| secrets.text(&line).into_owned();
+        process::run(program, limit, self.context.token(), &hide, &mut |line| {
+            self.log(line)
+        })
+    }
+}

@@ -1,0 +1,406 @@
+//! Artifacts built for real: into a store on disk, by files and by commands.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_engine::{Journal, JournalOptions, Limits, Run};
+use portolan_layout::Store;
+use portolan_ship::{ArtifactResult, ArtifactStatus, Ship, Workshop, finish, plan};
+use tempfile::TempDir;
+
+/// A project with a document, and a store beside it.
+struct Project {
+    directory: TempDir,
+    store: TempDir,
+    env: BTreeMap<String, String>,
+}
+
+/// What a build said.
+struct Answer {
+    results: Vec<ArtifactResult>,
+    /// Everything that was written to the journal.
+    journal: String,
+}
+
+impl Project {
+    fn new(artifacts: &str) -> Self {
+        let path = std::env::var("PATH").expect("a PATH");
+        let project = Self {
+            directory: tempfile::tempdir().expect("a directory"),
+            store: tempfile::tempdir().expect("a directory"),
+            env: BTreeMap::from([("PATH".to_owned(), path)]),
+        };
+        let document = format!(
+            "apiVersion: portolan.dev/v1alpha1\nkind: Ship\nmetadata: {{name: shop}}\nspec:\n  artifacts:\n{artifacts}"
+        );
+        project.write("portolan.yaml", &document);
+        project
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        fs::write(path, text).expect("a file");
+    }
+
+    fn build(&self) -> Answer {
+        self.build_into(self.store.path())
+    }
+
+    fn build_into(&self, store: &Path) -> Answer {
+        let text = fs::read_to_string(self.path("portolan.yaml")).expect("a document");
+        let ship = Ship::read(&text, &|_| None).expect("a document");
+        let store = Utf8Path::from_path(store).expect("UTF-8");
+        let workshop = Workshop {
+            directory: Utf8PathBuf::from_path_buf(self.directory.path().to_owned()).expect("UTF-8"),
+            store: Arc::new(Store::open(store).expect("a store")),
+            threads: 2,
+            // Files are younger than this: nothing of them is remembered wrongly.
+            now: i64::MAX,
+            env: Arc::new(self.env.clone()),
+        };
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        runtime.block_on(async {
+            let journal = Journal::in_memory(JournalOptions::default());
+            let run = Run::new(Limits::default(), journal.clone());
+            plan(&ship, &[], &workshop, &run).expect("known names");
+            let report = run.finish().await;
+            journal.close();
+            let mut reader = journal.after(0);
+            let mut lines = String::new();
+            while let Some(batch) = reader.next().await.expect("a whole journal") {
+                for record in batch.iter() {
+                    lines.push_str(&record.to_json());
+                    lines.push('\n');
+                }
+            }
+            Answer {
+                results: finish(&ship, &report),
+                journal: lines,
+            }
+        })
+    }
+}
+
+impl Answer {
+    fn statuses(&self) -> Vec<ArtifactStatus> {
+        self.results.iter().map(|result| result.status).collect()
+    }
+
+    fn digest(&self) -> &str {
+        self.results[0]
+            .digest
+            .as_deref()
+            .unwrap_or_else(|| panic!("{:?}", self.results))
+    }
+}
+
+const WEB: &str =
+    "  - {name: web, image: registry.example/web, oci: {context: web, env: {MODE: a}}}\n";
+
+fn web() -> Project {
+    let project = Project::new(WEB);
+    project.write("web/bin/app", "a program");
+    project.write("web/etc/app.conf", "a setting");
+    symlink("app.conf", project.path("web/etc/link")).expect("a link");
+    project
+}
+
+#[test]
+fn files_become_an_image_once_and_the_same_one_everywhere() {
+    let project = web();
+    let first = project.build();
+    assert_eq!(first.statuses(), [ArtifactStatus::Built]);
+    assert_eq!(first.results[0].because, ["it was never built here"]);
+    let image = first.results[0].image.as_deref().expect("an image");
+    assert!(
+        image.starts_with("registry.example/web:") && image.contains("@sha256:"),
+        "{image}"
+    );
+    let second = project.build();
+    assert_eq!(second.statuses(), [ArtifactStatus::Cached]);
+    assert_eq!(second.digest(), first.digest());
+    // Another directory, another store, other times.
+    let elsewhere = web();
+    assert_eq!(elsewhere.build().digest(), first.digest());
+}
+
+#[test]
+fn every_change_of_an_input_is_seen_and_named_and_a_touch_is_none() {
+    type Change = (&'static str, fn(&Project), &'static str);
+    let changes: &[Change] = &[
+        (
+            "content",
+            |p| p.write("web/bin/app", "another"),
+            "/bin/app changed",
+        ),
+        (
+            "execute bit",
+            |p| {
+                fs::set_permissions(p.path("web/bin/app"), fs::Permissions::from_mode(0o755))
+                    .expect("a mode");
+            },
+            "/bin/app changed",
+        ),
+        (
+            "rename",
+            |p| fs::rename(p.path("web/bin/app"), p.path("web/bin/app2")).expect("renamed"),
+            "/bin/app2 is new",
+        ),
+        (
+            "link",
+            |p| {
+                fs::remove_file(p.path("web/etc/link")).expect("removed");
+                symlink("other.conf", p.path("web/etc/link")).expect("a link");
+            },
+            "/etc/link changed",
+        ),
+        ("new", |p| p.write("web/new", ""), "/new is new"),
+        (
+            "removed",
+            |p| fs::remove_file(p.path("web/etc/link")).expect("removed"),
+            "/etc/link is gone",
+        ),
+        (
+            "env",
+            |p| {
+                let text = fs::read_to_string(p.path("portolan.yaml")).expect("a document");
+                p.write("portolan.yaml", &text.replace("MODE: a", "MODE: b"));
+            },
+            "env MODE changed",
+        ),
+    ];
+    for (what, change, because) in changes {
+        let project = web();
+        let first = project.build();
+        change(&project);
+        let second = project.build();
+        assert_eq!(second.statuses(), [ArtifactStatus::Built], "{what}");
+        assert_ne!(second.digest(), first.digest(), "{what}");
+        assert!(
+            second.results[0].because.iter().any(|line| line == because),
+            "{what}: {:?}",
+            second.results[0].because
+        );
+    }
+    let project = web();
+    project.build();
+    let file = fs::File::options()
+        .append(true)
+        .open(project.path("web/bin/app"))
+        .expect("a file");
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1))
+        .expect("a time");
+    assert_eq!(project.build().statuses(), [ArtifactStatus::Cached]);
+}
+
+#[test]
+fn a_failure_skips_what_needs_it_and_nothing_else() {
+    let mut artifacts = String::new();
+    for number in 0..50 {
+        let needs = if number % 10 == 9 {
+            format!("[a{}]", number - 1)
+        } else {
+            "[]".to_owned()
+        };
+        let context = if number % 10 == 8 { "missing" } else { "web" };
+        artifacts.push_str(&format!(
+            "  - {{name: a{number}, image: registry.example/a{number}, needs: {needs}, oci: {{context: {context}, labels: {{n: '{number}'}}}}}}\n"
+        ));
+    }
+    let project = Project::new(&artifacts);
+    project.write("web/file", "a file");
+    let answer = project.build();
+    let count = |status| answer.statuses().iter().filter(|is| **is == status).count();
+    assert_eq!(count(ArtifactStatus::Failed), 5);
+    assert_eq!(count(ArtifactStatus::Skipped), 5);
+    assert_eq!(count(ArtifactStatus::Built), 40);
+    assert_eq!(answer.results[9].because, ["a8 failed"]);
+    assert!(
+        answer.results[8]
+            .error
+            .as_deref()
+            .is_some_and(|error| error.contains("missing")),
+        "{:?}",
+        answer.results[8]
+    );
+    // A second run builds what failed and what was skipped, and nothing else.
+    project.write("missing/file", "here now");
+    let again = project.build();
+    let count = |status| again.statuses().iter().filter(|is| **is == status).count();
+    assert_eq!(
+        (count(ArtifactStatus::Built), count(ArtifactStatus::Cached)),
+        (10, 40)
+    );
+}
+
+#[test]
+fn a_command_makes_files_of_its_inputs_and_is_not_run_again_without_need() {
+    let artifacts = "  - name: tool\n    image: registry.example/tool\n    command:\n      run: [sh, -c, 'cat src/a > \"$PORTOLAN_OUT/a\"; echo once >> \"$COUNT\"']\n      env: [COUNT]\n      inputs: ['src/**']\n      output: files\n";
+    let mut project = Project::new(artifacts);
+    let count = project.path("count");
+    project.env.insert(
+        "COUNT".to_owned(),
+        count.to_str().expect("UTF-8").to_owned(),
+    );
+    project.write("src/a", "one");
+    let first = project.build();
+    assert_eq!(
+        first.statuses(),
+        [ArtifactStatus::Built],
+        "{:?}",
+        first.results
+    );
+    project.write("other", "no input of it");
+    assert_eq!(project.build().statuses(), [ArtifactStatus::Cached]);
+    project.write("src/a", "two");
+    let second = project.build();
+    assert_ne!(second.digest(), first.digest());
+    assert_eq!(second.results[0].because, ["/src/a changed"]);
+    assert_eq!(fs::read_to_string(count).expect("a file"), "once\nonce\n");
+}
+
+#[test]
+fn a_command_that_fails_is_told_with_its_last_lines_and_without_its_secrets() {
+    let artifacts = "  - name: tool\n    image: registry.example/tool\n    command:\n      run: [sh, -c, 'echo the token is $(cat $PORTOLAN_SECRETS/TOKEN); echo no such module >&2; exit 3']\n      secrets: {TOKEN: {env: TOKEN}}\n";
+    let mut project = Project::new(artifacts);
+    project
+        .env
+        .insert("TOKEN".to_owned(), "planted-4711-value".to_owned());
+    let answer = project.build();
+    let error = answer.results[0].error.as_deref().expect("an error");
+    assert!(error.contains("`sh` ended with 3"), "{error}");
+    assert!(
+        error.contains("no such module") && error.contains("the token is <hidden>"),
+        "{error}"
+    );
+    assert!(!answer.journal.contains("planted"), "{}", answer.journal);
+    assert!(!error.contains("planted"), "{error}");
+}
+
+#[test]
+fn a_command_that_hangs_and_forks_is_ended_with_everything_it_started() {
+    let artifacts = "  - name: tool\n    image: registry.example/tool\n    command:\n      run: [sh, -c, \"trap '' TERM; sleep 1000 & echo $! > $PIDS; sleep 1000 & echo $! >> $PIDS; wait\"]\n      env: [PIDS]\n      timeout: 1s\n";
+    let mut project = Project::new(artifacts);
+    let pids = project.path("pids");
+    project
+        .env
+        .insert("PIDS".to_owned(), pids.to_str().expect("UTF-8").to_owned());
+    let began = Instant::now();
+    let answer = project.build();
+    assert!(began.elapsed() < Duration::from_secs(60));
+    let error = answer.results[0].error.as_deref().expect("an error");
+    assert!(error.contains("was stopped after 1 s"), "{error}");
+    for pid in fs::read_to_string(pids).expect("numbers").lines() {
+        let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        assert!(state.is_empty() || state.contains(") Z "), "{state}");
+    }
+}
+
+#[test]
+fn a_command_that_prints_without_end_of_line_costs_no_memory() {
+    let artifacts = "  - name: tool\n    image: registry.example/tool\n    command:\n      run: [sh, -c, 'head -c 200000000 /dev/zero; exit 1']\n";
+    let project = Project::new(artifacts);
+    let answer = project.build();
+    assert_eq!(answer.statuses(), [ArtifactStatus::Failed]);
+    let status = fs::read_to_string("/proc/self/status").expect("our state");
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .expect("a peak");
+    let peak: u64 = peak
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .expect("a number");
+    assert!(peak < 500_000, "{peak} kB");
+}
+
+#[test]
+fn an_image_is_built_on_another_artifact_and_anew_when_that_changes() {
+    let artifacts = "  - {name: app, image: registry.example/app, oci: {context: app, base: {artifact: base}}}\n  - {name: base, image: registry.example/base, oci: {context: base}}\n";
+    let project = Project::new(artifacts);
+    project.write("app/app", "a program");
+    project.write("base/lib", "a library");
+    let first = project.build();
+    assert_eq!(
+        first.statuses(),
+        [ArtifactStatus::Built, ArtifactStatus::Built],
+        "{:?}",
+        first.results
+    );
+    project.write("base/lib", "another");
+    let second = project.build();
+    assert_eq!(
+        second.statuses(),
+        [ArtifactStatus::Built, ArtifactStatus::Built]
+    );
+    assert_eq!(second.results[0].because, ["base changed"]);
+}
+
+#[test]
+fn an_image_that_a_command_leaves_as_a_layout_is_taken_over_whole() {
+    let made = web();
+    let image = made.build();
+    let artifacts = "  - name: tool\n    image: registry.example/tool\n    command: {run: [sh, -c, 'cp -r \"$LAYOUT\"/. \"$PORTOLAN_OUT\"/'], env: [LAYOUT]}\n";
+    let mut project = Project::new(artifacts);
+    let layout = made.store.path().to_str().expect("UTF-8");
+    project.env.insert("LAYOUT".to_owned(), layout.to_owned());
+    let taken = project.build();
+    assert_eq!(taken.digest(), image.digest(), "{:?}", taken.results);
+    // A part that is not what its name says is no image.
+    let spoil = "for b in \\\"$PORTOLAN_OUT\\\"/blobs/sha256/*; do echo x >> $b; done";
+    let command = format!(
+        "  - name: tool\n    image: registry.example/tool\n    command:\n      run: [sh, -c, \"cp -r $LAYOUT/. $PORTOLAN_OUT/; {spoil}\"]\n      env: [LAYOUT]\n"
+    );
+    let mut broken = Project::new(&command);
+    broken.env.clone_from(&project.env);
+    let refused = broken.build();
+    assert_eq!(
+        refused.statuses(),
+        [ArtifactStatus::Failed],
+        "{:?}",
+        refused.results
+    );
+}
+
+#[test]
+fn paths_that_lead_out_of_the_project_are_refused() {
+    for context in ["../x", "/etc", "a/../../b"] {
+        let project = Project::new(&format!(
+            "  - {{name: web, image: x, oci: {{context: {context}}}}}\n"
+        ));
+        let answer = project.build();
+        let error = answer.results[0].error.as_deref().expect("an error");
+        assert!(error.contains("leads out of the directory"), "{error}");
+    }
+}
+
+#[test]
+fn every_artifact_is_queued_started_and_ended_by_the_runner_alone() {
+    let answer = web().build();
+    let events: Vec<&str> = ["queued", "started", "done"]
+        .into_iter()
+        .filter(|event| {
+            answer
+                .journal
+                .lines()
+                .any(|line| line.contains(event) && line.contains("artifact/web"))
+        })
+        .collect();
+    assert_eq!(events, ["queued", "started", "done"], "{}", answer.journal);
+    assert!(
+        answer.journal.contains("\"status\":\"built\""),
+        "{}",
+        answer.journal
+    );
+}

@@ -1,0 +1,102 @@
+//! What a document of `kind: Ship` must be, and what is said of one that is not.
+
+use portolan_ship::{ArtifactSource, BaseImage, DocumentError, Ship};
+
+const HEAD: &str = "apiVersion: portolan.dev/v1alpha1\nkind: Ship\nmetadata: {name: shop}\nspec:\n";
+
+fn read(spec: &str) -> Result<Ship, DocumentError> {
+    let variable = |name: &str| (name == "TEAM").then(|| "red".to_owned());
+    Ship::read(&format!("{HEAD}{spec}"), &variable)
+}
+
+/// `line:column message`, and the hint after an arrow.
+fn faults(spec: &str) -> Vec<String> {
+    let Err(DocumentError::Faults(faults)) = read(spec) else {
+        panic!("a document with faults: {spec}");
+    };
+    let told = faults.iter().map(|fault| {
+        let hint = fault.hint.as_ref().map(|hint| format!(" → {hint}"));
+        format!(
+            "{}:{} {fault}{}",
+            fault.at.line,
+            fault.at.column,
+            hint.unwrap_or_default()
+        )
+    });
+    told.collect()
+}
+
+#[test]
+fn an_artifact_of_files_needs_a_name_an_image_and_nothing_else() {
+    let ship =
+        read("  artifacts:\n  - {name: web, image: registry.example/web, oci: {context: web}}\n");
+    let ship = ship.expect("a whole document");
+    let web = ship.artifact("web").expect("it is there");
+    let ArtifactSource::Oci(oci) = &web.source else {
+        panic!("it is made of files");
+    };
+    assert_eq!(
+        (oci.context.as_str(), oci.buckets, &oci.base),
+        ("web", 8, &BaseImage::Scratch)
+    );
+    assert_eq!(oci.copies.len(), 1, "the context to /");
+    assert_eq!(oci.platforms[0].to_string(), "linux/amd64");
+}
+
+#[test]
+fn every_fault_is_told_with_its_place_and_the_nearest_name() {
+    let spec = "  artifacts:\n  - name: web\n    image: registry.example/web\n    oci:\n      contxt: web\n      bucket: 3\n      compression: lzma\n      copy: [{from: a}]\n  - name: web\n    image: x\n    command: {run: []}\n  - {name: tool, image: x, oci: {}, command: {run: [a]}}\n";
+    assert_eq!(
+        faults(spec),
+        [
+            "9:7 `spec.artifacts[0].oci` has no field `contxt` → did you mean `context`?",
+            "10:7 `spec.artifacts[0].oci` has no field `bucket` → did you mean `buckets`?",
+            "11:20 `spec.artifacts[0].oci.compression`: must be `gzip` or `zstd`",
+            "12:14 `spec.artifacts[0].oci.copy[0].to` is missing",
+            "13:5 the artifact of line 6 is called `web` too",
+            "15:14 `spec.artifacts[1].command.run` needs a program → write it as a list: `run: [./build.sh, --release]`",
+            "16:5 `spec.artifacts[2]` needs exactly one of `oci`, `command`; several are there",
+        ]
+    );
+}
+
+#[test]
+fn needs_must_be_there_and_not_go_round_in_a_circle() {
+    let missing = "  artifacts:\n  - {name: web, image: x, needs: [bse], oci: {}}\n  - {name: base, image: x, oci: {}}\n";
+    assert_eq!(
+        faults(missing),
+        ["6:5 `web` needs `bse`, and no artifact is called that → did you mean `base`?"]
+    );
+    let circle = "  artifacts:\n  - {name: a, image: x, needs: [b], oci: {}}\n  - {name: b, image: x, oci: {base: {artifact: c}}}\n  - {name: c, image: x, needs: [a], oci: {}}\n";
+    assert_eq!(
+        faults(circle),
+        ["6:5 artifacts need each other in a circle: a → b → c → a"]
+    );
+}
+
+#[test]
+fn variables_are_put_in_and_those_of_builders_are_left_for_them() {
+    let spec = "  artifacts:\n  - {name: web, image: 'registry.example/${TEAM}/${SIZE:-web}', oci: {copy: [{from: 'dist/${arch}', to: /app}]}}\n";
+    let ship = read(spec).expect("a whole document");
+    assert_eq!(ship.artifacts[0].image, "registry.example/red/web");
+    let ArtifactSource::Oci(oci) = &ship.artifacts[0].source else {
+        panic!("it is made of files");
+    };
+    assert_eq!(oci.copies[0].from, "dist/${arch}");
+    let unset = faults("  artifacts:\n  - {name: web, image: '${OWNER}', oci: {}}\n");
+    assert!(
+        unset[0].starts_with("6:24 cannot put variables into `${OWNER}`"),
+        "{unset:?}"
+    );
+}
+
+#[test]
+fn documents_of_other_kinds_are_left_to_others() {
+    let none = |_: &str| None;
+    let settings = "test: {disable: []}\n---\napiVersion: portolan.dev/v1alpha1\nkind: Settings\n";
+    assert_eq!(Ship::read(settings, &none), Err(DocumentError::None));
+    let both = format!("{settings}---\n{HEAD}  artifacts: []\n");
+    assert!(Ship::read(&both, &none).is_ok());
+    let twice = format!("{HEAD}  artifacts: []\n---\n{HEAD}  artifacts: []\n");
+    assert_eq!(Ship::read(&twice, &none), Err(DocumentError::Several(7)));
+}
