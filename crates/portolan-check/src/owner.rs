@@ -1,6 +1,6 @@
 //! Objects that more than one owner brings.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use portolan_object::{Object, ObjectId, OwnerKind};
 use portolan_yaml::Node;
@@ -44,6 +44,27 @@ fn may_share(one: &Subject<'_>, other: &Subject<'_>) -> bool {
         || is_merged(other)
         || adds_to(one, other)
         || adds_to(other, one)
+}
+
+/// The objects, by their places, that add to one which another owner brings, or are to be merged into it.
+pub(crate) fn parts(subjects: &[Subject<'_>]) -> HashSet<usize> {
+    let mut namesakes: HashMap<_, Vec<usize>> = HashMap::new();
+    for (index, subject) in subjects.iter().enumerate() {
+        let same = namesakes.entry(identity(&subject.id)).or_default();
+        same.push(index);
+    }
+    let shared = namesakes.values().filter(|same| same.len() > 1);
+    let is_part = |index: &usize, same: &[usize]| {
+        let Some(subject) = subjects.get(*index) else {
+            return false;
+        };
+        let how = subject.object.annotation(APPLY);
+        let others = same.iter().filter_map(|other| subjects.get(*other));
+        let mut others = others.filter(|other| other.owner != subject.owner);
+        others.any(|other| how == Some("Merge") || adds_to(subject, other))
+    };
+    let parts = shared.flat_map(|same| same.iter().filter(|index| is_part(index, same)));
+    parts.copied().collect()
 }
 
 /// Whether one is a part of a release's object: it says nothing else, and less. A whole one would keep Helm from

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use portolan_object::Object;
+use portolan_object::{Object, OwnerKind};
 use portolan_yaml::{Node, Value};
 
 use crate::HIDDEN;
@@ -58,6 +58,12 @@ impl KnownSecrets {
                 state.texts.add_text(key, &text);
             }
         }
+    }
+
+    /// Takes in the values of a declared Secret; other objects have none.
+    pub fn add_secret(&self, secret: &Object) {
+        let texts = &mut self.state.lock().texts;
+        texts.add_secret(secret, OwnerKind::Kustomization);
     }
 
     /// Takes in what of a document was encrypted.

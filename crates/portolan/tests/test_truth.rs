@@ -196,3 +196,153 @@ fn a_variable_in_a_generated_map_is_shown_in_the_file_it_is_made_of() {
     let answer = test_in(&files, &["--path", "cluster"]);
     assert!(answer.stdout.contains("apps/web.conf:2"), "{answer}");
 }
+
+#[test]
+fn a_resource_set_that_does_not_build_is_a_failed_case() {
+    let set = "apiVersion: fluxcd.controlplane.io/v1\nkind: ResourceSet\nmetadata: {name: rs, namespace: flux-system}\nspec:\n  inputs: [{tenant: one}]\n  resources:\n  - apiVersion: v1\n    kind: ConfigMap\n    metadata: {name: << inputs.tenannt >>, namespace: apps}\n";
+    let apps = brings("apps", "./apps", "");
+    let files = [("cluster/apps.yaml", apps.as_str()), ("apps/set.yaml", set)];
+    let answer = test_in(&files, &["--path", "cluster"]);
+    assert_eq!(answer.code, 1, "{answer}");
+    assert!(answer.stdout.ends_with(" 1 failed\n"), "{answer}");
+    let junit = test_in(&files, &["--path", "cluster", "-o", "junit"]);
+    assert!(junit.stdout.contains("failures=\"1\""), "{junit}");
+}
+
+/// People make Secrets by hand: what such a one sets is not known, and nothing is said against it.
+#[test]
+fn what_a_secret_that_nothing_here_makes_sets_is_not_judged() {
+    let apps = brings(
+        "apps",
+        "./apps",
+        "postBuild: {substituteFrom: [{kind: Secret, name: by-hand}]}, ",
+    );
+    let files = [
+        ("cluster/apps.yaml", apps.as_str()),
+        (
+            "apps/service.yaml",
+            "apiVersion: v1\nkind: Service\nmetadata: {name: \"s-${ENV}\", namespace: shop}\nspec:\n  type: ${TYPE}\n  ports:\n  - port: ${PORT}\n",
+        ),
+    ];
+    let answer = test_in(&files, &["--path", "cluster"]);
+    assert_eq!(answer.code, 0, "{answer}");
+    assert!(answer.stdout.contains("by-hand"), "{answer}");
+}
+
+#[test]
+fn a_part_of_an_object_that_a_release_brings_needs_no_field() {
+    let apps = brings("apps", "./apps", "");
+    let release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web, namespace: shop}\nspec:\n  interval: 1h\n  chart: {spec: {chart: ./chart, sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}}}\n";
+    let whole = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {a: b}}\n  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: 'a:1'}]}}\n";
+    for merge in [
+        "",
+        ", annotations: {kustomize.toolkit.fluxcd.io/ssa: Merge}",
+    ] {
+        let part = format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web, namespace: shop{merge}}}\nspec: {{template: {{spec: {{hostNetwork: true}}}}}}\n"
+        );
+        let files = [
+            ("cluster/apps.yaml", apps.as_str()),
+            ("apps/release.yaml", release),
+            ("apps/part.yaml", &part),
+            (
+                "chart/Chart.yaml",
+                "apiVersion: v2\nname: chart\nversion: 1.0.0\n",
+            ),
+            ("chart/templates/web.yaml", whole),
+        ];
+        let answer = test_in(&files, &["--path", "cluster"]);
+        assert_eq!(answer.code, 0, "{answer}");
+    }
+}
+
+/// What a chart finds of a Secret is as secret as what it is given of one.
+#[test]
+fn a_secret_that_a_chart_looks_up_is_hidden_where_it_turns_up() {
+    let apps = brings("apps", "./apps", "");
+    let release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web, namespace: shop}\nspec:\n  interval: 1h\n  chart: {spec: {chart: ./chart, sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}}}\n";
+    let template = "{{- $s := lookup \"v1\" \"Secret\" \"shop\" \"login\" }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {s: \"{{ index $s.data \"a\" | b64dec }}\"}\n";
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: login, namespace: shop}\nstringData: {a: planted-topsecret}\n";
+    let directory = repository(&[
+        ("cluster/apps.yaml", apps.as_str()),
+        ("apps/release.yaml", release),
+        ("apps/secret.yaml", secret),
+        (
+            "chart/Chart.yaml",
+            "apiVersion: v2\nname: chart\nversion: 1.0.0\n",
+        ),
+        ("chart/templates/c.yaml", template),
+    ]);
+    let place = directory.path().to_str().expect("a path in UTF-8");
+    for args in [
+        &["build", "all"][..],
+        &["build", "hr", "web", "-o", "json"],
+        &["get", "cm/c", "-o", "yaml"],
+        &["explain", "cm/c.data.s"],
+    ] {
+        let args = [args, &["--path", "cluster", "--offline"]].concat();
+        let answer = portolan_in(place, &args);
+        assert!(
+            !answer.stdout.contains("planted") && !answer.stderr.contains("planted"),
+            "{args:?} {answer}"
+        );
+        assert_eq!(answer.code, 0, "{args:?} {answer}");
+    }
+}
+
+#[test]
+fn a_selection_that_nothing_fits_is_an_error_for_one_cluster_too() {
+    let apps = brings("apps", "./apps", "");
+    let directory = repository(&[("cluster/apps.yaml", apps.as_str()), ("apps/map.yaml", MAP)]);
+    let place = directory.path().to_str().expect("a path in UTF-8");
+    for select in [
+        &["-l", "app=nosuch"][..],
+        &["--only-kinds", "StatefulSet"],
+        &["--only-crds"],
+    ] {
+        let args = [&["build", "all", "--path", "cluster"][..], select].concat();
+        let answer = portolan_in(place, &args);
+        assert_eq!(
+            (answer.code, answer.stdout.as_str()),
+            (2, ""),
+            "{select:?} {answer}"
+        );
+    }
+}
+
+#[test]
+fn a_change_of_the_kubernetes_version_shows_in_what_charts_make_of_it() {
+    let apps = brings("apps", "./apps", "");
+    let release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web, namespace: shop}\nspec:\n  interval: 1h\n  chart: {spec: {chart: ./chart, sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}}}\n";
+    let side = |version: &str| {
+        repository(&[
+            ("cluster/apps.yaml", apps.as_str()),
+            ("apps/release.yaml", release),
+            (
+                "chart/Chart.yaml",
+                "apiVersion: v2\nname: chart\nversion: 1.0.0\n",
+            ),
+            (
+                "chart/templates/c.yaml",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {v: \"{{ .Capabilities.KubeVersion }}\"}\n",
+            ),
+            (
+                "portolan.yaml",
+                &format!("versions: {{kubernetes: {version}}}\n"),
+            ),
+        ])
+    };
+    let (before, after) = (side("1.33.1"), side("1.34.2"));
+    let before = before.path().join("cluster");
+    let args = [
+        "diff",
+        "--path",
+        "cluster",
+        "--offline",
+        "--path-orig",
+        before.to_str().expect("UTF-8"),
+    ];
+    let answer = portolan_in(after.path().to_str().expect("UTF-8"), &args);
+    assert_eq!(answer.code, 1, "{answer}");
+    assert!(answer.stdout.contains("+   v1.34.2"), "{answer}");
+}

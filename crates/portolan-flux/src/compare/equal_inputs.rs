@@ -57,7 +57,8 @@ impl<'a, 'r> EqualInputs<'a, 'r> {
     /// The kinds that the two clusters serve are compared elsewhere.
     pub(crate) fn chart_of(&mut self, id: &NamespacedName) -> Option<Arc<ChartUnit>> {
         let (mine, theirs) = (self.one.definition(id)?, self.other.definition(id)?);
-        if self.one.cluster.profile != self.other.cluster.profile {
+        let (one, other) = (&self.one.cluster, &self.other.cluster);
+        if one.profile != other.profile || one.kubernetes.value != other.kubernetes.value {
             return None;
         }
         let spec = HelmRelease::read(mine.node()).ok()?;

@@ -54,6 +54,7 @@ impl SkipPlan {
         let (one, other) = (before.own()?, after.own()?);
         let is_same = before.root.source == after.root.source
             && before.profile == after.profile
+            && before.kubernetes.value == after.kubernetes.value
             && one.has_rules_of(other)
             && one.is_stamped()
             && other.is_stamped();

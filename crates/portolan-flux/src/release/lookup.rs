@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use portolan_helm::values::Tree;
 use portolan_helm::{Lookup, LookupQuery, lookup_list};
 use portolan_object::{Digest, Gvk, Object, Scope, scope};
+use portolan_secret::KnownSecrets;
 use portolan_yaml::{Map, Node, Text, Value};
 
 use crate::session::fingerprint::Fingerprint;
@@ -32,6 +33,8 @@ pub(crate) struct EmittedObjects {
     emitted: Vec<(Emitter, Arc<Vec<Object>>)>,
     /// By the places of the emitter and of the object.
     kinds: HashMap<(Text, Text), Vec<(usize, usize)>>,
+    /// Learns the values of Secrets that are found.
+    secrets: Option<Arc<KnownSecrets>>,
 }
 
 /// What one release may find.
@@ -67,7 +70,10 @@ pub(crate) struct Asking {
 
 impl EmittedObjects {
     pub(crate) fn of(index: &Index) -> Self {
-        let mut objects = Self::default();
+        let mut objects = Self {
+            secrets: index.known_secrets().map(Arc::clone),
+            ..Self::default()
+        };
         for (number, (emitter, given)) in index.emitted().enumerate() {
             for (at, object) in given.iter().enumerate() {
                 let Gvk { group, kind, .. } = object.gvk().clone();
@@ -115,6 +121,10 @@ impl View {
                 let key = (object.namespace(), object.name());
                 found.entry(key).or_insert(object);
             }
+        }
+        // A chart may put it anywhere.
+        if let Some(secrets) = &self.objects.secrets {
+            found.values().for_each(|object| secrets.add_secret(object));
         }
         let mut stored = found.values().map(|object| stored(object, question));
         if !question.name.is_empty() {

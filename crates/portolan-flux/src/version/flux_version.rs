@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use portolan_semver::{Constraints, Version};
+
 use crate::version::profile::Profile;
 
 /// A version such as `2.9`, `v2.8.1` or `2.x`.
@@ -24,6 +26,9 @@ const NEWEST_KNOWN: (u32, u32) = (2, 9);
 
 /// Minor releases of the Flux operator, newest first, with the newest Flux that the manifests of each hold.
 const OF_OPERATOR: [(u32, u32); 7] = [(53, 9), (42, 8), (30, 7), (21, 6), (15, 5), (10, 4), (0, 3)];
+
+/// More than any minor release of Flux has patches.
+const MAX_PATCHES: u32 = 40;
 
 /// The oldest release of Flux whose behaviour is known.
 const OLDEST_KNOWN: (u32, u32) = (2, 0);
@@ -50,6 +55,29 @@ impl FluxVersion {
         let is_newest = (2, *flux) == NEWEST_KNOWN;
         let version = format!("2.{flux}");
         version.parse().ok().filter(|_| !is_newest)
+    }
+
+    /// The newest known release in a range such as `~2.7` or `>=2.5 <2.8`; `None` if there is none in it.
+    fn newest_in(range: &str) -> Option<Self> {
+        let constraints = Constraints::parse(range).ok()?;
+        let (major, newest) = NEWEST_KNOWN;
+        let has = |minor: u32| {
+            let mut patches = (0..MAX_PATCHES).map(|patch| format!("{major}.{minor}.{patch}"));
+            patches.any(|version| {
+                let version = Version::parse(&version);
+                version.is_ok_and(|version| constraints.check(&version))
+            })
+        };
+        // A range without an end has later ones too.
+        let minor = match has(newest + 1) {
+            true => None,
+            false => Some((0..=newest).rev().find(|minor| has(*minor))?),
+        };
+        Some(Self {
+            written: range.to_owned(),
+            major,
+            minor,
+        })
     }
 
     /// Whether it is a range that has every minor version.
@@ -88,6 +116,9 @@ impl FromStr for FluxVersion {
 
     fn from_str(text: &str) -> Result<Self, BadFluxVersion> {
         let bad = || BadFluxVersion(text.to_owned());
+        if text.contains(['<', '>', '=', '~', '^', ',', '|', ' ']) {
+            return Self::newest_in(text.trim()).ok_or_else(bad);
+        }
         let written = text.trim().trim_start_matches('v');
         let mut parts = written.split(['.', '-', '+']);
         let number = |part: &str| part.parse::<u32>().map_err(|_| bad());
@@ -113,6 +144,27 @@ impl fmt::Display for FluxVersion {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_is_the_newest_known_release_in_it() {
+        for (range, strict) in [
+            ("~2.7", false),
+            ("=2.7.0", false),
+            ("<2.8", false),
+            (">=2.5 <2.8", false),
+            (">= 2.7.0, < 2.8.0", false),
+            ("^2.7", true),
+            (">=2.6", true),
+        ] {
+            assert_eq!(
+                version(range).profile().strict_substitution,
+                strict,
+                "{range}"
+            );
+        }
+        assert!(">9".parse::<FluxVersion>().is_ok());
+        assert!("<0.1".parse::<FluxVersion>().is_err());
+    }
 
     fn version(text: &str) -> FluxVersion {
         text.parse().unwrap()

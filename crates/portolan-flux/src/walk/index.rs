@@ -207,6 +207,11 @@ impl Index {
         Some(data)
     }
 
+    /// What learns the values of Secrets that are asked for.
+    pub(crate) fn known_secrets(&self) -> Option<&Arc<KnownSecrets>> {
+        self.secrets.as_ref()
+    }
+
     /// Hides in a message what is known to be secret, and passwords of addresses, unless secrets are to be shown.
     pub(crate) fn hide_secrets(&self, message: &mut String) {
         if let Some(secrets) = &self.secrets {

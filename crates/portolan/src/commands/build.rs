@@ -132,28 +132,35 @@ impl<'a> Job<'a> {
             let writer = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok::<_, CommandError>((rendered?, writer))
         })?;
+        let (writer, count) = writer;
+        if count == 0 && !self.selection.objects.is_everything() {
+            // What was written is gone; to say what is there instead, all of it is needed again.
+            self.render()?;
+        }
         self.check(&rendered)?;
         // Without a cluster there was nothing to write, not even an empty list.
         writer.map_or(Ok(()), Writer::finish)?;
         Ok(rendered)
     }
 
-    /// Writes one cluster after the other, each as it becomes ready.
+    /// Writes one cluster after the other, each as it becomes ready; returns how many objects that were.
     fn write_streams(
         &self,
         queue: &mpsc::Receiver<(Option<String>, mpsc::Receiver<Ready>)>,
-    ) -> Result<Option<Writer<'a>>, CommandError> {
+    ) -> Result<(Option<Writer<'a>>, usize), CommandError> {
         let kinds = KindNames::default();
         let mut writer = None;
+        let mut count = 0;
         for (cluster, stream) in queue {
             let writer = writer.get_or_insert_with(|| Writer::new(&self.args.write, self.printer));
             for ready in stream {
                 if let Some(batch) = self.batch(cluster.as_deref(), ready, &kinds, None) {
+                    count += batch.objects.len();
                     writer.write(&batch)?;
                 }
             }
         }
-        Ok(writer)
+        Ok((writer, count))
     }
 
     /// Renders, and then writes.

@@ -35,7 +35,8 @@ impl Verdicts {
         let releases = rendering.releases.keys().cloned();
         let emitters = kustomizations
             .map(Emitter::Kustomization)
-            .chain(releases.map(Emitter::Release));
+            .chain(releases.map(Emitter::Release))
+            .chain(rendering.walk.expansions.keys().cloned());
         self.cases.extend(emitters.map(|emitter| Case {
             owner: emitter.owner(&cluster.name),
             object: None,
