@@ -55,7 +55,7 @@ fn lookup(ctx: &mut Ctx<'_>, args: Args<'_>) -> Result<Value, FuncError> {
         namespace: &namespace,
         name: &name,
     };
-    let found = ctx.host.lookup(&query).map_err(FuncError::new)?;
+    let found = ctx.host.lookup(&query);
     // What is found is copied for the template, however large it is.
     ctx.weigh(&found)?;
     Ok(found)

@@ -57,8 +57,8 @@ impl Host for RenderHost {
         !self.is_live
     }
 
-    fn lookup(&mut self, query: &LookupQuery<'_>) -> Result<Value, String> {
+    fn lookup(&mut self, query: &LookupQuery<'_>) -> Value {
         let found = self.lookup.as_ref().and_then(|lookup| lookup.lookup(query));
-        Ok(found.map_or_else(|| Value::map(BTreeMap::new()), |tree| tree.thaw()))
+        found.map_or_else(|| Value::map(BTreeMap::new()), |tree| tree.thaw())
     }
 }
