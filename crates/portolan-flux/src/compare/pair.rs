@@ -6,34 +6,7 @@
 //!      └──── those that turn out to matter ───┴──── are taken in again ◀──────────────────────────────────┘
 //! ```
 //!
-//! # Why skipping work is sound
-//!
-//! A comparison must find exactly what two full renders differ in. Rendering is a function: the objects of a
-//! Kustomization follow from its spec, files and variables, those of a release from its [inputs](crate::Inputs) and from
-//! the kinds that the cluster serves. So whatever has equal inputs on both sides has equal objects, and need not be
-//! rendered to be compared. What is left to show is that nothing *else* is missed by not having its objects:
-//!
-//! 1. **A Kustomization is not built** if all files it can read are untouched and its text leaves no doubt what it gives:
-//!    plain objects, and releases of charts that lie in the repository ([`crate::compare::outline`]). Its objects can only matter
-//!    through something that names them or that they name. All names stand in its text, so whatever differs elsewhere –
-//!    data, sources, charts – is looked for in that text, and a mention has it built ([`crate::compare::skip_check`]). A mention that
-//!    means nothing costs time, never a difference.
-//! 2. **A release is not rendered** if its inputs are equal. Its objects matter to others in four ways:
-//!    - *It prints objects of Flux*, which lead to files that may have been touched. A chart at hand – in the repository
-//!      or in the cache – is searched for that, and so are all values. A chart that would have to be fetched is not: it
-//!      is taken to print none, unless its values name a directory of the repository. How many releases were left out
-//!      unseen is part of the answer ([`NotRendered::unfetched`]).
-//!    - *It prints data* that something which differs takes its variables or values from. Where such data is missing,
-//!      everything at hand is rendered after all.
-//!    - *It defines kinds* that a chart which differs asks for. Then all releases that may define them are taken in, and
-//!      their charts fetched.
-//!    - *It asks for kinds* that come or go. Then every release is taken in.
-//! 3. **What is taken in may differ or lead on**, so both steps are repeated until nothing more is taken in. After
-//!    [`MAX_ROUNDS`] everything at hand is rendered.
-//! 4. **What could not be rendered** is judged by its inputs alone: equal ones give equal objects, others are a change of
-//!    unknown content ([`NotRendered`]). A chart that one side could not load is not taken for one that defines no kinds.
-//!
-//! [`unskipped_pair_unit`] renders both sides in full instead; tests hold the two against each other.
+//! The doc of the [folder](crate::compare) says why skipping work changes no answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
