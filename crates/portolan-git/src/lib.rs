@@ -14,6 +14,7 @@
 
 #![warn(missing_docs)]
 
+mod base_tree;
 mod bounded;
 mod change;
 mod error;
@@ -23,10 +24,13 @@ mod repository;
 mod tree;
 mod watched;
 mod work_tree;
+mod work_tree_files;
 
+pub use base_tree::BaseTree;
 pub use change::{Change, ChangeKind};
 pub use error::GitError;
 pub use mirror::{FetchOptions, Mirror, RemoteRef, Wanted};
 pub use repository::{CommitId, Repository};
 pub use tree::Tree;
 pub use watched::REMOTE_THREAD;
+pub use work_tree_files::WorkTreeFiles;

@@ -3,7 +3,7 @@
 //! An engine gets a `&dyn Vfs` and paths; whether they lie in a directory ([`Disk`]), in memory ([`Memory`]), in a
 //! chart archive or in a git tree object is the caller's choice. Paths are absolute inside the file system (`/apps/x.yaml`),
 //! UTF-8, and cleaned by [`clean`] and [`resolve`] without asking the file system. [`Frozen`] remembers the names of a tree;
-//! a [`Lineage`] says where trees that follow from one another differ.
+//! a [`Lineage`] says where trees that follow from one another differ; an [`Overlay`] is a tree with one file replaced.
 //!
 //! This crate knows nothing of YAML, charts or git.
 
@@ -13,6 +13,7 @@ mod disk;
 mod frozen;
 mod lineage;
 mod memory;
+mod overlay;
 mod path;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -21,6 +22,7 @@ pub use disk::Disk;
 pub use frozen::Frozen;
 pub use lineage::{Lineage, Stamp};
 pub use memory::Memory;
+pub use overlay::Overlay;
 pub use path::{clean, relative, resolve};
 
 /// The largest file that is read: far above any manifest, far below what would hurt.

@@ -4,8 +4,8 @@ use std::fmt;
 
 use portolan_engine::Report;
 use portolan_files::{WriteError, advice};
-use portolan_flux::{DiscoverError, OpenError};
-use portolan_object::counted;
+use portolan_object::{NoMatch, counted};
+use portolan_review::ReviewError;
 
 use crate::exit::ExitStatus;
 
@@ -85,16 +85,6 @@ impl CommandError {
         self
     }
 
-    /// Whether the files hold no cluster, or not the one that was asked for.
-    pub(crate) fn is_no_cluster(&self) -> bool {
-        matches!(
-            self.source.downcast_ref::<OpenError>(),
-            Some(OpenError::Discover(
-                DiscoverError::NoRoot { .. } | DiscoverError::NoDirectory(_)
-            ))
-        )
-    }
-
     /// Whether the other end of the output went away, which is no failure of ours.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         let cause = self.source.downcast_ref::<std::io::Error>();
@@ -123,5 +113,26 @@ impl From<WriteError> for CommandError {
     fn from(error: WriteError) -> Self {
         let hint = error.advice();
         Self::user(error).hints(hint)
+    }
+}
+
+impl From<ReviewError> for CommandError {
+    fn from(error: ReviewError) -> Self {
+        let (source, hints) = match error {
+            ReviewError::Refused { message, hints } => (anyhow::anyhow!("{message}"), hints),
+            ReviewError::Open { error, hints } => (error.into(), hints),
+            ReviewError::Failed { error, hints } => (anyhow::anyhow!(error), hints),
+        };
+        Self {
+            kind: ErrorKind::User,
+            source,
+            hints,
+        }
+    }
+}
+
+impl From<NoMatch> for CommandError {
+    fn from(error: NoMatch) -> Self {
+        ReviewError::from(error).into()
     }
 }

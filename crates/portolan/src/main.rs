@@ -6,7 +6,6 @@
 //!
 //! There is no logic here: a command parses arguments, calls one function of a library crate and prints.
 
-mod chart;
 mod cli;
 mod commands;
 mod diagnostic;
@@ -14,9 +13,8 @@ mod directory;
 mod error;
 mod exit;
 mod findings;
-mod graph;
+mod graph_tree;
 mod input;
-mod inventory;
 mod limit_args;
 mod listing;
 mod log;
@@ -28,11 +26,8 @@ mod repository;
 mod secret;
 mod selection;
 mod session;
-mod settings_file;
 mod source_args;
-mod status;
 mod table;
-mod trial;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

@@ -6,7 +6,7 @@ use anyhow::Context;
 use camino::Utf8PathBuf;
 use portolan_git::Repository;
 use portolan_oci::DockerConfig;
-use portolan_secret::KnownSecrets;
+use portolan_review::Supply;
 use portolan_sops::Keys;
 use portolan_sources::{Lock, Options, Pinning, Sources, Watch};
 use portolan_supply::{Netrc, Opener, OwnTree, Remote, WithoutKeys};
@@ -34,20 +34,6 @@ pub(crate) struct OutsideArgs {
     age_key_file: Vec<Utf8PathBuf>,
 }
 
-/// Everything that brings something in.
-pub(crate) struct Outside {
-    pub(crate) sources: Arc<Sources>,
-    pub(crate) remote: Arc<Remote>,
-    pub(crate) opener: Arc<Opener>,
-    /// Learns what is secret; nobody has to when secrets are shown.
-    pub(crate) secrets: Option<Arc<KnownSecrets>>,
-    /// The pins that were there before.
-    pub(crate) lock: Lock,
-    pub(crate) lock_file: Utf8PathBuf,
-    /// Whether charts that are not in the cache are fetched.
-    pub(crate) fetches_charts: bool,
-}
-
 impl OutsideArgs {
     /// Makes ready what a repository may need; nothing is fetched yet.
     pub(crate) fn open(
@@ -55,7 +41,7 @@ impl OutsideArgs {
         disk: &Disk,
         pinning: Pinning,
         printer: &Printer,
-    ) -> Result<Outside, CommandError> {
+    ) -> Result<Supply, CommandError> {
         let lock_file = disk.root().join(LOCK_FILE);
         let lock = Lock::load(&lock_file).map_err(CommandError::user)?;
         let options = Options {
@@ -80,7 +66,7 @@ impl OutsideArgs {
             WithoutKeys::Placeholders
         };
         let opener = Opener::new(self.keys()?, without_keys, printer.secrets());
-        Ok(Outside {
+        Ok(Supply {
             remote: Arc::new(Remote::new(Arc::clone(&sources), netrc(), Some(own))),
             opener: Arc::new(opener),
             secrets: (!printer.shows_secrets()).then(|| printer.secrets()),
@@ -112,25 +98,26 @@ impl OutsideArgs {
     }
 }
 
-impl Outside {
-    /// Says once that encrypted values were not opened.
-    pub(crate) fn tell_placeholders(&self, printer: &Printer) {
-        let count = self.opener.left_closed();
-        if count == 0 {
-            return;
-        }
-        let (objects, were) = match count {
-            1 => ("object or file", "was"),
-            _ => ("objects and files", "were"),
-        };
-        let treated = match self.opener.without_keys() {
-            WithoutKeys::Placeholders => "built with placeholders",
-            WithoutKeys::AsWritten => "left as written",
-        };
-        printer.note(&format!(
-            "{count} encrypted {objects} {were} {treated}, for want of an age key (--age-key-file)"
-        ));
+/// Says once that encrypted values were not opened.
+pub(crate) fn tell_placeholders(supply: Option<&Supply>, printer: &Printer) {
+    let Some(opener) = supply.map(|supply| &supply.opener) else {
+        return;
+    };
+    let count = opener.left_closed();
+    if count == 0 {
+        return;
     }
+    let (objects, were) = match count {
+        1 => ("object or file", "was"),
+        _ => ("objects and files", "were"),
+    };
+    let treated = match opener.without_keys() {
+        WithoutKeys::Placeholders => "built with placeholders",
+        WithoutKeys::AsWritten => "left as written",
+    };
+    printer.note(&format!(
+        "{count} encrypted {objects} {were} {treated}, for want of an age key (--age-key-file)"
+    ));
 }
 
 fn parsed(text: &str, place: &str) -> Result<Keys, CommandError> {

@@ -5,12 +5,12 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use portolan_object::{Object, OwnerKind, counted};
+use portolan_review::RenderedRepository;
+use portolan_review::inventory::{self, PlacedObject};
 use portolan_secret::{Mask, SecretTexts, hide_values, without_passwords};
 use portolan_yaml::Node;
 
-use crate::inventory::{self, Placed};
 use crate::printer::{Hidden, Printer};
-use crate::repository::Rendered;
 
 /// Whether the values of Secrets are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
@@ -118,7 +118,7 @@ pub(crate) struct RepositoryView {
 }
 
 impl RepositoryView {
-    pub(crate) fn new(rendered: &Rendered, printer: &Printer) -> Self {
+    pub(crate) fn new(rendered: &RenderedRepository, printer: &Printer) -> Self {
         let view = ObjectView::new(printer);
         let mut by_owner: HashMap<(String, String), (OwnerKind, Vec<&Object>)> = HashMap::new();
         let objects = inventory::objects(rendered);
@@ -138,7 +138,7 @@ impl RepositoryView {
     }
 
     /// The object's tree as it may be shown.
-    pub(crate) fn show<'a>(&self, placed: &Placed<'a>) -> Cow<'a, Node> {
+    pub(crate) fn show<'a>(&self, placed: &PlacedObject<'a>) -> Cow<'a, Node> {
         let none = Mask::default();
         let secrets = self.secrets.get(&owner_name(placed)).unwrap_or(&none);
         self.view.show(placed.object, secrets)
@@ -159,6 +159,6 @@ impl RepositoryView {
     }
 }
 
-fn owner_name(placed: &Placed<'_>) -> (String, String) {
+fn owner_name(placed: &PlacedObject<'_>) -> (String, String) {
     (placed.cluster.name.to_string(), placed.owner.to_string())
 }

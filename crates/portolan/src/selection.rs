@@ -1,16 +1,11 @@
 //! Which Kustomizations, HelmReleases and objects are meant: the arguments that `test`, `diff`, `build` and `get` share.
 
-use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, TypedValueParser, ValueParserFactory};
-use portolan_flux::{Emitter, OwnerKinds, Rendering, Selectable, SelectableOwner, Selection};
-use portolan_object::{KindNames, NoMatch, ObjectName, ObjectSelection, Selector, SelectorError};
-
-use crate::error::CommandError;
-use crate::inventory::{self, Placed};
-use crate::repository::Rendered;
+use portolan_flux::{OwnerKinds, Selection};
+use portolan_object::{ObjectName, ObjectSelection, Selector, SelectorError};
 
 /// The kind that defines kinds.
 const CRD: &str = "CustomResourceDefinition";
@@ -185,60 +180,5 @@ impl<W: ValueEnum + Send + Sync + 'static> TypedValueParser for WordParser<W> {
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         let words = W::value_variants().iter();
         Some(Box::new(words.filter_map(W::to_possible_value)))
-    }
-}
-
-// === what there is to select from ===
-
-/// Everything of a rendered repository that can be selected.
-pub(crate) fn selectable<'a>(rendered: &'a Rendered, placed: &'a [Placed<'a>]) -> Selectable<'a> {
-    let renderings = rendered.clusters.iter();
-    selectable_of(renderings.map(|(_, rendering)| rendering.as_ref()), placed)
-}
-
-/// Everything of rendered clusters that can be selected.
-pub(crate) fn selectable_of<'a>(
-    renderings: impl Iterator<Item = &'a Rendering>,
-    placed: &'a [Placed<'a>],
-) -> Selectable<'a> {
-    let owners: Vec<SelectableOwner<'a>> = renderings.flat_map(inventory::owners).collect();
-    let place = |emitter: &Emitter| {
-        let (kind, id) = (emitter.owner_kind().as_str(), emitter.id());
-        owners.iter().position(|SelectableOwner { candidate, .. }| {
-            candidate.gvk.kind == kind
-                && id.namespace == candidate.namespace
-                && id.name == candidate.name
-        })
-    };
-    let mut places = BTreeMap::new();
-    let mut objects = Vec::with_capacity(placed.len());
-    for one in placed {
-        let at = places.entry(&one.owner);
-        if let Some(at) = *at.or_insert_with(|| place(&one.owner)) {
-            objects.push((at, one.candidate()));
-        }
-    }
-    Selectable {
-        kinds: inventory::kind_names(placed),
-        owners,
-        objects,
-    }
-}
-
-/// Whether the words for kinds are known without the repository's definitions.
-pub(crate) fn has_known_kinds(objects: &ObjectSelection) -> bool {
-    let names = KindNames::default();
-    let mut words = objects.only_kinds.iter().chain(&objects.skip_kinds);
-    words.all(|word| names.knows(word))
-}
-
-impl From<NoMatch> for CommandError {
-    fn from(error: NoMatch) -> Self {
-        let hint = error.hint().map(str::to_owned);
-        let error = Self::usage(error);
-        match hint {
-            Some(hint) => error.hint(hint),
-            None => error,
-        }
     }
 }

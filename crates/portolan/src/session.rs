@@ -14,11 +14,65 @@ mod view;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use portolan_engine::{CancellationToken, Journal, JournalOptions, Limits, Report, Run};
+use portolan_object::Finding;
+use portolan_review::Runner;
+use portolan_vfs::Vfs;
 use tokio::runtime::Runtime;
 use tracing::info;
 
 use crate::error::CommandError;
 use crate::printer::Printer;
+use crate::repository::tell;
+
+/// Runs of a review, shown as those of every command.
+pub(crate) struct ShownRuns<'a> {
+    printer: &'a Printer,
+    token: CancellationToken,
+    /// Whether the command has its own way to tell what is not looked at.
+    is_judged: bool,
+}
+
+impl<'a> ShownRuns<'a> {
+    /// Runs that say before the work what will not be looked at.
+    pub(crate) fn new(printer: &'a Printer) -> Self {
+        Self::under(&CancellationToken::new(), printer)
+    }
+
+    /// Runs of a command that tells what was not looked at in its answer.
+    pub(crate) fn judged(printer: &'a Printer) -> Self {
+        Self {
+            is_judged: true,
+            ..Self::new(printer)
+        }
+    }
+
+    /// Runs until a token is cancelled.
+    pub(crate) fn under(token: &CancellationToken, printer: &'a Printer) -> Self {
+        Self {
+            printer,
+            token: token.clone(),
+            is_judged: false,
+        }
+    }
+}
+
+impl Runner for ShownRuns<'_> {
+    type Error = CommandError;
+
+    fn take_not_covered(&self, findings: &[Finding], files: &dyn Vfs, several_clusters: bool) {
+        if !self.is_judged {
+            tell(findings.to_vec(), files, several_clusters, self.printer);
+        }
+    }
+
+    fn run(&self, plan: &mut dyn FnMut(&Run)) -> Result<Report, CommandError> {
+        run_under(&self.token, self.printer, plan)
+    }
+
+    fn run_unseen(&self, plan: &mut dyn FnMut(&Run)) -> Result<Report, CommandError> {
+        run_unseen(plan)
+    }
+}
 
 /// Runs the units that `plan` adds and waits for all of them.
 pub(crate) fn run(printer: &Printer, plan: impl FnOnce(&Run)) -> Result<Report, CommandError> {
@@ -26,7 +80,7 @@ pub(crate) fn run(printer: &Printer, plan: impl FnOnce(&Run)) -> Result<Report, 
 }
 
 /// Runs the units of an experiment, of which nothing is shown or written down: it is no part of the answer.
-pub(crate) fn run_unseen(plan: impl FnOnce(&Run)) -> Result<Report, CommandError> {
+fn run_unseen(plan: impl FnOnce(&Run)) -> Result<Report, CommandError> {
     let runtime = Runtime::new()?;
     let token = CancellationToken::new();
     let journal = Journal::in_memory(JournalOptions::default());
@@ -47,7 +101,7 @@ pub(crate) fn run_unseen(plan: impl FnOnce(&Run)) -> Result<Report, CommandError
 }
 
 /// Runs the units that `plan` adds and waits for all of them, or until the token is cancelled.
-pub(crate) fn run_under(
+fn run_under(
     token: &CancellationToken,
     printer: &Printer,
     plan: impl FnOnce(&Run),

@@ -1,11 +1,8 @@
 //! `--source`: files that stand for sources which are not the repository.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use portolan_flux::api::SourceRef;
-use portolan_flux::{Rendering, SourcePattern};
-use portolan_object::nearest;
+use portolan_flux::SourcePattern;
 use portolan_supply::SourceMapping;
 use portolan_vfs::Vfs;
 
@@ -39,51 +36,5 @@ impl SourceArgs {
             Ok((mapping.pattern, mapping.files))
         });
         opened.collect()
-    }
-
-    /// Whether none are given.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.sources.is_empty()
-    }
-
-    /// Refuses a mapping for a source that no cluster has; where not everything was looked at, it may have.
-    pub(crate) fn check<'a>(
-        &self,
-        clusters: impl Iterator<Item = &'a Rendering>,
-    ) -> Result<(), CommandError> {
-        if self.sources.is_empty() {
-            return Ok(());
-        }
-        let mut known = BTreeSet::new();
-        for rendering in clusters {
-            if !rendering.walk.is_complete {
-                return Ok(());
-            }
-            known.extend(rendering.sources());
-        }
-        for text in &self.sources {
-            let (pattern, _) = text.split_once('=').unwrap_or((text, ""));
-            let Ok(pattern) = pattern.parse::<SourcePattern>() else {
-                continue;
-            };
-            if !known.iter().any(|source| pattern.matches(source)) {
-                return Err(unknown(&pattern, &known));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn unknown(pattern: &SourcePattern, known: &BTreeSet<SourceRef>) -> CommandError {
-    let error = CommandError::usage(format!("--source {pattern}: there is no such source"));
-    let wanted = [pattern.name.to_string()];
-    match nearest(&wanted, known.iter(), |source| source.id.name.as_str()) {
-        Some(near) => error.hint(format!(
-            "there is `{}/{}`; `portolan get sources` lists all {}",
-            near.kind,
-            near.id,
-            known.len()
-        )),
-        None => error.hint("the repository refers to no source at all"),
     }
 }

@@ -8,7 +8,8 @@
 //! first, and say so by `…`; then whole columns are left out. Names are clipped when nothing else is left to give way.
 
 use anstyle::{AnsiColor, Style};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use portolan_review::clip;
+use unicode_width::UnicodeWidthStr;
 
 /// What stands between two columns.
 const GAP: usize = 3;
@@ -276,24 +277,6 @@ fn push_line(text: &mut String, row: &[Cell], columns: &[Column], styled: bool) 
     let end = text.trim_end_matches(' ').len();
     text.truncate(end.max(begin));
     text.push('\n');
-}
-
-/// As much of the text as fits; what was cut off leaves `…`.
-pub(crate) fn clip(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut clipped = String::new();
-    let mut used = 1;
-    for letter in text.chars() {
-        used += letter.width().unwrap_or(0);
-        if used > width {
-            break;
-        }
-        clipped.push(letter);
-    }
-    clipped.push('…');
-    clipped
 }
 
 #[cfg(test)]

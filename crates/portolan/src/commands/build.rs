@@ -12,13 +12,13 @@ use portolan_flux::{
     set_resource_set_labels,
 };
 use portolan_object::{KindNames, Object, ObjectId, OwnerKind, Step};
+use portolan_review::{RenderedRepository, has_known_kinds, inventory, selectable};
 
 use super::CommandResult;
 use crate::error::CommandError;
-use crate::inventory;
 use crate::printer::Printer;
-use crate::repository::{Rendered, RepositoryArgs};
-use crate::selection::{OwnersWord, SelectionArgs, Word, has_known_kinds, selectable};
+use crate::repository::{RepositoryArgs, end, tell_problems};
+use crate::selection::{OwnersWord, SelectionArgs, Word};
 use write::{WriteArgs, Writer};
 
 /// Print the objects that a Flux repository declares
@@ -103,13 +103,13 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
     } else {
         job.collected()?
     };
-    let status = rendered.tell_problems(printer);
-    Ok(rendered.end(status))
+    let status = tell_problems(&rendered, printer);
+    Ok(end(rendered, status))
 }
 
 impl<'a> Job<'a> {
     /// Renders, and writes what is ready meanwhile.
-    fn streamed(&self) -> Result<Rendered, CommandError> {
+    fn streamed(&self) -> Result<RenderedRepository, CommandError> {
         let (clusters, queue) = mpsc::channel();
         let with_provenance = self.args.write.provenance;
         let token = CancellationToken::new();
@@ -164,7 +164,7 @@ impl<'a> Job<'a> {
     }
 
     /// Renders, and then writes.
-    fn collected(&self) -> Result<Rendered, CommandError> {
+    fn collected(&self) -> Result<RenderedRepository, CommandError> {
         let rendered = self.render()?;
         let objects = inventory::objects(&rendered);
         let kinds = inventory::kind_names(&objects);
@@ -191,7 +191,7 @@ impl<'a> Job<'a> {
     }
 
     /// Renders what is named; everything, if a name may be that of an object of a kind that the repository defines.
-    fn render(&self) -> Result<Rendered, CommandError> {
+    fn render(&self) -> Result<RenderedRepository, CommandError> {
         let repository = &self.args.repository;
         let rendered = repository.render(self.selection.demand(), self.printer)?;
         let objects = inventory::objects(&rendered);
@@ -207,14 +207,14 @@ impl<'a> Job<'a> {
     }
 
     /// Refuses a selection that nothing fits, after what is wrong was told: that may be why.
-    fn check(&self, rendered: &Rendered) -> Result<(), CommandError> {
+    fn check(&self, rendered: &RenderedRepository) -> Result<(), CommandError> {
         if self.selection.objects.is_everything() {
             return Ok(());
         }
         let objects = inventory::objects(rendered);
         let checked = self.selection.check(&selectable(rendered, &objects));
         checked.map_err(|error| {
-            rendered.tell_problems(self.printer);
+            tell_problems(rendered, self.printer);
             error.into()
         })
     }

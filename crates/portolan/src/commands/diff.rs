@@ -1,34 +1,22 @@
 //! `portolan diff`: what a change of a Flux repository would change in its clusters.
 
-mod base_tree;
-mod batches;
-mod causes;
-mod conflict;
-mod edits;
-mod failures;
 mod output;
-mod selected;
-mod trees;
-mod two_sides;
-mod work_tree;
 
 use camino::Utf8PathBuf;
-use portolan_check::Apis;
-use portolan_diff::{Options, Report, StripAttributes};
-use portolan_flux::{CLUSTER_NOT_COVERED, OwnerKinds, Selection, Walked};
-use portolan_object::Finding;
+use portolan_diff::StripAttributes;
+use portolan_flux::{OwnerKinds, Selection};
+use portolan_review::FluxRepository;
+use portolan_review::compare::{CompareOptions, Revisions, Skipping, Trees, compare};
 
 use super::CommandResult;
+use crate::directory;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
-use crate::repository::RepositoryArgs;
+use crate::repository::{RepositoryArgs, tell};
 use crate::selection::{SelectionArgs, Word};
-use batches::Comparison;
+use crate::session::ShownRuns;
 use output::OutputArgs;
-use selected::Selected;
-use trees::Trees;
-use two_sides::TwoSides;
 
 /// Show what a change of a Flux repository would change in its clusters
 ///
@@ -130,38 +118,28 @@ enum What {
 }
 
 pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
-    let trees = Trees::find(args)?;
-    let Selected {
-        selection,
-        kinds,
-        two_sides,
-    } = Selected::render(args, &trees, printer)?;
-    let mut comparison = Comparison::new(&selection, &kinds, &trees, &two_sides);
-    let apis = Apis::of(two_sides.kubernetes);
-    let options = Options {
+    let repository = args.repository.repository(printer)?;
+    let trees = args.trees(&repository)?;
+    let options = CompareOptions {
+        selection: args.selected(),
         strip: args.sides.strip(),
-        unserved: Some(Box::new(move |object| apis.removed(object))),
-        failures: std::mem::take(&mut comparison.failures),
-        equal_inputs: comparison.equal_inputs,
+        images_only: args.what() == What::Images,
+        skipping: if args.sides.no_skip {
+            Skipping::Off
+        } else {
+            Skipping::On
+        },
     };
-    let mut report = portolan_diff::diff(&comparison.old, &comparison.new, &options);
-    if args.what() == What::Images {
-        report = Report {
-            images: report.images,
-            failures: report.failures,
-            equal_inputs: report.equal_inputs,
-            ..Report::default()
-        };
+    let compared = compare(&repository, &trees, options, &ShownRuns::judged(printer))?;
+    let report = &compared.report;
+    output::print(args, &trees, report, printer)?;
+    for problems in compared.problems(&repository, &trees) {
+        tell(problems, trees.new.as_ref(), false, printer);
     }
-    report.not_covered.clone_from(&two_sides.not_covered);
-    causes::name(&mut report, &two_sides, trees.new.as_ref());
-    causes::find_by_trial(&mut report, args, &trees, &two_sides, printer)?;
-    output::print(args, &trees, &report, printer)?;
-    Comparison::tell(args, &trees, &two_sides, &report, printer);
-    let is_covered = |finding: &Finding| finding.rule != &CLUSTER_NOT_COVERED;
-    let is_whole =
-        report.unknown_changes().next().is_none() && report.not_covered.iter().all(is_covered);
-    let status = if !is_whole {
+    for file in compared.unfinished_merges(&trees) {
+        printer.note(&format!("`{file}` holds the marks of an unfinished merge"));
+    }
+    let status = if !compared.is_whole() {
         ExitStatus::Failure
     } else if !report.is_empty() || !report.images.is_empty() {
         ExitStatus::Findings
@@ -169,7 +147,7 @@ pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
         ExitStatus::Clean
     };
     // The process is about to end: giving back every object one by one would take longer than comparing them.
-    std::mem::forget((two_sides, comparison, report, trees));
+    std::mem::forget((compared, trees));
     Ok(status)
 }
 
@@ -183,6 +161,21 @@ impl SidesArgs {
 }
 
 impl DiffArgs {
+    /// The files of both sides.
+    fn trees(&self, repository: &FluxRepository) -> Result<Trees, CommandError> {
+        if let Some(path) = &self.sides.path_orig {
+            let real = directory::existing(path, path)?;
+            let title = format!("{path} → {}", self.repository.shown_path());
+            return Ok(Trees::of_directories(repository, &real, title)?);
+        }
+        let revisions = Revisions {
+            from: self.sides.from.clone(),
+            to: self.sides.to.clone(),
+            exact: self.sides.exact,
+        };
+        Ok(Trees::of_git(repository, &revisions)?)
+    }
+
     /// What is compared.
     fn what(&self) -> What {
         Word::split(self.what.as_ref(), &[], What::All).0
@@ -198,28 +191,4 @@ impl DiffArgs {
         };
         self.selection.owners(owners, &names)
     }
-
-    /// Refuses a directory to compare with that Flux would apply nothing of.
-    fn refuse_empty_original(&self, two_sides: &TwoSides) -> Result<(), CommandError> {
-        let Some(path) = &self.sides.path_orig else {
-            return Ok(());
-        };
-        let is_empty = |walked: &Walked| {
-            let built = walked.built.as_ref();
-            built.is_some_and(|built| built.objects.is_empty())
-        };
-        let mut sides = two_sides.old.values();
-        if sides.any(|cluster_side| !cluster_side.walk.kustomizations.values().all(is_empty)) {
-            return Ok(());
-        }
-        Err(refused(
-            format!("`{path}` holds nothing that Flux would apply"),
-            "--path-orig names another checkout, or with --path the same cluster's directory in it",
-        ))
-    }
-}
-
-/// A command line that asks for something that cannot be had.
-fn refused(message: impl std::fmt::Display, hint: impl Into<String>) -> CommandError {
-    CommandError::usage(message).hint(hint)
 }

@@ -1,38 +1,22 @@
 //! `portolan explain`: which file, patch, value or substitution produced an object or one of its fields.
-//!
-//! ```text
-//! OBJECT        ──▶ its origin, step by step
-//! OBJECT.field  ──▶ candidates (lines of the files it is made of) ──▶ trial: the line changed, rendered again
-//!                                                              ──▶ the lines on which the field depends
-//! ```
-//!
-//! A field is explained by experiment, not by guess: a line is named only if rendering with that line changed gives
-//! another value. So it holds through templates, patches, generators and variables alike.
 
-mod candidate_lines;
-mod causes;
-mod target;
-mod trial;
-mod value_path;
+mod print;
 
-use std::sync::Arc;
-
-use portolan_flux::{Cluster, Depth, Emitter};
-use portolan_object::Step;
+use portolan_review::explain::{
+    ExplainedField, FieldQuery, NamedObject, explain_field, explain_object, render_for,
+};
+use portolan_review::inventory::{self, PlacedObject};
 use portolan_secret::is_secret;
 use portolan_yaml::{Node, Value};
 
 use super::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::inventory::{self, Placed};
 use crate::listing::{indented, list, record};
 use crate::printer::Printer;
-use crate::repository::{Rendered, RepositoryArgs};
+use crate::repository::RepositoryArgs;
 use crate::secret::{RepositoryView, SecretArgs};
-use candidate_lines::Role;
-use causes::Causes;
-use target::{FieldPath, Target};
+use crate::session::ShownRuns;
 
 /// Say which file, patch, value or substitution produced an object or a field
 ///
@@ -81,24 +65,35 @@ enum Form {
 
 pub(crate) fn explain(args: &ExplainArgs, printer: &Printer) -> CommandResult {
     args.secrets.apply(printer);
-    let rendered = args.render(printer)?;
+    let repository = args.repository.repository(printer)?;
+    let runs = ShownRuns::new(printer);
+    let rendered = render_for(&repository, &args.what, args.namespace.as_deref(), &runs)?;
     let objects = inventory::objects(&rendered);
-    let targets = Target::find(&args.what, args.namespace.as_deref(), &objects)?;
+    let targets = NamedObject::find(&args.what, args.namespace.as_deref(), &objects)?;
     let several = rendered.clusters.len() > 1;
     let mut records = Vec::new();
     for target in &targets {
-        let story = match &target.field {
-            None => Causes::of_object(target.placed, &made_of(target.placed, &rendered)),
-            Some(field) => args.field_story(target.placed, field, &rendered, printer)?,
+        let placed = target.placed;
+        let explanation = match &target.field {
+            None => explain_object(placed, &rendered),
+            Some(path) => {
+                let view = RepositoryView::new(&rendered, printer);
+                let field = ExplainedField {
+                    path,
+                    shown: args.shown_value(placed, path, &view)?,
+                    show_secrets: args.secrets.show_secrets,
+                };
+                explain_field(&repository, &rendered, placed, field, &runs)?
+            }
         };
-        let cluster = several.then_some(target.placed.cluster.name.as_str());
+        let cluster = several.then_some(placed.cluster.name.as_str());
         match args.output {
-            Form::Text => printer.data(story.text(cluster, printer.canvas()))?,
+            Form::Text => printer.data(print::text(&explanation, cluster, printer.canvas()))?,
             Form::Json => records.push(record([
-                ("cluster", Node::string(target.placed.cluster.name.clone())),
-                ("object", Node::string(target.placed.id.to_string())),
-                ("owner", Node::string(target.placed.owner.to_string())),
-                ("story", story.record()),
+                ("cluster", Node::string(placed.cluster.name.clone())),
+                ("object", Node::string(placed.id.to_string())),
+                ("owner", Node::string(placed.owner.to_string())),
+                ("story", print::record(&explanation)),
             ])),
         }
     }
@@ -109,67 +104,12 @@ pub(crate) fn explain(args: &ExplainArgs, printer: &Printer) -> CommandResult {
     Ok(ExitStatus::Clean)
 }
 
-/// What the release that gave an object is made of; nothing for objects of others.
-fn made_of(placed: &Placed<'_>, rendered: &Rendered) -> Vec<Step> {
-    let mut clusters = rendered.clusters.iter();
-    let of_this =
-        |(cluster, _): &&(Arc<Cluster>, _)| std::ptr::eq(cluster.as_ref(), placed.cluster);
-    match (&placed.owner, clusters.find(of_this)) {
-        (Emitter::Release(id), Some((_, rendering))) => {
-            let release = rendering.releases.get(id);
-            release.map_or_else(Vec::new, |release| release.made_of(&rendering.walk.index))
-        }
-        _ => Vec::new(),
-    }
-}
-
 impl ExplainArgs {
-    /// Renders the repository as far as the object takes: charts are fetched only if nothing else gives it.
-    fn render(&self, printer: &Printer) -> Result<Rendered, CommandError> {
-        let rendered = self.repository.render_at_hand(Depth::Releases, printer)?;
-        let objects = inventory::objects(&rendered);
-        match Target::find(&self.what, self.namespace.as_deref(), &objects) {
-            Ok(_) => {
-                drop(objects);
-                Ok(rendered)
-            }
-            Err(_) => self.repository.render(Depth::Releases, printer),
-        }
-    }
-
-    /// Tries which lines the field depends on.
-    fn field_story(
-        &self,
-        placed: &Placed<'_>,
-        field: &FieldPath,
-        rendered: &Rendered,
-        printer: &Printer,
-    ) -> Result<Causes, CommandError> {
-        let value = field.find(placed.object.node())?;
-        let (candidates, substitutions) =
-            candidate_lines::candidates(placed, field, value, rendered);
-        let mut deciding =
-            trial::deciding(placed, field, value, candidates, &self.repository, printer)?;
-        if deciding
-            .iter()
-            .any(|candidate| candidate.role == Role::Variable)
-        {
-            deciding.extend(substitutions);
-        }
-        let shown = self.shown_value(placed, field, &RepositoryView::new(rendered, printer))?;
-        Ok(Causes::of_field(
-            placed,
-            shown,
-            deciding,
-            self.secrets.show_secrets,
-        ))
-    }
-
     /// The value as it may be shown.
     fn shown_value(
         &self,
-        placed: &Placed<'_>,
-        field: &FieldPath,
+        placed: &PlacedObject<'_>,
+        field: &FieldQuery,
         view: &RepositoryView,
     ) -> Result<String, CommandError> {
         if is_secret(placed.object.gvk()) && !self.secrets.show_secrets {

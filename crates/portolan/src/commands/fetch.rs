@@ -1,6 +1,7 @@
 //! `portolan fetch`: everything remote that a repository needs, brought here once and pinned.
 
 use portolan_flux::Depth;
+use portolan_review::Supply;
 use portolan_sources::{Lock, Pin, PinKind, Pinning};
 use portolan_yaml::Node;
 
@@ -9,7 +10,8 @@ use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::listing::{Column, Entry, Format, Listing, record};
 use crate::printer::Printer;
-use crate::repository::{Rendered, RepositoryArgs};
+use crate::repository::{RepositoryArgs, tell_fetch_problems};
+use crate::session::ShownRuns;
 use crate::table::Cell;
 
 /// How much of a digest the table shows: enough to tell two apart.
@@ -52,33 +54,32 @@ pub(crate) fn fetch(args: &FetchArgs, printer: &Printer) -> CommandResult {
     } else {
         Pinning::Prefer
     };
-    let repository = &args.repository;
-    let located = repository.locate()?;
-    let outside = repository.outside(&located, pinning, printer)?;
-    let demand = Depth::Releases.into();
-    let rendered = repository.render_outside(&located, outside, &demand, printer)?;
-    let status = rendered.tell_fetch_problems(printer);
-    let pins = rendered.outside.sources.pins();
-    write(&pins, status, &rendered)?;
-    list(&pins, &rendered.outside.lock).print(args.output, printer)?;
+    let repository = args.repository.pinned(pinning, printer)?;
+    let rendered = repository.render(Depth::Releases, &ShownRuns::new(printer))?;
+    let status = tell_fetch_problems(&rendered, printer);
+    let Some(supply) = &rendered.supply else {
+        return Ok(status);
+    };
+    let pins = supply.sources.pins();
+    write(&pins, status, supply)?;
+    list(&pins, &supply.lock).print(args.output, printer)?;
     Ok(status)
 }
 
 /// Writes the lock file; pins of what could not be asked for this time are kept.
-fn write(pins: &Lock, status: ExitStatus, rendered: &Rendered) -> Result<(), CommandError> {
-    let outside = &rendered.outside;
+fn write(pins: &Lock, status: ExitStatus, supply: &Supply) -> Result<(), CommandError> {
     let mut lock = pins.clone();
     if status != ExitStatus::Clean {
-        for (key, pin) in outside.lock.iter() {
+        for (key, pin) in supply.lock.iter() {
             if lock.get(key).is_none() {
                 lock.insert(key.to_owned(), pin.clone());
             }
         }
     }
-    if lock == outside.lock {
+    if lock == supply.lock {
         return Ok(());
     }
-    lock.save(&outside.lock_file).map_err(CommandError::user)
+    lock.save(&supply.lock_file).map_err(CommandError::user)
 }
 
 fn list(pins: &Lock, before: &Lock) -> Listing {

@@ -8,22 +8,23 @@ mod charts;
 mod images;
 mod kustomizations;
 mod objects;
+mod question;
 mod releases;
 mod sources;
 
 use portolan_flux::Depth;
-use portolan_object::{Candidate, KindNames, NoMatch, Noun, ObjectSelection};
+use portolan_object::ObjectSelection;
+use portolan_review::{Graph, GraphExtent, GraphFormat, inventory};
 
 use super::CommandResult;
 use crate::error::CommandError;
-use crate::graph::{self, Extent, Graph, GraphFormat};
-use crate::inventory;
-use crate::listing::{Column, Format, Listing};
+use crate::graph_tree;
+use crate::listing::{Format, Listing};
 use crate::printer::Printer;
-use crate::repository::{Rendered, RepositoryArgs};
+use crate::repository::{RepositoryArgs, end, tell_problems_at_hand};
 use crate::secret::{RepositoryView, SecretArgs};
 use crate::selection::{SelectionArgs, Word};
-use crate::table::Cell;
+use question::{Question, some_of, truth};
 
 /// Show what a Flux repository holds
 ///
@@ -78,11 +79,22 @@ struct OutputArgs {
 
     /// Draw what emits and needs what
     #[arg(long, value_name = "FORMAT", conflicts_with = "output")]
-    graph: Option<GraphFormat>,
+    graph: Option<GraphWord>,
 
     /// Values of Secrets are always hidden; other tools have to be told
     #[arg(long, hide = true, conflicts_with = "show_secrets")]
     wipe_secrets: bool,
+}
+
+/// As what a graph is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum GraphWord {
+    /// For Graphviz
+    Dot,
+    /// For Markdown pages
+    Mermaid,
+    /// A picture
+    Svg,
 }
 
 /// What to show.
@@ -108,16 +120,6 @@ enum What {
     Objects,
 }
 
-/// What a listing is made from.
-struct Question<'a> {
-    /// The names as they were written.
-    names: Vec<String>,
-    selection: ObjectSelection,
-    kinds: KindNames,
-    view: RepositoryView,
-    rendered: &'a Rendered,
-}
-
 pub(crate) fn get(args: &GetArgs, printer: &Printer) -> CommandResult {
     args.secrets.apply(printer);
     let (what, selection, names) = args.selected();
@@ -139,13 +141,13 @@ pub(crate) fn get(args: &GetArgs, printer: &Printer) -> CommandResult {
     let answered = question.answer(what, extent, &args.output, printer);
     answered.inspect_err(|_| {
         // Something may only be missing because of what is wrong.
-        rendered.tell_problems_at_hand(printer);
+        tell_problems_at_hand(&rendered, printer);
     })?;
     if matches!(args.output.output, Format::Yaml | Format::Json) {
         question.view.tell(printer);
     }
-    let status = rendered.tell_problems_at_hand(printer);
-    Ok(rendered.end(status))
+    let status = tell_problems_at_hand(&rendered, printer);
+    Ok(end(rendered, status))
 }
 
 impl GetArgs {
@@ -169,19 +171,29 @@ impl GetArgs {
 
 impl OutputArgs {
     /// How much a tree or graph shows; none when a list is asked for.
-    fn extent(&self, what: What) -> Result<Option<Extent>, CommandError> {
+    fn extent(&self, what: What) -> Result<Option<GraphExtent>, CommandError> {
         if !self.tree && self.graph.is_none() {
             return Ok(None);
         }
         match what {
-            What::Ks => Ok(Some(Extent::Kustomizations)),
-            What::Hr => Ok(Some(Extent::Releases)),
-            What::Objects => Ok(Some(Extent::Objects)),
-            What::Sources if !self.tree => Ok(Some(Extent::Sources)),
+            What::Ks => Ok(Some(GraphExtent::Kustomizations)),
+            What::Hr => Ok(Some(GraphExtent::Releases)),
+            What::Objects => Ok(Some(GraphExtent::Objects)),
+            What::Sources if !self.tree => Ok(Some(GraphExtent::Sources)),
             What::Sources | What::Images | What::Charts => {
                 let error = CommandError::usage("these do not hang together as a tree");
                 Err(error.hint("`--tree` shows `ks`, `hr` and `objects`"))
             }
+        }
+    }
+}
+
+impl GraphWord {
+    fn format(self) -> GraphFormat {
+        match self {
+            Self::Dot => GraphFormat::Dot,
+            Self::Mermaid => GraphFormat::Mermaid,
+            Self::Svg => GraphFormat::Svg,
         }
     }
 }
@@ -200,15 +212,15 @@ impl Question<'_> {
     fn answer(
         &self,
         what: What,
-        extent: Option<Extent>,
+        extent: Option<GraphExtent>,
         output: &OutputArgs,
         printer: &Printer,
     ) -> Result<(), CommandError> {
         if let Some(extent) = extent {
             let graph = Graph::of(self.rendered, extent, &self.selection, &self.kinds)?;
             return printer.data(match output.graph {
-                Some(format) => graph.draw(format),
-                None => graph::tree(&graph, printer.canvas()),
+                Some(word) => graph.draw(word.format()),
+                None => graph_tree::tree(&graph, printer.canvas()),
             });
         }
         if what == What::Objects && output.output == Format::Yaml {
@@ -226,94 +238,5 @@ impl Question<'_> {
             What::Charts => charts::list(self),
             What::Objects => objects::list(self),
         }
-    }
-
-    /// The things that are meant; refuses what none of them has.
-    fn chosen<'c, T>(
-        &self,
-        noun: Noun,
-        things: Vec<(Candidate<'c>, T)>,
-    ) -> Result<Vec<T>, CommandError> {
-        let candidates: Vec<Candidate<'c>> = things.iter().map(|(one, _)| one.clone()).collect();
-        if let Some(wanted) = &self.selection.namespace {
-            let is_there = |one: &Candidate<'_>| one.namespace == wanted;
-            if !candidates.iter().any(is_there) {
-                let known = inventory::namespaces(self.rendered);
-                let refused = if known.iter().any(|known| known == wanted) {
-                    let own = candidates.iter().map(|one| one.namespace);
-                    let refused = NoMatch::namespace(noun, wanted, own);
-                    let near = refused.hint().unwrap_or_default().to_owned();
-                    let command = format!("`portolan get objects -n {wanted}`");
-                    refused.with_hint(format!("{near} {command} lists what else lies there"))
-                } else {
-                    NoMatch::namespace(noun, wanted, known.iter().map(String::as_str))
-                };
-                return Err(refused.into());
-            }
-        }
-        self.selection.check(&self.kinds, noun, &candidates)?;
-        let is_meant = |(one, _): &(Candidate<'c>, T)| self.selection.selects(&self.kinds, one);
-        let chosen = things.into_iter().filter(is_meant);
-        Ok(chosen.map(|(_, thing)| thing).collect())
-    }
-
-    /// Refuses names that nothing has.
-    fn refuse_unknown_names(
-        &self,
-        noun: Noun,
-        is_known: impl Fn(&str) -> bool,
-        known: &[String],
-    ) -> Result<(), CommandError> {
-        let missing = self.names.iter().filter(|name| !is_known(name));
-        let missing: Vec<&String> = missing.collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let known = known.iter().map(|name| ("", name.as_str()));
-        Err(NoMatch::names(noun, &missing, known).into())
-    }
-
-    /// A cluster column when there are several, and a namespace column unless one is asked for; then the others.
-    fn columns(&self, namespaced: bool, others: &[Column]) -> Vec<Column> {
-        let mut columns = Vec::new();
-        if self.rendered.clusters.len() > 1 {
-            columns.push(Column::Always("CLUSTER"));
-        }
-        if namespaced && self.selection.namespace.is_none() {
-            columns.push(Column::Always("NAMESPACE"));
-        }
-        columns.extend(others);
-        columns
-    }
-
-    /// The cells for [`Self::columns`].
-    fn cells(&self, cluster: &str, namespace: Option<&str>, others: Vec<Cell>) -> Vec<Cell> {
-        let mut cells = Vec::new();
-        if self.rendered.clusters.len() > 1 {
-            cells.push(Cell::whole(cluster));
-        }
-        if let Some(namespace) = namespace.filter(|_| self.selection.namespace.is_none()) {
-            cells.push(Cell::whole(namespace));
-        }
-        cells.extend(others);
-        cells
-    }
-}
-
-/// `True` or `False`, as kubectl prints conditions.
-fn truth(value: bool) -> Cell {
-    Cell::from(if value { "True" } else { "False" })
-}
-
-/// How many users a table names; the wide form names all of them.
-const NAMED_USERS: usize = 2;
-
-/// `a, b and 3 more`
-fn some_of(users: &[String]) -> String {
-    let named = users.iter().take(NAMED_USERS);
-    let named = named.map(String::as_str).collect::<Vec<_>>().join(", ");
-    match users.len().saturating_sub(NAMED_USERS) {
-        0 => named,
-        more => format!("{named} and {more} more"),
     }
 }

@@ -1,33 +1,20 @@
 //! `portolan test`: whether a Flux repository builds, and whether a cluster would take what it builds.
 //!
 //! ```text
-//! repository ──render──▶ build problems ┐
-//!                    └─▶ objects ──check──▶ findings ──▶ Verdicts ──▶ table, json, junit, sarif, github
+//! repository ──render──▶ judge ──▶ Verdicts ──▶ table, json, junit, sarif, github
 //! ```
 
-mod judged_for;
-#[cfg(feature = "rollout")]
-mod rollouts;
-mod verdict;
 mod write;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use portolan_check::{MISSING_REFERENCE, Settings, Subject, check, lower_follow_ons};
-use portolan_flux::api::NamespacedName;
-use portolan_flux::{Cluster, Emitter, Rendering, Selection};
-use portolan_object::{ObjectId, Owner, Rule, nearest};
-use portolan_schema::Catalogue;
+use portolan_object::{Rule, nearest};
+use portolan_review::judge::{finding_settings, judge, rules, select};
 
 use super::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::inventory::{self, Placed};
 use crate::printer::Printer;
-use crate::repository::{Rendered, RepositoryArgs, unrendered};
-use crate::selection::{OwnersWord, SelectionArgs, Word, selectable};
-use crate::settings_file::SettingsFile;
-use verdict::Verdicts;
+use crate::repository::{RepositoryArgs, end};
+use crate::selection::{OwnersWord, SelectionArgs, Word};
 use write::Format;
 
 /// Check that a Flux repository builds, and that a cluster would take it
@@ -102,7 +89,7 @@ pub(crate) fn test(args: &TestArgs, printer: &Printer) -> CommandResult {
         return explain(id, printer);
     }
     let rendered = args.repository.render_to_judge(printer)?;
-    let settings = SettingsFile::read(rendered.files())?.findings(&rules())?;
+    let settings = finding_settings(&rendered)?;
     let mut verdicts = judge(&rendered, &settings);
     let (what, names) = Word::split(args.what.as_ref(), &args.names, OwnersWord::All);
     let selection = args.selection.owners(what.kinds(), &names);
@@ -114,121 +101,12 @@ pub(crate) fn test(args: &TestArgs, printer: &Printer) -> CommandResult {
         FailOn::Error => verdicts.errors() > 0,
         FailOn::Warning => verdicts.errors() + verdicts.warnings() > 0,
     };
-    Ok(rendered.end(if failed {
+    let status = if failed {
         ExitStatus::Findings
     } else {
         ExitStatus::Clean
-    }))
-}
-
-/// Leaves what is selected; refuses a selection that nothing fits.
-fn select(
-    verdicts: &mut Verdicts,
-    selection: &Selection,
-    rendered: &Rendered,
-) -> Result<(), CommandError> {
-    let objects = inventory::objects(rendered);
-    let there = selectable(rendered, &objects);
-    selection.check(&there)?;
-    let is_owner_meant =
-        |owner: &Emitter| selection.selects_owner(&there.kinds, owner.owner_kind(), owner.id());
-    let is_meant = |placed: &&Placed<'_>| {
-        let is_owner_meant = is_owner_meant(&placed.owner);
-        selection.selects_object(&there.kinds, is_owner_meant, &placed.id, placed.object)
     };
-    let meant = objects.iter().filter(is_meant);
-    let meant = meant.map(|placed| (placed.owner.owner(&placed.cluster.name), placed.id.clone()));
-    let meant: BTreeSet<(Owner, ObjectId)> = meant.collect();
-    verdicts.retain(|owner, object| match object {
-        Some(id) => meant.contains(&(owner.clone(), id.clone())),
-        None => {
-            let id = NamespacedName::new(owner.namespace.clone(), owner.name.clone());
-            selection.selects_owner(&there.kinds, owner.kind, &id)
-        }
-    });
-    Ok(())
-}
-
-/// Everything checked, cluster by cluster.
-fn judge(rendered: &Rendered, settings: &Settings) -> Verdicts {
-    let not_covered = rendered.not_covered.iter();
-    let mut verdicts = Verdicts {
-        found: not_covered
-            .filter(|finding| settings.wants_finding(finding))
-            .cloned()
-            .collect(),
-        ..Verdicts::default()
-    };
-    let objects = inventory::objects(rendered);
-    for (cluster, rendering) in &rendered.clusters {
-        verdicts.add_builds(rendered, cluster, rendering, settings);
-        let placed: Vec<&Placed<'_>> = objects
-            .iter()
-            .filter(|placed| std::ptr::eq(placed.cluster, cluster.as_ref()))
-            .collect();
-        let catalogue = catalogue(cluster, &placed);
-        let unrendered = unrendered(&cluster.name, rendering);
-        for subjects in by_target(&placed, rendering) {
-            let files = rendered.files();
-            let mut findings = check(&subjects, &catalogue, settings, &unrendered, files);
-            #[cfg(feature = "rollout")]
-            findings.extend(rollouts::findings(&subjects, settings, files));
-            lower_follow_ons(&mut findings, &[&MISSING_REFERENCE], &unrendered);
-            verdicts.found.extend(findings);
-            verdicts.add_objects(&subjects);
-        }
-    }
-    verdicts
-}
-
-/// The objects by the cluster that they are applied to: objects in two clusters neither collide nor refer to each other.
-fn by_target<'a>(placed: &[&Placed<'a>], rendering: &Rendering) -> Vec<Vec<Subject<'a>>> {
-    let mut targets: BTreeMap<Option<String>, Vec<Subject<'a>>> = BTreeMap::new();
-    let mut known: BTreeMap<&Emitter, Option<String>> = BTreeMap::new();
-    for placed in placed {
-        let target = known
-            .entry(&placed.owner)
-            .or_insert_with(|| rendering.remote_cluster(&placed.owner));
-        targets
-            .entry(target.clone())
-            .or_default()
-            .push(subject(placed));
-    }
-    targets.into_values().collect()
-}
-
-fn subject<'a>(placed: &Placed<'a>) -> Subject<'a> {
-    Subject {
-        owner: placed.owner.owner(&placed.cluster.name),
-        id: placed.id.clone(),
-        object: placed.object,
-    }
-}
-
-/// The types that the cluster would know: its Kubernetes, Flux, and everything that the repository defines.
-fn catalogue(cluster: &Cluster, placed: &[&Placed<'_>]) -> Catalogue {
-    let mut catalogue = if cluster.kubernetes.is_chosen() {
-        Catalogue::of(cluster.kubernetes.value.release())
-    } else {
-        Catalogue::assumed()
-    };
-    #[cfg(feature = "rollout")]
-    for definition in portolan_canary::definitions() {
-        catalogue.define(&definition);
-    }
-    for placed in placed {
-        catalogue.define(placed.object.node());
-    }
-    catalogue
-}
-
-/// Every rule that a finding of this command may name, by id.
-fn rules() -> Vec<&'static Rule> {
-    let mut rules = [portolan_check::RULES, portolan_flux::RULES].concat();
-    #[cfg(feature = "rollout")]
-    rules.extend(portolan_canary::RULES);
-    rules.sort_by_key(|rule| rule.id);
-    rules
+    Ok(end(rendered, status))
 }
 
 fn explain(id: &str, printer: &Printer) -> CommandResult {

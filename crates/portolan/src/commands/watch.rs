@@ -1,33 +1,29 @@
 //! `portolan watch`: what a saved file changes in the rendered repository, told at once.
 //!
 //! ```text
-//! Wakeups ──▶ Snapshot ──(files differ)──▶ render with one Session ──▶ Seen ──▶ difference, problems
+//! Wakeups ──▶ RepositoryWatch::touched ──(files differ)──▶ RepositoryWatch::render ──▶ difference, problems
 //! ```
 //!
-//! The session keeps what was built, so a render costs what the saved file reaches. A state that cannot be rendered, as
-//! in the middle of an edit or of a branch switch, is told and waited out; the next good one is compared with the last.
+//! A state that cannot be rendered, as in the middle of an edit or of a branch switch, is told and waited out; the next
+//! good one is compared with the last.
 
-mod seen;
-mod snapshot;
 mod wakeups;
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
+use portolan_diff::Report;
 use portolan_diff::render::{Colour, TerminalOptions, json, unified};
-use portolan_diff::{Options, Report, StripAttributes};
-use portolan_flux::{Depth, Session, Work};
+use portolan_flux::Work;
 use portolan_object::counted;
-use portolan_vfs::Lineage;
+use portolan_review::watch::{RepositoryWatch, WatchedState};
 
 use super::CommandResult;
 use crate::error::{CommandError, ErrorKind};
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
-use crate::repository::{Located, Rendered, RepositoryArgs};
-use seen::Seen;
-use snapshot::Snapshot;
+use crate::repository::{RepositoryArgs, tell_problem};
+use crate::session::ShownRuns;
 use wakeups::{Wakeup, Wakeups};
 
 /// Render again whenever a file is saved, and show what changed
@@ -69,26 +65,22 @@ enum Form {
 const NAMED_FILES: usize = 3;
 
 pub(crate) fn watch(args: &WatchArgs, printer: &Printer) -> CommandResult {
-    let mut watch = Watch {
+    let mut watched = Watched {
+        watch: RepositoryWatch::begin(&args.repository.repository(printer)?),
         args,
         printer,
-        located: args.repository.locate()?,
-        session: Arc::default(),
-        lineage: Lineage::begin(),
-        snapshot: Snapshot::default(),
-        seen: Seen::default(),
     };
-    let mut wakeups = Wakeups::below(&watch.root())?;
-    watch.begin(&wakeups)?;
+    let mut wakeups = Wakeups::below(watched.watch.root())?;
+    watched.begin(&wakeups)?;
     loop {
         match wakeups.next() {
             Wakeup::Stop => return Ok(ExitStatus::Interrupted),
             Wakeup::Told => {
-                watch.look()?;
+                watched.look()?;
             }
             // Nobody told us of a change: the directories we listen to are not the ones that are there.
             Wakeup::Time => {
-                if watch.look()? {
+                if watched.look()? {
                     wakeups.listen_anew();
                 }
             }
@@ -96,34 +88,24 @@ pub(crate) fn watch(args: &WatchArgs, printer: &Printer) -> CommandResult {
     }
 }
 
-/// A repository that is watched.
-struct Watch<'a> {
+/// A repository that is watched, and how its changes are told.
+struct Watched<'a> {
+    watch: RepositoryWatch,
     args: &'a WatchArgs,
     printer: &'a Printer,
-    located: Located,
-    session: Arc<Session>,
-    /// Which files were touched when, so that nothing else is looked at again.
-    lineage: Lineage,
-    snapshot: Snapshot,
-    seen: Seen,
 }
 
-impl Watch<'_> {
-    fn root(&self) -> Utf8PathBuf {
-        self.located.disk.root().to_owned()
-    }
-
+impl Watched<'_> {
     /// Renders for the first time.
     fn begin(&mut self, wakeups: &Wakeups) -> Result<(), CommandError> {
-        self.snapshot = Snapshot::of(&self.root());
         let began = Instant::now();
-        if let Some(rendered) = self.render()? {
-            self.take(&rendered)?;
+        if let Some(state) = self.render()? {
+            self.tell(&state)?;
         }
-        let made = self.session.made();
+        let made = self.watch.made();
         self.printer.say_unless_quiet(&format!(
             "watching {} · {} and {} in {}",
-            self.root(),
+            self.watch.root(),
             counted(made.kustomizations, "Kustomization"),
             counted(made.releases, "release"),
             spent(began.elapsed()),
@@ -138,50 +120,31 @@ impl Watch<'_> {
 
     /// Renders if a file differs; says whether one does.
     fn look(&mut self) -> Result<bool, CommandError> {
-        let snapshot = Snapshot::of(&self.root());
-        let touched = snapshot.since(&self.snapshot);
+        let touched = self.watch.touched();
         if touched.is_empty() {
             return Ok(false);
         }
-        self.snapshot = snapshot;
-        let paths: Vec<_> = touched
-            .iter()
-            .map(|path| Utf8Path::new("/").join(path))
-            .collect();
-        self.lineage = self
-            .lineage
-            .followed_by(paths.iter().map(Utf8PathBuf::as_path));
-        let (began, before) = (Instant::now(), self.session.made());
-        let rendered = self.render()?;
-        let after = self.session.made();
+        let (began, before) = (Instant::now(), self.watch.made());
+        let state = self.render()?;
         self.printer.say_unless_quiet(&format!(
             "saved {}: {} in {}",
             named(&touched),
-            rebuilt(before, after),
+            rebuilt(before, self.watch.made()),
             spent(began.elapsed())
         ));
-        if let Some(rendered) = rendered {
-            self.take(&rendered)?;
-            // In the middle of an edit, what is not asked for now is wanted again in a moment.
-            if rendered.problems().is_empty() {
-                self.session.forget_unused();
-            }
+        if let Some(state) = state {
+            self.tell(&state)?;
         }
         Ok(true)
     }
 
     /// Renders the files as they are; what stops all of it is told and waited out.
-    fn render(&self) -> Result<Option<Rendered>, CommandError> {
-        let repository = &self.args.repository;
-        let rendered = repository.render_state(
-            &self.located,
-            &self.lineage,
-            &self.session,
-            Depth::Releases,
-            self.printer,
-        );
-        match rendered {
-            Ok(rendered) => Ok(Some(rendered)),
+    fn render(&mut self) -> Result<Option<WatchedState>, CommandError> {
+        // Opened anew each time: the lock file and what is fetched may have changed too.
+        let repository = self.args.repository.repository(self.printer)?;
+        let runs = ShownRuns::new(self.printer);
+        match self.watch.render(&repository, &runs) {
+            Ok(state) => Ok(Some(state)),
             Err(error) if error.kind == ErrorKind::User => {
                 self.printer.error(&error);
                 Ok(None)
@@ -191,19 +154,17 @@ impl Watch<'_> {
     }
 
     /// Tells what differs from what was seen last.
-    fn take(&mut self, rendered: &Rendered) -> Result<(), CommandError> {
-        let is_first = self.seen.is_empty();
-        let before = self.seen.batches();
-        self.seen.take(rendered, self.printer);
-        if is_first {
-            return Ok(());
+    fn tell(&self, state: &WatchedState) -> Result<(), CommandError> {
+        for problem in &state.new_problems {
+            tell_problem(&state.rendered, problem, self.printer);
         }
-        let options = Options {
-            strip: StripAttributes::common(),
-            ..Options::default()
-        };
-        let report = portolan_diff::diff(&before, &self.seen.batches(), &options);
-        self.print(&report)
+        for message in &state.mended {
+            self.printer.say_unless_quiet(&format!("mended: {message}"));
+        }
+        state
+            .report
+            .as_ref()
+            .map_or(Ok(()), |report| self.print(report))
     }
 
     fn print(&self, report: &Report) -> Result<(), CommandError> {

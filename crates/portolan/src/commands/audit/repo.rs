@@ -7,6 +7,7 @@ use portolan_audit::{
 use portolan_flux::Depth;
 use portolan_flux::api::NamespacedName;
 use portolan_object::{Act, Object, Origin};
+use portolan_review::RenderedRepository;
 use portolan_vfs::Vfs;
 use portolan_yaml::Position;
 
@@ -17,7 +18,7 @@ use super::print::print;
 use crate::commands::CommandResult;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
-use crate::repository::{Rendered, RepositoryArgs};
+use crate::repository::{RepositoryArgs, tell_problems};
 
 /// Find deprecated and removed APIs in what a Flux repository renders to
 ///
@@ -66,14 +67,14 @@ pub(crate) fn repo(args: &RepoArgs, printer: &Printer) -> CommandResult {
     report.not_checked = not_checked(&report.findings);
     report.warnings.extend(warnings);
     print(&report, args.check.output, printer)?;
-    let broken = rendered.tell_problems(printer);
+    let broken = tell_problems(&rendered, printer);
     match args.check.status(&report) {
         ExitStatus::Clean => Ok(broken),
         status => Ok(status),
     }
 }
 
-fn check(checker: &Checker, rendered: &Rendered, counts: &mut Counts) -> Vec<Finding> {
+fn check(checker: &Checker, rendered: &RenderedRepository, counts: &mut Counts) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut take = |unit: String, objects: &[Object]| {
         for object in objects {

@@ -7,8 +7,9 @@ use portolan_diff::render::{
     side_by_side, unified,
 };
 use portolan_files::write_file;
+use portolan_review::compare::Trees;
 
-use super::{DiffArgs, Trees, What};
+use super::{DiffArgs, What};
 use crate::error::CommandError;
 use crate::printer::Printer;
 

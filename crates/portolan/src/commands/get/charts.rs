@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use portolan_flux::Emitter;
 use portolan_object::{Noun, OwnerKind};
+use portolan_review::ChartInfo;
 use portolan_yaml::Node;
 
 use super::kustomizations::owner;
 use super::{Question, some_of};
-use crate::chart::ChartInfo;
 use crate::error::CommandError;
 use crate::listing::{Column, Entry, Listing, record, texts};
 use crate::table::Cell;

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use portolan_flux::OBJECT;
 use portolan_object::{ImageRef, Noun, images};
+use portolan_review::inventory::{self, PlacedObject};
 use portolan_yaml::{List, Node, Text, Value};
 
 use super::{Question, some_of};
 use crate::error::CommandError;
-use crate::inventory::{self, Placed};
 use crate::listing::{Column, Entry, Listing, record};
 use crate::table::Cell;
 
 /// A place where an image is named.
 struct Use<'a> {
-    object: &'a Placed<'a>,
+    object: &'a PlacedObject<'a>,
     path: String,
 }
 
@@ -55,7 +55,10 @@ pub(super) fn list(question: &Question<'_>) -> Result<Listing, CommandError> {
     Ok(listing)
 }
 
-fn uses<'a>(question: &Question<'_>, objects: &'a [Placed<'a>]) -> Result<Uses<'a>, CommandError> {
+fn uses<'a>(
+    question: &Question<'_>,
+    objects: &'a [PlacedObject<'a>],
+) -> Result<Uses<'a>, CommandError> {
     let mut found = Uses::new();
     let all = objects.iter().map(|placed| (placed.candidate(), placed));
     for placed in question.chosen(OBJECT, all.collect())? {

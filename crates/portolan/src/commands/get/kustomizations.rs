@@ -5,13 +5,12 @@ use std::rc::Rc;
 use portolan_flux::api::{Dependency, NamespacedName};
 use portolan_flux::{Walked, owner_gvk};
 use portolan_object::{Candidate, Noun, Object, OwnerKind, counted};
+use portolan_review::{Health, Statuses, source_name};
 use portolan_yaml::Node;
 
 use super::{Question, truth};
-use crate::chart::source_name;
 use crate::error::CommandError;
 use crate::listing::{Column, Entry, Listing, record, texts};
-use crate::status::Statuses;
 use crate::table::{Cell, Tone};
 
 const NOUN: Noun = Noun {
@@ -90,7 +89,7 @@ fn entry(
         path.into(),
         source.clone().into(),
         suspension(suspended),
-        health.cell(),
+        ready_cell(health),
         status.clone().into(),
         needs.join(", ").into(),
         truth(prune),
@@ -144,4 +143,15 @@ pub(super) fn suspension(suspended: bool) -> Cell {
     } else {
         truth(false)
     }
+}
+
+/// The cell of a READY column.
+pub(super) fn ready_cell(health: Health) -> Cell {
+    let text = if health.is_ready() { "True" } else { "False" };
+    let tone = match health {
+        Health::Ready => Tone::Good,
+        Health::Noted => Tone::Warning,
+        Health::Failed => Tone::Bad,
+    };
+    Cell::new(text, tone)
 }

@@ -1,11 +1,11 @@
 //! `get objects`: everything that is rendered; as YAML or JSON the objects themselves.
 
 use portolan_flux::OBJECT;
+use portolan_review::inventory::{self, PlacedObject};
 use portolan_yaml::Node;
 
 use super::Question;
 use crate::error::CommandError;
-use crate::inventory::{self, Placed};
 use crate::listing::{Column, Entry, Listing};
 use crate::table::Cell;
 
@@ -43,13 +43,13 @@ pub(super) fn documents(question: &Question<'_>) -> Result<String, CommandError>
 
 fn chosen<'a>(
     question: &Question<'_>,
-    all: &'a [Placed<'a>],
-) -> Result<Vec<&'a Placed<'a>>, CommandError> {
+    all: &'a [PlacedObject<'a>],
+) -> Result<Vec<&'a PlacedObject<'a>>, CommandError> {
     let all = all.iter().map(|placed| (placed.candidate(), placed));
     question.chosen(OBJECT, all.collect())
 }
 
-fn entry(question: &Question<'_>, placed: &Placed<'_>) -> Entry {
+fn entry(question: &Question<'_>, placed: &PlacedObject<'_>) -> Entry {
     let id = &placed.id;
     let cells = vec![
         Cell::whole(id.gvk.kind.as_str()),

@@ -5,14 +5,13 @@ use std::rc::Rc;
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{RenderedRelease, release_name, release_namespace};
 use portolan_object::{Noun, OwnerKind, counted};
+use portolan_review::{ChartInfo, Statuses};
 use portolan_yaml::Node;
 
 use super::Question;
-use super::kustomizations::{declared_in, needs, owner, suspension};
-use crate::chart::ChartInfo;
+use super::kustomizations::{declared_in, needs, owner, ready_cell, suspension};
 use crate::error::CommandError;
 use crate::listing::{Column, Entry, Listing, record, texts};
-use crate::status::Statuses;
 use crate::table::{Cell, Tone};
 
 const NOUN: Noun = Noun {
@@ -74,7 +73,7 @@ fn entry(
     let (ready, is_ready) = if is_unfetched {
         (Cell::new("Unknown", Tone::Warning), Node::null())
     } else {
-        (health.cell(), Node::bool(health.is_ready()))
+        (ready_cell(health), Node::bool(health.is_ready()))
     };
     let suspended = spec.is_some_and(|spec| spec.suspend);
     let needs = spec.map_or_else(Vec::new, |spec| needs(&spec.depends_on, &id.namespace));

@@ -3,12 +3,12 @@
 use portolan_flux::Cluster;
 use portolan_flux::api::{GitRef, OciRef, Source, SourceRef, SourceSpec};
 use portolan_object::{Candidate, Gvk, Noun};
+use portolan_review::inventory::{SOURCE_GROUP, UsedSource, used_sources};
 use portolan_yaml::Node;
 
 use super::kustomizations::declared_in;
 use super::{Question, some_of};
 use crate::error::CommandError;
-use crate::inventory::{SOURCE_GROUP, UsedSource, used_sources};
 use crate::listing::{Column, Entry, Listing, record, texts};
 use crate::table::Cell;
 

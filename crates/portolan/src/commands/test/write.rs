@@ -6,16 +6,14 @@ use portolan_object::{API_VERSION, Finding, counted};
 use portolan_report::{
     Case as JunitCase, Outcome, Run, Suite, Tool, cause_key, github, junit, merge_clusters, sarif,
 };
+use portolan_review::RenderedRepository;
+use portolan_review::judge::{JudgedFor, TestCase, Verdicts, heading, rules};
 use portolan_yaml::Text;
 use serde_json::json;
 
-use super::judged_for::{JudgedFor, heading};
-use super::rules;
-use super::verdict::{Case, Verdicts};
 use crate::error::CommandError;
 use crate::findings::{FindingStyle, paragraphs};
 use crate::printer::Printer;
-use crate::repository::Rendered;
 
 /// The forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -34,7 +32,7 @@ pub(super) enum Format {
 
 pub(super) fn write(
     verdicts: &Verdicts,
-    rendered: &Rendered,
+    rendered: &RenderedRepository,
     format: Format,
     printer: &Printer,
 ) -> Result<(), CommandError> {
@@ -64,7 +62,7 @@ pub(super) fn write(
 fn table(
     verdicts: &Verdicts,
     judged: &[JudgedFor],
-    rendered: &Rendered,
+    rendered: &RenderedRepository,
     printer: &Printer,
 ) -> Result<(), CommandError> {
     if !printer.is_quiet() {
@@ -149,7 +147,7 @@ fn properties(judged: &JudgedFor, verdicts: &Verdicts) -> Vec<(String, String)> 
     judged.properties().into_iter().chain(odd).collect()
 }
 
-fn junit_case(case: &Case, verdicts: &Verdicts) -> JunitCase {
+fn junit_case(case: &TestCase, verdicts: &Verdicts) -> JunitCase {
     let errors: Vec<&Finding> = verdicts.errors_of(case).collect();
     let outcome = match errors.first() {
         None => Outcome::Passed,

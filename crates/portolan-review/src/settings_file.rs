@@ -1,0 +1,81 @@
+//! The settings that a repository has for Portolan, in the file `portolan.yaml` in its top directory.
+
+use std::fmt::Display;
+
+use portolan_check::{Settings, parse_producers, parse_settings};
+use portolan_flux::VersionSettings;
+use portolan_object::{Producer, Rule};
+use portolan_vfs::{Vfs, VfsError};
+use portolan_yaml::{Node, Position};
+
+use crate::ReviewError;
+
+/// Where the file is in a repository.
+const PATH: &str = "/portolan.yaml";
+
+/// The file's name, as messages have it.
+const NAME: &str = "portolan.yaml";
+
+/// The file is there and cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read `{NAME}`")]
+struct Unreadable(#[source] VfsError);
+
+/// A settings file that was read; one that is not there says nothing.
+pub(crate) struct SettingsFile(Node);
+
+impl SettingsFile {
+    /// Reads the file; one that is there and cannot be used is an error.
+    pub(crate) fn read(files: &dyn Vfs) -> Result<Self, ReviewError> {
+        let bytes = match files.read(PATH.into()) {
+            Ok(bytes) => bytes,
+            Err(VfsError::NotFound(_)) => return Ok(Self(Node::null())),
+            Err(VfsError::IsDirectory(_)) => {
+                let error = ReviewError::refused(format!("`{NAME}` is a directory"));
+                return Err(error.hint(format!(
+                    "settings are read from the file `{NAME}`; rename the directory"
+                )));
+            }
+            Err(error) => {
+                let error = Unreadable(error);
+                return Err(ReviewError::failed(error));
+            }
+        };
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let before = error.utf8_error().valid_up_to();
+            let lines = error.as_bytes().iter().take(before);
+            let line = lines.filter(|byte| **byte == b'\n').count() + 1;
+            ReviewError::refused(format!("{NAME}:{line}: the text is not UTF-8"))
+        })?;
+        match parse_settings(&text) {
+            Ok(node) => Ok(Self(node)),
+            Err(error) => Err(misplaced(&error, error.at(), &error.hint())),
+        }
+    }
+
+    /// Which versions it chooses.
+    pub(crate) fn versions(&self) -> Result<VersionSettings, ReviewError> {
+        VersionSettings::read(&self.0, NAME)
+            .map_err(|error| misplaced(&error, error.at(), error.hint()))
+    }
+
+    /// What controllers make besides what is known.
+    pub(crate) fn producers(&self) -> Result<Vec<Producer>, ReviewError> {
+        parse_producers(&self.0).map_err(|error| misplaced(&error, error.at(), &error.hint()))
+    }
+
+    /// Which findings it wants of these rules.
+    pub(crate) fn findings(&self, rules: &[&Rule]) -> Result<Settings, ReviewError> {
+        Settings::of(&self.0, rules).map_err(|error| misplaced(&error, error.at(), &error.hint()))
+    }
+}
+
+/// A mistake at a place of the file.
+fn misplaced(error: impl Display, at: Position, hint: &str) -> ReviewError {
+    let place = match (at.line, at.column) {
+        (0, _) => NAME.to_owned(),
+        (line, 0) => format!("{NAME}:{line}"),
+        (line, column) => format!("{NAME}:{line}:{column}"),
+    };
+    ReviewError::refused(format!("{place}: {error}")).hint(hint)
+}
