@@ -102,8 +102,10 @@ pub fn metric_line(summary: &MetricSummary, analysis: &portolan_rollout::Analysi
     let excluded = summary.excluded_odds;
     let excluded = excluded.and_then(|least| TOLD_ODDS.into_iter().rfind(|odds| *odds >= least));
     let excluded = excluded.map_or_else(String::new, |odds| format!("; {odds}× worse is excluded"));
+    let counted = summary.counted_by.as_deref().map(who_counted);
+    let counted = counted.map_or_else(String::new, |who| format!("; counted by {who}"));
     format!(
-        "{}: {} new, {} old; evidence for a rollback {} of {}, for a promotion {} of {}{excluded}",
+        "{}: {} new, {} old; evidence for a rollback {} of {}, for a promotion {} of {}{excluded}{counted}",
         summary.name,
         share(summary.canary),
         share(summary.stable),
@@ -112,6 +114,17 @@ pub fn metric_line(summary: &MetricSummary, analysis: &portolan_rollout::Analysi
         evidence(summary.ln_promote),
         (1.0 / analysis.false_promote_rate).round(),
     )
+}
+
+/// What a `reporter` of Istio is.
+fn who_counted(reporter: &str) -> String {
+    let who = match reporter {
+        "source" => "callers and gateways",
+        "waypoint" => "waypoints",
+        "destination" => "the called pods, because callers see less than 90 % of their requests",
+        _ => "others",
+    };
+    format!("{who} (reporter \"{reporter}\")")
 }
 
 fn share(counts: Counts) -> String {

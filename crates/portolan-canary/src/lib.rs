@@ -23,6 +23,6 @@ pub use adopt::adopt;
 pub use convert::{Conversion, convert};
 pub use explain::{explain, metric_line};
 pub use lint::{Advice, RULES, lint};
-pub use review::{Review, definitions, review};
+pub use review::{Review, definitions, review, review_objects};
 pub use rollout::{Rollout, RolloutError};
 pub use standing::Standing;

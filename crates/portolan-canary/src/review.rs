@@ -1,4 +1,4 @@
-//! Files with rollouts, held against the definition and against advice.
+//! Rollouts in files or in a rendered repository, held against the definition and against advice.
 
 use portolan_object::{Finding, KubeVersion, Object, ObjectId, Origin, Place, Rule, Severity};
 use portolan_rollout::{GROUP, KIND, analysis_crds_yaml, crd_yaml, peak_replicas};
@@ -34,29 +34,46 @@ pub fn definitions() -> Vec<Node> {
 /// Looks at every rollout and analysis in some files, each with its name and content. An error names the file that cannot
 /// be read.
 pub fn review(files: &[(String, Vec<u8>)]) -> Result<Review, (String, Errors)> {
+    let mut read: Vec<(&str, Object)> = Vec::new();
+    for (name, bytes) in files {
+        let documents =
+            parse_bytes(bytes, Dialect::Kustomize).map_err(|errors| (name.clone(), errors))?;
+        let objects = documents
+            .into_iter()
+            .filter_map(|node| Object::new(node, Origin::default()).ok());
+        read.extend(objects.map(|object| (name.as_str(), object)));
+    }
+    let objects: Vec<_> = read
+        .iter()
+        .map(|(_, object)| (object.id().clone(), object))
+        .collect();
+    Ok(review_objects(&objects, |index, field| {
+        let (file, object) = &read[index];
+        let at = position(object.node(), &FieldPath::parse(field));
+        Some(Place::new((*file).to_owned(), at))
+    }))
+}
+
+/// Looks at every rollout and analysis among the objects of one cluster, each with what names it there. `place` tells
+/// where a field of the object with a number stands.
+pub fn review_objects(
+    objects: &[(ObjectId, &Object)],
+    place: impl Fn(usize, &str) -> Option<Place>,
+) -> Review {
     let mut catalogue = Catalogue::of(KubeVersion::DEFAULT);
     for definition in definitions() {
         catalogue.define(&definition);
     }
-    let mut objects: Vec<(&str, Object)> = Vec::new();
-    for (name, bytes) in files {
-        let documents =
-            parse_bytes(bytes, Dialect::Kustomize).map_err(|errors| (name.clone(), errors))?;
-        let read = documents
-            .into_iter()
-            .filter_map(|node| Object::new(node, Origin::default()).ok());
-        objects.extend(read.map(|object| (name.as_str(), object)));
-    }
     let mut review = Review::default();
-    for (file, object) in &objects {
+    for (index, (id, object)) in objects.iter().enumerate() {
         if object.gvk().group.as_str() != GROUP {
             continue;
         }
-        let mut tell = |rule, message: String, at: Position, field: String| {
+        let mut tell = |rule, message: String, field: String| {
             review.findings.push(Finding {
-                object: Some(object.id().clone()),
+                object: Some(id.clone()),
+                place: place(index, &field),
                 field: Some(field),
-                place: Some(Place::new((*file).to_owned(), at)),
                 ..Finding::new(rule, message)
             });
         };
@@ -65,31 +82,23 @@ pub fn review(files: &[(String, Vec<u8>)]) -> Result<Review, (String, Errors)> {
                 .iter()
                 .filter(|violation| violation.problem.is_refused())
             {
-                let at = position(object.node(), &violation.path);
-                tell(
-                    &REFUSED,
-                    violation.to_string(),
-                    at,
-                    violation.path.to_string(),
-                );
+                tell(&REFUSED, violation.to_string(), violation.path.to_string());
             }
         }
-        for advice in lint(object, objects.iter().map(|(_, other)| other)) {
-            let at = position(object.node(), &FieldPath::parse(&advice.field));
+        for advice in lint(object, objects.iter().map(|(_, other)| *other)) {
             tell(
                 advice.rule,
                 format!("{}: {}", advice.field, advice.message),
-                at,
                 advice.field,
             );
         }
         if object.kind() == KIND {
             let spec = spec_of(object.node());
             let peak = spec.ok().map(|spec| peak_replicas(&spec));
-            review.rollouts.push((object.id().clone(), peak));
+            review.rollouts.push((id.clone(), peak));
         }
     }
-    Ok(review)
+    review
 }
 
 /// Where a value stands, or the nearest thing above it that was written.

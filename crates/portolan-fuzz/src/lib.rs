@@ -18,6 +18,7 @@ mod image;
 mod journal;
 mod kustomize;
 mod packed;
+mod prometheus;
 mod registry;
 mod schema;
 mod sealed;
@@ -51,6 +52,7 @@ pub fn targets() -> Vec<Target> {
         image::TARGETS,
         journal::TARGETS,
         kustomize::TARGETS,
+        prometheus::TARGETS,
         registry::TARGETS,
         schema::TARGETS,
         sealed::TARGETS,

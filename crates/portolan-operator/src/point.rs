@@ -41,5 +41,28 @@ pub enum Point {
     GateAsked,
 }
 
+impl Point {
+    /// Every point.
+    pub const ALL: [Self; 17] = [
+        Self::Status,
+        Self::FinalizerAdded,
+        Self::FinalizerRemoved,
+        Self::Service,
+        Self::DestinationRule,
+        Self::Routes,
+        Self::Apex,
+        Self::RevisionSaved,
+        Self::ConfigCopied,
+        Self::RevisionDeleted,
+        Self::Slot,
+        Self::Scale,
+        Self::Autoscaler,
+        Self::PodReplaced,
+        Self::Workload,
+        Self::Told,
+        Self::GateAsked,
+    ];
+}
+
 /// Says whether the process dies at a point. In production it never does.
 pub type Deadly = Arc<dyn Fn(Point) -> bool + Send + Sync>;

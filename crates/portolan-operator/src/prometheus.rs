@@ -1,7 +1,7 @@
 //! Measurements by a Prometheus server.
 
 use futures_util::future::BoxFuture;
-use portolan_prometheus::{ArmLabels, Arms, Prometheus};
+use portolan_prometheus::{ArmLabels, Arms, FileServer, Prometheus};
 use portolan_rollout::{Measurement, Metric};
 
 use crate::measure::{Measure, Question, QuestionArm};
@@ -30,6 +30,30 @@ impl Measure for Prometheus {
             tracing::debug!(metric = %metric.name, notes = ?measured.notes, "measured");
             measured.measurement
         })
+    }
+}
+
+/// Credentials that cannot be read are no verdict on a revision.
+impl Measure for FileServer {
+    fn measure<'a>(
+        &'a self,
+        metric: &'a Metric,
+        question: &'a Question,
+    ) -> BoxFuture<'a, Option<Measurement>> {
+        Box::pin(async move {
+            match self.current() {
+                Ok(server) => server.measure(metric, question).await,
+                Err(error) => Some(Measurement::Down(told(&error))),
+            }
+        })
+    }
+}
+
+/// An error with its causes, in one line.
+fn told(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", told(cause)),
+        None => error.to_string(),
     }
 }
 

@@ -30,6 +30,7 @@ mod measure;
 mod replay;
 mod selector;
 mod server;
+mod server_files;
 
 pub use answer::{Answer, Limits, parse_answer};
 pub use arms::{ArmLabels, Arms};
@@ -41,4 +42,5 @@ pub use requests::{Reporter, count_requests, is_bad_request, see_nearly_all};
 pub use scrape::{Scrapes, scrape_interval};
 pub use series::{Sample, Series, one_per_replica};
 pub use server::{Authorization, Prometheus, ServerError, ServerSettings};
+pub use server_files::{FileServer, ServerFiles};
 pub use window::{Increase, Window};

@@ -201,7 +201,7 @@ impl Question<'_> {
             return Err(Answer::Nothing);
         }
         let (canary, stable) = (canary.unwrap_or_default(), stable.unwrap_or_default());
-        Ok(self.counts(canary, stable, Vec::new()))
+        Ok(self.counts(canary, stable, None, Vec::new()))
     }
 
     /// Counts one arm by two counters; `None` inside if there is no such counter.
@@ -296,7 +296,7 @@ impl Question<'_> {
             counts,
             pods: Vec::new(),
         };
-        Ok(self.counts(arm(canary), arm(stable), Vec::new()))
+        Ok(self.counts(arm(canary), arm(stable), None, Vec::new()))
     }
 
     /// Asks for the series of both arms, of callers and called.
@@ -375,10 +375,21 @@ impl Question<'_> {
                 compared.left_out
             ));
         }
-        self.counts(compared.canary, compared.stable, notes)
+        self.counts(
+            compared.canary,
+            compared.stable,
+            Some(compared.reporter),
+            notes,
+        )
     }
 
-    fn counts(&self, canary: Arm, stable: Arm, notes: Vec<String>) -> Measured {
+    fn counts(
+        &self,
+        canary: Arm,
+        stable: Arm,
+        reporter: Option<Reporter>,
+        notes: Vec<String>,
+    ) -> Measured {
         let same_revision = same_revision(&stable, canary.pods.len(), self.warm_up_seconds);
         Measured {
             measurement: Some(Measurement::Counts {
@@ -387,6 +398,7 @@ impl Question<'_> {
                 canary,
                 stable,
                 same_revision,
+                counted_by: reporter.map(|reporter| reporter.label().to_owned()),
             }),
             next_from: self.to,
             notes,

@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use portolan_http::{
@@ -51,6 +52,14 @@ pub enum ServerError {
     /// The TLS settings or the HTTP client are wrong.
     #[error("cannot set up the connection to Prometheus")]
     Client(#[source] HttpError),
+    /// A file with a credential cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
 }
 
 /// A server that can be asked.

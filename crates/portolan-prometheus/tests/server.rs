@@ -9,8 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 use portolan_http::{Credentials, Secret, Tls};
 use portolan_judge::Counts;
 use portolan_prometheus::{
-    Answer, ArmLabels, Arms, Authorization, Limits, Measured, Prometheus, Question, ServerSettings,
-    measure,
+    Answer, ArmLabels, Arms, Authorization, FileServer, Limits, Measured, Prometheus, Question,
+    ServerFiles, ServerSettings, measure,
 };
 use portolan_rollout::{Measurement, Metric, Time};
 use portolan_testbed::{
@@ -73,7 +73,7 @@ fn route() -> BTreeMap<String, MeshRoute> {
         name: name.to_owned(),
         slot: slot.to_owned(),
         revision: revision.to_owned(),
-        image: String::new(),
+        ..MeshPod::default()
     };
     let route = MeshRoute {
         namespace: "shop".to_owned(),
@@ -102,7 +102,7 @@ impl Bed {
         let mesh = Mesh::start(setup);
         mesh.set_routes(route());
         let prometheus = portolan_testbed::Prometheus::start(&PrometheusSetup {
-            targets_url: Some(mesh.targets_url()),
+            targets_urls: vec![mesh.targets_url()],
             ..PrometheusSetup::default()
         })?;
         Some(Self {
@@ -401,7 +401,7 @@ async fn a_target_that_cannot_be_counted_is_left_out_for_both_arms() {
 async fn a_login_and_a_certificate_are_used_and_never_told() {
     let authority = Authority::new();
     let setup = PrometheusSetup {
-        targets_url: None,
+        targets_urls: Vec::new(),
         login: true,
         tls: Some(&authority),
     };
@@ -471,6 +471,77 @@ async fn headers_tokens_and_a_path_reach_the_server() {
         "{body}"
     );
     assert!(!format!("{prometheus:?}").contains("t0ken"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn credentials_in_files_are_read_again_before_each_question() {
+    let server = HttpServer::start(|_| {
+        Reply::ok(r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#)
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let files = ServerFiles {
+        address: server.url(),
+        token: Some(file("token", "first-t0ken\n")),
+        headers: vec![("X-Scope-OrgID".to_owned(), file("team", "red"))],
+        ..ServerFiles::default()
+    };
+    let reloading = FileServer::new(files.clone()).unwrap();
+    let ask = async || {
+        let current = reloading.current().unwrap();
+        assert_eq!(current.query("up", None).await, Answer::Nothing);
+        let request = server.requests().pop().unwrap();
+        let header = |name: &str| request.header(name).unwrap_or_default().to_owned();
+        (header("authorization"), header("x-scope-orgid"))
+    };
+    assert_eq!(
+        ask().await,
+        ("Bearer first-t0ken".to_owned(), "red".to_owned())
+    );
+    file("token", "second-t0ken");
+    file("team", "blue\n");
+    assert_eq!(
+        ask().await,
+        ("Bearer second-t0ken".to_owned(), "blue".to_owned())
+    );
+    assert!(!format!("{reloading:?} {files:?}").contains("t0ken"));
+
+    // A file that is gone is named; when it is back, the server is too.
+    std::fs::remove_file(directory.path().join("token")).unwrap();
+    let error = reloading.current().unwrap_err().to_string();
+    assert!(
+        error.contains("cannot read `") && error.contains("token`"),
+        "{error}"
+    );
+    assert!(FileServer::new(files.clone()).is_err());
+    file("token", "third-t0ken");
+    assert_eq!(ask().await.0, "Bearer third-t0ken");
+
+    // A user with a password goes without the token.
+    let basic = ServerFiles {
+        token: None,
+        user: Some((USER.to_owned(), file("password", PASSWORD))),
+        ..files.clone()
+    };
+    let _ = basic.server().unwrap().query("up", None).await;
+    let request = server.requests().pop().unwrap();
+    assert!(
+        request
+            .header("authorization")
+            .is_some_and(|told| told.starts_with("Basic "))
+    );
+    file("token", &"x".repeat(2 << 20));
+    let error = FileServer::new(files).unwrap_err();
+    assert!(
+        std::error::Error::source(&error)
+            .unwrap()
+            .to_string()
+            .contains("1 MiB")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

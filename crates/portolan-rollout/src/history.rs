@@ -71,6 +71,9 @@ pub struct MetricSummary {
     /// The smallest odds that are excluded so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excluded_odds: Option<f64>,
+    /// Who counted the requests, as the label `reporter` says; nobody is named for counters of the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_by: Option<String>,
 }
 
 /// So many records are kept.
@@ -94,6 +97,7 @@ impl MetricSummary {
             ln_promote: rounded(explanation.ln_promote),
             excess: rounded(explanation.excess),
             excluded_odds,
+            counted_by: None,
         }
     }
 }

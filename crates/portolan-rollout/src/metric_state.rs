@@ -28,6 +28,9 @@ pub struct MetricState {
     /// The moment up to which requests were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     counted_to: Option<Time>,
+    /// Who counted them last, as the label `reporter` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    counted_by: Option<String>,
     /// Seconds since the metric last answered.
     silent_seconds: u64,
     /// Whether it ever answered.
@@ -89,6 +92,7 @@ impl MetricState {
             threshold: ThresholdState::default(),
             value_says: None,
             counted_to: None,
+            counted_by: None,
             silent_seconds: 0,
             has_answered: false,
             error: None,
@@ -113,6 +117,7 @@ impl MetricState {
                 to,
                 canary,
                 stable,
+                counted_by,
                 ..
             } => {
                 // After a step of the clock, what was counted up to a moment that is still to come does not bind.
@@ -122,6 +127,7 @@ impl MetricState {
                 }
                 self.answered();
                 self.counted_to = Some(*to);
+                self.counted_by.clone_from(counted_by);
                 if *from < counting.not_before {
                     return None;
                 }
@@ -244,13 +250,16 @@ impl MetricState {
 
     /// Returns what was measured.
     pub(crate) fn summary(&self, name: &str, settings: &Settings) -> MetricSummary {
-        MetricSummary::new(
-            name,
-            self.evidence.canary(),
-            self.evidence.stable(),
-            &self.evidence.explain(settings),
-            self.evidence.excluded_odds(settings),
-        )
+        MetricSummary {
+            counted_by: self.counted_by.clone(),
+            ..MetricSummary::new(
+                name,
+                self.evidence.canary(),
+                self.evidence.stable(),
+                &self.evidence.explain(settings),
+                self.evidence.excluded_odds(settings),
+            )
+        }
     }
 }
 

@@ -125,6 +125,8 @@ pub enum Measurement {
         stable: Arm,
         /// Two groups of pods of the old revision, to learn how much arms differ by themselves.
         same_revision: Option<Interval>,
+        /// Who counted, as the label `reporter` says; `None` for counters of the user.
+        counted_by: Option<String>,
     },
     /// A number.
     Value {

@@ -83,7 +83,81 @@ async fn a_server_accepts_what_is_right_and_refuses_each_mistake() {
         let answer = api.create(&dry_run, &object(name, &smallest())).await;
         assert!(answer.is_err(), "{name} is accepted");
     }
+    for (field, spec) in every_field_wrong() {
+        let answer = api.create(&dry_run, &object("web", &spec)).await;
+        let error = answer.map(drop).expect_err(&field).to_string();
+        assert!(
+            error.contains(&field),
+            "the refusal does not name {field}: {error}"
+        );
+    }
     subresources_work(&api).await;
+}
+
+/// A spec for each field of the definition, in which that field has a value of a wrong type.
+fn every_field_wrong() -> Vec<(String, Value)> {
+    let definition = parse_one(crd_yaml(), Dialect::Helm).expect("YAML");
+    let definition: Value =
+        serde_json::from_str(&to_json(&definition).expect("JSON")).expect("JSON");
+    let schema =
+        &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    let mut fields = Vec::new();
+    walk(schema, "spec", &mut |field, wrong| {
+        let mut spec = smallest();
+        merge(&mut spec, &wrong);
+        fields.push((field.to_owned(), spec));
+    });
+    assert!(fields.len() > 120, "{} fields", fields.len());
+    fields
+}
+
+/// Tells of each field below a schema, with an object that holds a wrong value there.
+fn walk(schema: &Value, field: &str, tell: &mut dyn FnMut(&str, Value)) {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let named = schema["additionalProperties"].is_object();
+    let named = named.then(|| ("x".to_owned(), schema["additionalProperties"].clone()));
+    for (name, below) in properties
+        .map(|(name, below)| (name.clone(), below.clone()))
+        .chain(named)
+    {
+        let wrong = match below["type"].as_str() {
+            Some("string") => json!(7),
+            Some("integer" | "number") => json!("seven"),
+            Some("boolean") => json!("yes"),
+            Some("array") => json!({"a": 1}),
+            Some("object") => json!("text"),
+            _ => json!(true),
+        };
+        let place = format!("{field}.{name}");
+        tell(&place, json!({&name: wrong}));
+        walk(&below, &place, &mut |field, inner| {
+            tell(field, json!({&name: inner}));
+        });
+        if below["items"].is_object() {
+            let items = &below["items"];
+            let place = format!("{place}[0]");
+            let wrong = if items["type"] == "string" {
+                json!(7)
+            } else {
+                json!("text")
+            };
+            tell(&place, json!({&name: [wrong]}));
+            walk(items, &place, &mut |field, inner| {
+                tell(field, json!({&name: [inner]}));
+            });
+        }
+    }
+}
+
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (into, value) => *into = value.clone(),
+    }
 }
 
 /// Replicas can be changed by an autoscaler from outside, and what is in a template survives.

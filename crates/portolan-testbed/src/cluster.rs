@@ -48,11 +48,12 @@ pub struct ClusterSetup<'a> {
     pub rbac: bool,
 }
 
-/// The controllers that make Deployments roll and deletions complete.
+/// The controllers that make Deployments roll and scale, and deletions complete.
 pub const WORKLOADS: &[&str] = &[
     "deployment-controller",
     "replicaset-controller",
     "garbage-collector-controller",
+    "horizontal-pod-autoscaler-controller",
     "endpointslice-controller",
     "namespace-controller",
 ];
@@ -297,6 +298,8 @@ fn start_controllers(
         // Hundreds of rollouts at once are not to wait for the client's own limit.
         "--kube-api-qps=500".to_owned(),
         "--kube-api-burst=1000".to_owned(),
+        // Without metrics, autoscalers keep pods between their least and most; tests do not wait 15 s for that.
+        "--horizontal-pod-autoscaler-sync-period=1s".to_owned(),
     ];
     Process::start(&programs.controllers, &args, &files.directory)
 }

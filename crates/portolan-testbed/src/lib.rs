@@ -25,6 +25,8 @@ pub use git_backend::git_backend;
 pub use http_server::{HttpServer, Reply, Request};
 pub use mesh::{Behaviour, Mesh, MeshPod, MeshRoute, MeshSetup};
 pub use mutation::mutate;
+pub use port::free_port;
+pub use process::Process;
 pub use prometheus::{Prometheus, PrometheusSetup};
 pub use registry::{PASSWORD, Registry, RegistrySetup, USER};
 

@@ -73,8 +73,10 @@ pub struct MeshRoute {
 pub struct MeshPod {
     /// Its name.
     pub name: String,
-    /// The Service and the Deployment that it belongs to.
+    /// The Service that it is an endpoint of.
     pub slot: String,
+    /// The workload that it belongs to, as Istio names it; the slot if it is empty.
+    pub workload: String,
     /// Its revision, as Istio labels it.
     pub revision: String,
     /// The image of its first container.

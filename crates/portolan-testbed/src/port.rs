@@ -14,7 +14,10 @@ const STRIDE: u32 = 97;
 static HANDED_OUT: AtomicU32 = AtomicU32::new(0);
 
 /// A port that nothing listens on.
-pub(crate) fn free_port() -> u16 {
+///
+/// # Panics
+/// When there is none.
+pub fn free_port() -> u16 {
     let begin = std::process::id().wrapping_mul(STRIDE);
     let candidates = (0..COUNT).map(|_| {
         let number = HANDED_OUT.fetch_add(1, Ordering::Relaxed);

@@ -22,13 +22,16 @@ wait
 const LAST: &str = r#"rm -rf "${log%/*}""#;
 
 /// A running program.
-pub(crate) struct Process {
+pub struct Process {
     shell: Child,
 }
 
 impl Process {
     /// Starts a program that logs to a file of its name in the directory.
-    pub(crate) fn start(program: &Path, args: &[String], directory: &Path) -> Self {
+    ///
+    /// # Panics
+    /// When no shell can be started or the log cannot be written.
+    pub fn start(program: &Path, args: &[String], directory: &Path) -> Self {
         Self::spawn(GUARD, program, args, directory)
     }
 

@@ -15,8 +15,8 @@ use crate::{Authority, USER, has_program};
 /// How Prometheus is set up.
 #[derive(Default)]
 pub struct PrometheusSetup<'a> {
-    /// An address that lists targets, as `http_sd_configs` reads it; a [`Mesh`](crate::Mesh) has one.
-    pub targets_url: Option<String>,
+    /// Addresses that list targets, as `http_sd_configs` reads them; a [`Mesh`](crate::Mesh) has one.
+    pub targets_urls: Vec<String>,
     /// Whether it wants [`USER`] and [`PASSWORD`](crate::PASSWORD).
     pub login: bool,
     /// Speaks TLS with the authority's server certificate.
@@ -111,10 +111,14 @@ impl Prometheus {
 
 fn write_files(directory: &Path, setup: &PrometheusSetup<'_>) -> std::io::Result<()> {
     let mut config = "global: {scrape_interval: 1s, scrape_timeout: 1s}\n".to_owned();
-    if let Some(url) = &setup.targets_url {
+    if !setup.targets_urls.is_empty() {
+        config.push_str("scrape_configs:\n");
+    }
+    // Each mesh has callers of the same names: its job tells them apart.
+    for (number, url) in setup.targets_urls.iter().enumerate() {
         let _ = write!(
             config,
-            "scrape_configs:\n- job_name: mesh\n  http_sd_configs: [{{url: \"{url}\", refresh_interval: 1s}}]\n"
+            "- job_name: mesh-{number}\n  http_sd_configs: [{{url: \"{url}\", refresh_interval: 1s}}]\n"
         );
     }
     fs::write(directory.join("prometheus.yml"), config)?;

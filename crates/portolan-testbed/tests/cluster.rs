@@ -96,7 +96,7 @@ async fn requests_follow_the_routes_and_endpoints_of_a_cluster() {
         .unwrap();
 
     let mesh = Arc::new(Mesh::start(MeshSetup::default()));
-    let _follower = Follower::start(client.clone(), "default", Arc::clone(&mesh));
+    let _follower = Follower::start(client.clone(), &["default"], Arc::clone(&mesh));
     route(&client, &[("web", 100)]).await;
     let grew = async |slot: &str, is_bad: bool| {
         let (total, bad) = mesh.sent(slot);

@@ -37,6 +37,14 @@ fn the_chart_is_rendered_as_helm_renders_it_and_grants_what_the_manifests_grant(
         ],
         vec![
             "--set",
+            "prometheusLogin.secret=login,prometheusLogin.ca=ca.crt,prometheusLogin.token=token,prometheusLogin.user=u",
+        ],
+        vec![
+            "--set",
+            "prometheusLogin.secret=login,prometheusLogin.user=u,prometheusLogin.password=pw",
+        ],
+        vec![
+            "--set",
             "nodeSelector.disk=ssd,podAnnotations.a=b,imagePullSecrets[0].name=pull",
         ],
     ] {
@@ -119,5 +127,76 @@ fn an_address_that_is_none_is_told_before_anything_is_asked() {
         answer.stderr.contains("/nowhere/kubeconfig"),
         "{}",
         answer.stderr
+    );
+}
+
+/// A credential that is not there would hold every rollout: it is told at the start.
+#[test]
+fn a_credential_that_cannot_be_read_is_told_before_anything_is_asked() {
+    let answer = portolan(&[
+        "operator",
+        "--prometheus=http://127.0.0.1:1",
+        "--prometheus-token-file=/nowhere/token",
+        "--listen=127.0.0.1:0",
+        "--kubeconfig=/nowhere/kubeconfig",
+    ]);
+    assert_eq!(answer.code, 2);
+    assert!(
+        answer.stderr.contains("cannot read `/nowhere/token`"),
+        "{}",
+        answer.stderr
+    );
+    let both = portolan(&[
+        "operator",
+        "--prometheus-token-file=t",
+        "--prometheus-user=u",
+    ]);
+    assert_eq!(both.code, 2);
+}
+
+/// Argo CD asks a Lua program how an object is; a real interpreter runs ours on statuses that the operator writes.
+#[test]
+fn argo_cd_is_told_how_a_rollout_is() {
+    if !portolan_testbed::has_program("lua5.1", "-v") {
+        return;
+    }
+    let condition = |kind: &str, status: &str, message: &str| {
+        format!("{{type=\"{kind}\", status=\"{status}\", message=\"{message}\"}}")
+    };
+    let object = |generation: u32, observed: &str, phase: &str, conditions: &[String]| {
+        format!(
+            "{{metadata={{generation={generation}}}, status={{{observed}phase=\"{phase}\", weight=20, conditions={{{}}}}}}}",
+            conditions.join(", ")
+        )
+    };
+    let seen = "observedGeneration=2, ";
+    let stalled = condition("Stalled", "True", "errors: 30 of 100 requests were bad");
+    let reconciling = condition("Reconciling", "True", "step 2 of 3");
+    let ready = condition("Ready", "True", "");
+    let held = condition("Ready", "False", "held: no traffic");
+    for (object, status, part) in [
+        ("{metadata={generation=1}}".to_owned(), "Progressing", "no operator has seen it yet"),
+        ("{metadata={generation=1}, spec={paused=true}, status={observedGeneration=1, phase=\"Shifting\", weight=20, conditions={}}}".to_owned(), "Suspended", "paused"),
+        (object(2, "observedGeneration=1, ", "Stable", std::slice::from_ref(&ready)), "Progressing", "newest change"),
+        (object(2, seen, "RolledBack", &[stalled.clone(), held.clone()]), "Degraded", "30 of 100"),
+        (object(2, seen, "Shifting", &[reconciling, held.clone()]), "Progressing", "step 2 of 3"),
+        (object(2, seen, "Stable", &[ready]), "Healthy", "Stable"),
+        (object(2, seen, "Initializing", &[held]), "Progressing", "no traffic"),
+    ] {
+        let program = format!(
+            "obj = {object}\nlocal health = dofile(\"{DEPLOY}/argocd-health.lua\")\nprint(health.status .. \"|\" .. health.message)"
+        );
+        let output = Command::new("lua5.1").args(["-e", &program]).output().expect("lua");
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.starts_with(&format!("{status}|")) && told.contains(part), "{object}: {told}{errors}");
+    }
+    // The ConfigMap that people patch holds the same program.
+    let map = std::fs::read_to_string(format!("{DEPLOY}/argocd-cm.yaml")).expect("a file");
+    let program = std::fs::read_to_string(format!("{DEPLOY}/argocd-health.lua")).expect("a file");
+    let map = objects(&map).remove(0);
+    assert_eq!(
+        map["data"]["resource.customizations.health.portolan.dev_IstioCanaryDeployment"],
+        program.trim_end()
     );
 }

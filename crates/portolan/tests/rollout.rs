@@ -2,7 +2,8 @@
 
 mod portolan;
 
-use portolan::{portolan, portolan_with_input};
+use portolan::repository::{kustomization, repository};
+use portolan::{portolan, portolan_in, portolan_with_input};
 use serde_json::Value;
 
 const HEADER: &str = "time,canary_total,canary_bad,stable_total,stable_bad\n";
@@ -151,6 +152,46 @@ fn rollouts_are_linted_at_their_lines() {
         portolan_with_input(&["rollout", "lint", "-"], "a: 1\n").code,
         2
     );
+}
+
+/// The rollouts of a Flux repository are those that its Kustomizations make, at the lines that they come from.
+#[test]
+fn rollouts_of_a_repository_are_linted_as_they_are_rendered() {
+    let apps = kustomization("apps", "./apps");
+    let layer = "namePrefix: eu-\nresources: [web.yaml]\n";
+    let unwise = format!("{ROLLOUT}  analysis:\n    interval: 1s\n");
+    let files = [
+        ("clusters/test/apps.yaml", apps.as_str()),
+        ("apps/kustomization.yaml", layer),
+        ("apps/web.yaml", &unwise),
+    ];
+    let directory = repository(&files);
+    let run = |args: &[&str]| {
+        let directory = directory.path().to_str().expect("a path in UTF-8");
+        portolan_in(directory, &[&["rollout", "lint"], args].concat())
+    };
+    let linted = run(&["--path", "clusters/test"]);
+    assert_eq!(linted.code, 0, "{linted}");
+    assert!(
+        linted.stdout.contains("apps/web.yaml:9:")
+            && linted.stdout.contains("warning: spec.analysis.interval")
+            && linted.stdout.contains("eu-web: most pods at once: 8"),
+        "{linted}"
+    );
+    // Without a word, the repository of the current directory.
+    assert_eq!(run(&[]).stdout, linted.stdout);
+    let named = run(&["apps"]);
+    assert_eq!(named.code, 2, "{named}");
+    assert!(named.stderr.contains("--path apps"), "{named}");
+    // What cannot be rendered was not looked at: that is no clean result.
+    std::fs::write(
+        directory.path().join("apps/kustomization.yaml"),
+        "resources: [gone.yaml]\n",
+    )
+    .expect("a file");
+    let broken = run(&[]);
+    assert_eq!(broken.code, 1, "{broken}");
+    assert!(broken.stderr.contains("gone.yaml"), "{broken}");
 }
 
 #[test]

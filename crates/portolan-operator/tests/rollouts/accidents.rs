@@ -126,6 +126,7 @@ async fn what_somebody_deletes_is_made_again_with_its_weights() {
     bed.end().await;
 }
 
-crate::together!(accidents_are_mended:
+crate::cases!(
     what_somebody_changes_is_put_back_with_its_weights_and_they_are_named,
-    what_somebody_deletes_is_made_again_with_its_weights);
+    what_somebody_deletes_is_made_again_with_its_weights
+);

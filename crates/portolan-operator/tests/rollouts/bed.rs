@@ -336,7 +336,9 @@ pub(crate) fn shares_of(spec: &Value) -> Option<(u64, u64)> {
         });
         of_slot.filter_map(|entry| entry["weight"].as_u64()).sum()
     };
-    Some((share("-a"), share("-b")))
+    let shares = (share("-a"), share("-b"));
+    // Routes of a user lead past the slots before the rollout and after it.
+    (shares != (0, 0)).then_some(shares)
 }
 
 pub(crate) fn template(image: &str) -> Value {
@@ -351,7 +353,7 @@ pub(crate) fn spec(image: &str) -> Value {
         "service": {"port": 80},
         "strategy": {
             "weights": [10, 50], "stepInterval": "1s", "soak": "1s", "rollbackWindow": "1s", "drain": "1s",
-            "progressDeadline": "5s",
+            "progressDeadline": "60s",
         },
         "analysis": {"interval": "1s", "warmup": "0s"},
     })

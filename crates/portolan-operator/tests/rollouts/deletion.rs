@@ -67,6 +67,7 @@ async fn a_stable_rollout_is_deleted_at_once() {
     bed.end().await;
 }
 
-crate::together!(deletions_cause_no_outage:
+crate::cases!(
     a_rollout_deleted_on_its_way_sends_traffic_home_before_pods_go,
-    a_stable_rollout_is_deleted_at_once);
+    a_stable_rollout_is_deleted_at_once
+);

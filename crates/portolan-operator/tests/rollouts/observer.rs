@@ -89,6 +89,19 @@ impl Observer {
         }
     }
 
+    /// How many endpoints a slot had when the application's own Service went to it.
+    pub(crate) async fn size_at_take_over(&self, slot: &str) -> usize {
+        self.catch_up().await;
+        let mut world = World::default();
+        for version in self.versions() {
+            world.take(&version);
+            if world.apex.as_deref() == Some(slot) {
+                break;
+            }
+        }
+        world.ready(&format!("web-{slot}"))
+    }
+
     /// A write of its own comes after all others.
     pub(crate) async fn catch_up(&self) {
         for (group, version, kind) in self.kinds.iter().copied() {

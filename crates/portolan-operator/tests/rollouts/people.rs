@@ -122,6 +122,32 @@ async fn abort_goes_back_from_every_phase() {
     bed.token("abort").await;
     bed.reach("RolledBack").await;
     bed.reach_shares((100, 0)).await;
+    // While it grows to full size: half of its pods find no room.
+    bed.change(json!({"spec": {"replicas": 4, "strategy": {"stepInterval": "60s"}}}))
+        .await;
+    bed.wait("four pods", |status| status["replicas"] == 4)
+        .await;
+    bed.kubelet.set_room("web:6", 2);
+    bed.release("web:6").await;
+    bed.wait("the fifth start", |status| status["phase"] == "Shifting")
+        .await;
+    bed.token("promote").await;
+    bed.wait("no room for all", |status| {
+        status["phase"] == "Promoting" && status["hold"]["reason"] == "NoCapacity"
+    })
+    .await;
+    bed.token("abort").await;
+    bed.reach("RolledBack").await;
+    bed.reach_shares((100, 0)).await;
+    // While somebody holds it.
+    bed.release("web:7").await;
+    bed.wait("the sixth start", |status| status["phase"] == "Shifting")
+        .await;
+    bed.token("pause").await;
+    bed.reach("Holding").await;
+    bed.token("abort").await;
+    bed.reach("RolledBack").await;
+    bed.reach_shares((100, 0)).await;
     // And where there is nothing to go back from, it is said so.
     bed.token("abort").await;
     bed.told("TokenIgnored", "no new revision is on its way")
@@ -189,9 +215,10 @@ async fn a_gate_that_hangs_holds_and_people_are_told() {
     bed.end().await;
 }
 
-crate::together!(people_are_obeyed:
+crate::cases!(
     a_newer_release_takes_the_place_of_one_on_its_way_and_a_revert_ends_it,
     force_promotes_a_release_on_its_way_and_undo_takes_it_back,
     a_change_of_replicas_scales_and_starts_nothing,
     abort_goes_back_from_every_phase,
-    a_gate_that_hangs_holds_and_people_are_told);
+    a_gate_that_hangs_holds_and_people_are_told
+);

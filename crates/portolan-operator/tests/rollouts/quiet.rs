@@ -76,6 +76,7 @@ async fn of_two_operators_one_acts_and_the_other_follows_when_it_ends() {
     bed.end().await;
 }
 
-crate::together!(nothing_is_written_without_news:
+crate::cases!(
     an_idle_rollout_costs_no_write_and_a_new_operator_starts_nothing,
-    of_two_operators_one_acts_and_the_other_follows_when_it_ends);
+    of_two_operators_one_acts_and_the_other_follows_when_it_ends
+);

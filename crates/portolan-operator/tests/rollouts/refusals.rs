@@ -146,9 +146,10 @@ async fn routes_of_a_gateway_wait_until_they_are_accepted() {
     bed.end().await;
 }
 
-/// Istio may come after the operator and its rollouts.
+/// Istio and the Gateway API may come after the operator and its rollouts.
 async fn a_rollout_waits_for_routes_that_are_defined_later() {
-    let Some(istio) = portolan_testbed::cluster::definitions("istio") else {
+    let definitions = portolan_testbed::cluster::definitions;
+    let (Some(istio), Some(gateway)) = (definitions("istio"), definitions("gateway-api")) else {
         return;
     };
     let Some(bed) = Bed::without_routes("later").await else {
@@ -173,12 +174,35 @@ async fn a_rollout_waits_for_routes_that_are_defined_later() {
     crate::bed::define(&bed.client, &istio).await;
     bed.reach("Stable").await;
     bed.reach_shares((100, 0)).await;
+    // The same with the other kind of routes.
+    bed.delete().await;
+    eventually("the end", || async {
+        bed.get().await.is_none()
+            && bed
+                .services()
+                .get_opt("web")
+                .await
+                .expect("an answer")
+                .is_none()
+    })
+    .await;
+    let routing = json!({"routing": {"provider": "gatewayAPI"}});
+    bed.make(spec_with("web:1", &routing)).await;
+    bed.wait("the wait", |status| is_stalled(status, "RoutesNotServed"))
+        .await;
+    crate::bed::define(&bed.client, &gateway).await;
+    let routes = bed.api("gateway.networking.k8s.io", "v1", "HTTPRoute");
+    eventually("the route", || async {
+        routes.get_opt("web").await.expect("an answer").is_some()
+    })
+    .await;
     bed.end().await;
 }
 
-crate::together!(what_cannot_be_done_is_told:
+crate::cases!(
     a_template_that_is_refused_holds_until_it_is_mended,
     an_object_of_somebody_else_is_taken_only_when_asked_to,
     a_status_of_a_newer_operator_is_left_alone,
     routes_of_a_gateway_wait_until_they_are_accepted,
-    a_rollout_waits_for_routes_that_are_defined_later);
+    a_rollout_waits_for_routes_that_are_defined_later
+);

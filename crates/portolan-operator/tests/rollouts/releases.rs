@@ -88,7 +88,8 @@ async fn pods_that_never_get_ready_are_rolled_back_without_any_traffic() {
     let Some(bed) = Bed::start("unready").await else {
         return;
     };
-    bed.make_stable(spec("web:1")).await;
+    let impatient = json!({"strategy": {"progressDeadline": "5s"}});
+    bed.make_stable(spec_with("web:1", &impatient)).await;
     bed.kubelet.fail_image("web:2");
     bed.release("web:2").await;
     let status = bed.reach("RolledBack").await;
@@ -227,10 +228,11 @@ async fn tracked_configuration_is_released_as_a_revision_and_its_content_stays_s
     bed.end().await;
 }
 
-crate::together!(releases_end_as_they_should:
+crate::cases!(
     a_healthy_release_is_promoted_step_by_step,
     a_release_with_errors_is_rolled_back_with_its_numbers_and_retried_by_a_token,
     pods_that_never_get_ready_are_rolled_back_without_any_traffic,
     a_crash_loop_under_traffic_takes_it_away_and_rolls_back,
     without_traffic_or_metrics_a_release_holds_and_then_goes_on,
-    tracked_configuration_is_released_as_a_revision_and_its_content_stays_secret);
+    tracked_configuration_is_released_as_a_revision_and_its_content_stays_secret
+);

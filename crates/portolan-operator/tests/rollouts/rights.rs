@@ -9,7 +9,6 @@ use crate::bed::{Bed, spec_with};
 
 const RBAC: &str = include_str!("../../../../deploy/operator/rbac.yaml");
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_deployed_role_is_enough() {
     let Some(bed) = Bed::without_operator("rights").await else {
         return;
@@ -69,3 +68,5 @@ async fn the_deployed_role_is_enough() {
     operator.stop().await;
     bed.end().await;
 }
+
+crate::cases!(the_deployed_role_is_enough);

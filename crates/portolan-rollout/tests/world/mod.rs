@@ -348,6 +348,7 @@ impl World {
             canary: arm(canary.slot),
             stable: arm(canary.slot.other()),
             same_revision: None,
+            counted_by: Some("source".to_owned()),
         };
         self.seen.metrics.insert("errors".to_owned(), measurement);
         self.counted_to = to;

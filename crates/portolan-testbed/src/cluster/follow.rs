@@ -21,13 +21,13 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Follows every `VirtualService` and `HTTPRoute` of a namespace.
-    pub fn start(client: kube::Client, namespace: &str, mesh: Arc<Mesh>) -> Self {
-        let namespace = namespace.to_owned();
+    /// Follows every `VirtualService` and `HTTPRoute` of some namespaces.
+    pub fn start(client: kube::Client, namespaces: &[&str], mesh: Arc<Mesh>) -> Self {
+        let namespaces: Vec<String> = namespaces.iter().map(|&name| name.to_owned()).collect();
         let task = tokio::spawn(async move {
             loop {
                 // What cannot be read now stays as it was, as in proxies.
-                if let Ok(routes) = routes_of(&client, &namespace).await {
+                if let Ok(routes) = all_routes(&client, &namespaces).await {
                     mesh.set_routes(routes);
                 }
                 tokio::time::sleep(PERIOD).await;
@@ -41,6 +41,17 @@ impl Drop for Follower {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+async fn all_routes(
+    client: &kube::Client,
+    namespaces: &[String],
+) -> kube::Result<BTreeMap<String, MeshRoute>> {
+    let mut all = BTreeMap::new();
+    for namespace in namespaces {
+        all.extend(routes_of(client, namespace).await?);
+    }
+    Ok(all)
 }
 
 async fn routes_of(
@@ -70,7 +81,8 @@ async fn routes_of(
             weights,
             pods,
         };
-        (object.metadata.name.clone().unwrap_or_default(), route)
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        (format!("{namespace}/{name}"), route)
     });
     Ok(routes.collect())
 }
@@ -137,9 +149,20 @@ fn mesh_pod(pod: &Pod, service: &str) -> MeshPod {
     MeshPod {
         name: pod.metadata.name.clone().unwrap_or_default(),
         slot: service.to_owned(),
+        workload: workload_of(pod).unwrap_or_default(),
         revision: label("service.istio.io/canonical-revision"),
         image: image.unwrap_or_default(),
     }
+}
+
+/// The workload of a pod as Istio names it: what owns its `ReplicaSet`.
+fn workload_of(pod: &Pod) -> Option<String> {
+    let owner = pod.metadata.owner_references.as_ref()?.first()?;
+    let labels = pod.metadata.labels.as_ref()?;
+    let keys = ["rollouts-pod-template-hash", "pod-template-hash"];
+    let hash = keys.into_iter().find_map(|key| labels.get(key))?;
+    let name = owner.name.strip_suffix(hash.as_str())?;
+    Some(name.trim_end_matches('-').to_owned())
 }
 
 /// The weights of the last route, which takes what no other matches.

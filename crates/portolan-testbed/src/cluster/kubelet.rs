@@ -3,7 +3,7 @@
 //! It watches pods, so that hundreds of them cost no more than their own changes. With nodes, pods are bound to them and
 //! `EndpointSlices` fill.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,9 +56,19 @@ struct Shared {
     client: kube::Client,
     nodes: u32,
     faults: Mutex<BTreeMap<String, PodFault>>,
+    rooms: Mutex<BTreeMap<String, Room>>,
     changed: Notify,
     /// How many addresses were given to pods.
     addresses: AtomicU32,
+}
+
+/// Room for pods of one image.
+#[derive(Debug, Default)]
+struct Room {
+    /// How many pods the nodes have room for.
+    pods: usize,
+    /// Those that were put on a node.
+    taken: BTreeSet<String>,
 }
 
 impl Kubelet {
@@ -70,6 +80,7 @@ impl Kubelet {
             client,
             nodes: setup.nodes,
             faults: Mutex::new(faults),
+            rooms: Mutex::default(),
             changed: Notify::new(),
             addresses: AtomicU32::new(0),
         });
@@ -91,6 +102,17 @@ impl Kubelet {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         faults.insert(image.to_owned(), fault);
+        self.shared.changed.notify_one();
+    }
+
+    /// The nodes have room for so many pods of this image from now on.
+    pub fn set_room(&self, image: &str, pods: usize) {
+        let mut rooms = self
+            .shared
+            .rooms
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        rooms.entry(image.to_owned()).or_default().pods = pods;
         self.shared.changed.notify_one();
     }
 
@@ -182,10 +204,30 @@ impl Shared {
     }
 
     fn fault_of(&self, pod: &Pod) -> Option<PodFault> {
+        if !self.has_room(pod) {
+            return Some(PodFault::Unschedulable);
+        }
         let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
         let mut images = containers.filter_map(|container| container.image.as_ref());
         images.find_map(|image| faults.get(image).copied())
+    }
+
+    /// Whether a node takes the pod, which then keeps its place.
+    fn has_room(&self, pod: &Pod) -> bool {
+        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+        let image = containers.find_map(|container| container.image.as_ref());
+        let Some(room) = image.and_then(|image| rooms.get_mut(image)) else {
+            return true;
+        };
+        let name = pod.metadata.name.clone().unwrap_or_default();
+        let has_place = room.taken.contains(&name);
+        if !has_place && room.taken.len() < room.pods {
+            room.taken.insert(name);
+            return true;
+        }
+        has_place
     }
 
     /// Puts a pod on a node, as a scheduler does.

@@ -213,6 +213,8 @@ impl State {
     ) -> String {
         let namespace = &route.namespace;
         let revision = pod.map_or("unknown", |pod| pod.revision.as_str());
+        let workload = pod.map(|pod| pod.workload.as_str());
+        let workload = workload.filter(|name| !name.is_empty()).unwrap_or(slot);
         let (code, grpc, flags) = match tried {
             Tried::NotArrived => ("503", if self.setup.grpc { "14" } else { "" }, "UF"),
             Tried::Bad if self.setup.grpc => ("200", "14", "-"),
@@ -221,7 +223,7 @@ impl State {
         };
         format!(
             "reporter=\"{reporter}\",source_workload=\"gateway\",source_workload_namespace=\"{CALLERS}\",\
-             destination_workload=\"{slot}\",destination_workload_namespace=\"{namespace}\",\
+             destination_workload=\"{workload}\",destination_workload_namespace=\"{namespace}\",\
              destination_service_name=\"{slot}\",destination_service_namespace=\"{namespace}\",\
              destination_service=\"{slot}.{namespace}.svc.cluster.local\",\
              destination_canonical_revision=\"{revision}\",destination_version=\"{revision}\",\

@@ -16,6 +16,8 @@ pub(crate) mod man;
 #[cfg(feature = "rollout")]
 pub(crate) mod operator;
 #[cfg(feature = "rollout")]
+pub(crate) mod prometheus_args;
+#[cfg(feature = "rollout")]
 pub(crate) mod rollout;
 pub(crate) mod template;
 pub(crate) mod test;

@@ -7,13 +7,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use portolan_cluster::{Access, Cluster, LeaseOptions};
 use portolan_operator::{Measure, NoServer, Operator, OperatorOptions, serve};
-use portolan_prometheus::{Prometheus, ServerSettings};
+use portolan_prometheus::FileServer;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandResult;
+use super::prometheus_args::PrometheusLoginArgs;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
@@ -28,17 +29,23 @@ const LEASE: Duration = Duration::from_secs(15);
 /// acts, the others wait. `/healthz`, `/readyz` and `/metrics` are answered at --listen. SIGTERM ends it in good order: what
 /// has begun is ended, and the lease is given back.
 ///
+/// Files with credentials are read again before each question, so that a token or certificate may be replaced at any time.
+///
 /// Logs are written to stderr if `PORTOLAN_LOG` asks for them, such as `PORTOLAN_LOG=info`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   portolan crds | kubectl apply --server-side -f -
   portolan operator --prometheus http://prometheus.monitoring:9090
+  portolan operator --prometheus https://mimir.example.com/prometheus --prometheus-token-file /run/secrets/token
   portolan operator --namespace shop --context staging --listen 127.0.0.1:9181")]
 pub(crate) struct OperatorArgs {
     /// The Prometheus server that counts requests; without it nothing can be proven, and rollouts hold
-    #[arg(long, value_name = "URL", help_heading = "Measurement")]
+    #[arg(long, value_name = "URL", help_heading = "Prometheus")]
     prometheus: Option<String>,
+
+    #[command(flatten)]
+    login: PrometheusLoginArgs,
 
     /// Only the rollouts of this namespace
     #[arg(short, long, value_name = "NAME", help_heading = "Selection")]
@@ -133,8 +140,8 @@ impl OperatorArgs {
         let Some(address) = &self.prometheus else {
             return Ok(Arc::new(NoServer));
         };
-        let settings = ServerSettings::new(address.as_str());
-        let server = Prometheus::new(settings).map_err(CommandError::user)?;
+        let files = self.login.files(address)?;
+        let server = FileServer::new(files).map_err(CommandError::user)?;
         Ok(Arc::new(server))
     }
 

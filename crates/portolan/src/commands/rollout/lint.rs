@@ -1,10 +1,13 @@
-//! `portolan rollout lint`: rollouts in files, before a cluster sees them.
+//! `portolan rollout lint`: rollouts in files or in a Flux repository, before a cluster sees them.
 
 use std::fmt::Write as _;
 
 use camino::Utf8PathBuf;
-use portolan_canary::{Review, review};
+use portolan_canary::{Review, review, review_objects};
+use portolan_check::place_of;
+use portolan_flux::Depth;
 use portolan_object::{API_VERSION, Finding, Severity};
+use portolan_review::inventory;
 use serde_json::{Value, json};
 
 use super::Format;
@@ -13,20 +16,24 @@ use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::input::Input;
 use crate::printer::Printer;
+use crate::repository::{RepositoryArgs, end, tell_problems};
 
-/// Check rollouts in files, and tell the most pods that each has at once
+/// Check rollouts, and tell the most pods that each has at once
 ///
-/// Every rule of the definition is tried, those in CEL included, and advice is given on what is allowed and still not
-/// wise. `portolan test` says the same of a whole repository. The exit code is 1 when there are errors.
+/// Without a file, the Flux repository is rendered and the rollouts in it are checked. Every rule of the definition is
+/// tried, those in CEL included, and advice is given on what is allowed and still not wise. `portolan test` says the same
+/// and much more of a repository. The exit code is 1 when there are errors, also when something could not be rendered.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  portolan rollout lint
+  portolan rollout lint --path clusters/production
   portolan rollout lint rollout.yaml
   portolan build | portolan rollout lint -
   portolan rollout lint rollout.yaml -o json")]
 pub(crate) struct LintArgs {
-    /// Files; `-` is standard input
-    #[arg(value_name = "FILE", required = true)]
+    /// Files; `-` is standard input; the Flux repository when none is given
+    #[arg(value_name = "FILE")]
     files: Vec<Utf8PathBuf>,
 
     /// Output format
@@ -38,11 +45,23 @@ pub(crate) struct LintArgs {
         help_heading = "Output"
     )]
     output: Format,
+
+    #[command(flatten)]
+    repository: RepositoryArgs,
 }
 
 pub(crate) fn lint(args: &LintArgs, printer: &Printer) -> CommandResult {
+    if args.files.is_empty() {
+        return lint_repository(args, printer);
+    }
     let mut files = Vec::new();
     for file in &args.files {
+        if file.is_dir() {
+            let error = CommandError::usage(format!("`{file}` is a directory"));
+            return Err(error.hint(format!(
+                "`portolan rollout lint --path {file}` renders the Flux repository that it belongs to"
+            )));
+        }
         let input = Input::read(file)?;
         files.push((input.name, input.bytes));
     }
@@ -52,9 +71,44 @@ pub(crate) fn lint(args: &LintArgs, printer: &Printer) -> CommandResult {
     if review.rollouts.is_empty() && review.findings.is_empty() {
         return Err(CommandError::usage("no IstioCanaryDeployment was given"));
     }
-    match args.output {
-        Format::Json => printer.data(as_json(&review))?,
-        Format::Table => printer.data(as_text(&review))?,
+    write(&review, args.output, printer)
+}
+
+/// The rollouts of every cluster of a repository. What could not be rendered is told, and fails too.
+fn lint_repository(args: &LintArgs, printer: &Printer) -> CommandResult {
+    let rendered = args.repository.render(Depth::Releases, printer)?;
+    let objects = inventory::objects(&rendered);
+    let mut all = Review::default();
+    for (cluster, _) in &rendered.clusters {
+        let placed = objects
+            .iter()
+            .filter(|placed| std::ptr::eq(placed.cluster, cluster.as_ref()));
+        let placed: Vec<_> = placed
+            .map(|placed| (placed.id.clone(), placed.object))
+            .collect();
+        let found = review_objects(&placed, |index, field| {
+            place_of(rendered.files(), placed[index].1, field)
+        });
+        all.findings.extend(found.findings);
+        all.rollouts.extend(found.rollouts);
+    }
+    let unrendered = tell_problems(&rendered, printer);
+    if all.rollouts.is_empty() && all.findings.is_empty() {
+        printer.say_unless_quiet("no IstioCanaryDeployment in the repository");
+    }
+    let status = write(&all, args.output, printer)?;
+    let status = if unrendered == ExitStatus::Clean {
+        status
+    } else {
+        unrendered
+    };
+    Ok(end(rendered, status))
+}
+
+fn write(review: &Review, format: Format, printer: &Printer) -> CommandResult {
+    match format {
+        Format::Json => printer.data(as_json(review))?,
+        Format::Table => printer.data(as_text(review))?,
     }
     let is_error = |finding: &Finding| finding.severity == Severity::Error;
     Ok(if review.findings.iter().any(is_error) {

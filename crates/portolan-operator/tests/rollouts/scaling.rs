@@ -1,0 +1,143 @@
+//! Who decides how many pods there are: autoscalers of the slots, or a Deployment that stays in its chart.
+
+use kube::api::{Patch, PatchParams};
+use portolan_testbed::cluster::eventually;
+use serde_json::{Value, json};
+
+use crate::bed::{Bed, create, spec_with, template};
+
+/// A spec without a number of replicas.
+fn spec_without_replicas(image: &str, fields: &Value) -> Value {
+    let mut spec = spec_with(image, fields);
+    if let Some(spec) = spec.as_object_mut() {
+        spec.remove("replicas");
+    }
+    spec
+}
+
+/// Kubernetes' own controller carries the autoscalers out. Its pods have no metrics here, so the test scales as load would.
+async fn each_slot_has_an_autoscaler_whose_floor_carries_its_share() {
+    let Some(bed) = Bed::start("autoscaled").await else {
+        return;
+    };
+    let fields = json!({
+        "autoscaling": {"minReplicas": 2, "maxReplicas": 8},
+        "strategy": {"weights": [50], "stepInterval": "3s"},
+    });
+    bed.make_stable(spec_without_replicas("web:1", &fields))
+        .await;
+    let scalers = bed.api("autoscaling", "v2", "HorizontalPodAutoscaler");
+    let floor = async |name: &str| {
+        let found = scalers.get_opt(name).await.expect("an answer");
+        found.and_then(|found| found.data["spec"]["minReplicas"].as_u64())
+    };
+    let replicas = async |name: &str| {
+        let found = bed.deployments().get_opt(name).await.expect("an answer");
+        found.and_then(|found| found.data["spec"]["replicas"].as_u64())
+    };
+    eventually("the first floor", || async {
+        floor("web-a").await == Some(2) && replicas("web-a").await == Some(2)
+    })
+    .await;
+    assert_eq!(floor("web-b").await, None, "an empty slot is not scaled");
+    // Load grows: the autoscaler wants six.
+    let six = Patch::Merge(json!({"spec": {"replicas": 6}}));
+    bed.deployments()
+        .patch_scale("web-a", &PatchParams::default(), &six)
+        .await
+        .expect("scaled");
+    bed.wait("six pods", |status| status["replicas"] == 6).await;
+    bed.release("web:2").await;
+    bed.happened("Started").await;
+    // Half of the requests of six pods, and a fifth more.
+    eventually("the floor of the new revision", || async {
+        floor("web-b").await.is_some_and(|floor| floor >= 4)
+    })
+    .await;
+    assert_eq!(
+        replicas("web-a").await,
+        Some(6),
+        "nobody scales the old one down meanwhile"
+    );
+    bed.happened("Promoted").await;
+    let taken = bed.observer.size_at_take_over("b").await;
+    assert!(taken >= 6, "the new revision took over with {taken} pods");
+    bed.reach("Stable").await;
+    bed.reach_shares((0, 100)).await;
+    // When all is over the floor is the user's again, and the old slot has neither pods nor an autoscaler.
+    eventually("the last floors", || async {
+        floor("web-b").await == Some(2)
+            && floor("web-a").await.is_none()
+            && replicas("web-a").await == Some(0)
+    })
+    .await;
+    bed.end().await;
+}
+
+async fn a_deployment_that_stays_in_its_chart_is_the_template_and_gets_its_pods_back() {
+    let Some(bed) = Bed::start("workload").await else {
+        return;
+    };
+    let deployment = |image: &str| {
+        let mut template = template(image);
+        template["metadata"] = json!({"labels": {"app": "shop"}});
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop", "namespace": bed.namespace},
+            "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "shop"}}, "template": template},
+        })
+    };
+    create(
+        &bed.client,
+        "apps",
+        "v1",
+        "Deployment",
+        &deployment("web:1"),
+    )
+    .await;
+    let ready = async |pods: u64| {
+        let found = bed.deployments().get("shop").await.expect("the Deployment");
+        let ready = found.data["status"]["readyReplicas"].as_u64().unwrap_or(0);
+        (found.data["spec"]["replicas"].as_u64(), ready) == (Some(pods), pods)
+    };
+    eventually("its pods", || ready(3)).await;
+    let mut spec = spec_without_replicas("web:1", &json!({"workloadRef": {"name": "shop"}}));
+    if let Some(spec) = spec.as_object_mut() {
+        spec.remove("template");
+    }
+    bed.make_stable(spec).await;
+    // Its pods go only when their successors serve.
+    eventually("no pods of its own", || ready(0)).await;
+    bed.told("WorkloadHeld", "shop").await;
+    bed.wait("three pods", |status| status["replicas"] == 3)
+        .await;
+    // A release is a change of the Deployment; its replicas are not one.
+    let change = async |patch: Value| {
+        let params = PatchParams::default();
+        bed.deployments()
+            .patch("shop", &params, &Patch::Strategic(patch))
+            .await
+            .expect("changed");
+    };
+    change(json!({"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "web:2"}]}}}})).await;
+    bed.happened("Promoted").await;
+    bed.reach("Stable").await;
+    let image = bed.deployments().get("web-b").await.expect("a slot");
+    assert_eq!(
+        image.data["spec"]["template"]["spec"]["containers"][0]["image"],
+        "web:2"
+    );
+    let before = bed.status().await["history"].clone();
+    change(json!({"spec": {"replicas": 3}})).await;
+    eventually("held again", || ready(0)).await;
+    assert_eq!(bed.status().await["history"], before);
+    // The rollout goes, and the Deployment serves before it does.
+    bed.delete().await;
+    eventually("the end", || async { bed.get().await.is_none() }).await;
+    assert!(ready(3).await, "the Deployment has its pods back");
+    bed.end().await;
+}
+
+crate::cases!(
+    each_slot_has_an_autoscaler_whose_floor_carries_its_share,
+    a_deployment_that_stays_in_its_chart_is_the_template_and_gets_its_pods_back,
+);
