@@ -279,9 +279,10 @@ fn fill_text(
 ) -> String {
     let known: BTreeMap<String, String> = names(text)
         .filter_map(|name| {
-            let value = match OF_BUILDERS.contains(&name) {
-                true => Some(format!("${{{name}}}")),
-                false => variable(name),
+            let value = if OF_BUILDERS.contains(&name) {
+                Some(format!("${{{name}}}"))
+            } else {
+                variable(name)
             };
             Some((name.to_owned(), value?))
         })

@@ -69,9 +69,10 @@ impl FluxVersion {
             })
         };
         // A range without an end has later ones too.
-        let minor = match has(newest + 1) {
-            true => None,
-            false => Some((0..=newest).rev().find(|minor| has(*minor))?),
+        let minor = if has(newest + 1) {
+            None
+        } else {
+            Some((0..=newest).rev().find(|minor| has(*minor))?)
         };
         Some(Self {
             written: range.to_owned(),

@@ -56,9 +56,10 @@ impl Builder for CommandBuilder {
         }
         inputs.add_entries(&found.entries);
         let because = inputs.changes_since(run.inputs(&self.name).as_deref());
-        let directory = match self.source.hermetic {
-            true => self.copy_inputs(&directory, &found, task)?,
-            false => directory,
+        let directory = if self.source.hermetic {
+            self.copy_inputs(&directory, &found, task)?
+        } else {
+            directory
         };
         let out = self.run(&directory, env, task)?;
         let image = match &self.source.output {

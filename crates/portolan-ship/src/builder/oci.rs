@@ -6,7 +6,7 @@
 
 use camino::Utf8Path;
 use portolan_image::{
-    Base, BuildIo, CopySpec, ImageSpec, LayerOptions, Memo, Platform, Scan, ScanOptions,
+    Base, BuildIo, CopySpec, ImageSpec, LayerOptions, Platform, Scan, ScanOptions,
     build_image, build_index, ignore_patterns, scan,
 };
 use portolan_layout::{ActionResult, Directory, Run};
@@ -155,7 +155,7 @@ impl Layout<'_> {
             for notice in &found.notices {
                 task.log(format!("{notice}; {}", notice.hint()));
             }
-            memo = std::mem::replace(&mut found.memo, Memo::default());
+            memo = std::mem::take(&mut found.memo);
             scans.push((platform.clone(), found));
         }
         run.keep_memo(self.name, &memo);
