@@ -5,6 +5,7 @@
 // ```
 
 use std::error::Error;
+use std::fmt::Write as _;
 
 use camino::Utf8Path;
 use portolan_flux::Depth;
@@ -18,7 +19,7 @@ fn review(directory: &Utf8Path) -> Result<String, Box<dyn Error>> {
     let verdicts = judge::judge(&rendered, &judge::finding_settings(&rendered)?);
     let mut answer = format!("{objects} objects, {} errors\n", verdicts.errors());
     for finding in &verdicts.found {
-        answer += &format!("{}: {}\n", finding.rule.id, finding.message());
+        writeln!(answer, "{}: {}", finding.rule.id, finding.message())?;
     }
     Ok(answer)
 }

@@ -119,14 +119,14 @@ impl FluxRepository {
             cluster_unit(Arc::clone(cluster), demand.clone())
         };
         let files: Arc<dyn Vfs> = Arc::new(Frozen::new(self.disk.clone()));
-        self.render_files(files, RenderOptions::default(), unit, runner)
+        self.render_files(files, &RenderOptions::default(), unit, runner)
     }
 
     /// Runs a unit for each cluster of some files, which is named when there are several.
     pub fn render_files<R: Runner>(
         &self,
         files: Arc<dyn Vfs>,
-        options: RenderOptions,
+        options: &RenderOptions,
         mut unit: impl FnMut(&Arc<Cluster>, Option<&str>) -> Unit,
         runner: &R,
     ) -> Result<RenderedRepository, R::Error> {

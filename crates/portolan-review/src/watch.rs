@@ -95,7 +95,7 @@ impl RepositoryWatch {
         let unit = |cluster: &Arc<Cluster>, _: Option<&str>| {
             cluster_unit(Arc::clone(cluster), Depth::Releases)
         };
-        let rendered = repository.render_files(files, options, unit, runner)?;
+        let rendered = repository.render_files(files, &options, unit, runner)?;
         Ok(self.take(rendered))
     }
 

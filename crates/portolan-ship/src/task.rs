@@ -61,7 +61,7 @@ impl Task {
     ) -> io::Result<Ended> {
         let hide = |line: String| secrets.text(&line).into_owned();
         process::run(program, limit, self.context.token(), &hide, &mut |line| {
-            self.log(line)
+            self.log(line);
         })
     }
 }

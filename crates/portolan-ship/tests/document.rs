@@ -11,8 +11,9 @@ fn read(spec: &str) -> Result<Ship, DocumentError> {
 
 /// `line:column message`, and the hint after an arrow.
 fn faults(spec: &str) -> Vec<String> {
-    let Err(DocumentError::Faults(faults)) = read(spec) else {
-        panic!("a document with faults: {spec}");
+    let faults = match read(spec) {
+        Err(DocumentError::Faults(faults)) => faults,
+        other => unreachable!("a document with faults: {other:?}"),
     };
     let told = faults.iter().map(|fault| {
         let hint = fault.hint.as_ref().map(|hint| format!(" → {hint}"));

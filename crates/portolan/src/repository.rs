@@ -148,7 +148,7 @@ impl RepositoryArgs {
         };
         let files: Arc<dyn Vfs> = Arc::new(Frozen::new(repository.disk.clone()));
         let runs = ShownRuns::under(token, printer);
-        repository.render_files(files, RenderOptions::default(), unit, &runs)
+        repository.render_files(files, &RenderOptions::default(), unit, &runs)
     }
 
     /// The repository, ready to be rendered; nothing is fetched yet.

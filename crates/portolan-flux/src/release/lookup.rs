@@ -124,7 +124,9 @@ impl View {
         }
         // A chart may put it anywhere.
         if let Some(secrets) = &self.objects.secrets {
-            found.values().for_each(|object| secrets.add_secret(object));
+            for object in found.values() {
+                secrets.add_secret(object);
+            }
         }
         let mut stored = found.values().map(|object| stored(object, question));
         if !question.name.is_empty() {

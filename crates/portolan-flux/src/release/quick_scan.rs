@@ -32,7 +32,7 @@ pub(crate) struct QuickScan {
     pub(crate) is_unfetched: bool,
 }
 
-/// QuickScans that were taken, by tree and path: a comparison asks for the same charts in every round.
+/// Every [`QuickScan`] that was taken, by tree and path: a comparison asks for the same charts in every round.
 #[derive(Default)]
 pub(crate) struct QuickScans(Mutex<HashMap<(u64, Utf8PathBuf), QuickScan>>);
 

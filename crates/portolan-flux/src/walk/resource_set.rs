@@ -353,6 +353,7 @@ impl Prepared {
 }
 
 /// The set at hand, brought by the host: functions themselves hold nothing.
+#[expect(clippy::unnecessary_wraps, reason = "functions of templates may fail")]
 fn current_inputs(ctx: &mut Ctx<'_>, _: Args<'_>) -> Result<TemplateValue, FuncError> {
     let query = LookupQuery {
         api_version: "",

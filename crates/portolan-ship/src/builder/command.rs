@@ -57,7 +57,7 @@ impl Builder for CommandBuilder {
         inputs.add_entries(&found.entries);
         let because = inputs.changes_since(run.inputs(&self.name).as_deref());
         let directory = if self.source.hermetic {
-            self.copy_inputs(&directory, &found, task)?
+            copy_inputs(&directory, &found, task)?
         } else {
             directory
         };
@@ -266,34 +266,6 @@ impl CommandBuilder {
         Ok(known)
     }
 
-    /// A directory with the inputs and nothing else.
-    fn copy_inputs(
-        &self,
-        directory: &Utf8Path,
-        found: &Scan,
-        task: &Task,
-    ) -> Result<Utf8PathBuf, ShipError> {
-        let target = task.scratch().join("inputs");
-        fs::create_dir(&target).map_err(at(&target))?;
-        for Entry {
-            path, node, mode, ..
-        } in &found.entries
-        {
-            if task.is_cancelled() {
-                return Err(ShipError::Cancelled);
-            }
-            let to = target.join(path);
-            let made = match node {
-                Node::Directory => fs::create_dir_all(&to),
-                Node::Link(link) => symlink(link, &to),
-                Node::File { source, .. } => fs::copy(directory.join(source), &to)
-                    .and_then(|_| fs::set_permissions(&to, fs::Permissions::from_mode(*mode))),
-            };
-            made.map_err(at(&to))?;
-        }
-        Ok(target)
-    }
-
     fn ended(&self, ended: std::io::Result<Ended>, argv: &[String]) -> Result<Ended, ShipError> {
         let program = argv.first().cloned().unwrap_or_default();
         let ended = ended.map_err(|source| ShipError::Start {
@@ -315,6 +287,29 @@ impl CommandBuilder {
             last_lines: ended.last_lines,
         })
     }
+}
+
+/// A directory with the inputs and nothing else.
+fn copy_inputs(directory: &Utf8Path, found: &Scan, task: &Task) -> Result<Utf8PathBuf, ShipError> {
+    let target = task.scratch().join("inputs");
+    fs::create_dir(&target).map_err(at(&target))?;
+    for Entry {
+        path, node, mode, ..
+    } in &found.entries
+    {
+        if task.is_cancelled() {
+            return Err(ShipError::Cancelled);
+        }
+        let to = target.join(path);
+        let made = match node {
+            Node::Directory => fs::create_dir_all(&to),
+            Node::Link(link) => symlink(link, &to),
+            Node::File { source, .. } => fs::copy(directory.join(source), &to)
+                .and_then(|_| fs::set_permissions(&to, fs::Permissions::from_mode(*mode))),
+        };
+        made.map_err(at(&to))?;
+    }
+    Ok(target)
 }
 
 fn at(path: &Utf8Path) -> impl FnOnce(std::io::Error) -> ShipError {

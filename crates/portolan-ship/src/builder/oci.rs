@@ -6,8 +6,8 @@
 
 use camino::Utf8Path;
 use portolan_image::{
-    Base, BuildIo, CopySpec, ImageSpec, LayerOptions, Platform, Scan, ScanOptions,
-    build_image, build_index, ignore_patterns, scan,
+    Base, BuildIo, CopySpec, ImageSpec, LayerOptions, Platform, Scan, ScanOptions, build_image,
+    build_index, ignore_patterns, scan,
 };
 use portolan_layout::{ActionResult, Directory, Run};
 

@@ -104,7 +104,7 @@ pub enum CommandOutput {
 }
 
 /// How long a command may run if nothing is said.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// The layers that files are distributed over if nothing is said.
 const DEFAULT_BUCKETS: usize = 8;

@@ -67,7 +67,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A field as a map of its own.
-    pub(crate) fn map(&self, key: &str, known: &[&str], faults: &mut Faults) -> Option<Fields<'a>> {
+    pub(crate) fn map(&self, key: &str, known: &[&str], faults: &mut Faults) -> Option<Self> {
         let node = self.node(key)?;
         Some(Self::of(node, self.path_of(key), known, faults))
     }
