@@ -6,6 +6,7 @@
 //!
 //! There is no logic here: a command parses arguments, calls one function of a library crate and prints.
 
+mod app;
 mod cli;
 mod commands;
 mod diagnostic;
@@ -34,6 +35,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::app::App;
 use crate::cli::Cli;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
@@ -60,8 +62,9 @@ fn main() -> ExitCode {
             "{variable}: `{text}` is no filter; write `debug` or `info,hyper=warn`"
         ));
     }
-    let status = commands::run(cli.command, &printer).unwrap_or_else(|error| printer.error(&error));
-    printer.finish(status).into()
+    let app = App::new(printer);
+    let status = commands::run(cli.command, &app).unwrap_or_else(|error| app.printer.error(&error));
+    app.finish(status).into()
 }
 
 /// gix panics on some answers that no git server gives. That is told as an error of the fetch, and needs no other words.

@@ -16,6 +16,7 @@ use portolan_review::{
 use portolan_sources::Pinning;
 use portolan_vfs::{Disk, Frozen, Vfs};
 
+use crate::app::App;
 use crate::directory;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
@@ -101,30 +102,27 @@ impl RepositoryArgs {
     pub(crate) fn render(
         &self,
         demand: impl Into<Demand>,
-        printer: &Printer,
+        app: &App,
     ) -> Result<RenderedRepository, CommandError> {
-        let repository = self.repository(printer)?;
-        repository.render(demand, &ShownRuns::new(printer))
+        let repository = self.repository(&app.printer)?;
+        repository.render(demand, &ShownRuns::new(app))
     }
 
     /// Opens the repository and renders its clusters for a command that judges them, and tells itself what is not
     /// looked at.
-    pub(crate) fn render_to_judge(
-        &self,
-        printer: &Printer,
-    ) -> Result<RenderedRepository, CommandError> {
-        let repository = self.repository(printer)?;
-        repository.render(Depth::Releases, &ShownRuns::judged(printer))
+    pub(crate) fn render_to_judge(&self, app: &App) -> Result<RenderedRepository, CommandError> {
+        let repository = self.repository(&app.printer)?;
+        repository.render(Depth::Releases, &ShownRuns::judged(app))
     }
 
     /// Opens the repository and renders its clusters as far as no chart has to be fetched.
     pub(crate) fn render_at_hand(
         &self,
         demand: impl Into<Demand>,
-        printer: &Printer,
+        app: &App,
     ) -> Result<RenderedRepository, CommandError> {
-        let repository = self.repository(printer)?.at_hand();
-        repository.render(demand, &ShownRuns::new(printer))
+        let repository = self.repository(&app.printer)?.at_hand();
+        repository.render(demand, &ShownRuns::new(app))
     }
 
     /// Opens the repository and renders its clusters until the token is cancelled; what is ready goes to the sink of
@@ -134,9 +132,9 @@ impl RepositoryArgs {
         demand: &Demand,
         mut sink_for: impl FnMut(Option<&str>) -> OutputSink,
         token: &CancellationToken,
-        printer: &Printer,
+        app: &App,
     ) -> Result<RenderedRepository, CommandError> {
-        let repository = self.repository(printer)?;
+        let repository = self.repository(&app.printer)?;
         let unit = |cluster: &Arc<Cluster>, name: Option<&str>| {
             // What several clusters have in common is rendered once.
             let retention = match name {
@@ -147,7 +145,7 @@ impl RepositoryArgs {
             streamed_unit(cluster, demand.clone(), sink, retention)
         };
         let files: Arc<dyn Vfs> = Arc::new(Frozen::new(repository.disk.clone()));
-        let runs = ShownRuns::under(token, printer);
+        let runs = ShownRuns::under(token, app);
         repository.render_files(files, &RenderOptions::default(), unit, &runs)
     }
 

@@ -17,16 +17,15 @@ use portolan_engine::{CancellationToken, Journal, JournalOptions, Limits, Report
 use portolan_object::Finding;
 use portolan_review::Runner;
 use portolan_vfs::Vfs;
-use tokio::runtime::Runtime;
 use tracing::info;
 
+use crate::app::App;
 use crate::error::CommandError;
-use crate::printer::Printer;
 use crate::repository::tell;
 
 /// Runs of a review, shown as those of every command.
 pub(crate) struct ShownRuns<'a> {
-    printer: &'a Printer,
+    app: &'a App,
     token: CancellationToken,
     /// Whether the command has its own way to tell what is not looked at.
     is_judged: bool,
@@ -34,22 +33,22 @@ pub(crate) struct ShownRuns<'a> {
 
 impl<'a> ShownRuns<'a> {
     /// Runs that say before the work what will not be looked at.
-    pub(crate) fn new(printer: &'a Printer) -> Self {
-        Self::under(&CancellationToken::new(), printer)
+    pub(crate) fn new(app: &'a App) -> Self {
+        Self::under(&CancellationToken::new(), app)
     }
 
     /// Runs of a command that tells what was not looked at in its answer.
-    pub(crate) fn judged(printer: &'a Printer) -> Self {
+    pub(crate) fn judged(app: &'a App) -> Self {
         Self {
             is_judged: true,
-            ..Self::new(printer)
+            ..Self::new(app)
         }
     }
 
     /// Runs until a token is cancelled.
-    pub(crate) fn under(token: &CancellationToken, printer: &'a Printer) -> Self {
+    pub(crate) fn under(token: &CancellationToken, app: &'a App) -> Self {
         Self {
-            printer,
+            app,
             token: token.clone(),
             is_judged: false,
         }
@@ -61,27 +60,32 @@ impl Runner for ShownRuns<'_> {
 
     fn take_not_covered(&self, findings: &[Finding], files: &dyn Vfs, several_clusters: bool) {
         if !self.is_judged {
-            tell(findings.to_vec(), files, several_clusters, self.printer);
+            tell(
+                findings.to_vec(),
+                files,
+                several_clusters,
+                &self.app.printer,
+            );
         }
     }
 
     fn run(&self, plan: &mut dyn FnMut(&Run)) -> Result<Report, CommandError> {
-        run_under(&self.token, self.printer, plan)
+        run_under(&self.token, self.app, plan)
     }
 
     fn run_unseen(&self, plan: &mut dyn FnMut(&Run)) -> Result<Report, CommandError> {
-        run_unseen(plan)
+        run_unseen(self.app, plan)
     }
 }
 
 /// Runs the units that `plan` adds and waits for all of them.
-pub(crate) fn run(printer: &Printer, plan: impl FnOnce(&Run)) -> Result<Report, CommandError> {
-    run_under(&CancellationToken::new(), printer, plan)
+pub(crate) fn run(app: &App, plan: impl FnOnce(&Run)) -> Result<Report, CommandError> {
+    run_under(&CancellationToken::new(), app, plan)
 }
 
 /// Runs the units of an experiment, of which nothing is shown or written down: it is no part of the answer.
-fn run_unseen(plan: impl FnOnce(&Run)) -> Result<Report, CommandError> {
-    let runtime = Runtime::new()?;
+fn run_unseen(app: &App, plan: impl FnOnce(&Run)) -> Result<Report, CommandError> {
+    let runtime = app.runtime()?;
     let token = CancellationToken::new();
     let journal = Journal::in_memory(JournalOptions::default());
     let run = Run::new(Limits::default(), journal).under(&token);
@@ -92,7 +96,6 @@ fn run_unseen(plan: impl FnOnce(&Run)) -> Result<Report, CommandError> {
         interrupt.abort();
         report
     });
-    runtime.shutdown_background();
     if token.is_cancelled() {
         Err(CommandError::interrupted(&report))
     } else {
@@ -103,11 +106,12 @@ fn run_unseen(plan: impl FnOnce(&Run)) -> Result<Report, CommandError> {
 /// Runs the units that `plan` adds and waits for all of them, or until the token is cancelled.
 fn run_under(
     token: &CancellationToken,
-    printer: &Printer,
+    app: &App,
     plan: impl FnOnce(&Run),
 ) -> Result<Report, CommandError> {
+    let printer = &app.printer;
     let sink = events::Sink::open(printer)?;
-    let runtime = Runtime::new()?;
+    let runtime = app.runtime()?;
     let journal = Journal::in_memory(JournalOptions {
         epoch_ms: wall_clock_ms(),
         ..Default::default()
@@ -131,8 +135,6 @@ fn run_under(
         let written = events.await.unwrap_or(Ok(()));
         written.map(|()| report)
     })?;
-    // Threads that still compute for a cancelled unit must not hold up the end.
-    runtime.shutdown_background();
     let counts = report.counts();
     info!(
         done = counts.done,

@@ -13,7 +13,7 @@ mod serve;
 mod table;
 
 use super::CommandResult;
-use crate::printer::Printer;
+use crate::app::App;
 
 /// Find deprecated and removed Kubernetes APIs
 #[derive(Debug, clap::Args)]
@@ -33,14 +33,14 @@ enum AuditCommand {
     Table(table::TableArgs),
 }
 
-pub(crate) fn audit(args: &AuditArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn audit(args: &AuditArgs, app: &App) -> CommandResult {
     match &args.command {
-        AuditCommand::Files(args) => files::files(args, printer),
-        AuditCommand::Repo(args) => repo::repo(args, printer),
+        AuditCommand::Files(args) => files::files(args, &app.printer),
+        AuditCommand::Repo(args) => repo::repo(args, app),
         #[cfg(feature = "cluster")]
-        AuditCommand::Cluster(args) => cluster::cluster(args, printer),
+        AuditCommand::Cluster(args) => cluster::cluster(args, app),
         #[cfg(feature = "cluster")]
-        AuditCommand::Serve(args) => serve::serve(args, printer),
-        AuditCommand::Table(args) => table::table(args, printer),
+        AuditCommand::Serve(args) => serve::serve(args, app),
+        AuditCommand::Table(args) => table::table(args, &app.printer),
     }
 }

@@ -15,8 +15,8 @@ use portolan_object::{KindNames, Object, ObjectId, OwnerKind, Step};
 use portolan_review::{RenderedRepository, has_known_kinds, inventory, selectable};
 
 use super::CommandResult;
+use crate::app::App;
 use crate::error::CommandError;
-use crate::printer::Printer;
 use crate::repository::{RepositoryArgs, end, tell_problems};
 use crate::selection::{OwnersWord, SelectionArgs, Word};
 use write::{WriteArgs, Writer};
@@ -83,16 +83,17 @@ struct Ready {
 struct Job<'a> {
     args: &'a BuildArgs,
     selection: Selection,
-    printer: &'a Printer,
+    app: &'a App,
 }
 
-pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn build(args: &BuildArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     args.write.secrets.apply(printer);
     let (what, names) = Word::split(args.what.as_ref(), &args.names, OwnersWord::All);
     let job = Job {
         args,
         selection: args.selection.owners(what.kinds(), &names),
-        printer,
+        app,
     };
     // Names may turn out to be wrong, and words for kinds may be defined by what is rendered last; a line that changes
     // and documents do not go together on one terminal.
@@ -127,7 +128,7 @@ impl<'a> Job<'a> {
                 })
             };
             let (repository, demand) = (&self.args.repository, self.selection.demand());
-            let rendered = repository.render_streamed(&demand, sink_for, &token, self.printer);
+            let rendered = repository.render_streamed(&demand, sink_for, &token, self.app);
             let written = writing.join();
             let writer = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok::<_, CommandError>((rendered?, writer))
@@ -152,7 +153,8 @@ impl<'a> Job<'a> {
         let mut writer = None;
         let mut count = 0;
         for (cluster, stream) in queue {
-            let writer = writer.get_or_insert_with(|| Writer::new(&self.args.write, self.printer));
+            let writer =
+                writer.get_or_insert_with(|| Writer::new(&self.args.write, &self.app.printer));
             for ready in stream {
                 if let Some(batch) = self.batch(cluster.as_deref(), ready, &kinds, None) {
                     count += batch.objects.len();
@@ -171,7 +173,7 @@ impl<'a> Job<'a> {
         drop(objects);
         let several = rendered.clusters.len() > 1;
         let with_provenance = self.args.write.provenance;
-        let mut writer = Writer::new(&self.args.write, self.printer);
+        let mut writer = Writer::new(&self.args.write, &self.app.printer);
         for (cluster, rendering) in &rendered.clusters {
             let mut ids = self
                 .selection
@@ -193,7 +195,7 @@ impl<'a> Job<'a> {
     /// Renders what is named; everything, if a name may be that of an object of a kind that the repository defines.
     fn render(&self) -> Result<RenderedRepository, CommandError> {
         let repository = &self.args.repository;
-        let rendered = repository.render(self.selection.demand(), self.printer)?;
+        let rendered = repository.render(self.selection.demand(), self.app)?;
         let objects = inventory::objects(&rendered);
         let checked = self.selection.check(&selectable(&rendered, &objects));
         let wider = self.selection.wider_demand().filter(|_| checked.is_err());
@@ -201,7 +203,7 @@ impl<'a> Job<'a> {
             drop(objects);
             return self.check(&rendered).map(|()| rendered);
         };
-        let rendered = repository.render(demand, self.printer)?;
+        let rendered = repository.render(demand, self.app)?;
         self.check(&rendered)?;
         Ok(rendered)
     }
@@ -214,7 +216,7 @@ impl<'a> Job<'a> {
         let objects = inventory::objects(rendered);
         let checked = self.selection.check(&selectable(rendered, &objects));
         checked.map_err(|error| {
-            tell_problems(rendered, self.printer);
+            tell_problems(rendered, &self.app.printer);
             error.into()
         })
     }

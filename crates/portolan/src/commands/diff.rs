@@ -9,10 +9,10 @@ use portolan_review::FluxRepository;
 use portolan_review::compare::{CompareOptions, Revisions, Skipping, Trees, compare};
 
 use super::CommandResult;
+use crate::app::App;
 use crate::directory;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::printer::Printer;
 use crate::repository::{RepositoryArgs, tell};
 use crate::selection::{SelectionArgs, Word};
 use crate::session::ShownRuns;
@@ -117,7 +117,8 @@ enum What {
     All,
 }
 
-pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn diff(args: &DiffArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     let repository = args.repository.repository(printer)?;
     let trees = args.trees(&repository)?;
     let options = CompareOptions {
@@ -130,7 +131,7 @@ pub(crate) fn diff(args: &DiffArgs, printer: &Printer) -> CommandResult {
             Skipping::On
         },
     };
-    let compared = compare(&repository, &trees, options, &ShownRuns::judged(printer))?;
+    let compared = compare(&repository, &trees, options, &ShownRuns::judged(app))?;
     let report = &compared.report;
     output::print(args, &trees, report, printer)?;
     for problems in compared.problems(&repository, &trees) {

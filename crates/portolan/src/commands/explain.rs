@@ -10,10 +10,10 @@ use portolan_secret::is_secret;
 use portolan_yaml::{Node, Value};
 
 use super::CommandResult;
+use crate::app::App;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::listing::{indented, list, record};
-use crate::printer::Printer;
 use crate::repository::RepositoryArgs;
 use crate::secret::{RepositoryView, SecretArgs};
 use crate::session::ShownRuns;
@@ -63,10 +63,11 @@ enum Form {
     Json,
 }
 
-pub(crate) fn explain(args: &ExplainArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn explain(args: &ExplainArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     args.secrets.apply(printer);
     let repository = args.repository.repository(printer)?;
-    let runs = ShownRuns::new(printer);
+    let runs = ShownRuns::new(app);
     let rendered = render_for(&repository, &args.what, args.namespace.as_deref(), &runs)?;
     let objects = inventory::objects(&rendered);
     let targets = NamedObject::find(&args.what, args.namespace.as_deref(), &objects)?;

@@ -6,10 +6,10 @@ use portolan_sources::{Lock, Pin, PinKind, Pinning};
 use portolan_yaml::Node;
 
 use super::CommandResult;
+use crate::app::App;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::listing::{Column, Entry, Format, Listing, record};
-use crate::printer::Printer;
 use crate::repository::{RepositoryArgs, tell_fetch_problems};
 use crate::session::ShownRuns;
 use crate::table::Cell;
@@ -48,14 +48,15 @@ pub(crate) struct FetchArgs {
     repository: RepositoryArgs,
 }
 
-pub(crate) fn fetch(args: &FetchArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn fetch(args: &FetchArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     let pinning = if args.update {
         Pinning::Update
     } else {
         Pinning::Prefer
     };
     let repository = args.repository.pinned(pinning, printer)?;
-    let rendered = repository.render(Depth::Releases, &ShownRuns::new(printer))?;
+    let rendered = repository.render(Depth::Releases, &ShownRuns::new(app))?;
     let status = tell_fetch_problems(&rendered, printer);
     let Some(supply) = &rendered.supply else {
         return Ok(status);

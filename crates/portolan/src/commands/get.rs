@@ -17,6 +17,7 @@ use portolan_object::ObjectSelection;
 use portolan_review::{Graph, GraphExtent, GraphFormat, inventory};
 
 use super::CommandResult;
+use crate::app::App;
 use crate::error::CommandError;
 use crate::graph_tree;
 use crate::listing::{Format, Listing};
@@ -120,16 +121,17 @@ enum What {
     Objects,
 }
 
-pub(crate) fn get(args: &GetArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn get(args: &GetArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     args.secrets.apply(printer);
     let (what, selection, names) = args.selected();
     let extent = args.output.extent(what)?;
     // Names, sources and where things are declared take no chart that is not at hand.
     let is_at_hand = matches!(what, What::Ks | What::Hr | What::Sources);
     let rendered = if is_at_hand {
-        args.repository.render_at_hand(what.depth(), printer)?
+        args.repository.render_at_hand(what.depth(), app)?
     } else {
-        args.repository.render(what.depth(), printer)?
+        args.repository.render(what.depth(), app)?
     };
     let question = Question {
         names,

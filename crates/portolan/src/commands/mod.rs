@@ -25,38 +25,38 @@ pub(crate) mod version;
 pub(crate) mod watch;
 pub(crate) mod yaml;
 
+use crate::app::App;
 use crate::cli::Command;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::printer::Printer;
 
 /// How every command ends.
 pub(crate) type CommandResult = Result<ExitStatus, CommandError>;
 
 /// Runs the command that was asked for.
-pub(crate) fn run(command: Command, printer: &Printer) -> CommandResult {
+pub(crate) fn run(command: Command, app: &App) -> CommandResult {
     match command {
-        Command::Audit(args) => audit::audit(&args, printer),
-        Command::Build(args) => build::build(&args, printer),
-        Command::Cache(args) => cache::cache(&args, printer),
-        Command::Completions(args) => completions::completions(&args, printer),
+        Command::Audit(args) => audit::audit(&args, app),
+        Command::Build(args) => build::build(&args, app),
+        Command::Cache(args) => cache::cache(&args, &app.printer),
+        Command::Completions(args) => completions::completions(&args, &app.printer),
         #[cfg(feature = "rollout")]
-        Command::Crds(args) => crds::crds(&args, printer),
-        Command::Diff(args) => diff::diff(&args, printer),
-        Command::Explain(args) => explain::explain(&args, printer),
-        Command::Fetch(args) => fetch::fetch(&args, printer),
-        Command::Get(args) => get::get(&args, printer),
-        Command::Helm(args) => helm::helm(&args, printer),
-        Command::Kustomize(args) => kustomize::kustomize(&args, printer),
-        Command::Man(args) => man::man(&args, printer),
+        Command::Crds(args) => crds::crds(&args, &app.printer),
+        Command::Diff(args) => diff::diff(&args, app),
+        Command::Explain(args) => explain::explain(&args, app),
+        Command::Fetch(args) => fetch::fetch(&args, app),
+        Command::Get(args) => get::get(&args, app),
+        Command::Helm(args) => helm::helm(&args, &app.printer),
+        Command::Kustomize(args) => kustomize::kustomize(&args, &app.printer),
+        Command::Man(args) => man::man(&args, &app.printer),
         #[cfg(feature = "rollout")]
-        Command::Operator(args) => operator::operator(&args, printer),
+        Command::Operator(args) => operator::operator(&args, app),
         #[cfg(feature = "rollout")]
-        Command::Rollout(args) => rollout::rollout(&args, printer),
-        Command::Template(args) => template::template(&args, printer),
-        Command::Test(args) => test::test(&args, printer),
-        Command::Version(args) => version::version(&args, printer),
-        Command::Watch(args) => watch::watch(&args, printer),
-        Command::Yaml(args) => yaml::yaml(&args, printer),
+        Command::Rollout(args) => rollout::rollout(&args, app),
+        Command::Template(args) => template::template(&args, &app.printer),
+        Command::Test(args) => test::test(&args, app),
+        Command::Version(args) => version::version(&args, &app.printer),
+        Command::Watch(args) => watch::watch(&args, app),
+        Command::Yaml(args) => yaml::yaml(&args, app),
     }
 }

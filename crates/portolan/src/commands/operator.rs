@@ -9,12 +9,12 @@ use portolan_cluster::{Access, Cluster, LeaseOptions};
 use portolan_operator::{Measure, NoServer, Operator, OperatorOptions, serve};
 use portolan_prometheus::FileServer;
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandResult;
 use super::prometheus_args::PrometheusLoginArgs;
+use crate::app::App;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
@@ -78,8 +78,9 @@ pub(crate) struct OperatorArgs {
     context: Option<String>,
 }
 
-pub(crate) fn operator(args: &OperatorArgs, printer: &Printer) -> CommandResult {
-    Runtime::new()?.block_on(run(args, printer))
+pub(crate) fn operator(args: &OperatorArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
+    app.runtime()?.block_on(run(args, printer))
 }
 
 /// The port is open before the cluster is asked for anything: credentials may take their time.

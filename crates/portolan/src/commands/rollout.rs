@@ -21,8 +21,8 @@ mod status;
 use portolan_rollout::Command;
 
 use super::CommandResult;
+use crate::app::App;
 use crate::cli::Later;
-use crate::printer::Printer;
 
 /// Judge canaries by measurement, look after them, and convert those of other tools
 #[derive(Debug, clap::Args)]
@@ -110,30 +110,30 @@ enum Format {
     Json,
 }
 
-pub(crate) fn rollout(args: &RolloutArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn rollout(args: &RolloutArgs, app: &App) -> CommandResult {
     use RolloutCommand as Asked;
     match &args.command {
-        Asked::Abort(args) => command::command(args, Command::Abort, printer),
-        Asked::Adopt(args) => adopt::adopt(args, printer),
-        Asked::Convert(args) => convert::convert(args, printer),
-        Asked::Explain(args) => explain::explain(args, printer),
-        Asked::Force(args) => command::command(args, Command::Force, printer),
-        Asked::Get(args) => get::get(args, printer),
-        Asked::History(args) => explain::history(args, printer),
-        Asked::Judge(args) => judge::judge(args, printer),
-        Asked::Lint(args) => lint::lint(args, printer),
-        Asked::List(args) => list::list(args, printer),
-        Asked::Pause(args) => command::command(args, Command::Pause, printer),
-        Asked::Promote(args) => command::command(args, Command::Promote, printer),
-        Asked::Query(args) => query::query(args, printer),
-        Asked::Release(args) => edit::release(args, printer),
-        Asked::Replay(args) => replay::replay(args, printer),
-        Asked::Restart(args) => edit::restart(args, printer),
-        Asked::Resume(args) => command::command(args, Command::Resume, printer),
-        Asked::Retry(args) => command::command(args, Command::Retry, printer),
-        Asked::Set(args) => edit::set(args, printer),
-        Asked::Simulate(args) => simulate::simulate(args, printer),
-        Asked::Status(args) => status::status(args, printer),
-        Asked::Undo(args) => command::command(args, Command::Undo, printer),
+        Asked::Abort(args) => command::command(args, Command::Abort, app),
+        Asked::Adopt(args) => adopt::adopt(args, app),
+        Asked::Convert(args) => convert::convert(args, &app.printer),
+        Asked::Explain(args) => explain::explain(args, app),
+        Asked::Force(args) => command::command(args, Command::Force, app),
+        Asked::Get(args) => get::get(args, app),
+        Asked::History(args) => explain::history(args, app),
+        Asked::Judge(args) => judge::judge(args, &app.printer),
+        Asked::Lint(args) => lint::lint(args, app),
+        Asked::List(args) => list::list(args, app),
+        Asked::Pause(args) => command::command(args, Command::Pause, app),
+        Asked::Promote(args) => command::command(args, Command::Promote, app),
+        Asked::Query(args) => query::query(args, app),
+        Asked::Release(args) => edit::release(args, app),
+        Asked::Replay(args) => replay::replay(args, app),
+        Asked::Restart(args) => edit::restart(args, app),
+        Asked::Resume(args) => command::command(args, Command::Resume, app),
+        Asked::Retry(args) => command::command(args, Command::Retry, app),
+        Asked::Set(args) => edit::set(args, app),
+        Asked::Simulate(args) => simulate::simulate(args, &app.printer),
+        Asked::Status(args) => status::status(args, app),
+        Asked::Undo(args) => command::command(args, Command::Undo, app),
     }
 }

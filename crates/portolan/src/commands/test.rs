@@ -10,6 +10,7 @@ use portolan_object::{Rule, nearest};
 use portolan_review::judge::{finding_settings, judge, rules, select};
 
 use super::CommandResult;
+use crate::app::App;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
@@ -84,11 +85,12 @@ enum FailOn {
     Warning,
 }
 
-pub(crate) fn test(args: &TestArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn test(args: &TestArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     if let Some(id) = &args.report.explain {
         return explain(id, printer);
     }
-    let rendered = args.repository.render_to_judge(printer)?;
+    let rendered = args.repository.render_to_judge(app)?;
     let settings = finding_settings(&rendered)?;
     let mut verdicts = judge(&rendered, &settings);
     let (what, names) = Word::split(args.what.as_ref(), &args.names, OwnersWord::All);

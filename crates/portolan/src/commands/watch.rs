@@ -19,9 +19,9 @@ use portolan_object::counted;
 use portolan_review::watch::{RepositoryWatch, WatchedState};
 
 use super::CommandResult;
+use crate::app::App;
 use crate::error::{CommandError, ErrorKind};
 use crate::exit::ExitStatus;
-use crate::printer::Printer;
 use crate::repository::{RepositoryArgs, tell_problem};
 use crate::session::ShownRuns;
 use wakeups::{Wakeup, Wakeups};
@@ -64,13 +64,13 @@ enum Form {
 /// How many saved files are named.
 const NAMED_FILES: usize = 3;
 
-pub(crate) fn watch(args: &WatchArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn watch(args: &WatchArgs, app: &App) -> CommandResult {
     let mut watched = Watched {
-        watch: RepositoryWatch::begin(&args.repository.repository(printer)?),
+        watch: RepositoryWatch::begin(&args.repository.repository(&app.printer)?),
         args,
-        printer,
+        app,
     };
-    let mut wakeups = Wakeups::below(watched.watch.root())?;
+    let mut wakeups = Wakeups::below(watched.watch.root(), app.runtime()?);
     watched.begin(&wakeups)?;
     loop {
         match wakeups.next() {
@@ -92,18 +92,18 @@ pub(crate) fn watch(args: &WatchArgs, printer: &Printer) -> CommandResult {
 struct Watched<'a> {
     watch: RepositoryWatch,
     args: &'a WatchArgs,
-    printer: &'a Printer,
+    app: &'a App,
 }
 
 impl Watched<'_> {
     /// Renders for the first time.
-    fn begin(&mut self, wakeups: &Wakeups) -> Result<(), CommandError> {
+    fn begin(&mut self, wakeups: &Wakeups<'_>) -> Result<(), CommandError> {
         let began = Instant::now();
         if let Some(state) = self.render()? {
             self.tell(&state)?;
         }
         let made = self.watch.made();
-        self.printer.say_unless_quiet(&format!(
+        self.app.printer.say_unless_quiet(&format!(
             "watching {} · {} and {} in {}",
             self.watch.root(),
             counted(made.kustomizations, "Kustomization"),
@@ -111,7 +111,7 @@ impl Watched<'_> {
             spent(began.elapsed()),
         ));
         if !wakeups.is_told() {
-            self.printer.warning(
+            self.app.printer.warning(
                 "the system does not tell of saved files; they are looked at every second",
             );
         }
@@ -126,7 +126,7 @@ impl Watched<'_> {
         }
         let (began, before) = (Instant::now(), self.watch.made());
         let state = self.render()?;
-        self.printer.say_unless_quiet(&format!(
+        self.app.printer.say_unless_quiet(&format!(
             "saved {}: {} in {}",
             named(&touched),
             rebuilt(before, self.watch.made()),
@@ -141,12 +141,12 @@ impl Watched<'_> {
     /// Renders the files as they are; what stops all of it is told and waited out.
     fn render(&mut self) -> Result<Option<WatchedState>, CommandError> {
         // Opened anew each time: the lock file and what is fetched may have changed too.
-        let repository = self.args.repository.repository(self.printer)?;
-        let runs = ShownRuns::new(self.printer);
+        let repository = self.args.repository.repository(&self.app.printer)?;
+        let runs = ShownRuns::new(self.app);
         match self.watch.render(&repository, &runs) {
             Ok(state) => Ok(Some(state)),
             Err(error) if error.kind == ErrorKind::User => {
-                self.printer.error(&error);
+                self.app.printer.error(&error);
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -156,10 +156,12 @@ impl Watched<'_> {
     /// Tells what differs from what was seen last.
     fn tell(&self, state: &WatchedState) -> Result<(), CommandError> {
         for problem in &state.new_problems {
-            tell_problem(&state.rendered, problem, self.printer);
+            tell_problem(&state.rendered, problem, &self.app.printer);
         }
         for message in &state.mended {
-            self.printer.say_unless_quiet(&format!("mended: {message}"));
+            self.app
+                .printer
+                .say_unless_quiet(&format!("mended: {message}"));
         }
         state
             .report
@@ -169,11 +171,12 @@ impl Watched<'_> {
 
     fn print(&self, report: &Report) -> Result<(), CommandError> {
         if report.changes.is_empty() {
-            self.printer
+            self.app
+                .printer
                 .say_unless_quiet("nothing changed in the objects");
             return Ok(());
         }
-        let canvas = self.printer.canvas();
+        let canvas = self.app.printer.canvas();
         let options = TerminalOptions {
             colour: if canvas.styled {
                 Colour::Always
@@ -183,7 +186,7 @@ impl Watched<'_> {
             width: canvas.width.unwrap_or(120),
             full: false,
         };
-        self.printer.data(match self.args.output {
+        self.app.printer.data(match self.args.output {
             Form::Text => unified(report, &options),
             Form::Json => json(report),
         })

@@ -8,6 +8,7 @@ use camino::Utf8PathBuf;
 use portolan_yaml::{Dialect, Errors, Node, WriteError};
 
 use super::CommandResult;
+use crate::app::App;
 use crate::diagnostic::{Diagnostic, Place};
 use crate::exit::ExitStatus;
 use crate::input::Input;
@@ -53,9 +54,10 @@ enum Problem {
     Write(WriteError),
 }
 
-pub(crate) fn yaml(args: &YamlArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn yaml(args: &YamlArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     match &args.command {
-        YamlCommand::Check(args) => check::check(args, printer),
+        YamlCommand::Check(args) => check::check(args, app),
         YamlCommand::Fmt(args) => fmt::fmt(args, printer),
         YamlCommand::ToJson(args) => to_json::to_json(args, printer),
     }

@@ -6,13 +6,12 @@ use std::time::Duration;
 use portolan_audit::{Report, Target};
 use portolan_cluster::{Access, Cluster, ClusterError, ErrorKind};
 use portolan_exporter::{ScanError, ScanOptions, Sources, scan};
-use tokio::runtime::Runtime;
 
 use super::check_options::CheckOptions;
 use super::print::print;
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
-use crate::printer::Printer;
 
 /// Find deprecated and removed APIs in a cluster
 ///
@@ -75,8 +74,9 @@ enum Only {
     Live,
 }
 
-pub(crate) fn cluster(args: &ClusterArgs, printer: &Printer) -> CommandResult {
-    let mut report = Runtime::new()?.block_on(look(args))?;
+pub(crate) fn cluster(args: &ClusterArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
+    let mut report = app.runtime()?.block_on(look(args))?;
     let warnings = args.check.accept(&mut report.findings)?;
     report.warnings.extend(warnings);
     print(&report, args.check.output, printer)?;

@@ -15,6 +15,7 @@ use super::check_options::CheckOptions;
 use super::fix::fix;
 use super::patches::Patches;
 use super::print::print;
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
@@ -47,10 +48,11 @@ pub(crate) struct RepoArgs {
     fix: bool,
 }
 
-pub(crate) fn repo(args: &RepoArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn repo(args: &RepoArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     // Options that cannot be used are told before the work begins.
     args.check.checker()?;
-    let rendered = args.repository.render(Depth::Releases, printer)?;
+    let rendered = args.repository.render(Depth::Releases, app)?;
     let clusters = rendered.clusters.iter();
     let releases = clusters.map(|(cluster, _)| cluster.kubernetes.value.release());
     let target = releases

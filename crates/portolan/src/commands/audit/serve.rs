@@ -10,13 +10,14 @@ use portolan_audit::Target;
 use portolan_exporter::{Exporter, ExporterOptions, scanning_threads, serve as answer};
 use portolan_listen::ListenConfig;
 use tokio::net::TcpListener;
-use tokio::runtime::{Handle, Runtime};
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::check_options::JudgeOptions;
 use super::cluster::LookArgs;
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
@@ -70,7 +71,8 @@ pub(crate) struct ServeArgs {
     judge: JudgeOptions,
 }
 
-pub(crate) fn serve(args: &ServeArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn serve(args: &ServeArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     // Rules that cannot be used are told now, not at the first scan; the target alone follows the cluster.
     let (checker, warnings) = args.judge.checker()?;
     for warning in warnings {
@@ -100,7 +102,9 @@ pub(crate) fn serve(args: &ServeArgs, printer: &Printer) -> CommandResult {
         let _ = lines.try_send(line);
     })));
     let scanning = scanning_threads()?;
-    let ended = Runtime::new()?.block_on(run(args, exporter, scanning.handle(), scanned, printer));
+    let ended = app
+        .runtime()?
+        .block_on(run(args, exporter, scanning.handle(), scanned, printer));
     scanning.shutdown_background();
     ended
 }

@@ -2,14 +2,13 @@
 
 use portolan_canary::adopt as adopted;
 use portolan_cluster::Resource;
-use tokio::runtime::Runtime;
 
 use super::cluster_args::{ClusterArgs, refused};
 use super::convert::as_yaml;
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::printer::Printer;
 
 /// Print the rollout that takes a running Deployment over, and the steps without an outage
 ///
@@ -32,7 +31,8 @@ pub(crate) struct AdoptArgs {
     cluster: ClusterArgs,
 }
 
-pub(crate) fn adopt(args: &AdoptArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn adopt(args: &AdoptArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     let kinds = ["deployment/", "deployments/", "deploy/"];
     let Some(name) = kinds
         .iter()
@@ -44,7 +44,7 @@ pub(crate) fn adopt(args: &AdoptArgs, printer: &Printer) -> CommandResult {
             ),
         );
     };
-    let conversion = Runtime::new()?.block_on(async {
+    let conversion = app.runtime()?.block_on(async {
         let cluster = args.cluster.connect().await?;
         let namespace = args.namespace.clone();
         let namespace = namespace.unwrap_or_else(|| cluster.default_namespace().to_owned());

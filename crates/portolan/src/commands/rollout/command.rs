@@ -4,12 +4,11 @@ use std::time::SystemTime;
 
 use portolan_rollout::{ANNOTATION_PREFIX, Command};
 use serde_json::json;
-use tokio::runtime::Runtime;
 
 use super::cluster_args::OneArgs;
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::exit::ExitStatus;
-use crate::printer::Printer;
 
 /// One rollout to tell something.
 #[derive(Debug, clap::Args)]
@@ -22,9 +21,10 @@ pub(crate) struct CommandArgs {
     token: Option<String>,
 }
 
-pub(crate) fn command(args: &CommandArgs, command: Command, printer: &Printer) -> CommandResult {
+pub(crate) fn command(args: &CommandArgs, command: Command, app: &App) -> CommandResult {
+    let printer = &app.printer;
     let token = args.token.clone().unwrap_or_else(now);
-    let found = Runtime::new()?.block_on(async {
+    let found = app.runtime()?.block_on(async {
         let found = args.one.find().await?;
         let annotation = format!("{ANNOTATION_PREFIX}{command}");
         found

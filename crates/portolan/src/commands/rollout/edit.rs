@@ -2,14 +2,13 @@
 
 use portolan_canary::{Rollout, Standing};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 
 use super::cluster_args::{Found, OneArgs, refused, resource};
 use super::command::now;
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::printer::Printer;
 
 /// Start all pods again, as a new revision that is judged like any other
 #[derive(Debug, clap::Args)]
@@ -60,8 +59,9 @@ pub(crate) struct ReleaseArgs {
     one: OneArgs,
 }
 
-pub(crate) fn restart(args: &RestartArgs, printer: &Printer) -> CommandResult {
-    let found = Runtime::new()?.block_on(async {
+pub(crate) fn restart(args: &RestartArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
+    let found = app.runtime()?.block_on(async {
         let found = args.one.find().await?;
         own_template(&found).await?;
         let annotations = json!({"portolan.dev/restarted-at": now()});
@@ -76,9 +76,10 @@ pub(crate) fn restart(args: &RestartArgs, printer: &Printer) -> CommandResult {
     Ok(ExitStatus::Clean)
 }
 
-pub(crate) fn set(args: &SetArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn set(args: &SetArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     let SetCommand::Image(args) = &args.command;
-    let found = Runtime::new()?.block_on(async {
+    let found = app.runtime()?.block_on(async {
         let found = args.one.find().await?;
         let mut object = own_template(&found).await?;
         for image in &args.images {
@@ -101,8 +102,9 @@ pub(crate) fn set(args: &SetArgs, printer: &Printer) -> CommandResult {
     Ok(ExitStatus::Clean)
 }
 
-pub(crate) fn release(args: &ReleaseArgs, printer: &Printer) -> CommandResult {
-    let found = Runtime::new()?.block_on(async {
+pub(crate) fn release(args: &ReleaseArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
+    let found = app.runtime()?.block_on(async {
         let found = args.one.find().await?;
         let object = found.object().await?;
         let rollout = Rollout::read(&object).map_err(CommandError::user)?;

@@ -5,13 +5,12 @@ use std::fmt::Write as _;
 use portolan_canary::{explain as words, metric_line};
 use portolan_object::API_VERSION;
 use serde_json::json;
-use tokio::runtime::Runtime;
 
 use super::Format;
 use super::cluster_args::OneArgs;
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::exit::ExitStatus;
-use crate::printer::Printer;
 use crate::table::{Cell, Table};
 
 /// Say why a rollout stands where it stands, with numbers
@@ -56,8 +55,11 @@ pub(crate) struct HistoryArgs {
     output: Format,
 }
 
-pub(crate) fn explain(args: &ExplainArgs, printer: &Printer) -> CommandResult {
-    let rollout = Runtime::new()?.block_on(async { args.one.find().await?.rollout().await })?;
+pub(crate) fn explain(args: &ExplainArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
+    let rollout = app
+        .runtime()?
+        .block_on(async { args.one.find().await?.rollout().await })?;
     let lines = words(&rollout);
     match args.output {
         Format::Table => printer.data(format!("{}\n", lines.join("\n")))?,
@@ -80,8 +82,11 @@ pub(crate) fn explain(args: &ExplainArgs, printer: &Printer) -> CommandResult {
     Ok(ExitStatus::Clean)
 }
 
-pub(crate) fn history(args: &HistoryArgs, printer: &Printer) -> CommandResult {
-    let rollout = Runtime::new()?.block_on(async { args.one.find().await?.rollout().await })?;
+pub(crate) fn history(args: &HistoryArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
+    let rollout = app
+        .runtime()?
+        .block_on(async { args.one.find().await?.rollout().await })?;
     let records = rollout
         .status
         .map(|status| status.history)

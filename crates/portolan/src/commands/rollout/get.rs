@@ -9,13 +9,12 @@ use portolan_cluster::Resource;
 use portolan_rollout::Slot;
 use portolan_rollout::objects::{ROLLOUT_LABEL, SLOT_LABEL};
 use serde_json::Value;
-use tokio::runtime::Runtime;
 
 use super::cluster_args::{Found, OneArgs, refused};
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::printer::Printer;
 
 /// Show one rollout: slots, pods, weights and evidence
 #[derive(Debug, clap::Args)]
@@ -60,8 +59,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// So many moments of the evidence are drawn.
 const DRAWN: usize = 60;
 
-pub(crate) fn get(args: &GetArgs, printer: &Printer) -> CommandResult {
-    Runtime::new()?.block_on(async {
+pub(crate) fn get(args: &GetArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
+    app.runtime()?.block_on(async {
         let found = args.one.find().await?;
         let mut lines: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         let mut shown = String::new();

@@ -11,6 +11,7 @@ use portolan_review::inventory;
 use serde_json::{Value, json};
 
 use super::Format;
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
@@ -50,9 +51,9 @@ pub(crate) struct LintArgs {
     repository: RepositoryArgs,
 }
 
-pub(crate) fn lint(args: &LintArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn lint(args: &LintArgs, app: &App) -> CommandResult {
     if args.files.is_empty() {
-        return lint_repository(args, printer);
+        return lint_repository(args, app);
     }
     let mut files = Vec::new();
     for file in &args.files {
@@ -71,12 +72,13 @@ pub(crate) fn lint(args: &LintArgs, printer: &Printer) -> CommandResult {
     if review.rollouts.is_empty() && review.findings.is_empty() {
         return Err(CommandError::usage("no IstioCanaryDeployment was given"));
     }
-    write(&review, args.output, printer)
+    write(&review, args.output, &app.printer)
 }
 
 /// The rollouts of every cluster of a repository. What could not be rendered is told, and fails too.
-fn lint_repository(args: &LintArgs, printer: &Printer) -> CommandResult {
-    let rendered = args.repository.render(Depth::Releases, printer)?;
+fn lint_repository(args: &LintArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
+    let rendered = args.repository.render(Depth::Releases, app)?;
     let objects = inventory::objects(&rendered);
     let mut all = Review::default();
     for (cluster, _) in &rendered.clusters {

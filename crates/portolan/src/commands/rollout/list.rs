@@ -3,14 +3,13 @@
 use portolan_canary::{Rollout, Standing};
 use portolan_yaml::{Node, from_json};
 use serde_json::json;
-use tokio::runtime::Runtime;
 
 use super::cluster_args::{ClusterArgs, refused, resource};
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::listing::{Column, Entry, Format, Listing};
-use crate::printer::Printer;
 use crate::table::Cell;
 
 /// List rollouts with where they stand
@@ -59,8 +58,9 @@ pub(crate) struct ListArgs {
     cluster: ClusterArgs,
 }
 
-pub(crate) fn list(args: &ListArgs, printer: &Printer) -> CommandResult {
-    let objects = Runtime::new()?.block_on(read(args))?;
+pub(crate) fn list(args: &ListArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
+    let objects = app.runtime()?.block_on(read(args))?;
     let mut listing = Listing::new(
         "RolloutList",
         vec![

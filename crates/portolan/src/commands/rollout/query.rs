@@ -6,16 +6,15 @@ use portolan_object::API_VERSION;
 use portolan_prometheus::{Measured, Question, measure};
 use portolan_rollout::{Measurement, Span, Time};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 
 use super::Format;
 use super::arms::arms;
 use super::cluster_args::OneArgs;
 use super::prometheus_args::PrometheusArgs;
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::printer::Printer;
 
 /// Ask Prometheus for the requests of both revisions now
 #[derive(Debug, clap::Args)]
@@ -45,9 +44,10 @@ pub(crate) struct QueryArgs {
     prometheus: PrometheusArgs,
 }
 
-pub(crate) fn query(args: &QueryArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn query(args: &QueryArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     let prometheus = args.prometheus.server()?;
-    let answers = Runtime::new()?.block_on(async {
+    let answers = app.runtime()?.block_on(async {
         let rollout = args.one.find().await?.rollout().await?;
         let arms = arms(&rollout, None, true);
         let now = SystemTime::UNIX_EPOCH

@@ -5,16 +5,15 @@ use portolan_object::API_VERSION;
 use portolan_prometheus::{ReplayError, Replayed, replay as replayed};
 use portolan_rollout::{Slot, Time};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 
 use super::Format;
 use super::arms::arms;
 use super::cluster_args::OneArgs;
 use super::prometheus_args::PrometheusArgs;
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::printer::Printer;
 
 /// Judge a past release again by what Prometheus has kept of it
 ///
@@ -55,9 +54,10 @@ pub(crate) struct ReplayArgs {
     prometheus: PrometheusArgs,
 }
 
-pub(crate) fn replay(args: &ReplayArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn replay(args: &ReplayArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     let prometheus = args.prometheus.server()?;
-    let found = Runtime::new()?.block_on(async {
+    let found = app.runtime()?.block_on(async {
         let rollout = args.one.find().await?.rollout().await?;
         let new = args.new_slot.as_deref().map(|slot| match slot {
             "a" => Slot::A,

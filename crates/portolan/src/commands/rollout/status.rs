@@ -6,14 +6,13 @@ use portolan_canary::{Rollout, Standing, explain};
 use portolan_object::API_VERSION;
 use portolan_rollout::Revision;
 use serde_json::json;
-use tokio::runtime::Runtime;
 
 use super::Format;
 use super::cluster_args::{Found, OneArgs};
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::printer::Printer;
 
 /// Say whether the newest revision made it
 ///
@@ -59,8 +58,9 @@ pub(crate) struct StatusArgs {
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
 
-pub(crate) fn status(args: &StatusArgs, printer: &Printer) -> CommandResult {
-    let (rollout, standing) = Runtime::new()?.block_on(look(args))?;
+pub(crate) fn status(args: &StatusArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
+    let (rollout, standing) = app.runtime()?.block_on(look(args))?;
     match args.output {
         Format::Json => printer.data(as_json(&rollout, &standing))?,
         Format::Table => {

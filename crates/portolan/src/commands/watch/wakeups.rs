@@ -35,27 +35,27 @@ pub(super) enum Wakeup {
 }
 
 /// Wakes us up.
-pub(super) struct Wakeups {
-    runtime: Runtime,
+pub(super) struct Wakeups<'a> {
+    runtime: &'a Runtime,
     root: Utf8PathBuf,
     sender: UnboundedSender<()>,
     touched: UnboundedReceiver<()>,
     watcher: Option<RecommendedWatcher>,
 }
 
-impl Wakeups {
+impl<'a> Wakeups<'a> {
     /// Begins to listen for what happens below a directory.
-    pub(super) fn below(root: &Utf8Path) -> std::io::Result<Self> {
+    pub(super) fn below(root: &Utf8Path, runtime: &'a Runtime) -> Self {
         let (sender, touched) = unbounded_channel();
         let mut wakeups = Self {
-            runtime: Runtime::new()?,
+            runtime,
             root: root.to_owned(),
             sender,
             touched,
             watcher: None,
         };
         wakeups.listen_anew();
-        Ok(wakeups)
+        wakeups
     }
 
     /// Whether the operating system tells us; otherwise only time does.

@@ -7,10 +7,10 @@ use portolan_engine::{Failure, Key, Outcome, Run, Unit};
 use portolan_yaml::Dialect;
 
 use super::{CommandResult, DialectName, Files, Problem, report};
+use crate::app::App;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::input::Input;
-use crate::printer::Printer;
 use crate::session;
 
 /// Report every error of YAML files
@@ -40,8 +40,8 @@ pub(super) struct CheckArgs {
 /// What became of one file.
 type Checked = (Input, Result<(), Problem>);
 
-pub(super) fn check(args: &CheckArgs, printer: &Printer) -> CommandResult {
-    let run = session::run(printer, |run| plan(run, args))?;
+pub(super) fn check(args: &CheckArgs, app: &App) -> CommandResult {
+    let run = session::run(app, |run| plan(run, args))?;
     let mut status = ExitStatus::Clean;
     for file in &args.files.files {
         let key = Key::from(file.as_str());
@@ -50,7 +50,7 @@ pub(super) fn check(args: &CheckArgs, printer: &Printer) -> CommandResult {
         }
         let checked: Option<Arc<Checked>> = run.output(&key);
         if let Some((input, Err(problem))) = checked.as_deref() {
-            report(input, problem, printer);
+            report(input, problem, &app.printer);
             status = ExitStatus::Findings;
         }
     }
