@@ -1,6 +1,13 @@
 //! The name of a content by its SHA-256: `sha256:` and 64 hexadecimal digits, as registries and image layouts write it.
+//!
+//! [`Digest::of`] names bytes. [`Fingerprint`] names a value: [`FieldHasher`] takes its fields one after the other, so
+//! that equal values have equal digests and how a value prints does not matter.
 
 #![warn(missing_docs)]
+
+mod fingerprint;
+
+pub use fingerprint::{FieldHasher, Fingerprint};
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,9 +15,9 @@ use std::str::FromStr;
 use sha2::{Digest as _, Sha256};
 
 /// A SHA-256 digest, written `sha256:` and 64 hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest {
-    hex: String,
+    bytes: [u8; 32],
 }
 
 /// A text that is not `sha256:` and 64 lower-case hexadecimal digits.
@@ -36,23 +43,33 @@ impl Digest {
 
     /// The digest with the given 32 bytes.
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
-        use fmt::Write as _;
-        let mut hex = String::with_capacity(64);
-        for byte in bytes {
-            write!(hex, "{byte:02x}").expect("writing to a string cannot fail");
-        }
-        Self { hex }
+        Self { bytes: *bytes }
+    }
+
+    /// The 32 bytes of the digest.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.bytes
     }
 
     /// The 64 hexadecimal digits alone.
-    pub fn hex(&self) -> &str {
-        &self.hex
+    pub fn hex(&self) -> String {
+        let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble & 0xf)]);
+        let digits = self.bytes.iter();
+        digits
+            .flat_map(|byte| [digit(byte >> 4), digit(*byte)])
+            .collect()
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sha256:{}", self.hex)
+        write!(f, "sha256:{}", self.hex())
     }
 }
 
@@ -62,13 +79,26 @@ impl FromStr for Digest {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let bad = || DigestError(text.to_owned());
         let hex = text.strip_prefix("sha256:").ok_or_else(bad)?;
-        let is_lower_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-        if hex.len() != 64 || !hex.bytes().all(is_lower_hex) {
+        let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+        if pairs.len() != 32 || !rest.is_empty() {
             return Err(bad());
         }
-        Ok(Self {
-            hex: hex.to_owned(),
-        })
+        let mut bytes = [0; 32];
+        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+            let nibbles = nibble(*high).zip(nibble(*low));
+            let (high, low) = nibbles.ok_or_else(bad)?;
+            *byte = high << 4 | low;
+        }
+        Ok(Self { bytes })
+    }
+}
+
+/// The value of a lower-case hexadecimal digit.
+fn nibble(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
     }
 }
 

@@ -49,6 +49,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`Results`] keeps what was made by the [`Digest`] of what it was made from, so that equal inputs mean equal work done
+//! once; [`Fingerprint`] says how a value is hashed.
+//!
 //! This crate knows nothing of what units do: no repository, no cluster, no terminal. It starts no process, reads no
 //! environment and no wall clock; durations and rests come from tokio's timer.
 
@@ -64,6 +67,7 @@ mod life;
 mod outcome;
 mod publish;
 mod report;
+mod results;
 mod retry;
 mod run;
 mod run_id;
@@ -77,8 +81,10 @@ pub use failure::{Failure, WaitError, causes, with_causes};
 pub use journal::{Batch, Durability, Journal, JournalError, JournalOptions, ReadError, Reader};
 pub use key::Key;
 pub use outcome::Outcome;
+pub use portolan_digest::{Digest, FieldHasher, Fingerprint, fingerprint};
 pub use publish::{DomainEvent, MAX_PUBLISHED_BYTES, PublishError, Publisher};
 pub use report::{Counts, Report, Root, UnitReport};
+pub use results::{ResultCounts, ResultLimits, Results, Slot};
 pub use retry::Retry;
 pub use run::{Canceller, Run};
 pub use run_id::RunId;

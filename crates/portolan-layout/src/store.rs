@@ -169,5 +169,7 @@ pub(crate) fn blob(digest: &Digest) -> String {
 
 /// The path of a small record by its key, in one of 256 directories.
 pub(crate) fn record(kind: &str, key: &Digest) -> String {
-    format!("portolan/{kind}/{}/{}.json", &key.hex()[..2], key.hex())
+    let hex = key.hex();
+    let (shelf, _) = hex.split_at(2);
+    format!("portolan/{kind}/{shelf}/{hex}.json")
 }

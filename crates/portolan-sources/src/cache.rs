@@ -141,7 +141,7 @@ impl Cache {
     fn blob_path(&self, digest: &Digest) -> Utf8PathBuf {
         let hex = digest.hex();
         let (shelf, _) = hex.split_at(2);
-        self.root.join("blobs").join(shelf).join(hex)
+        self.root.join("blobs").join(shelf).join(&hex)
     }
 
     fn pin_path(&self, key: &str) -> Utf8PathBuf {

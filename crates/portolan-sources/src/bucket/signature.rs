@@ -22,7 +22,7 @@ impl Signer<'_> {
     pub(super) fn signed(&self, url: Url, now: SystemTime) -> Request {
         let time = Moment::of(now).compact();
         let nothing = Digest::of(b"");
-        let authorization = self.authorization(&url, &time, nothing.hex());
+        let authorization = self.authorization(&url, &time, &nothing.hex());
         Request::get(url)
             .header("x-amz-date", time)
             .header("x-amz-content-sha256", nothing.hex())
@@ -122,7 +122,7 @@ mod tests {
         let url =
             Url::parse("https://examplebucket.s3.amazonaws.com/?max-keys=2&prefix=J").unwrap();
         let nothing = Digest::of(b"");
-        let header = signer.authorization(&url, "20130524T000000Z", nothing.hex());
+        let header = signer.authorization(&url, "20130524T000000Z", &nothing.hex());
         let expected = "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7";
         assert!(
             header.ends_with(&format!("Signature={expected}")),
