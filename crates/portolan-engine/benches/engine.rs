@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 const LAYERS: usize = 100;
 const WIDTH: usize = 1000;
 
-fn key(layer: usize, column: usize) -> Key {
+fn key<T>(layer: usize, column: usize) -> Key<T> {
     format!("layer/{layer}/unit/{column}").into()
 }
 
@@ -29,7 +29,7 @@ fn new_run() -> Run {
 }
 
 /// A graph that is known from the beginning.
-fn declared(unit: impl Fn() -> Unit) -> Run {
+fn declared(unit: impl Fn() -> Unit<()>) -> Run {
     let run = new_run();
     for layer in 0..LAYERS {
         for column in 0..WIDTH {
@@ -41,7 +41,7 @@ fn declared(unit: impl Fn() -> Unit) -> Run {
 
 /// A graph in which every column adds its next unit while it runs and waits for it.
 fn discovered() -> Run {
-    fn deeper(layer: usize, column: usize) -> Unit {
+    fn deeper(layer: usize, column: usize) -> Unit<()> {
         Unit::io(move |cx| async move {
             if layer + 1 < LAYERS {
                 let next = key(layer + 1, column);

@@ -33,7 +33,7 @@ pub struct Context {
 /// The wait for another unit's end.
 struct Wait<'a> {
     cx: &'a Context,
-    key: &'a Key,
+    key: Key,
     registered: Option<(UnitId, u64)>,
 }
 
@@ -70,28 +70,30 @@ impl Context {
     /// The unit's place is given to others in the meantime. The other unit need not have been added yet: the wait fails
     /// with [`WaitError::Missing`] when nobody is left who could add it. Passing a [`WaitError`] on with `?` makes this
     /// unit skipped or cancelled like the one it asked for.
-    pub async fn output<T: Send + Sync + 'static>(&self, key: &Key) -> Result<Arc<T>, WaitError> {
-        typed(
-            key,
-            &Wait {
-                cx: self,
-                key,
-                registered: None,
-            }
-            .await?,
-        )
+    pub async fn output<T: Send + Sync + 'static>(
+        &self,
+        key: &Key<T>,
+    ) -> Result<Arc<T>, WaitError> {
+        let wait = Wait {
+            cx: self,
+            key: key.untyped(),
+            registered: None,
+        };
+        typed(key, &wait.await?)
     }
 
     /// What a unit named in this unit's needs made, without waiting; for synchronous units.
-    pub fn need<T: Send + Sync + 'static>(&self, key: &Key) -> Result<Arc<T>, WaitError> {
-        let found = self.executor.peek(key);
-        let output = found.unwrap_or_else(|| Err(WaitError::NotReady { key: key.clone() }))?;
+    pub fn need<T: Send + Sync + 'static>(&self, key: &Key<T>) -> Result<Arc<T>, WaitError> {
+        let found = self.executor.peek(key.as_str());
+        let key_of = || key.untyped();
+        let output = found.unwrap_or_else(|| Err(WaitError::NotReady { key: key_of() }))?;
         typed(key, &output)
     }
 
     /// Adds a unit to the run; returns whether the key is new. Cancelling this unit while it runs cancels that one.
-    pub fn add(&self, key: impl Into<Key>, needs: &[Key], unit: Unit) -> bool {
-        self.executor.add(&key.into(), needs, unit, &self.token)
+    pub fn add<T>(&self, key: impl Into<Key<T>>, needs: &[Key], unit: Unit<T>) -> bool {
+        let key = key.into().untyped();
+        self.executor.add(&key, needs, unit.task, &self.token)
     }
 
     /// Runs a closure that computes under the `cpu` limit, and waits for it.
@@ -166,9 +168,9 @@ impl Context {
     }
 }
 
-fn typed<T: Send + Sync + 'static>(key: &Key, output: &Output) -> Result<Arc<T>, WaitError> {
+fn typed<T: Send + Sync + 'static>(key: &Key<T>, output: &Output) -> Result<Arc<T>, WaitError> {
     output.get().ok_or_else(|| WaitError::Type {
-        key: key.clone(),
+        key: key.untyped(),
         wanted: type_name::<T>(),
         found: output.type_name(),
     })
@@ -183,12 +185,12 @@ impl Wait<'_> {
             return self
                 .cx
                 .executor
-                .change(|graph, _| graph.look(from, on, ticket, waker));
+                .change(|graph, effects| graph.look(from, on, ticket, waker, effects));
         }
         match self
             .cx
             .executor
-            .change(|graph, effects| graph.ask(from, self.key, waker, effects))
+            .change(|graph, effects| graph.ask(from, &self.key, waker, effects))
         {
             Asked::Settled(settled) => Some(settled),
             Asked::Waiting { on, ticket } => {
@@ -218,7 +220,7 @@ impl Drop for Wait<'_> {
         if let Some((on, ticket)) = self.registered {
             self.cx
                 .executor
-                .change(|graph, _| graph.stop_waiting(self.cx.id, on, ticket));
+                .change(|graph, effects| graph.stop_waiting(self.cx.id, on, ticket, effects));
         }
     }
 }

@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use crate::graph::{Effects, Graph, Launch, UnitId};
 use crate::journal::RunJournal;
 use crate::life::{Active, Life, Over};
-use crate::unit::{Attempt, Output, Unit, Work};
+use crate::unit::{Attempt, Output, Task, Work};
 use crate::unit_log::UnitLog;
 use crate::{Failure, Key, Limits, Outcome, Retry, WaitError};
 
@@ -53,7 +53,7 @@ enum Next {
     End(Over),
     Rest {
         delay: Duration,
-        unit: Unit,
+        unit: Task,
         life: Life,
     },
 }
@@ -79,7 +79,7 @@ impl Executor {
         self: &Arc<Self>,
         key: &Key,
         needs: &[Key],
-        unit: Unit,
+        unit: Task,
         parent: &CancellationToken,
     ) -> bool {
         self.change(|graph, effects| {
@@ -92,7 +92,7 @@ impl Executor {
         })
     }
 
-    pub(crate) fn peek(&self, key: &Key) -> Option<Result<Output, WaitError>> {
+    pub(crate) fn peek(&self, key: &str) -> Option<Result<Output, WaitError>> {
         self.graph.lock().peek(key)
     }
 
@@ -171,9 +171,8 @@ impl Executor {
                     .spawn_blocking_on(move || thread::drain(&executor), runtime);
             }
         }
-        for unit in effects.discard {
-            discard(unit);
-        }
+        effects.discard.into_iter().for_each(discard);
+        effects.released.into_iter().for_each(discard);
         if effects.is_over {
             self.over.notify_one();
         }
@@ -229,11 +228,13 @@ impl Executor {
             && let Some(delay) = retry.after(active.attempt(), active.unit_log().key(), self.seed())
         {
             active.rest(&failure, delay);
-            let unit = Unit {
+            let unit = Task {
                 work,
                 retry: Some(retry),
                 is_lazy: false,
                 is_graceful,
+                // The graph took note of it when the unit was added.
+                is_transient: false,
             };
             return Next::Rest {
                 delay,
@@ -254,7 +255,7 @@ impl Executor {
         id: UnitId,
         token: CancellationToken,
         delay: Duration,
-        unit: Unit,
+        unit: Task,
         life: Life,
     ) {
         let Some(runtime) = self.runtime.get() else {

@@ -57,6 +57,12 @@ pub enum WaitError {
         /// The type it has.
         found: &'static str,
     },
+    /// The output was let go after its last reader had it, as [`crate::Unit::transient`] says.
+    #[error("the output of `{key}` was let go after its last reader")]
+    Released {
+        /// The unit that was asked for.
+        key: Key,
+    },
     /// A synchronous unit asked for something that is not done; it must name it in its needs.
     #[error("`{key}` is not done: a synchronous unit must name it in its needs")]
     NotReady {

@@ -11,6 +11,7 @@
 mod cycle;
 mod ending;
 mod places;
+mod release;
 mod waiting;
 
 use std::collections::HashMap;
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::journal::RunJournal;
 use crate::life::{Life, Over, Queued};
-use crate::unit::{Class, Limits, Unit};
+use crate::unit::{Class, Limits, Output, Task};
 use crate::{Key, Outcome, WaitError};
 
 use places::Places;
@@ -57,6 +58,9 @@ struct Node {
     /// Outputs this unit waits for while it runs.
     waits: Vec<Wait>,
     waiters: Vec<Waiter>,
+    /// Units that need this one and have not ended, and waits for it that nobody has looked at since it ended.
+    readers: usize,
+    is_transient: bool,
     is_asked: bool,
 }
 
@@ -83,14 +87,14 @@ enum Stage {
 
 /// What is to be done, and the reason if it can never be.
 pub(crate) struct Plan {
-    pub(crate) unit: Unit,
+    pub(crate) unit: Task,
     doom: Option<WaitError>,
 }
 
 /// A unit that got its place and must be started.
 pub(crate) struct Launch {
     pub(crate) id: UnitId,
-    pub(crate) unit: Unit,
+    pub(crate) unit: Task,
     pub(crate) life: Life,
     pub(crate) token: CancellationToken,
 }
@@ -116,7 +120,9 @@ pub(crate) struct Effects {
     /// How many threads to put to work on the `cpu` queue.
     pub(crate) drainers: usize,
     /// Work that will not be done; dropping it runs foreign code.
-    pub(crate) discard: Vec<Unit>,
+    pub(crate) discard: Vec<Task>,
+    /// Outputs that nobody in the run will read any more; dropping them runs foreign code.
+    pub(crate) released: Vec<Output>,
     pub(crate) is_over: bool,
 }
 
@@ -147,7 +153,7 @@ impl Graph {
         &mut self,
         key: &Key,
         needs: &[Key],
-        unit: Unit,
+        unit: Task,
         parent: &CancellationToken,
         effects: &mut Effects,
     ) -> bool {
@@ -167,6 +173,7 @@ impl Graph {
         }
         let node = &mut self.nodes[id];
         node.token = Some(parent.child_token());
+        node.is_transient = unit.is_transient;
         node.stage = Stage::Dormant(Plan { unit, doom });
         if is_wanted {
             self.demand(id, effects);
@@ -191,6 +198,7 @@ impl Graph {
             let need = self.intern(key);
             if !linked.contains(&need) {
                 linked.push(need);
+                self.nodes[need].readers += 1;
                 if !self.nodes[need].has_ended() {
                     self.nodes[need].needed_by.push(id);
                 }
@@ -202,6 +210,7 @@ impl Graph {
     fn unlink_needs(&mut self, id: UnitId) {
         for need in std::mem::take(&mut self.nodes[id].needs) {
             self.nodes[need].needed_by.retain(|by| *by != id);
+            self.nodes[need].readers -= 1;
         }
     }
 
@@ -278,7 +287,7 @@ impl Graph {
     }
 
     /// Takes the ends of all units out, and the units that nobody asked for.
-    pub(crate) fn take_ends(&mut self) -> (Vec<(Key, Over)>, Vec<Unit>) {
+    pub(crate) fn take_ends(&mut self) -> (Vec<(Key, Over)>, Vec<Task>) {
         let mut unasked = Vec::new();
         let mut ends = Vec::with_capacity(self.nodes.len());
         for node in &mut self.nodes {
@@ -309,6 +318,8 @@ impl Node {
             needed_by: Vec::new(),
             waits: Vec::new(),
             waiters: Vec::new(),
+            readers: 0,
+            is_transient: false,
             is_asked: false,
         }
     }

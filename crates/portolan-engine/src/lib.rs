@@ -2,8 +2,9 @@
 //!
 //! A [`Unit`] is one piece of work with a [`Key`], the keys it needs, and a function. A [`Run`] runs units as soon as
 //! their needs are done, within the [`Limits`] of their class; units may add units and ask for outputs while they run.
-//! A failed unit skips only what needs it. The [`Report`] has exactly one [`Outcome`] for every unit, and the
-//! [`Journal`] tells everything as numbered events that any number of readers follow at their own pace.
+//! A [`Key`] may say what its unit makes, and then nothing else comes out of it. A failed unit skips only what needs it.
+//! The [`Report`] has exactly one [`Outcome`] for every unit, and the [`Journal`] tells everything as numbered events
+//! that any number of readers follow at their own pace.
 //!
 //! ```
 //! use portolan_engine::{Failure, Journal, JournalOptions, Key, Limits, Run, Unit};
@@ -79,7 +80,7 @@ pub mod wire;
 pub use context::Context;
 pub use failure::{Failure, WaitError, causes, with_causes};
 pub use journal::{Batch, Durability, Journal, JournalError, JournalOptions, ReadError, Reader};
-pub use key::Key;
+pub use key::{Key, Untyped};
 pub use outcome::Outcome;
 pub use portolan_digest::{Digest, FieldHasher, Fingerprint, fingerprint};
 pub use publish::{DomainEvent, MAX_PUBLISHED_BYTES, PublishError, Publisher};

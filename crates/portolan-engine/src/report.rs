@@ -82,9 +82,9 @@ impl Report {
         self.units.get(key)
     }
 
-    /// What a unit made, if it ended well and made that type.
-    pub fn output<T: Send + Sync + 'static>(&self, key: &Key) -> Option<Arc<T>> {
-        match &self.get(key)?.outcome {
+    /// What a unit made, if it ended well, made that type and its output is still kept.
+    pub fn output<T: Send + Sync + 'static>(&self, key: &Key<T>) -> Option<Arc<T>> {
+        match &self.units.get(key.as_str())?.outcome {
             Outcome::Done(output) => output.get(),
             _ => None,
         }

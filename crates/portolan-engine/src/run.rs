@@ -62,8 +62,9 @@ impl Run {
     }
 
     /// Adds a unit; returns whether the key is new. A key that was added before keeps its first unit.
-    pub fn add(&self, key: impl Into<Key>, needs: &[Key], unit: Unit) -> bool {
-        self.executor.add(&key.into(), needs, unit, &self.token)
+    pub fn add<T>(&self, key: impl Into<Key<T>>, needs: &[Key], unit: Unit<T>) -> bool {
+        let key = key.into().untyped();
+        self.executor.add(&key, needs, unit.task, &self.token)
     }
 
     /// A handle to call the run off while it goes on.

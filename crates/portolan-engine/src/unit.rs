@@ -3,8 +3,9 @@
 use std::any::{Any, type_name};
 use std::fmt;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::{Context, Failure, Retry};
 
@@ -30,12 +31,19 @@ pub struct Limits {
     pub process: usize,
 }
 
-/// A piece of work that has not been started.
-pub struct Unit {
+/// A piece of work that has not been started and makes a `T`.
+pub struct Unit<T> {
+    pub(crate) task: Task,
+    output: PhantomData<fn() -> T>,
+}
+
+/// A unit as the graph holds it, whatever it makes.
+pub(crate) struct Task {
     pub(crate) work: Work,
     pub(crate) retry: Option<Retry>,
     pub(crate) is_lazy: bool,
     pub(crate) is_graceful: bool,
+    pub(crate) is_transient: bool,
 }
 
 /// The end of one attempt.
@@ -62,67 +70,77 @@ pub(crate) enum Call<Once: ?Sized, Again: ?Sized> {
 /// What a unit made, of whatever type.
 #[derive(Clone)]
 pub struct Output {
-    value: Arc<dyn Any + Send + Sync>,
+    value: Held,
     type_name: &'static str,
+}
+
+/// An output that is kept, or one that others may still hold.
+#[derive(Clone)]
+enum Held {
+    Kept(Arc<dyn Any + Send + Sync>),
+    Released(Weak<dyn Any + Send + Sync>),
 }
 
 // === impl Unit ===
 
-impl Unit {
+impl<T: Send + Sync + 'static> Unit<T> {
     /// A synchronous unit for work that computes. It reads what it needs with [`Context::need`].
-    pub fn cpu<T, F>(work: F) -> Self
+    pub fn cpu<F>(work: F) -> Self
     where
         F: FnOnce(&Context) -> Result<T, Failure> + Send + 'static,
-        T: Send + Sync + 'static,
     {
         let work = move |cx: &Context| work(cx).map(Output::new);
         Self::new(Work::Sync(Call::Once(Box::new(work))))
     }
 
     /// An asynchronous unit for work that waits.
-    pub fn io<T, F, R>(work: F) -> Self
+    pub fn io<F, R>(work: F) -> Self
     where
         F: FnOnce(Context) -> R + Send + 'static,
         R: Future<Output = Result<T, Failure>> + Send + 'static,
-        T: Send + Sync + 'static,
     {
         Self::async_once(Class::Io, work)
     }
 
     /// An asynchronous unit that runs a child process.
-    pub fn process<T, F, R>(work: F) -> Self
+    pub fn process<F, R>(work: F) -> Self
     where
         F: FnOnce(Context) -> R + Send + 'static,
         R: Future<Output = Result<T, Failure>> + Send + 'static,
-        T: Send + Sync + 'static,
     {
         Self::async_once(Class::Process, work)
     }
 
     /// Starts the unit only when another one needs it or asks for its output.
     #[must_use]
-    pub fn lazy(self) -> Self {
-        Self {
-            is_lazy: true,
-            ..self
-        }
+    pub fn lazy(mut self) -> Self {
+        self.task.is_lazy = true;
+        self
+    }
+
+    /// Lets go of the output as soon as every unit that names this one in its needs has ended and everybody who waits
+    /// for the output has it; at least one must have been there.
+    ///
+    /// For large outputs with known readers. Whoever asks later gets the output while somebody else still holds it, and
+    /// then [`crate::WaitError::Released`]; the report has it on the same terms.
+    #[must_use]
+    pub fn transient(mut self) -> Self {
+        self.task.is_transient = true;
+        self
     }
 
     /// Leaves an asynchronous unit running when it is cancelled, so that it can clean up: it watches
     /// [`Context::cancelled`] and ends by itself. Other asynchronous units are dropped where they wait.
     #[must_use]
-    pub fn graceful(self) -> Self {
-        Self {
-            is_graceful: true,
-            ..self
-        }
+    pub fn graceful(mut self) -> Self {
+        self.task.is_graceful = true;
+        self
     }
 
-    fn async_once<T, F, R>(class: Class, work: F) -> Self
+    fn async_once<F, R>(class: Class, work: F) -> Self
     where
         F: FnOnce(Context) -> R + Send + 'static,
         R: Future<Output = Result<T, Failure>> + Send + 'static,
-        T: Send + Sync + 'static,
     {
         let work = move |cx: Context| boxed(work(cx));
         Self::new(Work::Async(class, Call::Once(Box::new(work))))
@@ -130,25 +148,28 @@ impl Unit {
 
     fn new(work: Work) -> Self {
         Self {
-            work,
-            retry: None,
-            is_lazy: false,
-            is_graceful: false,
+            task: Task {
+                work,
+                retry: None,
+                is_lazy: false,
+                is_graceful: false,
+                is_transient: false,
+            },
+            output: PhantomData,
         }
     }
 
     fn again(retry: Retry, work: Work) -> Self {
-        Self {
-            retry: Some(retry),
-            ..Self::new(work)
-        }
+        let mut unit = Self::new(work);
+        unit.task.retry = Some(retry);
+        unit
     }
 }
 
 /// Units that are tried again when they fail; their work can be called more than once.
 impl Retry {
     /// A synchronous unit for work that computes, like [`Unit::cpu`].
-    pub fn cpu<T, F>(self, work: F) -> Unit
+    pub fn cpu<T, F>(self, work: F) -> Unit<T>
     where
         F: Fn(&Context) -> Result<T, Failure> + Send + Sync + 'static,
         T: Send + Sync + 'static,
@@ -158,7 +179,7 @@ impl Retry {
     }
 
     /// An asynchronous unit for work that waits, like [`Unit::io`].
-    pub fn io<T, F, R>(self, work: F) -> Unit
+    pub fn io<T, F, R>(self, work: F) -> Unit<T>
     where
         F: Fn(Context) -> R + Send + Sync + 'static,
         R: Future<Output = Result<T, Failure>> + Send + 'static,
@@ -169,7 +190,7 @@ impl Retry {
     }
 
     /// An asynchronous unit that runs a child process, like [`Unit::process`].
-    pub fn process<T, F, R>(self, work: F) -> Unit
+    pub fn process<T, F, R>(self, work: F) -> Unit<T>
     where
         F: Fn(Context) -> R + Send + Sync + 'static,
         R: Future<Output = Result<T, Failure>> + Send + 'static,
@@ -191,12 +212,12 @@ where
     Box::pin(async move { future.await.map(Output::new) })
 }
 
-impl fmt::Debug for Unit {
+impl<T> fmt::Debug for Unit<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Unit")
-            .field("class", &self.work.class())
-            .field("retry", &self.retry)
-            .field("is_lazy", &self.is_lazy)
+            .field("class", &self.task.work.class())
+            .field("retry", &self.task.retry)
+            .field("is_lazy", &self.task.is_lazy)
             .finish_non_exhaustive()
     }
 }
@@ -228,14 +249,41 @@ impl Work {
 impl Output {
     fn new<T: Send + Sync + 'static>(value: T) -> Self {
         Self {
-            value: Arc::new(value),
+            value: Held::Kept(Arc::new(value)),
             type_name: type_name::<T>(),
         }
     }
 
-    /// The output as the type it has.
+    /// The output as the type it has; `None` if it is of another type, or was let go and nobody holds it any more.
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        Arc::clone(&self.value).downcast().ok()
+        self.value()?.downcast().ok()
+    }
+
+    /// The output for somebody to hold; `None` if it was let go and nobody holds it any more.
+    pub(crate) fn held(&self) -> Option<Self> {
+        Some(Self {
+            value: Held::Kept(self.value()?),
+            type_name: self.type_name,
+        })
+    }
+
+    /// Keeps it from now on only as long as others do; returns what was kept.
+    pub(crate) fn release(&mut self) -> Option<Self> {
+        let Held::Kept(value) = &self.value else {
+            return None;
+        };
+        let released = Self {
+            value: Held::Released(Arc::downgrade(value)),
+            type_name: self.type_name,
+        };
+        Some(std::mem::replace(self, released))
+    }
+
+    fn value(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        match &self.value {
+            Held::Kept(value) => Some(Arc::clone(value)),
+            Held::Released(value) => value.upgrade(),
+        }
     }
 
     /// The name of the type it has.

@@ -1,7 +1,5 @@
 //! Results by digest: made once, found again, bounded.
 
-#![expect(clippy::unwrap_used, reason = "what a test sets up must work")]
-
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;

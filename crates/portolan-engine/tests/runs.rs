@@ -30,22 +30,22 @@ fn new_run() -> (Run, Journal) {
     )
 }
 
-fn key(text: &str) -> Key {
+fn key<T>(text: &str) -> Key<T> {
     text.into()
 }
 
-fn fail(text: &str) -> Unit {
+fn fail(text: &str) -> Unit<()> {
     let text = text.to_owned();
     Unit::cpu(move |_| Err::<(), _>(Failure::message(text)))
 }
 
-fn ok() -> Unit {
+fn ok() -> Unit<()> {
     Unit::cpu(|_| Ok(()))
 }
 
 /// A unit that asks for the outputs of others, one after another.
-fn asking(keys: &[&str]) -> Unit {
-    let keys: Vec<Key> = keys.iter().map(|text| key(text)).collect();
+fn asking(keys: &[&str]) -> Unit<()> {
+    let keys: Vec<Key<()>> = keys.iter().map(|text| key(text)).collect();
     Unit::io(|cx| async move {
         for key in &keys {
             cx.output::<()>(key).await?;
@@ -546,7 +546,7 @@ async fn a_chain_of_a_hundred_thousand_needs_does_not_overflow_the_stack() {
 
 #[tokio::test]
 async fn a_chain_of_waits_found_while_running_does_not_overflow_the_stack() {
-    fn link(depth: u32) -> Unit {
+    fn link(depth: u32) -> Unit<u32> {
         Unit::io(move |cx| async move {
             if depth < 20_000 {
                 let next = Key::from(format!("deep/{depth}"));
@@ -582,4 +582,45 @@ async fn a_context_that_outlives_its_unit_is_harmless() {
     assert!(cx.output::<()>(&key("a")).await.is_err());
     assert!(cx.output::<()>(&key("c")).await.is_err());
     assert_eq!(journal.last(), last);
+}
+
+/// The output of a transient unit lives as long as one of its readers, and no longer.
+#[tokio::test]
+async fn the_output_of_a_transient_unit_is_let_go_after_its_last_reader() {
+    let (run, _) = new_run();
+    let large = Key::<Vec<u8>>::from("large");
+    let weak = Arc::new(std::sync::Mutex::new(std::sync::Weak::new()));
+    run.add(&large, &[], Unit::cpu(|_| Ok(vec![7; 1000])).transient());
+    let (seen, wanted) = (Arc::clone(&weak), large.clone());
+    let reader = Unit::io(move |cx| async move {
+        let output = cx.output(&wanted).await?;
+        *seen.lock().unwrap() = Arc::downgrade(&output);
+        // While one reader has it, others get it.
+        assert_eq!(cx.output(&wanted).await?.len(), 1000);
+        Ok(output.len())
+    });
+    run.add("reader", &[large.untyped()], reader);
+    let late = Unit::io(move |cx| async move {
+        cx.output::<usize>(&"reader".into()).await?;
+        cx.output::<Vec<u8>>(&"large".into()).await?;
+        Ok(())
+    });
+    run.add("late", &[], late);
+    let report = run.finish().await;
+    assert!(weak.lock().unwrap().upgrade().is_none());
+    assert_eq!(report.output(&large), None);
+    assert!(report.get(&large.untyped()).unwrap().outcome.is_done());
+    assert_eq!(
+        error_of(&report, "late"),
+        "the output of `large` was let go after its last reader"
+    );
+}
+
+/// A unit that nobody reads is read from the report.
+#[tokio::test]
+async fn the_output_of_a_transient_unit_that_nobody_read_is_in_the_report() {
+    let (run, _) = new_run();
+    run.add("a", &[], Unit::cpu(|_| Ok(1)).transient());
+    let report = run.finish().await;
+    assert_eq!(report.output::<i32>(&key("a")).as_deref(), Some(&1));
 }

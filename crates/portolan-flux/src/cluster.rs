@@ -67,7 +67,7 @@ pub(crate) enum Files {
     /// At hand.
     Here(Arc<Artifact>),
     /// A unit brings them.
-    Remote(Key),
+    Remote(Key<Artifact>),
 }
 
 impl Files {
@@ -75,7 +75,7 @@ impl Files {
     pub(crate) async fn wait(&self, cx: &Context) -> Result<Arc<Artifact>, Failure> {
         match self {
             Self::Here(artifact) => Ok(Arc::clone(artifact)),
-            Self::Remote(key) => Ok(cx.output::<Artifact>(key).await?),
+            Self::Remote(key) => Ok(cx.output(key).await?),
         }
     }
 
@@ -363,7 +363,7 @@ pub(crate) struct SourceError {
 }
 
 /// The key of a unit: what it is for, and enough of its inputs' digest to tell it from others for the same object.
-pub(crate) fn unit_key(kind: &str, id: &NamespacedName, inputs: &Digest) -> Key {
+pub(crate) fn unit_key<T>(kind: &str, id: &NamespacedName, inputs: &Digest) -> Key<T> {
     let digest = inputs.to_string();
     let short = digest.get(..12).unwrap_or(&digest);
     Key::from(format!("{kind}/{id}#{short}"))
@@ -383,7 +383,7 @@ pub(crate) fn access(source: &Source, index: &Index) -> Access {
 }
 
 /// The key of the unit that fetches a source.
-pub(crate) fn source_key(source: &Source) -> Key {
+pub(crate) fn source_key(source: &Source) -> Key<Artifact> {
     unit_key(&source.id.kind, &source.id.id, &source_digest(source))
 }
 

@@ -28,7 +28,7 @@ use crate::release::lookup::{Answers, EmittedObjects, View};
 use crate::release::quick_scan::QuickScan;
 use crate::release::release_lookups;
 use crate::release::release_unit::{
-    self, AllKinds, ChartUnit, Known, ReleaseInputs, Rendered, Visible, may_look_up,
+    self, AllKinds, ChartUnit, Known, ReleaseInputs, Visible, may_look_up,
 };
 use crate::release::values::Composed;
 use crate::release::{self, Released, Surroundings};
@@ -63,7 +63,7 @@ pub struct RenderedRelease {
     /// Why its chart is not to be had.
     pub chart_error: Option<ChartError>,
     /// The unit that loaded its chart.
-    pub chart_unit: Option<Key>,
+    pub(crate) chart_unit: Option<Key<SessionResult<LoadedChart>>>,
     /// Its chart.
     pub chart: Option<Arc<LoadedChart>>,
     /// The digest of everything it is made of: releases with equal digests give equal objects.
@@ -96,7 +96,7 @@ pub struct Rendering {
 }
 
 /// Renders what is asked for of a cluster; one unit does the walking and adds all others.
-pub fn cluster_unit(cluster: Arc<Cluster>, demand: impl Into<Demand>) -> Unit {
+pub fn cluster_unit(cluster: Arc<Cluster>, demand: impl Into<Demand>) -> Unit<Rendering> {
     unit(cluster, demand.into(), None)
 }
 
@@ -106,11 +106,11 @@ pub fn streamed_unit(
     demand: impl Into<Demand>,
     sink: OutputSink,
     retention: Retention,
-) -> Unit {
+) -> Unit<Rendering> {
     unit(cluster, demand.into(), Some(Stream::new(sink, retention)))
 }
 
-fn unit(cluster: Arc<Cluster>, demand: Demand, stream: Option<Stream>) -> Unit {
+fn unit(cluster: Arc<Cluster>, demand: Demand, stream: Option<Stream>) -> Unit<Rendering> {
     Unit::io(move |cx| async move {
         let mut renderer = Renderer::new(&cx, &cluster, &demand);
         renderer.stream = stream;
@@ -362,8 +362,7 @@ impl<'a> Renderer<'a> {
             let Some(key) = &release.chart_unit else {
                 continue;
             };
-            release.chart = available(self.cx.output::<SessionResult<LoadedChart>>(key).await)?
-                .map(|chart| Arc::clone(&chart.0));
+            release.chart = available(self.cx.output(key).await)?.map(|chart| Arc::clone(&chart.0));
             let base = &self.cluster.capabilities;
             if let Some(chart) = &release.chart {
                 self.looked_up.extend(chart.looked_up());
@@ -413,7 +412,7 @@ impl<'a> Renderer<'a> {
                 (&release.spec, &release.chart, &release.chart_unit)
             else {
                 // A release without a chart is skipped because of its chart's unit.
-                release.unit.clone_from(&release.chart_unit);
+                release.unit = release.chart_unit.as_ref().map(Key::untyped);
                 continue;
             };
             let is_given = |stream: &Stream| stream.has_given(id);
@@ -468,7 +467,7 @@ impl<'a> Renderer<'a> {
                 chart: chart_unit.clone(),
             };
             let unit = inputs.add(self.cx, known, visible);
-            release.unit = Some(unit.clone());
+            release.unit = Some(unit.untyped());
             begun.push((id.clone(), unit, needs_only_base));
         }
         let mut is_news = false;
@@ -479,10 +478,10 @@ impl<'a> Renderer<'a> {
             Stage::Definers => None,
         };
         for (id, unit, needs_only_base) in begun {
-            let released = available(self.cx.output::<Rendered>(&unit).await)?;
+            let released = available(self.cx.output(&unit).await)?;
             let released = released.and_then(|released| Option::clone(&released));
             is_news |= self.take(&id, released, &referenced, all_kinds);
-            let is_answered = self.note_answers(&id, &unit);
+            let is_answered = self.note_answers(&id, &unit.untyped());
             if is_answered && (needs_only_base || !may_ask_again) {
                 self.finish(&id, &referenced);
             }

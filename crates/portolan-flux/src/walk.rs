@@ -328,12 +328,12 @@ impl<'a> Walker<'a> {
         };
         let (key, unit) = build.into_unit();
         self.cx.add(key.clone(), &[], unit);
-        walked.unit = Some(key.clone());
+        walked.unit = Some(key.untyped());
         walked.missing = missing;
         walked.unavailable = None;
         let (cx, id) = (self.cx.clone(), id.clone());
         self.running.push(Box::pin(async move {
-            let built = cx.output::<SessionResult<Built>>(&key).await;
+            let built = cx.output(&key).await;
             (id, built)
         }));
         true

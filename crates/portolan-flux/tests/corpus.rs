@@ -64,7 +64,7 @@ fn render(repository: &Path, root: &str) -> (Arc<Rendering>, Report) {
 }
 
 /// Runs a unit and all that it adds.
-fn finish(unit: Unit) -> Report {
+fn finish<T>(unit: Unit<T>) -> Report {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_time()
         .build()
@@ -362,7 +362,7 @@ fn compared(
     after: &Files,
     touched: &str,
     root: &str,
-    unit: impl FnOnce(Arc<Cluster>, Arc<Cluster>, Depth) -> Unit,
+    unit: impl FnOnce(Arc<Cluster>, Arc<Cluster>, Depth) -> Unit<Pair>,
 ) -> Vec<String> {
     let session = Arc::<Session>::default();
     let first = Lineage::begin();

@@ -151,10 +151,10 @@ impl Base {
                 }
             };
             files.add(&names);
-            layers.push(Descriptor::new(kind, layer.digest.clone(), layer.size));
+            layers.push(Descriptor::new(kind, layer.digest, layer.size));
         }
         Ok(Self {
-            digest: digest.clone(),
+            digest: *digest,
             layers,
             files,
             config,
@@ -206,7 +206,7 @@ fn manifest(
     digest: &Digest,
     platform: &Platform,
 ) -> Result<Manifest, BaseError> {
-    let mut digest = digest.clone();
+    let mut digest = *digest;
     for _ in 0..MAX_INDEXES {
         let content = document(blobs, &digest)?;
         let parsed: Value = parse("manifest", &digest, &content)?;
@@ -221,7 +221,7 @@ fn manifest(
                 .is_none_or(|found| platform.takes(found))
         };
         digest = match index.manifests.iter().find(takes) {
-            Some(descriptor) => descriptor.digest.clone(),
+            Some(descriptor) => descriptor.digest,
             None => {
                 let platforms = index
                     .manifests
@@ -250,7 +250,7 @@ fn parse<T: serde::de::DeserializeOwned>(
 ) -> Result<T, BaseError> {
     serde_json::from_slice(content).map_err(|source| BaseError::Parse {
         what,
-        digest: digest.clone(),
+        digest: *digest,
         source,
     })
 }
@@ -258,7 +258,7 @@ fn parse<T: serde::de::DeserializeOwned>(
 /// Reads a short blob, checked against its digest.
 fn document(blobs: &dyn BlobSource, digest: &Digest) -> Result<Vec<u8>, BaseError> {
     let failed = |source| BaseError::Read {
-        digest: digest.clone(),
+        digest: *digest,
         source,
     };
     let mut content = Vec::new();
@@ -272,7 +272,7 @@ fn document(blobs: &dyn BlobSource, digest: &Digest) -> Result<Vec<u8>, BaseErro
         return Err(failed(io::Error::new(io::ErrorKind::InvalidData, why)));
     }
     if Digest::of(&content) != *digest {
-        return Err(BaseError::Digest(digest.clone()));
+        return Err(BaseError::Digest(*digest));
     }
     Ok(content)
 }
@@ -294,7 +294,7 @@ fn layer_files(
     diff_id: &Digest,
 ) -> Result<LayerFiles, BaseError> {
     let failed = |source| BaseError::Read {
-        digest: digest.clone(),
+        digest: *digest,
         source,
     };
     let mut packed = Hashed::new(blobs.open(digest).map_err(failed)?);
@@ -310,10 +310,10 @@ fn layer_files(
     .map_err(failed)?;
     io::copy(&mut packed, &mut io::sink()).map_err(failed)?;
     if packed.hasher.finish() != *digest {
-        return Err(BaseError::Digest(digest.clone()));
+        return Err(BaseError::Digest(*digest));
     }
     if plain != *diff_id {
-        return Err(BaseError::Digest(diff_id.clone()));
+        return Err(BaseError::Digest(*diff_id));
     }
     Ok(names)
 }

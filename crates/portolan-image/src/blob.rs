@@ -38,7 +38,7 @@ impl MemoryBlobs {
 
     /// The digests of all blobs.
     pub fn digests(&self) -> Vec<Digest> {
-        self.lock().keys().cloned().collect()
+        self.lock().keys().copied().collect()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Digest, Vec<u8>>> {
@@ -83,7 +83,7 @@ impl Write for MemoryWriter<'_> {
 
 impl BlobWriter for MemoryWriter<'_> {
     fn commit(self: Box<Self>, digest: &Digest) -> io::Result<()> {
-        self.blobs.lock().insert(digest.clone(), self.content);
+        self.blobs.lock().insert(*digest, self.content);
         Ok(())
     }
 }

@@ -27,7 +27,7 @@ pub fn write_referrer(
 ) -> io::Result<Descriptor> {
     put(sink, NOTHING)?;
     put(sink, document)?;
-    let subject = Descriptor::new(&subject.media_type, subject.digest.clone(), subject.size);
+    let subject = Descriptor::new(&subject.media_type, subject.digest, subject.size);
     let manifest = to_json(&Manifest {
         schema_version: 2,
         media_type: Some(media_type::MANIFEST.to_owned()),

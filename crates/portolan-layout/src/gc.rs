@@ -82,7 +82,9 @@ impl Store {
             }
             // Read from what was opened: the run may end now and remove the name.
             let text = std::io::read_to_string(&file).at(&path)?;
-            let digests = text.lines().map(|hex| format!("sha256:{hex}").parse());
+            let digests = text
+                .lines()
+                .map(|hex| format!("sha256:{hex}").parse::<Digest>());
             held.extend(digests.filter_map(Result::ok));
             live.insert(name);
         }
@@ -189,7 +191,7 @@ pub(crate) fn reachable<'a>(
     let mut found = HashSet::new();
     let mut left: Vec<Descriptor> = roots.into_iter().cloned().collect();
     while let Some(descriptor) = left.pop() {
-        if !found.insert(descriptor.digest.clone()) {
+        if !found.insert(descriptor.digest) {
             continue;
         }
         let is_index = matches!(

@@ -70,7 +70,7 @@ impl<'a> Run<'a> {
 
     fn hold_locked(&self, digest: &Digest) -> Result<bool, StoreError> {
         let mut held = self.held();
-        if held.digests.insert(digest.clone()) {
+        if held.digests.insert(*digest) {
             let line = format!("{}\n", digest.hex());
             held.file.write_all(line.as_bytes()).at(&self.path)?;
         }
@@ -111,7 +111,7 @@ impl<'a> Run<'a> {
     /// Gives an image a name in the layout.
     pub fn tag(&self, name: &str, image: &Descriptor) -> Result<(), StoreError> {
         if !self.hold(&image.digest)? {
-            return Err(StoreError::Missing(image.digest.clone()));
+            return Err(StoreError::Missing(image.digest));
         }
         self.store.set_ref(name, image)
     }

@@ -235,7 +235,7 @@ fn an_image_on_a_base_unpacks_to_both_with_links_of_the_base_kept() {
         ],
     );
     let base_store = Store::open(&layout).unwrap();
-    let digest = base_store.refs().unwrap()["base"].digest.clone();
+    let digest = base_store.refs().unwrap()["base"].digest;
 
     let store = Store::open(&place.root.join("store")).unwrap();
     let run_of = store.begin().unwrap();

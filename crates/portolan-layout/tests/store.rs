@@ -140,7 +140,7 @@ fn a_name_and_a_record_lead_to_an_image() {
             .is_none()
     );
     // A blob that is gone makes the record worthless.
-    let layers = store.refs().unwrap()["web"].digest.clone();
+    let layers = store.refs().unwrap()["web"].digest;
     std::fs::remove_file(store.blob_path(&layers)).unwrap();
     assert_eq!(store.begin().unwrap().cached(&key).unwrap(), None);
 }

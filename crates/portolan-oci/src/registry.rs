@@ -131,7 +131,7 @@ impl Registry {
         let response = self.get(repository, request, reference).await?;
         let announced = response.header("docker-content-digest").map(str::parse);
         let expected = match &reference.pointer {
-            Some(Pointer::Digest(digest)) => Some(digest.clone()),
+            Some(Pointer::Digest(digest)) => Some(*digest),
             _ => announced.and_then(Result::ok),
         };
         let bytes = response.bytes(MAX_MANIFEST_BYTES).await?;
@@ -158,7 +158,7 @@ impl Registry {
             platform: platform.to_string(),
         };
         let entry = choose(&entries, platform).ok_or_else(no_platform)?;
-        let chosen = reference.repository.digest(entry.digest.clone());
+        let chosen = reference.repository.digest(entry.digest);
         let manifest = self.manifest(&chosen).await?;
         match &manifest.content {
             ManifestContent::Image(image) => {
@@ -197,7 +197,7 @@ impl Registry {
                 actual: size,
             });
         }
-        check_digest(&subject, Some(descriptor.digest.clone()), &hasher.finish())
+        check_digest(&subject, Some(descriptor.digest), &hasher.finish())
     }
 
     fn url(&self, repository: &Repository, rest: &str) -> Result<Url, OciError> {
@@ -398,7 +398,7 @@ fn check_digest(
         Some(expected) if expected != *actual => Err(OciError::DigestMismatch {
             subject: subject.to_string(),
             expected,
-            actual: actual.clone(),
+            actual: *actual,
         }),
         _ => Ok(()),
     }

@@ -127,7 +127,7 @@ impl FluxRepository {
         &self,
         files: Arc<dyn Vfs>,
         options: &RenderOptions,
-        mut unit: impl FnMut(&Arc<Cluster>, Option<&str>) -> Unit,
+        mut unit: impl FnMut(&Arc<Cluster>, Option<&str>) -> Unit<Rendering>,
         runner: &R,
     ) -> Result<RenderedRepository, R::Error> {
         let repo = self.open(&files, options.session.as_ref())?;

@@ -8,7 +8,7 @@ use crate::observe::{Summarised, observe};
 use crate::outcome::{ArtifactResult, Built, Summary, results};
 
 /// The key of an artifact's unit.
-pub(crate) fn key(name: &str) -> Key {
+pub(crate) fn key(name: &str) -> Key<Built> {
     Key::from(format!("artifact/{name}").as_str())
 }
 
@@ -23,7 +23,8 @@ pub fn plan(ship: &Ship, names: &[String], workshop: &Workshop, run: &Run) -> Re
     for artifact in &ship.artifacts {
         let unit = unit(artifact.clone(), workshop.clone());
         let is_asked = names.is_empty() || names.contains(&artifact.name);
-        let needs: Vec<Key> = artifact.all_needs().into_iter().map(key).collect();
+        let needs = artifact.all_needs().into_iter();
+        let needs: Vec<Key> = needs.map(|name| key(name).untyped()).collect();
         run.add(
             key(&artifact.name),
             &needs,
@@ -38,7 +39,7 @@ pub fn finish(ship: &Ship, report: &Report) -> Vec<ArtifactResult> {
     results(ship, report)
 }
 
-fn unit(artifact: Artifact, workshop: Workshop) -> Unit {
+fn unit(artifact: Artifact, workshop: Workshop) -> Unit<Built> {
     observe(move |context, task| -> Result<Built, Failure> {
         let needs = needs(&artifact, context)?;
         let Artifact { name, source, .. } = artifact;
@@ -66,8 +67,8 @@ fn unit(artifact: Artifact, workshop: Workshop) -> Unit {
 fn needs(artifact: &Artifact, context: &Context) -> Result<Needs, Failure> {
     let mut needs = Needs::new();
     for name in artifact.all_needs() {
-        let built = context.need::<Built>(&key(name))?;
-        needs.insert(name.to_owned(), built.digest.clone());
+        let built = context.need(&key(name))?;
+        needs.insert(name.to_owned(), built.digest);
     }
     Ok(needs)
 }

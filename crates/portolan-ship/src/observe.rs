@@ -20,7 +20,7 @@ pub(crate) trait Summarised {
 /// Work on one target, as a unit of the engine. It runs on a thread of its own and is waited for when it is called off.
 pub(crate) fn observe<T, E>(
     work: impl FnOnce(&Context, &Task) -> Result<T, E> + Send + 'static,
-) -> Unit
+) -> Unit<T>
 where
     T: Summarised + Send + Sync + 'static,
     E: Into<Failure> + Send + 'static,

@@ -97,7 +97,7 @@ pub(crate) fn results(ship: &Ship, report: &Report) -> Vec<ArtifactResult> {
     let artifacts = ship.artifacts.iter();
     let results = artifacts.filter_map(|artifact| {
         let key = crate::build::key(&artifact.name);
-        let unit = report.get(&key)?;
+        let unit = report.get(&key.untyped())?;
         let mut result = ArtifactResult {
             name: artifact.name.clone(),
             status: ArtifactStatus::Cancelled,
@@ -109,7 +109,7 @@ pub(crate) fn results(ship: &Ship, report: &Report) -> Vec<ArtifactResult> {
         };
         match &unit.outcome {
             Outcome::Done(_) => {
-                let built = report.output::<Built>(&key)?;
+                let built = report.output(&key)?;
                 result.status = built.status();
                 result.image = Some(reference(&artifact.image, &built.digest));
                 result.digest = Some(built.digest.to_string());
@@ -133,6 +133,7 @@ pub(crate) fn results(ship: &Ship, report: &Report) -> Vec<ArtifactResult> {
 
 /// `repository:tag@sha256:…`; the tag is the beginning of the digest, so that it never means two images.
 fn reference(repository: &str, digest: &Digest) -> String {
-    let tag = digest.hex().get(..12).unwrap_or_default();
+    let hex = digest.hex();
+    let tag = hex.get(..12).unwrap_or_default();
     format!("{repository}:{tag}@{digest}")
 }

@@ -187,7 +187,7 @@ impl Sources {
         let url = archive_url(entry, request, &wanted.what)?;
         let announced = announced_digest(entry, &wanted.what)?;
         let digest = match &announced {
-            Some(digest) if self.cache().contains(digest) => digest.clone(),
+            Some(digest) if self.cache().contains(digest) => *digest,
             _ => self.download_chart(request, &url, &wanted.what).await?,
         };
         match announced {

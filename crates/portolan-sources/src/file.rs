@@ -55,7 +55,7 @@ impl Sources {
         };
         let pin = self.pin(&wanted, find).await?;
         let pinned = pinned_digest(&pin, &wanted.what)?;
-        let digest = request.digest.clone().unwrap_or_else(|| pinned.clone());
+        let digest = request.digest.unwrap_or(pinned);
         let fetch = async {
             let actual = self.download_file(request, &wanted.what).await?;
             check(&digest, &actual, &wanted.what)

@@ -161,7 +161,7 @@ impl Sources {
         what: &str,
     ) -> Result<ChosenTag, SourceError> {
         let (range, filter) = match reference {
-            OciRef::Digest(digest) => return Ok(ChosenTag::Digest(digest.clone())),
+            OciRef::Digest(digest) => return Ok(ChosenTag::Digest(*digest)),
             OciRef::Tag(tag) => return Ok(ChosenTag::Tag(tag.clone())),
             OciRef::Semver { range, filter } => (range, filter),
         };
@@ -232,7 +232,7 @@ impl Sources {
     ) -> Result<Layer, SourceError> {
         let digest = pinned_digest(pin, what)?;
         let fetch = async {
-            let reference = repository.digest(digest.clone());
+            let reference = repository.digest(digest);
             self.fetch_manifest(&reference, access, what)
                 .await
                 .map(drop)
@@ -251,7 +251,7 @@ impl Sources {
         let fetch = self.fetch_layer(repository, layer, access, what);
         let content = self.content(&layer.digest, what, fetch).await?;
         Ok(Layer {
-            digest: layer.digest.clone(),
+            digest: layer.digest,
             content,
         })
     }
@@ -277,7 +277,7 @@ impl Sources {
             what: what.to_owned(),
             source: Box::new(OciError::DigestMismatch {
                 subject: repository.to_string(),
-                expected: layer.digest.clone(),
+                expected: layer.digest,
                 actual,
             }),
         })

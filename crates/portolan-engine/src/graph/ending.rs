@@ -13,8 +13,13 @@ impl Graph {
             self.open -= 1;
             let node = &mut self.nodes[id];
             node.stage = Stage::Ended(over);
-            node.waits = Vec::new();
             node.token = None;
+            for wait in std::mem::take(&mut node.waits) {
+                self.has_read(wait.on, effects);
+            }
+            for need in std::mem::take(&mut self.nodes[id].needs) {
+                self.has_read(need, effects);
+            }
             self.settle(id, &mut closing, effects);
         }
     }
@@ -65,7 +70,8 @@ impl Graph {
         let mut is_cancelled = false;
         for need in &self.nodes[id].needs {
             match self.settled(*need)? {
-                Ok(_) => {}
+                // Who needs a unit whose output was let go may need it for its order only.
+                Ok(_) | Err(WaitError::Released { .. }) => {}
                 Err(WaitError::Unavailable { because, .. }) => {
                     return Some(Outcome::Skipped { because });
                 }

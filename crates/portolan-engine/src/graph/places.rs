@@ -9,7 +9,7 @@ use std::task::Waker;
 
 use super::{Effects, Graph, Launch, Plan, Stage, UnitId};
 use crate::life::{Life, Over};
-use crate::unit::{Class, Limits, Unit};
+use crate::unit::{Class, Limits, Task};
 
 /// Where a running unit stands.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl Graph {
     }
 
     /// Puts a rested unit in line for its next attempt.
-    pub(crate) fn wake_rested(&mut self, id: UnitId, unit: Unit, life: Life) {
+    pub(crate) fn wake_rested(&mut self, id: UnitId, unit: Task, life: Life) {
         self.active -= 1;
         self.ready(id, Plan { unit, doom: None }, life);
     }

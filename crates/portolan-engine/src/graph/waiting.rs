@@ -28,6 +28,7 @@ impl Graph {
             _ => return Asked::Settled(Err(WaitError::Cancelled { key: key.clone() })),
         };
         if let Some(settled) = self.settled(on) {
+            self.release_if_read(on, effects);
             return Asked::Settled(settled);
         }
         if is_sync {
@@ -47,6 +48,7 @@ impl Graph {
             on,
             is_refused: false,
         });
+        self.nodes[on].readers += 1;
         self.nodes[on].waiters.push(Waiter {
             ticket,
             from,
@@ -62,6 +64,7 @@ impl Graph {
         on: UnitId,
         ticket: u64,
         waker: &Waker,
+        effects: &mut Effects,
     ) -> Option<Result<Output, WaitError>> {
         let is_refused = |wait: &Wait| wait.ticket == ticket && wait.is_refused;
         let settled = if self.nodes[from].waits.iter().any(is_refused) {
@@ -72,7 +75,7 @@ impl Graph {
             self.settled(on)
         };
         if settled.is_some() {
-            self.stop_waiting(from, on, ticket);
+            self.stop_waiting(from, on, ticket, effects);
         } else if let Some(waiter) = self.nodes[on]
             .waiters
             .iter_mut()
@@ -84,15 +87,27 @@ impl Graph {
     }
 
     /// Ends a wait that nobody polls any more.
-    pub(crate) fn stop_waiting(&mut self, from: UnitId, on: UnitId, ticket: u64) {
-        self.nodes[from].waits.retain(|wait| wait.ticket != ticket);
+    pub(crate) fn stop_waiting(
+        &mut self,
+        from: UnitId,
+        on: UnitId,
+        ticket: u64,
+        effects: &mut Effects,
+    ) {
+        let waits = &mut self.nodes[from].waits;
+        let before = waits.len();
+        waits.retain(|wait| wait.ticket != ticket);
+        let was_waiting = waits.len() < before;
         self.nodes[on]
             .waiters
             .retain(|waiter| waiter.ticket != ticket);
+        if was_waiting {
+            self.has_read(on, effects);
+        }
     }
 
     /// The output of a unit that ended, without waiting.
-    pub(crate) fn peek(&self, key: &Key) -> Option<Result<Output, WaitError>> {
+    pub(crate) fn peek(&self, key: &str) -> Option<Result<Output, WaitError>> {
         self.settled(*self.ids.get(key)?)
     }
 
@@ -101,7 +116,9 @@ impl Graph {
         let key = || node.key.clone();
         match &node.stage {
             Stage::Ended(over) => Some(match &over.outcome {
-                Outcome::Done(output) => Ok(output.clone()),
+                Outcome::Done(output) => output
+                    .held()
+                    .ok_or_else(|| WaitError::Released { key: key() }),
                 Outcome::Failed(_) => Err(WaitError::Unavailable {
                     key: key(),
                     because: key(),

@@ -1,7 +1,7 @@
 //! The rules that every run must keep, stated locally: a unit's outcome follows from its own deed and from the outcomes
 //! of the units next to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use portolan_engine::{Event, Failure, Key, Outcome, Phase, State, WaitError};
@@ -16,6 +16,7 @@ pub(crate) fn check(shape: &Shape, run: &RandomRun) {
     every_outcome_is_explained(shape, run);
     the_journal_tells_every_life_in_order(run);
     folding_the_journal_gives_the_report(run);
+    outputs_are_held_as_long_as_somebody_may_read_them(shape, run);
 }
 
 fn every_added_unit_has_one_outcome(shape: &Shape, run: &RandomRun) {
@@ -108,6 +109,9 @@ fn failure_is_explained(shape: &Shape, run: &RandomRun, unit: usize, failure: &F
     match failure.error().downcast_ref() {
         Some(WaitError::Cycle { cycle }) => cycle.windows(2).all(|step| has_link(shape, step)),
         Some(WaitError::Missing { key }) => run.report.get(key).is_none(),
+        Some(WaitError::Released { key: gone }) => {
+            neighbours(shape, unit).any(|next| key(next) == *gone && shape.units[next].is_transient)
+        }
         Some(_) => false,
         None => all_done(shape, run, unit) && !succeeds(shape.units[unit].deed),
     }
@@ -186,6 +190,45 @@ fn the_journal_tells_every_life_in_order(run: &RandomRun) {
             };
             assert!(holds && event.is_end() == is_last, "{key}: {events:?}");
         }
+    }
+}
+
+/// The report is still there, so every output is held but those of transient units that were read.
+fn outputs_are_held_as_long_as_somebody_may_read_them(shape: &Shape, run: &RandomRun) {
+    let held = run.seen.held.lock().unwrap().clone();
+    let read = run.seen.read.lock().unwrap().clone();
+    let added = run.seen.added.lock().unwrap().clone();
+    let started: BTreeSet<usize> = run
+        .seen
+        .starts
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|start| start.0)
+        .collect();
+    for unit in 0..shape.units.len() {
+        let is_done = outcome(run, unit).is_some_and(Outcome::is_done);
+        let needing = |by: &usize| shape.units[*by].needs.contains(&unit);
+        let has_ended = |by: &usize| outcome(run, *by).is_some();
+        // A unit that was added and never asked for still may be.
+        let is_awaited = added.iter().any(|by| needing(by) && !has_ended(by));
+        let was_read = read.contains(&unit) || started.iter().any(needing);
+        let has_readers =
+            (0..shape.units.len()).any(|by| neighbours(shape, by).any(|next| next == unit));
+        let expected = if !is_done {
+            Some(false)
+        } else if !shape.units[unit].is_transient || !has_readers {
+            Some(true)
+        } else {
+            // A reader that was called off may or may not have been there when the unit ended, and one that is still
+            // awaited may have been added after the last one.
+            (was_read && !is_awaited).then_some(false)
+        };
+        let is_held = held.contains(&unit);
+        assert!(
+            expected.is_none_or(|expected| expected == is_held),
+            "{unit} is held: {is_held}"
+        );
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use portolan_engine::{
     Canceller, Class, Context, Failure, Journal, JournalOptions, Record, Report, Retry, Run, State,
-    Unit,
+    Unit, WaitError,
 };
 
 use super::spec::{Deed, Shape, Spec, key};
@@ -30,6 +30,25 @@ pub(crate) struct Seen {
     pub(crate) complaints: Mutex<Vec<String>>,
     running: [AtomicUsize; 3],
     pub(crate) has_cancelled: AtomicUsize,
+    /// Units whose output somebody got while waiting for it.
+    pub(crate) read: Mutex<BTreeSet<usize>>,
+    /// Units whose output is still held by somebody.
+    pub(crate) held: Arc<Mutex<BTreeSet<usize>>>,
+}
+
+/// What a unit makes; known to be held until it is dropped.
+pub(crate) struct Product {
+    unit: usize,
+    held: Arc<Mutex<BTreeSet<usize>>>,
+}
+
+impl Drop for Product {
+    fn drop(&mut self) {
+        // A failed assertion drops the report as well, and must stay the only panic.
+        if let Ok(mut held) = self.held.lock() {
+            held.remove(&self.unit);
+        }
+    }
 }
 
 /// What every unit of a run can reach.
@@ -100,7 +119,7 @@ fn needs(spec: &Spec) -> Vec<portolan_engine::Key> {
     spec.needs.iter().map(|need| key(*need)).collect()
 }
 
-fn build(stage: &Arc<Stage>, unit: usize) -> Unit {
+fn build(stage: &Arc<Stage>, unit: usize) -> Unit<Product> {
     let spec = &stage.shape.units[unit];
     let retry = Retry::attempts(3).rest(Duration::from_micros(10), Duration::from_micros(50));
     let on_stage = Arc::clone(stage);
@@ -116,10 +135,15 @@ fn build(stage: &Arc<Stage>, unit: usize) -> Unit {
         Class::Io => retry.io(asynchronous),
         Class::Process => retry.process(asynchronous),
     };
-    if spec.is_lazy { built.lazy() } else { built }
+    let built = if spec.is_lazy { built.lazy() } else { built };
+    if spec.is_transient {
+        built.transient()
+    } else {
+        built
+    }
 }
 
-fn perform_sync(stage: &Arc<Stage>, unit: usize, cx: &Context) -> Result<usize, Failure> {
+fn perform_sync(stage: &Arc<Stage>, unit: usize, cx: &Context) -> Result<Product, Failure> {
     let _running = stage.enter(unit);
     stage.begin(unit, cx);
     stage.add_children(unit, cx, stage.shape.units[unit].adds_late);
@@ -130,7 +154,7 @@ fn perform_sync(stage: &Arc<Stage>, unit: usize, cx: &Context) -> Result<usize, 
     stage.conclude(unit, cx)
 }
 
-async fn perform(stage: &Arc<Stage>, unit: usize, cx: &Context) -> Result<usize, Failure> {
+async fn perform(stage: &Arc<Stage>, unit: usize, cx: &Context) -> Result<Product, Failure> {
     let spec = &stage.shape.units[unit];
     let mut running = Some(stage.enter(unit));
     stage.begin(unit, cx);
@@ -139,10 +163,11 @@ async fn perform(stage: &Arc<Stage>, unit: usize, cx: &Context) -> Result<usize,
     }
     for wait in &spec.waits {
         running.take();
-        let output = cx.output::<usize>(&key(*wait)).await?;
+        let output = cx.output::<Product>(&key(*wait)).await?;
         running = Some(stage.enter(unit));
-        stage.expect(*output == *wait, || {
-            format!("{unit} got the output of {output} for {wait}")
+        stage.seen.read.lock().unwrap().insert(*wait);
+        stage.expect(output.unit == *wait, || {
+            format!("{unit} got the output of {} for {wait}", output.unit)
         });
     }
     if spec.adds_late {
@@ -184,9 +209,13 @@ impl Stage {
             self.expect(done.contains(need), || {
                 format!("{unit} started before {need} was done")
             });
-            self.expect(cx.need::<usize>(&key(*need)).is_ok(), || {
-                format!("{unit} lacks {need}")
-            });
+            // Of a transient unit it may have been let go before this one was added.
+            let is_transient = self.shape.units[*need].is_transient;
+            let has_it = match cx.need::<Product>(&key(*need)) {
+                Ok(product) => product.unit == *need,
+                Err(error) => is_transient && matches!(error, WaitError::Released { .. }),
+            };
+            self.expect(has_it, || format!("{unit} lacks {need}"));
         }
         cx.log(format!("{unit} begins"));
         cx.progress(1, Some(2), "begun");
@@ -215,7 +244,7 @@ impl Stage {
         }
     }
 
-    fn conclude(&self, unit: usize, cx: &Context) -> Result<usize, Failure> {
+    fn conclude(&self, unit: usize, cx: &Context) -> Result<Product, Failure> {
         match self.shape.units[unit].deed {
             Deed::Fail => return Err(Failure::message("on purpose").is_final()),
             Deed::Panic => panic!("on purpose"),
@@ -223,7 +252,11 @@ impl Stage {
             Deed::Flake(_) | Deed::Succeed | Deed::Dawdle => {}
         }
         self.seen.done.lock().unwrap().insert(unit);
-        Ok(unit)
+        self.seen.held.lock().unwrap().insert(unit);
+        Ok(Product {
+            unit,
+            held: Arc::clone(&self.seen.held),
+        })
     }
 
     fn expect(&self, holds: bool, complaint: impl FnOnce() -> String) {

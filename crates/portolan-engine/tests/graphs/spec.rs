@@ -18,6 +18,8 @@ pub(crate) struct Shape {
 pub(crate) struct Spec {
     pub(crate) class: Class,
     pub(crate) is_lazy: bool,
+    /// Whether its output is let go after its last reader.
+    pub(crate) is_transient: bool,
     pub(crate) deed: Deed,
     pub(crate) needs: Vec<usize>,
     /// Outputs an asynchronous unit asks for, one after another.
@@ -45,7 +47,7 @@ pub(crate) struct Cancel {
     pub(crate) whom: Option<usize>,
 }
 
-pub(crate) fn key(unit: usize) -> Key {
+pub(crate) fn key<T>(unit: usize) -> Key<T> {
     format!("unit/{unit:02}").into()
 }
 
@@ -89,15 +91,16 @@ fn raw_unit() -> impl Strategy<Value = Raw> {
         deed,
         links,
         parent,
-        prop::bool::weighted(0.2),
+        (prop::bool::weighted(0.2), prop::bool::weighted(0.3)),
         any::<bool>(),
     )
         .prop_map(
-            |(class, deed, (needs, waits), parent, is_lazy, adds_late)| {
+            |(class, deed, (needs, waits), parent, (is_lazy, is_transient), adds_late)| {
                 (
                     Spec {
                         class,
                         is_lazy,
+                        is_transient,
                         deed,
                         needs,
                         waits,

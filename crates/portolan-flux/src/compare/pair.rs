@@ -22,11 +22,9 @@ use crate::compare::not_rendered::NotRendered;
 use crate::compare::skip_check::SkipCheck;
 use crate::compare::skip_plan::SkipPlan;
 use crate::demand::Demand;
-use crate::release::loaded_chart::LoadedChart;
 use crate::release::quick_scan::QuickScan;
 use crate::release::release_unit::ChartUnit;
 use crate::render::{Choice, Renderer, Rendering, Settled, available};
-use crate::session::SessionResult;
 use crate::walk::index::Index;
 
 /// How often releases that were left out are taken in again; twice is as often as it can matter in real repositories.
@@ -48,7 +46,11 @@ pub struct Pair {
 }
 
 /// Renders two trees of a cluster as far as they differ. Both must have been opened with one session.
-pub fn pair_unit(before: Arc<Cluster>, after: Arc<Cluster>, demand: impl Into<Demand>) -> Unit {
+pub fn pair_unit(
+    before: Arc<Cluster>,
+    after: Arc<Cluster>,
+    demand: impl Into<Demand>,
+) -> Unit<Pair> {
     unit(before, after, demand.into(), Skipping::Allowed)
 }
 
@@ -57,7 +59,7 @@ pub fn unskipped_pair_unit(
     before: Arc<Cluster>,
     after: Arc<Cluster>,
     demand: impl Into<Demand>,
-) -> Unit {
+) -> Unit<Pair> {
     unit(before, after, demand.into(), Skipping::Off)
 }
 
@@ -68,7 +70,12 @@ enum Skipping {
     Off,
 }
 
-fn unit(before: Arc<Cluster>, after: Arc<Cluster>, demand: Demand, skipping: Skipping) -> Unit {
+fn unit(
+    before: Arc<Cluster>,
+    after: Arc<Cluster>,
+    demand: Demand,
+    skipping: Skipping,
+) -> Unit<Pair> {
     Unit::io(move |cx| async move {
         let skip_plan = match skipping {
             Skipping::Allowed => SkipPlan::between(&before, &after, &demand),
@@ -334,6 +341,6 @@ async fn scan_in_cache(
         return Ok(QuickScan::UNFETCHED);
     }
     let key = unit.add(cx, index);
-    let chart = available(cx.output::<SessionResult<LoadedChart>>(&key).await)?;
+    let chart = available(cx.output(&key).await)?;
     Ok(chart.map_or(QuickScan::UNFETCHED, |chart| chart.0.scan()))
 }

@@ -169,7 +169,7 @@ impl BuildError {
 
 impl BuildInputs {
     /// The unit for these inputs in these files, and its key.
-    pub(crate) fn into_unit(self) -> (Key, Unit) {
+    pub(crate) fn into_unit(self) -> (Key<SessionResult<Built>>, Unit<SessionResult<Built>>) {
         let digest = self.digest();
         let mut key = Fingerprint::of("Kustomization in files");
         key.digest(&digest);
@@ -193,7 +193,7 @@ impl BuildInputs {
     }
 
     /// A unit that finds the result, or makes it.
-    fn find_or_make(self, digest: Digest) -> Unit {
+    fn find_or_make(self, digest: Digest) -> Unit<SessionResult<Built>> {
         Unit::io(move |cx| async move {
             let artifact = self.files.wait(&cx).await?;
             let session = Arc::clone(&self.cluster.session);

@@ -40,7 +40,7 @@ pub(crate) struct ReleaseInputs {
     pub(crate) spec: Arc<HelmRelease>,
     pub(crate) values: Tree,
     /// The unit that loads the chart.
-    pub(crate) chart: Key,
+    pub(crate) chart: Key<SessionResult<LoadedChart>>,
 }
 
 /// What a chart may look up.
@@ -127,7 +127,7 @@ pub(crate) fn composed(spec: &HelmRelease, index: &Index) -> Composed {
 /// The unit that loads a release's chart, one for all releases that use it.
 #[derive(Clone)]
 pub(crate) struct ChartUnit {
-    pub(crate) key: Key,
+    pub(crate) key: Key<SessionResult<LoadedChart>>,
     cluster: Arc<Cluster>,
     location: Location,
     files: Option<Files>,
@@ -214,7 +214,7 @@ impl ChartUnit {
     }
 
     /// Adds the unit, unless it was added before.
-    pub(crate) fn add(&self, cx: &Context, index: &Index) -> Key {
+    pub(crate) fn add(&self, cx: &Context, index: &Index) -> Key<SessionResult<LoadedChart>> {
         let Self {
             key,
             cluster,
@@ -237,7 +237,7 @@ impl ChartUnit {
 
 impl ReleaseInputs {
     /// Adds the unit that renders the release; the same inputs give the same unit.
-    pub(crate) fn add(self, cx: &Context, known: Known, visible: Option<Visible>) -> Key {
+    pub(crate) fn add(self, cx: &Context, known: Known, visible: Option<Visible>) -> Key<Rendered> {
         let mut inputs = Fingerprint::of("HelmRelease inputs");
         release::fingerprint_spec(&self.spec, &mut inputs);
         inputs.tree(&self.values);
@@ -256,9 +256,9 @@ impl ReleaseInputs {
     }
 
     /// A unit that finds the result, or makes it.
-    fn into_unit(self, known: Known, view: Option<View>) -> Unit {
+    fn into_unit(self, known: Known, view: Option<View>) -> Unit<Rendered> {
         Unit::io(move |cx| async move {
-            let chart = cx.output::<SessionResult<LoadedChart>>(&self.chart).await?;
+            let chart = cx.output(&self.chart).await?;
             let chart = Arc::clone(&chart.0);
             let capabilities = match known {
                 Known::All(all) => all.capabilities,

@@ -42,15 +42,18 @@ pub struct Expansion {
 struct Task {
     emitter: Emitter,
     expansion: Expansion,
-    unit: Option<(Key, Unit)>,
+    unit: Option<KeyedUnit>,
 }
+
+/// A unit that expands something, with its key.
+type KeyedUnit = (Key<Vec<Object>>, Unit<Vec<Object>>);
 
 impl Walker<'_> {
     /// Expands what is new or has other inputs than before; says how many.
     pub(crate) async fn expand(&mut self) -> Result<usize, Failure> {
         let mut count = 0;
         for task in self.tasks() {
-            let key = task.unit.as_ref().map(|(key, _)| key.clone());
+            let key = task.unit.as_ref().map(|(key, _)| key.untyped());
             let mut expansion = task.expansion;
             if let Some(before) = self.walk.expansions.get_mut(&task.emitter) {
                 if before.unit == key {
@@ -68,7 +71,7 @@ impl Walker<'_> {
             expansion.unit.clone_from(&key);
             if let Some((key, unit)) = task.unit {
                 self.cx.add(key.clone(), &[], unit);
-                expansion.objects = match self.cx.output::<Vec<Object>>(&key).await {
+                expansion.objects = match self.cx.output(&key).await {
                     Ok(objects) => Some(objects),
                     Err(cancelled @ WaitError::Cancelled { .. }) => return Err(cancelled.into()),
                     // The unit's own outcome says why.

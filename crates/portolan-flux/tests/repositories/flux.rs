@@ -102,7 +102,7 @@ pub(crate) fn render_cluster(cluster: Arc<Cluster>, demand: impl Into<Demand>) -
 }
 
 /// Runs units to their end.
-pub(crate) fn run(units: Vec<(&str, Unit)>) -> Report {
+pub(crate) fn run<T>(units: Vec<(&str, Unit<T>)>) -> Report {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_time()
         .build()

@@ -107,22 +107,27 @@ impl TwoSides {
             by_path(Some(&new), repository),
         );
         let paths: BTreeSet<&Text> = old.keys().chain(new.keys()).collect();
-        let key = |path: &Text| Key::from(format!("Cluster/{path}"));
         let releases = new
             .values()
             .map(|cluster| cluster.kubernetes.value.release());
         let kubernetes = releases.min().unwrap_or(KubeVersion::DEFAULT);
         let report = runner.run(&mut |run| {
             for path in &paths {
-                let unit = match (old.get(*path).cloned(), new.get(*path).cloned()) {
-                    (Some(old), Some(new)) if skipping == Skipping::Off => {
-                        unskipped_pair_unit(old, new, demand.clone())
+                match (old.get(*path).cloned(), new.get(*path).cloned()) {
+                    (Some(old), Some(new)) => {
+                        let unit = if skipping == Skipping::Off {
+                            unskipped_pair_unit(old, new, demand.clone())
+                        } else {
+                            pair_unit(old, new, demand.clone())
+                        };
+                        run.add(unit_key(path), &[], unit);
                     }
-                    (Some(old), Some(new)) => pair_unit(old, new, demand.clone()),
-                    (Some(only), None) | (None, Some(only)) => cluster_unit(only, demand.clone()),
-                    (None, None) => continue,
-                };
-                run.add(key(path), &[], unit);
+                    (Some(only), None) | (None, Some(only)) => {
+                        let unit = cluster_unit(only, demand.clone());
+                        run.add(unit_key(path), &[], unit);
+                    }
+                    (None, None) => {}
+                }
             }
         })?;
         check_sources(repository, old.values().chain(new.values()), runner)?;
@@ -134,7 +139,7 @@ impl TwoSides {
             kubernetes,
         };
         for path in paths {
-            two_sides.take(path, &key(path), old.get(path), new.get(path))?;
+            two_sides.take(path, old.get(path), new.get(path))?;
         }
         Ok(two_sides)
     }
@@ -142,7 +147,6 @@ impl TwoSides {
     fn take(
         &mut self,
         path: &Text,
-        key: &Key,
         old: Option<&Arc<Cluster>>,
         new: Option<&Arc<Cluster>>,
     ) -> Result<(), ReviewError> {
@@ -155,14 +159,16 @@ impl TwoSides {
         };
         match (old, new) {
             (Some(old), Some(new)) => {
-                let pair = self.report.output::<Pair>(key).ok_or_else(failed)?;
+                let pair = self.report.output::<Pair>(&unit_key(path));
+                let pair = pair.ok_or_else(failed)?;
                 let before = cluster_side(old, Source::Before(Arc::clone(&pair)));
                 self.old.insert(path.clone(), before);
                 self.new
                     .insert(path.clone(), cluster_side(new, Source::After(pair)));
             }
             (Some(only), None) | (None, Some(only)) => {
-                let rendering = self.report.output::<Rendering>(key).ok_or_else(failed)?;
+                let rendering = self.report.output::<Rendering>(&unit_key(path));
+                let rendering = rendering.ok_or_else(failed)?;
                 let side = if new.is_some() {
                     &mut self.new
                 } else {
@@ -201,6 +207,11 @@ fn check_sources<'a, R: Runner>(
         &repository.settings.sources,
         renderings,
     )?)
+}
+
+/// The key of the unit that compares or renders the cluster at a path.
+fn unit_key<T>(path: &Text) -> Key<T> {
+    Key::from(format!("Cluster/{path}"))
 }
 
 /// The repository of the old side; one that had no cluster yet has nothing to compare with.

@@ -215,7 +215,7 @@ impl Layout<'_> {
 
 pub(super) fn built(result: &ActionResult, is_cached: bool, because: Vec<String>) -> Built {
     Built {
-        digest: result.image.digest.clone(),
+        digest: result.image.digest,
         media_type: result.image.media_type.clone(),
         size: result.image.size,
         is_cached,

@@ -1,7 +1,5 @@
 //! `portolan yaml check`: every error of every file, at its place.
 
-use std::sync::Arc;
-
 use camino::Utf8PathBuf;
 use portolan_engine::{Failure, Key, Outcome, Run, Unit};
 use portolan_yaml::Dialect;
@@ -48,7 +46,7 @@ pub(super) fn check(args: &CheckArgs, app: &App) -> CommandResult {
         if let Some(Outcome::Failed(failure)) = run.get(&key).map(|unit| &unit.outcome) {
             return Err(CommandError::usage(failure.error()));
         }
-        let checked: Option<Arc<Checked>> = run.output(&key);
+        let checked = run.output::<Checked>(&file.as_str().into());
         if let Some((input, Err(problem))) = checked.as_deref() {
             report(input, problem, &app.printer);
             status = ExitStatus::Findings;

@@ -1,0 +1,26 @@
+//! Letting go of outputs that nobody in the run will read any more.
+//!
+//! Only of units that ask for it: whoever is still to be added may want any output, so the graph cannot tell alone.
+
+use super::{Effects, Graph, Stage, UnitId};
+use crate::Outcome;
+
+impl Graph {
+    /// Counts that a reader of a unit's output has it, or does not want it any more.
+    pub(super) fn has_read(&mut self, id: UnitId, effects: &mut Effects) {
+        self.nodes[id].readers -= 1;
+        self.release_if_read(id, effects);
+    }
+
+    /// Lets the output of a transient unit go if nobody is left who waits to read it.
+    pub(super) fn release_if_read(&mut self, id: UnitId, effects: &mut Effects) {
+        let node = &mut self.nodes[id];
+        if node.is_transient
+            && node.readers == 0
+            && let Stage::Ended(over) = &mut node.stage
+            && let Outcome::Done(output) = &mut over.outcome
+        {
+            effects.released.extend(output.release());
+        }
+    }
+}
