@@ -98,10 +98,15 @@ impl Cluster {
 
     /// Whether the cluster serves a kind; its definition may come later, or go.
     pub async fn serves(&self, resource: &Resource) -> Result<bool, ClusterError> {
-        match self.group(&resource.api_version).await {
-            Ok(served) => Ok(served.iter().any(|served| served.name == resource.name)),
-            Err(error) if error.is_missing() => Ok(false),
-            Err(error) => Err(error),
+        let served = self.served_by(&resource.api_version).await?;
+        Ok(served.iter().any(|served| served.name == resource.name))
+    }
+
+    /// Every resource of a version that can be listed; none if the cluster does not serve the version.
+    pub(crate) async fn served_by(&self, api_version: &str) -> Result<Vec<Resource>, ClusterError> {
+        match self.group(api_version).await {
+            Err(error) if error.is_missing() => Ok(Vec::new()),
+            served => served,
         }
     }
 

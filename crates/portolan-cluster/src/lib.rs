@@ -7,6 +7,7 @@
 //!                                           ├─▶ watch: metadata of what changes
 //!                                           ├─▶ Cache: the objects of a kind, kept current by kube's runtime
 //!                                           ├─▶ apply, create, patch, delete: changes that lose nobody else's
+//!                                           ├─▶ ObjectSet: objects that are applied, waited for and pruned together
 //!                                           └─▶ Lease, EventRecorder: who acts, and what people are told
 //! ```
 //!
@@ -27,6 +28,7 @@ mod helm;
 mod kstatus;
 mod lease;
 mod metric;
+mod set;
 mod watch;
 mod write;
 
@@ -44,5 +46,9 @@ pub use lease::{Lease, LeaseOptions};
 pub use metadata::{ManagedBy, Metadata, object_key};
 pub use metric::{DeprecatedRequest, deprecated_requests};
 pub use pages::{PAGE_SIZE, Query};
+pub use set::{
+    Deployed, Inventory, KeptBecause, Member, ObjectError, ObjectSet, PruneOptions, Pruned,
+    SetError, SetOptions, WaitOptions, Waited,
+};
 pub use watch::{Event, Watch};
 pub use write::{ApplyOptions, ObjectVersion};

@@ -1,0 +1,275 @@
+//! A set of objects that is applied, waited for and pruned together.
+//!
+//! ```text
+//! inventory: old + new ──▶ namespaces, definitions (awaited) ──▶ the rest, by kind ──▶ prune ──▶ inventory: new
+//!        written first                                             one result each     only after a whole success
+//! ```
+//!
+//! The inventory is written before anything is applied, so that an object is known even if the process dies right after
+//! having made it. An object that fails does not keep others from being applied; it keeps everything from being pruned.
+
+mod inventory;
+mod order;
+mod prune;
+mod wait;
+
+pub use inventory::{Inventory, Member};
+pub use prune::{KeptBecause, PruneOptions, Pruned};
+pub use wait::{WaitOptions, Waited};
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::cluster::Cluster;
+use crate::discovery::Resource;
+use crate::error::ClusterError;
+use crate::kstatus::{Stage, kstatus};
+use crate::write::ApplyOptions;
+
+/// How often a definition that was just made is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// A set of objects in a cluster, known by its name.
+pub struct ObjectSet<'a> {
+    cluster: &'a Cluster,
+    /// The name of its inventory, a ConfigMap.
+    name: String,
+    /// Where the inventory is, and where objects without a namespace go.
+    namespace: String,
+    manager: String,
+    served: BTreeMap<String, Vec<Resource>>,
+}
+
+/// How a set is applied.
+#[derive(Debug, Clone, Copy)]
+pub struct SetOptions {
+    /// Whether fields of other managers are taken over.
+    pub force: bool,
+    /// Until when definitions are waited for that others of the set need.
+    pub definitions: Duration,
+    /// What is pruned; `None` leaves everything that is no longer in the set.
+    pub prune: Option<PruneOptions>,
+}
+
+/// What became of a set.
+#[derive(Debug, Default)]
+pub struct Deployed {
+    /// Every object with what became of it, in the order in which they were applied.
+    pub applied: Vec<(Member, Result<Value, ObjectError>)>,
+    /// What was no longer in the set; empty when something failed or nothing was to be pruned.
+    pub pruned: Vec<(Member, Pruned)>,
+}
+
+/// Why an object was not applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectError {
+    /// It does not say what it is.
+    #[error("an object has no {0}")]
+    Incomplete(&'static str),
+    /// The cluster has no such kind.
+    #[error("the cluster does not serve `{kind}` of `{api_version}`")]
+    Unserved {
+        /// `apps/v1`
+        api_version: String,
+        /// `Deployment`
+        kind: String,
+    },
+    /// The cluster refuses it or cannot be asked.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+}
+
+/// Why nothing was applied at all.
+#[derive(Debug, thiserror::Error)]
+pub enum SetError {
+    /// Two objects of the set are the same one.
+    #[error("the set has {0} twice")]
+    Twice(Member),
+    /// The inventory cannot be read or written.
+    #[error("cannot keep the inventory `{name}`")]
+    Inventory {
+        /// The ConfigMap, with its namespace.
+        name: String,
+        /// Why not.
+        source: ClusterError,
+    },
+}
+
+/// An object that is to be applied.
+struct Planned {
+    member: Member,
+    resource: Result<Resource, ObjectError>,
+    object: Value,
+}
+
+// === impl Deployed ===
+
+impl Deployed {
+    /// Whether every object was applied.
+    pub fn is_success(&self) -> bool {
+        self.applied.iter().all(|(_, result)| result.is_ok())
+    }
+}
+
+// === impl ObjectSet ===
+
+impl<'a> ObjectSet<'a> {
+    /// The set of this name. Fields that it applies belong to the manager.
+    pub fn new(cluster: &'a Cluster, namespace: &str, name: &str, manager: &str) -> Self {
+        Self {
+            cluster,
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            manager: manager.to_owned(),
+            served: BTreeMap::new(),
+        }
+    }
+
+    /// Applies the objects by kind, then prunes what the set had before and has no longer.
+    pub async fn apply(
+        &mut self,
+        objects: Vec<Value>,
+        options: SetOptions,
+    ) -> Result<Deployed, SetError> {
+        let mut planned = Vec::new();
+        for object in order::for_apply(objects) {
+            planned.push(self.plan(object).await);
+        }
+        let members = inventory::distinct(planned.iter().map(|planned| &planned.member))?;
+        let before = self.inventory().await?;
+        self.write_inventory(&before.clone().with(members)).await?;
+        let mut deployed = Deployed::default();
+        let deadline = Instant::now() + options.definitions;
+        for planned in planned {
+            let mut member = planned.member.clone();
+            let result = self.apply_one(planned, options.force, deadline).await;
+            if let Ok(applied) = &result {
+                member.note_uid(applied);
+            }
+            deployed.applied.push((member, result));
+        }
+        let applied = deployed.applied.iter().map(|(member, _)| member.clone());
+        let mut after = Inventory::of(applied);
+        match options.prune {
+            Some(prune) if deployed.is_success() => {
+                deployed.pruned = self.prune(&before, &after, prune).await;
+                let left = deployed.pruned.iter();
+                let left = left.filter(|(_, pruned)| !pruned.is_gone());
+                after = after.with(left.map(|(member, _)| member.clone()));
+            }
+            _ => after = before.with(after.into_members()),
+        }
+        self.write_inventory(&after).await?;
+        Ok(deployed)
+    }
+
+    /// Deletes everything that the inventory knows, in the opposite order, and the inventory when nothing is left.
+    pub async fn delete(&mut self, options: PruneOptions) -> Result<Deployed, SetError> {
+        let before = self.inventory().await?;
+        let all = PruneOptions {
+            many: true,
+            ..options
+        };
+        let pruned = self.prune(&before, &Inventory::default(), all).await;
+        let left = pruned.iter().filter(|(_, pruned)| !pruned.is_gone());
+        let left = Inventory::of(left.map(|(member, _)| member.clone()));
+        self.write_inventory(&left).await?;
+        Ok(Deployed {
+            applied: Vec::new(),
+            pruned,
+        })
+    }
+
+    async fn plan(&mut self, mut object: Value) -> Planned {
+        let resource = self.resource(&object).await;
+        if let Ok(resource) = &resource {
+            let metadata = &mut object["metadata"];
+            if resource.namespaced && metadata["namespace"].is_null() {
+                metadata["namespace"] = Value::from(self.namespace.clone());
+            }
+        }
+        Planned {
+            member: Member::of(&object),
+            resource,
+            object,
+        }
+    }
+
+    async fn apply_one(
+        &mut self,
+        planned: Planned,
+        force: bool,
+        deadline: Instant,
+    ) -> Result<Value, ObjectError> {
+        let Planned {
+            member,
+            resource,
+            mut object,
+        } = planned;
+        let resource = match resource {
+            // A definition of the same set may have brought the kind meanwhile.
+            Err(ObjectError::Unserved { .. }) => self.resource(&object).await?,
+            resource => resource?,
+        };
+        if resource.namespaced && member.namespace.is_empty() {
+            object["metadata"]["namespace"] = Value::from(self.namespace.clone());
+        }
+        let options = ApplyOptions {
+            manager: &self.manager,
+            force,
+            dry_run: false,
+        };
+        let applied = self.cluster.apply(&resource, &object, options).await?;
+        if member.kind == "CustomResourceDefinition" {
+            self.await_definition(&resource, &member, deadline).await?;
+            self.served.clear();
+        }
+        Ok(applied)
+    }
+
+    /// Waits until a definition is served; others of the set may be of its kind.
+    async fn await_definition(
+        &self,
+        resource: &Resource,
+        member: &Member,
+        deadline: Instant,
+    ) -> Result<(), ClusterError> {
+        loop {
+            let found = self.cluster.read(resource, "", &member.name).await?;
+            let is_served = found.is_some_and(|found| kstatus(&found).stage == Stage::Current);
+            if is_served || Instant::now() >= deadline {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// The kind of an object as the cluster serves it; asked for again while it is not known.
+    async fn resource(&mut self, object: &Value) -> Result<Resource, ObjectError> {
+        let text = |field: &'static str| {
+            let text = object[field].as_str().filter(|text| !text.is_empty());
+            text.ok_or(ObjectError::Incomplete(field))
+        };
+        let (api_version, kind) = (text("apiVersion")?, text("kind")?);
+        if object["metadata"]["name"]
+            .as_str()
+            .is_none_or(str::is_empty)
+        {
+            return Err(ObjectError::Incomplete("metadata.name"));
+        }
+        let found = |served: &[Resource]| served.iter().find(|served| served.kind == kind).cloned();
+        if let Some(known) = self.served.get(api_version).and_then(|known| found(known)) {
+            return Ok(known);
+        }
+        let served = self.cluster.served_by(api_version).await?;
+        let resource = found(&served);
+        self.served.insert(api_version.to_owned(), served);
+        resource.ok_or_else(|| ObjectError::Unserved {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+        })
+    }
+}
