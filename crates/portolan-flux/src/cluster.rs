@@ -141,7 +141,7 @@ impl Cluster {
         index: &Index,
     ) -> Option<Files> {
         let mut inputs = Fingerprint::of("ExternalArtifact");
-        inputs.text(&format!("{recipe:?}"));
+        inputs.add(&recipe);
         let mut sources = Vec::new();
         let mut own = HashSet::new();
         for (alias, source) in &recipe.sources {
@@ -214,7 +214,7 @@ impl Cluster {
         digest.text(&archive.digest);
         digest.optional(location.tracks_digest().then_some(&archive.tag));
         if let Location::Repository { values, .. } | Location::Registry { values, .. } = location {
-            digest.text(&format!("{values:?}"));
+            digest.add(values);
         }
         digest.bytes(&archive.content);
         let location = location.clone();
@@ -275,7 +275,7 @@ impl Cluster {
                 for one in &local {
                     one.fingerprint(&mut digest);
                 }
-                digest.text(&format!("{values:?}"));
+                digest.add(&values);
                 for text in texts.iter().flatten() {
                     digest.bytes(text);
                 }
@@ -310,10 +310,7 @@ impl Cluster {
         place_digest: Digest,
     ) -> Option<Arc<LoadedChart>> {
         let key = chart_key(identity?, place_digest);
-        let slot = self.session.charts.get(key, self.session.generation());
-        let known = slot.lock().await.clone()?;
-        self.session.count(|tally| &tally.charts, false);
-        Some(known)
+        self.session.charts(&key).await.find(|_| true)
     }
 
     /// The chart with this digest: found, or assembled now.
@@ -325,11 +322,9 @@ impl Cluster {
         assemble: impl FnOnce() -> Result<(Package, ChartPlaces), ChartError> + Send + 'static,
     ) -> Result<Arc<LoadedChart>, Failure> {
         let key = chart_key(digest, place_digest);
-        let slot = self.session.charts.get(key, self.session.generation());
-        let mut kept = slot.lock().await;
-        self.session.count(|tally| &tally.charts, kept.is_none());
-        if let Some(chart) = kept.as_ref() {
-            return Ok(Arc::clone(chart));
+        let slot = self.session.charts(&key).await;
+        if let Some(chart) = slot.find(|_| true) {
+            return Ok(chart);
         }
         let (mut package, places) = cx.compute(assemble).await?;
         for missing in chart_dependencies::remote(&package) {
@@ -340,8 +335,7 @@ impl Cluster {
         let chart = cx
             .compute(move || Arc::new(LoadedChart::new(package, places, digest, place_digest)))
             .await;
-        *kept = Some(Arc::clone(&chart));
-        Ok(chart)
+        Ok(slot.keep(chart))
     }
 }
 
@@ -389,7 +383,7 @@ pub(crate) fn source_key(source: &Source) -> Key<Artifact> {
 
 fn source_digest(source: &Source) -> Digest {
     let mut key = Fingerprint::of("source");
-    key.text(&format!("{:?}", source.spec));
+    key.add(&source.spec);
     key.optional(source.ignore.as_ref());
     key.finish()
 }

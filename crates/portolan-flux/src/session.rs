@@ -18,13 +18,12 @@ pub(crate) mod memo;
 pub(crate) mod trace;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8PathBuf;
-use portolan_engine::Key;
+use portolan_engine::{Key, ResultCounts, ResultLimits, Results, Slot};
 use portolan_object::Digest;
-use tokio::sync::Mutex as Turn;
 
 use crate::discover::Mentioned;
 use crate::kustomization::build::Built;
@@ -37,22 +36,25 @@ use crate::session::trace::Trace;
 use crate::source::artifact::{Artifact, IgnoreFile};
 
 /// Results that are shared between renders.
-#[derive(Default)]
 pub struct Session {
-    pub(crate) builds: Slots<Vec<KeptBuild>>,
-    pub(crate) charts: Slots<Option<Arc<LoadedChart>>>,
-    pub(crate) releases: Slots<Vec<Arc<Released>>>,
+    builds: Results<KeptBuild>,
+    charts: Results<LoadedChart>,
+    releases: Results<Released>,
     /// What releases that failed had looked up, by their units.
     asked: Mutex<HashMap<Key, Arc<Answers>>>,
     pub(crate) ignore_files: Memo<IgnoreFile>,
     pub(crate) declared: Memo<Mentioned>,
     pub(crate) chart_places: Memo<Utf8PathBuf>,
     pub(crate) scans: QuickScans,
-    made: Tally,
-    shared: Tally,
-    generation: AtomicU64,
     trees: AtomicU64,
 }
+
+/// How much a session keeps: more than the largest repositories have of anything, and of one digest as many results as
+/// there are trees and answers in use at a time.
+const LIMITS: ResultLimits = ResultLimits {
+    digests: 1 << 16,
+    variants: 8,
+};
 
 /// What a unit gives that the session keeps as well.
 pub(crate) struct SessionResult<T>(pub(crate) Arc<T>);
@@ -75,45 +77,49 @@ pub struct Work {
     pub releases: usize,
 }
 
-#[derive(Default)]
-pub(crate) struct Tally {
-    pub(crate) kustomizations: AtomicUsize,
-    pub(crate) charts: AtomicUsize,
-    pub(crate) releases: AtomicUsize,
-}
-
-/// One place per key, which one unit at a time may fill.
-pub(crate) struct Slots<T>(Mutex<HashMap<Digest, Slot<T>>>);
-
-struct Slot<T> {
-    content: Arc<Turn<T>>,
-    last_used: u64,
-}
-
 // === impl Session ===
 
 impl Session {
     /// What was really done, not shared.
     pub fn made(&self) -> Work {
-        self.made.work()
+        self.work(|counts| counts.made)
     }
 
     /// What was asked for and found done.
     pub fn shared(&self) -> Work {
-        self.shared.work()
+        self.work(|counts| counts.found)
+    }
+
+    fn work(&self, which: impl Fn(ResultCounts) -> u64) -> Work {
+        let count = |counts| which(counts) as usize;
+        Work {
+            kustomizations: count(self.builds.counts()),
+            charts: count(self.charts.counts()),
+            releases: count(self.releases.counts()),
+        }
     }
 
     /// Drops results that nobody asked for since the last call; for those who render again and again.
     pub fn forget_unused(&self) {
-        let now = self.generation.fetch_add(1, Ordering::Relaxed);
-        self.builds.keep_since(now);
-        self.charts.keep_since(now);
-        self.releases.keep_since(now);
+        self.builds.forget_unused();
+        self.charts.forget_unused();
+        self.releases.forget_unused();
         self.lock_asked().clear();
     }
 
-    pub(crate) fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Relaxed)
+    /// The builds of a Kustomization; one unit at a time has them.
+    pub(crate) async fn builds(&self, inputs: &Digest) -> Slot<KeptBuild> {
+        self.builds.of(by_bytes(inputs)).await
+    }
+
+    /// A chart; one unit at a time has it.
+    pub(crate) async fn charts(&self, inputs: &Digest) -> Slot<LoadedChart> {
+        self.charts.of(by_bytes(inputs)).await
+    }
+
+    /// What a release gave; one unit at a time has it.
+    pub(crate) async fn releases(&self, inputs: &Digest) -> Slot<Released> {
+        self.releases.of(by_bytes(inputs)).await
     }
 
     /// Remembers what a unit that failed had looked up.
@@ -135,22 +141,26 @@ impl Session {
     pub(crate) fn number_tree(&self) -> u64 {
         self.trees.fetch_add(1, Ordering::Relaxed)
     }
+}
 
-    /// Counts a piece of work, done now or found done.
-    pub(crate) fn count(&self, which: impl Fn(&Tally) -> &AtomicUsize, is_made: bool) {
-        let tally = if is_made { &self.made } else { &self.shared };
-        which(tally).fetch_add(1, Ordering::Relaxed);
+impl Default for Session {
+    fn default() -> Self {
+        Self {
+            builds: Results::new(LIMITS),
+            charts: Results::new(LIMITS),
+            releases: Results::new(LIMITS),
+            asked: Mutex::default(),
+            ignore_files: Memo::default(),
+            declared: Memo::default(),
+            chart_places: Memo::default(),
+            scans: QuickScans::default(),
+            trees: AtomicU64::new(0),
+        }
     }
 }
 
-impl Tally {
-    fn work(&self) -> Work {
-        Work {
-            kustomizations: self.kustomizations.load(Ordering::Relaxed),
-            charts: self.charts.load(Ordering::Relaxed),
-            releases: self.releases.load(Ordering::Relaxed),
-        }
-    }
+fn by_bytes(digest: &Digest) -> portolan_engine::Digest {
+    portolan_engine::Digest::from_bytes(&digest.0)
 }
 
 // === impl KeptBuild ===
@@ -164,46 +174,13 @@ impl KeptBuild {
         }
     }
 
-    /// The result, if the tree has the same files as the one it was made from.
-    pub(crate) fn for_tree(&self, artifact: &Artifact) -> Option<&Arc<Built>> {
-        let holds = self.tree == artifact.number() || self.trace.holds_for(artifact);
-        holds.then_some(&self.built)
-    }
-}
-
-// === impl Slots ===
-
-impl<T: Default> Slots<T> {
-    /// The place for a key; whoever locks it first fills it.
-    pub(crate) fn get(&self, key: Digest, generation: u64) -> Arc<Turn<T>> {
-        let mut slots = self.lock();
-        let slot = slots.entry(key).or_default();
-        slot.last_used = generation;
-        Arc::clone(&slot.content)
+    /// Whether the tree has the same files as the one it was made from.
+    pub(crate) fn holds_for(&self, artifact: &Artifact) -> bool {
+        self.tree == artifact.number() || self.trace.holds_for(artifact)
     }
 
-    fn keep_since(&self, generation: u64) {
-        self.lock().retain(|_, slot| slot.last_used >= generation);
-    }
-}
-
-impl<T> Slots<T> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, Slot<T>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<T> Default for Slots<T> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<T: Default> Default for Slot<T> {
-    fn default() -> Self {
-        Self {
-            content: Arc::default(),
-            last_used: 0,
-        }
+    /// The result.
+    pub(crate) fn built(&self) -> Arc<Built> {
+        Arc::clone(&self.built)
     }
 }

@@ -27,8 +27,7 @@ use crate::kustomization::variables::{
 use crate::problem::error_line;
 use crate::session::fingerprint::Fingerprint;
 use crate::session::trace::Traced;
-use crate::session::{KeptBuild, Session, SessionResult};
-use crate::source::artifact::Artifact;
+use crate::session::{KeptBuild, SessionResult};
 use crate::source::outside::{Decrypt, OutsideError};
 
 /// The labels that say which Kustomization an object belongs to.
@@ -197,19 +196,17 @@ impl BuildInputs {
         Unit::io(move |cx| async move {
             let artifact = self.files.wait(&cx).await?;
             let session = Arc::clone(&self.cluster.session);
-            let slot = session.builds.get(digest, session.generation());
-            let mut kept = slot.lock_owned().await;
+            let slot = session.builds(&digest).await;
             // Where stamps answer, asking costs less than handing the question to another thread.
             if artifact.is_stamped()
-                && let Some(built) = find(&kept, &artifact, &session)
+                && let Some(kept) = slot.find(|kept| kept.holds_for(&artifact))
             {
-                return Ok(SessionResult(built));
+                return Ok(SessionResult(kept.built()));
             }
             let made = cx.compute(move || {
-                if let Some(built) = find(&kept, &artifact, &session) {
-                    return Ok(built);
+                if let Some(kept) = slot.find(|kept| kept.holds_for(&artifact)) {
+                    return Ok(kept.built());
                 }
-                session.count(|tally| &tally.kustomizations, true);
                 let traced = Traced::new(&artifact);
                 let built = self.build(&traced);
                 let built = Arc::new(if artifact.is_copied() {
@@ -220,7 +217,8 @@ impl BuildInputs {
                 } else {
                     built?
                 });
-                kept.push(KeptBuild::new(&artifact, traced.into_trace(), &built));
+                let kept = KeptBuild::new(&artifact, traced.into_trace(), &built);
+                slot.keep(Arc::new(kept));
                 Ok::<_, BuildError>(built)
             });
             Ok(SessionResult(made.await?))
@@ -261,18 +259,12 @@ impl BuildInputs {
     }
 }
 
-/// A result that holds for a tree.
-fn find(kept: &[KeptBuild], artifact: &Artifact, session: &Session) -> Option<Arc<Built>> {
-    let found = kept.iter().find_map(|kept| kept.for_tree(artifact))?;
-    session.count(|tally| &tally.kustomizations, false);
-    Some(Arc::clone(found))
-}
-
 /// The digest of what a Kustomization says that decides its build, and of which data it takes.
 pub(crate) fn digest_of_spec(spec: &Kustomization) -> Digest {
     let mut key = Fingerprint::of("spec");
     fingerprint(spec, &mut key);
-    key.text(&format!("{} {:?}", spec.source, spec.post_build));
+    key.add(&spec.source);
+    key.add(&spec.post_build);
     key.finish()
 }
 
@@ -302,7 +294,7 @@ pub(crate) fn fingerprint_settings(spec: &Kustomization, key: &mut Fingerprint) 
         key.node(node.as_ref());
     }
     key.metadata(&spec.common_metadata);
-    key.text(&format!("{:?}", spec.decryption));
+    key.add(&spec.decryption);
 }
 
 /// Builds the objects of a Kustomization; `variables` are put in when it has a `postBuild`.

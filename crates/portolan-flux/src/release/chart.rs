@@ -252,7 +252,7 @@ pub(crate) fn identity(artifact: &Artifact, location: &Location) -> Option<Diges
         return None;
     };
     let mut digest = Fingerprint::of("chart by identity");
-    digest.text(&format!("{location:?}"));
+    digest.add(location);
     let written = [path].into_iter().chain(&values.names);
     let local = chart_dependencies::local_directories(artifact, path);
     for part in written.map(|written| in_tree(written)).chain(local) {

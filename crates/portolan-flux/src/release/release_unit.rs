@@ -27,9 +27,6 @@ use crate::session::fingerprint::Fingerprint;
 use crate::source::outside::Access;
 use crate::walk::index::Index;
 
-/// The most results of one release with different answers to what it looks up that are kept.
-const MAX_KEPT: usize = 8;
-
 /// What a release's unit gives: nothing when it must wait until all kinds of the cluster are known, or what it may look
 /// up.
 pub(crate) type Rendered = Option<Arc<Released>>;
@@ -143,7 +140,7 @@ impl ChartUnit {
         location: &Location,
     ) -> Self {
         let mut inputs = Fingerprint::of("Chart");
-        inputs.text(&format!("{location:?}"));
+        inputs.add(location);
         let mut files = None;
         if let Location::Tree { source, .. } = location {
             // What has to be fetched is fetched when the unit is added, for it may be compared only.
@@ -298,15 +295,12 @@ impl ReleaseInputs {
         let mut slot = Fingerprint::of("HelmRelease in its place");
         slot.digest(&key);
         slot.digest(&chart.place_digest());
-        let slot = session.releases.get(slot.finish(), session.generation());
-        let mut kept = slot.lock().await;
+        let slot = session.releases(&slot.finish()).await;
         let view = surroundings.view.as_ref();
-        let holds = |released: &&Arc<Released>| {
+        let holds = |released: &Released| {
             released.answers.is_empty() || view.is_some_and(|view| released.answers.hold_for(view))
         };
-        let known = kept.iter().find(holds).map(Arc::clone);
-        session.count(|tally| &tally.releases, known.is_none());
-        if let Some(released) = known {
+        if let Some(released) = slot.find(holds) {
             return Ok(released);
         }
         let (fetch, budget) = (self.cluster.fetch.clone(), self.cluster.budget.clone());
@@ -324,12 +318,7 @@ impl ReleaseInputs {
             let answers = Arc::new(asked.answers());
             session.note_asked(cx.key(), &answers);
         }
-        let released = Arc::new(released?);
-        if kept.len() == MAX_KEPT {
-            kept.remove(0);
-        }
-        kept.push(Arc::clone(&released));
-        Ok(released)
+        Ok(slot.keep(Arc::new(released?)))
     }
 }
 

@@ -1,48 +1,52 @@
 //! A digest over everything that a unit's result depends on. Equal fingerprints mean the same unit.
 
+mod fields;
+
+use portolan_engine::FieldHasher;
 use portolan_helm::values::Tree;
 use portolan_object::Digest;
 use portolan_yaml::{Node, Text, Value};
-use sha2::{Digest as _, Sha256};
 
 use crate::api::CommonMetadata;
 
-/// Inputs hashed one after the other; each says how long it is, so that no two lists of inputs read the same.
+/// Inputs hashed one after the other, field by field; with what a repository is made of besides.
 #[derive(Clone)]
-pub(crate) struct Fingerprint(Sha256);
+pub(crate) struct Fingerprint(FieldHasher);
 
 impl Fingerprint {
     /// Begins a fingerprint of one kind of unit.
     pub(crate) fn of(kind: &str) -> Self {
-        let mut begun = Self(Sha256::new());
-        begun.text(kind);
-        begun
+        Self(FieldHasher::of(kind))
     }
 
     /// The digest of all that was added.
     pub(crate) fn finish(self) -> Digest {
-        Digest(self.0.finalize().into())
+        Digest(*self.0.finish().as_bytes())
+    }
+
+    /// Adds a value by its fields.
+    pub(crate) fn add<T: portolan_engine::Fingerprint + ?Sized>(&mut self, value: &T) {
+        self.0.add(value);
     }
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        self.number(bytes.len() as u64);
-        self.0.update(bytes);
+        self.0.bytes(bytes);
     }
 
     pub(crate) fn text(&mut self, text: &str) {
-        self.bytes(text.as_bytes());
+        self.0.add(text);
     }
 
     pub(crate) fn number(&mut self, number: u64) {
-        self.0.update(number.to_le_bytes());
+        self.0.add(&number);
     }
 
     pub(crate) fn flag(&mut self, flag: bool) {
-        self.0.update([u8::from(flag)]);
+        self.0.add(&flag);
     }
 
     pub(crate) fn digest(&mut self, digest: &Digest) {
-        self.0.update(digest.0);
+        self.0.bytes(&digest.0);
     }
 
     /// A text that may be absent.

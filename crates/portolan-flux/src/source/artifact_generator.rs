@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use portolan_engine::{FieldHasher, Fingerprint, fingerprint};
 use portolan_object::Object;
 use portolan_vfs::{Memory, Vfs, VfsError, clean};
 use portolan_yaml::{Node, Text};
@@ -39,6 +40,19 @@ struct Copy {
     to: String,
     exclude: Vec<String>,
 }
+
+impl Fingerprint for Recipe {
+    fn fingerprint(&self, fields: &mut FieldHasher) {
+        let Self { sources, copies } = self;
+        fields.add(&sources.len());
+        for (alias, source) in sources {
+            fields.add(alias.as_str()).add(source);
+        }
+        fields.add(copies);
+    }
+}
+
+fingerprint!(struct Copy { alias, from, to, exclude });
 
 /// The recipe of an external artifact, if something in the repository generates it.
 pub(crate) fn recipe(artifact: &SourceRef, index: &Index) -> Option<Recipe> {
