@@ -1,20 +1,20 @@
-//! Files, directories and charts, checked on all cores.
+//! Files, directories and charts, checked as units of a run.
 //!
 //! ```text
-//! paths ──walk──▶ sorted list of files and charts ──workers──▶ findings in the order of the list
+//! paths ──walk──▶ sorted list of files and charts ──batches──▶ units ──▶ findings in the order of the list
 //! ```
 //!
-//! One file per worker is in memory at a time. Nothing is left out silently: what cannot be read is a finding, and so is
-//! a file whose check panics.
+//! One file per unit is in memory at a time. Nothing is left out silently: what cannot be read is a finding, so is a file
+//! whose check panics, and so is every file of a unit that did not end well.
 
 use std::collections::HashSet;
 use std::fs;
 use std::io;
-use std::num::NonZeroUsize;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 
+use portolan_engine::{Failure, Key, Outcome, Report, Run, Unit};
 use portolan_yaml::Position;
 
 use crate::chart;
@@ -57,54 +57,89 @@ impl Item {
     }
 }
 
-/// Checks files, and directories with everything below them.
-pub fn scan(checker: &Checker, paths: &[PathBuf]) -> Scanned {
+/// How many files one unit checks: enough that the unit itself costs nothing beside them.
+const BATCH: usize = 32;
+
+/// What a run is to check, for its report.
+pub struct ScanPlan {
+    batches: Vec<Batch>,
+}
+
+/// The items of one unit.
+struct Batch {
+    key: Key<Part>,
+    items: Arc<[Item]>,
+}
+
+/// Adds units to a run that check files, and directories with everything below them.
+pub fn plan_scan(run: &Run, checker: &Arc<Checker>, paths: &[PathBuf]) -> ScanPlan {
     let mut walk = Walk::default();
     for path in paths {
         walk.add(path);
     }
-    check_items(&walk.items, |item| check_item(checker, item))
+    let checker = Arc::clone(checker);
+    plan_items(run, walk.items, move |item| check_item(&checker, item))
 }
 
-/// Checks the items on all cores; the findings are in the order of the items.
-fn check_items(items: &[Item], check: impl Fn(&Item) -> Part + Sync) -> Scanned {
-    let next = AtomicUsize::new(0);
-    let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let mut parts: Vec<(usize, Part)> = std::thread::scope(|scope| {
-        let work = || {
-            let mut parts = Vec::new();
-            while let Some((index, item)) = take(&next, items) {
-                let part = check_or_report(&check, item);
-                // Most files have nothing to tell but their counts.
-                match parts.last_mut() {
-                    Some((_, last)) if part.checked.findings.is_empty() => Part::count(last, &part),
-                    _ => parts.push((index, part)),
+/// Adds units to a run that check the items.
+fn plan_items(
+    run: &Run,
+    items: Vec<Item>,
+    check: impl Fn(&Item) -> Part + Send + Sync + 'static,
+) -> ScanPlan {
+    let check = Arc::new(check);
+    let mut batches = Vec::new();
+    let mut items = items.into_iter().peekable();
+    while items.peek().is_some() {
+        let items: Arc<[Item]> = items.by_ref().take(BATCH).collect();
+        let key = Key::from(format!("Files/{}", batches.len() + 1));
+        let (batch, check) = (Arc::clone(&items), Arc::clone(&check));
+        run.add(
+            &key,
+            &[],
+            Unit::cpu(move |cx| {
+                let mut whole = Part::default();
+                for item in batch.iter() {
+                    if cx.is_cancelled() {
+                        return Err(Failure::message("called off"));
+                    }
+                    whole.add(check_or_report(check.as_ref(), item));
                 }
-            }
-            parts
-        };
-        let threads: Vec<_> = (0..workers.min(items.len().max(1)))
-            .map(|_| scope.spawn(work))
-            .collect();
-        threads.into_iter().flat_map(joined).collect()
-    });
-    parts.sort_by_key(|(index, _)| *index);
-    let mut scanned = Scanned::default();
-    for (_, part) in parts {
-        scanned.files += part.files;
-        scanned.charts += part.charts;
-        scanned.objects += part.checked.objects;
-        scanned.findings.extend(part.checked.findings);
+                Ok(whole)
+            }),
+        );
+        batches.push(Batch { key, items });
     }
-    scanned
+    ScanPlan { batches }
 }
 
-/// What a worker found. Its checks are guarded one by one, so a panic here is a defect of this file: it goes on to the
-/// caller, because the findings of the worker are lost.
-fn joined<T>(worker: std::thread::ScopedJoinHandle<'_, T>) -> T {
-    worker
-        .join()
-        .unwrap_or_else(|panic| panic::resume_unwind(panic))
+// === impl ScanPlan ===
+
+impl ScanPlan {
+    /// What the run found, in the order of the files. Every file of a unit that did not end well is a finding.
+    pub fn scanned(&self, report: &Report) -> Scanned {
+        let mut scanned = Scanned::default();
+        for Batch { key, items } in &self.batches {
+            if let Some(part) = report.output(key) {
+                scanned.files += part.files;
+                scanned.charts += part.charts;
+                scanned.objects += part.checked.objects;
+                scanned
+                    .findings
+                    .extend(part.checked.findings.iter().cloned());
+                continue;
+            }
+            let reason = match report.get(&key.untyped()).map(|unit| &unit.outcome) {
+                Some(Outcome::Failed(failure)) => format!("{NOT_CHECKED}: {failure}"),
+                _ => "was not checked: the run ended before".to_owned(),
+            };
+            let unchecked = items.iter().map(|item| lost(item.path(), &reason));
+            scanned
+                .findings
+                .extend(unchecked.flat_map(|lost| lost.findings));
+        }
+        scanned
+    }
 }
 
 /// Checks an item; a panic is a finding of that item and touches no other.
@@ -116,6 +151,9 @@ fn check_or_report(check: &impl Fn(&Item) -> Part, item: &Item) -> Part {
     })
 }
 
+/// What is said of an item whose check failed by itself.
+const NOT_CHECKED: &str = "was not checked because of a defect in portolan";
+
 /// Why an item was not checked, in the words of the panic.
 fn not_checked(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic
@@ -123,12 +161,7 @@ fn not_checked(panic: &(dyn std::any::Any + Send)) -> String {
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no reason given");
-    format!("was not checked because of a defect in portolan: {text}")
-}
-
-fn take<'a>(next: &AtomicUsize, items: &'a [Item]) -> Option<(usize, &'a Item)> {
-    let index = next.fetch_add(1, Ordering::Relaxed);
-    Some((index, items.get(index)?))
+    format!("{NOT_CHECKED}: {text}")
 }
 
 /// What one item gave.
@@ -140,10 +173,11 @@ struct Part {
 }
 
 impl Part {
-    fn count(total: &mut Self, part: &Self) {
-        total.files += part.files;
-        total.charts += part.charts;
-        total.checked.objects += part.checked.objects;
+    fn add(&mut self, part: Self) {
+        self.files += part.files;
+        self.charts += part.charts;
+        self.checked.objects += part.checked.objects;
+        self.checked.findings.extend(part.checked.findings);
     }
 }
 
@@ -294,6 +328,8 @@ fn is_archive(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use portolan_engine::{Journal, JournalOptions, Limits};
+
     use super::*;
     use crate::target::Target;
 
@@ -305,8 +341,25 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         let checker = Checker::new(Target::kubernetes("1.32".parse().unwrap()));
-        let scanned = scan(&checker, &[directory.path().to_owned()]);
+        let scanned = scan(checker, &[directory.path().to_owned()]);
         (directory, scanned)
+    }
+
+    fn scan(checker: Checker, paths: &[PathBuf]) -> Scanned {
+        finish(|run| plan_scan(run, &Arc::new(checker), paths))
+    }
+
+    fn finish(plan: impl FnOnce(&Run) -> ScanPlan) -> Scanned {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let run = Run::new(
+            Limits::default(),
+            Journal::in_memory(JournalOptions::default()),
+        );
+        let plan = plan(&run);
+        plan.scanned(&runtime.block_on(run.finish()))
     }
 
     fn told(directory: &tempfile::TempDir, scanned: &Scanned) -> Vec<String> {
@@ -379,7 +432,7 @@ mod tests {
 
     #[test]
     fn a_check_that_panics_is_a_finding_and_loses_no_other() {
-        let items: Vec<Item> = (0..40)
+        let items: Vec<Item> = (0..100)
             .map(|number| Item::File(PathBuf::from(format!("{number:02}.yaml"))))
             .collect();
         let check = |item: &Item| {
@@ -391,8 +444,8 @@ mod tests {
                 charts: 0,
             }
         };
-        let scanned = check_items(&items, check);
-        assert_eq!((scanned.findings.len(), scanned.files), (40, 39));
+        let scanned = finish(|run| plan_items(run, items, check));
+        assert_eq!((scanned.findings.len(), scanned.files), (100, 99));
         for (index, finding) in scanned.findings.iter().enumerate() {
             assert_eq!(finding.place(), format!("{index:02}.yaml"));
             let expected = match index {
@@ -404,9 +457,28 @@ mod tests {
         }
     }
 
+    /// A run that is called off leaves nothing out silently.
+    #[test]
+    fn files_of_a_unit_that_did_not_end_well_are_findings() {
+        let items = (0..70).map(|number| Item::File(PathBuf::from(format!("{number:02}.yaml"))));
+        let items: Vec<Item> = items.collect();
+        let scanned = finish(|run| {
+            let plan = plan_items(run, items, |_| Part::default());
+            run.canceller().cancel_unit(&Key::from("Files/2"));
+            plan
+        });
+        let first = scanned.findings.first().map(Finding::place);
+        assert_eq!(
+            (scanned.findings.len(), first.as_deref()),
+            (32, Some("32.yaml"))
+        );
+        let message = &scanned.findings[0].message;
+        assert_eq!(message, "was not checked: the run ended before");
+    }
+
     #[test]
     fn what_is_not_there_is_told() {
-        let scanned = scan(&Checker::default(), &[PathBuf::from("/no/such/file.yaml")]);
+        let scanned = scan(Checker::default(), &[PathBuf::from("/no/such/file.yaml")]);
         assert_eq!(scanned.findings[0].level, crate::Level::Unparsed);
     }
 }

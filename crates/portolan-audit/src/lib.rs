@@ -8,7 +8,7 @@
 //!                  findings ──merge──▶ one per object ──baseline──▶ Report ──▶ JSON, SARIF, …
 //! ```
 //!
-//! The front doors are [`Checker::check`] for one object and [`scan`] for files. The crate knows objects and texts; how
+//! The front doors are [`Checker::check`] for one object and [`plan_scan`] for files. The crate knows objects and texts; how
 //! they are fetched from a cluster or rendered from a repository is the business of others. It reads files, but no
 //! clock: today comes in as a [`Day`].
 
@@ -40,7 +40,7 @@ mod report;
 
 pub use baseline::Baseline;
 pub use checker::{Checker, Site, head};
-pub use files::{Scanned, scan};
+pub use files::{ScanPlan, Scanned, plan_scan};
 pub use finding::{Evidence, Finding, Subject};
 pub use level::{BadLevel, Level};
 pub use lifecycle::{Api, Basis, KUBERNETES, Lifecycle, Stage, Str};

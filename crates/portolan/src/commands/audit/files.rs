@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use portolan_audit::{Baseline, Checker, Counts, Report, Scanned, Site, merge, scan};
+use portolan_audit::{Baseline, Checker, Counts, Report, Scanned, Site, merge, plan_scan};
 
 use super::check_options::{CheckOptions, today};
 use super::fix::fix;
@@ -14,6 +15,7 @@ use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::input::Input;
 use crate::printer::Printer;
+use crate::session;
 
 /// Find deprecated and removed APIs in files
 ///
@@ -50,7 +52,8 @@ pub(crate) struct FilesArgs {
 
 pub(crate) fn files(args: &FilesArgs, printer: &Printer) -> CommandResult {
     let (checker, mut warnings) = args.check.checker()?;
-    let scanned = scan_all(args, &checker)?;
+    let checker = Arc::new(checker);
+    let scanned = scan_all(args, &checker, printer)?;
     let mut findings = merge(scanned.findings);
     warnings.extend(args.check.accept(&mut findings)?);
     if args.fix {
@@ -76,7 +79,11 @@ pub(crate) fn files(args: &FilesArgs, printer: &Printer) -> CommandResult {
     Ok(args.check.status(&report))
 }
 
-fn scan_all(args: &FilesArgs, checker: &Checker) -> Result<Scanned, CommandError> {
+fn scan_all(
+    args: &FilesArgs,
+    checker: &Arc<Checker>,
+    printer: &Printer,
+) -> Result<Scanned, CommandError> {
     let (piped, paths): (Vec<&Utf8PathBuf>, Vec<&Utf8PathBuf>) =
         args.paths.iter().partition(|path| *path == "-");
     // What a directory holds and cannot be read is a finding; a path that was misspelt is none.
@@ -87,7 +94,9 @@ fn scan_all(args: &FilesArgs, checker: &Checker) -> Result<Scanned, CommandError
         .into_iter()
         .map(|path| path.as_std_path().to_owned())
         .collect();
-    let mut scanned = scan(checker, &paths);
+    let mut plan = None;
+    let report = session::run(printer, |run| plan = Some(plan_scan(run, checker, &paths)))?;
+    let mut scanned = plan.map(|plan| plan.scanned(&report)).unwrap_or_default();
     if let Some(path) = piped.first() {
         let input = Input::read(path)?;
         let site = Site {
