@@ -4,10 +4,10 @@
 //!  engine ──append──▶ tail (lock): number, ring of chunks, state
 //!                        │ memory only: visible at once
 //!                        ▼
-//!                    committer thread ──one write and one fsync per group──▶ segment files
+//!                    committer thread ──one write and one fsync per group──▶ sink: segment files, or another one
 //!                        │ visible when written (durable: when synced)
 //!                        ▼
-//!  readers ◀── chunk shared with the ring when near, segment file when far
+//!  readers ◀── chunk shared with the ring when near, from the sink when far
 //! ```
 //!
 //! Lifecycles are appended by the engine alone; others publish events of their domain, and read. A reader is a number and pulls when it likes, so a reader that
@@ -18,6 +18,7 @@ mod committer;
 mod reader;
 mod ring;
 mod segment;
+mod sink;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -27,16 +28,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 use crate::state::State;
 use crate::wire::{Event, Record};
 use crate::{Key, RunId};
 
-use archive::Archive;
 pub use reader::{Batch, ReadError, Reader};
 use ring::Ring;
+pub use sink::{History, MemorySink, Sink};
 pub(crate) use writer::RunJournal;
 
 /// How a journal behaves; the defaults suit a command and a server alike.
@@ -83,6 +84,9 @@ pub enum JournalError {
     /// Another process writes this journal.
     #[error("the journal in `{}` is in use", .0.display())]
     InUse(PathBuf),
+    /// A sink that is no file cannot keep events.
+    #[error("cannot keep events")]
+    Sink(#[source] Arc<dyn std::error::Error + Send + Sync>),
     /// A record that is not the newest is damaged.
     #[error("the journal file `{}` is damaged at byte {offset}", path.display())]
     Damaged {
@@ -124,7 +128,10 @@ struct Shared {
     /// Readers and flushers that wait for `news`; nobody is woken when it is zero.
     waiting: AtomicUsize,
     news: Notify,
-    archive: Option<Arc<Archive>>,
+    /// What a sink keeps, for readers that fell behind the ring.
+    history: Option<Arc<dyn History>>,
+    /// One reader at a time asks for far events; the others then find them at hand.
+    turn: Semaphore,
 }
 
 /// The newest end of the journal.
@@ -188,9 +195,22 @@ impl Journal {
         durability: Durability,
         options: JournalOptions,
     ) -> Result<Self, JournalError> {
-        let (archive, writer, state) = segment::open(directory, &options)?;
-        let shared = Arc::new(Shared::new(options, state, Some(archive)));
-        let committer = committer::start(Arc::clone(&shared), writer, durability)?;
+        let (writer, state) = segment::open(directory, durability, &options)?;
+        Self::keeping(writer, state, options)
+    }
+
+    /// A journal whose events go to a sink, continued after what the sink holds: `state` is made of that, and is
+    /// [`State::default`] for a sink without events.
+    ///
+    /// # Errors
+    /// When the thread that writes cannot be started.
+    pub fn keeping(
+        sink: impl Sink,
+        state: State,
+        options: JournalOptions,
+    ) -> Result<Self, JournalError> {
+        let shared = Arc::new(Shared::new(options, state, Some(sink.history())));
+        let committer = committer::start(Arc::clone(&shared), sink)?;
         Ok(Self {
             owner: Arc::new(Owner {
                 shared,
@@ -277,10 +297,10 @@ impl Drop for Owner {
 // === impl Shared ===
 
 impl Shared {
-    fn new(options: JournalOptions, state: State, archive: Option<Arc<Archive>>) -> Self {
+    fn new(options: JournalOptions, state: State, history: Option<Arc<dyn History>>) -> Self {
         let last = state.seq();
         let cut_off = state.running();
-        let filing = if archive.is_some() {
+        let filing = if history.is_some() {
             Filing::On
         } else {
             Filing::Off
@@ -302,7 +322,8 @@ impl Shared {
             closed: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             news: Notify::new(),
-            archive,
+            history,
+            turn: Semaphore::new(1),
         }
     }
 
@@ -345,6 +366,21 @@ impl Shared {
         drop(forgotten);
         self.room.notify_all();
         self.announce();
+    }
+
+    /// Records around a number that was written; what is not at hand is read on another thread.
+    async fn read_history(&self, seq: u64) -> Result<Arc<[Record]>, ReadError> {
+        let history = self.history.as_ref().ok_or(ReadError::Interrupted)?;
+        if let Some(found) = history.at_hand(seq) {
+            return Ok(found);
+        }
+        let _turn = self.turn.acquire().await;
+        if let Some(found) = history.at_hand(seq) {
+            return Ok(found);
+        }
+        let history = Arc::clone(history);
+        let read = tokio::task::spawn_blocking(move || history.read(seq));
+        read.await.unwrap_or(Err(ReadError::Interrupted))
     }
 
     fn now(&self) -> u64 {

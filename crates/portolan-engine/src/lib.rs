@@ -79,7 +79,10 @@ pub mod wire;
 
 pub use context::Context;
 pub use failure::{Failure, WaitError, causes, with_causes};
-pub use journal::{Batch, Durability, Journal, JournalError, JournalOptions, ReadError, Reader};
+pub use journal::{
+    Batch, Durability, History, Journal, JournalError, JournalOptions, MemorySink, ReadError,
+    Reader, Sink,
+};
 pub use key::{Key, Untyped};
 pub use outcome::Outcome;
 pub use portolan_digest::{Digest, FieldHasher, Fingerprint, fingerprint};

@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::Semaphore;
 
 use super::segment::{self, Segment, io};
+use super::sink::History;
 use super::{JournalError, ReadError};
 use crate::wire::Record;
 
@@ -24,16 +24,7 @@ const KEPT_BLOCKS: usize = 32;
 pub(super) struct Archive {
     segments: RwLock<Vec<Segment>>,
     /// The blocks read last, newest in front.
-    blocks: Mutex<VecDeque<Arc<Block>>>,
-    /// One reader at a time loads a block; the others then find it kept.
-    turn: Semaphore,
-}
-
-/// Consecutive records, at least one.
-#[derive(Debug)]
-pub(super) struct Block {
-    first: u64,
-    records: Vec<Record>,
+    blocks: Mutex<VecDeque<Arc<[Record]>>>,
 }
 
 /// Where a block's lines are.
@@ -45,25 +36,6 @@ struct Extent {
     to: u64,
 }
 
-// === impl Block ===
-
-impl Block {
-    pub(super) fn last(&self) -> u64 {
-        self.first + self.records.len() as u64 - 1
-    }
-
-    fn holds(&self, seq: u64) -> bool {
-        (self.first..=self.last()).contains(&seq)
-    }
-
-    pub(super) fn range(&self, from: u64, to: u64) -> &[Record] {
-        let index = |seq: u64| seq.saturating_sub(self.first) as usize;
-        self.records
-            .get(index(from)..index(to + 1))
-            .unwrap_or_default()
-    }
-}
-
 // === impl Archive: reading ===
 
 impl Archive {
@@ -71,48 +43,7 @@ impl Archive {
         Self {
             segments: RwLock::new(segments),
             blocks: Mutex::default(),
-            turn: Semaphore::new(1),
         }
-    }
-
-    /// The block that holds a number that was written; the disk is read on another thread.
-    pub(super) async fn block(self: &Arc<Self>, seq: u64) -> Result<Arc<Block>, ReadError> {
-        if let Some(block) = self.kept(seq) {
-            return Ok(block);
-        }
-        let _turn = self.turn.acquire().await;
-        if let Some(block) = self.kept(seq) {
-            return Ok(block);
-        }
-        let archive = Arc::clone(self);
-        let load = tokio::task::spawn_blocking(move || archive.load(seq));
-        load.await.unwrap_or(Err(ReadError::Interrupted))
-    }
-
-    /// The block that holds a number that was written; waits for the disk.
-    pub(super) fn block_now(&self, seq: u64) -> Result<Arc<Block>, ReadError> {
-        self.kept(seq).map_or_else(|| self.load(seq), Ok)
-    }
-
-    fn kept(&self, seq: u64) -> Option<Arc<Block>> {
-        self.blocks
-            .lock()
-            .iter()
-            .find(|block| block.holds(seq))
-            .cloned()
-    }
-
-    fn load(&self, seq: u64) -> Result<Arc<Block>, ReadError> {
-        let block = Arc::new(self.locate(seq)?.read()?);
-        if !block.holds(seq) {
-            return Err(self.damage(seq));
-        }
-        let mut blocks = self.blocks.lock();
-        // The newest block grows; what was kept of it is replaced.
-        blocks.retain(|kept| kept.first != block.first);
-        blocks.push_front(Arc::clone(&block));
-        blocks.truncate(KEPT_BLOCKS);
-        Ok(block)
     }
 
     fn locate(&self, seq: u64) -> Result<Extent, ReadError> {
@@ -148,6 +79,37 @@ impl Archive {
             Err(error) => error,
         }
     }
+}
+
+impl History for Archive {
+    fn read(&self, seq: u64) -> Result<Arc<[Record]>, ReadError> {
+        if let Some(block) = self.at_hand(seq) {
+            return Ok(block);
+        }
+        let block: Arc<[Record]> = self.locate(seq)?.read()?.into();
+        if !holds(&block, seq) {
+            return Err(self.damage(seq));
+        }
+        let mut blocks = self.blocks.lock();
+        // The newest block grows; what was kept of it is replaced.
+        let first = |block: &[Record]| block.first().map(|first| first.seq);
+        blocks.retain(|kept| first(kept) != first(&block));
+        blocks.push_front(Arc::clone(&block));
+        blocks.truncate(KEPT_BLOCKS);
+        Ok(block)
+    }
+
+    fn at_hand(&self, seq: u64) -> Option<Arc<[Record]>> {
+        let blocks = self.blocks.lock();
+        let found = blocks.iter().find(|block| holds(block, seq));
+        found.cloned()
+    }
+}
+
+/// Whether consecutive records have one with this number.
+fn holds(block: &[Record], seq: u64) -> bool {
+    let ends = block.first().zip(block.last());
+    ends.is_some_and(|(first, last)| (first.seq..=last.seq).contains(&seq))
 }
 
 // === impl Archive: growing ===
@@ -191,7 +153,7 @@ impl Archive {
 // === impl Extent ===
 
 impl Extent {
-    fn read(mut self) -> Result<Block, JournalError> {
+    fn read(mut self) -> Result<Vec<Record>, JournalError> {
         let mut bytes = Vec::new();
         self.file
             .seek(SeekFrom::Start(self.from))
@@ -202,12 +164,7 @@ impl Extent {
             .read_to_end(&mut bytes)
             .map_err(io("read", &self.path))?;
         let lines = (self.first..).zip(bytes.split_inclusive(|byte| *byte == b'\n'));
-        let records = lines
-            .map_while(|(seq, line)| segment::decode(line, seq))
-            .collect();
-        Ok(Block {
-            first: self.first,
-            records,
-        })
+        let records = lines.map_while(|(seq, line)| segment::decode(line, seq));
+        Ok(records.collect())
     }
 }

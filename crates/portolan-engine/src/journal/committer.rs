@@ -1,4 +1,4 @@
-//! The thread that brings events to file, in groups.
+//! The thread that brings events to their sink, in groups.
 //!
 //! Whatever was appended while the last group was written is the next group: one write and one sync for all of it, so
 //! that a busy journal pays for few syncs and a quiet one acknowledges at once.
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use super::ring::Chunk;
-use super::segment::{Lines, Writer};
-use super::{Durability, Filing, JournalError, Shared};
+use super::sink::Sink;
+use super::{Filing, JournalError, Shared};
 use crate::wire::Record;
 
 /// The most records in a group; bounds the buffer and how long readers wait for the first of a burst.
@@ -16,17 +16,13 @@ const GROUP_RECORDS: u64 = 4096;
 
 pub(super) fn start(
     shared: Arc<Shared>,
-    mut writer: Writer,
-    durability: Durability,
+    mut sink: impl Sink,
 ) -> Result<JoinHandle<()>, JournalError> {
     thread::Builder::new()
         .name("journal".into())
         .spawn(move || {
-            let mut lines = Lines::default();
             while let Some(group) = next_group(&shared) {
-                lines.clear();
-                group.records().for_each(|record| lines.push(record));
-                match writer.write(&lines, durability) {
+                match sink.append(&mut group.records()) {
                     Ok(()) => shared.release(shared.tail.lock(), Some(group.to)),
                     Err(error) => return give_up(&shared, error),
                 }

@@ -1,10 +1,10 @@
-//! Pulling events by number: from the ring when near, from the files when far.
+//! Pulling events by number: from the ring when near, from the sink when far.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::archive::Block;
 use super::ring::Chunk;
+use super::sink::range;
 use super::{JournalError, Shared};
 use crate::wire::Record;
 
@@ -27,7 +27,7 @@ pub struct Batch {
 #[derive(Debug)]
 enum Source {
     Ring(Arc<Chunk>),
-    File(Arc<Block>),
+    Kept(Arc<[Record]>),
 }
 
 /// Why a reader cannot go on from where it is.
@@ -92,8 +92,7 @@ impl Reader {
             Next::Near(batch) => Ok(Some(self.hand_out(batch))),
             Next::Far { to } => {
                 let next = self.after + 1;
-                let archive = self.shared.archive.as_ref();
-                let block = archive.ok_or(ReadError::Interrupted)?.block(next).await?;
+                let block = self.shared.read_history(next).await?;
                 Ok(Some(self.hand_out(Batch::far(next, to, block))))
             }
         }
@@ -106,8 +105,8 @@ impl Reader {
             Next::Near(batch) => Ok(Some(self.hand_out(batch))),
             Next::Far { to } => {
                 let next = self.after + 1;
-                let archive = self.shared.archive.as_ref();
-                let block = archive.ok_or(ReadError::Interrupted)?.block_now(next)?;
+                let history = self.shared.history.as_ref();
+                let block = history.ok_or(ReadError::Interrupted)?.read(next)?;
                 Ok(Some(self.hand_out(Batch::far(next, to, block))))
             }
         }
@@ -142,7 +141,7 @@ impl Reader {
 
     fn locate_far(&self, next: u64) -> Result<Next, ReadError> {
         let tail = self.shared.tail.lock();
-        match self.shared.archive {
+        match self.shared.history {
             Some(_) if next <= tail.committed => Ok(Next::Far { to: tail.committed }),
             _ => Err(ReadError::Forgotten {
                 next,
@@ -155,11 +154,11 @@ impl Reader {
 // === impl Batch ===
 
 impl Batch {
-    fn far(from: u64, to: u64, block: Arc<Block>) -> Self {
+    fn far(from: u64, to: u64, block: Arc<[Record]>) -> Self {
         Self {
             from,
-            to: to.min(block.last()),
-            source: Source::File(block),
+            to: block.last().map_or(from, |last| to.min(last.seq)),
+            source: Source::Kept(block),
         }
     }
 
@@ -167,7 +166,7 @@ impl Batch {
     pub fn iter(&self) -> impl Iterator<Item = &Record> {
         let (chunk, records) = match &self.source {
             Source::Ring(chunk) => (Some(chunk), &[][..]),
-            Source::File(block) => (None, block.range(self.from, self.to)),
+            Source::Kept(block) => (None, range(block, self.from, self.to)),
         };
         let near = chunk
             .into_iter()

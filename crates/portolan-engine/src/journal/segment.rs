@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::archive::Archive;
+use super::sink::{History, Sink};
 use super::{Durability, JournalError, JournalOptions};
 use crate::state::State;
 use crate::wire::Record;
@@ -46,6 +47,8 @@ pub(super) struct Segment {
 #[derive(Debug)]
 pub(super) struct Writer {
     directory: PathBuf,
+    durability: Durability,
+    lines: Lines,
     archive: Arc<Archive>,
     file: Option<(File, PathBuf)>,
     segment_bytes: u64,
@@ -55,7 +58,7 @@ pub(super) struct Writer {
 
 /// Lines that are written together.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+struct Lines {
     bytes: Vec<u8>,
     /// The number and offset of every line.
     starts: Vec<(u64, u64)>,
@@ -68,8 +71,9 @@ struct Lock(File);
 /// Opens or makes a journal's directory, cuts a torn end and folds what is there.
 pub(super) fn open(
     directory: &Path,
+    durability: Durability,
     options: &JournalOptions,
-) -> Result<(Arc<Archive>, Writer, State), JournalError> {
+) -> Result<(Writer, State), JournalError> {
     fs::create_dir_all(directory).map_err(io("make the directory", directory))?;
     let lock = Lock::take(directory)?;
     let (segments, state) = recover(directory, options.keep_runs)?;
@@ -77,13 +81,15 @@ pub(super) fn open(
     let archive = Arc::new(Archive::new(segments));
     let writer = Writer {
         directory: directory.to_owned(),
-        archive: Arc::clone(&archive),
+        durability,
+        lines: Lines::default(),
+        archive,
         file: newest.map(reopen).transpose()?,
         segment_bytes: options.segment_bytes,
         keep_bytes: options.keep_bytes,
         _lock: lock,
     };
-    Ok((archive, writer, state))
+    Ok((writer, state))
 }
 
 fn reopen(path: PathBuf) -> Result<(File, PathBuf), JournalError> {
@@ -209,12 +215,12 @@ pub(super) fn io<'a>(
 // === impl Lines ===
 
 impl Lines {
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.bytes.clear();
         self.starts.clear();
     }
 
-    pub(super) fn push(&mut self, record: &Record) {
+    fn push(&mut self, record: &Record) {
         let start = self.bytes.len();
         self.starts.push((record.seq, start as u64));
         self.bytes.extend_from_slice(b"00000000 ");
@@ -232,35 +238,40 @@ impl Lines {
 
 // === impl Writer ===
 
-impl Writer {
-    /// Appends lines; returns when they are as safe as asked for.
-    pub(super) fn write(
-        &mut self,
-        lines: &Lines,
-        durability: Durability,
-    ) -> Result<(), JournalError> {
-        let Some((first, _)) = lines.starts.first() else {
+impl Sink for Writer {
+    fn append(&mut self, records: &mut dyn Iterator<Item = &Record>) -> Result<(), JournalError> {
+        self.lines.clear();
+        records.for_each(|record| self.lines.push(record));
+        let Some((first, _)) = self.lines.starts.first() else {
             return Ok(());
         };
         let (mut file, path) = match self.file.take() {
             Some(open) if self.archive.newest_bytes() < self.segment_bytes => open,
-            _ => self.begin(*first, durability)?,
+            _ => self.begin(*first)?,
         };
-        file.write_all(&lines.bytes).map_err(io("write", &path))?;
-        if durability == Durability::Synced {
+        file.write_all(&self.lines.bytes)
+            .map_err(io("write", &path))?;
+        if self.durability == Durability::Synced {
             file.sync_data().map_err(io("sync", &path))?;
         }
         self.file = Some((file, path));
-        self.archive.grow(&lines.starts, lines.bytes.len() as u64);
+        let bytes = self.lines.bytes.len() as u64;
+        self.archive.grow(&self.lines.starts, bytes);
         Ok(())
     }
 
+    fn history(&self) -> Arc<dyn History> {
+        Arc::clone(&self.archive) as Arc<dyn History>
+    }
+}
+
+impl Writer {
     /// Begins a segment and forgets the oldest ones.
-    fn begin(&self, first: u64, durability: Durability) -> Result<(File, PathBuf), JournalError> {
+    fn begin(&self, first: u64) -> Result<(File, PathBuf), JournalError> {
         let path = self.directory.join(format!("{first:020}.journal"));
         let file = OpenOptions::new().create_new(true).append(true).open(&path);
         let file = file.map_err(io("make", &path))?;
-        if durability == Durability::Synced {
+        if self.durability == Durability::Synced {
             // The new name must outlive a crash of the machine, not only the content.
             let directory = File::open(&self.directory).map_err(io("open", &self.directory))?;
             directory.sync_all().map_err(io("sync", &self.directory))?;
