@@ -323,7 +323,7 @@ async fn objects_are_waited_for_until_they_are_current_or_failed() {
         .map(|(member, _)| member)
         .collect();
     let options = WaitOptions {
-        timeout: Duration::from_secs(60),
+        timeout: Duration::from_mins(1),
         fail_fast: false,
     };
     let mut heard = Vec::new();

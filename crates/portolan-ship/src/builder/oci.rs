@@ -165,7 +165,7 @@ impl Layout<'_> {
     fn base(&self, run: &Run<'_>) -> Result<Option<portolan_digest::Digest>, ShipError> {
         Ok(match &self.source.base {
             BaseImage::Scratch => None,
-            BaseImage::Artifact(name) => self.needs.get(name).cloned(),
+            BaseImage::Artifact(name) => self.needs.get(name).copied(),
             BaseImage::Layout { directory, name } => {
                 let directory = self.workshop.path(directory)?;
                 Some(run.import(&directory, name.as_deref())?.digest)

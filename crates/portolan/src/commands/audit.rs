@@ -35,7 +35,7 @@ enum AuditCommand {
 
 pub(crate) fn audit(args: &AuditArgs, app: &App) -> CommandResult {
     match &args.command {
-        AuditCommand::Files(args) => files::files(args, &app.printer),
+        AuditCommand::Files(args) => files::files(args, app),
         AuditCommand::Repo(args) => repo::repo(args, app),
         #[cfg(feature = "cluster")]
         AuditCommand::Cluster(args) => cluster::cluster(args, app),

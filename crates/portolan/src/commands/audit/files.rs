@@ -10,11 +10,11 @@ use portolan_audit::{Baseline, Checker, Counts, Report, Scanned, Site, merge, pl
 use super::check_options::{CheckOptions, today};
 use super::fix::fix;
 use super::print::print;
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::input::Input;
-use crate::printer::Printer;
 use crate::session;
 
 /// Find deprecated and removed APIs in files
@@ -50,10 +50,11 @@ pub(crate) struct FilesArgs {
     reason: Option<String>,
 }
 
-pub(crate) fn files(args: &FilesArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn files(args: &FilesArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     let (checker, mut warnings) = args.check.checker()?;
     let checker = Arc::new(checker);
-    let scanned = scan_all(args, &checker, printer)?;
+    let scanned = scan_all(args, &checker, app)?;
     let mut findings = merge(scanned.findings);
     warnings.extend(args.check.accept(&mut findings)?);
     if args.fix {
@@ -79,11 +80,7 @@ pub(crate) fn files(args: &FilesArgs, printer: &Printer) -> CommandResult {
     Ok(args.check.status(&report))
 }
 
-fn scan_all(
-    args: &FilesArgs,
-    checker: &Arc<Checker>,
-    printer: &Printer,
-) -> Result<Scanned, CommandError> {
+fn scan_all(args: &FilesArgs, checker: &Arc<Checker>, app: &App) -> Result<Scanned, CommandError> {
     let (piped, paths): (Vec<&Utf8PathBuf>, Vec<&Utf8PathBuf>) =
         args.paths.iter().partition(|path| *path == "-");
     // What a directory holds and cannot be read is a finding; a path that was misspelt is none.
@@ -95,7 +92,7 @@ fn scan_all(
         .map(|path| path.as_std_path().to_owned())
         .collect();
     let mut plan = None;
-    let report = session::run(printer, |run| plan = Some(plan_scan(run, checker, &paths)))?;
+    let report = session::run(app, |run| plan = Some(plan_scan(run, checker, &paths)))?;
     let mut scanned = plan.map(|plan| plan.scanned(&report)).unwrap_or_default();
     if let Some(path) = piped.first() {
         let input = Input::read(path)?;
