@@ -30,9 +30,7 @@ use portolan_engine::{Context, Failure, Key, WaitError};
 use portolan_object::Object;
 use portolan_yaml::Position;
 
-use crate::api::{
-    DataKind, FieldError, Kustomization, NamespacedName, SourceRef, SubstituteReference,
-};
+use crate::api::{FieldError, Kustomization, NamespacedName, SourceRef, SubstituteReference};
 use crate::cluster::Cluster;
 use crate::compare::outline::Filling;
 use crate::compare::skip_plan::{SkipPlan, SkippedByName};
@@ -514,11 +512,7 @@ fn unset(
         let namespace = &spec.id.namespace;
         index.producer(namespace, &reference.name).is_some()
     };
-    // Nothing in a repository has to make a Secret: people do.
-    let is_secret = |reference: &&SubstituteReference| {
-        reference.kind == DataKind::Secret && !reference.optional
-    };
-    if missing.iter().any(is_made) || missing.iter().any(is_secret) {
+    if missing.iter().any(is_made) {
         Unset::Unknown
     } else if missing.iter().any(|reference| !reference.optional) {
         Unset::Missing

@@ -209,26 +209,6 @@ fn a_resource_set_that_does_not_build_is_a_failed_case() {
     assert!(junit.stdout.contains("failures=\"1\""), "{junit}");
 }
 
-/// People make Secrets by hand: what such a one sets is not known, and nothing is said against it.
-#[test]
-fn what_a_secret_that_nothing_here_makes_sets_is_not_judged() {
-    let apps = brings(
-        "apps",
-        "./apps",
-        "postBuild: {substituteFrom: [{kind: Secret, name: by-hand}]}, ",
-    );
-    let files = [
-        ("cluster/apps.yaml", apps.as_str()),
-        (
-            "apps/service.yaml",
-            "apiVersion: v1\nkind: Service\nmetadata: {name: \"s-${ENV}\", namespace: shop}\nspec:\n  type: ${TYPE}\n  ports:\n  - port: ${PORT}\n",
-        ),
-    ];
-    let answer = test_in(&files, &["--path", "cluster"]);
-    assert_eq!(answer.code, 0, "{answer}");
-    assert!(answer.stdout.contains("by-hand"), "{answer}");
-}
-
 #[test]
 fn a_part_of_an_object_that_a_release_brings_needs_no_field() {
     let apps = brings("apps", "./apps", "");
