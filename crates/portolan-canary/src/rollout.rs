@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use portolan_rollout::{Analysis, SCHEMA, Spec, Status};
+use portolan_rollout::{Analysis, SCHEMA, Spec, Status, Tokens};
 use portolan_yaml::Node;
 use serde_json::Value;
 
@@ -20,6 +20,8 @@ pub struct Rollout {
     pub generation: i64,
     /// When it was made, as the cluster writes it.
     pub created: String,
+    /// The commands in its annotations.
+    pub tokens: Tokens,
     /// What it asks for.
     pub spec: Spec,
     /// What the operator knows; `None` if no operator has seen it.
@@ -79,14 +81,16 @@ impl Rollout {
             .then(|| serde_json::from_value(status.clone()))
             .transpose()
             .map_err(|error| refused("status", &error))?;
-        let labels = object["metadata"]["labels"]
-            .as_object()
-            .into_iter()
-            .flatten();
-        let labels =
-            labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+        let texts = |field: &str| -> BTreeMap<String, String> {
+            let map = object["metadata"][field].as_object();
+            let texts = map.into_iter().flatten();
+            texts
+                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+                .collect()
+        };
         Ok(Self {
-            labels: labels.collect(),
+            labels: texts("labels"),
+            tokens: Tokens::from_annotations(&texts("annotations")),
             generation: object["metadata"]["generation"].as_i64().unwrap_or(0),
             created: text("creationTimestamp"),
             spec,

@@ -7,7 +7,7 @@ use crate::rollout::Rollout;
 /// Where a rollout stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// No operator has looked at the newest spec.
+    /// No operator has looked at the newest spec or the newest commands.
     NotSeen,
     /// The first revision comes up, or a new one is on its way.
     InProgress,
@@ -26,7 +26,9 @@ impl Standing {
         let Some(status) = &rollout.status else {
             return Self::NotSeen;
         };
-        if status.observed_generation < rollout.generation {
+        let commands = (&rollout.spec.tokens, &rollout.tokens);
+        let is_seen = status.tokens.covers(commands.0, commands.1);
+        if status.observed_generation < rollout.generation || !is_seen {
             return Self::NotSeen;
         }
         match status.phase {
@@ -92,4 +94,34 @@ fn last_outcome(history: &[Record], revision: Option<&Revision>) -> Option<Outco
         .rev()
         .filter(about)
         .find_map(|record| record.outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn standing(annotations: &serde_json::Value) -> Standing {
+        let object = json!({
+            "metadata": {"namespace": "shop", "name": "web", "generation": 1, "annotations": annotations},
+            "spec": {"template": {}},
+            "status": {"schema": 1, "phase": "RolledBack", "observedGeneration": 1, "tokens": {"annotations": {"force": "1"}}},
+        });
+        Standing::of(&Rollout::read(&object).expect("a rollout"))
+    }
+
+    /// A command does not change the generation: what the status says may be older than it.
+    #[test]
+    fn a_command_that_no_operator_has_seen_leaves_the_standing_open() {
+        assert_eq!(standing(&json!({})), Standing::Refused(Outcome::RolledBack));
+        let seen = json!({"portolan.dev/force": "1"});
+        assert_eq!(standing(&seen), Standing::Refused(Outcome::RolledBack));
+        for new in [
+            json!({"portolan.dev/force": "2"}),
+            json!({"portolan.dev/retry": "1"}),
+        ] {
+            assert_eq!(standing(&new), Standing::NotSeen);
+        }
+    }
 }

@@ -143,6 +143,11 @@ impl Tokens {
 }
 
 impl ActedOn {
+    /// Returns whether every command was seen.
+    pub fn covers(&self, spec: &Tokens, annotations: &Tokens) -> bool {
+        self.clone().take(spec, annotations).is_empty()
+    }
+
     /// Returns the commands whose text is new, and records them as acted on.
     pub fn take(&mut self, spec: &Tokens, annotations: &Tokens) -> Vec<Command> {
         let mut new = Vec::new();
