@@ -47,8 +47,8 @@ pub use metadata::{ManagedBy, Metadata, object_key};
 pub use metric::{DeprecatedRequest, deprecated_requests};
 pub use pages::{PAGE_SIZE, Query};
 pub use set::{
-    Deployed, Inventory, KeptBecause, Member, ObjectError, ObjectSet, PruneOptions, Pruned,
-    SetError, SetOptions, WaitOptions, Waited,
+    Deployed, Inventory, KeptBecause, Member, MemberError, ObjectSet, ObjectSetError, PruneOptions,
+    Pruned, SetOptions, WaitOptions, Waited,
 };
 pub use watch::{Event, Watch};
 pub use write::{ApplyOptions, ObjectVersion};

@@ -58,14 +58,14 @@ pub struct SetOptions {
 #[derive(Debug, Default)]
 pub struct Deployed {
     /// Every object with what became of it, in the order in which they were applied.
-    pub applied: Vec<(Member, Result<Value, ObjectError>)>,
+    pub applied: Vec<(Member, Result<Value, MemberError>)>,
     /// What was no longer in the set; empty when something failed or nothing was to be pruned.
     pub pruned: Vec<(Member, Pruned)>,
 }
 
 /// Why an object was not applied.
 #[derive(Debug, thiserror::Error)]
-pub enum ObjectError {
+pub enum MemberError {
     /// It does not say what it is.
     #[error("an object has no {0}")]
     Incomplete(&'static str),
@@ -84,7 +84,7 @@ pub enum ObjectError {
 
 /// Why nothing was applied at all.
 #[derive(Debug, thiserror::Error)]
-pub enum SetError {
+pub enum ObjectSetError {
     /// Two objects of the set are the same one.
     #[error("the set has {0} twice")]
     Twice(Member),
@@ -101,7 +101,7 @@ pub enum SetError {
 /// An object that is to be applied.
 struct Planned {
     member: Member,
-    resource: Result<Resource, ObjectError>,
+    resource: Result<Resource, MemberError>,
     object: Value,
 }
 
@@ -133,7 +133,7 @@ impl<'a> ObjectSet<'a> {
         &mut self,
         objects: Vec<Value>,
         options: SetOptions,
-    ) -> Result<Deployed, SetError> {
+    ) -> Result<Deployed, ObjectSetError> {
         let mut planned = Vec::new();
         for object in order::for_apply(objects) {
             planned.push(self.plan(object).await);
@@ -167,7 +167,7 @@ impl<'a> ObjectSet<'a> {
     }
 
     /// Deletes everything that the inventory knows, in the opposite order, and the inventory when nothing is left.
-    pub async fn delete(&mut self, options: PruneOptions) -> Result<Deployed, SetError> {
+    pub async fn delete(&mut self, options: PruneOptions) -> Result<Deployed, ObjectSetError> {
         let before = self.inventory().await?;
         let all = PruneOptions {
             many: true,
@@ -203,7 +203,7 @@ impl<'a> ObjectSet<'a> {
         planned: Planned,
         force: bool,
         deadline: Instant,
-    ) -> Result<Value, ObjectError> {
+    ) -> Result<Value, MemberError> {
         let Planned {
             member,
             resource,
@@ -211,7 +211,7 @@ impl<'a> ObjectSet<'a> {
         } = planned;
         let resource = match resource {
             // A definition of the same set may have brought the kind meanwhile.
-            Err(ObjectError::Unserved { .. }) => self.resource(&object).await?,
+            Err(MemberError::Unserved { .. }) => self.resource(&object).await?,
             resource => resource?,
         };
         if resource.namespaced && member.namespace.is_empty() {
@@ -248,17 +248,17 @@ impl<'a> ObjectSet<'a> {
     }
 
     /// The kind of an object as the cluster serves it; asked for again while it is not known.
-    async fn resource(&mut self, object: &Value) -> Result<Resource, ObjectError> {
+    async fn resource(&mut self, object: &Value) -> Result<Resource, MemberError> {
         let text = |field: &'static str| {
             let text = object[field].as_str().filter(|text| !text.is_empty());
-            text.ok_or(ObjectError::Incomplete(field))
+            text.ok_or(MemberError::Incomplete(field))
         };
         let (api_version, kind) = (text("apiVersion")?, text("kind")?);
         if object["metadata"]["name"]
             .as_str()
             .is_none_or(str::is_empty)
         {
-            return Err(ObjectError::Incomplete("metadata.name"));
+            return Err(MemberError::Incomplete("metadata.name"));
         }
         let found = |served: &[Resource]| served.iter().find(|served| served.kind == kind).cloned();
         if let Some(known) = self.served.get(api_version).and_then(|known| found(known)) {
@@ -267,7 +267,7 @@ impl<'a> ObjectSet<'a> {
         let served = self.cluster.served_by(api_version).await?;
         let resource = found(&served);
         self.served.insert(api_version.to_owned(), served);
-        resource.ok_or_else(|| ObjectError::Unserved {
+        resource.ok_or_else(|| MemberError::Unserved {
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
         })

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use portolan_cluster::{
-    Access, ApplyOptions, Cluster, Deployed, KeptBecause, Member, ObjectError, ObjectSet,
-    PruneOptions, Pruned, Resource, SetError, SetOptions, Stage, WaitOptions,
+    Access, ApplyOptions, Cluster, Deployed, KeptBecause, Member, MemberError, ObjectSet,
+    ObjectSetError, PruneOptions, Pruned, Resource, SetOptions, Stage, WaitOptions,
 };
 use portolan_testbed::cluster::{Cluster as TestCluster, Kubelet, KubeletSetup, PodFault};
 use serde_json::{Value, json};
@@ -279,7 +279,7 @@ async fn an_object_that_fails_keeps_the_rest_and_stops_pruning() {
         .applied
         .iter()
         .find(|(member, _)| member.kind == "Unheard");
-    let (_, Err(error @ ObjectError::Unserved { .. })) = unserved.expect("a result") else {
+    let (_, Err(error @ MemberError::Unserved { .. })) = unserved.expect("a result") else {
         panic!("{unserved:?}")
     };
     assert_eq!(
@@ -292,7 +292,10 @@ async fn an_object_that_fails_keeps_the_rest_and_stops_pruning() {
     }
     let twice = vec![config_map("a"), config_map("a")];
     let refused = set.apply(twice, PRUNING).await;
-    assert!(matches!(refused, Err(SetError::Twice(_))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(ObjectSetError::Twice(_))),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]

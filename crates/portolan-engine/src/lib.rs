@@ -88,7 +88,7 @@ pub use outcome::Outcome;
 pub use portolan_digest::{Digest, FieldHasher, Fingerprint, fingerprint};
 pub use publish::{DomainEvent, MAX_PUBLISHED_BYTES, PublishError, Publisher};
 pub use report::{Counts, Report, Root, UnitReport};
-pub use results::{ResultCounts, ResultLimits, Results, Slot};
+pub use results::{ResultCounts, ResultLimits, ResultSlot, Results};
 pub use retry::Retry;
 pub use run::{Canceller, Run};
 pub use run_id::RunId;

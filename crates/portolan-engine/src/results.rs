@@ -5,7 +5,7 @@
 //! were given); then the one that still holds is found by looking at it.
 //!
 //! ```text
-//! of(digest) ──▶ Slot: nobody else has it ──find──▶ a result that holds
+//! of(digest) ──▶ ResultSlot: nobody else has it ──find──▶ a result that holds
 //!                                         └─keep──▶ a new result
 //! ```
 //!
@@ -36,7 +36,7 @@ pub struct Results<T> {
 }
 
 /// The results of one digest, as long as nobody else may look at them or add one.
-pub struct Slot<T> {
+pub struct ResultSlot<T> {
     variants: OwnedMutexGuard<Vec<Arc<T>>>,
     limit: usize,
     tally: Arc<Tally>,
@@ -92,9 +92,9 @@ impl<T> Results<T> {
     /// The results of a digest. Waits while another one has them: it may be making the one that is wanted.
     ///
     /// Dropping the slot without keeping a result lets the next one try.
-    pub async fn of(&self, inputs: Digest) -> Slot<T> {
+    pub async fn of(&self, inputs: Digest) -> ResultSlot<T> {
         let variants = self.entry(inputs).lock_owned().await;
-        Slot {
+        ResultSlot {
             variants,
             limit: self.limits.variants.max(1),
             tally: Arc::clone(&self.tally),
@@ -191,9 +191,9 @@ impl<T> Entry<T> {
     }
 }
 
-// === impl Slot ===
+// === impl ResultSlot ===
 
-impl<T> Slot<T> {
+impl<T> ResultSlot<T> {
     /// The newest result that holds.
     pub fn find(&self, holds: impl Fn(&T) -> bool) -> Option<Arc<T>> {
         let mut newest_first = self.variants.iter().rev();

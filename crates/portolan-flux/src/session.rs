@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8PathBuf;
-use portolan_engine::{Key, ResultCounts, ResultLimits, Results, Slot};
+use portolan_engine::{Key, ResultCounts, ResultLimits, ResultSlot, Results};
 use portolan_object::Digest;
 
 use crate::discover::Mentioned;
@@ -108,17 +108,17 @@ impl Session {
     }
 
     /// The builds of a Kustomization; one unit at a time has them.
-    pub(crate) async fn builds(&self, inputs: &Digest) -> Slot<KeptBuild> {
+    pub(crate) async fn builds(&self, inputs: &Digest) -> ResultSlot<KeptBuild> {
         self.builds.of(by_bytes(inputs)).await
     }
 
     /// A chart; one unit at a time has it.
-    pub(crate) async fn charts(&self, inputs: &Digest) -> Slot<LoadedChart> {
+    pub(crate) async fn charts(&self, inputs: &Digest) -> ResultSlot<LoadedChart> {
         self.charts.of(by_bytes(inputs)).await
     }
 
     /// What a release gave; one unit at a time has it.
-    pub(crate) async fn releases(&self, inputs: &Digest) -> Slot<Released> {
+    pub(crate) async fn releases(&self, inputs: &Digest) -> ResultSlot<Released> {
         self.releases.of(by_bytes(inputs)).await
     }
 

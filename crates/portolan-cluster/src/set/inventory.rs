@@ -6,7 +6,7 @@ use std::fmt;
 use portolan_engine::FieldHasher;
 use serde_json::{Value, json};
 
-use super::{ObjectSet, SetError};
+use super::{ObjectSet, ObjectSetError};
 use crate::discovery::Resource;
 use crate::error::ClusterError;
 use crate::write::ApplyOptions;
@@ -161,12 +161,12 @@ impl Inventory {
 /// The members, unless one stands there twice.
 pub(super) fn distinct<'m>(
     members: impl Iterator<Item = &'m Member>,
-) -> Result<Vec<Member>, SetError> {
+) -> Result<Vec<Member>, ObjectSetError> {
     let mut seen = Inventory::default();
     let mut distinct = Vec::new();
     for member in members {
         if seen.contains(member) {
-            return Err(SetError::Twice(member.clone()));
+            return Err(ObjectSetError::Twice(member.clone()));
         }
         seen = seen.with([member.clone()]);
         distinct.push(member.clone());
@@ -180,7 +180,7 @@ fn config_maps() -> Resource {
 
 impl ObjectSet<'_> {
     /// What the set has in the cluster; nothing if it was never applied.
-    pub async fn inventory(&self) -> Result<Inventory, SetError> {
+    pub async fn inventory(&self) -> Result<Inventory, ObjectSetError> {
         let kind = config_maps();
         let read = self.cluster.read(&kind, &self.namespace, &self.name);
         let found = read.await.map_err(|error| self.inventory_error(error))?;
@@ -190,7 +190,10 @@ impl ObjectSet<'_> {
     }
 
     /// Replaces the inventory. It is owned by the set's manager, so that lines which are left out are removed.
-    pub(super) async fn write_inventory(&self, inventory: &Inventory) -> Result<(), SetError> {
+    pub(super) async fn write_inventory(
+        &self,
+        inventory: &Inventory,
+    ) -> Result<(), ObjectSetError> {
         let object = json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -212,8 +215,8 @@ impl ObjectSet<'_> {
             .map_err(|error| self.inventory_error(error))
     }
 
-    fn inventory_error(&self, source: ClusterError) -> SetError {
-        SetError::Inventory {
+    fn inventory_error(&self, source: ClusterError) -> ObjectSetError {
+        ObjectSetError::Inventory {
             name: format!("{}/{}", self.namespace, self.name),
             source,
         }

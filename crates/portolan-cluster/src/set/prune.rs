@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Inventory, Member, ObjectError, ObjectSet, order};
+use super::{Inventory, Member, MemberError, ObjectSet, order};
 
 /// What may be pruned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Pruned {
     /// It stays, and stays in the inventory.
     Kept(KeptBecause),
     /// It could not be deleted.
-    Failed(ObjectError),
+    Failed(MemberError),
 }
 
 /// Why an object that is no longer in a set stays.
@@ -97,13 +97,13 @@ impl ObjectSet<'_> {
         &mut self,
         member: &Member,
         options: PruneOptions,
-    ) -> Result<Pruned, ObjectError> {
+    ) -> Result<Pruned, MemberError> {
         if DANGEROUS.contains(&member.kind.as_str()) && !options.dangerous {
             return Ok(Pruned::Kept(KeptBecause::Kind));
         }
         let resource = match self.resource(&member.as_object()).await {
             // Its definition is gone, and so are all objects of the kind.
-            Err(ObjectError::Unserved { .. }) => return Ok(Pruned::Gone),
+            Err(MemberError::Unserved { .. }) => return Ok(Pruned::Gone),
             resource => resource?,
         };
         let place = (member.namespace.as_str(), member.name.as_str());

@@ -6,7 +6,7 @@ use futures_util::StreamExt as _;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Member, ObjectError, ObjectSet};
+use super::{Member, MemberError, ObjectSet};
 use crate::kstatus::{Stage, Status, kstatus};
 
 /// How many objects are asked for at the same time.
@@ -59,7 +59,7 @@ impl ObjectSet<'_> {
         members: &[Member],
         options: WaitOptions,
         mut progress: impl FnMut(&Waited),
-    ) -> Result<Vec<Waited>, ObjectError> {
+    ) -> Result<Vec<Waited>, MemberError> {
         let deadline = Instant::now() + options.timeout;
         let mut waited = Vec::with_capacity(members.len());
         let mut resources = Vec::with_capacity(members.len());
