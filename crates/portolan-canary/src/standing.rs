@@ -95,33 +95,3 @@ fn last_outcome(history: &[Record], revision: Option<&Revision>) -> Option<Outco
         .filter(about)
         .find_map(|record| record.outcome)
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn standing(annotations: &serde_json::Value) -> Standing {
-        let object = json!({
-            "metadata": {"namespace": "shop", "name": "web", "generation": 1, "annotations": annotations},
-            "spec": {"template": {}},
-            "status": {"schema": 1, "phase": "RolledBack", "observedGeneration": 1, "tokens": {"annotations": {"force": "1"}}},
-        });
-        Standing::of(&Rollout::read(&object).expect("a rollout"))
-    }
-
-    /// A command does not change the generation: what the status says may be older than it.
-    #[test]
-    fn a_command_that_no_operator_has_seen_leaves_the_standing_open() {
-        assert_eq!(standing(&json!({})), Standing::Refused(Outcome::RolledBack));
-        let seen = json!({"portolan.dev/force": "1"});
-        assert_eq!(standing(&seen), Standing::Refused(Outcome::RolledBack));
-        for new in [
-            json!({"portolan.dev/force": "2"}),
-            json!({"portolan.dev/retry": "1"}),
-        ] {
-            assert_eq!(standing(&new), Standing::NotSeen);
-        }
-    }
-}
