@@ -109,6 +109,13 @@ pub enum ShipError {
 }
 
 impl Workshop {
+    /// What of a directory is never an input: what git keeps, and the store if it lies inside.
+    fn never_read(&self, directory: &Utf8Path) -> Vec<String> {
+        let store = self.store.root().strip_prefix(directory);
+        let store = store.ok().map(|store| store.as_str().to_owned());
+        [".git".to_owned()].into_iter().chain(store).collect()
+    }
+
     /// A directory of the document; one that leads out of it is refused.
     fn path(&self, relative: &str) -> Result<Utf8PathBuf, ShipError> {
         let mut depth = 0_i32;

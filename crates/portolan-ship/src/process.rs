@@ -136,8 +136,12 @@ pub(crate) fn run(
     // Children that it left behind end with it, and then the pipes close. One that left the group may hold them open: it is
     // not waited for.
     group.signal(Signal::KILL);
+    let ended = Instant::now();
     while let Ok(text) = lines.recv_timeout(LAST_WORDS) {
         keep(text);
+        if ended.elapsed() >= GRACE {
+            break;
+        }
     }
     Ok(Ended {
         how,

@@ -404,3 +404,29 @@ fn every_artifact_is_queued_started_and_ended_by_the_runner_alone() {
         answer.journal
     );
 }
+
+/// The store lies in the directory that a command reads: what one build writes there must not be an input of the next.
+#[test]
+fn a_store_inside_of_the_inputs_is_no_input() {
+    let artifacts = "  - name: tool\n    image: registry.example/tool\n    command: {run: [sh, -c, 'echo a > \"$PORTOLAN_OUT/a\"'], dir: src, output: files}\n";
+    let project = Project::new(artifacts);
+    project.write("src/a", "a file");
+    let store = project.path("src/store");
+    assert_eq!(
+        project.build_into(&store).statuses(),
+        [ArtifactStatus::Built]
+    );
+    assert_eq!(
+        project.build_into(&store).statuses(),
+        [ArtifactStatus::Cached]
+    );
+}
+
+#[test]
+fn a_program_that_left_its_group_and_goes_on_printing_is_not_waited_for() {
+    let artifacts = "  - name: tool\n    image: registry.example/tool\n    command: {run: [sh, -c, 'setsid timeout 60 sh -c \"while :; do echo on; sleep 0.1; done\" & sleep 0.2; exit 3']}\n";
+    let began = Instant::now();
+    let answer = Project::new(artifacts).build();
+    assert_eq!(answer.statuses(), [ArtifactStatus::Failed]);
+    assert!(began.elapsed() < Duration::from_secs(50));
+}

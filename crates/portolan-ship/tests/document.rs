@@ -101,3 +101,14 @@ fn documents_of_other_kinds_are_left_to_others() {
     let twice = format!("{HEAD}  artifacts: []\n---\n{HEAD}  artifacts: []\n");
     assert_eq!(Ship::read(&twice, &none), Err(DocumentError::Several(7)));
 }
+
+/// A secret becomes a file of its name.
+#[test]
+fn the_name_of_a_secret_leads_nowhere() {
+    let spec = "  artifacts:\n  - {name: a, image: x, command: {run: [a], secrets: {../../x: {env: A}}}}\n";
+    let told = faults(spec);
+    assert!(
+        told[0].contains("`../../x` is no name for a secret"),
+        "{told:?}"
+    );
+}

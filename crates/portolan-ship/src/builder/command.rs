@@ -45,7 +45,7 @@ impl Builder for CommandBuilder {
             path: directory.clone(),
             source,
         })?;
-        let found = self.scan(&files, &run)?;
+        let found = self.scan(&files, &directory, &run)?;
         let mut inputs = Inputs::default();
         let env = self.environment(&mut inputs)?;
         self.add_settings(&mut inputs, &directory, &env, task)?;
@@ -96,7 +96,12 @@ impl Builder for CommandBuilder {
 
 impl CommandBuilder {
     /// The files that the command reads.
-    fn scan(&self, files: &Directory, run: &Run<'_>) -> Result<Scan, ShipError> {
+    fn scan(
+        &self,
+        files: &Directory,
+        directory: &Utf8Path,
+        run: &Run<'_>,
+    ) -> Result<Scan, ShipError> {
         // All is left out but what is named.
         let mut patterns = vec!["**".to_owned()];
         patterns.extend(
@@ -114,10 +119,7 @@ impl CommandBuilder {
             },
             ..CopySpec::default()
         };
-        let store = self.workshop.store.root();
-        let inside = store.strip_prefix(&self.workshop.directory);
-        let mut never = vec![".git".to_owned()];
-        never.extend(inside.ok().map(|store| store.as_str().to_owned()));
+        let never = self.workshop.never_read(directory);
         let memo = run.memo(&self.name);
         let options = ScanOptions {
             ignore: &[],

@@ -17,9 +17,6 @@ use crate::inputs::Inputs;
 use crate::outcome::Built;
 use crate::task::Task;
 
-/// What of a context never goes into an image.
-const NEVER: &str = ".git";
-
 /// The version of what we make: another one builds anew.
 pub(crate) const BUILDER_VERSION: &str = concat!("portolan ", env!("CARGO_PKG_VERSION"));
 
@@ -132,9 +129,7 @@ impl Layout<'_> {
         task: &Task,
     ) -> Result<Vec<(Platform, Scan)>, ShipError> {
         let ignore = ignore_patterns(files, None)?;
-        let mut never = vec![NEVER.to_owned()];
-        let inside = self.workshop.store.root().strip_prefix(context);
-        never.extend(inside.ok().map(|store| store.as_str().to_owned()));
+        let never = self.workshop.never_read(context);
         let mut memo = run.memo(self.name);
         let mut scans = Vec::new();
         for platform in &self.source.platforms {

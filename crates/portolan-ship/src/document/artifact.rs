@@ -299,6 +299,14 @@ fn secrets(fields: &Fields<'_>, faults: &mut Faults) -> BTreeMap<String, String>
     let mut secrets = BTreeMap::new();
     for entry in map {
         let name = entry.key.as_str().to_owned();
+        // It is the name of a file, too.
+        if !is_variable(&name) {
+            faults.push(Fault {
+                at: entry.key.at,
+                message: format!("`{name}` is no name for a secret: letters, digits and `_`"),
+                hint: None,
+            });
+        }
         let path = format!("{}.{name}", fields.path_of("secrets"));
         let from = Fields::of(&entry.value, path, &["env"], faults);
         secrets.insert(name, from.required("env", faults));
@@ -445,6 +453,11 @@ fn modified(fields: &Fields<'_>, faults: &mut Faults) -> u64 {
             .map_err(|_| "must be `epoch` or a number of seconds since 1970".to_owned()),
     });
     read.unwrap_or(0)
+}
+
+fn is_variable(text: &str) -> bool {
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    !text.is_empty() && text.chars().all(is_letter)
 }
 
 fn is_name(text: &str) -> bool {
