@@ -2,7 +2,7 @@
 
 use portolan_engine::{Context, Failure, Key, Report, Run, Unit};
 
-use crate::builder::{Builder, CommandBuilder, Needs, OciBuilder, ShipError, Workshop};
+use crate::builder::{BuildSetup, Builder, CommandBuilder, Needs, OciBuilder, ShipError};
 use crate::document::{Artifact, ArtifactSource, Ship};
 use crate::observe::{Summarised, observe};
 use crate::outcome::{ArtifactResult, Built, Summary, results};
@@ -16,12 +16,12 @@ pub(crate) fn key(name: &str) -> Key<Built> {
 ///
 /// # Errors
 /// When a name is not that of an artifact; it is returned.
-pub fn plan(ship: &Ship, names: &[String], workshop: &Workshop, run: &Run) -> Result<(), String> {
+pub fn plan(ship: &Ship, names: &[String], setup: &BuildSetup, run: &Run) -> Result<(), String> {
     for name in names {
         ship.artifact(name).ok_or_else(|| name.clone())?;
     }
     for artifact in &ship.artifacts {
-        let unit = unit(artifact.clone(), workshop.clone());
+        let unit = unit(artifact.clone(), setup.clone());
         let is_asked = names.is_empty() || names.contains(&artifact.name);
         let needs = artifact.all_needs().into_iter();
         let needs: Vec<Key> = needs.map(|name| key(name).untyped()).collect();
@@ -39,7 +39,7 @@ pub fn finish(ship: &Ship, report: &Report) -> Vec<ArtifactResult> {
     results(ship, report)
 }
 
-fn unit(artifact: Artifact, workshop: Workshop) -> Unit<Built> {
+fn unit(artifact: Artifact, setup: BuildSetup) -> Unit<Built> {
     observe(move |context, task| -> Result<Built, Failure> {
         let needs = needs(&artifact, context)?;
         let Artifact { name, source, .. } = artifact;
@@ -47,14 +47,14 @@ fn unit(artifact: Artifact, workshop: Workshop) -> Unit<Built> {
             ArtifactSource::Oci(source) => OciBuilder {
                 name,
                 source,
-                workshop,
+                setup,
                 needs,
             }
             .build(task),
             ArtifactSource::Command(source) => CommandBuilder {
                 name,
                 source,
-                workshop,
+                setup,
                 needs,
             }
             .build(task),

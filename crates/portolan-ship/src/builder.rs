@@ -26,7 +26,7 @@ pub trait Builder: Send + Sync + 'static {
 
 /// What every builder of a run has.
 #[derive(Debug, Clone)]
-pub struct Workshop {
+pub struct BuildSetup {
     /// The directory of the document, which its paths are relative to.
     pub directory: Utf8PathBuf,
     /// Where images go.
@@ -108,7 +108,7 @@ pub enum ShipError {
     Cancelled,
 }
 
-impl Workshop {
+impl BuildSetup {
     /// What of a directory is never an input: what git keeps, and the store if it lies inside.
     fn never_read(&self, directory: &Utf8Path) -> Vec<String> {
         let store = self.store.root().strip_prefix(directory);

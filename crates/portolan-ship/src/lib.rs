@@ -20,7 +20,7 @@ mod process;
 mod task;
 
 pub use build::{finish, plan};
-pub use builder::{Builder, ShipError, Workshop};
+pub use builder::{BuildSetup, Builder, ShipError};
 pub use document::{
     API_VERSION, Artifact, ArtifactSource, BaseImage, CommandOutput, CommandSource, DocumentError,
     Fault, KIND, MAX_ARTIFACTS, MAX_DOCUMENT_BYTES, OciSource, Ship,

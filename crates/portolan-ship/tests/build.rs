@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_engine::{Journal, JournalOptions, Limits, Run};
 use portolan_layout::Store;
-use portolan_ship::{ArtifactResult, ArtifactStatus, Ship, Workshop, finish, plan};
+use portolan_ship::{ArtifactResult, ArtifactStatus, BuildSetup, Ship, finish, plan};
 use tempfile::TempDir;
 
 /// A project with a document, and a store beside it.
@@ -60,7 +60,7 @@ impl Project {
         let text = fs::read_to_string(self.path("portolan.yaml")).expect("a document");
         let ship = Ship::read(&text, &|_| None).expect("a document");
         let store = Utf8Path::from_path(store).expect("UTF-8");
-        let workshop = Workshop {
+        let setup = BuildSetup {
             directory: Utf8PathBuf::from_path_buf(self.directory.path().to_owned()).expect("UTF-8"),
             store: Arc::new(Store::open(store).expect("a store")),
             threads: 2,
@@ -72,7 +72,7 @@ impl Project {
         runtime.block_on(async {
             let journal = Journal::in_memory(JournalOptions::default());
             let run = Run::new(Limits::default(), journal.clone());
-            plan(&ship, &[], &workshop, &run).expect("known names");
+            plan(&ship, &[], &setup, &run).expect("known names");
             let report = run.finish().await;
             journal.close();
             let mut reader = journal.after(0);

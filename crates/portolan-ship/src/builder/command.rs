@@ -16,7 +16,7 @@ use portolan_layout::{ActionResult, Directory, Run};
 use portolan_secret::KnownSecrets;
 
 use super::oci::{BUILDER_VERSION, Layout, built};
-use super::{Builder, Needs, ShipError, Workshop};
+use super::{BuildSetup, Builder, Needs, ShipError};
 use crate::document::{CommandOutput, CommandSource};
 use crate::inputs::Inputs;
 use crate::outcome::Built;
@@ -33,14 +33,14 @@ const VERSION_LIMIT: Duration = Duration::from_secs(30);
 pub(crate) struct CommandBuilder {
     pub(crate) name: String,
     pub(crate) source: CommandSource,
-    pub(crate) workshop: Workshop,
+    pub(crate) setup: BuildSetup,
     pub(crate) needs: Needs,
 }
 
 impl Builder for CommandBuilder {
     fn build(&self, task: &Task) -> Result<Built, ShipError> {
-        let directory = self.workshop.path(&self.source.directory)?;
-        let run = self.workshop.store.begin()?;
+        let directory = self.setup.path(&self.source.directory)?;
+        let run = self.setup.store.begin()?;
         let files = Directory::open(&directory).map_err(|source| ShipError::Context {
             path: directory.clone(),
             source,
@@ -69,7 +69,7 @@ impl Builder for CommandBuilder {
                 let layout = Layout {
                     name: &name,
                     source,
-                    workshop: &self.workshop,
+                    setup: &self.setup,
                     needs: &self.needs,
                 };
                 let made = layout.build(&out, Inputs::default(), task)?;
@@ -119,14 +119,14 @@ impl CommandBuilder {
             },
             ..CopySpec::default()
         };
-        let never = self.workshop.never_read(directory);
+        let never = self.setup.never_read(directory);
         let memo = run.memo(&self.name);
         let options = ScanOptions {
             ignore: &[],
             never: &never,
             memo: &memo,
-            now: self.workshop.now,
-            threads: self.workshop.threads,
+            now: self.setup.now,
+            threads: self.setup.threads,
         };
         let found = scan(files, &[copy], &options)?;
         run.keep_memo(&self.name, &found.memo);
@@ -135,7 +135,7 @@ impl CommandBuilder {
 
     /// The variables of the command, without secrets; those that the document names go into the key.
     fn environment(&self, inputs: &mut Inputs) -> Result<BTreeMap<String, String>, ShipError> {
-        let given = |name: &str| self.workshop.env.get(name).cloned();
+        let given = |name: &str| self.setup.env.get(name).cloned();
         let always = ALWAYS
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), given(name)?)));
@@ -149,7 +149,7 @@ impl CommandBuilder {
             inputs.add(format!("variable {name}"), value);
             env.insert(name.clone(), value.clone());
         }
-        let root = self.workshop.store.root();
+        let root = self.setup.store.root();
         for (name, digest) in &self.needs {
             let is_part = |letter: char| letter.is_ascii_alphanumeric();
             let word: String = name
@@ -186,7 +186,7 @@ impl CommandBuilder {
             let layout = Layout {
                 name: &self.name,
                 source,
-                workshop: &self.workshop,
+                setup: &self.setup,
                 needs: &self.needs,
             };
             layout.add_settings(inputs);
@@ -252,7 +252,7 @@ impl CommandBuilder {
             .create(&directory)
             .map_err(at(&directory))?;
         for (name, variable) in &self.source.secrets {
-            let value = self.workshop.env.get(variable);
+            let value = self.setup.env.get(variable);
             let value = value.ok_or_else(|| ShipError::NoVariable(variable.clone()))?;
             known.add_text(name, value);
             let path = directory.join(name);

@@ -11,7 +11,7 @@ use portolan_image::{
 };
 use portolan_layout::{ActionResult, Directory, Run};
 
-use super::{Builder, Needs, ShipError, Workshop};
+use super::{BuildSetup, Builder, Needs, ShipError};
 use crate::document::{BaseImage, OciSource};
 use crate::inputs::Inputs;
 use crate::outcome::Built;
@@ -24,17 +24,17 @@ pub(crate) const BUILDER_VERSION: &str = concat!("portolan ", env!("CARGO_PKG_VE
 pub(crate) struct OciBuilder {
     pub(crate) name: String,
     pub(crate) source: OciSource,
-    pub(crate) workshop: Workshop,
+    pub(crate) setup: BuildSetup,
     pub(crate) needs: Needs,
 }
 
 impl Builder for OciBuilder {
     fn build(&self, task: &Task) -> Result<Built, ShipError> {
-        let context = self.workshop.path(&self.source.context)?;
+        let context = self.setup.path(&self.source.context)?;
         let layout = Layout {
             name: &self.name,
             source: &self.source,
-            workshop: &self.workshop,
+            setup: &self.setup,
             needs: &self.needs,
         };
         layout.build(&context, Inputs::default(), task)
@@ -45,7 +45,7 @@ impl Builder for OciBuilder {
 pub(super) struct Layout<'a> {
     pub(super) name: &'a str,
     pub(super) source: &'a OciSource,
-    pub(super) workshop: &'a Workshop,
+    pub(super) setup: &'a BuildSetup,
     pub(super) needs: &'a Needs,
 }
 
@@ -57,7 +57,7 @@ impl Layout<'_> {
         mut inputs: Inputs,
         task: &Task,
     ) -> Result<Built, ShipError> {
-        let store = &self.workshop.store;
+        let store = &self.setup.store;
         let run = store.begin()?;
         let files = Directory::open(context).map_err(|source| ShipError::Context {
             path: context.to_owned(),
@@ -101,7 +101,7 @@ impl Layout<'_> {
                 source: &files,
                 cache: &run,
                 sink: &run,
-                threads: self.workshop.threads,
+                threads: self.setup.threads,
             };
             images.push(
                 build_image(&scan.entries, &self.spec(platform), below.as_ref(), &io)?.manifest,
@@ -129,7 +129,7 @@ impl Layout<'_> {
         task: &Task,
     ) -> Result<Vec<(Platform, Scan)>, ShipError> {
         let ignore = ignore_patterns(files, None)?;
-        let never = self.workshop.never_read(context);
+        let never = self.setup.never_read(context);
         let mut memo = run.memo(self.name);
         let mut scans = Vec::new();
         for platform in &self.source.platforms {
@@ -143,8 +143,8 @@ impl Layout<'_> {
                 ignore: &ignore,
                 never: &never,
                 memo: &memo,
-                now: self.workshop.now,
-                threads: self.workshop.threads,
+                now: self.setup.now,
+                threads: self.setup.threads,
             };
             let mut found = scan(files, &copies, &options)?;
             for notice in &found.notices {
@@ -162,7 +162,7 @@ impl Layout<'_> {
             BaseImage::Scratch => None,
             BaseImage::Artifact(name) => self.needs.get(name).copied(),
             BaseImage::Layout { directory, name } => {
-                let directory = self.workshop.path(directory)?;
+                let directory = self.setup.path(directory)?;
                 Some(run.import(&directory, name.as_deref())?.digest)
             }
         })
