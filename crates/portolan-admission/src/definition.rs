@@ -1,4 +1,4 @@
-//! Definitions of kinds: their name and the version they are stored in.
+//! CustomResourceDefinitions: their name and the version that objects are stored in.
 
 use crate::refusal::Fault;
 use crate::spot::{Refusals, Spot};

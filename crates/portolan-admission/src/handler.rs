@@ -1,4 +1,4 @@
-//! What the kubelet runs against a container: probes and lifecycle hooks.
+//! Probes and lifecycle hooks, which the kubelet runs on a container.
 
 use portolan_object::NameRule;
 use portolan_yaml::Node;

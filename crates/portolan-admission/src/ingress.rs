@@ -1,4 +1,4 @@
-//! What reaches Services from outside: Ingresses and policies of the network.
+//! Ingresses and network policies: what reaches Services from outside.
 
 use std::net::IpAddr;
 

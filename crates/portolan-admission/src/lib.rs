@@ -1,8 +1,8 @@
-//! Says what an API server refuses in an object whose types are right.
+//! Says what an API server refuses in an object although all its types are right.
 //!
-//! Types tell that `containerPort` is a number; that it must be below 65,536, that two containers may not share a name
-//! and that a selector must select the pods beside it is written in the server's code alone. This crate says it again,
-//! for the kinds people write by hand:
+//! The types say that `containerPort` is a number. Other rules exist only in the server's code: a port must be below
+//! 65,536, two containers may not share a name, a selector must select the pods of its own template. This crate has
+//! these rules for the kinds that people write by hand:
 //!
 //! ```text
 //! object ──┬─ metadata: names, labels, annotations
@@ -11,8 +11,9 @@
 //!          └─ service, ingress, storage, rights, data ┘
 //! ```
 //!
-//! The front door is [`refusals`]. It must not cry wolf: what depends on a cluster's settings passes, and a real API
-//! server is asked about every example in `tests/`. No message repeats a value that could come out of a Secret.
+//! The entry point is [`refusals`]. It must not report false errors: what depends on a cluster's settings passes, and
+//! a test sends every example in `tests/` to a real API server. No message repeats a value that could come from a
+//! Secret.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Amounts of resources, as far as they are compared: `500m`, `1Gi`.
+//! Amounts of resources such as `500m` and `1Gi`, as far as comparing them needs.
 
 use portolan_yaml::Node;
 

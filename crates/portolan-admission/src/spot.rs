@@ -1,6 +1,6 @@
-//! A value while an object is walked, with the way back to the root, and the questions asked of values everywhere.
+//! A value inside an object with the path back to the root, and the checks that all values share.
 //!
-//! A [`Spot`] points at the one above it, so that nothing is copied until something is wrong.
+//! A [`Spot`] points to its parent, so nothing is copied until something is wrong.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;

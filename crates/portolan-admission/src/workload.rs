@@ -1,4 +1,4 @@
-//! What runs pods from a template: Deployments, `StatefulSet`s, `DaemonSet`s, Jobs and the like.
+//! Workloads that run pods from a template: Deployments, `StatefulSet`s, `DaemonSet`s, Jobs and similar kinds.
 
 use portolan_object::{Gvk, Selector};
 use portolan_yaml::Node;

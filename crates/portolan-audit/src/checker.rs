@@ -1,4 +1,4 @@
-//! The checker: an object comes in, findings come out. The same for files, charts, releases and live objects.
+//! The checker: takes an object and gives findings, in the same way for files, charts, releases and live objects.
 //!
 //! ```text
 //! Node ──▶ api version ─┐

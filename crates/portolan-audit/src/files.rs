@@ -4,8 +4,8 @@
 //! paths ──walk──▶ sorted list of files and charts ──batches──▶ units ──▶ findings in the order of the list
 //! ```
 //!
-//! One file per unit is in memory at a time. Nothing is left out silently: what cannot be read is a finding, so is a file
-//! whose check panics, and so is every file of a unit that did not end well.
+//! One file per unit is in memory at a time. Nothing is left out silently: a file that cannot be read is a finding,
+//! and so is a file whose check panics and every file of a unit that failed or was cancelled.
 
 use std::collections::HashSet;
 use std::fs;

@@ -1,6 +1,6 @@
-//! A finding: what is wrong with one object, and everything that shows it.
+//! A finding: what is wrong with one object, and all the evidence for it.
 //!
-//! The field names are what `-o json` prints and what a snapshot on disk holds: a promise.
+//! `-o json` prints these field names and snapshots on disk contain them, so they must stay stable.
 
 use portolan_object::{Gvk, ObjectId, Place};
 use portolan_yaml::Position;

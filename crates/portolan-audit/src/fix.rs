@@ -1,7 +1,7 @@
-//! Rewriting of manifests: the API version, and the renames that a migration lists, when nothing else changes.
+//! Rewrites manifests: changes the API version and the field names that a migration renames, if nothing else changes.
 //!
-//! A change is written only when the object then means what it meant: fields whose default changed must be given,
-//! nothing that is gone may be used, and a field whose meaning changed stops it. The text around stays as it is.
+//! A change is written only if the object keeps its meaning: fields whose default changed must be set, no removed
+//! field may be used, and no field whose meaning changed. The surrounding text stays as it is.
 
 use portolan_object::expand_lists;
 use portolan_yaml::{Dialect, Entry, Node, parse_bytes};

@@ -8,9 +8,9 @@
 //!                  findings ──merge──▶ one per object ──baseline──▶ Report ──▶ JSON, SARIF, …
 //! ```
 //!
-//! The front doors are [`Checker::check`] for one object and [`plan_scan`] for files. The crate knows objects and texts; how
-//! they are fetched from a cluster or rendered from a repository is the business of others. It reads files, but no
-//! clock: today comes in as a [`Day`].
+//! The entry points are [`Checker::check`] for one object and [`plan_scan`] for files. The crate knows objects and
+//! texts; other crates fetch them from a cluster or render them from a repository. It reads files, but no clock:
+//! today's date is passed in as a [`Day`].
 
 mod level;
 mod lifecycle;

@@ -1,4 +1,5 @@
-//! The life of one API version of one kind: when it came, was deprecated and went, and what to use instead.
+//! The lifecycle of one API version of one kind: when it was introduced, deprecated and removed, and what to use
+//! instead.
 
 use std::borrow::Cow;
 use std::fmt;

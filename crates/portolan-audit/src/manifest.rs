@@ -1,6 +1,6 @@
 //! A text of YAML or JSON documents, checked object by object.
 //!
-//! What cannot be read is a finding of its own; the other documents of the text are checked all the same.
+//! A document that cannot be read is a finding; the other documents of the text are still checked.
 
 use portolan_object::expand_lists;
 use portolan_yaml::{Dialect, Node, Position, parse_bytes};

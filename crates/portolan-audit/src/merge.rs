@@ -1,4 +1,4 @@
-//! One finding per object: the same thing seen in several places becomes one finding with all its evidence.
+//! One finding per object: the same problem seen in several places becomes one finding with all its evidence.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A release of Kubernetes or of an add-on, as far as lifecycles care: three numbers.
+//! A release of Kubernetes or of an add-on: the three numbers that lifecycles need.
 
 use std::fmt;
 use std::str::FromStr;

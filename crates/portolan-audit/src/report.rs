@@ -1,4 +1,4 @@
-//! The answer of an audit, and the formats it is given in.
+//! The report of an audit, and its formats.
 
 use std::fmt::Write as _;
 

@@ -1,14 +1,14 @@
-//! A user's rules: rows that add to the lifecycle table or stand before its own.
+//! A user's rules: rows that are added to the lifecycle table or override its own.
 //!
 //! ```yaml
 //! rules:
 //! - apiVersion: example.com/v1alpha1
 //!   kind: Widget
-//!   component: widgets          # whose releases are meant; Kubernetes without it
+//!   component: widgets          # the add-on whose releases these are; default: Kubernetes
 //!   deprecated: "1.2"
 //!   removed: "2.0"
-//!   replacement: example.com/v1 # and another kind after a space
-//!   expires: 2027-01-31         # the rule counts up to that day
+//!   replacement: example.com/v1 # optionally another kind after a space
+//!   expires: 2027-01-31         # the last day on which the rule applies
 //!   note: why
 //! ```
 

@@ -1,4 +1,4 @@
-//! Reading of the two files a user may write: rules and baselines. Both are a list of maps of plain texts.
+//! Reads the two files that a user may write: rules and baselines. Both are a list of maps of plain texts.
 
 use portolan_yaml::{Dialect, Node, Position, parse_one_bytes};
 

@@ -1,4 +1,4 @@
-//! The lifecycle table: what is compiled in, and a user's rules before it.
+//! The lifecycle table: the compiled-in rows, and a user's rules, which are looked up first.
 //!
 //! ```text
 //! data/*.txt ──xtask gen audit-table──▶ table/rows.rs ─┐

@@ -1,4 +1,5 @@
-//! What the objects are to run on: the release of Kubernetes, where the way to it begins, and the add-ons' releases.
+//! What the objects will run on: the release of Kubernetes, the release that an upgrade starts from, and the add-ons'
+//! releases.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;

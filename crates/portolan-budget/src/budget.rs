@@ -1,4 +1,4 @@
-//! What is left of the limits while work goes on.
+//! What remains of the limits during the work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

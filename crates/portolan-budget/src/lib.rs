@@ -6,11 +6,12 @@
 //!            Stop: set from outside by Ctrl-C
 //! ```
 //!
-//! A repository, a chart or a rule can be written to run for ever or to fill the memory. Whatever works on such input
-//! takes a [`Budget`] and charges it *before* it does the work: before a loop goes round, before memory is taken, before
-//! a call goes one level deeper. A clone of a budget shares what is left, so the parts of one unit are bounded together.
+//! A repository, a chart or a rule can be written to run forever or to fill the memory. Code that works on such input
+//! takes a [`Budget`] and charges it *before* it does the work: before each round of a loop, before memory is
+//! allocated, before a call goes one level deeper. A clone of a budget shares what is left, so the parts of one unit
+//! are limited together.
 //!
-//! This crate reads no clock: the time that has passed comes from the function given to [`Budget::timed`].
+//! This crate reads no clock: the function passed to [`Budget::timed`] gives the elapsed time.
 
 #![warn(missing_docs)]
 

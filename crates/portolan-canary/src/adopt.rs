@@ -1,4 +1,4 @@
-//! A running Deployment as a rollout, taken over without an outage.
+//! Turns a running Deployment into a rollout without an outage.
 
 use portolan_rollout::{API_VERSION, KIND};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Why a rollout stands where it stands, in words and numbers.
+//! Why a rollout is in its current state, in words and numbers.
 
 use portolan_judge::Counts;
 use portolan_rollout::{MetricSummary, Status};

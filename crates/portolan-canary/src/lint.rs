@@ -1,4 +1,4 @@
-//! What the definition allows and is still not wise.
+//! Advice: what the CRD allows but is not wise.
 
 use portolan_object::{Object, Rule, Severity};
 use portolan_rollout::{GROUP, KIND, MetricSource, Policy, Spec};

@@ -1,4 +1,4 @@
-//! Rollouts in files or in a rendered repository, held against the definition and against advice.
+//! Checks rollouts in files or in a rendered repository against the CRD and against the advice of `lint`.
 
 use portolan_object::{Finding, KubeVersion, Object, ObjectId, Origin, Place, Rule, Severity};
 use portolan_rollout::{GROUP, KIND, analysis_crds_yaml, crd_yaml, peak_replicas};

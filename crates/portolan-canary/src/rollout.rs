@@ -1,4 +1,4 @@
-//! An `IstioCanaryDeployment` as a cluster gives it.
+//! An `IstioCanaryDeployment` as read from a cluster.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Where a rollout stands, as scripts want to know it.
+//! The state of a rollout in a form for scripts.
 
 use portolan_rollout::{Outcome, Phase, Record, Revision};
 

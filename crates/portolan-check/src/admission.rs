@@ -1,4 +1,4 @@
-//! Objects of the right types against what an API server asks of them beyond types.
+//! Checks objects against the rules of an API server that go beyond types.
 
 use portolan_admission::{Fault, refusals};
 use portolan_object::Rule;

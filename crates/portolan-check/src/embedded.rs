@@ -1,5 +1,4 @@
-//! Documents that are written inside of other documents: patches of a kustomization file, and the objects of a
-//! ResourceSet.
+//! Documents inside other documents: patches of a kustomization file, and the objects of a ResourceSet.
 //!
 //! ```text
 //! kustomization file ──▶ patches in it, and the files of patches that it names

@@ -1,4 +1,4 @@
-//! What is checked, and what is found about it while the checks run.
+//! The subject of a check, and the findings that checks collect about it.
 
 use portolan_object::{Finding, Object, ObjectId, Owner, Place, Rule};
 

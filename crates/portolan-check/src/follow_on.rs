@@ -1,4 +1,4 @@
-//! References that may lead to what could not be rendered.
+//! References whose target may be something that could not be rendered.
 
 use portolan_object::{Cause, Finding, Owner, Rule, Severity};
 use portolan_yaml::Text;

@@ -1,4 +1,4 @@
-//! Finds what is wrong with the objects of a cluster before the cluster does.
+//! Finds problems of the objects of a cluster before they are applied.
 //!
 //! ```text
 //! objects with their owners ──▶ api, schema, admission ┐
@@ -6,10 +6,10 @@
 //!                           ──▶ reference              ┘        └─ each with the line that caused it
 //! ```
 //!
-//! The front door is [`check`]. Every finding names a [`Rule`](portolan_object::Rule) with a stable id, a severity and help; a rule can
-//! be switched off for an object by an annotation or in `portolan.yaml` ([`Settings`]).
+//! The entry point is [`check`]. Every finding names a [`Rule`](portolan_object::Rule) with a stable id, a severity
+//! and help; a rule can be switched off for an object by an annotation or in `portolan.yaml` ([`Settings`]).
 //!
-//! This crate knows objects and nothing of what rendered them; it prints no value of an object.
+//! This crate knows objects, not what rendered them; no message contains a value of an object.
 
 #![warn(missing_docs)]
 

@@ -1,8 +1,8 @@
 //! The line of a repository that a value of a rendered object comes from.
 //!
 //! An object remembers the files it was read from and patched by. The value is looked up in them, newest first, by
-//! walking the file's tree and the object's side by side: items of lists are matched by name, since patches move them.
-//! What no file has (a template made it) gets the object's own place.
+//! walking the file's tree and the object's side by side: items of lists are matched by name, since patches move
+//! them. A value that no file has (a template made it) gets the place of the object itself.
 
 use camino::Utf8Path;
 use portolan_object::{Object, Place, Step, holds_placeholder};

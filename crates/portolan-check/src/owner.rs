@@ -1,4 +1,4 @@
-//! Objects that more than one owner brings.
+//! Objects that more than one owner produces.
 
 use std::collections::{HashMap, HashSet};
 

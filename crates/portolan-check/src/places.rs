@@ -1,4 +1,4 @@
-//! The line that a value of a subject was written at, whoever wrote it.
+//! The line that set a value of a subject: in its own file or in a patch.
 //!
 //! ```text
 //! value ──▶ patches of the Kustomization, HelmRelease or FluxInstance that applies the object, the last one first

@@ -1,8 +1,8 @@
-//! References from one object to another that nothing brings, or to a key or port that the other does not have.
+//! References to an object that nothing produces, or to a key or port that the other object does not have.
 //!
-//! Only what an object needs to work counts. A Secret that something outside of the repository makes looks the same as a
-//! forgotten one, so what nothing here makes is only counted; it is a mistake where the repository shows one: a name
-//! that is nearly right, a key or a port that the other object lacks.
+//! Only references that an object needs to work are checked. A Secret that something outside the repository creates
+//! looks the same as a forgotten one, so unknown targets are only counted. A reference is reported as a mistake only
+//! if the repository shows one: a name that is nearly right, or a key or port that the other object does not have.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
-//! The rules that findings name, with what to say when somebody asks about one.
+//! The rules that findings refer to, each with its help text.
 //!
-//! Each is a static, so that a check cannot name one that is not there.
+//! Each is a static, so a check cannot refer to a rule that does not exist.
 
 use portolan_object::{Rule, Severity};
 

@@ -1,4 +1,4 @@
-//! Objects against their types.
+//! Checks objects against their types.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Which findings are wanted: the `test` part of `portolan.yaml`, and an annotation on the object itself.
+//! Which findings are reported: the `test` section of `portolan.yaml`, and an annotation on the object itself.
 //!
 //! ```yaml
 //! test:

@@ -1,4 +1,4 @@
-//! Which cluster is meant: a kubeconfig and its context, or the service account of the pod we run in.
+//! Which cluster to use: a kubeconfig and its context, or the service account of the pod that Portolan runs in.
 
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use portolan_engine::{causes, with_causes};

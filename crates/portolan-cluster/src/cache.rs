@@ -1,12 +1,12 @@
-//! The objects of a kind, kept current by a watch, for everybody who asks.
+//! The objects of a kind, kept current by a watch and shared by all readers.
 //!
 //! ```text
 //! kube's watcher (list, watch, 410, lost connections, back-off) ──▶ Cache ──▶ get, group
 //!                                                                     └─────▶ a call for each object that changed
 //! ```
 //!
-//! The kind may not be served yet: a definition can come later, and go again. Until it is there the cache is empty, and
-//! says that it is.
+//! The kind may not be served yet: its CRD can be created later, and deleted again. Until it exists, the cache is
+//! empty and says so.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

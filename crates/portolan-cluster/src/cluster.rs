@@ -1,4 +1,4 @@
-//! A connection to an API server: requests with a time limit, retried when the server asks for patience.
+//! A connection to an API server: requests with a time limit, retried when the server throttles.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

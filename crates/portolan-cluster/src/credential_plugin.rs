@@ -6,8 +6,8 @@
 //!       └────────────────── its answer, if it comes in time and is not too large ◀─────────────┘
 //! ```
 //!
-//! The client starts such a program whenever a token is about to expire, and waits for its end however long that takes.
-//! [`guard`] puts our own binary in its place, so that a program that hangs, or writes without end, costs one request
+//! The client starts such a program whenever a token is about to expire, and waits for its end without a time limit.
+//! [`guard`] puts our own binary in its place, so a program that hangs or writes without end fails only one request
 //! and leaves no process behind.
 
 use std::ffi::{OsStr, OsString};

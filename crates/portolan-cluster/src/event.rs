@@ -1,6 +1,6 @@
-//! Events of Kubernetes, which people see with `kubectl describe` and `kubectl events`.
+//! Kubernetes events, which people see with `kubectl describe` and `kubectl events`.
 //!
-//! The same thing said again within a few minutes is one event with a count, so that something that happens every second
+//! An event that is repeated within a few minutes is one event with a count, so something that happens every second
 //! does not fill the cluster.
 
 use std::collections::HashMap;

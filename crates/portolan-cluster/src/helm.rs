@@ -1,4 +1,4 @@
-//! Helm's records in a cluster: which there are, which one of a release counts, and one record's bytes.
+//! Helm's records in a cluster: lists them, chooses the current one of a release, and reads the bytes of one record.
 
 use std::collections::HashMap;
 

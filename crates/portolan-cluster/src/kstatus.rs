@@ -1,11 +1,11 @@
-//! Whether an object has become what it asks for, by the rules of kstatus.
+//! Whether an object has reached the state that its spec asks for, by the rules of kstatus.
 //!
 //! ```text
 //! deletionTimestamp, observedGeneration, Reconciling, Stalled ──▶ rule of its kind ──▶ Ready condition ──▶ current
 //! ```
 //!
-//! One departure: a pod that cannot be scheduled is in progress for as long as that lasts, because an autoscaler may bring
-//! a node. kstatus calls it failed after 15 s, by a clock that this function does not read.
+//! One difference: a pod that cannot be scheduled stays in progress, because an autoscaler may add a node. kstatus
+//! calls it failed after 15 s, but this function reads no clock.
 
 use serde_json::Value;
 

@@ -4,9 +4,9 @@
 //! acquire (waits) ──▶ keep (renews; ends when the lease is lost) ──▶ release (so that nobody has to wait)
 //! ```
 //!
-//! Whoever holds the lease must end all of its work when [`Lease::keep`] ends. That happens before anybody else may take the
-//! lease: a holder gives up when it could not renew for two thirds of the lease's duration. Clocks of other machines are
-//! not believed: a lease has run out when nobody was seen to renew it for its whole duration.
+//! The holder must stop all of its work when [`Lease::keep`] ends. That happens before another process may take the
+//! lease: a holder gives up when it could not renew for two thirds of the lease's duration. Clocks of other machines
+//! are not trusted: a lease has expired when this process has seen no renewal for the whole duration.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! A Kubernetes cluster as Portolan sees it: what it serves, its Helm releases, its objects, what changes.
+//! A client of a Kubernetes cluster: what it serves, its Helm releases, its objects and their changes.
 //!
 //! ```text
 //! kubeconfig, service account ──▶ Cluster ──┬─▶ pages of metadata (256 at a time)
@@ -11,8 +11,8 @@
 //!                                           └─▶ Lease, EventRecorder: who acts, and what people are told
 //! ```
 //!
-//! The crate moves bytes and metadata; what they mean is for the jobs above. It asks for metadata wherever metadata is
-//! enough, in pages, so that the size of a cluster shows in time and never in memory.
+//! The crate transports objects and metadata; the crates above know what they mean. It requests only metadata where
+//! that is enough, in pages, so a larger cluster takes more time but not more memory.
 
 mod access;
 mod cluster;

@@ -1,4 +1,4 @@
-//! An object's metadata: all that most questions need of it.
+//! An object's metadata, which is enough for most purposes.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The API server's own memory of deprecated requests: `apiserver_requested_deprecated_apis`.
+//! The API server's own record of deprecated requests: `apiserver_requested_deprecated_apis`.
 
 use crate::cluster::Cluster;
 use crate::error::ClusterError;

@@ -1,7 +1,8 @@
 //! Lists, read page by page: as metadata wherever that is enough, as whole objects where it is not.
 //!
-//! A list that takes long can outlive its token: the server then answers 410 and, when it can, with a token that goes on
-//! at the newest state. That is taken; else the list begins anew, so whoever takes the items must bear to see one twice.
+//! The continue token can expire during a long list. The server then answers 410, if possible with a token that
+//! continues at the newest state. If there is one, it is used; otherwise the list starts again. So a caller may see
+//! an item twice.
 
 use std::fmt::Write as _;
 

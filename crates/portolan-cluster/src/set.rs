@@ -5,8 +5,8 @@
 //!        written first                                             one result each     only after a whole success
 //! ```
 //!
-//! The inventory is written before anything is applied, so that an object is known even if the process dies right after
-//! having made it. An object that fails does not keep others from being applied; it keeps everything from being pruned.
+//! The inventory is written before anything is applied, so an object is known even if the process dies right after it
+//! created the object. If one object fails, the others are still applied, but nothing is pruned.
 
 mod inventory;
 mod order;

@@ -1,8 +1,8 @@
-//! Changes to objects: applied, made, patched and deleted so that nobody else's change is lost without a word.
+//! Applies, creates, patches and deletes objects without silently losing the changes of other clients.
 //!
-//! Every call can be sent twice: applying is idempotent, a patch names the state that it is meant for, and a deletion the
-//! object that it is meant for. What the server refuses comes back as a typed error: [`ClusterError::Conflict`] names who has the
-//! fields, [`ClusterError::Outdated`] says that the object is not what it was when it was read.
+//! Every call can safely be sent twice: applying is idempotent, a patch names the version of the object that it is
+//! for, and a deletion names the exact object. A refusal of the server is a typed error: [`ClusterError::Conflict`]
+//! names the owners of the fields, [`ClusterError::Outdated`] says that the object has changed since it was read.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What a change would do that people should know before it is merged.
+//! Dangerous effects of a change that people should know before they merge it.
 //!
 //! Each file below holds the rules of one topic as functions from a changed object to findings.
 

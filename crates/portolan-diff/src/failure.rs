@@ -1,4 +1,4 @@
-//! What could not be rendered on a side, and so could not be compared object by object.
+//! What could not be rendered on one side, and so could not be compared object by object.
 
 use portolan_object::{Owner, Place};
 use portolan_secret::HIDDEN;

@@ -1,7 +1,7 @@
 //! One field that differs, and how two trees are compared field by field.
 //!
-//! Maps are compared by key whatever their order, lists by their merge key where they have one and else by the shortest
-//! way from one to the other. What only one side has is one field, however large.
+//! Maps are compared by key in any order. Lists are compared by their merge key if they have one, otherwise by the
+//! shortest edit script. What only one side has is one field, however large.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Which container images come, go and change.
+//! Which container images are added, removed and changed.
 
 use std::collections::BTreeMap;
 

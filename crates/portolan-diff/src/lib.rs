@@ -6,8 +6,8 @@
 //! new objects ─┘
 //! ```
 //!
-//! The front door is [`diff`]; the functions of [`render`] print its [`Report`]. A report holds nothing secret: values
-//! of Secrets are taken out while it is made, so that no way of printing can show them.
+//! The entry point is [`diff`]; the functions of [`render`] print its [`Report`]. A report contains no secret: values
+//! of Secrets are removed while it is made, so no format can show them.
 //!
 //! This crate knows Kubernetes' objects and what Flux does with them. It does not know where the objects come from.
 

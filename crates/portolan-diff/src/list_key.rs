@@ -1,7 +1,8 @@
-//! What tells the items of a list apart, so that an inserted item is not shown as a change of all that follow.
+//! The fields that identify the items of a list, so an inserted item is not shown as a change of all items after it.
 //!
-//! Kubernetes gives some lists merge keys; custom kinds follow the same habits. So a list is compared by key when the
-//! items of both sides have the fields that lists of this name usually go by, each item with a value of its own.
+//! Kubernetes defines merge keys for some lists, and custom kinds follow the same conventions. So a list is compared
+//! by key if all items of both sides have the fields that usually identify items in lists of this name, each with a
+//! different value.
 
 use std::collections::HashSet;
 

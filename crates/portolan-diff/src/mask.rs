@@ -1,4 +1,4 @@
-//! Keeps what is secret out of a report: the values of Secrets, and those values wherever they were put.
+//! Keeps secrets out of a report: the values of Secrets, and the same values wherever they were copied.
 
 use portolan_object::Gvk;
 use portolan_secret::{SecretTexts, hide_values, holds_values, is_secret};

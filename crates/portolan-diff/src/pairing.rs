@@ -1,4 +1,5 @@
-//! Which object of the old side is which of the new: by what names it, and generated ones by the name before the hash.
+//! Which object of the old side is which of the new: matched by identity, and generated objects by the name before
+//! the hash.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Where in an object a field stands: `spec.template.spec.containers[web].image`.
+//! Where a field is in an object: `spec.template.spec.containers[web].image`.
 
 use std::fmt;
 

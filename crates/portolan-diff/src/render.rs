@@ -4,13 +4,13 @@
 //! |---|---|
 //! | [`unified`] | a terminal or a log |
 //! | [`side_by_side`] | a wide terminal |
-//! | [`json`] | programs; its keys are a promise |
+//! | [`json`] | programs; its keys are stable |
 //! | [`markdown`] | the comment on a pull request |
 //! | [`html`] | a page of its own |
 //! | [`github`] | annotations in a workflow's log |
 //!
-//! All of them are safe to print wherever they are meant for: control characters, markup and workflow commands in
-//! rendered values are escaped.
+//! Each output is safe where it is shown: control characters, markup and workflow commands in rendered values are
+//! escaped.
 
 mod github;
 mod html;

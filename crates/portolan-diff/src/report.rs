@@ -1,4 +1,4 @@
-//! The answer: what changes, which images, what restarts and what is dangerous.
+//! The result of a comparison: changes, images, restarts and dangers.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! The shortest way from one sequence to another: Myers' greedy algorithm between the common beginning and end.
+//! The shortest edit script between two sequences: Myers' greedy algorithm on the part between the common start and
+//! end.
 
 /// The most insertions and removals that are searched for; sequences further apart are replaced as a whole. It bounds
 /// the time to a few million steps and the memory to a few megabytes.

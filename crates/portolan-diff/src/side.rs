@@ -1,4 +1,4 @@
-//! One side of a comparison: the objects of a rendered repository, by what renders them.
+//! One side of a comparison: the objects of a rendered repository, grouped by what renders them.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! The digest of a value by its fields.
 //!
-//! Printed text must never be hashed: it leaves fields out, it changes with a library's version, and two values may print
-//! alike. Here every field is written in a form that reads in one way only: numbers have a fixed width, texts and lists
-//! say how long they are, an absent value is told from an empty one.
+//! Printed text must never be hashed: it leaves out fields, it changes with a library's version, and two values may
+//! print the same. Here every field is written in an unambiguous form: numbers have a fixed width, texts and lists
+//! include their length, and an absent value differs from an empty one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

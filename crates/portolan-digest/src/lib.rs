@@ -1,7 +1,7 @@
-//! The name of a content by its SHA-256: `sha256:` and 64 hexadecimal digits, as registries and image layouts write it.
+//! SHA-256 digests that name content: `sha256:` and 64 hexadecimal digits, as registries and image layouts write it.
 //!
-//! [`Digest::of`] names bytes. [`Fingerprint`] names a value: [`FieldHasher`] takes its fields one after the other, so
-//! that equal values have equal digests and how a value prints does not matter.
+//! [`Digest::of`] names bytes. [`Fingerprint`] names a value: [`FieldHasher`] takes its fields one after the other,
+//! so equal values have equal digests, however they print.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! APIs that an object names without being one: scale targets, RBAC rules, webhook rules.
+//! APIs that an object refers to: scale targets, RBAC rules, webhook rules.
 
 use portolan_yaml::{Node, Position};
 

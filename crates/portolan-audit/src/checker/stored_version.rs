@@ -1,4 +1,4 @@
-//! Versions in which a `CustomResourceDefinition` still has objects stored, though it no longer has the version.
+//! Versions in which objects are still stored although their `CustomResourceDefinition` no longer has the version.
 //!
 //! The API server refuses a definition that drops a version listed in `status.storedVersions`.
 

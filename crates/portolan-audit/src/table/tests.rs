@@ -1,4 +1,4 @@
-//! The compiled-in table is whole: checked row by row, and against the official guide.
+//! Tests that the compiled-in table is complete: row by row, and compared with the official guide.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a set has in the cluster: a ConfigMap with a line for each object.
+//! The inventory of a set: a ConfigMap in the cluster with a line for each object.
 
 use std::collections::BTreeMap;
 use std::fmt;

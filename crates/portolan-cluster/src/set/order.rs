@@ -1,4 +1,4 @@
-//! In which order kinds are applied: what others live in or are made of comes first, what calls others comes last.
+//! The order in which kinds are applied: first what other objects live in or need, last what calls other objects.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Deleting what a set had before and has no longer.
+//! Deletes objects that a set had before and no longer has.
 
 use serde_json::Value;
 

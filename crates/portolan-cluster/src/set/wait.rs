@@ -1,4 +1,4 @@
-//! Waiting until objects have become what they ask for.
+//! Waits until objects have reached the state that they ask for.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! API versions that the cluster does not serve: the caller knows which.
+//! API versions that the cluster does not serve; the caller says which these are.
 
 use portolan_object::{Rule, Severity};
 

@@ -1,4 +1,4 @@
-//! Objects whose deletion takes more with it than themselves.
+//! Objects whose deletion also deletes something else.
 
 use portolan_object::{Object, ObjectId, Rule, Severity};
 

@@ -1,4 +1,4 @@
-//! What Flux does when its own objects go, or stop.
+//! What Flux does when its own objects are deleted or suspended.
 
 use portolan_object::{Owner, OwnerKind, Rule, Severity, counted};
 use portolan_yaml::Node;

@@ -1,4 +1,4 @@
-//! Whether there is still somebody to answer: selectors, replicas, and configuration that nobody reads again.
+//! Whether requests are still answered: selectors, replicas, and configuration changes that running pods do not read.
 
 use portolan_object::{Object, Owner, Rule, Severity};
 use portolan_yaml::{Map, Node};

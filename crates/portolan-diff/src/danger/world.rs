@@ -1,4 +1,4 @@
-//! What the rules can ask about the objects around a changed one.
+//! What the rules can look up about other objects than the changed one.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! The report for programs. The names of its keys are a promise.
+//! The report for programs. The names of its keys are stable.
 
 use portolan_object::{API_VERSION, Finding, ObjectId, Owner, Severity};
 use portolan_yaml::{Node, Text, to_json};

@@ -1,4 +1,4 @@
-//! A field's values as lines of text: what goes, what comes, and a little of what stays around it.
+//! A field's values as lines of text: removed lines, added lines, and some unchanged lines around them.
 
 use portolan_secret::HIDDEN;
 use portolan_yaml::{Dialect, Node, Tag, Value, parse_one, to_json, write_kustomize};

@@ -1,7 +1,7 @@
 //! The report as the comment on a pull request: counts, failures, dangers and images first, each object folded below.
 //!
-//! A comment has a limit. When everything does not fit, long objects are cut first, then the objects at the end are
-//! named only, then counted only.
+//! The length of a comment is limited. If the report does not fit, long objects are cut first; then objects at the
+//! end are only named, then only counted.
 
 use std::fmt::Write as _;
 

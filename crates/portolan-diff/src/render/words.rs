@@ -1,4 +1,4 @@
-//! The words that every format shares: counts, titles, what becomes of an object.
+//! The words that every format shares: counts, titles, what happens to an object.
 
 use portolan_object::{Finding, ImageRef, ObjectId, OwnerKind, counted};
 use portolan_yaml::Text;
