@@ -1,4 +1,4 @@
-//! Does the work: threads for synchronous units, tasks for asynchronous ones.
+//! Runs units: synchronous ones on threads, asynchronous ones in tasks.
 //!
 //! ```text
 //! change graph (lock) ──▶ effects (no lock): wake waits, spawn tasks, hire threads

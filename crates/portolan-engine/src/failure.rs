@@ -1,4 +1,4 @@
-//! Why a unit did not end well.
+//! Why a unit failed.
 
 use std::error::Error;
 use std::fmt;

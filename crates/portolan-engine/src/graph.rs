@@ -5,8 +5,8 @@
 //!    └──────────────── add ──────────────────▲  └─ a need failed, cancelled ────────────────────▲
 //! ```
 //!
-//! Everything here happens under one lock and runs no foreign code: what must happen outside is collected in
-//! [`Effects`]. Walks are loops, never recursion, so that depth is limited by memory only.
+//! Everything here happens under one lock and calls no code of units: what must happen outside the lock is collected
+//! in [`Effects`]. Walks are loops, never recursion, so only memory limits the depth.
 
 mod cycle;
 mod ending;

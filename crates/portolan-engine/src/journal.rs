@@ -10,8 +10,9 @@
 //!  readers ◀── chunk shared with the ring when near, from the sink when far
 //! ```
 //!
-//! Lifecycles are appended by the engine alone; others publish events of their domain, and read. A reader is a number and pulls when it likes, so a reader that
-//! never comes back costs nothing. What a reader of a durable journal has seen is never taken back by a crash.
+//! Only the engine appends lifecycle events; other code publishes domain events, and reads. A reader is only a
+//! position, and it pulls events when it wants to, so a reader that never returns costs nothing. A crash never
+//! removes an event that a reader of a durable journal has seen.
 
 mod archive;
 mod committer;

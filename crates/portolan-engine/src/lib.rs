@@ -1,9 +1,9 @@
-//! Graphs of keyed units, one outcome for each, and the journal of what happened.
+//! Graphs of units with keys, one outcome for each unit, and the journal of events.
 //!
 //! A [`Unit`] is one piece of work with a [`Key`], the keys it needs, and a function. A [`Run`] runs units as soon as
-//! their needs are done, within the [`Limits`] of their class; units may add units and ask for outputs while they run.
-//! A [`Key`] may say what its unit makes, and then nothing else comes out of it. A failed unit skips only what needs it.
-//! The [`Report`] has exactly one [`Outcome`] for every unit, and the [`Journal`] tells everything as numbered events
+//! their needs are done, within the [`Limits`] of their class; units may add units and ask for outputs while they
+//! run. A [`Key`] may fix the type of its unit's output. A failed unit skips only the units that need it. The
+//! [`Report`] has exactly one [`Outcome`] for every unit, and the [`Journal`] records everything as numbered events
 //! that any number of readers follow at their own pace.
 //!
 //! ```
@@ -50,11 +50,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Results`] keeps what was made by the [`Digest`] of what it was made from, so that equal inputs mean equal work done
-//! once; [`Fingerprint`] says how a value is hashed.
+//! [`Results`] keeps outputs by the [`Digest`] of their inputs, so the same work is done only once; [`Fingerprint`]
+//! says how a value is hashed.
 //!
-//! This crate knows nothing of what units do: no repository, no cluster, no terminal. It starts no process, reads no
-//! environment and no wall clock; durations and rests come from tokio's timer.
+//! This crate does not know what units do: no repository, no cluster, no terminal. It starts no process, reads no
+//! environment and no wall clock; durations and pauses come from tokio's timer.
 
 #![warn(missing_docs)]
 

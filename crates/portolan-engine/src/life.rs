@@ -1,6 +1,6 @@
-//! A unit's life as the journal tells it, in types: queued, then active, then over.
+//! The states of a unit in the journal, as types: queued, then active, then over.
 //!
-//! Each step consumes the one before, so that a second start or a second end does not compile.
+//! Each state consumes the one before, so a second start or a second end does not compile.
 
 use std::sync::Arc;
 

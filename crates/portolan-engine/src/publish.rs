@@ -1,7 +1,7 @@
-//! Events of a domain, from outside of units: a step of a rollout, a beacon that fires.
+//! Domain events from outside units: a step of a rollout, a beacon that fires.
 //!
-//! What a kind of event is called is part of its type, so that nobody publishes under a name that readers do not know,
-//! and whoever reads one back gets the type that was published.
+//! The name of an event kind is part of its type. So nothing is published under a name that readers do not know, and
+//! a reader gets back the type that was published.
 
 use std::marker::PhantomData;
 

@@ -1,15 +1,16 @@
-//! Results by the digest of what they were made from.
+//! Results, kept by the digest of their inputs.
 //!
-//! Whoever asks first makes a result; whoever asks for the same meanwhile waits for it. A digest may stand for several
-//! results, when a part of the inputs is known only after the work was done (the files that were read, the answers that
-//! were given); then the one that still holds is found by looking at it.
+//! The first caller makes a result; callers that ask for the same result meanwhile wait for it. A digest may have
+//! several results if some inputs are known only after the work (the files that were read, the answers that were
+//! given); then each is checked to find the one that is still valid.
 //!
 //! ```text
 //! of(digest) ──▶ ResultSlot: nobody else has it ──find──▶ a result that holds
 //!                                         └─keep──▶ a new result
 //! ```
 //!
-//! What is kept is bounded: the digests that nobody asked for longest go first, and of one digest the oldest results.
+//! The number of kept results is limited: the least recently used digests are removed first, and within one digest
+//! the oldest results.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The front door: add units, run them to their end, get the report.
+//! The entry point: add units, run them to the end, get the report.
 
 use std::sync::Arc;
 

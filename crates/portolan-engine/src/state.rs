@@ -1,8 +1,8 @@
-//! Where every run and unit stands: a pure fold over the journal's records.
+//! The state of every run and unit: a pure fold over the journal's records.
 //!
-//! Anyone who has a state at number N and folds the events after N has the state at the newest number, whether the
-//! events came from the ring, from a file or over the network. Of runs that ended only the newest are kept, so that the
-//! state of a server that runs for months stays small.
+//! The state at number N plus the events after N give the newest state, whether the events come from the ring, from a
+//! file or over the network. Only the newest of the runs that ended are kept, so the state of a server that runs for
+//! months stays small.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,8 +1,8 @@
-//! What a running unit says: progress and log lines, held to their limits.
+//! Progress and log lines of a running unit, within their limits.
 //!
-//! Progress in quick succession is merged into the last report; log lines beyond the byte budget are counted and written
-//! as `Dropped`. Both wait here for the next line or report, for the run's sweep, or for the end of the attempt, whichever
-//! comes first, so that nothing pending is ever lost.
+//! Progress reports in quick succession are merged into the last one; log lines beyond the byte budget are counted
+//! and written as `Dropped`. Both wait here for the next line or report, for the run's sweep, or for the end of the
+//! attempt, whichever comes first, so nothing pending is lost.
 
 use parking_lot::Mutex;
 use tokio::time::Instant;

@@ -1,10 +1,10 @@
-//! What the journal says, in the form that leaves the process: one JSON object per event and line.
+//! The external form of the journal: one line with one JSON object per event.
 //!
 //! ```json
 //! {"seq":7,"at":1700000000123,"run":1,"key":"artifact/web","event":"done","tookUs":5210}
 //! ```
 //!
-//! Field names are a promise to everyone who stores or streams events.
+//! Field names are stable, because others store and stream events.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
-//! From pieces to text: what each operator does with a variable's value.
+//! Turns pieces into text: what each operator does with a variable's value.
 //!
-//! Values are bytes while they are worked on, because substrings and trims may cut inside a character; the whole result
-//! must be UTF-8 again.
+//! Values are handled as bytes, because substrings and trims may cut inside a character; the final result must be
+//! UTF-8 again.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! Trim patterns: `*`, `?`, `[…]` and `\c`, matched against the start of a value.
 //!
-//! Matching is by bytes with characters decoded as they are needed, because the original tries every prefix of a value,
-//! also those that end inside a character.
+//! Matching works on bytes and decodes characters when needed, because Flux tries every prefix of a value, also those
+//! that end inside a character.
 
 use crate::error::ErrorKind;
 use crate::expand::Work;

@@ -4,8 +4,8 @@
 //! text ──parser──▶ pieces: text and `${…}` expressions ──expand──▶ text
 //! ```
 //!
-//! Only `${…}` is an expression; `$name` stays and `$$` becomes `$`. The grammar is that of `fluxcd/pkg/envsubst`, with
-//! the ways in which it differs from a shell: `:?` and `:+` act like `:-`, replacement patterns are literal, substrings
+//! Only `${…}` is an expression; `$name` stays and `$$` becomes `$`. The grammar is that of `fluxcd/pkg/envsubst`,
+//! including its differences from a shell: `:?` and `:+` act like `:-`, replacement patterns are literal, substrings
 //! count bytes.
 
 #![warn(missing_docs)]

@@ -1,7 +1,7 @@
-//! From text to pieces: plain text and `${…}` expressions with their operators and arguments.
+//! Turns text into pieces: plain text and `${…}` expressions with their operators and arguments.
 //!
-//! The parser walks the text once with a cursor. What ends a piece depends on the operator, not on matching braces:
-//! `${v/l}` reads on for a slash, beyond the brace.
+//! The parser goes through the text once with a cursor. The operator decides where a piece ends, not a matching
+//! brace: in `${v/l}` it reads beyond the brace to find a slash.
 
 use crate::error::{Error, ErrorKind};
 

@@ -7,8 +7,8 @@
 //!                                        └───▶ Failed (snapshot stays; next try after 1, 2, 4 … s, at most the ttl)
 //! ```
 //!
-//! There is one task, so there are never two scans. Requests read the snapshot through a lock that is held for the time
-//! of a pointer copy.
+//! There is one task, so there are never two scans. Requests read the snapshot through a lock that is held only while
+//! a pointer is copied.
 
 use std::convert::Infallible;
 use std::path::PathBuf;

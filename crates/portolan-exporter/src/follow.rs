@@ -1,12 +1,12 @@
-//! Following a cluster after a scan: watches tell what changed, and only that is read again.
+//! Follows a cluster after a scan: watches report what changed, and only that is read again.
 //!
 //! ```text
 //! watches on Helm's records ─┐
 //! watches on live objects ───┴▶ news ──(settle)──▶ read what is new ──▶ snapshot
 //! ```
 //!
-//! A watch that loses its place lists its own resource again. One that is refused is left to the next scan; when the
-//! server itself cannot be reached, the following ends and a scan comes next, which tells why.
+//! A watch that has become too old lists its own resource again. A resource whose watch is refused waits for the next
+//! scan. If the server cannot be reached, following ends and a scan is tried, whose error says why.
 
 mod feed;
 mod news;

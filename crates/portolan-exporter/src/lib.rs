@@ -7,9 +7,9 @@
 //!               Exporter (one scan at a time, backoff, watch) ──▶ /metrics, /api/v1/findings, page
 //! ```
 //!
-//! The front doors are [`scan`], one look at a cluster, and [`serve`], which looks again whenever the answer is older
-//! than its time to live, and follows what changes in between. A request never waits for a scan: it is answered from the
-//! last good snapshot, on other threads.
+//! The entry points are [`scan`], which scans a cluster once, and [`serve`], which scans again whenever the answer is
+//! older than its time to live, and follows changes in between. A request never waits for a scan: it is answered from
+//! the last good snapshot, on other threads.
 
 mod scan;
 

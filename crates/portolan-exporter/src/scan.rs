@@ -1,4 +1,4 @@
-//! One look at a cluster: Helm releases, and what lives there.
+//! One scan of a cluster: Helm releases and live objects.
 //!
 //! ```text
 //! Cluster ──▶ releases (records) ─┐

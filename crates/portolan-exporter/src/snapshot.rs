@@ -1,8 +1,8 @@
 //! The last good answer, in memory and on disk.
 //!
-//! The file is replaced by renaming a complete one over it, so that a reader finds the old or the new, never a part. It
-//! holds the report too, so that a restart can answer before anybody is asked; memory holds only what the report and its
-//! texts are made of.
+//! The file is replaced by renaming a complete one over it, so a reader finds the old or the new one, never a part.
+//! It also contains the report, so after a restart there is an answer before the cluster is asked. Memory holds only
+//! the data from which the report and its texts are made.
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write as _};

@@ -1,4 +1,4 @@
-//! Where an exporter stands: a typed state, so that *not scanned yet* is never *nothing found*.
+//! The state of an exporter as a type, so *not scanned yet* is never confused with *nothing found*.
 
 /// Where an exporter stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

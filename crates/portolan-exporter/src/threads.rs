@@ -1,4 +1,4 @@
-//! Threads of their own for scans, so that an answer never waits until a record is decoded or a page of metadata read.
+//! Separate threads for scans, so an answer never waits while a record is decoded or a page of metadata is read.
 
 use std::num::NonZero;
 

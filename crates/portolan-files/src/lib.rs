@@ -1,15 +1,16 @@
-//! Files written where they belong, whole or not at all.
+//! Writes files inside one directory, whole or not at all.
 //!
 //! ```text
 //! OutputDir::write(path) ──▶ every name checked ──▶ directories opened one by one, links refused
 //!                                                        └▶ new file with a random name ──▶ sync ──▶ rename
 //! ```
 //!
-//! Names of files come out of repositories and charts. Whatever writes such files does it through an [`OutputDir`]: no
-//! name leads out of it, no symbolic link below it is followed, and a reader sees the old file or the new one, never a
-//! part. What has a name only when it is written, such as a blob named by its digest, is [`Staged`]. A path that the user typed goes to [`write_file`]. [`file_name`] makes one safe name out of any text.
+//! File names can come from repositories and charts. Such files are written through an [`OutputDir`]: no name leads
+//! out of it, no symbolic link below it is followed, and a reader sees the old file or the new one, never a part.
+//! [`Staged`] is a file whose name is known only after it is written, such as a blob named by its digest.
+//! [`write_file`] writes to a path that the user typed. [`file_name`] makes one safe name from any text.
 //!
-//! This crate knows nothing of what is in the files.
+//! This crate does not know what the files contain.
 
 #![warn(missing_docs)]
 

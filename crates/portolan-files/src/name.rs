@@ -1,4 +1,4 @@
-//! One safe name out of any text.
+//! Makes one safe file name from any text.
 
 /// Longest name that is made; file systems allow 255 bytes, and a number or an ending may follow.
 const MAX_BYTES: usize = 200;

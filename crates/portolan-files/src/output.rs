@@ -1,4 +1,4 @@
-//! A directory that files are written below, and never beside.
+//! A directory below which files are written, and never outside it.
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};

@@ -1,4 +1,4 @@
-//! A thread that does synchronous units, one after another, until there are none.
+//! A thread that runs synchronous units, one after another, until none is left.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

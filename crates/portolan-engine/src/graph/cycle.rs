@@ -1,8 +1,8 @@
-//! Finding the cycle that a new wait would close.
+//! Finds the cycle that a new wait would close.
 //!
-//! The search goes forward from what is waited for (along what each unit is held up by) and backward from who waits
-//! (along who is held up by each), one step each in turn. Either side running dry proves that there is no cycle, so the
-//! price is that of the smaller side; in usual graphs one of them is empty.
+//! The search goes forward from the unit that is waited for (to the units that each unit waits for) and backward from
+//! the waiting unit (to the units that wait for each), one step each in turn. If one direction has no more units,
+//! there is no cycle. So the cost is that of the smaller direction; in usual graphs one of them is empty.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

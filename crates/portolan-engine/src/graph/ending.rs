@@ -1,4 +1,4 @@
-//! What follows from a unit's end: who gets ready, who is skipped, who is given up.
+//! What follows from a unit's end: which units become ready, are skipped or are cancelled.
 
 use super::{Effects, Graph, Plan, Stage, UnitId};
 use crate::life::{Life, Over, Queued};

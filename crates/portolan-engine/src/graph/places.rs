@@ -1,8 +1,8 @@
-//! Who may run now: the places of each class, and who waits for one.
+//! Which units may run now: the places of each class, and the units that wait for one.
 //!
-//! A synchronous unit runs on a thread that has a place and takes one unit after another. An asynchronous unit has its
-//! own place, gives it back whenever it stops to wait for another unit, and must get one again before it goes on. So
-//! limits hold for what really runs, and waiting never keeps others from what is waited for.
+//! A synchronous unit runs on a thread that has a place and takes one unit after another. An asynchronous unit has
+//! its own place. It gives the place back when it waits for another unit, and must get one again before it continues.
+//! So the limits apply to what really runs, and a waiting unit never blocks the unit that it waits for.
 
 use std::collections::VecDeque;
 use std::task::Waker;

@@ -1,6 +1,7 @@
-//! Letting go of outputs that nobody in the run will read any more.
+//! Frees outputs that no unit of the run will read any more.
 //!
-//! Only of units that ask for it: whoever is still to be added may want any output, so the graph cannot tell alone.
+//! This happens only for units that ask for it: a unit that is added later may need any output, so the graph alone
+//! cannot decide.
 
 use super::{Effects, Graph, Stage, UnitId};
 use crate::Outcome;

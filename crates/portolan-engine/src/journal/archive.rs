@@ -1,7 +1,7 @@
-//! Reading events back from file, a block at a time.
+//! Reads events back from files, one block at a time.
 //!
-//! A block is what lies between two marks of a segment. Blocks read last are kept for a while and shared: readers that
-//! fell behind together read and decode each block once.
+//! A block is the part between two marks of a segment. The blocks that were read last are kept for a while and
+//! shared, so several slow readers read and decode each block only once.
 
 use std::collections::VecDeque;
 use std::fs::File;

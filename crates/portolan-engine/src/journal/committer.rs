@@ -1,7 +1,7 @@
-//! The thread that brings events to their sink, in groups.
+//! The thread that writes events to their sink, in groups.
 //!
-//! Whatever was appended while the last group was written is the next group: one write and one sync for all of it, so
-//! that a busy journal pays for few syncs and a quiet one acknowledges at once.
+//! All events that were appended while the last group was written form the next group, with one write and one sync.
+//! So a busy journal needs few syncs, and a quiet one acknowledges immediately.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};

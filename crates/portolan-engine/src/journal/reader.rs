@@ -1,4 +1,4 @@
-//! Pulling events by number: from the ring when near, from the sink when far.
+//! Reads events by number: recent ones from the ring, older ones from the sink.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! The newest events in memory: a queue of chunks that readers share instead of copying.
 //!
-//! A chunk's slots are each written once, in order, by the appender, and read without a lock by whoever holds the
-//! chunk. Forgetting is done by whole chunks; a reader that still holds one keeps only that one alive.
+//! The appender writes each slot of a chunk once, in order; a reader that holds the chunk reads without a lock. Whole
+//! chunks are freed; a reader that still holds a chunk keeps only that one in memory.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};

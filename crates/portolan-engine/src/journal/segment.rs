@@ -1,4 +1,4 @@
-//! Events on file: segments of checksummed lines, named by the first number they hold.
+//! Events in files: segments of lines with checksums, named by the number of their first event.
 //!
 //! ```text
 //! 00000000000000000001.journal    8c736521 {"seq":1,"at":0,"run":1,"key":"run","event":"began"}
@@ -7,7 +7,7 @@
 //! lock                            held by the one process that writes
 //! ```
 //!
-//! JSON escapes line ends, so a line is a record, and `cut -c10-` makes an event stream of any segment.
+//! JSON escapes line breaks, so each line is one record, and `cut -c10-` turns any segment into an event stream.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,4 +1,4 @@
-//! Where a journal keeps its events beyond the memory of the process: files, or whatever else implements [`Sink`].
+//! Where a journal stores its events outside the memory of the process: files, or another implementation of [`Sink`].
 
 use std::collections::VecDeque;
 use std::fmt;

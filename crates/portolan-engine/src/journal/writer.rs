@@ -1,4 +1,4 @@
-//! What may append to a journal: a run, for its units and itself.
+//! The right to append to a journal: held by a run, for its units and itself.
 
 use super::Journal;
 use crate::report::Counts;

@@ -1,4 +1,4 @@
-//! A feed: the news of one list, over as many watches as it takes.
+//! A feed: the changes of one list, over as many watches as needed.
 //!
 //! ```text
 //! watch ──events──▶ Source ──▶ news

@@ -1,4 +1,4 @@
-//! News from the watches, and what has to be read because of them.
+//! Changes reported by the watches, and what must be read again because of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

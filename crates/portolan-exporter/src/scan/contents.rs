@@ -1,4 +1,4 @@
-//! Objects whose contents matter: what they say of other APIs does not show in their metadata.
+//! Objects that must be read whole: they name other APIs, which their metadata does not show.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

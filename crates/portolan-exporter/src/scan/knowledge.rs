@@ -1,4 +1,4 @@
-//! What a scan learnt, kept by release and by object, so that a change of one touches nothing else.
+//! The results of a scan, kept by release and by object, so a change of one affects no other.
 //!
 //! ```text
 //! releases  shop/web ─▶ Release (uid, revision, findings)
@@ -6,7 +6,7 @@
 //! requests  findings of the API server's own count
 //! ```
 //!
-//! A clone shares what it holds. No more findings are kept than the limit allows; those left out are counted.
+//! A clone shares its contents. No more findings are kept than the limit allows; the others are only counted.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What lives in a cluster: who wrote each object and in which API version, and what some objects say of other APIs.
+//! Live objects of a cluster: who wrote each object in which API version, and which other APIs some objects name.
 //!
 //! ```text
 //! served resources ──▶ list of metadata ───────────────────────▶ written, last applied ─┐

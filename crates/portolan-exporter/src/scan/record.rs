@@ -1,12 +1,12 @@
-//! A Helm record, read as far as an audit needs it: the manifest, the hooks, the chart's name. The chart itself, most of
-//! the bytes, is skipped over without being kept.
+//! Reads the parts of a Helm record that an audit needs: the manifest, the hooks, the chart's name. The chart itself
+//! is most of the bytes; it is skipped and not kept.
 //!
 //! ```text
 //! text ──base64 (once or twice)──▶ gzip ──▶ JSON ──▶ manifest, hooks ──document by document──▶ findings
 //! ```
 //!
-//! Whoever may write a Secret may write a record, and a small one can unpack to gigabytes. So it is read as a stream and
-//! under limits; what lies beyond them is a finding that says that it was not looked at.
+//! Anybody who may write a Secret can write a record, and a small one can unpack to gigabytes. So it is read as a
+//! stream and under limits; a record beyond them is a finding that says that it was not checked.
 
 mod unpack;
 

@@ -4,7 +4,8 @@
 //! metadata pages ──▶ newest deployed records ──(few at a time)──▶ fetch ──▶ decode + check ──▶ findings
 //! ```
 //!
-//! A record is fetched, decoded, checked and dropped; what was checked before and has not changed is not fetched again.
+//! A record is fetched, decoded, checked and dropped. A record that was checked before and has not changed is not
+//! fetched again.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A value that a scan shares with the one after it: what has not changed is neither copied nor read again.
+//! A value that a scan shares with the next scan: what has not changed is neither copied nor read again.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Who wrote a live object and in which API version: all of it metadata.
+//! Who wrote a live object and in which API version, read from its metadata alone.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The metrics, in `OpenMetrics` text format. What follows from the snapshot is written once; a request adds the few
-//! numbers that move: the age of the data, the state, the counts of scans.
+//! The metrics, in `OpenMetrics` text format. The part that depends only on the snapshot is written once; a request
+//! adds the few numbers that change: the age of the data, the state, the counts of scans.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

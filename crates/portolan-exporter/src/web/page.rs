@@ -1,4 +1,4 @@
-//! A page for people: what was found, how old it is, and how the exporter stands.
+//! A page for people: the findings, their age, and the state of the exporter.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Records of Helm: ordinary ones, and such as are written to fill the memory.
+//! Helm records: ordinary ones, and ones written to fill the memory.
 
 use std::io::Write as _;
 
