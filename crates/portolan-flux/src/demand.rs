@@ -1,4 +1,4 @@
-//! What is asked for: everything, or named Kustomizations and releases with no more than what they are made of.
+//! What a caller wants rendered: everything, or named Kustomizations and releases with only what they need.
 
 use portolan_yaml::Text;
 

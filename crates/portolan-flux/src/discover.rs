@@ -1,8 +1,8 @@
 //! Where clusters start in a repository.
 //!
-//! A root is a Kustomization that lies in the directory it builds and that no other one builds, as `flux bootstrap`
-//! writes it; or what a FluxInstance syncs; or, in a directory of Kustomizations that nobody builds or that the user
-//! names, the one Flux would be pointed at.
+//! A root is a Kustomization whose file is in the directory that it builds and in no other built directory, as
+//! `flux bootstrap` writes it; or what a FluxInstance syncs; or the Kustomization that Flux would be pointed at, in a
+//! directory of Kustomizations that nothing builds or that the user names.
 
 mod declared;
 mod installed;

@@ -4,13 +4,12 @@
 //! files ──▶ Repo ──▶ Cluster ──walk──▶ Kustomizations ──▶ HelmReleases ──▶ objects, each with its origin
 //! ```
 //!
-//! The front door is [`Repo::open`]; [`cluster_unit`] is the engine unit that renders a cluster and adds the units it
-//! needs: one per Kustomization, chart and release. What a unit gives depends on its inputs only, never on the order in
-//! which units happen to run.
+//! The entry point is [`Repo::open`]; [`cluster_unit`] is the engine unit that renders a cluster and adds the units
+//! that it needs: one per Kustomization, chart and release. The result of a unit depends only on its inputs, never on
+//! the order in which units run.
 //!
-//! This crate knows Flux's rules. How charts and overlays are rendered is the business of the format crates, and how
-//! remote ones are brought here is that of whoever implements [`SourceStore`] and kustomize's `Fetch`; encrypted ones
-//! are opened by a [`Decrypt`].
+//! This crate knows Flux's rules. The format crates render charts and overlays; implementations of [`SourceStore`]
+//! and kustomize's `Fetch` fetch remote ones, and a [`Decrypt`] decrypts encrypted ones.
 
 #![warn(missing_docs)]
 

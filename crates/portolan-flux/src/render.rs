@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A chart that asks which kinds the cluster serves is rendered after all others, when it is known which kinds the
-//! repository defines. So is one that looks up objects, and again when something gives another answer by then: charts
-//! may look each other up.
+//! repository defines. So is a chart that looks up objects; it is rendered again if an answer has changed by then,
+//! because charts may look up each other's objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The front door: a repository opened, its clusters found, ready to be rendered.
+//! The entry point: opens a repository and finds its clusters, ready to be rendered.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

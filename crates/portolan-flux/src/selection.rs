@@ -1,4 +1,4 @@
-//! Which Kustomizations and HelmReleases are meant, and which of their objects: what `build`, `diff` and `test` take.
+//! Which Kustomizations and HelmReleases are selected, and which of their objects, in `build`, `diff` and `test`.
 //!
 //! ```text
 //! Selection ──demand──▶ what has to be rendered

@@ -1,8 +1,8 @@
-//! Results that outlive one render, by the content of what they were made from.
+//! Results that are kept beyond one render, by the content of their inputs.
 //!
-//! Whoever renders several trees – both sides of a diff, several clusters, the same directory again after a file was
-//! saved – opens all of them with one [`Session`]. Then every Kustomization, chart and release whose inputs are equal is
-//! made once:
+//! A caller that renders several trees (both sides of a diff, several clusters, the same directory again after a file
+//! was saved) opens all of them with one [`Session`]. Then Kustomizations, charts and releases with equal inputs are
+//! made only once:
 //!
 //! ```text
 //! Kustomization: spec + variables ──▶ results with the files each one read (Trace) ──▶ the one whose files are equal
@@ -11,7 +11,7 @@
 //!                                                                              ──▶ the one whose answers are equal
 //! ```
 //!
-//! Two units that want the same at the same time wait for each other instead of doing it twice.
+//! If two units need the same result at the same time, one makes it and the other waits.
 
 pub(crate) mod fingerprint;
 pub(crate) mod memo;

@@ -1,5 +1,5 @@
-//! The files that Kustomizations and charts are made of: artifacts as Flux packs them, those that are generated of others,
-//! and those that lie outside of the repository.
+//! The files of Kustomizations and charts: artifacts as Flux packs them, artifacts generated from others, and
+//! artifacts outside the repository.
 
 pub(crate) mod artifact;
 pub(crate) mod artifact_generator;

@@ -1,6 +1,6 @@
-//! What a cluster gives, handed out while the rest is still being rendered.
+//! Hands out the objects of a cluster while the rest is still being rendered.
 //!
-//! The order is always the same: Kustomizations, ResourceSets, releases, each by name. Something is handed out as soon
+//! The order is always the same: Kustomizations, ResourceSets, releases, each by name. An item is handed out as soon
 //! as it cannot change any more and everything before it has been handed out.
 
 use std::collections::{BTreeMap, BTreeSet};

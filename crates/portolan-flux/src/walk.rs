@@ -1,15 +1,15 @@
 //! Finds and builds the Kustomizations of a cluster: those that the root emits, those that they emit, and so on.
 //!
-//! A Kustomization is built as soon as the objects its variables come from are there. When nothing can go on, what still
-//! waits is built without them and says what it misses. What was built on content that has changed since is built
-//! again, so that the result does not depend on the order of things.
+//! A Kustomization is built as soon as the objects with its variables are there. When nothing else can continue, the
+//! waiting Kustomizations are built without them and report what is missing. A Kustomization whose inputs have
+//! changed since is built again, so the result does not depend on the order of work.
 //!
 //! ```text
 //! root ──build──▶ objects ──▶ Index ──▶ more Kustomizations ──build──▶ …
 //! ```
 //!
-//! When only some objects are asked for, Kustomizations that are found stay unbuilt until [goal search](crate::walk::goal_search) wants
-//! them.
+//! If only some objects are wanted, Kustomizations that were found are built only when the [goal
+//! search](crate::walk::goal_search) needs them.
 
 pub(crate) mod dependencies;
 pub(crate) mod expansion;

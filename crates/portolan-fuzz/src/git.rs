@@ -1,4 +1,4 @@
-//! What a git server answers.
+//! Answers of a git server.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What images are made of and built on.
+//! Inputs of image builds.
 
 use portolan_image::{Ignore, LayerFiles, Manifest, Memo, read_patterns};
 

@@ -1,4 +1,4 @@
-//! What we wrote ourselves and find again after a crash: journals and the exporter's last answer.
+//! Files that Portolan wrote itself and reads again after a crash: journals and the exporter's last answer.
 
 use std::fmt::Write as _;
 use std::fs;

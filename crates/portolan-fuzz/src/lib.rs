@@ -1,4 +1,4 @@
-//! Every parser of outside input as one function that takes any bytes and must neither panic nor run on.
+//! Every parser of outside input as one function that takes any bytes and must neither panic nor run without end.
 //!
 //! ```text
 //! seeds (good and hostile inputs) ──┬─▶ as they are, and mutated 2,000 times ──▶ Target::run    `./test`, any compiler
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A target is a line in one of the tables below: [`targets`] gathers them, and both runners take all of them from
-//! there. A body may assert more than "no panic", such as that what is printed reads as the same again.
+//! there. A target may assert more than "no panic", for example that printed output parses to the same value again.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Bytes packed as tools pack them, so that a fuzzer need not find out about checksums.
+//! Packs bytes as the tools do, so a fuzzer does not have to guess checksums.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! What a Prometheus server answers.
+//! Answers of a Prometheus server.
 
 use portolan_prometheus::{Answer, Limits, parse_answer};
 

@@ -1,4 +1,4 @@
-//! Definitions of kinds and the rules in them.
+//! CRDs and the rules in them.
 
 use std::sync::LazyLock;
 

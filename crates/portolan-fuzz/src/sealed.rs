@@ -1,4 +1,4 @@
-//! Files that SOPS sealed, and keys.
+//! Files that SOPS encrypted, and keys.
 
 use std::sync::LazyLock;
 

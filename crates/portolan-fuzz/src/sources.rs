@@ -1,4 +1,4 @@
-//! What remote sources hand over, and what we remember of them.
+//! Content of remote sources, and what the cache stores about them.
 
 use portolan_sources::{BucketPage, Limits, Lock, unpack};
 

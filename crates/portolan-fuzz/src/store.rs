@@ -1,4 +1,5 @@
-//! What the control plane's store finds on disk or in etcd: its own records and backups, which others may have touched.
+//! What the control plane's store reads from disk or etcd: its own records and backups, which others may have
+//! changed.
 
 use portolan_store::blob::BlobName;
 use portolan_store::embedded::decode_stored;

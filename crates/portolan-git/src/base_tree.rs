@@ -1,7 +1,7 @@
-//! The files as they were, taken from those that are wherever nothing was touched.
+//! The files of the old side; unchanged files are read from the new side.
 //!
-//! Reading a commit means unpacking it object by object. Where git says that the new side has the same, its files are
-//! at hand, and whatever is made of them is made once for both sides.
+//! Reading a commit means unpacking it object by object. If git says that the new side has the same file, that file
+//! is used, and whatever is made from it is made once for both sides.
 
 use std::sync::Arc;
 

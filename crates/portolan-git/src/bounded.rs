@@ -1,7 +1,7 @@
-//! HTTP to a git server, with a limit to the bytes of its answers.
+//! HTTP to a git server, with a limit on the bytes of its answers.
 //!
 //! gix keeps every ref that a server names in memory, and a server may name them without end. So each byte is charged
-//! where gix reads it: first against what a list of refs may have, then, for the pack, against what a fetch may bring.
+//! when gix reads it: first to the limit for a list of refs, then, for the pack, to the limit of the fetch.
 
 use std::any::Any;
 use std::io::{self, BufRead, Read};

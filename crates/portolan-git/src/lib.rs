@@ -7,10 +7,10 @@
 //!   URL ──▶ Mirror ───┘ (bare, fetched ref by ref, shallow)
 //! ```
 //!
-//! All of gix stays inside this crate: it breaks its interface every few weeks. Nothing here needs a `git` program,
+//! Only this crate uses gix, because gix breaks its interface every few weeks. Nothing here needs a `git` program,
 //! except mirrors of `file://` addresses, which gix serves by starting `git upload-pack`.
 //!
-//! This crate knows nothing of Flux, and never writes to a repository that is not one of its own mirrors.
+//! This crate knows nothing about Flux, and writes only to its own mirrors.
 
 #![warn(missing_docs)]
 

@@ -1,7 +1,7 @@
-//! Mirrors: bare repositories of our own that hold what was fetched from one address, ref by ref and without history.
+//! Mirrors: Portolan's own bare repositories with what was fetched from one address, ref by ref and without history.
 //!
-//! Any number of processes may use a mirror: it is made in a temporary directory and moved into place, and fetches
-//! into it take turns by a lock beside it.
+//! Any number of processes may use a mirror: it is created in a temporary directory and moved into place, and a lock
+//! file beside it lets only one process fetch at a time.
 
 use std::fmt;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Names that look like one that does not exist.
+//! Finds existing names similar to one that does not exist.
 
 /// The most names that are offered.
 const MAX_OFFERED: usize = 3;

@@ -1,7 +1,7 @@
 //! The files of a commit as a `Vfs`, read from the object database without a checkout.
 //!
-//! Symbolic links are followed inside the tree; one that leads out is refused. A submodule is an empty directory, as
-//! in a clone that does not follow submodules (and in Flux unless told otherwise).
+//! Symbolic links are followed inside the tree; a link that leads out is refused. A submodule is an empty directory,
+//! as in a clone without submodules (and in Flux by default).
 
 use std::collections::HashMap;
 use std::fmt;

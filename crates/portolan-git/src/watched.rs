@@ -1,10 +1,10 @@
-//! Work with a remote under limits on its time and on the bytes that it brings.
+//! Runs work with a remote under limits on time and bytes.
 //!
-//! gix can be told to stop while it reads a pack, and not while it waits for refs. So the work has a thread of its own:
-//! whoever waits looks at the clock and at the size of the pack on disk, and goes away when there is too much of either.
-//! A thread that is left behind sees the stop flag at its next look, or ends with its connection.
+//! gix can be stopped while it reads a pack, but not while it waits for refs. So the work runs on its own thread: the
+//! caller checks the clock and the size of the pack on disk, and returns when one of them exceeds its limit. The
+//! abandoned thread ends when it next checks the stop flag, or with its connection.
 //!
-//! gix also panics on some answers that break the protocol. Such a panic ends the thread of the work and nothing else.
+//! gix also panics on some answers that break the protocol. Such a panic ends only that thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,8 +4,8 @@
 //! commit's tree ◀──ids──▶ index ◀──size, times, inode──▶ files on disk
 //! ```
 //!
-//! The index knows the id of every file it tracks, and how the file on disk looked when that was last sure. Only a file
-//! that looks otherwise is read.
+//! The index has the id of every tracked file, and the size, times and inode that the file had when git last compared
+//! it. A file is read only if these differ.
 
 use std::collections::{BTreeSet, HashSet};
 

@@ -1,7 +1,7 @@
 //! The work tree as git would commit it.
 //!
-//! Lines may end differently on disk than in the repository (`core.autocrlf`), and submodules may be checked out, which
-//! Flux does not do. Both would show as differences that no commit has.
+//! Line ends may differ between disk and repository (`core.autocrlf`), and submodules may be checked out, which Flux
+//! does not do. Both would appear as differences that no commit contains.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_vfs::{DirEntry, Disk, FileKind, Vfs, VfsError, clean};

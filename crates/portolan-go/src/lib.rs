@@ -1,6 +1,7 @@
-//! What Go's standard library does, where tools written in Go depend on it.
+//! Behaviour of Go's standard library that tools written in Go depend on.
 //!
-//! [`path`] and [`wildcard`] hold what `path/filepath` does by text, [`regexp`] writes regular expressions anew for the `regex` crate.
+//! [`path`] and [`wildcard`] do what `path/filepath` does with the text of paths; [`regexp`] translates regular
+//! expressions for the `regex` crate.
 
 #![warn(missing_docs)]
 

@@ -1,7 +1,7 @@
-//! Go's regular expression syntax, written anew in that of the `regex` crate.
+//! Translates Go's regular expression syntax to that of the `regex` crate.
 //!
-//! The two are close relatives. Go's `\d`, `\s`, `\w` and `\b` know ASCII only, it has `\Q…\E` and octal escapes, and
-//! what the other would take for an operator inside a class (`&&`, `--`, `[`) is a character. Errors are Go's.
+//! The two are similar. In Go, `\d`, `\s`, `\w` and `\b` match only ASCII, there are `\Q…\E` and octal escapes, and
+//! inside a class `&&`, `--` and `[` are characters, not operators. Errors are Go's.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Reading fields of an object by type, collecting what is wrong.
+//! Reads the fields of an object by type and collects all errors.
 
 use portolan_yaml::{Map, Node, Position, Tag, Text, Value};
 

@@ -1,7 +1,7 @@
 //! Flux's own kinds as typed views of rendered objects.
 //!
-//! Only what changes a render is read. A field of the wrong type is an error that names its path and place; all of an
-//! object's errors are collected, since the object came from a file that somebody will mend in one go.
+//! Only fields that change a render are read. A field of the wrong type is an error that names its path and place.
+//! All errors of an object are collected, so the user can fix the file in one go.
 
 mod fields;
 mod helm_release;

@@ -1,4 +1,4 @@
-//! The kinds of `fluxcd.controlplane.io`: objects from templates (`ResourceSet`), what is put into them
+//! The kinds of `fluxcd.controlplane.io`: objects from templates (`ResourceSet`), the inputs of the templates
 //! (`ResourceSetInputProvider`), and the installation of Flux itself (`FluxInstance`).
 
 use portolan_object::Selector;

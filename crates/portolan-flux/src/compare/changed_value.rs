@@ -1,4 +1,4 @@
-//! Values and variables that are not what they were, each with its place and with what would be without the change.
+//! Values and variables that changed, each with its place and with the result of a render without the change.
 //!
 //! ```text
 //! values before ─┐                                  ┌─▶ where it is written: release, ConfigMap, values file, variable
@@ -6,7 +6,7 @@
 //! values now ────┘                                  └─▶ rendered with this one as it was ──▶ what comes of it
 //! ```
 //!
-//! What a value brings about is found by experiment, so it holds for whatever a chart makes of its values.
+//! The effect of a value is found by experiment, so it is right whatever a chart does with its values.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What both sides of a comparison make of the same, told without rendering it; and what matters to the other side.
+//! Releases whose inputs are equal on both sides of a comparison, found without rendering them; and which of them
+//! must be rendered because the other side needs them.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet};

@@ -1,11 +1,11 @@
-//! What stands in the files that a Kustomization is built from, read for words without being built.
+//! What the text of a Kustomization's files contains, searched for words without building it.
 //!
 //! ```text
 //! path ──▶ every file at and below it ──▶ text, and where kustomization files lead
 //! ```
 //!
-//! An excerpt is only taken where the words leave no doubt what the files can give: no objects of Flux but HelmReleases,
-//! no definitions of kinds, and nothing that is read from elsewhere.
+//! There is an excerpt only if the words show clearly what the files can give: no objects of Flux except
+//! HelmReleases, no CRDs, and nothing that is read from elsewhere.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use memchr::{memchr_iter, memmem, memrchr};

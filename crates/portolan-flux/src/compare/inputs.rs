@@ -1,4 +1,4 @@
-//! What a release or a Kustomization is rendered from, as a list that two sides can be compared by.
+//! The inputs of a release or a Kustomization, as a list that can be compared between two sides.
 //!
 //! ```text
 //! spec, chart, values, versions ──▶ Inputs (before) ─┐
@@ -6,10 +6,10 @@
 //! spec, chart, values, versions ──▶ Inputs (after)  ─┘
 //! ```
 //!
-//! Rendering is a function of these inputs. So two equal lists give equal objects without anything being rendered, and
-//! two that differ are a change even when neither side can be rendered. An input that is not known never equals another.
-//! Data that nothing in a completely built repository emits lies outside of it, where a change of the repository does not
-//! reach: it is the same on both sides.
+//! Rendering is a function of these inputs. So two equal lists mean equal objects, without any rendering, and two
+//! different lists are a change even if neither side can be rendered. An unknown input never equals another input.
+//! Data that nothing in a completely built repository emits is outside the repository. A change of the repository
+//! does not affect it, so it is the same on both sides.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a comparison did not render: because it could not, or because it did not have to.
+//! What a comparison did not render, because it could not or did not have to.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,11 +1,11 @@
-//! What a Kustomization may do to others, told without building it.
+//! How a Kustomization may affect others, found without building it.
 //!
 //! ```text
 //! spec.path, spec.components ──▶ Excerpts ──▶ and of where their kustomization files lead ──▶ Outline
 //! ```
 //!
-//! There is an outline only of a Kustomization whose files are the same on both sides of a comparison, and which cannot lead
-//! on by itself: what it gives is the same, unless something that it names is not.
+//! Only a Kustomization whose files are the same on both sides, and which cannot lead to other Kustomizations, has an
+//! outline. Its result is the same on both sides unless something that it names differs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

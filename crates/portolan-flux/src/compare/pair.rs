@@ -1,4 +1,4 @@
-//! Two trees of one cluster, rendered as far as they differ.
+//! Two trees of one cluster, rendered only where they differ.
 //!
 //! ```text
 //! walk both, skipping what is the same ──▶ releases with equal inputs are left out ──▶ charts ──▶ releases with other
@@ -6,7 +6,7 @@
 //!      └──── those that turn out to matter ───┴──── are taken in again ◀──────────────────────────────────┘
 //! ```
 //!
-//! The doc of the [folder](crate::compare) says why skipping work changes no answer.
+//! The docs of [`compare`](crate::compare) say why skipping work does not change the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

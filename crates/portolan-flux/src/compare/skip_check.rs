@@ -1,4 +1,4 @@
-//! Skipped Kustomizations that have to be built after all, because of what differs elsewhere.
+//! Skipped Kustomizations that must still be built, because something else differs.
 //!
 //! ```text
 //! objects that differ, data that is missing ──▶ names ──▶ whoever mentions one is built ──▶ more names …

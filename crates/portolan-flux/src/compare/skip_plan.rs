@@ -1,13 +1,14 @@
-//! Kustomizations that a comparison does not build, for both sides would make them of the same.
+//! Kustomizations that a comparison does not build, because their inputs are equal on both sides.
 //!
 //! ```text
 //! found on a walk ──▶ Outline? ──no──▶ built
 //!                       └──yes──▶ skipped, until something that differs is found to be named in it
 //! ```
 //!
-//! A skipped Kustomization gives the same on both sides as long as its files, its variables, and whatever its releases name
-//! are the same. All of that is found by name in its [outline](crate::compare::outline), so that what differs has whoever
-//! mentions it built. A mention that means nothing costs time, never a difference.
+//! A skipped Kustomization gives the same result on both sides as long as its files, its variables, and everything
+//! that its releases name are the same. All these names are in its [outline](crate::compare::outline). So if
+//! something differs, every Kustomization that mentions it is built. A mention without effect costs time, but never
+//! changes the result.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,6 @@
-//! The charts that lie in a repository's own tree, as far as they can be known without any release.
+//! The charts in a repository's own tree, as far as they can be found without any release.
 //!
-//! A release names a chart of the tree by its path: whoever does not mention the last part of the path does not use it.
+//! A release names a chart of the tree by its path: a text without the last part of the path does not use the chart.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;

@@ -1,4 +1,4 @@
-//! Every Kustomization and FluxInstance in a repository's files, as far as it says where a cluster starts.
+//! Every Kustomization and FluxInstance in a repository's files, with the fields that say where a cluster starts.
 
 use std::sync::Arc;
 

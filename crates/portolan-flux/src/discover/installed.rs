@@ -1,5 +1,5 @@
-//! The Flux that a cluster runs, as far as the repository tells: its version, its feature gates, and the root as it is
-//! applied when Flux is installed.
+//! What the repository says about the Flux installation of a cluster: its version, its feature gates, and the root as
+//! it is applied when Flux is installed.
 //!
 //! ```text
 //! flux bootstrap ──▶ flux-system/: gotk-components.yaml (version), kustomization.yaml (patches, also over the root)

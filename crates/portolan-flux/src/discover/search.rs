@@ -1,10 +1,11 @@
-//! The search for a repository's roots, as a person would go about it.
+//! Searches the roots of a repository as a person would.
 //!
 //! 1. A FluxInstance that syncs a directory of the repository, or a Kustomization that is part of what it builds and of
 //!    nothing else, is a root.
-//! 2. Without any, directories of Kustomizations that nothing builds are what somebody pointed Flux at by hand. Those
-//!    that lead to other Kustomizations count, and their likes beside them: leftovers lead nowhere. They count also when
-//!    an instance syncs a path with variables that nothing sets, for that may be any of them.
+//! 2. If there is none, somebody pointed Flux by hand at directories of Kustomizations that nothing builds. Those
+//!    that lead to other Kustomizations are roots, and so are similar directories beside them; leftovers lead
+//!    nowhere. They are also roots if an instance syncs a path with variables that nothing sets, because the path may
+//!    mean any of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

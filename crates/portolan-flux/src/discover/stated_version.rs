@@ -1,7 +1,7 @@
 //! The Kubernetes version that files of a repository state for its clusters.
 //!
-//! Only files that install or upgrade clusters are believed, and only where they leave no doubt: versions in variables
-//! say nothing, and files that name different releases for one cluster say nothing either.
+//! Only files that install or upgrade clusters are used, and only if they are unambiguous: versions in variables are
+//! ignored, and so are files that name different releases for one cluster.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,7 +1,7 @@
-//! The path of a FluxInstance with variables in it: resolved where the repository sets them.
+//! The path of a FluxInstance that contains variables, resolved if the repository sets them.
 //!
-//! One instance often serves several clusters, each of which sets the variable in a Kustomization or a ConfigMap. Every
-//! value that leads to a directory of the repository is taken.
+//! One instance often serves several clusters, each of which sets the variable in a Kustomization or a ConfigMap.
+//! Every value that gives a directory of the repository is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The variables of a Kustomization: collected from other objects and from its own spec, then put into objects' text.
+//! The variables of a Kustomization: collected from other objects and from its own spec, then substituted in the text
+//! of objects.
 //!
 //! ```text
 //! substituteFrom (in order, later wins) ─┐

@@ -1,4 +1,4 @@
-//! What to do about what is wrong.
+//! What the user can do about a problem.
 
 use std::error::Error;
 

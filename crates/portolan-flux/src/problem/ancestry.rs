@@ -1,4 +1,5 @@
-//! What a release is made of, each with its place: its declaration, what changed that, and where its values stand.
+//! The parts of a release, each with its place: its declaration, what changed the declaration, and where its values
+//! are set.
 
 use portolan_object::{Act, Object, Place, Step};
 

@@ -1,4 +1,4 @@
-//! What is not looked at, or only nearly: clusters whose start is not known, and versions that nothing is known of.
+//! What was not checked, or only approximately: clusters whose start is not known, and unknown versions.
 
 use portolan_object::{Finding, KubeVersion};
 

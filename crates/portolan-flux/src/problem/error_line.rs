@@ -1,5 +1,5 @@
-//! The line that a failed build is to blame on: the errors of kustomize and of variables know what is wrong, the files
-//! tell where it is written.
+//! The line that made a build fail: errors of kustomize and of variables say what is wrong, the files show where it
+//! is written.
 
 use std::error::Error as _;
 

@@ -1,5 +1,5 @@
-//! The value that a chart's `values.schema.json` refuses, found in the schema's own message and then where it is
-//! written: in the release, or in the object that `valuesFrom` names.
+//! The value that a chart's `values.schema.json` refuses: its path comes from the schema's own message, its place
+//! from the release or the object that `valuesFrom` names.
 
 use portolan_object::{Object, Place};
 use portolan_vfs::Vfs;

@@ -1,4 +1,4 @@
-//! The rules that findings about Kustomizations, releases and their sources are instances of.
+//! The rules of findings about Kustomizations, releases and their sources.
 
 use portolan_object::{Rule, Severity};
 

@@ -1,6 +1,6 @@
 //! Values of releases that no template of their chart reads: mistyped keys, keys of another version of the chart.
 //!
-//! Only what is certain is told; see [`portolan_helm::never_read`].
+//! Only certain cases are reported; see [`portolan_helm::never_read`].
 
 use portolan_helm::NeverRead;
 use portolan_object::{Finding, Object, Owner, OwnerKind, Place, similar};

@@ -1,7 +1,7 @@
 //! Where a field of an emitted object is written: the object's file is read again and followed key by key.
 //!
-//! A place is named only if the text that stands there is the field's value, or has variables in it. What a patch or a
-//! generator brought stands elsewhere and has no place here.
+//! A place is given only if the text there is the field's value, or contains variables. A value that comes from a
+//! patch or a generator has no place here.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_diff::Path;

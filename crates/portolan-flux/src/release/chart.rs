@@ -1,4 +1,4 @@
-//! Where a release's chart lies, and how it is loaded.
+//! Where a release's chart is, and how it is loaded.
 //!
 //! ```text
 //! HelmRelease ──▶ spec.chart or chartRef ──▶ source object ──▶ Location ──▶ Chart

@@ -1,4 +1,4 @@
-//! The charts that a chart in a tree depends on and does not bring along, as source-controller finds them.
+//! The dependencies that a chart in a tree does not include, found as source-controller finds them.
 //!
 //! ```text
 //! Chart.lock, else Chart.yaml ──▶ missing in charts/ ──▶ file://…: the tree itself

@@ -1,5 +1,4 @@
-//! Where the files of a chart are written: in the repository, by the names that Helm gives them, or in a chart that lies
-//! elsewhere.
+//! Maps the names that Helm gives to a chart's files to their places: in the repository, or in a fetched chart.
 //!
 //! ```text
 //! web/templates/a.yaml            ──▶ /charts/web/templates/a.yaml

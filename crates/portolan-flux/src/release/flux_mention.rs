@@ -1,7 +1,7 @@
-//! Whether a template may print objects of Flux, told by its text.
+//! Whether a template may print objects of Flux, decided by its text.
 //!
-//! Such an object names one of Flux's groups. A role may name them too, as items of a list; a line that is such an item
-//! and nothing else leads nowhere.
+//! Such an object names one of Flux's API groups. A role may name them too, as items of a list, so a line that is
+//! only such an item does not count.
 
 use memchr::memmem;
 

@@ -1,4 +1,4 @@
-//! A chart in memory, with what can be told of it before it is rendered.
+//! A chart in memory, with what is known about it before it is rendered.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! Which kinds a chart's templates look up in the cluster, told by their text.
+//! Which kinds a chart's templates look up in the cluster, found in their text.
 
 use std::collections::BTreeSet;
 

@@ -1,13 +1,13 @@
-//! What a chart's `lookup` finds: objects that the repository itself brings, as a cluster would hold them.
+//! What a chart's `lookup` finds: objects that the repository itself contains, as they would be in a cluster.
 //!
 //! ```text
 //! Index ──▶ EmittedObjects ──▶ View of one release ──lookup──▶ a template
 //!                                     └──▶ Answers: what was asked for and found, a part of what the release is made of
 //! ```
 //!
-//! A release does not find what it gives itself: on a first installation that is not there, and a chart which prints a
-//! Secret only while there is none would print it every other time. What nothing in the repository brings stays empty, as
-//! for `helm template`.
+//! A release does not find its own objects: on a first installation they are not there, and a chart that prints a
+//! Secret only if it does not exist would print it every other time. For what nothing in the repository produces, the
+//! answer is empty, as with `helm template`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The namespace of a release's objects: Helm's client puts those that name none into the release's own.
+//! The namespace of a release's objects: Helm's client puts objects without a namespace into the release's namespace.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
-//! What can be told of a chart that lies in a tree by looking at its files, without loading it.
+//! What the files of a chart in a tree show without loading the chart.
 //!
-//! A release that did not change need not be rendered to be compared, and its chart need not be loaded, unless what the
-//! chart prints may lead on: to more Kustomizations and releases, or to kinds that other charts ask for.
+//! An unchanged release need not be rendered for a comparison, and its chart need not be loaded, unless the chart may
+//! print something that matters elsewhere: Kustomizations, releases, or kinds that other charts ask for.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,5 +1,5 @@
-//! What the charts of a cluster's releases look up while it is rendered: which of them would find something else by now,
-//! and whether something that was not rendered may give what they do not find.
+//! What the charts of a cluster's releases look up during a render: which of them would get another answer by now,
+//! and whether something that was not rendered may contain what they do not find.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The units of a release: one that loads its chart, and one that renders it.
 //!
-//! They are begun as soon as a release is emitted and everything it is made of is there, while Kustomizations are still
-//! being built. What is not right in the end – other values, another chart – has another key and is done again.
+//! They start as soon as a release is emitted and all its inputs are there, while Kustomizations are still being
+//! built. If the inputs change later (other values, another chart), the unit has another key and runs again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

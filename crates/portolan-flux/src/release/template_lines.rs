@@ -6,8 +6,8 @@
 //! templates/web.yaml ──▶ part at line 1, part at line 30 ──▶ the part that has most lines in common with a document
 //! ```
 //!
-//! A template with one part needs no comparison, and most have one. A loop prints a part several times; of parts that
-//! are equally alike, each document takes the next.
+//! Most templates have one part and need no comparison. A loop prints a part several times; if several parts match
+//! equally well, each document takes the next one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};

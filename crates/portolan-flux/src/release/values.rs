@@ -1,8 +1,8 @@
-//! The values of a HelmRelease: taken from other objects in order, then those given in place.
+//! The values of a HelmRelease: first those from other objects, in order, then its own `values`.
 //!
-//! Go's maps are shared by reference, and Flux's result depends on it: a reference with a `targetPath` is set into a
-//! merge of what was read so far and the values given in place. If the map it lands in is the very map that was given in
-//! place, the setting survives the last merge; if that merge had to make a new map, the value given in place wins.
+//! Go's maps are shared by reference, and Flux's result depends on it: a reference with a `targetPath` is set in a
+//! merge of what was read so far and the release's own `values`. If the map where it is set is the same map as in the
+//! own `values`, the setting survives the last merge; if the merge had to make a new map, the own value wins.
 
 use std::sync::Arc;
 

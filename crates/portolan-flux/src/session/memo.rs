@@ -1,6 +1,7 @@
-//! What was found below directories, remembered by what lies there.
+//! Remembers what was found below directories, by the content of the directories.
 //!
-//! Searching a whole tree is the same work for every tree of a session but for what was touched between them.
+//! The search of a whole tree is the same work for every tree of a session, except for the files that changed between
+//! them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,14 +1,14 @@
-//! What a build asked its files, and what they answered.
+//! Which files a build read or looked for, and what it found.
 //!
-//! A build that asks another tree the same and would get the same answers gives the same result, so it need not be done
-//! again: this is how two refs, or the tree before and after a file was saved, share what did not change.
+//! If another tree gives the same answers to the same questions, the build has the same result and need not be
+//! repeated. This is how two refs, or the tree before and after a file was saved, share what did not change.
 //!
 //! ```text
 //! build ──asks──▶ Traced ──▶ Artifact        afterwards: Trace = questions with digests of their answers
 //! other tree ──▶ Trace::holds_for ──▶ the same result, without building
 //! ```
 //!
-//! Where trees know what was touched between them, equal identities are answer enough, and no content is hashed.
+//! If the trees know which files changed between them, equal identities are enough and no content is hashed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

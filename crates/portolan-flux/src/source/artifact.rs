@@ -1,4 +1,5 @@
-//! The files of a source as Flux packs them: what the source's ignore rules leave, without symbolic links.
+//! The files of a source as Flux packs them: all that the source's ignore rules do not exclude, without symbolic
+//! links.
 //!
 //! ```text
 //! tree ──(built-in excludes, .sourceignore files, spec.ignore)──▶ Artifact ──▶ kustomize, charts

@@ -1,4 +1,4 @@
-//! `ArtifactGenerator`s: trees composed of parts of other sources, which Kustomizations and releases name as
+//! `ArtifactGenerator`s: trees composed from parts of other sources. Kustomizations and releases refer to them as
 //! external artifacts.
 //!
 //! ```text

@@ -1,11 +1,11 @@
-//! Files that the user lets stand for sources (`--source`), and the charts in them.
+//! Files that the user gives in place of sources (`--source`), and the charts in them.
 //!
 //! ```text
 //! [[KIND/]NAMESPACE/]NAME ──▶ SourcePattern ──matches──▶ SourceRef ──▶ tree ──▶ chart in it
 //! ```
 //!
-//! A tree stands for the files of a GitRepository, OCIRepository, Bucket or ExternalArtifact, and for the charts of a
-//! HelmRepository or of an OCIRepository behind `chartRef`.
+//! A tree replaces the files of a GitRepository, OCIRepository, Bucket or ExternalArtifact, and the charts of a
+//! HelmRepository or of an OCIRepository in `chartRef`.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! What the repository itself does not hold, and the traits by which others bring it: the trees of remote sources,
-//! charts, and the keys of encrypted files.
+//! What the repository itself does not contain, and the traits through which it is supplied: the trees of remote
+//! sources, charts, and the keys of encrypted files.
 //!
 //! ```text
 //! Source ──▶ SourceStore::tree ──▶ files ──▶ Artifact ──▶ Kustomizations, charts in trees
@@ -7,8 +7,8 @@
 //! encrypted ─▶ Decrypt ──▶ plain
 //! ```
 //!
-//! This crate never opens a connection. Without a [`SourceStore`] whatever is remote is a problem that says so; without
-//! a [`Decrypt`] what is encrypted stays so.
+//! This crate never opens a connection. Without a [`SourceStore`], everything remote is reported as a problem;
+//! without a [`Decrypt`], encrypted files stay encrypted.
 
 use std::collections::BTreeMap;
 use std::error::Error;

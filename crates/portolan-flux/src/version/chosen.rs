@@ -1,4 +1,4 @@
-//! A version that counts for a cluster, and who chose it.
+//! The version used for a cluster, and where it was chosen.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The `versions` part of a repository's `portolan.yaml`.
+//! The `versions` section of a repository's `portolan.yaml`.
 //!
 //! ```yaml
 //! versions:

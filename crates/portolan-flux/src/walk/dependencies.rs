@@ -1,4 +1,4 @@
-//! What `dependsOn` says: whether everything named exists, and whether anything waits for itself.
+//! Checks `dependsOn`: whether everything named exists, and whether anything waits for itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! `ResourceSet`s and `FluxInstance`s on a walk: they are no Kustomizations, but what they make is followed like what those
-//! emit.
+//! `ResourceSet`s and `FluxInstance`s on a walk: they are not Kustomizations, but the walk follows what they make in
+//! the same way.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! What a FluxInstance makes: the source that Flux follows and the Kustomization over it, with the instance's patches.
 //!
-//! The components of Flux itself are made as well, in the cluster; they are not part of the repository.
+//! In the cluster it also makes the components of Flux itself; they are not part of the repository.
 
 use portolan_kustomize::{Error, LoadRestrictor, Options, Reorder};
 use portolan_object::{Act, Object, Origin, Step};

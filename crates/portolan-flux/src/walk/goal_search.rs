@@ -1,8 +1,8 @@
-//! Finding what was asked for without building everything.
+//! Finds the wanted objects without building everything.
 //!
-//! Each thing that is asked for, and everything it is made of, is a goal. A goal that nothing has emitted yet is looked
-//! up in the [hints](crate::walk::hints): Kustomizations that were found but not built, and whose files probably hold it, are
-//! built next. A name that the user gave is searched for everywhere when the hints do not lead to it.
+//! Each wanted object, and everything that it needs, is a goal. A goal that nothing has emitted yet is looked up in
+//! the [hints](crate::walk::hints): unbuilt Kustomizations whose files probably contain it are built next. If the
+//! hints do not lead to a name that the user gave, it is searched everywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Where in a tree an object is probably written, so that asking for one does not mean building all.
+//! Where in a tree an object is probably written, so one object can be found without building everything.
 //!
 //! Every manifest is searched for `name:` and `kind:` lines, which costs far less than reading it as YAML. A
-//! Kustomization whose directory leads to such a file probably emits the object. Where the guess is wrong, more is
-//! built than needed; the answer is the same.
+//! Kustomization whose directory leads to such a file probably emits the object. If the guess is wrong, more is built
+//! than needed, with the same result.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,6 +1,6 @@
 //! What a cluster's Kustomizations and releases have emitted so far, by kind and name.
 //!
-//! The same object may come from several emitters; the one whose name sorts first answers, so that the answer does not
+//! The same object may come from several emitters. The one whose name sorts first is used, so the answer does not
 //! depend on which of them was built first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! Owners whose objects go to another cluster than the one that Flux runs in.
+//! Owners whose objects are applied to another cluster than the one in which Flux runs.
 
 use portolan_object::{Object, canonical_json};
 use portolan_yaml::Node;

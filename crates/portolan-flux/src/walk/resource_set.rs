@@ -5,8 +5,8 @@
 //! providers ───────┴─▶ sets of inputs ──┘
 //! ```
 //!
-//! Templates are Go's, between `<<` and `>>`; `inputs` is a function, so that `<< inputs.name >>` reads a field of the
-//! set at hand.
+//! Templates are Go templates between `<<` and `>>`; `inputs` is a function, so `<< inputs.name >>` reads a field of
+//! the current set.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How the parts of Flux's objects are hashed: every field by name, so that a new one is not forgotten.
+//! How the parts of Flux's objects are hashed: every field by name, so a new field is not forgotten.
 
 use portolan_engine::{FieldHasher, Fingerprint, fingerprint};
 use portolan_yaml::Text;
