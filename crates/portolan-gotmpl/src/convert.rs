@@ -1,4 +1,4 @@
-//! From YAML to values, as Helm reads YAML: through JSON, every number a float.
+//! Converts YAML to values as Helm does: through JSON, with every number as a float.
 
 use std::collections::BTreeMap;
 

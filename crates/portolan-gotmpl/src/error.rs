@@ -1,4 +1,4 @@
-//! What can go wrong, in Go's words.
+//! Errors, with Go's messages.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! Functions that templates call, with what Go's reflection knows of them.
+//! Functions that templates call, with what Go's reflection knows about them.
 //!
-//! A [`Function`] declares its parameters once; the executor checks and converts arguments by that declaration and
-//! words the errors as Go does, so that a function body may take its arguments' types for granted ([`Args`]).
+//! A [`Function`] declares its parameters once; the executor checks and converts arguments by that declaration, with
+//! Go's error messages, so a function body can rely on its arguments' types ([`Args`]).
 
 use std::borrow::Cow;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What Helm adds to a template engine: functions that need the engine, and its words for errors.
+//! What Helm adds to a template engine: functions that need the engine, and its error messages.
 
 use crate::builtins::BUILTINS;
 use crate::error::{ExecError, ParseError};

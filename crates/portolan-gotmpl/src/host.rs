@@ -1,7 +1,7 @@
-//! The outside world as templates see it: clock, randomness, cluster and name service.
+//! What templates can ask the host for: clock, random numbers, cluster and name service.
 //!
-//! [`Seeded`] answers from a seed alone, so that equal input renders equal output; callers that want Helm's own
-//! behaviour implement [`Host`] with a real clock and real randomness.
+//! [`Seeded`] answers from a seed alone, so equal input renders equal output; callers that want Helm's own behaviour
+//! implement [`Host`] with a real clock and real random numbers.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
 //! Go's `text/template` with the functions of sprig and Helm.
 //!
 //! A text is parsed once into programs (`lexer` → `parser` → `program`), which any number of threads may execute
-//! (`exec`) over [`Value`]s, data with Go's kinds. Functions live in tables ([`functions`]) and say once what Go's
-//! reflection must know of them ([`Function`]); what a template may ask of the outside world comes through [`Host`].
+//! (`exec`) over [`Value`]s, data with Go's kinds. Functions are in tables ([`functions`]) and declare once what Go's
+//! reflection must know about them ([`Function`]); clock, random numbers, cluster and name service come through
+//! [`Host`].
 
 #![warn(missing_docs)]
 

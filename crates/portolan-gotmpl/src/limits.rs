@@ -1,4 +1,4 @@
-//! How deep and how large the parts of a template may be. What it may use while it runs is its budget.
+//! How deep and how large the parts of a template may be. Its budget limits what it may use while it runs.
 
 /// The limits of one execution; the error names the limit and the place.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! What a running template uses, counted here and charged to the budget a batch at a time.
+//! Counts what a running template uses and charges it to the budget in batches.
 //!
-//! Threads share a budget; charging it for every instruction would cost more than the instructions do.
+//! Threads share a budget; charging it for every instruction would cost more than the instructions.
 
 use std::cell::Cell;
 

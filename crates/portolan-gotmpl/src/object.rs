@@ -1,4 +1,4 @@
-//! Host objects: what Go code hands to a template that is neither plain data nor a function.
+//! Host objects: values that Go code passes to a template and that are neither plain data nor functions.
 
 use std::any::Any;
 use std::borrow::Cow;

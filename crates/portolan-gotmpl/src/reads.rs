@@ -1,15 +1,16 @@
-//! Which of its values a set of templates may read, found in the programs without executing them.
+//! Which values a set of templates may read, found in the programs without executing them.
 //!
-//! Every program is followed along all of its branches. A value stands for what it may be: the context of a chart, a
-//! path below a chart's values, or a dict or list that a template made ([`Known`]). What a program may do with a path
-//! is noted in a tree of paths ([`ReadPaths`]).
+//! The analysis follows every program along all of its branches. For each value it knows what it may be: the context
+//! of a chart, a path below a chart's values, or a dict or list that a template made ([`Known`]). A tree of paths
+//! records what a program may do with each path ([`ReadPaths`]).
 //!
 //! ```text
 //! programs ──Flow──▶ what each operand may be ──▶ ReadPaths: read in parts, read whole, only tested
 //! ```
 //!
-//! The answer errs on one side only: what is not read according to it is never read. Whatever is given to a function
-//! that is not known to look at less counts as read whole, and so does everything once the work exceeds its limit.
+//! The answer can be wrong in one direction only: a value that it calls unread is never read. An argument of a
+//! function counts as read whole unless the function is known to read less, and everything counts as read whole once
+//! the work exceeds its limit.
 
 mod calls;
 mod flow;

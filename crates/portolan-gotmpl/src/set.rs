@@ -1,4 +1,4 @@
-//! Templates by name, as many texts define them.
+//! Templates by name, collected from many texts.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Data as a Go program holds it: every value has one of Go's kinds, lists and maps know their Go type.
+//! Data as in a Go program: every value has one of Go's kinds, lists and maps have a Go type.
 //!
-//! Cloning a value never copies what it holds. Maps are shared and mutable: a `set` through one reference is seen
-//! through all of them. Lists cannot change once made, as no template function changes a Go slice in place.
+//! Cloning a value never copies its content. Maps are shared and mutable: a `set` through one reference is visible
+//! through all of them. Lists are immutable, because no template function changes a Go slice in place.
 
 use std::any::Any;
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! What the cluster can do, as templates ask for it: its version and the API versions it serves.
+//! The capabilities of the cluster, as templates see them: its version and the API versions that it serves.
 
 mod client_versions;
 

@@ -1,7 +1,7 @@
-//! A chart ready to be rendered many times: the package, and what was worked out of it before.
+//! A chart ready to be rendered many times: the package, and what was prepared from it.
 //!
-//! Which subcharts take part depends on the values; for every such selection the plan is made and the templates are
-//! parsed once, on first use, and kept. A [`Chart`] is shared between threads.
+//! Which subcharts are enabled depends on the values. For every such selection, the plan and the parsed templates are
+//! made once, on first use, and kept. A [`Chart`] is shared between threads.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -1,11 +1,11 @@
-//! Which charts below a chart take part in a render, under which names and with which defaults.
+//! Which subcharts take part in a render, under which names and with which defaults.
 //!
 //! ```text
 //! Package + values ──tags, conditions, aliases──▶ Selection ──import-values──▶ Plan
 //! ```
 //!
-//! A [`Selection`] depends on the values, a [`Plan`] on the selection alone: a chart rendered with many values makes
-//! a few plans and uses each of them again.
+//! A [`Selection`] depends on the values, a [`Plan`] only on the selection. So a chart that is rendered with many
+//! values needs only a few plans.
 
 mod graph;
 mod plan;

@@ -1,4 +1,4 @@
-//! The documents of a rendered file: cut apart by text, before anybody reads them as YAML.
+//! The documents of a rendered file, split as text before they are read as YAML.
 
 use memchr::memmem;
 

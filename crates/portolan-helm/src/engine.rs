@@ -6,8 +6,8 @@
 //!                          rendered text by template path
 //! ```
 //!
-//! Templates of all charts share one set of names. They are parsed, and later executed, deepest path first and names
-//! backwards, so that the definition that lies highest and sorts first wins.
+//! Templates of all charts share one set of names. They are parsed, and later executed, with the deepest path first
+//! and names in reverse order, so the definition that is highest in the tree and first by name wins.
 
 mod files;
 mod glob;

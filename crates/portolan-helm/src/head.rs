@@ -1,7 +1,7 @@
-//! What Helm reads of an object before it is sorted: its kind, its name and its annotations.
+//! What Helm reads from an object before sorting: its kind, its name and its annotations.
 //!
-//! All of a document must be YAML, so all of it is read. Large documents, nearly always resource definitions, are the
-//! same in every render of a chart, so their heads are kept.
+//! All of a document must be YAML, so all of it is read. Large documents are nearly always CRDs and are the same in
+//! every render of a chart, so their heads are kept.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

@@ -6,10 +6,10 @@
 //! release, cluster   ───────────┘
 //! ```
 //!
-//! The front door is [`template`]: a [`Chart`] is loaded once, its templates are parsed once, and it is rendered with
-//! any number of values from any number of threads.
+//! The entry point is [`template`]: a [`Chart`] is loaded once, its templates are parsed once, and it is rendered
+//! with any number of values from any number of threads.
 //!
-//! This crate fetches nothing, starts nothing and writes nothing; it knows charts, not clusters, and nothing of Flux
+//! This crate fetches nothing, starts nothing and writes nothing; it knows charts, but nothing about clusters, Flux
 //! or kustomize.
 
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! `Chart.lock` against `Chart.yaml`: is the lock current, and what must be fetched to fill `charts/`.
+//! Compares `Chart.lock` with `Chart.yaml`: whether the lock is current, and what must be fetched into `charts/`.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Rendered files taken apart into objects: split, told from hooks, and put into the order Helm installs them in.
+//! Splits rendered files into objects and hooks, and sorts them in the order in which Helm installs them.
 //!
 //! ```text
 //! rendered file ──split──▶ documents with their heads ─┐

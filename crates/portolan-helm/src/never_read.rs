@@ -1,8 +1,9 @@
-//! Values that no template of a chart can read, whatever else is given: known from the templates, without a render.
+//! Values that no template of a chart can read, whatever the other values are: found in the templates, without a
+//! render.
 //!
-//! [`crate::unread_values`] tries each value and so also finds those that only this release does not read. Here a value
-//! is named only when that is certain: the templates were followed along all branches, the chart does not declare the
-//! key, and its schema does not name it.
+//! [`crate::unread_values`] tries each value and so also finds those that only this release does not read. Here a
+//! value is reported only if it is certain: no branch of a template reads it, the chart does not declare the key, and
+//! its schema does not name it.
 
 use std::collections::BTreeSet;
 

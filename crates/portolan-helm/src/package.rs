@@ -1,4 +1,4 @@
-//! A chart as it lies in its files: metadata, default values, templates, other files and the charts below it.
+//! A chart as in its files: metadata, default values, templates, other files and subcharts.
 //!
 //! ```text
 //! directory ─┐

@@ -1,4 +1,4 @@
-//! Independent pieces of work on several cores, where they are worth it.
+//! Runs independent pieces of work on several cores, if there is enough work.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Which Helm's behaviour is wanted, where two of them differ.
+//! Which Helm version to emulate, where Helm 3 and Helm 4 differ.
 
 /// The Helm whose results are reproduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -1,4 +1,4 @@
-//! The front door: a chart and its input in, documents out.
+//! The entry point: renders a chart with its input to documents.
 
 use std::rc::Rc;
 use std::sync::Arc;

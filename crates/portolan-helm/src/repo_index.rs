@@ -1,4 +1,4 @@
-//! `index.yaml`: what a chart repository offers, and which version of it a range means.
+//! `index.yaml`: the charts of a repository, and which version a range selects.
 
 use portolan_semver::{Constraints, Version};
 

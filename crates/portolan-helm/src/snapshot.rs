@@ -1,11 +1,11 @@
-//! Objects exported from a cluster, as `lookup` asks for them.
+//! Objects exported from a cluster, for `lookup`.
 //!
 //! ```text
 //! files of a directory ──documents, items of lists──▶ Snapshot ◀──lookup── a template
 //! ```
 //!
-//! A name that is asked for gives the object or nothing; no name gives a list, as the API server does. An object
-//! without a namespace belongs to the cluster and is found whatever namespace is asked for.
+//! A lookup with a name gives the object or nothing; without a name it gives a list, as the API server does. An
+//! object without a namespace is cluster-scoped and is found with any namespace.
 
 use std::collections::BTreeMap;
 

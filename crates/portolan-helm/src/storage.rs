@@ -1,7 +1,7 @@
 //! Helm's own record of a release: JSON, gzipped, in base64, as the `release` key of a Secret holds it.
 //!
-//! The Secret is named `sh.helm.release.v1.NAME.vREVISION`. Its data are base64 once more by Kubernetes' own rules;
-//! [`decode`] takes either form.
+//! The Secret is named `sh.helm.release.v1.NAME.vREVISION`. Kubernetes encodes its data in base64 once more;
+//! [`decode`] accepts both forms.
 
 use std::io::{Read, Write};
 

@@ -1,8 +1,8 @@
 //! Values that a chart never reads: spelling mistakes, keys of another version, keys below the wrong parent.
 //!
-//! Each value is changed, one at a time, and the chart rendered again. A value whose change shows nowhere, not even as
-//! an error, is not read. This needs no help from the template engine and a render for every value, which for a parsed
-//! chart is a matter of milliseconds.
+//! Each value is changed, one at a time, and the chart rendered again. If the change has no effect, not even an
+//! error, the value is not read. This needs nothing from the template engine, only one render per value, which takes
+//! milliseconds for a parsed chart.
 
 use std::sync::Arc;
 

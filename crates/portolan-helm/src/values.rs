@@ -1,4 +1,4 @@
-//! Values: what a chart's templates are configured with, before and while it is rendered.
+//! Values: the configuration of a chart's templates, before and during a render.
 //!
 //! ```text
 //! values.yaml ─▶ Tree ─┐

@@ -1,4 +1,4 @@
-//! How far a download is, for whoever shows it.
+//! The progress of a download, for code that shows it.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Why something could not be had over HTTP.
+//! Why something could not be fetched over HTTP.
 
 use std::time::Duration;
 

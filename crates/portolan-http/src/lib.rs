@@ -5,12 +5,12 @@
 //!                                              └──▶ portolan-git's transport
 //! ```
 //!
-//! One HTTP stack (reqwest on hyper, the one gix brings anyway) and one crypto provider (ring): TLS is always handed to
-//! reqwest ready-made, so that neither aws-lc-rs nor OpenSSL is ever compiled and no process-wide provider has to be
-//! installed. A [`Response`] is read under a limit, never without one.
+//! There is one HTTP stack (reqwest on hyper, which gix needs anyway) and one crypto provider (ring). reqwest always
+//! gets a finished TLS configuration, so neither aws-lc-rs nor OpenSSL is compiled and no process-wide provider has
+//! to be installed. A [`Response`] is always read under a limit.
 //!
-//! The proxy variables (`HTTPS_PROXY`, `NO_PROXY`, …) and `SSL_CERT_FILE` are read by the stack itself, as every tool
-//! does; [`Proxy::None`] turns the former off. This crate knows nothing of charts, registries or git.
+//! The stack itself reads the proxy variables (`HTTPS_PROXY`, `NO_PROXY`, …) and `SSL_CERT_FILE`, as other tools do;
+//! [`Proxy::None`] turns the proxy variables off. This crate knows nothing about charts, registries or git.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Hosts that cannot be reached: each is tried once in a run, and everybody else who wants it is told the same.
+//! Hosts that cannot be reached: each is tried once per run, and all other requests to it get the same error.
 //!
 //! ```text
 //!   first request ──▶ turn of the host ──▶ tried ──▶ reached: all others go ahead at once

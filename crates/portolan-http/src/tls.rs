@@ -1,4 +1,4 @@
-//! Whom to trust, and who we are: the TLS settings of one source.
+//! The TLS settings of one source: trusted certificates and the client certificate.
 
 use std::sync::Arc;
 

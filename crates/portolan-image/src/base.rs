@@ -1,4 +1,4 @@
-//! The image that an image is built on: its config, its layers as they are, and which directories and links it has.
+//! The base image: its config, its unchanged layers, and its directories and links.
 
 mod archive;
 mod files;

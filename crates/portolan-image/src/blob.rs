@@ -1,4 +1,4 @@
-//! Where blobs go and come from.
+//! Where blobs are written to and read from.
 
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read, Write};

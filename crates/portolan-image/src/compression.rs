@@ -1,8 +1,8 @@
-//! How layers are compressed: in blocks of a fixed length, so that the bytes do not depend on the number of threads.
+//! How layers are compressed: in blocks of a fixed length, so the bytes do not depend on the number of threads.
 //!
-//! gzip blocks are independent streams of deflate, ended at a byte, inside one gzip member: any reader sees one ordinary
-//! file. zstd blocks are frames one after the other. Deflate is that of zlib-rs, called directly: which implementation
-//! the `flate2` crate uses depends on what else is compiled.
+//! gzip blocks are independent deflate streams that end at a byte boundary, inside one gzip member, so any reader
+//! sees one ordinary file. zstd blocks are consecutive frames. zlib-rs is called directly for deflate, because the
+//! implementation that the `flate2` crate uses depends on the other crates in the build.
 
 use zlib_rs::{Deflate, DeflateFlush, Status};
 

@@ -1,6 +1,7 @@
-//! One file, directory or link of an image, folded: what does not belong into an image is gone.
+//! One file, directory or link of an image, with only the properties that an image holds.
 //!
-//! The key of a build and the bytes of a layer are made of the same entries, so that neither can see more than the other.
+//! The key of a build and the bytes of a layer are made from the same entries, so neither can depend on something
+//! that the other does not see.
 
 /// One path of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,8 @@
-//! `.dockerignore`: which files of a context are left out, exactly as moby/patternmatcher has it.
+//! `.dockerignore`: which files of a context are left out, exactly as in moby/patternmatcher.
 //!
-//! Patterns are anchored at the context's root, the last one that matches decides, and `!` takes files back in, also below
-//! a directory that is left out. Odd rules that follow from how Docker matches (a `*` inside `[…]`, a byte order mark) are
-//! kept. `testbed/ignore-oracle` says what the Go library answers, and the tests compare.
+//! Patterns are anchored at the context's root, the last one that matches decides, and `!` includes files again, also
+//! below a directory that is left out. Unusual rules that follow from Docker's matcher (a `*` inside `[…]`, a byte
+//! order mark) are kept. The tests compare with the Go library through `testbed/ignore-oracle`.
 
 mod file;
 mod pattern;

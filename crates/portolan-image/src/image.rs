@@ -1,4 +1,4 @@
-//! An image from entries: layers that are missing, config, manifest.
+//! Builds an image from entries: missing layers, config, manifest.
 //!
 //! ```text
 //! Scan + ImageSpec (+ Base) ──▶ key            what the result depends on, before anything is written

@@ -1,7 +1,7 @@
-//! A digest over fields that cannot be mistaken for one another.
+//! A digest over fields that cannot be confused with each other.
 //!
-//! Every field is written as its tag, its length and its bytes, so that no two lists of fields give the same text. A
-//! change of this format or of what is put in changes [`VERSION`], and with it every key.
+//! Every field is written as its tag, its length and its bytes, so no two lists of fields give the same bytes. When
+//! this format or the set of fields changes, [`VERSION`] must change, and with it every key.
 
 use portolan_digest::{Digest, Hasher};
 

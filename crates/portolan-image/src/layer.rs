@@ -1,12 +1,12 @@
-//! Layers written: entries as tar, compressed by several threads, hashed on the way.
+//! Writes layers: entries as tar, compressed by several threads and hashed while they are written.
 //!
 //! ```text
 //! read files, tar ──blocks──▶ compress (threads) ──blocks──▶ in order again ──▶ sink
 //!    └ diff_id                                                     └ blob digest
 //! ```
 //!
-//! A fixed number of blocks goes round, whatever the size of the image and the order of its layers; one layer's blocks
-//! follow the other's without a pause.
+//! A fixed number of blocks is reused, whatever the size of the image and the order of its layers; the blocks of one
+//! layer follow those of the layer before without a pause.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};

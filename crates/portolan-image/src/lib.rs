@@ -5,8 +5,8 @@
 //!                     └▶ key                        └▶ bill of materials, provenance: referrers
 //! ```
 //!
-//! Begin at [`scan`] and [`build_image`]. This crate opens no connection, starts no process, reads no clock and touches
-//! no disk: files come through [`Source`], blobs go to a [`BlobSink`].
+//! The entry points are [`scan`] and [`build_image`]. This crate opens no connection, starts no process, reads no
+//! clock and uses no disk: files come through [`Source`], blobs go to a [`BlobSink`].
 
 #![warn(missing_docs)]
 

@@ -1,7 +1,8 @@
-//! Digests of files that were read before, so that an unchanged tree is not read again.
+//! Digests of files that were read before, so an unchanged tree is not read again.
 //!
-//! A record is kept by device and number of a file and counts while size and both times are the same. A file that changed
-//! less than [`YOUNG`] before it was read is not recorded: it may change once more within the clock's tick.
+//! A record is kept by device and inode number of a file. It is valid while size and both times are the same. A file
+//! that changed less than [`YOUNG`] before it was read is not recorded, because it may change again within the same
+//! clock tick.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What is worth knowing of the files of an image, and what no image can hold.
+//! Notices about the files of an image, and errors for what no image can hold.
 
 use std::fmt;
 

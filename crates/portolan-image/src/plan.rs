@@ -1,7 +1,8 @@
 //! Which entries go into which layer.
 //!
-//! Files of one directory lie in one layer. Which one is said by a rendezvous hash of the directory's path: a changed
-//! file changes one layer, a new directory moves nothing else, and another number of layers moves as little as can be.
+//! All files of one directory are in one layer. A rendezvous hash of the directory's path decides which one: a
+//! changed file changes one layer, a new directory moves nothing else, and another number of layers moves as little
+//! as possible.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,6 +1,6 @@
-//! What is said about an image without being part of it: a manifest that names the image as its subject.
+//! Statements about an image that are not part of it: a manifest that names the image as its subject.
 //!
-//! The image's digest does not depend on any of it.
+//! The image's digest does not depend on them.
 
 use std::io;
 

@@ -4,8 +4,8 @@
 //! copies ──walk──▶ names, links, files to read ──read in parallel──▶ entries by path ──▶ one digest: the key
 //! ```
 //!
-//! Entries depend on names, contents, links and execute bits alone: not on the directory that the context lies in, the
-//! umask, the order of names on the disk or the day.
+//! Entries depend only on names, contents, links and execute bits: not on the directory of the context, the umask,
+//! the order of names on disk or the date.
 
 mod content;
 pub(crate) mod merge;

@@ -1,8 +1,8 @@
 //! Where the files of an image come from.
 //!
-//! `portolan_vfs::Vfs` gives whole files, follows links and hides modes: right for manifests, not for a tree of many
-//! gigabytes of which the links themselves are copied. So an image is read through this trait; `portolan-layout`
-//! implements it for a directory, [`crate::Memory`] for tests.
+//! `portolan_vfs::Vfs` gives whole files, follows links and hides modes. That is right for manifests, but not for a
+//! tree of many gigabytes whose links themselves are copied. So an image is read through this trait;
+//! `portolan-layout` implements it for a directory, [`crate::Memory`] for tests.
 
 use std::io::{self, Read};
 

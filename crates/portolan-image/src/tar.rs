@@ -1,7 +1,8 @@
 //! Entries as tar, in one form only.
 //!
-//! The `tar` crate writes long names in GNU's way and leaves the choice of fields to its caller. Here every field has one
-//! value: plain ustar headers, a PAX header before one only where a value does not fit, no names of users, no device numbers.
+//! The `tar` crate writes long names in GNU format and leaves the choice of fields to its caller. Here every field
+//! has one fixed form: plain ustar headers, a PAX header only where a value does not fit, no user names, no device
+//! numbers.
 
 use crate::entry::{Entry, Node};
 

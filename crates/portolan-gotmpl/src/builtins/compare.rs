@@ -1,4 +1,4 @@
-//! Comparison: only like with like, as Go's operators do.
+//! Comparison: only between values of the same kind, as with Go's operators.
 
 use std::cmp::Ordering;
 use std::rc::Rc;

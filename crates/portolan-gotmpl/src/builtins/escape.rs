@@ -1,4 +1,4 @@
-//! Texts made safe for HTML, JavaScript and URLs.
+//! Escapes texts for HTML, JavaScript and URLs.
 
 #![expect(clippy::unnecessary_wraps, reason = "a function of the table may fail")]
 

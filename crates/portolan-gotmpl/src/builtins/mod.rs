@@ -1,4 +1,4 @@
-//! The functions that Go's `text/template` brings itself.
+//! The functions that Go's `text/template` defines itself.
 
 mod compare;
 mod escape;

@@ -1,4 +1,4 @@
-//! Templates that are running, and the error that tells of them.
+//! The stack of running templates, and the error that lists them.
 
 use std::rc::Rc;
 use std::sync::Arc;

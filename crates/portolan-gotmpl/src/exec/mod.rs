@@ -1,8 +1,8 @@
 //! Executes programs over values.
 //!
 //! A stack machine without recursion: templates that call, include or evaluate other templates push a frame, so no
-//! template can exhaust the thread's stack. All output goes into one buffer; what `include` returns is cut from its
-//! end.
+//! template can exhaust the thread's stack. All output goes into one buffer; the result of `include` is cut from the
+//! end of that buffer.
 
 mod call;
 mod check;

@@ -1,4 +1,4 @@
-//! Floats in Go's formats, on top of the exact digits that Rust's own formatting gives.
+//! Prints floats in Go's formats, from the exact digits that Rust's own formatting gives.
 
 use std::fmt::Write;
 

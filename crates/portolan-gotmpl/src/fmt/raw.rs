@@ -1,8 +1,8 @@
-//! Bytes that are not UTF-8, on their way through Rust's strings.
+//! Bytes that are not UTF-8, represented inside Rust's strings.
 //!
-//! Go cuts and prints strings by bytes. While such a string is put together here, each byte that is no part of a
-//! character stands as one of the last 128 characters of Unicode, which are private and in no use; when the text is a
-//! value again, they are bytes again.
+//! Go cuts and prints strings by bytes. While such a string is built here, each byte that is not part of a character
+//! is represented by one of the last 128 characters of Unicode, which are private and unused. When the text becomes a
+//! value, they become bytes again.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,6 @@
-//! Words in other spellings: `camelcase`, `snakecase`, `kebabcase`, `title`, `swapcase`, `initials`.
+//! Converts words to other spellings: `camelcase`, `snakecase`, `kebabcase`, `title`, `swapcase`, `initials`.
 //!
-//! Sprig takes these from three libraries with three ideas of what a word is; each is kept as it is.
+//! Sprig uses three libraries for these, and each defines a word differently. Each is reproduced as it is.
 
 use crate::function::{Args, Ctx, FuncError};
 use crate::functions::letters::{

@@ -1,4 +1,4 @@
-//! `encryptAES` and `decryptAES`: AES-256 in chained blocks, a random first block in front, in base 64.
+//! `encryptAES` and `decryptAES`: AES-256 in CBC mode, with the random initialisation vector in front, in base 64.
 
 use aes::Aes256;
 use aes::cipher::generic_array::GenericArray;

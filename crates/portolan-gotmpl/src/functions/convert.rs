@@ -1,4 +1,4 @@
-//! Conversions between kinds, as sprig does them: what cannot be converted is zero.
+//! Conversions between kinds as in sprig: a value that cannot be converted becomes zero.
 
 use crate::fmt::display;
 use crate::function::{Args, Ctx, FuncError};

@@ -1,4 +1,4 @@
-//! Decimal numbers of any length, as the functions that end in `f` compute: `addf 0.1 0.2` is exactly 0.3.
+//! Decimal numbers of any length, for the functions that end in `f`: `addf 0.1 0.2` is exactly 0.3.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! Values in place of missing ones: `default`, `coalesce`, `ternary`, and what counts as empty.
+//! Replacements for missing values: `default`, `coalesce`, `ternary`, and what counts as empty.
 
 use crate::function::{Args, Ctx, FuncError};
 use crate::value::Value;

@@ -1,4 +1,4 @@
-//! Lists. All of these make new lists; a nil list is a nil pointer in Go, and fails like one.
+//! Lists. All of these functions make new lists. A nil list is a nil pointer in Go, and fails like one.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
-//! `merge` and `mergeOverwrite`: one map filled from others, in place.
+//! `merge` and `mergeOverwrite`: fill one map from others, in place.
 //!
 //! The rules are those of the library that sprig uses: nested maps are merged into the target's own maps, a map that
-//! the target lacks is shared with its source, and what counts as missing is anything empty.
+//! the target does not have is shared with its source, and every empty value counts as missing.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

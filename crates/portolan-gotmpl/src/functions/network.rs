@@ -1,4 +1,4 @@
-//! Names on the network.
+//! Host name lookups.
 
 use crate::function::{Args, Ctx, FuncError};
 use crate::value::Value;

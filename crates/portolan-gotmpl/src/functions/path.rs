@@ -1,4 +1,4 @@
-//! Slash-separated paths, as Go's `path` takes them apart; on Linux `filepath` does the same.
+//! Slash-separated paths, split as Go's `path` does; on Linux `filepath` does the same.
 
 use crate::function::{Args, Ctx, FuncError};
 use crate::value::Value;

@@ -1,4 +1,4 @@
-//! Random strings and numbers, from the host's source: seeded ones are the same in every run.
+//! Random strings and numbers from the host's source; a seeded source gives the same in every run.
 
 use crate::function::{Args, Ctx, FuncError};
 use crate::functions::encoding::base64_encode;

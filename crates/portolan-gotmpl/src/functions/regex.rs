@@ -1,7 +1,7 @@
 //! Regular expressions: Go's syntax checked and translated by portolan-go, matched by the `regex` crate.
 //!
-//! Both engines find the same matches (leftmost, first alternative), in linear time. For a text that is ASCII an
-//! expression is compiled without the characters beyond, which is many times cheaper and finds the same.
+//! Both engines find the same matches (leftmost, first alternative), in linear time. For an ASCII text, the
+//! expression is compiled for ASCII only, which is many times cheaper and finds the same matches.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
-//! The one table of all functions: their names, what they take and where they are.
+//! The one table of all functions: their names, their parameters and their implementations.
 //!
-//! Names and types are sprig's and Helm's. The functions that need templates (`include`, `tpl`) and those that speak
-//! for the chart's author (`required`, `fail`) are the engine's.
+//! Names and types are sprig's and Helm's. The functions that need templates (`include`, `tpl`) and those that raise
+//! the chart author's errors (`required`, `fail`) are in the engine.
 
 use crate::function::Function;
 use crate::function::Param::{Any, Bool, Float, Int, List, Map, Object, Str, Uint32};

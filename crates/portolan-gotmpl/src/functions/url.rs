@@ -1,4 +1,4 @@
-//! `urlParse` and `urlJoin`: addresses as Go's `net/url` takes them apart and puts them together.
+//! `urlParse` and `urlJoin`: URLs, parsed and built as Go's `net/url` does.
 
 use std::fmt::Write;
 

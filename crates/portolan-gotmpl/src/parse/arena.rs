@@ -1,7 +1,7 @@
-//! Lists that share one piece of memory: items of a tree in the order they were finished, linked by index.
+//! Lists that share one piece of memory: items of a tree in the order in which they were completed, linked by index.
 //!
 //! A tree of vectors costs an allocation for each of its lists, and templates have tens of thousands. Here a list is
-//! its first and last index, and forgetting everything after a [`Arena::len`] is one call.
+//! its first and last index, and everything after an [`Arena::len`] is dropped with one call.
 
 use std::marker::PhantomData;
 

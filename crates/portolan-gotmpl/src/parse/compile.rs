@@ -1,8 +1,8 @@
-//! From the tree to instructions.
+//! Compiles the tree to instructions.
 //!
-//! Everything that Go's executor finds out by reflection each time, but that the text alone decides, is settled
-//! here: the number of arguments, the types of constants, the slots of variables. What is wrong becomes an
-//! instruction that fails, because Go complains only about what it reaches.
+//! Some things that Go's executor finds out by reflection each time depend only on the text. They are decided here
+//! once: the number of arguments, the types of constants, the slots of variables. An error becomes an instruction
+//! that fails, because Go reports only errors that it reaches.
 
 use std::borrow::Cow;
 use std::cell::Cell;

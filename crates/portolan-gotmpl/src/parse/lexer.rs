@@ -1,8 +1,8 @@
-//! Tokens of a template text, cut on demand.
+//! Splits a template text into tokens, on demand.
 //!
-//! The lexer knows two modes: text up to the next opening delimiter, and the inside of an action. Trim markers and
-//! comments disappear here. A mistake is a token too ([`TokenKind::Error`]), so that the parser can word it with
-//! what it was doing.
+//! The lexer has two modes: text up to the next opening delimiter, and the inside of an action. Trim markers and
+//! comments disappear here. An error is a token too ([`TokenKind::Error`]), so the parser can add its context to the
+//! message.
 
 /// What a token is; the order of the groups decides how errors name a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

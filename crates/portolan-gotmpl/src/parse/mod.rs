@@ -1,4 +1,4 @@
-//! From text to programs: tokens, a tree that borrows from the text, then instructions.
+//! Turns text into programs: tokens, a tree that borrows from the text, then instructions.
 
 mod arena;
 mod compile;

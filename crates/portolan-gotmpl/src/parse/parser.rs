@@ -1,7 +1,7 @@
-//! From tokens to the tree: Go's grammar, its checks and its words for what is wrong.
+//! Builds the tree from tokens: Go's grammar, its checks and its error messages.
 //!
-//! Functions and variables are resolved here, so that executing a program looks up no names but those of fields and
-//! templates. A template is compiled as soon as its end is read, and its part of the tree forgotten.
+//! Functions and variables are resolved here, so a running program looks up only the names of fields and templates. A
+//! template is compiled as soon as its end is read, and then its part of the tree is dropped.
 
 use std::borrow::Cow;
 use std::sync::Arc;

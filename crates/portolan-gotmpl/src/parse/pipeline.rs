@@ -1,4 +1,4 @@
-//! From tokens to pipelines: targets, commands, operands.
+//! Builds pipelines from tokens: targets, commands, operands.
 
 use std::borrow::Cow;
 

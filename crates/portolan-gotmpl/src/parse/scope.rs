@@ -1,4 +1,4 @@
-//! The variables a template may name at some point, each with the slot its value lies in.
+//! The variables that a template may use at one point, each with the slot of its value.
 
 use super::tree::Variable;
 

@@ -1,6 +1,6 @@
 //! The tree of a parsed template: statements hold pipelines, pipelines hold commands, commands hold operands.
 //!
-//! Names and texts borrow from the source, lists lie in arenas. Every node that an error can name keeps its [`Span`].
+//! Names and texts borrow from the source, lists are in arenas. Every node that an error can name keeps its [`Span`].
 
 use std::borrow::Cow;
 

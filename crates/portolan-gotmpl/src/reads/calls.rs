@@ -1,4 +1,4 @@
-//! What functions read of their arguments, and what of that their results may be.
+//! Which parts of their arguments functions read, and which parts their results may contain.
 
 use portolan_yaml::Text;
 

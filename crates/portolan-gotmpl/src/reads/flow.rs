@@ -1,8 +1,8 @@
-//! One program followed along all of its branches.
+//! Follows one program along all of its branches.
 //!
-//! Instructions are looked at in order. Where a branch goes on elsewhere, what is known there is kept until its turn
-//! comes, and joined with what arrives on other ways. Only loops go back: what a round leaves in variables is joined
-//! with what is known at the loop's head, and the program is followed again until that tells nothing new.
+//! Instructions are visited in order. If a branch jumps ahead, what is known at the jump is kept until its target is
+//! visited, and joined with what arrives there from elsewhere. Only loops go back: what a round leaves in variables
+//! is joined with what is known at the loop's start, and the program is followed again until nothing new is found.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is known of a value without executing anything: what it may be, and what may be in it.
+//! What is known about a value without executing anything: what it may be, and what it may contain.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

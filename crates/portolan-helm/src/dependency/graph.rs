@@ -1,9 +1,9 @@
-//! Charts and their dependencies while it is worked out which of them stay.
+//! Charts and their dependencies while Portolan determines which of them are enabled.
 //!
-//! Helm works on charts that know each other by pointers and copies them when they get another name, but not what
-//! lies below them. Some of that shows: a chart used under two names shares its unlisted subcharts, which then lie
-//! below the name that was handled last, and shares its list of dependencies, in which aliases are applied once.
-//! Charts are therefore places in a table here, and lists hold places in another.
+//! In Helm, charts point to each other. A chart that gets another name is copied, but not its subcharts. This has
+//! visible effects: a chart used under two names shares its unlisted subcharts, which then belong to the name that
+//! was handled last, and shares its list of dependencies, in which aliases are applied once. To reproduce this,
+//! charts are places in a table here, and lists hold places in another table.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The patterns of `.Files.Glob`: those of the gobwas library with `/` between parts.
 //!
-//! `*` and `?` stay inside a part, `**` does not; `[a-z]`, `[!a]` and `{a,b*}` mean what they look like and a
-//! backslash takes the next character as it is. Matching runs over a set of places in the pattern, so that no pattern
+//! `*` and `?` stay inside a part, `**` does not; `[a-z]`, `[!a]` and `{a,b*}` have their usual meaning, and a
+//! backslash makes the next character literal. The matcher keeps a set of positions in the pattern, so no pattern
 //! takes more than pattern × name steps.
 
 /// A compiled pattern.

@@ -1,5 +1,5 @@
-//! The outside world of one render: a clock that stands still, randomness from the release's name, and what `lookup`
-//! may see of a cluster.
+//! The host of one render: a fixed clock, random numbers seeded by the release's name, and the objects that `lookup`
+//! can find.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

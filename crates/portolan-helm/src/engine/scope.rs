@@ -1,7 +1,7 @@
 //! What a template sees as `.`: the chart, its values, the release and the cluster.
 //!
-//! Every chart has one context map, shared by all its templates and by reference by its parent's `.Subcharts`; what a
-//! template sets in it, later templates see.
+//! Every chart has one context map, which all its templates share and which its parent's `.Subcharts` refers to. What
+//! a template sets in it is visible to later templates.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! How Helm 4 tells of a template that failed: one block for each template that was running, outermost first.
+//! How Helm 4 reports a failed template: one block for each running template, outermost first.
 //!
 //! ```text
 //! web/templates/a.yaml:1:3

@@ -1,8 +1,8 @@
 //! Chart archives: a gzipped tar whose first path component is dropped.
 //!
 //! Nothing is written to disk. Paths that leave the chart, and archives that unpack to more than Helm itself allows,
-//! are refused; the compressed stream is read through a counter, so a bomb is stopped when it passes the limit and
-//! not when memory is gone. Links have no content and become empty files, as in Helm.
+//! are refused; the unpacked bytes are counted while the stream is read, so a gzip bomb is stopped at the limit and
+//! not when memory is used up. Links have no content and become empty files, as in Helm.
 
 use std::io::{self, Read};
 

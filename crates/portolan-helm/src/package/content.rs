@@ -1,4 +1,4 @@
-//! The bytes of a file, shared by everything that is made of them.
+//! The bytes of a file, shared by everything that is made from them.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! YAML maps read as Go structs: the rules by which Helm's YAML library fills typed fields.
 //!
-//! Keys are found by exact name, then ignoring case. A text field takes numbers and booleans in Go's spelling, null
-//! leaves a field empty, and every other mismatch is an error in the words of Go's JSON decoder.
+//! Keys are found by exact name, then ignoring case. A text field accepts numbers and booleans in Go's spelling, null
+//! leaves a field empty, and every other mismatch is an error with the message of Go's JSON decoder.
 
 use super::content::Content;
 use portolan_yaml::{Dialect, Errors, Map, Node, Number, Tag, Text, Value};

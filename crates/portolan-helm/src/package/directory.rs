@@ -1,4 +1,4 @@
-//! A chart directory as a list of files: everything below it, sorted by path, less what `.helmignore` names.
+//! A chart directory as a list of files: everything below it, sorted by path, without what `.helmignore` excludes.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_vfs::{Vfs, VfsError};

@@ -1,8 +1,8 @@
 //! `.helmignore`: which files of a chart directory are not part of the chart.
 //!
-//! The rules look like git's and are not: they are tried in order and the first that decides wins, a negated rule
-//! ignores everything it does *not* match, and `**` is an error. A pattern without a slash is compared with the
-//! last part of the path only.
+//! The rules look like git's but differ: they are tried in order and the first that decides wins, a negated rule
+//! ignores everything it does *not* match, and `**` is an error. A pattern without a slash is compared with the last
+//! part of the path only.
 
 use portolan_go::wildcard;
 

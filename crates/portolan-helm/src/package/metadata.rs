@@ -1,4 +1,4 @@
-//! `Chart.yaml`: what a chart is called, what it needs and what it says about itself.
+//! `Chart.yaml`: a chart's name, its dependencies and its other metadata.
 
 use portolan_yaml::Node;
 

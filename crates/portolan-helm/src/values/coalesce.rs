@@ -1,10 +1,10 @@
-//! Coalescing: a chart's defaults below the values it is given, for the chart and every chart below it.
+//! Coalescing: adds a chart's defaults to the given values, for the chart and all its subcharts.
 //!
-//! The work is done on the very maps that templates will see, because Helm's way shows: tables below `global` are
-//! handed to subcharts by reference, so what a subchart's defaults add to them is seen by its parent.
+//! It works on the same maps that templates will see, because Helm's method has visible effects: tables below
+//! `global` are passed to subcharts by reference, so the parent sees what a subchart's defaults add to them.
 //!
-//! Two ways of it exist. *Coalescing* takes a null as the wish to have the key gone; *merging*, used while
-//! dependencies are worked out, keeps nulls for the coalescing that follows.
+//! There are two variants. *Coalescing* removes a key whose value is null; *merging*, used while dependencies are
+//! determined, keeps nulls for the coalescing that follows.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

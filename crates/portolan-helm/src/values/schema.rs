@@ -1,7 +1,7 @@
 //! `values.schema.json`: values checked before a chart is rendered.
 //!
-//! Each Helm has its own validator, and charts were written against one of them: [`loose`] is Helm 3's, [`exact`] is
-//! Helm 4's. Verdicts and messages are those of the libraries that the two use.
+//! Helm 3 and Helm 4 have different validators, and charts were written for one of them: [`loose`] is Helm 3's,
+//! [`exact`] is Helm 4's. Results and messages are those of the libraries that they use.
 //!
 //! ```text
 //! bytes ──read──▶ document ──compile──▶ Schema ──messages(values)──▶ text, each line with the place of its value

@@ -1,6 +1,6 @@
-//! The little language of `--set`: `a.b[0].c=value,d={x,y}`.
+//! The syntax of `--set`: `a.b[0].c=value,d={x,y}`.
 //!
-//! One reader serves the five flags, which differ only in what follows the `=`. It works on the values in place and
+//! One reader handles the five flags, which differ only in what follows the `=`. It changes the values in place and
 //! keeps Helm's corner cases: what was set before an error or the end of the text stays set.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The immutable form of values: what YAML and `--set` make, shared by every render of a chart.
+//! The immutable form of values, made from YAML and `--set` and shared by every render of a chart.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

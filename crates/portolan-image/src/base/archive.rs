@@ -1,4 +1,4 @@
-//! The names in a layer of somebody else's, read without keeping more of it.
+//! Reads only the names in a layer of a base image.
 //!
 //! The `tar` crate reads names of any length into memory; these layers come from registries, so names have a limit here.
 

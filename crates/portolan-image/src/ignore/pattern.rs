@@ -1,4 +1,5 @@
-//! One pattern: how it is matched follows from its text, and in doubt a regular expression is made of it as Docker does.
+//! One pattern: its text decides how it is matched; if no simple way fits, it becomes a regular expression, as in
+//! Docker.
 
 use portolan_go::regexp::translate;
 use regex::{Regex, RegexBuilder};

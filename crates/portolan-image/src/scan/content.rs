@@ -1,4 +1,4 @@
-//! The contents of files: read by several threads, or known from before.
+//! The contents of files: read by several threads, or known from an earlier scan.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,12 +1,13 @@
-//! Keys and certificates: `genPrivateKey`, `genCA` and their family.
+//! Keys and certificates: `genPrivateKey`, `genCA` and related functions.
 //!
 //! ```text
 //! key (RSA, ECDSA, Ed25519, DSA) ──┐
 //! what it shall certify ───────────┴──▶ x509 ──der──▶ pem ──▶ a certificate object
 //! ```
 //!
-//! With a host that asks for quick keys, which is what a seeded one does, certificates get ECDSA keys in place of RSA
-//! ones and `genPrivateKey "rsa"` 2048 bits in place of 4096: a render stays quick, and equal seeds give equal keys.
+//! If the host asks for quick keys, as a seeded one does, certificates get ECDSA keys instead of RSA keys, and
+//! `genPrivateKey "rsa"` makes keys of 2048 bits instead of 4096. So a render stays quick, and equal seeds give equal
+//! keys.
 
 mod der;
 mod key;

@@ -4,7 +4,7 @@
 //! random start ──▶ sieve of the numbers after it ──▶ one power for each that is left ──▶ Miller and Rabin for the first
 //! ```
 //!
-//! Nearly all numbers fall in the sieve, which costs a few additions; a power costs a millisecond.
+//! The sieve removes nearly all numbers and costs a few additions each; a power costs a millisecond.
 
 use std::sync::LazyLock;
 

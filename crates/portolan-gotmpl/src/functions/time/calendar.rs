@@ -1,4 +1,4 @@
-//! Days and dates: the Gregorian calendar carried on for ever in both directions.
+//! Days and dates: the Gregorian calendar, extended without end in both directions.
 
 use super::{SECOND, Time};
 

@@ -5,8 +5,7 @@
 //!                                  ◀──parse───
 //! ```
 //!
-//! There is no local zone: what Go would read in the host's zone is read in UTC, so that output does not depend on
-//! where it is made.
+//! There is no local zone: where Go uses the host's zone, UTC is used, so the output does not depend on the machine.
 
 mod calendar;
 mod duration;

@@ -1,4 +1,4 @@
-//! Zones: UTC, a fixed offset, or a place of the zone database that is built in.
+//! Zones: UTC, a fixed offset, or a zone of the built-in zone database.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

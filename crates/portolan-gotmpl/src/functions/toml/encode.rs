@@ -1,4 +1,5 @@
-//! Values as TOML: plain entries first, then tables, both in key order; the fields of structs as they are declared.
+//! Values as TOML: plain entries first, then tables, both in key order; fields of structs in the order of
+//! declaration.
 
 use std::fmt::Write;
 

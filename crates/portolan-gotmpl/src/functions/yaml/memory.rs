@@ -1,7 +1,7 @@
-//! Texts that were read before, with what was in them.
+//! A cache of YAML texts that were parsed before, with their values.
 //!
-//! Who reads a text may change what it gets, so the value that is kept is never handed out: maps are copied from it level
-//! by level, when somebody looks at them.
+//! A caller may change the value that it gets, so the cached value itself is never handed out: its maps are copied
+//! level by level, when they are read.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};

@@ -1,6 +1,6 @@
-//! A schema document as it was read: texts borrowed, objects as short lists of fields.
+//! A parsed schema document: texts are borrowed, objects are short lists of fields.
 //!
-//! Most objects of a schema have three fields or fewer, for which a map of any kind is several times too large.
+//! Most objects of a schema have three fields or fewer; a map would need several times the memory.
 
 use std::borrow::Cow;
 use std::fmt;

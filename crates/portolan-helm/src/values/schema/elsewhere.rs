@@ -1,7 +1,7 @@
-//! Schemas that lie elsewhere: who brings them, and what was brought for one `values.schema.json`.
+//! Remote schemas: how they are fetched, and those that were fetched for one `values.schema.json`.
 //!
-//! A compiler asks for a text by its address. One that is not there stops it; the text is fetched and the compiler
-//! begins anew, until nothing is missing.
+//! The compiler asks for a text by its address. If the text is not there, the compiler stops, the text is fetched and
+//! the compiler starts again, until nothing is missing.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Helm 4's validator: drafts 4, 6, 7, 2019-09 and 2020-12, each by its own rules; a schema that names none is of the
-//! last. Formats are checked up to draft 7 only, as the later drafts say.
+//! Helm 4's validator: drafts 4, 6, 7, 2019-09 and 2020-12, each by its own rules; a schema without a draft uses
+//! 2020-12. Formats are checked only up to draft 7, as the later drafts require.
 
 mod check;
 mod compile;

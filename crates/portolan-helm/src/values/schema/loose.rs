@@ -1,5 +1,5 @@
 //! Helm 3's validator: a library that knows drafts 4 to 7, reads every other draft as a mixture of them and ignores
-//! whatever stands beside a `$ref`. A stricter validator would refuse charts that Helm 3 installs.
+//! all keywords beside a `$ref`. A stricter validator would refuse charts that Helm 3 installs.
 
 mod check;
 mod compile;

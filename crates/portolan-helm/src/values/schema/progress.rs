@@ -1,4 +1,4 @@
-//! What a check has used so far: subschemas that refer to each other can multiply without end.
+//! How much work a check has done so far, because subschemas that refer to each other can multiply without end.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! What compiled schemas are made of, whichever validator reads them: places in a table instead of references.
+//! The parts of compiled schemas that both validators share: places in a table instead of references.
 
 /// A subschema's place in the table.
 pub(super) type Id = usize;

@@ -4,7 +4,7 @@
 //! text ──lines──▶ keys and values ──▶ tables, each remembering how it was made
 //! ```
 //!
-//! One decoder with a cursor; each file adds what it knows of the language.
+//! One decoder with a cursor; each file adds methods for one part of the language.
 
 mod entries;
 mod scalars;

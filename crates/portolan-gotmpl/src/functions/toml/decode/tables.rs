@@ -1,4 +1,4 @@
-//! Tables: what a header makes or opens, and the way to a table through dotted names.
+//! Tables: what a header creates or opens, and how dotted names lead to a table.
 
 use std::rc::Rc;
 

@@ -1,7 +1,6 @@
-//! A schema document made ready for checking: every subschema that can be reached, references resolved to places in
-//! a table.
+//! Compiles a schema document for checking: every reachable subschema, with references resolved to places in a table.
 //!
-//! A place is a document and a JSON pointer in it; places found on the way wait in the table until it is their turn.
+//! A place is a document and a JSON pointer in it; newly found places wait in the table until they are compiled.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;

@@ -1,11 +1,11 @@
-//! Schema documents while they are compiled: where in each a schema with a name of its own begins, and its anchors.
+//! Schema documents during compilation: where each schema with its own `$id` begins, and its anchors.
 //!
 //! ```text
 //! document ── resource `` (the whole) ── anchors
 //!          └─ resource `/$defs/port` ($id: port.json) ── anchors
 //! ```
 //!
-//! References are resolved against the resource they stand in.
+//! A reference is resolved relative to the resource that contains it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;

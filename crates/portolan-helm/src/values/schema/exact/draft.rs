@@ -1,4 +1,4 @@
-//! The drafts of JSON schema: how each is called, and where subschemas lie in it.
+//! The drafts of JSON schema: the name of each, and which keywords contain subschemas.
 
 /// A draft; later ones compare greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

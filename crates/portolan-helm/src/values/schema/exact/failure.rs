@@ -1,4 +1,4 @@
-//! What is wrong with a value, as a tree: a rule that failed, and why each way to keep it failed.
+//! The errors of a value as a tree: a rule that failed, and why each alternative of it failed.
 
 use std::fmt::{self, Write};
 

@@ -1,6 +1,6 @@
 //! The `format` keyword: what a text must look like, and what is wrong with one that does not.
 //!
-//! Formats that have no name here always fit.
+//! Unknown formats accept every text.
 
 mod address;
 mod time;

@@ -1,6 +1,6 @@
-//! The schemas of schemas: what a document must fit before it is read as a schema.
+//! Metaschemas: a document must be valid against one of them before it is read as a schema.
 //!
-//! The files are those of json-schema.org, as they are.
+//! The files are unchanged copies of those of json-schema.org.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! Numbers as the validator compares and prints them: exact decimals, in English.
+//! Numbers as the validator compares and prints them: exact decimals, printed in English format.
 
 /// A decimal number: digits and the power of ten they are multiplied with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Values checked against a compiled schema.
 //!
-//! Each subschema collects its findings and a score of how well it fitted; where one of several alternatives had to
-//! fit, the findings of the best are shown.
+//! Each subschema collects its findings and a score of how well the value matched. If one of several alternatives had
+//! to match, the findings of the best one are shown.
 
 use std::fmt;
 use std::rc::Rc;

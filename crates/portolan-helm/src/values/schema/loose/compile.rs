@@ -1,4 +1,5 @@
-//! A schema document made ready for checking: every subschema parsed once, references resolved to places in a table.
+//! Compiles a schema document for checking: every subschema is parsed once, references are resolved to places in a
+//! table.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;

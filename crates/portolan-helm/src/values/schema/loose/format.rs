@@ -1,4 +1,5 @@
-//! The `format` keyword: the formats Helm's schema library checks, as loosely as it does. Others always fit.
+//! The `format` keyword: the formats that Helm's schema library checks, as loosely as it does. Other formats accept
+//! every text.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! What of a value no rule has looked at so far: what `unevaluatedProperties` and `unevaluatedItems` are about.
+//! The parts of a value that no rule has checked so far, for `unevaluatedProperties` and `unevaluatedItems`.
 
 use std::collections::BTreeSet;
 
