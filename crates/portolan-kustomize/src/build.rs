@@ -1,4 +1,4 @@
-//! The whole build: accumulate from the root, then what is done once at the end.
+//! The whole build: accumulates from the root, then runs the steps that are done once at the end.
 
 use camino::Utf8Path;
 use portolan_budget::Budget;

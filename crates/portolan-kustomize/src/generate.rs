@@ -1,4 +1,4 @@
-//! `configMapGenerator` and `secretGenerator`: objects made of files, literals and environment files.
+//! `configMapGenerator` and `secretGenerator`: objects made from files, literals and environment files.
 
 pub(crate) mod chart;
 pub(crate) mod plugin;

@@ -1,8 +1,8 @@
-//! `kustomize build`, natively: the same bytes as kustomize 5.8, no global state, so builds run side by side.
+//! `kustomize build` in Rust: the same bytes as kustomize 5.8, without global state, so builds can run in parallel.
 //!
 //! [`build`] turns a directory into a [`ResourceSet`], [`to_yaml`] prints it. Files come through a
-//! [`portolan_vfs::Vfs`]; remote bases and Helm charts through the traits [`Fetch`] and [`ChartRenderer`], which others
-//! implement. This crate knows nothing of Flux, git or clusters, and starts no program.
+//! [`portolan_vfs::Vfs`]; remote bases and Helm charts through the traits [`Fetch`] and [`ChartRenderer`], which
+//! other crates implement. This crate knows nothing about Flux, git or clusters, and starts no program.
 //!
 //! ```
 //! use portolan_kustomize::{Options, build, to_yaml};

@@ -1,4 +1,4 @@
-//! From paths and addresses to kustomization files and resources.
+//! Loads kustomization files and resources from paths and URLs.
 
 pub(crate) mod decode;
 pub(crate) mod deprecation;

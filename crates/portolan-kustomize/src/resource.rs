@@ -1,4 +1,4 @@
-//! One object of a build: its tree, what it was called before, and where it comes from.
+//! One object of a build: its tree, its earlier names, and its origin.
 
 pub(crate) mod hash;
 pub(crate) mod id;

@@ -1,4 +1,4 @@
-//! Fields and trees of resources: how they are found, changed, merged, printed and charged for.
+//! Fields and trees of resources: how they are found, changed, merged, printed and charged to the budget.
 
 pub(crate) mod alias;
 pub(crate) mod cost;

@@ -1,4 +1,4 @@
-//! What was built from what: one file for each key.
+//! Records of builds: which result was built from which inputs, one file for each key.
 
 use portolan_digest::Digest;
 use portolan_image::Descriptor;

@@ -1,4 +1,4 @@
-//! A directory that an image is made of.
+//! A directory whose files go into an image.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! Collection of what nobody needs: blobs without a name, a recent record or a live run.
+//! Garbage collection: removes blobs without a name, a recent record or a live run.
 
 use std::collections::HashSet;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! An image of another layout, taken into the store: what a build command leaves behind, or a base on disk.
+//! Imports an image of another layout into the store: the result of a build command, or a base image on disk.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

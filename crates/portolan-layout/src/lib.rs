@@ -1,11 +1,11 @@
-//! An OCI image layout on disk that many processes build into, and directories that images are made of.
+//! An OCI image layout on disk that many processes write to, and directories as sources of images.
 //!
 //! ```text
 //! Directory (files to build from) ──▶ portolan-image ──▶ Run (holds what it uses) ──▶ Store
 //! ```
 //!
-//! portolan-image knows how bytes are laid out and touches no disk; this crate knows where they lie. The store is itself a
-//! valid layout: `skopeo copy oci:STORE:web …` works. What it keeps beside the blobs lies below `portolan/` in it.
+//! portolan-image makes the bytes and uses no disk; this crate stores them. The store is itself a valid layout:
+//! `skopeo copy oci:STORE:web …` works. Its other files are below `portolan/` in it.
 
 #![warn(missing_docs)]
 

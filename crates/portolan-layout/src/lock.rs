@@ -1,4 +1,5 @@
-//! Locks between processes: `flock` on a file that is never removed. The system lets go of them when a process dies.
+//! Locks between processes: `flock` on a file that is never removed. The operating system releases them when a
+//! process dies.
 
 use std::fs::{File, OpenOptions};
 

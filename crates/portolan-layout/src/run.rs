@@ -1,7 +1,7 @@
-//! A run: one user of the store, whose blobs nobody collects while it lives.
+//! A run: one user of the store, whose blobs are not collected while it lives.
 //!
-//! Its file below `portolan/holds` names every blob that it uses or made, and is locked while it lives. A blob is named
-//! there before its presence is relied upon, under a lock that a collection waits for.
+//! Its file below `portolan/holds` names every blob that it uses or made, and is locked while the run lives. A blob
+//! is added to the file before the run relies on it, under a lock that a collection waits for.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};

@@ -1,4 +1,4 @@
-//! The store: an image layout, and beside it what was built from what.
+//! The store: an image layout with records of which result was built from which inputs.
 
 use std::fs::File;
 use std::io::{self, Read};

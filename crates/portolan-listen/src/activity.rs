@@ -1,11 +1,11 @@
-//! What a connection does now and until when it may: the one place where time runs out.
+//! What a connection is doing and its current deadline: the one place where timeouts are decided.
 //!
 //! ```text
 //! accepted ──header_time──▶ request ──handler_time──▶ answer ──response_time──▶ idle ──idle_time──▶ request …
 //! ```
 //!
-//! HTTP/2 has several requests at once: the earliest of their deadlines counts. Time runs out at the connection, not at
-//! a body, because a body is not asked for anything while its reader does not read.
+//! HTTP/2 has several requests at once: the earliest of their deadlines applies. The connection has the timeout, not
+//! the body, because a body is not polled while its reader does not read.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Bodies under limits: of a request by size and time, of an answer with what has to be noted at its end.
+//! Bodies: request bodies with limits on size and time, answer bodies with what must be recorded at their end.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! Which connections are open: caps in all and per client, and who makes room for whom.
+//! The open connections: limits in total and per client, and which connection is closed for a new one.
 //!
-//! A connection without a complete request costs its owner nothing, so at a cap the one that has waited longest makes
-//! room: whoever opens many and sends nothing takes the places of its own connections, and others are still answered.
+//! A connection without a complete request costs its owner nothing, so at a limit the one that has waited longest is
+//! closed. A client that opens many and sends nothing thus replaces its own connections, and others are still
+//! answered.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! The one hardened HTTP listener for every server of Portolan.
+//! The hardened HTTP listener that every server of Portolan uses.
 //!
 //! ```text
 //! TcpListener ──accept──▶ Connections (caps, eviction) ──▶ TLS ──▶ HTTP/1 or HTTP/2 ──▶ respond ──▶ the server's Router
@@ -6,10 +6,10 @@
 //!                               └──────────── Activity (deadlines) ◀─────┘
 //! ```
 //!
-//! The front door is [`serve`]: it takes a bound listener, a router and a [`ListenConfig`], and answers requests until
-//! it is cancelled; then it lets the requests in flight end. Whatever a client does, it costs no more than [`Limits`]
-//! allow: how many connections, how many of one client, how large and how slow a request may be, how slowly an answer
-//! may be read. What the routes mean is for the server; this crate knows nothing of it.
+//! The entry point is [`serve`]: it takes a bound listener, a router and a [`ListenConfig`], and answers requests
+//! until it is cancelled; then it finishes the requests in flight. Whatever a client does, it costs no more than
+//! [`Limits`] allow: how many connections in total and per client, how large and how slow a request may be, how
+//! slowly an answer may be read. This crate does not know what the routes do.
 
 mod limits;
 mod tls;

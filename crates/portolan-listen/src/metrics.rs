@@ -1,4 +1,4 @@
-//! What a server tells of itself in `OpenMetrics` text: the listener's own numbers and those of the server behind it.
+//! The metrics of a server as `OpenMetrics` text: the listener's own numbers and those of the server behind it.
 
 use std::sync::{Arc, PoisonError, RwLock};
 

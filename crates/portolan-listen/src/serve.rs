@@ -1,4 +1,4 @@
-//! The server: accepts connections, drives each one, and lets them end when it is cancelled.
+//! The server: accepts connections, runs each one, and lets them finish when it is cancelled.
 
 use std::convert::Infallible;
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
-//! The certificate that a server shows: from files that somebody else renews, or from an authority of our own.
+//! The certificate of a server: from files that another program renews, or from our own certificate authority.
 //!
-//! A certificate is looked at again while the server runs; a new one counts for the next connection. One that cannot be
-//! used is logged, and the old one stays.
+//! The files are checked again while the server runs; a new certificate is used for the next connection. One that
+//! cannot be used is logged, and the old one stays.
 
 mod authority;
 

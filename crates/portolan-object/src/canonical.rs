@@ -1,4 +1,4 @@
-//! One spelling for equal trees, and its hash.
+//! The canonical text of a tree, which is the same for equal trees, and its hash.
 
 use std::fmt;
 

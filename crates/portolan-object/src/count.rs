@@ -1,4 +1,4 @@
-//! Numbers of things in messages.
+//! Counts with singular and plural in messages.
 
 /// `1 object`, `12 objects`: a number and its noun, whose plural has an `s`.
 ///

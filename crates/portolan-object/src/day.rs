@@ -1,4 +1,4 @@
-//! A day of the calendar, for what expires.
+//! A calendar day, for expiry dates.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
-//! Patterns of fields: `spec.tasks[].template` means that field of every task.
+//! Field patterns: `spec.tasks[].template` selects that field of every task.
 //!
 //! A pattern is a constant of this crate: names joined by dots, `[]` after a name for every item of its list, `*` for
-//! every value of a map. Recursion is as deep as the pattern is long.
+//! every value of a map. The recursion depth is the length of the pattern.
 
 use std::fmt::Write as _;
 

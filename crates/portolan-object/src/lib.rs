@@ -1,16 +1,16 @@
 //! Kubernetes objects as every job sees them.
 //!
-//! An [`Object`] is a YAML tree that has been found to be a Kubernetes object: it has an [`ObjectId`] (group, version,
-//! kind, namespace, name) and an [`Origin`] that says where it came from and what changed it since. Around it stand the
-//! things that are asked of objects everywhere and therefore answered once: label [`Selector`]s, what users
-//! [select](ObjectSelection) by names, namespaces, labels and [words for kinds](KindNames), the kinds a Kubernetes
-//! release [`served`](served()) and their [`Scope`], where a kind keeps its [pod templates](pod_templates), and which
-//! [container images](images()) it names, and its [canonical JSON](canonical_json) with a [`Digest`].
+//! An [`Object`] is a YAML tree that was recognised as a Kubernetes object: it has an [`ObjectId`] (group, version,
+//! kind, namespace, name) and an [`Origin`] that says where it came from and what changed it since. The crate also
+//! has what many jobs need to know about objects: label [`Selector`]s, what users [select](ObjectSelection) by names,
+//! namespaces, labels and [kind names](KindNames), the kinds that a Kubernetes release [`served`](served()) and their
+//! [`Scope`], where a kind has its [pod templates](pod_templates), which [container images](images()) it names, and
+//! its [canonical JSON](canonical_json) with a [`Digest`].
 //!
-//! What is wrong with an object is a [`Finding`] of a [`Rule`], whichever crate finds it.
+//! A problem of an object is a [`Finding`] of a [`Rule`], whichever crate finds it.
 //!
-//! The crate knows nothing of files, clusters or the tools that render objects; a tree comes in as a
-//! [`portolan_yaml::Node`] and stays one.
+//! The crate knows nothing about files, clusters or the tools that render objects; a tree is a
+//! [`portolan_yaml::Node`].
 //!
 //! ```
 //! use portolan_object::{Gvk, Scope, Selector, scope};

@@ -1,4 +1,4 @@
-//! Lists of objects in one document: `kind: List`, `ConfigMapList` and their like.
+//! Lists of objects in one document: `kind: List`, `ConfigMapList` and similar kinds.
 
 use portolan_yaml::{Node, Value};
 

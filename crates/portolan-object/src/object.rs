@@ -1,4 +1,4 @@
-//! An object: a YAML tree that says what it is, with its id and its history.
+//! An object: a YAML tree with its id and its origin.
 
 use portolan_yaml::{Map, Node, Position, Text, Value};
 use thiserror::Error;

@@ -1,4 +1,4 @@
-//! Where an object came from, and what changed it on the way.
+//! Where an object came from, and what changed it since.
 //!
 //! An origin is a list of steps that only grows at its end. Objects made from one another share the steps they have in
 //! common:

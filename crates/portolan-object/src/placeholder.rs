@@ -1,10 +1,8 @@
-//! The text that stands for a value which is not known here: a sealed value without its key, or data that only the
-//! cluster makes.
+//! The text in place of an unknown value: an encrypted value without its key, or data that only the cluster creates.
 //!
-//! A placeholder is a word of lower-case letters and digits. It may be put into a name, a host or a line of YAML without
-//! breaking it, it survives the usual changes of separators and case, and it is recognised wherever it ends up, so that
-//! no check judges a value that nobody knows. Where a number must stand, the placeholder is a number with digits that no
-//! other number has.
+//! A placeholder is a word of lower-case letters and digits. It is valid in a name, a host or a line of YAML, it
+//! survives the usual changes of separators and case, and it is recognised wherever it ends up, so no check judges an
+//! unknown value. Where a number is needed, the placeholder is a number with digits that no other number has.
 
 use crate::canonical::Digest;
 

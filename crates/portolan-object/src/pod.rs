@@ -1,4 +1,4 @@
-//! Pods: where a kind keeps its pod templates, and which container images they name.
+//! Pods: where a kind has its pod templates, and which container images they name.
 
 pub(crate) mod image;
 pub(crate) mod images;

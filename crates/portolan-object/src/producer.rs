@@ -1,13 +1,13 @@
-//! What controllers make in a cluster out of objects that a repository holds: it is nowhere in the repository, and still
-//! not missing.
+//! What controllers create in a cluster for objects of a repository: it is not in the repository, but it is not
+//! missing.
 //!
 //! ```text
 //! object ──rules of the table and of the settings──▶ Product (kind, namespaces, name pattern) ──makes──▶ yes or no
 //! ```
 //!
-//! A name is written as a template: `{name}` is the object's own name, `{spec.target.name|name}` a field of it or else
-//! its name, `{spec.tokens[].secretName}` that of each item of a list, and `*` stands for anything. A template whose
-//! fields are all absent makes nothing.
+//! A name is written as a template: `{name}` is the object's own name, `{spec.target.name|name}` a field of it, or
+//! its name if the field is absent, `{spec.tokens[].secretName}` a field of each item of a list, and `*` any text. A
+//! template whose fields are all absent produces nothing.
 
 mod table;
 

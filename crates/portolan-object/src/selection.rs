@@ -1,4 +1,4 @@
-//! Choosing objects by name, namespace, label and kind, and what to say when nothing is chosen.
+//! Selects objects by name, namespace, label and kind, and the errors if nothing matches.
 
 pub(crate) mod label;
 pub(crate) mod name;

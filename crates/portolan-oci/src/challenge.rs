@@ -1,4 +1,4 @@
-//! What a registry says when it wants a login: the `WWW-Authenticate` header.
+//! The `WWW-Authenticate` header, with which a registry asks for a login.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Stored logins: Docker's `config.json`, its credential helpers, and Kubernetes' `.dockerconfigjson` of the same shape.
 //!
-//! For a registry the first of these that knows it wins: its own helper (`credHelpers`), the common one (`credsStore`),
-//! the file itself (`auths`, whose keys may be as narrow as `host/path`).
+//! For a registry, the first of these that has a login is used: its own helper (`credHelpers`), the common one
+//! (`credsStore`), the file itself (`auths`, whose keys may be as narrow as `host/path`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

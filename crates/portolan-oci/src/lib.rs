@@ -8,12 +8,11 @@
 //!                   └──▶ tags · Manifest · blobs
 //! ```
 //!
-//! Why an own client and not `oci-client`: pulling is four GET requests, while that crate brings its own HTTP set-up
-//! (whose TLS provider is a second one beside ring), knows no credential helpers, reads tag lists one page at a time
-//! and manifests without a bound on their size. What is left to write fits a few screens, and every limit and message
-//! is ours.
+//! Why not the crate `oci-client`: pulling needs only four GET requests, while that crate has its own HTTP set-up
+//! (with a second TLS provider beside ring), no credential helpers, reads tag lists one page at a time, and reads
+//! manifests without a size limit. The code here is small, and we control every limit and message.
 //!
-//! This crate knows nothing of charts or Flux, and caches nothing but tokens.
+//! This crate knows nothing about charts or Flux, and caches only tokens.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! The registry client: asks, logs in when told to, checks what comes.
+//! The registry client: sends requests, logs in when asked to, checks what it receives.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};

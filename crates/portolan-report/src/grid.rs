@@ -1,4 +1,4 @@
-//! Rows of plain texts below their titles, for CSV and Markdown.
+//! Rows of plain texts with column titles, for CSV and Markdown.
 
 /// Rows of texts below their titles.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -1,4 +1,4 @@
-//! Findings told together: one in several clusters, and several of one cause.
+//! Groups findings: the same finding in several clusters, and several findings with one cause.
 //!
 //! ```text
 //! findings of every cluster ──merge_clusters──▶ one each, with its clusters ──group──▶ one Group for each cause

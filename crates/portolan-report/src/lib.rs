@@ -4,9 +4,11 @@
 //! what a command found ──▶ Finding, Case, Grid ──▶ text of one format
 //! ```
 //!
-//! Findings of one cause are told together ([`group`]), and one of several clusters once ([`merge_clusters`]).
+//! Findings with one cause are reported together ([`group`]), and a finding of several clusters is reported once
+//! ([`merge_clusters`]).
 //!
-//! Nothing here knows what is checked: a [`Finding`](portolan_object::Finding) has a place, a rule and a message.
+//! This crate does not know what was checked: a [`Finding`](portolan_object::Finding) has a place, a rule and a
+//! message.
 
 #![warn(missing_docs)]
 

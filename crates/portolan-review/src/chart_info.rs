@@ -1,4 +1,4 @@
-//! Which chart a release is rendered from, and from where, in words.
+//! Describes which chart a release is rendered from, and where the chart comes from.
 
 use camino::Utf8Path;
 use portolan_flux::api::{Chart, SourceRef};

@@ -1,4 +1,4 @@
-//! Text that has to fit.
+//! Cuts text to a maximum length.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

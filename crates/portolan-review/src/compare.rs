@@ -4,8 +4,8 @@
 //! Trees (git, work tree, directories) ──▶ TwoSides ──▶ batches by owner ──▶ portolan_diff::Report ──▶ causes
 //! ```
 //!
-//! What has equal inputs on both sides is not rendered; the doc of the folder `compare` of portolan-flux says why that
-//! changes no answer.
+//! What has equal inputs on both sides is not rendered; the docs of the module `compare` of portolan-flux say why
+//! this does not change the result.
 
 mod batches;
 mod causes;

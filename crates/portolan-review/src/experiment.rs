@@ -1,11 +1,11 @@
-//! Renders a repository with one file changed, to see what comes of it.
+//! Renders a repository with one file changed, to see the effect.
 //!
 //! ```text
 //! explain: a line that may decide a field ──changed──▶ rendered ──▶ does the field change?
 //! compare: a line that was edited ────────as it was──▶ rendered ──▶ does the change go away?
 //! ```
 //!
-//! So both name a line only if the rendered field depends on it, whatever lies between.
+//! So both name a line only if the rendered field depends on it, whatever is between them.
 
 use std::sync::Arc;
 

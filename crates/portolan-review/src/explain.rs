@@ -6,8 +6,8 @@
 //!                                                          ──▶ the lines on which the field depends
 //! ```
 //!
-//! A field is explained by experiment, not by guess: a line is named only if rendering with that line changed gives
-//! another value. So it holds through templates, patches, generators and variables alike.
+//! A field is explained by experiment, not by guessing: a line is named only if a render with that line changed gives
+//! another value. So it works through templates, patches, generators and variables.
 
 mod candidate_lines;
 mod causes;

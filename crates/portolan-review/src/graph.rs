@@ -1,11 +1,12 @@
-//! How the things of a repository hang together: what emits what, what must be ready first, what comes from where.
+//! How the parts of a repository depend on each other: what emits what, what must be ready first, what comes from
+//! where.
 //!
 //! ```text
 //! RenderedRepository ──▶ Graph (nodes in tree order, edges) ──▶ tree, dot, mermaid, svg
 //! ```
 //!
-//! A node's parent is the first that emits it on the way down from its cluster's root, so the parents form trees
-//! whatever the repository says.
+//! A node's parent is the first node that emits it on the way down from its cluster's root, so the parents always
+//! form trees.
 
 mod dot;
 mod gather;

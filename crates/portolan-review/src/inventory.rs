@@ -1,5 +1,5 @@
-//! What a rendered repository holds: objects, each with its owner and the namespace it ends up in, and sources, each
-//! with its users.
+//! What a rendered repository contains: objects, each with its owner and its final namespace, and sources, each with
+//! its users.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

@@ -1,4 +1,4 @@
-//! Whether a rendered repository would work: whether it builds, and whether a cluster would take what it builds.
+//! Whether a rendered repository would work: whether it builds, and whether a cluster would accept what it builds.
 //!
 //! ```text
 //! RenderedRepository ──▶ build problems ┐

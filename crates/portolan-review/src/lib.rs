@@ -1,4 +1,4 @@
-//! Reviews of a Flux repository: what it holds, whether it would work, what a change of it changes and why.
+//! Reviews of a Flux repository: what it contains, whether it would work, what a change of it changes and why.
 //!
 //! ```text
 //! FluxRepository ──render──▶ RenderedRepository ──▶ inventory, graph, judge (Verdicts), explain (ObjectExplanation)
@@ -6,12 +6,12 @@
 //!     └─ Watch ──render, again and again──▶ WatchedState
 //! ```
 //!
-//! Plain functions in, values out: the command line, a page and other programs call the same. Nothing is printed here;
-//! whoever calls says by a [`Runner`] how the engine's units are run and shown. `examples/review` in the repository is a
-//! program that does it.
+//! These are plain functions that return values; the command line, a page and other programs call the same ones.
+//! Nothing is printed here: the caller's [`Runner`] decides how the engine's units are run and shown.
+//! `examples/review` in the repository is an example program.
 //!
-//! Rendering itself is the business of portolan-flux, and bringing in what a repository does not hold that of
-//! portolan-supply. This crate reads no environment and knows no terminal.
+//! portolan-flux renders, and portolan-supply fetches what a repository does not contain. This crate reads no
+//! environment and knows no terminal.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! A Flux repository on disk, how it is rendered, and what brings in what it does not hold.
+//! A Flux repository on disk, how it is rendered, and what fetches the parts that it does not contain.
 
 use std::sync::Arc;
 

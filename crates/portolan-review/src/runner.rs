@@ -1,4 +1,5 @@
-//! Who runs the engine units of a review: the binary shows them and stops at Ctrl-C, others only wait for the end.
+//! Runs the engine units of a review: the binary shows them and stops at Ctrl-C, other programs only wait for the
+//! end.
 
 use portolan_engine::{Journal, JournalOptions, Limits, Report, Run};
 use portolan_object::Finding;

@@ -1,4 +1,4 @@
-//! What there is to select from in a rendered repository.
+//! What a user can select in a rendered repository.
 
 use std::collections::BTreeMap;
 

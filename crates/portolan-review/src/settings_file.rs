@@ -1,4 +1,4 @@
-//! The settings that a repository has for Portolan, in the file `portolan.yaml` in its top directory.
+//! The settings of a repository, in the file `portolan.yaml` in its top directory.
 
 use std::fmt::Display;
 

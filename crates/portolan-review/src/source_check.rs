@@ -1,4 +1,4 @@
-//! Mappings for sources that no cluster has are mistakes of whoever wrote them.
+//! Refuses mappings for sources that no cluster has: they are mistakes of the user.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How Kustomizations and releases fared, as one word and one sentence each.
+//! The results of Kustomizations and releases, as one word and one sentence each.
 
 use std::collections::HashMap;
 

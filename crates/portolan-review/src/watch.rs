@@ -1,10 +1,12 @@
-//! A repository that is rendered again whenever its files change: what differs from the last state that could be rendered.
+//! Renders a repository again whenever its files change, and gives the differences from the last state that could be
+//! rendered.
 //!
 //! ```text
 //! Snapshot ──(files differ)──▶ render with one Session ──▶ LastState ──▶ difference, problems that are new or mended
 //! ```
 //!
-//! The session keeps what was built, so a render costs what the touched files reach. When to look is for the caller.
+//! The session keeps what was built, so a render costs only what depends on the changed files. The caller decides
+//! when to look.
 
 mod last_state;
 mod snapshot;

@@ -1,5 +1,5 @@
-//! Every type an object can be checked against: Kubernetes' own of one release, Flux's, and those the repository
-//! defines itself.
+//! Every type that an object can be checked against: those of one Kubernetes release, of Flux, and of the
+//! repository's own CRDs.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! What a definition asks of a value beyond its type.
+//! What a CRD requires of a value beyond its type.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

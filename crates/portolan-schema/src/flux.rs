@@ -1,4 +1,4 @@
-//! The definitions of Flux's own kinds, so that they are checked also where the repository does not carry them.
+//! The CRDs of Flux's own kinds, so these kinds are checked even if the repository does not contain their CRDs.
 
 use portolan_yaml::{Node, from_json};
 

@@ -1,7 +1,7 @@
-//! Says what an API server would refuse in an object, before one is asked.
+//! Says what an API server would refuse in an object, without asking one.
 //!
 //! A [`Catalogue`] holds the types of one Kubernetes release, of Flux, and of every `CustomResourceDefinition` it is
-//! given; [`Catalogue::check`] walks an object beside its type:
+//! given; [`Catalogue::check`] walks through an object together with its type:
 //!
 //! ```text
 //! data/kubernetes.txt ──┐
@@ -9,11 +9,11 @@
 //! definitions ──────────┘        └── rules in CEL
 //! ```
 //!
-//! It must not cry wolf: what it cannot judge it lets pass, and says so. It knows nothing of files, repositories or findings of other
-//! kinds, and prints no value of an object.
+//! It must not report false errors: what it cannot check passes, and is reported as not checked. It knows nothing
+//! about files, repositories or findings of other kinds, and prints no value of an object.
 //!
-//! Own code rather than a JSON-schema crate: Kubernetes' types are a small table that is walked in place, and its rules
-//! for nulls, quantities, unknown fields and list keys are not JSON schema's.
+//! No JSON-schema crate is used: Kubernetes' types are a small table that is read in place, and its rules for nulls,
+//! quantities, unknown fields and list keys are not those of JSON schema.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Where in an object a value stands: `spec.template.spec.containers[0].image`.
+//! Where a value is in an object: `spec.template.spec.containers[0].image`.
 
 use std::fmt;
 

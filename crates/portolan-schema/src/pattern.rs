@@ -1,4 +1,4 @@
-//! Regular expressions out of definitions, compiled when the first value needs them and within limits.
+//! Regular expressions from CRDs, compiled under limits when the first value needs them.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,12 +1,12 @@
-//! The validation rules of a definition (`x-kubernetes-validations`), evaluated as the API server does.
+//! The validation rules of a CRD (`x-kubernetes-validations`), evaluated as the API server does.
 //!
 //! ```text
 //! schema ──▶ Part (rules, parts below) ┐
 //! object ──defaults filled in──▶ value ┴─▶ rules that it breaks, and rules that could not be judged
 //! ```
 //!
-//! Rules are CEL expressions. One that cannot be evaluated here is left to the API server, and said: a finding must be
-//! right, and nobody shall take an unjudged rule for one that holds.
+//! Rules are CEL expressions. A rule that cannot be evaluated here is left to the API server and reported as such: a
+//! finding must be right, and an unchecked rule must not look like one that holds.
 
 use std::collections::HashMap;
 use std::sync::Arc;

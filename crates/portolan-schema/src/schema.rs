@@ -1,4 +1,4 @@
-//! What a value must look like: the one form that Kubernetes' own types and custom definitions are both read into.
+//! What a value must look like: the common form of Kubernetes' own types and of CRDs.
 
 use std::borrow::Cow;
 

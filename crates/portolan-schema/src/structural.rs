@@ -1,7 +1,7 @@
-//! Reads the `openAPIV3Schema` of a custom definition.
+//! Reads the `openAPIV3Schema` of a CRD.
 //!
-//! The schema is *structural*: fields and types are said once, outside of `allOf`, `anyOf`, `oneOf` and `not`; inside
-//! them stand only further checks. So those are read with every unknown field allowed.
+//! The schema is *structural*: fields and types are declared once, outside `allOf`, `anyOf`, `oneOf` and `not`; these
+//! contain only further checks. So they are read with every unknown field allowed.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Walks a value beside its schema and writes down every violation.
+//! Walks through a value together with its schema and collects every violation.
 //!
 //! A null counts as absent: that is how Kubernetes' own types read it, and what Helm and kustomize mean by it.
 

@@ -1,6 +1,6 @@
 //! What is wrong with a value, and where.
 //!
-//! No message repeats the value itself: it may come out of a Secret.
+//! No message repeats the value itself, because it may come from a Secret.
 
 use std::fmt;
 

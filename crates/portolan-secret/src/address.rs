@@ -1,4 +1,4 @@
-//! Addresses inside texts, without the user names and passwords in them.
+//! Removes user names and passwords from URLs inside texts.
 
 use std::borrow::Cow;
 

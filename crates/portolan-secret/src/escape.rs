@@ -1,7 +1,8 @@
-//! Texts with their escapes resolved, and where each part of them came from.
+//! Texts with their escapes resolved, and the original position of each part.
 //!
-//! JSON, YAML, HTML, addresses and tables each have their own way to write `&`, `<`, a tab or an emoji. Instead of
-//! writing a secret in all of these ways, a text is read back: whatever the escapes are, and however they are mixed.
+//! JSON, YAML, HTML, URLs and tables each have their own way to write `&`, `<`, a tab or an emoji. Instead of
+//! searching for a secret in all these forms, the escapes in the text are resolved, whatever they are and however
+//! they are mixed.
 
 /// A text with its escapes resolved once and runs of blanks made one space.
 pub(crate) struct Unescaped {

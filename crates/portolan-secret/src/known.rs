@@ -1,4 +1,4 @@
-//! What is known to be secret in a run, kept so that nothing of it reaches a screen, a log or a file by accident.
+//! The secret values that are known in a run, collected so that none reaches a screen, a log or a file by accident.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

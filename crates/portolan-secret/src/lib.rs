@@ -1,4 +1,4 @@
-//! What is secret, and how everything that may be shown is kept free of it.
+//! Which values are secret, and how they are kept out of all output.
 //!
 //! ```text
 //! decrypted values, data of Secrets ──parts──▶ SecretTexts ──▶ Mask ──┬─▶ nodes, before anything prints them
@@ -6,10 +6,10 @@
 //! Secret ──hide_values──▶ the same Secret with `<hidden>` for each of its values
 //! ```
 //!
-//! A value of a Secret is hidden where it stands, whatever it is. But values also travel: into other objects by
-//! `substituteFrom` and `valuesFrom`, into what a chart complains of, into addresses. So every part of a secret text
-//! that tells something is remembered, and looked for in all that is shown: as it is, escaped in any of the usual ways,
-//! and inside of base64.
+//! Every value of a Secret is hidden in the Secret itself. But values are also copied: into other objects by
+//! `substituteFrom` and `valuesFrom`, into errors of charts, into URLs. So every part of a secret text that reveals
+//! something is remembered and searched for in all output: as it is, escaped in any of the usual ways, and inside
+//! base64.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Finds secrets in nodes and in texts, and puts [`HIDDEN`] in their place.
+//! Finds secrets in nodes and in texts, and replaces them with [`HIDDEN`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

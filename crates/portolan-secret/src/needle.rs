@@ -1,5 +1,5 @@
-//! The texts that are looked for: which parts of a secret tell something wherever they stand, and as what else they
-//! may be written.
+//! The texts to search for: which parts of a secret reveal something wherever they occur, and in which other forms
+//! they may be written.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};

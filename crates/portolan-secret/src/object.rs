@@ -1,4 +1,4 @@
-//! Secrets as they may be shown: which keys they have, and none of the values.
+//! Secrets as they may be shown: with their keys and without their values.
 
 use portolan_object::Gvk;
 use portolan_yaml::{Entry, Map, Node, Value};

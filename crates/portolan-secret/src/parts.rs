@@ -1,5 +1,5 @@
-//! The values that a secret text is made of: those of a YAML or JSON document, of `KEY=value` lines, of an address or a
-//! login, and whatever is base64 in it.
+//! The values inside a secret text: those of a YAML or JSON document, of `KEY=value` lines, of a URL or a login, and
+//! decoded base64.
 
 use portolan_yaml::{Dialect, Node, Value, parse};
 

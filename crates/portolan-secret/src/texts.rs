@@ -1,4 +1,4 @@
-//! The secret texts that are known, in every form that they are looked for.
+//! The known secret texts, in every form that is searched for.
 
 use std::collections::BTreeMap;
 

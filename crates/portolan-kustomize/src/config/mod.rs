@@ -1,7 +1,7 @@
-//! Which fields the transformers touch: the built-in table and what `configurations` and `crds` add to it.
+//! Which fields the transformers change: the built-in table and what `configurations` and `crds` add to it.
 //!
-//! Every kustomization has the built-in specs; only where others come in are the lists made in full. Merging them drops
-//! a general spec behind a special one for the same field, which is how a configuration file takes the place of a
+//! Every kustomization uses the built-in specs; full lists are made only if others are added. The merge drops a
+//! general spec that comes after a more specific one for the same field. This is how a configuration file replaces a
 //! built-in spec.
 
 mod builtin;

@@ -1,4 +1,5 @@
-//! Taking in what a kustomization names: files, directories that are built first, and components that work on all of it.
+//! Collects what a kustomization names: files, directories (which are built first), and components, which change all
+//! of it.
 
 use portolan_budget::Budget;
 use portolan_vfs::VfsError;

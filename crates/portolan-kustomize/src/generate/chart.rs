@@ -1,4 +1,4 @@
-//! `helmCharts`: charts rendered into resources by whoever knows Helm.
+//! `helmCharts`: charts that a [`ChartRenderer`](crate::ChartRenderer) renders to resources.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Reading configuration as Go's JSON decoder does: field names in any case, null as absent, no other types than asked.
+//! Reads configuration as Go's JSON decoder does: field names in any case, null as absent, no type conversion.
 
 use portolan_yaml::{Node, Tag, Text, Value};
 

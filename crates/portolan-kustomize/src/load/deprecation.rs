@@ -1,4 +1,4 @@
-//! Fields of kustomization files that still work and have a successor.
+//! Deprecated fields of kustomization files that still work, and their replacements.
 
 use std::fmt;
 

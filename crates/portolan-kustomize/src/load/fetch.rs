@@ -1,4 +1,4 @@
-//! Bases that lie elsewhere: how their addresses are read, and who fetches them.
+//! Remote bases: how their URLs are parsed, and the trait that fetches them.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A kustomization file, read into what a build needs of it.
+//! A kustomization file, parsed into what a build needs.
 
 use portolan_yaml::{Node, Text};
 

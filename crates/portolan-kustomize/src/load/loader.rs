@@ -1,10 +1,10 @@
-//! Files and directories as one kustomization sees them: where paths lead, and where they may not.
+//! Files and directories as one kustomization sees them: how paths are resolved, and which are forbidden.
 //!
 //! ```text
 //! Loader(/app/overlay) ──▶ Loader(/app/base) ──▶ …
 //! ```
 //!
-//! Each loader knows who asked for it, so that a directory never builds itself.
+//! Each loader knows the loader before it, so a directory never builds itself.
 
 use std::sync::Arc;
 

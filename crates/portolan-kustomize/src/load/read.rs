@@ -1,4 +1,4 @@
-//! From the bytes of a file to resources.
+//! Parses the bytes of a file to resources.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

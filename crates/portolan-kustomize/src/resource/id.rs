@@ -1,4 +1,4 @@
-//! What tells resources apart: group, version, kind, name and namespace.
+//! What identifies a resource: group, version, kind, name and namespace.
 
 use std::fmt;
 

@@ -1,15 +1,15 @@
-//! Where resources are by identity and by name, kept while a build changes them one by one.
+//! Finds resources by identity and by name while a build changes them one by one.
 //!
 //! ```text
 //! by_id:   hash of every identity a resource has or had ─▶ positions
 //! by_name: hash of every name a resource has or had     ─▶ positions
 //! ```
 //!
-//! Hashes stand for what they are made of, because five texts for each of thousands of resources take more room than the
-//! resources need themselves.
+//! Hashes are stored instead of texts, because five texts for each of thousands of resources take more memory than
+//! the resources themselves.
 //!
-//! Entries are only ever added: after a change of one resource, what it is called now comes in, and what it is no longer
-//! called stays. Whoever asks therefore looks at the few resources that an entry names, never at all of them.
+//! Entries are only added: after a resource changes, its new name is added and its old name stays. So a lookup checks
+//! the few resources that an entry names, never all of them.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

@@ -1,6 +1,6 @@
-//! The resources of a build in order, findable by identity without looking at each of them.
+//! The resources of a build in order, with an index by identity.
 //!
-//! The index is made when first needed, follows single changes, and is thrown away when all resources change.
+//! The index is made when first needed, updated for single changes, and dropped when all resources change.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The compiled-in schema: static tables, searched by halves.
+//! The compiled-in schema: static tables with binary search.
 
 use super::table::{CLUSTER, DEFINITIONS, KINDS, SHAPES};
 

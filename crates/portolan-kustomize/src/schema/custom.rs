@@ -1,4 +1,4 @@
-//! A schema given by the `openapi` field: the same questions, answered from a document.
+//! A schema given by the `openapi` field: the same interface, with answers from a document.
 
 use std::collections::HashMap;
 

@@ -1,8 +1,9 @@
 //! Which lists merge by which keys, and which types have no namespace.
 //!
-//! The built-in answers are those of the Kubernetes 1.21.2 document that kustomize 5.8 carries, compiled in. A build can
-//! set a document of its own through `openapi.path`; the first one counts, and it replaces the built-in one unless that
-//! was needed before. Then both are there, and which of them answers first depends on what it was needed for.
+//! The built-in answers come from the Kubernetes 1.21.2 document in kustomize 5.8, compiled in. A build can set its
+//! own document through `openapi.path`. The first such document is used. It replaces the built-in one, unless the
+//! built-in one was needed before; then both are used, and which of them answers first depends on what the built-in
+//! one was needed for.
 
 mod builtin;
 mod custom;

@@ -1,7 +1,7 @@
-//! Name references: who names a renamed resource gets the new name.
+//! Name references: fields that name a renamed resource get its new name.
 //!
-//! Renamed resources are found by their old names through one index; for each referrer, the fields that can name
-//! something are those of its type in the table.
+//! Renamed resources are found by their old names through one index. The table says which fields of each type can
+//! name a resource.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! `namespace`: every object that can be in one moves there, and what names the namespace follows.
+//! `namespace`: moves every namespaced object to the namespace, and updates the fields that name it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,4 +1,4 @@
-//! Replacements inside of texts: a path that goes on behind a text field leads into the JSON or YAML that it holds.
+//! Replacements inside texts: a path that continues after a text field leads into the JSON or YAML in that text.
 
 use portolan_budget::Budget;
 use portolan_yaml::{Dialect, Node, Position, Scalar, Style, Tag, Value};

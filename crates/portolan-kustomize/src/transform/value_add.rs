@@ -1,4 +1,4 @@
-//! `ValueAddTransformer`: a text put into, or into a path in, some fields.
+//! `ValueAddTransformer`: sets some fields to a text, or inserts the text as one part of the file path in them.
 
 use portolan_budget::Budget;
 use portolan_yaml::{Node, Text};

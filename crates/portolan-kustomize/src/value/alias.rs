@@ -1,5 +1,5 @@
-//! Values that are one: a label that a transformer adds to several fields of a resource is a single node in kustomize,
-//! so that whoever changes it in one field later changes it in all of them.
+//! Shared values: a label that a transformer adds to several fields of a resource is a single node in kustomize, so a
+//! later change in one field changes it in all of them.
 //!
 //! ```text
 //! commonLabels: {l: a} ─▶ metadata.labels.l ─┐
@@ -7,7 +7,7 @@
 //!                         template labels.l ─┘
 //! ```
 //!
-//! The members of such a group carry the same mark in place of a position, which no value that was read has.
+//! The members of such a group have the same mark in place of a position. No value that was parsed has such a mark.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! What values cost: charged to the budget of the build before they are put anywhere.
+//! The cost of values, charged to the budget of the build before they are inserted.
 //!
-//! A tree shares its parts, so that a copy costs nothing until somebody walks over it. What counts is therefore the size
-//! of a tree with every shared part written out: forty copies of a map into itself are forty steps to make and a million
-//! million nodes to print.
+//! A tree shares its parts, so a copy costs nothing until it is walked. So the cost is the size of a tree with every
+//! shared part counted each time: copying a map into itself forty times takes forty steps, but printing the result
+//! means 10¹² nodes.
 
 use std::mem::size_of;
 

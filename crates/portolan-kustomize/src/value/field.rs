@@ -1,4 +1,4 @@
-//! Reading and writing fields of a resource as kyaml does: what counts as missing, and which type a new text gets.
+//! Reads and writes fields of a resource as kyaml does: what counts as missing, and which type a new text gets.
 
 use portolan_yaml::{Entry, Key, Map, Node, Position, Scalar, Style, Tag, Text, Value};
 

@@ -1,4 +1,4 @@
-//! Visiting the fields that a field spec means.
+//! Visits the fields that a field spec selects.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! JSON patches (RFC 6902) with the liberties of the Go library kustomize uses: `replace` makes a missing key, indices
-//! may be negative.
+//! JSON patches (RFC 6902) with the extensions of the Go library that kustomize uses: `replace` adds a missing key,
+//! indices may be negative.
 
 use portolan_budget::Budget;
 use portolan_yaml::{

@@ -1,7 +1,7 @@
-//! Strategic merge: a patch laid over an object, with lists that find their items by key.
+//! Strategic merge: applies a patch to an object and matches the items of lists by key.
 //!
-//! The walk goes through the whole object, also where the patch says nothing, because kyaml does: it drops empty values
-//! (`key:`) on the way. Where nothing changes, nothing is copied.
+//! The walk goes through the whole object, also where the patch has nothing, because kyaml does so and drops empty
+//! values (`key:`). Where nothing changes, nothing is copied.
 
 mod list;
 

@@ -1,4 +1,4 @@
-//! Go's regular expressions through Rust's: the same family, written a little differently.
+//! Go's regular expressions, run by Rust's engine: the syntax differs a little.
 
 use regex::Regex;
 

@@ -1,8 +1,8 @@
 //! Schemas that comments give to fields: `containers: # {"x-kubernetes-patch-merge-key": "name", …}`.
 //!
 //! kyaml reads a comment that is a JSON object as the schema of its field and lets it decide how a list merges. Trees
-//! here have no comments, so a file's remarks are found in its text and kept by the place of the value they speak of.
-//! Files without such a comment, nearly all, pay one search for it.
+//! here have no comments, so such comments are found in the text of a file and kept by the place of the value that
+//! they describe. Nearly all files have none and cost only one text search.
 
 use std::collections::HashMap;
 

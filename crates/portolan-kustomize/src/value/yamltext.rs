@@ -1,4 +1,5 @@
-//! YAML in block style with the keys in their order, as kyaml prints a tree: for texts that hold YAML themselves.
+//! Prints YAML in block style with the keys in their order, as kyaml prints a tree, for texts that contain YAML
+//! themselves.
 
 use portolan_yaml::{Node, Position, Scalar, Style, Tag, Value};
 

@@ -1,4 +1,4 @@
-//! A certificate authority of our own: `ca.pem` and `ca.key` in a directory, made once.
+//! Our own certificate authority: `ca.pem` and `ca.key` in a directory, made once.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;

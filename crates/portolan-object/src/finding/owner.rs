@@ -1,4 +1,4 @@
-//! The Kustomization, HelmRelease or the like that applies an object.
+//! The Kustomization, HelmRelease or other Flux object that applies an object.
 
 use std::fmt;
 

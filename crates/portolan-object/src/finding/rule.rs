@@ -1,4 +1,4 @@
-//! What a finding is an instance of.
+//! The rule that a finding belongs to.
 
 use crate::finding::severity::Severity;
 

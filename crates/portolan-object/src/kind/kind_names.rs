@@ -1,8 +1,8 @@
-//! The words by which people call kinds: `Deployment`, `deployments`, `deploy`, `certificates.cert-manager.io`.
+//! The names that people use for kinds: `Deployment`, `deployments`, `deploy`, `certificates.cert-manager.io`.
 //!
-//! Kubernetes tells a client the plural and the short names of each kind it serves; kubectl takes any of them. Here those
-//! of Kubernetes and Flux are known, and those of a repository's own definitions are added by [`KindNames::define`]. A
-//! kind that nothing defines goes by its name and the regular plural of it.
+//! Kubernetes gives a client the plural and the short names of each kind that it serves; kubectl accepts any of them.
+//! The names of Kubernetes and Flux are built in, and [`KindNames::define`] adds those of a repository's own CRDs. A
+//! kind that nothing defines has only its name and the regular plural.
 
 use portolan_yaml::{Node, Text};
 

@@ -1,4 +1,4 @@
-//! The kinds each Kubernetes release serves, from a table generated out of its `swagger.json` documents.
+//! The kinds that each Kubernetes release serves, from a table generated from its `swagger.json` documents.
 
 mod table;
 

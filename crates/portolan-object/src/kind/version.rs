@@ -1,4 +1,4 @@
-//! A Kubernetes release, as far as it decides which kinds are served.
+//! A Kubernetes release: the parts of its version that decide which kinds are served.
 
 use std::fmt;
 use std::str::FromStr;

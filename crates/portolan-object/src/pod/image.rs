@@ -1,7 +1,7 @@
 //! References to container images: `registry.example.com:5000/team/app:v1@sha256:…`.
 //!
-//! The grammar is Docker's, with its defaults: no registry means `docker.io`, a single name there lies in `library/`,
-//! and a reference that names neither tag nor digest means the tag `latest`.
+//! The grammar is Docker's, with its defaults: no registry means `docker.io`, a single name there belongs to
+//! `library/`, and a reference without tag and digest means the tag `latest`.
 
 use std::fmt;
 use std::str::FromStr;

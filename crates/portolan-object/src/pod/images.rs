@@ -1,15 +1,15 @@
-//! Every container image an object names.
+//! Every container image that an object names.
 //!
 //! Built-in kinds are read exactly: the containers, init containers, ephemeral containers and image volumes of their
 //! pod templates. Custom kinds are of three sorts:
 //!
-//! * a few keep images in fields of their own ([`FIELDS`]);
-//! * a few only describe what others run, so that what looks like an image in them is none, or is found again in what
+//! * a few have images in special fields ([`FIELDS`]);
+//! * a few only describe what others run, so what looks like an image in them is not one, or appears again in what
 //!   they produce ([`SILENT`]);
-//! * all others are searched for the customs of the field name: a text under `image`, a text under a name that ends in
-//!   `Image` or `imageName` and has a registry, tag or digest, and a map under such a name with `repository` or `name`
-//!   beside `registry`, `tag` or `digest`, as charts write it. What does not parse as a reference, or ends like a
-//!   picture (`logo.png`), is left out.
+//! * all others are searched by the usual field names: a text under `image`, a text under a name that ends in `Image`
+//!   or `imageName` and has a registry, tag or digest, and a map under such a name with `repository` or `name` beside
+//!   `registry`, `tag` or `digest`, as charts write it. What does not parse as a reference, or ends like a picture
+//!   (`logo.png`), is left out.
 
 use portolan_yaml::{Node, Position, Text, Value};
 

@@ -1,4 +1,4 @@
-//! Where a kind keeps its pod templates: the maps with a pod's `metadata` and `spec`.
+//! Where a kind has its pod templates: the maps with a pod's `metadata` and `spec`.
 
 use portolan_yaml::Node;
 

@@ -1,6 +1,6 @@
-//! The table of producers: which kinds of objects controllers make something of, and how that is called.
+//! The table of producers: for which kinds controllers create objects, and the names of those.
 //!
-//! Names are those that the projects' sources or documents give; a row that is wrong only makes a note of what would be an error.
+//! The names come from the projects' sources or documentation; a wrong row only turns an error into a note.
 
 /// Group and kind; kinds that are made, and the templates of their names.
 pub(super) type Row = (&'static str, &'static str, &'static str, &'static str);

@@ -1,4 +1,4 @@
-//! What may stand in a label: qualified names as keys, short names as values, with the messages the API server gives.
+//! The syntax of labels: qualified names as keys, short names as values, with the messages of the API server.
 
 use crate::selection::name::{framed, is_dns_labels};
 

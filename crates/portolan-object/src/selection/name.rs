@@ -1,4 +1,4 @@
-//! What may stand in a name: the handful of grammars that Kubernetes names things by.
+//! The syntax of names: the few grammars that Kubernetes uses for names.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What somebody may have meant who wrote a name that is not there.
+//! Finds the name that a user may have meant when the written one does not exist.
 
 /// The thing whose name takes the fewest changes to get to from one of the wanted; `None` if there is nothing.
 ///

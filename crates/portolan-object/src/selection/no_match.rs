@@ -1,4 +1,4 @@
-//! What is said of a name, namespace, label or kind that nothing has: what is near to it, and how to see all.
+//! The error for a name, namespace, label or kind that nothing has: the nearest one, and how to list all.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! An object as somebody names it: `NAME`, `NAMESPACE/NAME`, `KIND/NAME` or `KIND/NAMESPACE/NAME`.
+//! An object as a user names it: `NAME`, `NAMESPACE/NAME`, `KIND/NAME` or `KIND/NAMESPACE/NAME`.
 
 use std::convert::Infallible;
 use std::fmt;

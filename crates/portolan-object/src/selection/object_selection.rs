@@ -1,4 +1,4 @@
-//! Which objects are meant: by name, namespace, labels and kind, as kubectl's options say it.
+//! Which objects are selected: by name, namespace, labels and kind, as with kubectl's options.
 
 use crate::gvk::Gvk;
 use crate::kind::kind_names::KindNames;

@@ -1,8 +1,8 @@
-//! Label selectors: which objects are meant.
+//! Label selectors.
 //!
 //! A selector is a list of requirements that must all hold. It is read from text (`app=web,tier in (a,b),!old`) by
-//! [`parse`], or from the `matchLabels` and `matchExpressions` of an object; either way every key and value is checked,
-//! and refusals carry the words Kubernetes uses.
+//! [`parse`], or from the `matchLabels` and `matchExpressions` of an object; either way every key and value is
+//! checked, with the error messages of Kubernetes.
 
 mod parse;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What in the repository's files is to blame for each change: the line of the field, the value or the variable.
+//! The cause of each change in the repository's files: the line of the field, the value or the variable.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Files that a merge left unfinished.
+//! Files with unresolved merge conflicts.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_vfs::Vfs;

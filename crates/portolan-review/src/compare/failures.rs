@@ -1,4 +1,4 @@
-//! What could not be rendered on a side: why, and which of its inputs differ.
+//! What could not be rendered on one side: why, and which of its inputs differ.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
-//! Both sides as far as they are selected; a selection that fits nothing on either side is refused.
+//! The selected part of both sides; a selection that matches nothing on either side is refused.
 //!
-//! What is equal on both sides is not rendered, so a name, label or kind that is not seen may be right all the same.
-//! Then everything is rendered for which no chart has to be fetched, to see whether it is anywhere.
+//! What is equal on both sides is not rendered, so a name, label or kind that was not found may still exist. Then
+//! everything that needs no fetched chart is rendered, to find out.
 
 use portolan_flux::{Depth, Selection, Walked};
 use portolan_object::{KindNames, NoMatch, Object};

@@ -1,4 +1,4 @@
-//! Both sides rendered in one run, so that what they share is done once.
+//! Renders both sides in one run, so what they share is done once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;

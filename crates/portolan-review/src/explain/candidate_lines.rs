@@ -1,4 +1,4 @@
-//! The lines on which a field may depend: those of the files that the object is made of which look like it.
+//! The lines on which a field may depend: similar lines in the files from which the object is made.
 //!
 //! ```text
 //! object ──▶ its file, kustomization files and what they name

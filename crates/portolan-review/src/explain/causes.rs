@@ -1,4 +1,4 @@
-//! What is told of an object or field: a value, and below it what it came from, nearest first.
+//! The explanation of an object or field: a value, and below it what it came from, nearest first.
 
 use portolan_object::{Act, Step};
 

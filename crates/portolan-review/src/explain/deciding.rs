@@ -1,4 +1,4 @@
-//! Renders with one line changed, and sees whether the field changes.
+//! Renders with one line changed, and checks whether the field changes.
 
 use std::sync::Arc;
 

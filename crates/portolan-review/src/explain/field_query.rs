@@ -1,4 +1,4 @@
-//! The way from an object to one of its fields, as people write it: `spec.containers[web].image`.
+//! The path from an object to one of its fields, as people write it: `spec.containers[web].image`.
 
 use portolan_yaml::{Node, Value};
 

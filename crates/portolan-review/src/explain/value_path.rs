@@ -1,4 +1,4 @@
-//! The name of the value on a line: `image.tag`, whether the file holds values, a release, or a text with values in it.
+//! The name of the value on a line, such as `image.tag`, in a values file, a release, or a text that contains values.
 
 use portolan_yaml::{Dialect, Node, Value, parse};
 

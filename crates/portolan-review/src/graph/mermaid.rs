@@ -1,4 +1,4 @@
-//! A graph for Markdown pages that draw mermaid.
+//! A graph for Markdown pages that can show mermaid.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! A graph as a picture, laid out here: a column for each level of the trees, parents in the middle of their children.
+//! A graph as an SVG picture: a column for each level of the trees, parents in the middle of their children.
 //!
 //! ```text
 //! leaves one below the other ──▶ parents centred ──▶ boxes by column ──▶ curves between them

@@ -1,4 +1,4 @@
-//! Which clusters a test judges, for which versions, and who chose those.
+//! Which clusters a test checks, for which versions, and where those were chosen.
 
 use std::fmt::{Display, Write as _};
 

@@ -1,4 +1,4 @@
-//! What became of each case: a Kustomization or HelmRelease that is to build, an object that is to be valid.
+//! The result of each case: a Kustomization or HelmRelease that must build, an object that must be valid.
 
 use portolan_check::{Settings, Subject};
 use portolan_flux::{Cluster, Emitter, Rendering, unread_values};

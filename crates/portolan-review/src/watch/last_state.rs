@@ -1,4 +1,4 @@
-//! The last good state of a watched repository: what each owner gave, and what was wrong.
+//! The last good state of a watched repository: the objects of each owner, and the problems.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

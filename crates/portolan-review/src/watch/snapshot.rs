@@ -1,7 +1,7 @@
-//! How the files of a directory stood at one moment, and which differ from another.
+//! The state of the files of a directory at one moment, and which files differ between two snapshots.
 //!
-//! What woke us up only says that something may have happened; a snapshot says what. So nothing depends on how an editor
-//! saves, on the order of events, or on none being lost.
+//! A file event only says that something may have happened; a snapshot says what. So nothing depends on how an editor
+//! saves, on the order of events, or on every event arriving.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! How deep the tree of an expression can become, seen from its text.
+//! The maximum depth of an expression's tree, found in its text.
 //!
 //! The parser and everything that walks its tree go one call deeper for each level, so the depth is found before the
 //! parser sees the text. `&&` and `||` do not count: the parser balances them.

@@ -1,8 +1,8 @@
-//! Lists whose items find each other by key.
+//! Merges lists whose items are matched by key.
 //!
 //! kyaml collects the key values of all items (the patch's first when new items are prepended), merges each pair, and
-//! then puts the old list's items over the result by key. Its steps are followed one by one, because items without a
-//! key, or with only some of the keys, end up where these steps put them.
+//! then sets the old list's items in the result by key. The same steps are done here one by one, because they decide
+//! where items without a key, or with only some of the keys, end up.
 
 use portolan_yaml::{Node, Text};
 

@@ -1,4 +1,4 @@
-//! Reading selectors from text.
+//! Parses selectors from text.
 //!
 //! ```text
 //! selector    = [ requirement { "," requirement } ]
@@ -7,8 +7,8 @@
 //!             | key ( "in" | "notin" ) "(" [ value ] { "," [ value ] } ")"
 //! ```
 //!
-//! Keys and values are runs of anything but white space and `=!(),<>`; whether they are proper labels is checked when
-//! the requirement is made. `in` and `notin` are words only where an operator stands.
+//! Keys and values are sequences of any characters except white space and `=!(),<>`; whether they are valid labels is
+//! checked when the requirement is made. `in` and `notin` are keywords only at the place of an operator.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Pieces of lines that hold a value, whatever the file is: YAML, a template, a patch inside of a string, `A=b`.
+//! Parts of lines that contain a value, in any kind of file: YAML, a template, a patch inside a string, `A=b`.
 
 use std::collections::HashSet;
 use std::ops::Range;
