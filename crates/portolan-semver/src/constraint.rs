@@ -1,10 +1,10 @@
-//! Constraints: what versions a text such as `>= 1.2, < 2 || ^3.1` admits.
+//! Constraints: which versions a text such as `>= 1.2, < 2 || ^3.1` allows.
 //!
 //! ```text
 //! text ──ranges rewritten──▶ groups joined by || ──▶ comparisons joined by comma or space
 //! ```
 //!
-//! A comparison without a pre-release never admits one.
+//! A comparison without a pre-release never allows one.
 
 use std::fmt;
 use std::sync::LazyLock;

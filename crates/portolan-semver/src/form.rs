@@ -1,7 +1,7 @@
-//! The form of a version in a text: numbers, `-` and words, `+` and words.
+//! The syntax of a version in a text: numbers, `-` and words, `+` and words.
 //!
-//! The original reads it with regular expressions. What may follow each part cannot belong to it, so reading as far as
-//! possible and never stepping back finds the same; and no expression has to be compiled when a program starts.
+//! The original uses regular expressions. The text after a part can never belong to that part, so greedy reading
+//! without backtracking finds the same, and no expression has to be compiled at program start.
 
 /// A version as it stands in a text.
 #[derive(Debug, Clone, Copy)]

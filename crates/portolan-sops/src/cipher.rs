@@ -1,4 +1,4 @@
-//! Sealed values: `ENC[AES256_GCM,data:…,iv:…,tag:…,type:…]`.
+//! Encrypted values: `ENC[AES256_GCM,data:…,iv:…,tag:…,type:…]`.
 
 use aes_gcm::aead::consts::U32;
 use aes_gcm::aead::{Aead, KeyInit, Payload};

@@ -1,4 +1,4 @@
-//! Decrypting a whole tree: every value by the rule, then the code over all of them.
+//! Decrypts a whole tree: every value by the rule, then checks the authentication code over all of them.
 
 use std::fmt::Write as _;
 

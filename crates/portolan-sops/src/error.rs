@@ -1,4 +1,4 @@
-//! What can be wrong with an encrypted document. No message holds a plain value.
+//! Errors of encrypted documents. No message contains a decrypted value.
 
 use portolan_yaml::Position;
 use thiserror::Error;

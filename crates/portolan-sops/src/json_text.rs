@@ -1,4 +1,4 @@
-//! JSON as sops prints it: one tab for each level, the order kept, texts escaped as Go does for HTML.
+//! JSON as sops prints it: one tab for each level, keys in their order, texts escaped as Go does for HTML.
 
 use std::fmt::Write as _;
 

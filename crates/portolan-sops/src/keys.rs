@@ -1,4 +1,4 @@
-//! Age keys, and how they open a document's data key.
+//! Age keys, and how they decrypt a document's data key.
 
 use std::fmt;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! The `sops` map of a document: sealed data keys, the rule, and the code over all values.
+//! The `sops` map of a document: encrypted data keys, the rule, and the authentication code over all values.
 
 use portolan_yaml::Node;
 

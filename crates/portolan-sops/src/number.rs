@@ -1,4 +1,4 @@
-//! Numbers as Go reads and prints them, for the code over all values.
+//! Numbers as Go reads and prints them, for the authentication code over all values.
 
 /// A whole number in any of YAML's spellings.
 pub(crate) fn int(text: &str) -> Option<i128> {

@@ -1,4 +1,4 @@
-//! What stands for sealed values when there is no key: a value of the same type, so that everything built from the
+//! Placeholders for encrypted values when there is no key: values of the same type, so everything built from the
 //! document still has the right shape.
 
 use base64::Engine;

@@ -1,4 +1,4 @@
-//! Bytes nobody should see by accident.
+//! Secret bytes that are never printed by accident.
 
 use std::fmt;
 

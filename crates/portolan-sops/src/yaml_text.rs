@@ -1,9 +1,9 @@
-//! YAML files decrypted in place: the text stays as it is, except for what was sealed.
+//! Decrypts YAML files in place: the text stays as it is, except for what was encrypted.
 //!
-//! sops prints the encrypted and the decrypted file by the same rules, so the decrypted one is the encrypted one with
-//! its `sops` map cut out and every sealed value and comment replaced. That keeps comments, which trees do not have.
-//! A file that something else has printed since, where a sealed value is not a plain scalar on one line, is printed
-//! anew from its tree, without comments.
+//! sops prints the encrypted and the decrypted file by the same rules, so the decrypted file is the encrypted file
+//! without its `sops` map and with every encrypted value and comment replaced. That keeps comments, which trees do
+//! not have. If another program has printed the file since, and an encrypted value is not a plain scalar on one line,
+//! the file is printed from its tree, without comments.
 
 use std::collections::{BTreeMap, BTreeSet};
 

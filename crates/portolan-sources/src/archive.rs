@@ -1,7 +1,7 @@
-//! Unpacking archives into memory.
+//! Unpacks archives into memory.
 //!
-//! Nothing is written to disk, so a hostile archive has no path to leave by; what is left to guard is size. Links are
-//! skipped, as Flux's source controller does with the artifacts it unpacks.
+//! Nothing is written to disk, so a hostile archive cannot write outside its directory; only the size must be
+//! limited. Links are skipped, as Flux's source controller does when it unpacks artifacts.
 
 use std::io::Read;
 

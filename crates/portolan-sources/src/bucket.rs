@@ -1,4 +1,4 @@
-//! Buckets of the S3 kind: every object below a prefix, as files.
+//! S3-compatible buckets: every object below a prefix, as files.
 //!
 //! ```text
 //!   list (page by page) ──▶ objects ──▶ cache ──▶ inventory: path and digest of each ──▶ cache

@@ -1,4 +1,4 @@
-//! The content-addressed cache: files named by the digest of what is in them.
+//! The content-addressed cache: files named by the digest of their content.
 //!
 //! ```text
 //!   CACHE/blobs/ab/abcdef…   contents, by SHA-256
@@ -7,10 +7,10 @@
 //!   CACHE/incoming/…         downloads under way
 //! ```
 //!
-//! A download becomes an entry by a rename after its digest is known and its bytes are on disk, so an entry is whole
-//! or not there, whatever dies when. Two processes that fetch the same content write the same entry. Entries are
-//! checked when they are read; one that rotted is removed and fetched again. A download that its process did not live to
-//! end is removed by the next one that downloads something: whoever downloads holds a lock on the file.
+//! A download becomes an entry by a rename after its digest is known and its bytes are on disk, so an entry is
+//! complete or absent, also after a crash. Two processes that fetch the same content write the same entry. Entries
+//! are checked when they are read; a damaged one is removed and fetched again. A process holds a lock on the file
+//! that it downloads. If it dies, the next process that downloads something removes the file.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};

@@ -1,12 +1,13 @@
-//! What is in a cache, and what of it can go.
+//! The entries of a cache, and which of them can be removed.
 //!
 //! ```text
 //!   pins ──▶ which source a content belongs to ─┐
 //!   blobs, git mirrors ─────────────────────────┴─▶ CacheEntry ──CacheRules──▶ kept, removed, in use
 //! ```
 //!
-//! Contents are read whole, so one that is not being written can go at any time. A git mirror is read piece by piece:
-//! whoever uses one holds a shared lock beside it, and it stays as long as somebody does.
+//! Contents are read whole, so one that is not being written can be removed at any time. A git mirror is read piece
+//! by piece: every user of a mirror holds a shared lock beside it, and it is not removed while somebody holds the
+//! lock.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;

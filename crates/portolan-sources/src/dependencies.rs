@@ -1,4 +1,4 @@
-//! The charts that a chart depends on, brought for its `charts/` directory.
+//! Fetches the dependencies of a chart for its `charts/` directory.
 //!
 //! ```text
 //!   Chart.lock, or else Chart.yaml ──▶ [Fetch] ──▶ repository, registry or directory ──▶ [VendoredChart]

@@ -1,4 +1,4 @@
-//! Why something remote could not be had.
+//! Why something remote could not be fetched.
 
 use camino::Utf8PathBuf;
 use portolan_git::GitError;

@@ -1,4 +1,4 @@
-//! Everything remote that a repository or a chart names, brought onto this machine once and pinned.
+//! Fetches everything remote that a repository or a chart names, once, and pins it.
 //!
 //! ```text
 //!   ChartRequest ┐                ┌─▶ HTTP repository (index.yaml, .tgz)
@@ -10,12 +10,13 @@
 //!                   Cache ◀───── bytes ◀──┘
 //! ```
 //!
-//! A request is resolved to a [`Pin`] (kind, address, version, digest), and a pin to content in the [`Cache`], which is
-//! named by its digest and checked whenever it is read. What is pinned and cached needs no network; offline, anything
-//! else is refused by name. A cache may be shared by any number of processes and threads.
+//! A request is resolved to a [`Pin`] (kind, address, version, digest), and a pin to content in the [`Cache`], which
+//! is named by its digest and checked whenever it is read. Pinned and cached content needs no network; offline,
+//! everything else is refused with an error that names it. A cache may be shared by any number of processes and
+//! threads.
 //!
-//! This crate knows nothing of Flux objects or of rendering. It reads no environment: logins and the place of the
-//! cache are given in [`Options`].
+//! This crate knows nothing about Flux objects or rendering. It reads no environment: logins and the cache directory
+//! are given in [`Options`].
 
 #![warn(missing_docs)]
 

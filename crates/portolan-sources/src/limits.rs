@@ -1,4 +1,4 @@
-//! How much is taken from strangers.
+//! Limits on what is accepted from remote servers.
 
 const MEBIBYTE: u64 = 1024 * 1024;
 

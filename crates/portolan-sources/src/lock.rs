@@ -1,6 +1,6 @@
-//! `portolan.lock`: which content every remote source stands for.
+//! `portolan.lock`: the exact content of every remote source.
 //!
-//! JSON, sorted by key, one entry per source, so that it merges and reviews well:
+//! JSON, sorted by key, one entry per source, so it is easy to merge and review:
 //!
 //! ```json
 //! {

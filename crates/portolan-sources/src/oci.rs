@@ -1,4 +1,4 @@
-//! Artifacts from OCI registries: what Flux's `OCIRepository` and Helm's OCI charts stand for.
+//! Artifacts from OCI registries: the content of Flux's `OCIRepository` and of Helm's OCI charts.
 
 use std::sync::Arc;
 

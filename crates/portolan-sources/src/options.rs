@@ -1,4 +1,4 @@
-//! How sources are reached: once for all, and for each source on its own.
+//! How sources are reached: options for all sources, and for each source.
 
 use std::fmt;
 use std::sync::Arc;

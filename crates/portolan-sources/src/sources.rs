@@ -1,4 +1,4 @@
-//! The front door: turns requests into pins, and pins into content.
+//! The entry point: turns requests into pins, and pins into content.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;

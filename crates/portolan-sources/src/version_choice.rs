@@ -1,4 +1,4 @@
-//! Which of many tags a version range means.
+//! Which of many tags a version range selects.
 
 use portolan_semver::{Constraints, Version};
 

@@ -1,12 +1,12 @@
-//! A copy of a store in one file, and back.
+//! Copies a store to one file, and restores it.
 //!
 //! ```text
 //! "portolan-store 1\n" incarnation:u64 revision:u64 { key-length:u32 key value-length:u32 value }… end:u32 records:u64 sha256
 //! ```
 //!
 //! All numbers are big-endian; the digest is over everything before it. A backup is one revision of all keys below
-//! [`ROOT`], without operation slots and without what goes with a lease: both belong to processes of that moment.
-//! A restored store is a new [`Incarnation`], so that nobody takes its revisions for those of the old one.
+//! [`ROOT`], without operation slots and without keys that have a lease: both belong to processes that ran at that
+//! time. A restored store is a new [`Incarnation`], so its revisions are not confused with those of the old one.
 
 use std::io::{self, Read, Write};
 

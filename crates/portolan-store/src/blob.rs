@@ -1,7 +1,7 @@
-//! What is too large for the store: files named by their content, on the disk of one server.
+//! Content that is too large for the store: files named by their digest, on the disk of one server.
 //!
-//! A blob is there whole or not at all, and once [`BlobArea::put`] has returned its name it survives a power cut: the file is
-//! synced, then the directory that names it. Its name is its SHA-256, so what is read can always be checked.
+//! A blob is there whole or not at all. Once [`BlobArea::put`] has returned its name, it survives a power cut: the
+//! file is synced, then its directory. Its name is its SHA-256, so every read can be checked.
 
 use std::fmt;
 use std::fs::{self, File};

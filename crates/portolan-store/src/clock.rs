@@ -1,4 +1,4 @@
-//! Time that goes on while the machine sleeps, for leases.
+//! A clock for leases that also counts while the machine sleeps.
 
 use std::time::Duration;
 

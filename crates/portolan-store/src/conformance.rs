@@ -1,4 +1,4 @@
-//! What every engine must do, as functions that any engine can be handed to. They panic at the first thing that is wrong.
+//! What every engine must do, as test functions that take any engine. They panic at the first error.
 //!
 //! ```text
 //! sequences   random transactions, reads, compactions and leases, one after the other, held against a model
@@ -7,7 +7,7 @@
 //! lost        writes whose answers, or which themselves, get lost on the way
 //! ```
 //!
-//! The engine must be at the test's own disposal: revisions are counted.
+//! No other client may use the engine during a test, because revisions are counted.
 
 #![expect(clippy::panic, reason = "tests tell what is wrong by panics")]
 

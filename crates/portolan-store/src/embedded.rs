@@ -6,9 +6,9 @@
 //! keep_alive ────▶ Leases (in memory)
 //! ```
 //!
-//! redb keeps the tables. Every commit is synced twice (its pages, then the pointer to them), so that a crash leaves the last
-//! commit that was answered or a later one. redb checks its pages only in a repair, so each record carries a checksum of its
-//! own, and each kind a digest of all its live records.
+//! redb keeps the tables. Every commit is synced twice (its pages, then the pointer to them), so after a crash the
+//! store has the last commit that was answered, or a later one. redb checks its pages only in a repair, so each
+//! record has its own checksum, and each kind a digest of all its live records.
 
 mod batch;
 mod fault;

@@ -1,7 +1,7 @@
-//! What an engine can do: etcd's semantics, and nothing that only one engine has.
+//! The interface of an engine: etcd's semantics, and nothing that only one engine has.
 //!
-//! Callers use a [`Store`](crate::Store), which checks limits and finds out what became of lost answers; an engine takes what
-//! has been checked and says plainly when it does not know an outcome.
+//! Callers use a [`Store`](crate::Store), which checks limits and finds out whether a write with a lost answer took
+//! effect. An engine gets checked requests and says so when it does not know an outcome.
 
 use std::future::Future;
 use std::pin::Pin;

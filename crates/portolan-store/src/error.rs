@@ -1,4 +1,4 @@
-//! What can go wrong, told apart by what a caller can do about it.
+//! Errors, distinguished by what a caller can do about them.
 
 use bytes::Bytes;
 

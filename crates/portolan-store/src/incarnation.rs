@@ -1,8 +1,8 @@
-//! Which life of the store this is.
+//! The incarnation of a store: a number that changes when its revisions start again.
 //!
-//! A store that was restored from a backup, or moved to another engine, counts its revisions anew. Whoever still holds a
-//! revision of the life before must not take it for one of this: everything that leaves the store with a revision carries
-//! the number of the incarnation too.
+//! A store that was restored from a backup, or moved to another engine, counts its revisions from the start. A
+//! revision of the previous incarnation must not be confused with one of this: everything that leaves the store with
+//! a revision also has the number of the incarnation.
 
 use std::fmt;
 use std::str::FromStr;

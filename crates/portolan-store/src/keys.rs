@@ -1,4 +1,4 @@
-//! Where things lie: `/portolan/v1/<kind>/…`.
+//! The layout of keys: `/portolan/v1/<kind>/…`.
 
 /// All keys of this version of the layout.
 pub const ROOT: &str = "/portolan/v1/";

@@ -1,7 +1,7 @@
-//! Leases: keys that go away when their owner stops saying that it is alive.
+//! Leases: keys that are deleted when their owner stops renewing them.
 //!
-//! A lease gives liveness, never safety. It may end early (bugs of a server) or late (a new leader of etcd starts all of them
-//! again), so whoever holds one must still compare the key it holds in every write.
+//! A lease gives liveness, never safety. It may end early (bugs of a server) or late (a new leader of etcd starts all
+//! of them again), so a holder must still compare its key in every write.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,12 +1,12 @@
-//! The format of what is stored, as a number that only rises, and the conversions between two levels.
+//! The format version of stored data, a number that only rises, and the conversions between two levels.
 //!
 //! ```text
 //! every server announces the highest level that it can read ──▶ when all can, one converts the records
 //!     ──▶ and raises `meta/level` ──▶ servers begin to write the new form
 //! ```
 //!
-//! So an old server and a new one work side by side, and going back stays possible until the level has risen. A server never
-//! works on a store whose level is higher than what it can read.
+//! So an old and a new server can run at the same time, and a downgrade is possible until the level has risen. A
+//! server never uses a store whose level is higher than it can read.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! The store that the control plane keeps its objects in: keys with revisions, transactions, watches and leases.
+//! The store for the objects of the control plane: keys with revisions, transactions, watches and leases.
 //!
 //! ```text
 //!              ┌── Store ───────────────┐        ┌── Engine ─────────────────────────────┐
@@ -7,11 +7,11 @@
 //!              └────────────────────────┘        └───────────────────────────────────────┘
 //! ```
 //!
-//! **Revisions.** The store counts its changes. Every transaction that changes keys takes the next number, and each record
-//! says at which it was created and last changed. Reads can be made at an older revision, so the pages of a list belong
-//! together.
+//! **Revisions.** The store counts its changes. Every transaction that changes keys gets the next number, and each
+//! record says at which number it was created and last changed. Reads can use an older revision, so the pages of a
+//! list are consistent.
 //!
-//! **Transactions.** Nothing is written blindly: a [`Transaction`] compares what its author saw, then writes.
+//! **Transactions.** Every write has a condition: a [`Transaction`] compares what its author saw, then writes.
 //!
 //! ```
 //! # use portolan_store::*;
@@ -24,18 +24,19 @@
 //! # Ok(()) }
 //! ```
 //!
-//! **Watches.** A [`Watcher`] tells every change from a revision on, and can be resumed after any interruption from the last
-//! one it told. When the history has been compacted away, it says so.
+//! **Watches.** A [`Watcher`] reports every change from a revision on, and can be resumed after an interruption from
+//! the last reported one. If that history has been compacted, it says so.
 //!
-//! **Leases.** Keys that go away when their owner no longer says that it is alive.
+//! **Leases.** Keys that are deleted when their owner stops renewing them.
 //!
-//! **Lost answers.** A write over a network can take effect though its answer never arrives. [`Store::commit`] finds out which,
-//! see [`StoreError::Unknown`] and the module `slot`.
+//! **Lost answers.** A write over a network can take effect although its answer never arrives. [`Store::commit`]
+//! finds out whether it did; see [`StoreError::Unknown`] and the module `slot`.
 //!
-//! **The life of a store.** [`Incarnation`] tells one life from the next after a restore, [`Ownership`] fences the owners of
-//! shards, [`level`] raises the stored format, [`backup()`] and [`restore`] copy it, [`blob`] holds what is too large for it.
+//! **Operation.** [`Incarnation`] distinguishes a store before and after a restore, [`Ownership`] fences the owners
+//! of shards, [`level`] raises the stored format, [`backup()`] and [`restore`] copy a store, [`blob`] holds content
+//! that is too large for it.
 //!
-//! This crate knows nothing of what the values mean.
+//! This crate does not know what the values mean.
 
 #![warn(missing_docs)]
 

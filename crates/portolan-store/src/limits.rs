@@ -1,7 +1,7 @@
-//! What one call may ask for. The same for every engine, so that nothing works on one and fails on the other.
+//! Limits of one call. They are the same for every engine, so nothing works on one engine and fails on another.
 //!
-//! etcd takes 128 operations, 128 compares and 1.5 MiB in a transaction. Ours are lower: the operation slot and the fence
-//! of an owner need room.
+//! etcd accepts 128 operations, 128 compares and 1.5 MiB per transaction. Our limits are lower, because the operation
+//! slot and the fence of an owner need space.
 
 /// Writes and reads of one branch of a transaction.
 pub const MAX_OPERATIONS: usize = 120;

@@ -1,4 +1,4 @@
-//! What is stored: a key with its value and the revisions that made it.
+//! A stored record: a key with its value and the revisions at which it changed.
 
 use bytes::Bytes;
 

@@ -1,9 +1,9 @@
-//! Who may act for which namespaces.
+//! Which process may act for which namespaces.
 //!
-//! Controllers work on shards of the namespaces, each owned by one process. The owner holds a key with its lease, so that
-//! another can take over when it dies. The lease alone keeps nobody out: a process that was paused may go on acting long
-//! after it ended. So every write of an owner compares the key it holds ([`Ownership::fence`]), and whoever receives
-//! orders from owners refuses those of a lower [`Epoch`].
+//! Controllers work on shards of the namespaces, each owned by one process. The owner holds a key with its lease, so
+//! another process can take over when it dies. The lease alone is not enough: a process that was paused may continue
+//! to act long after the lease ended. So every write of an owner compares its key ([`Ownership::fence`]), and a
+//! receiver of orders refuses those of a lower [`Epoch`].
 
 use sha2::{Digest, Sha256};
 

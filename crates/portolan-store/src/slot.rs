@@ -1,4 +1,4 @@
-//! Operation slots: how a process finds out what became of a write whose answer was lost.
+//! Operation slots: how a process finds out whether a write with a lost answer took effect.
 //!
 //! ```text
 //! write:  when slot is unchanged since R, and the caller's compares ──▶ the caller's writes, slot := op 7
@@ -7,9 +7,10 @@
 //!         otherwise read the slot ──▶ "op 7", changed at S                the write happened, at revision S
 //! ```
 //!
-//! A slot is a key that only one process writes and that nobody watches. Because the write and its fence compare the same
-//! revision of the slot, at most one of them can ever take effect, however late the network delivers them. A mark inside
-//! the written value could not tell that: somebody may have overwritten or deleted it since, and a delete carries no mark.
+//! A slot is a key that only one process writes and that nobody watches. The write and its fence compare the same
+//! revision of the slot, so at most one of them can take effect, however late the network delivers them. A mark
+//! inside the written value is not enough: another client may have overwritten or deleted the value since, and a
+//! delete has no mark.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Which keys a read or a watch is about: one key, or all from one up to another.
+//! The keys of a read or a watch: one key, or a range of keys.
 
 use bytes::Bytes;
 

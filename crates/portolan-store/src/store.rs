@@ -1,4 +1,4 @@
-//! The store as callers see it: an engine behind limits, deadlines and operation slots.
+//! The store that callers use: an engine with limits, deadlines and operation slots.
 
 use std::sync::Arc;
 use std::time::Duration;

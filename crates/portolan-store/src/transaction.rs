@@ -1,8 +1,8 @@
-//! A transaction: if all compares hold, do this, otherwise read that; all at one revision.
+//! A transaction: if all compares hold, it writes, otherwise it reads; all at one revision.
 //!
-//! Nothing is written without a compare. Whoever writes a key says what it was when the decision was made: `unchanged`
-//! since a revision, or `absent`. So two writers never overwrite one another without noticing, and a repeated request
-//! never has its effect twice.
+//! Nothing is written without a compare. A writer says what the key was when it decided: `unchanged` since a
+//! revision, or `absent`. So two writers never overwrite each other without noticing, and a repeated request never
+//! takes effect twice.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Following changes.
+//! Follows changes.
 //!
 //! ```text
 //! list at revision 41 ──▶ watch from 42 ──▶ Changes{43}, Changes{44}, Progress{60}, …   resume from 61 at any time

@@ -1,4 +1,4 @@
-//! Addresses of git repositories: the same one is written in many ways.
+//! URLs of git repositories, which can be written in many ways.
 
 /// Whether two addresses mean the same repository, however they are written.
 ///

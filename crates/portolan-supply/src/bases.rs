@@ -1,6 +1,6 @@
 //! Remote bases and files of kustomization files.
 //!
-//! kustomize asks for them in the middle of a build, on a thread that computes: the answer is waited for there.
+//! kustomize asks for them during a build, on a compute thread, and that thread waits for the answer.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a Flux repository needs and does not hold.
+//! Supplies what a Flux repository needs and does not contain.
 //!
 //! ```text
 //! portolan-flux ──asks──▶ Remote ──▶ portolan-sources: git, registries, chart repositories, buckets
@@ -7,8 +7,8 @@
 //!                           └─────▶ KnownSecrets: what was opened, so that nothing of it is printed
 //! ```
 //!
-//! portolan-flux knows the questions and no network, portolan-sources the network and no Flux; this crate stands
-//! between them. It reads no environment: keys, logins and the cache are given by the caller.
+//! portolan-flux knows Flux but no network, portolan-sources knows the network but not Flux; this crate connects
+//! them. It reads no environment: the caller gives keys, logins and the cache.
 
 #![warn(missing_docs)]
 

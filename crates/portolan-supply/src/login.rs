@@ -1,4 +1,4 @@
-//! How a source is reached: what its Secret says, or else what the user's own files say.
+//! The login of a source: from its Secret, or otherwise from the user's own files.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Logins in a `.netrc` file, as curl and git know them.
+//! Logins in a `.netrc` file, as curl and git read them.
 
 use portolan_http::Credentials;
 

@@ -1,4 +1,4 @@
-//! Encrypted objects and files, opened as kustomize-controller opens them; placeholders without a key.
+//! Decrypts objects and files as kustomize-controller does; without a key, they get placeholders.
 //!
 //! ```text
 //! file that kustomize reads ──▶ whole file, its code checked

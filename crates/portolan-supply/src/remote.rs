@@ -1,7 +1,7 @@
-//! Sources and charts from elsewhere, for portolan-flux.
+//! Remote sources and charts for portolan-flux.
 //!
-//! Everything is fetched on threads of its own: connections live as long as the runtime they were made on, and a build
-//! that computes must not hold up a download.
+//! Everything is fetched on separate threads: connections live as long as the runtime that made them, and a computing
+//! build must not block a download.
 
 use std::collections::BTreeSet;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! Files that a user lets stand for a source: `[[KIND/]NAMESPACE/]NAME=PATH`.
+//! Files that a user gives in place of a source: `[[KIND/]NAMESPACE/]NAME=PATH`.
 
 use std::sync::Arc;
 

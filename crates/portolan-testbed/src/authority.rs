@@ -1,4 +1,4 @@
-//! A certificate authority of a test's own, with one certificate for this machine.
+//! A certificate authority for one test, with one certificate for this machine.
 
 use std::sync::Arc;
 

@@ -6,9 +6,9 @@
 //!                 └── kubeconfig, kube client, fake kubelet
 //! ```
 //!
-//! There is no scheduler: pods stay pending until [`Kubelet`] makes them run, on nodes that exist by name only. A test binary shares one
-//! cluster ([`Cluster::shared`]) and keeps its tests apart by namespaces. Everything ends with the test process, even
-//! when that is killed: each part hangs on a pipe from it.
+//! There is no scheduler: pods stay pending until [`Kubelet`] makes them run, on nodes that are only names. A test
+//! binary shares one cluster ([`Cluster::shared`]), and each test uses its own namespaces. Everything ends with the
+//! test process, even when that is killed, because each part watches a pipe from it.
 
 mod eventually;
 mod follow;

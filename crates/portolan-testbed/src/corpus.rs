@@ -1,4 +1,5 @@
-//! The corpus of real charts, overlays, repositories and answers of the real tools, which lies beside the checkout.
+//! The corpus of real charts, overlays, repositories and answers of the real tools, in a directory beside the
+//! checkout.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! A server that begins an answer and never ends it: a byte now and then, for ever.
+//! A server that starts an answer and never ends it: it sends a byte now and then, without end.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

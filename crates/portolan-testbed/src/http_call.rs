@@ -1,4 +1,4 @@
-//! One HTTP request by hand, for filling real parts with content.
+//! One simple HTTP request, to put content into real servers.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

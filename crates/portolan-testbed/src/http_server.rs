@@ -1,4 +1,4 @@
-//! A web server of a test's own: every request goes to a closure, and the test can look at what was asked.
+//! A web server for one test: every request goes to a closure, and the test can inspect the requests.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
-//! Real parts started for a test, each on a free port and gone when it is dropped.
+//! Real servers started for a test, each on a free port and stopped when it is dropped.
 //!
-//! A part that needs a program says so on stderr when the program is missing and the test passes without it; under
-//! `CI` the test fails instead, so that nothing is skipped where it counts.
+//! If a needed program is missing, this is printed on stderr and the test passes without it. Under `CI` the test
+//! fails instead, so nothing is skipped there.
 
 mod authority;
 #[cfg(feature = "cluster")]

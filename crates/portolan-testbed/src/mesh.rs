@@ -1,4 +1,5 @@
-//! The metrics of an Istio mesh, made up: requests flow all the time, and Prometheus scrapes who counted them.
+//! Simulated metrics of an Istio mesh: requests are sent all the time, and Prometheus scrapes the simulated proxies
+//! that count them.
 //!
 //! ```text
 //! routes (weights, pods) ──requests at some rate──▶ callers: reporter="source"

@@ -1,6 +1,6 @@
-//! Inputs for parsers, made from good ones by small mistakes: what a fuzzer does first, in a test that takes seconds.
+//! Inputs for parsers, made from good ones with small mistakes, as a fuzzer starts, in a test that takes seconds.
 //!
-//! The same seed and corpus always give the same input, so that a failure can be seen again.
+//! The same seed and corpus always give the same input, so a failure can be reproduced.
 
 /// Pieces that parsers stumble over.
 const PIECES: &[&[u8]] = &[

@@ -1,7 +1,8 @@
-//! Ports for programs that must be told theirs.
+//! Ports for programs that cannot choose their own.
 //!
-//! A port that the system chooses may go to somebody's connection before the program binds it, and then the program does
-//! not come up. These lie below the range that connections get theirs from, and a process hands out each once.
+//! A port that the system chooses may be used for another connection before the program binds it, and then the
+//! program does not start. These ports are below the range that the system uses for connections, and a process hands
+//! out each port once.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,8 +1,8 @@
 //! A program that ends with the test process, however that ends.
 //!
-//! A shell starts the program and waits for the end of a pipe whose other end the test process holds. When the handle is
-//! dropped, and also when the test process panics or is killed, the pipe closes and the shell stops the program. Signals
-//! for the whole group, as of a terminal or `timeout`, must not take the shell away before that.
+//! A shell starts the program and waits for the end of a pipe whose other end the test process holds. When the handle
+//! is dropped, and also when the test process panics or is killed, the pipe closes and the shell stops the program.
+//! Signals for the whole process group, from a terminal or `timeout`, must not end the shell before that.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A real Prometheus: Debian's, scraping each second.
+//! A real Prometheus from Debian, which scrapes every second.
 
 use std::fmt::Write as _;
 use std::fs;

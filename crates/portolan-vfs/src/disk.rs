@@ -1,4 +1,4 @@
-//! A directory of the machine as a file system of its own.
+//! A directory of the machine as a separate file system.
 
 use std::collections::HashSet;
 use std::fs;

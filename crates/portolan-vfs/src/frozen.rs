@@ -1,7 +1,7 @@
-//! A tree that is looked at once: directories are listed when they are first needed and remembered.
+//! A tree that is read once: directories are listed when they are first needed, and the lists are kept.
 //!
-//! A render asks for the same paths over and over – whether they exist, what they are, where links lead. All of that
-//! follows from the listings, so only reading a file goes to the tree below.
+//! A render asks about the same paths many times: whether they exist, what they are, where links lead. The listings
+//! answer all of that, so only reading a file goes to the tree below.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

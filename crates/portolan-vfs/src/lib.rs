@@ -1,11 +1,12 @@
-//! Read-only files behind one trait, so that engines never know where a file comes from.
+//! Read-only files behind one trait, so engines do not know where a file comes from.
 //!
-//! An engine gets a `&dyn Vfs` and paths; whether they lie in a directory ([`Disk`]), in memory ([`Memory`]), in a
-//! chart archive or in a git tree object is the caller's choice. Paths are absolute inside the file system (`/apps/x.yaml`),
-//! UTF-8, and cleaned by [`clean`] and [`resolve`] without asking the file system. [`Frozen`] remembers the names of a tree;
-//! a [`Lineage`] says where trees that follow from one another differ; an [`Overlay`] is a tree with one file replaced.
+//! An engine gets a `&dyn Vfs` and paths; the caller decides whether the files are in a directory ([`Disk`]), in
+//! memory ([`Memory`]), in a chart archive or in a git tree object. Paths are absolute inside the file system
+//! (`/apps/x.yaml`), UTF-8, and cleaned by [`clean`] and [`resolve`] without access to the file system. [`Frozen`]
+//! remembers the names of a tree; a [`Lineage`] says where successive versions of a tree differ; an [`Overlay`] is a
+//! tree with one file replaced.
 //!
-//! This crate knows nothing of YAML, charts or git.
+//! This crate knows nothing about YAML, charts or git.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Trees that follow from one another, and where they differ.
+//! Successive versions of a tree, and where they differ.
 //!
 //! ```text
 //! begin ──▶ tree 0 ──followed_by({apps/a.yaml})──▶ tree 1 ──followed_by({apps/b.yaml})──▶ tree 2
@@ -6,8 +6,8 @@
 //!           stamp of apps:        0                 1                                      2
 //! ```
 //!
-//! Whoever knows which files were touched between two trees – git, or somebody who watches a directory – says so once.
-//! From then on a [`Stamp`] tells that nothing changed below a path without anything being read.
+//! Git, or code that watches a directory, knows which files changed between two trees and records them once. Then
+//! equal [`Stamp`]s show, without reading anything, that nothing changed below a path.
 
 use std::collections::HashMap;
 use std::sync::Arc;

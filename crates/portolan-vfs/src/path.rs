@@ -1,4 +1,4 @@
-//! Paths as text: cleaning and joining without asking the file system, as Go's `path` package does.
+//! Paths as text: cleaned and joined without access to the file system, as Go's `path` package does.
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 

@@ -1,4 +1,4 @@
-//! One page of a bucket's list: the few elements of its XML that count.
+//! One page of a bucket's list: the few elements of its XML that are needed.
 
 /// A page of objects, as a server of buckets lists them.
 #[derive(Debug, PartialEq, Eq)]

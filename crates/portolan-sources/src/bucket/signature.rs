@@ -1,4 +1,4 @@
-//! Signature Version 4: how a bucket knows who asks.
+//! Signature Version 4, which authenticates requests to a bucket.
 
 use std::fmt::Write as _;
 use std::time::SystemTime;

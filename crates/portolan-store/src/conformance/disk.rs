@@ -1,4 +1,5 @@
-//! A disk that forgets: what was written since the last sync may be lost, torn or in another order after a power cut.
+//! A simulated disk with power cuts: what was written since the last sync may be lost, torn or in another order
+//! afterwards.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Writes that get lost on the way: before they arrive, after they took effect, or for a while.
+//! Writes that get lost: before they arrive, after they took effect, or for a while.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A store in twenty lines of maps: what an engine is held against.
+//! A very simple store made of maps, with which an engine is compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Random sequences of calls, each answer held against the model, and at the end all that watches told.
+//! Random sequences of calls: each answer is compared with the model, and at the end everything that watches
+//! reported.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

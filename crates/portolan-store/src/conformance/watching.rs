@@ -1,4 +1,4 @@
-//! What watches tell.
+//! What watches must report.
 
 use std::sync::Arc;
 

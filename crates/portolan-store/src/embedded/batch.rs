@@ -1,7 +1,7 @@
 //! One commit under construction: transactions, leases and compaction applied to the tables, one after the other.
 //!
-//! Whatever can be refused is refused before the first byte of a request is written, so a request that fails leaves nothing
-//! behind and the others of the batch go on.
+//! A request is refused before its first byte is written, so a request that fails changes nothing and the others of
+//! the batch continue.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What goes wrong under the embedded engine: the disk fails, or what it gives back is not what was written.
+//! Faults below the embedded engine: the disk fails, or it returns other data than what was written.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

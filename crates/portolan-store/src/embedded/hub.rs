@@ -6,8 +6,8 @@
 //!                                                        cursor at   5: Compacted
 //! ```
 //!
-//! A watch is a cursor and nothing else: no queue of its own, so a slow reader holds no memory and keeps nobody up. It falls
-//! out of the ring into the log, and out of the log into an error.
+//! A watch is only a cursor without its own queue, so a slow reader uses no memory and delays nobody. If it falls
+//! behind the ring, it reads the log; if it falls behind the log, it gets an error.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

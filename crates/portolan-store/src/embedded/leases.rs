@@ -1,5 +1,5 @@
-//! When leases end. Which exist and which keys go with them is in the tables; their time is in memory only, and starts
-//! again with the process, as etcd's does with a new leader.
+//! When leases end. The tables say which leases exist and which keys belong to them; their time is only in memory and
+//! starts again with the process, as in etcd with a new leader.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

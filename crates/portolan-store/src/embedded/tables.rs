@@ -1,4 +1,4 @@
-//! How the embedded engine lies in its file: redb's tables and the bytes of a stored record.
+//! The file format of the embedded engine: redb's tables and the bytes of a stored record.
 //!
 //! ```text
 //! current   key              → revision of its last change          live keys only

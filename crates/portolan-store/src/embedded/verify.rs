@@ -1,4 +1,4 @@
-//! Reading everything and holding it against the checksums and digests.
+//! Reads everything and compares it with the checksums and digests.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Reading out of the tables, in a read transaction or in the middle of a write.
+//! Reads from the tables, in a read transaction or during a write.
 
 use bytes::Bytes;
 use redb::{ReadTransaction, ReadableTable};

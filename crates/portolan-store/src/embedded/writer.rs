@@ -4,8 +4,9 @@
 //! requests ──▶ queue ──▶ take all that wait ──▶ apply ──▶ one commit, synced ──▶ publish ──▶ answer all
 //! ```
 //!
-//! There is no timer: an idle writer commits at once, and what arrives while it syncs shares the next commit. No answer leaves
-//! before its batch is on disk, not even that of a failed compare, which may have seen an unsynced write of its own batch.
+//! There is no timer: an idle writer commits immediately, and requests that arrive while it syncs share the next
+//! commit. No answer is sent before its batch is on disk, not even for a failed compare, because that compare may
+//! have seen an unsynced write of the same batch.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Documents made with sops 3.11.0; they are those of portolan-sops.
+//! Uses the test documents of portolan-sops, made with sops 3.11.0.
 
 use portolan_object::holds_placeholder;
 

@@ -1,4 +1,4 @@
-//! Waiting for a state of a cluster, with a deadline.
+//! Waits for a state of a cluster, with a deadline.
 
 use std::time::{Duration, Instant};
 

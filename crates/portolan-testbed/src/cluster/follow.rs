@@ -1,4 +1,4 @@
-//! Requests of a [`Mesh`] that follow a cluster: its routes give the shares, its endpoints and pods the rest.
+//! Makes the requests of a [`Mesh`] follow a cluster: its routes give the shares, its endpoints and pods the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

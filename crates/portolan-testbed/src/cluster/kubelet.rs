@@ -1,7 +1,7 @@
-//! A fake kubelet: makes pods run by writing their status, on nodes that are names only.
+//! A fake kubelet: makes pods run by writing their status, on nodes that are only names.
 //!
-//! It watches pods, so that hundreds of them cost no more than their own changes. With nodes, pods are bound to them and
-//! `EndpointSlices` fill.
+//! It watches pods, so hundreds of them cost no more than their own changes. If there are nodes, pods are bound to
+//! them and `EndpointSlices` are filled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;

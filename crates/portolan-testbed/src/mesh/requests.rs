@@ -1,4 +1,4 @@
-//! Requests as they flow: who is called, what comes back, who counts it.
+//! Simulated requests: who is called, what the answer is, who counts it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
