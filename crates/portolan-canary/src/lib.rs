@@ -1,10 +1,10 @@
-//! What people do with canaries besides running them.
+//! What people do with canaries: lint, adopt, convert, explain.
 //!
 //! ```text
-//! files, objects ──review, lint──▶ what the definition refuses, and what it allows and is still not wise
+//! files, objects ──review, lint──▶ what the CRD refuses, and advice on what it allows
 //! Deployment ──adopt──▶ IstioCanaryDeployment, and the steps that take it over without an outage
 //! Canary of Flagger, Rollout of Argo ──convert──▶ IstioCanaryDeployment, and what has no counterpart
-//! IstioCanaryDeployment with a status ──Standing, explain──▶ where it stands and why, in words
+//! IstioCanaryDeployment with a status ──Standing, explain──▶ its state and why, in words
 //! ```
 //!
 //! Pure: knows no cluster and no clock, and prints nothing.

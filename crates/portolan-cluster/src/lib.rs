@@ -6,9 +6,9 @@
 //!                                           ├─▶ what is served, the deprecated-request metric
 //!                                           ├─▶ watch: metadata of what changes
 //!                                           ├─▶ Cache: the objects of a kind, kept current by kube's runtime
-//!                                           ├─▶ apply, create, patch, delete: changes that lose nobody else's
+//!                                           ├─▶ apply, create, patch, delete: without losing changes of others
 //!                                           ├─▶ ObjectSet: objects that are applied, waited for and pruned together
-//!                                           └─▶ Lease, EventRecorder: who acts, and what people are told
+//!                                           └─▶ Lease, EventRecorder: which process acts, and events for people
 //! ```
 //!
 //! The crate transports objects and metadata; the crates above know what they mean. It requests only metadata where

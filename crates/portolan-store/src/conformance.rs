@@ -1,10 +1,10 @@
 //! What every engine must do, as test functions that take any engine. They panic at the first error.
 //!
 //! ```text
-//! sequences   random transactions, reads, compactions and leases, one after the other, held against a model
-//! watching    what watches tell: ordered, once, whole, resumable; compaction and slow readers
+//! sequences   random transactions, reads, compactions and leases, one after the other, compared with a model
+//! watching    what watches report: ordered, once, whole, resumable; compaction and slow readers
 //! leasing     leases that end, are renewed and revoked
-//! lost        writes whose answers, or which themselves, get lost on the way
+//! lost        writes that get lost, or whose answers get lost
 //! ```
 //!
 //! No other client may use the engine during a test, because revisions are counted.

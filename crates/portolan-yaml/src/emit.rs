@@ -1,8 +1,8 @@
-//! Values become YAML text, byte for byte as Go's printers write it.
+//! Writes values as YAML text, byte for byte as Go's printers do.
 //!
-//! An [`Emitter`] is told values one after the other and needs no tree: the template engine prints its own values
-//! through it, and trees are printed through it too. Collections are written when their first child comes, because
-//! an empty one looks different (`{}`).
+//! An [`Emitter`] takes values one after the other and needs no tree: the template engine prints its own values
+//! through it, and trees are printed through it too. The start of a collection is written when its first child comes,
+//! because an empty one looks different (`{}`).
 //!
 //! ```text
 //!   Node ──► tree ──┐

@@ -1,4 +1,4 @@
-//! What is wrong with a text: where, and in the words Go's libraries use for it.
+//! Errors in a text: the place, and the message of Go's libraries.
 
 use std::fmt;
 

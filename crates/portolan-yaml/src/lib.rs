@@ -1,7 +1,8 @@
 //! YAML read and written exactly as Go's libraries do.
 //!
 //! Helm reads and prints with sigs.k8s.io/yaml over go-yaml v2, kustomize with kyaml over go-yaml v3; the same file
-//! can mean two things. A [`Dialect`] names whose reading is followed, and each way of printing is a function:
+//! can mean two things. A [`Dialect`] says which of them is followed for reading, and each way of printing is a
+//! function:
 //!
 //! | Go | here |
 //! |---|---|
@@ -12,17 +13,17 @@
 //!
 //! # Who owns what
 //!
-//! A source is copied once into an `Arc<str>`, unless it is handed over as a [`Text`], a part of another one maybe,
-//! which is read where it is. Every scalar and key that stands in it as it is, which is nearly all of
-//! them, is a [`Text`]: a slice that shares the source. Cloning a `Text`, a [`List`], a [`Map`] or a whole [`Node`]
-//! copies no content; lists and maps are behind an `Arc` and are copied, one level deep, when a shared one is changed
-//! (and moved into a vector when one that was read grows or shrinks).
-//! So an alias costs nothing, a tree can be handed out freely, and changing a clone never shows in the original. The
-//! price: a node keeps its whole source alive; a program that keeps a few texts of many sources copies them.
+//! A source is copied once into an `Arc<str>`, unless it is passed as a [`Text`] (possibly a part of another one),
+//! which is read in place. A scalar or key that appears literally in the source, which is nearly always so, is a
+//! [`Text`]: a slice that shares the source. Cloning a `Text`, a [`List`], a [`Map`] or a whole [`Node`] copies no
+//! content; lists and maps are behind an `Arc` and are copied, one level deep, when a shared one is changed (and
+//! moved into a vector when a parsed one grows or shrinks). So an alias costs nothing, a tree can be passed around
+//! freely, and a change of a clone is never visible in the original. The disadvantage: a node keeps its whole source
+//! in memory, so a program that keeps a few texts of many sources should copy them.
 //!
 //! # Safety against input
 //!
-//! The bounds are in [`limits`]. Reading recurses over a few levels at most, deeper ones are kept on a stack of its own;
+//! The limits are in [`limits`]. Reading recurses over a few levels at most and keeps deeper levels on its own stack;
 //! printing recurses no deeper than [`limits::MAX_DEPTH`].
 
 #![warn(missing_docs)]

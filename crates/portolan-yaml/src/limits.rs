@@ -1,4 +1,4 @@
-//! The bounds that keep hostile input from taking time or memory.
+//! The limits that keep hostile input from using too much time or memory.
 
 /// The longest input that is read, in bytes: 256 MiB.
 ///

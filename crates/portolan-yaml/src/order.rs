@@ -1,7 +1,7 @@
-//! The order in which Go's printers put a map's keys: letters by code, numbers by value, `a2` before `a10`.
+//! The order of a map's keys in Go's printers: letters by code, numbers by value, `a2` before `a10`.
 //!
-//! The comparison has circles (`v2` < `v10` < `v1beta1` < `v2`), so Go prints such maps in any order. Here keys are
-//! first put in the order of their bytes and then merged, which gives one answer for every set of keys.
+//! The comparison can be circular (`v2` < `v10` < `v1beta1` < `v2`), so Go prints such maps in any order. Here keys
+//! are first sorted by their bytes and then merge-sorted, which gives one order for every set of keys.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! An outline of a text as go-yaml v3's nodes show it: one line for each node, for tests and for looking into a file.
+//! An outline of a text in terms of go-yaml v3's nodes: one line for each node, for tests and for inspecting a file.
 //!
 //! ```text
 //! 1:1 doc

@@ -1,4 +1,4 @@
-//! From text to values: characters, tokens, events, trees; and the direct way for ordinary documents.
+//! Reads text to values: characters, tokens, events, trees; and a direct reader for ordinary documents.
 
 pub(crate) mod compose;
 pub(crate) mod cursor;

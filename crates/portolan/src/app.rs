@@ -1,4 +1,4 @@
-//! What one process has once: the printer, and the threads that everything asynchronous runs on.
+//! What a process has only once: the printer, and the threads for all asynchronous work.
 
 use std::io;
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
-//! A message about a place in a file, drawn with the line it speaks of.
+//! A message about a place in a file, printed with that line.
 //!
-//! Libraries report positions as numbers; this module fetches the line and lets `annotate-snippets` draw it.
+//! Libraries report positions as numbers; this module reads the line and prints it with `annotate-snippets`.
 
 pub(crate) use annotate_snippets::Level;
 use annotate_snippets::renderer::DecorStyle;

@@ -1,4 +1,4 @@
-//! Directories that users name: the real path, or the nearest one that is there.
+//! Directories that users name: the real path, or an error with the nearest one that exists.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_object::nearest;

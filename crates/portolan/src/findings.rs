@@ -1,4 +1,4 @@
-//! Findings as paragraphs for people: one for each cause, with the line it speaks of and what to do.
+//! Findings as paragraphs for people: one for each cause, with its source line and what to do.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

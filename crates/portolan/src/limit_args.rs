@@ -1,4 +1,4 @@
-//! `--limit NAME=VALUE`: how much work one render may do, and the clock by which its time is taken.
+//! `--limit NAME=VALUE`: how much work one render may do, and the clock that measures its time.
 
 use std::str::FromStr;
 use std::sync::LazyLock;

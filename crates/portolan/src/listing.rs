@@ -1,10 +1,10 @@
-//! A list of things as the user wants it: `-o table|wide|yaml|json|name`.
+//! A list in the format that the user chose: `-o table|wide|yaml|json|name`.
 //!
 //! ```text
 //! columns + entries (cells, record, name) ──▶ Listing ──▶ aligned text, or one object with `items` for programs
 //! ```
 //!
-//! The records' field names are a promise to scripts; the columns are not.
+//! The records' field names are stable for scripts; the columns are not.
 
 use portolan_object::API_VERSION;
 use portolan_secret::readable_json;

@@ -1,4 +1,4 @@
-//! Logs: what Portolan and its libraries say through `tracing`, one line each on stderr.
+//! Logs: the `tracing` events of Portolan and its libraries, one line each on stderr.
 //!
 //! ```text
 //! PORTOLAN_LOG=debug,hyper=warn ──▶ Filter ─┐

@@ -1,4 +1,4 @@
-//! What commands on a Flux repository reach outside of it: the network, the cache, the lock file, age keys.
+//! What commands on a Flux repository use outside of it: the network, the cache, the lock file, age keys.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Where the user's things lie: the one place that reads the environment for it.
+//! Where the user's files are: the one module that reads the environment for them.
 
 use std::env::var_os;
 

@@ -1,4 +1,4 @@
-//! Randomness and time for templates: from a seed so that equal input gives equal output, or real ones on request.
+//! Random values and time for templates: from a seed, so equal input gives equal output, or real ones on request.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! The arguments that every command on a Flux repository takes, how it is rendered, and how what is wrong is told.
+//! The arguments of every command on a Flux repository, how it is rendered, and how its problems are printed.
 
 use std::sync::Arc;
 

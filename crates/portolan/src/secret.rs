@@ -1,4 +1,4 @@
-//! Objects as they may be shown: without the values of Secrets, and without what was made of them.
+//! Objects as they may be shown: without the values of Secrets, and without what was made from those values.
 
 use std::borrow::Cow;
 use std::cell::Cell;

@@ -1,4 +1,5 @@
-//! Which Kustomizations, HelmReleases and objects are meant: the arguments that `test`, `diff`, `build` and `get` share.
+//! Which Kustomizations, HelmReleases and objects are selected: the arguments that `test`, `diff`, `build` and `get`
+//! share.
 
 use std::marker::PhantomData;
 

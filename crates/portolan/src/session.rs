@@ -1,4 +1,4 @@
-//! One engine run of a command: shown while it goes on, written down when asked, stopped by Ctrl-C.
+//! One engine run of a command: shown while it runs, recorded if asked, stopped by Ctrl-C.
 //!
 //! ```text
 //! units ──▶ Run ──▶ Journal ──┬─▶ view (one line on a terminal, plain lines elsewhere)

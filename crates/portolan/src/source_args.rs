@@ -1,4 +1,4 @@
-//! `--source`: files that stand for sources which are not the repository.
+//! `--source`: files in place of sources other than the repository.
 
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@
 //! columns + rows of cells ──▶ widths ──(terminal width)──▶ lines
 //! ```
 //!
-//! Piped, a table is never clipped: a program may read it. On a terminal that is too narrow the widest columns give way
-//! first, and say so by `…`; then whole columns are left out. Names are clipped when nothing else is left to give way.
+//! In a pipe, a table is never cut, because a program may read it. On a terminal that is too narrow, the widest
+//! columns are cut first and end with `…`; then whole columns are left out. Names are cut last.
 
 use anstyle::{AnsiColor, Style};
 use portolan_review::clip;

@@ -1,6 +1,7 @@
-//! From an `OpenAPI` v2 document (gnostic protobuf, as kustomize ships it) to the few lines a strategic merge needs.
+//! Extracts from an `OpenAPI` v2 document (gnostic protobuf, as kustomize ships it) the few lines that a strategic
+//! merge needs.
 //!
-//! Kept are the lists that merge by key and the objects on the way to them; everything else merges without a schema.
+//! It keeps the lists that merge by key and the objects that lead to them; everything else merges without a schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! From `fieldspecs.txt` to static Rust tables: which fields the built-in transformers touch.
+//! Turns `fieldspecs.txt` into static Rust tables: which fields the built-in transformers change.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

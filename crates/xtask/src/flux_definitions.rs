@@ -1,6 +1,6 @@
-//! The definitions of Flux's kinds, read from the manifests in its controllers' Go modules.
+//! The CRDs of Flux's kinds, read from the manifests in its controllers' Go modules.
 //!
-//! Descriptions, examples and the status are left out: nothing asks for them, and they are most of the text.
+//! Descriptions, examples and the status are left out: nothing uses them, and they are most of the text.
 
 use anyhow::{Context, Result};
 use portolan_yaml::{Dialect, Map, Node, Value, parse_one, to_json};

@@ -1,7 +1,7 @@
 //! The types of Kubernetes' own kinds, read from the `swagger.json` documents in its Go modules.
 //!
-//! All releases go into one text: a field that is the same in every release is one line, one that came, went or
-//! changed has a line for each form with the releases that have it.
+//! All releases go into one text: a field that is the same in every release is one line; a field that was added,
+//! removed or changed has a line for each form, with the releases that have it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Tasks of this repository: `cargo run -p xtask -- gen NAME [--check]` writes committed tables anew, or only says
+//! Tasks of this repository: `cargo run -p xtask -- gen NAME [--check]` writes committed tables again, or only says
 //! whether they are current.
 //!
 //! Each generator is one file here with a `generate()` that returns the text of one file of the repository.

@@ -1,4 +1,4 @@
-//! The little of protobuf's wire format that an `OpenAPI` document needs: walking the fields of a message.
+//! The small part of protobuf's wire format that an `OpenAPI` document needs: it walks the fields of a message.
 
 use anyhow::{Context, Result, bail};
 

@@ -1,4 +1,4 @@
-//! From `schema.txt` to static Rust tables that need no work at start.
+//! Turns `schema.txt` into static Rust tables that need no work at program start.
 
 use std::fmt::Write as _;
 

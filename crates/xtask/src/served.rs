@@ -1,7 +1,7 @@
 //! The table of kinds that Kubernetes serves, read from the `swagger.json` documents in its Go modules.
 //!
 //! A kind is served when its collection can be listed, or created (reviews cannot be listed). It is namespaced when
-//! the collection lies below `namespaces/{namespace}/`.
+//! the collection is below `namespaces/{namespace}/`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

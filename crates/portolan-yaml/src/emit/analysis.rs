@@ -1,4 +1,4 @@
-//! What a text contains, which decides how it may be written.
+//! What a text contains; this decides how it may be written.
 
 /// The forms a text allows.
 #[derive(Clone, Copy)]

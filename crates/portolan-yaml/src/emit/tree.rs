@@ -1,4 +1,4 @@
-//! Trees are printed: what each of the programs makes of them on the way.
+//! Prints trees, with the changes that each program makes while printing.
 
 use super::{Emitter, scalar};
 use crate::error::WriteError;

@@ -1,4 +1,4 @@
-//! JSON becomes a tree with places; the last of equal keys wins, as in Go.
+//! Parses JSON to a tree with places; the last of equal keys wins, as in Go.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Events become a tree: anchors and aliases, merge keys, repeated keys.
+//! Builds a tree from events: anchors and aliases, merge keys, repeated keys.
 //!
-//! Collections under construction sit on a stack, so nesting costs no stack of the program. An alias shares the tree
-//! of its anchor, which is why its size and height are kept: they bound what printing it will cost.
+//! Collections under construction are on a separate stack, so nesting does not use the program's stack. An alias
+//! shares the tree of its anchor. So the size and height of a tree are kept: they limit what printing it will cost.
 
 use std::collections::HashMap;
 

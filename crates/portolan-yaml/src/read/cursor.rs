@@ -1,6 +1,6 @@
-//! A place in the source that moves forward, counting lines and columns.
+//! A position in the source that moves forward and counts lines and columns.
 //!
-//! Columns count characters. Counting is put off until somebody asks, and is a subtraction where the source is ASCII.
+//! Columns count characters. They are counted only when asked for; for an ASCII source this is one subtraction.
 
 use crate::read::token::Mark;
 

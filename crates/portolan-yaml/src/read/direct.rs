@@ -1,15 +1,15 @@
-//! The direct way from a text to its tree, for what manifests are made of.
+//! Reads a text directly to its tree, for the syntax that manifests usually have.
 //!
 //! ```text
 //!   text ──► Direct ────────────────────────────► Node    block and flow collections, scalars, comments
 //!              └ gives up ► Scanner ► Parser ► Composer    everything else, and every mistake
 //! ```
 //!
-//! Most documents need neither tokens nor events: a key is known by the `:` after its word, and nesting by columns.
-//! This reader takes just that, with the scanner's own code for scalars, at less than half the cost. Where it meets
-//! anything else (anchors, tags, merged or repeated keys, tabs before text, a mistake) it gives up, and the document
-//! is read from its start the long way. So it has no errors to report; what it accepts must be what the long way
-//! makes of it, places included, which a property test watches over.
+//! Most documents need neither tokens nor events: a key is recognised by the `:` after its word, and nesting by
+//! columns. This reader handles only that, with the scanner's own code for scalars, at less than half the cost. At
+//! anything else (anchors, tags, merged or repeated keys, tabs before text, an error) it gives up, and the scanner,
+//! parser and composer read the document from its start. So it reports no errors. What it accepts must give the same
+//! result as they do, places included; a property test checks this.
 
 mod flow;
 #[cfg(test)]

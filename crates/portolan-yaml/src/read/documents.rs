@@ -1,4 +1,4 @@
-//! Documents of a file: how the two programs split it and what they leave out.
+//! The documents of a file: how the two programs split it and what they leave out.
 //!
 //! ```text
 //!   bytes ──► Source ──► Direct ──────────────────────────► Node, one for each document

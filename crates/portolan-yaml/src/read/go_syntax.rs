@@ -1,6 +1,7 @@
-//! Values as Go's `%#v` shows them, for the messages that quote one.
+//! Values as Go's `%#v` prints them, for error messages that quote one.
 //!
-//! A template left in a file, `{{ .Values.x }}`, is a map as key to YAML; Helm's users know the message by heart.
+//! For YAML, a template left in a file, `{{ .Values.x }}`, is a map used as a key; Helm's users know this message
+//! well.
 
 use std::fmt::Write;
 

@@ -1,10 +1,10 @@
-//! A map under construction: keys become texts, repeated ones are settled, `<<` merges.
+//! A map under construction: keys become texts, repeated keys are resolved, `<<` is merged.
 //!
-//! The entries of all open maps stand on one stack, so that a finished map takes just the memory it needs.
+//! The entries of all open maps are on one stack, so a finished map uses only the memory that it needs.
 //!
-//! The two libraries differ in nearly all of it. v2 turns every key into a text, lets the last of equal keys win, and
-//! merges where `<<` stands. kyaml keeps a key's spelling, refuses equal keys, and merges after the map is read: an
-//! explicit key beats a merged one wherever it stands.
+//! The two libraries differ in nearly all of this. v2 turns every key into a text, lets the last of equal keys win,
+//! and merges at the place of `<<`. kyaml keeps a key's spelling, refuses equal keys, and merges after the map is
+//! read: an explicit key overrides a merged one wherever it is.
 
 use std::collections::HashMap;
 

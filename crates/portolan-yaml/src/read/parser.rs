@@ -1,4 +1,4 @@
-//! Tokens become events: the grammar of YAML as a machine with a stack of states.
+//! Turns tokens into events: the grammar of YAML as a state machine with a stack.
 
 mod block;
 mod flow;

@@ -1,7 +1,7 @@
-//! Bytes become text: encodings, byte order marks, and the characters YAML does not allow.
+//! Turns bytes into text: encodings, byte order marks, and the characters that YAML does not allow.
 //!
-//! Go reads in blocks of 512 bytes and complains about a bad character when its block is needed, so a document that
-//! ends well before is still read. A [`Source`] therefore holds the good part and the complaint about the rest.
+//! Go reads in blocks of 512 bytes and reports a bad character when its block is needed, so a document that ends well
+//! before is still read. Therefore a [`Source`] holds the good part and the error about the rest.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Characters become tokens, by the algorithm of libyaml that Go's libraries carry.
+//! Turns characters into tokens, with the algorithm of libyaml that Go's libraries use.
 //!
 //! ```text
 //!   text ──► Cursor ──► Scanner ──► queue of Tokens ──► Parser
@@ -6,8 +6,8 @@
 //!                         └ indents: the columns of the open block collections
 //! ```
 //!
-//! A key is only known by the `:` after it, so tokens wait in the queue while their first one may still become a
-//! key; then a KEY token, and the start of a map, is put before it.
+//! A key is recognised only by the `:` after it, so tokens wait in the queue while the first of them may still become
+//! a key. If it does, a KEY token, and the start of a map, is inserted before it.
 
 mod block;
 mod directive;

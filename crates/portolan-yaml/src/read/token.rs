@@ -1,4 +1,4 @@
-//! Tokens: what the scanner makes of the characters and the parser makes events of.
+//! Tokens: the scanner makes them from characters, and the parser turns them into events.
 
 use std::sync::Arc;
 

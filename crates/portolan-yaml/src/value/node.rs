@@ -1,7 +1,8 @@
 //! The value type: scalars, lists and maps with positions and key order.
 //!
-//! A [`Node`] owns its place in the tree; lists and maps sit behind an `Arc` and are copied only when a shared one is
-//! changed, so cloning a whole manifest costs one reference count and changing a clone never shows in the original.
+//! A [`Node`] owns its place in the tree; lists and maps are behind an `Arc` and are copied only when a shared one is
+//! changed. So cloning a whole manifest costs one reference count, and a change of a clone is never visible in the
+//! original.
 
 use crate::value::number::{self, Number};
 use crate::value::shared::Shared;

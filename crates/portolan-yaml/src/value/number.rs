@@ -1,4 +1,4 @@
-//! Numbers: how Go reads the spelled ones and prints floats.
+//! Numbers: how Go reads them from text, and prints floats.
 
 use std::fmt::Write;
 

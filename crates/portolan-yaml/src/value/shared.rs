@@ -1,7 +1,7 @@
 //! A sequence that is cheap to clone, and copied when a shared one is changed.
 //!
-//! What was read stays in one piece of memory with its reference count, since most of it is never changed; only what
-//! grows or shrinks moves into a vector.
+//! A parsed sequence stays in one piece of memory with its reference count, because most are never changed; only one
+//! that grows or shrinks is moved into a vector.
 
 use std::fmt;
 use std::ops::Deref;

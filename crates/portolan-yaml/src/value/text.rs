@@ -1,4 +1,4 @@
-//! Text that is cheap to clone: a slice of the source it was read from, or a text of its own.
+//! Text that is cheap to clone: a slice of the source it was read from, or a separate text.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;

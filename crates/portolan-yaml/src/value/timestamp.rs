@@ -1,4 +1,4 @@
-//! Dates and times: which texts Go takes for one, and how it prints them.
+//! Dates and times: which texts Go reads as one, and how it prints them.
 
 use std::fmt::Write;
 

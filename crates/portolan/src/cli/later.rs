@@ -1,7 +1,7 @@
-//! Arguments of a command that are described only when the command is asked for.
+//! Arguments of a command that are defined only when the command is used.
 //!
-//! Describing every option of every command takes clap longer than a small overlay takes to build, and a run needs one
-//! command's.
+//! Defining every option of every command takes clap longer than building a small overlay, and a run needs only the
+//! options of one command.
 
 use std::ops::Deref;
 

@@ -1,4 +1,4 @@
-//! `portolan cache`: what was fetched before, and what of it can go.
+//! `portolan cache`: lists what was fetched before, and removes what is not needed.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};

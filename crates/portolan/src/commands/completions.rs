@@ -1,4 +1,4 @@
-//! `portolan completions`: the script that teaches a shell our commands.
+//! `portolan completions`: the completion script for a shell.
 
 use clap::CommandFactory;
 use clap_complete::Shell;

@@ -1,4 +1,4 @@
-//! `portolan fetch`: everything remote that a repository needs, brought here once and pinned.
+//! `portolan fetch`: fetches everything remote that a repository needs, once, and pins it.
 
 use portolan_flux::Depth;
 use portolan_review::Supply;

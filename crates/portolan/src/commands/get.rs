@@ -1,4 +1,4 @@
-//! `portolan get`: what a Flux repository holds, as lists, trees and graphs.
+//! `portolan get`: what a Flux repository contains, as lists, trees and graphs.
 //!
 //! ```text
 //! repository ──render──▶ clusters ──▶ Listing (one file per kind of thing), or Graph ──▶ tree, dot, mermaid, svg

@@ -1,4 +1,4 @@
-//! Which Prometheus, and as whom.
+//! Which Prometheus to use, and with which credentials.
 
 use std::path::PathBuf;
 use std::time::Duration;

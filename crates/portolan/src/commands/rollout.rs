@@ -1,4 +1,4 @@
-//! `portolan rollout`: canaries judged by measurement.
+//! `portolan rollout`: canaries that measured traffic decides.
 
 mod adopt;
 mod arms;

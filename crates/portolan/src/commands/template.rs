@@ -1,4 +1,4 @@
-//! `portolan template`: a Go template with the functions of sprig and Helm, executed alone.
+//! `portolan template`: executes one Go template with the functions of sprig and Helm.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `portolan test`: whether a Flux repository builds, and whether a cluster would take what it builds.
+//! `portolan test`: whether a Flux repository builds, and whether a cluster would accept what it builds.
 //!
 //! ```text
 //! repository ──render──▶ judge ──▶ Verdicts ──▶ table, json, junit, sarif, github

@@ -1,4 +1,4 @@
-//! `portolan version`: which Portolan this is.
+//! `portolan version`: the version of this program.
 
 use super::CommandResult;
 use crate::exit::ExitStatus;

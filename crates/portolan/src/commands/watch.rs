@@ -1,11 +1,11 @@
-//! `portolan watch`: what a saved file changes in the rendered repository, told at once.
+//! `portolan watch`: shows immediately what a saved file changes in the rendered repository.
 //!
 //! ```text
 //! Wakeups ──▶ RepositoryWatch::touched ──(files differ)──▶ RepositoryWatch::render ──▶ difference, problems
 //! ```
 //!
-//! A state that cannot be rendered, as in the middle of an edit or of a branch switch, is told and waited out; the next
-//! good one is compared with the last.
+//! A state that cannot be rendered, for example in the middle of an edit or of a branch switch, is reported; the next
+//! good state is compared with the last good one.
 
 mod wakeups;
 

@@ -1,4 +1,4 @@
-//! `portolan yaml`: what Go's libraries make of a file.
+//! `portolan yaml`: how Go's libraries read and print a file.
 
 mod check;
 mod fmt;

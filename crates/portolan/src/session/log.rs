@@ -1,4 +1,4 @@
-//! The journal in the log: what became of each unit.
+//! The journal in the log: how each unit ended.
 
 use portolan_engine::{Event, ReadError, Reader, Record};
 use tracing::{debug, warn};

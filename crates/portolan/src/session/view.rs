@@ -1,7 +1,7 @@
-//! What a person sees of a run while it goes on, drawn from the journal alone.
+//! What a person sees during a run, made from the journal alone.
 //!
-//! A terminal gets one line: how much is done and what is being worked on. Elsewhere there is a plain
-//! line every few seconds, so that logs stay short. A quick run shows nothing.
+//! A terminal gets one line: how much is done and what is being worked on. Elsewhere there is a plain line every few
+//! seconds, so logs stay short. A quick run shows nothing.
 
 use std::io::Write;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Lists and maps in brackets and braces, as far as the direct way goes.
+//! Lists and maps in brackets and braces, as far as the direct reader handles them.
 
 use super::{Direct, MAX_DIRECT_DEPTH};
 use crate::Dialect;

@@ -1,4 +1,4 @@
-//! The direct way and the long way must make the same of a text, wherever the direct way goes.
+//! The direct reader must give the same result as the scanner, parser and composer, wherever it does not give up.
 
 use proptest::prelude::*;
 use serde_json::Value as Json;

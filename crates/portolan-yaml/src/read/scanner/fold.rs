@@ -1,4 +1,4 @@
-//! Line breaks between two pieces of a scalar, and what is left of them.
+//! Line breaks between two pieces of a scalar, and what remains of them after folding.
 
 /// One or more line breaks.
 pub(super) struct Fold {

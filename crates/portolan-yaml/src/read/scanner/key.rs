@@ -1,4 +1,4 @@
-//! Simple keys: what may turn out to be a key once a `:` follows on the same line.
+//! Simple keys: what becomes a key if a `:` follows on the same line.
 
 use super::Scanner;
 use crate::error::Fallible;

@@ -1,4 +1,4 @@
-//! The options that every audit takes: for which releases, by which rules, what is accepted, how it ends.
+//! The options of every audit: target releases, rules, accepted findings, exit code.
 
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};

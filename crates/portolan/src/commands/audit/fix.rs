@@ -1,4 +1,4 @@
-//! `--fix`: one patch for all files that can be rewritten without a person.
+//! `--fix`: one patch for all files that can be rewritten automatically.
 
 use std::fmt::Write as _;
 

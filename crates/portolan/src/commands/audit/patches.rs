@@ -1,6 +1,7 @@
-//! The files of a repository that may patch objects: those that bring no object with a finding themselves.
+//! The files of a repository that may contain patches: those that declare no object with a finding themselves.
 //!
-//! A patch finds its object by kind, name and API version; an object that one of them names is left to a person.
+//! A patch selects its object by kind, name and API version; if a patch names an object, the user must change it by
+//! hand.
 
 use std::collections::HashSet;
 

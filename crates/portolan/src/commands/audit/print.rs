@@ -1,4 +1,4 @@
-//! An audit's report on stdout: columns for people, other forms for programs.
+//! An audit's report on stdout: columns for people, other formats for programs.
 
 use portolan_audit::{Finding, Format, Level, Report};
 use portolan_object::Severity;

@@ -1,4 +1,4 @@
-//! `portolan audit serve`: an exporter that never keeps a scrape waiting.
+//! `portolan audit serve`: an exporter that answers every scrape immediately.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

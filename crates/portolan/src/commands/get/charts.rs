@@ -1,4 +1,4 @@
-//! `get charts`: every chart that a HelmRelease is rendered from, and by which.
+//! `get charts`: every chart that a HelmRelease is rendered from, and the HelmReleases that use it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is asked of a rendered repository, and what every list of `portolan get` has in common.
+//! What a user asks about a rendered repository, and what every list of `portolan get` has in common.
 
 use portolan_object::{Candidate, KindNames, NoMatch, Noun, ObjectSelection};
 use portolan_review::{RenderedRepository, inventory};

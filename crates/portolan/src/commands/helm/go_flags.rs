@@ -1,5 +1,5 @@
-//! Flags as Go programs take them: a switch may be given a value (`--no-hooks=false`), and of a flag that is there twice
-//! the last one counts.
+//! Flags as in Go programs: a boolean flag may have a value (`--no-hooks=false`), and if a flag is given twice, the
+//! last one is used.
 
 use clap::{Arg, ArgAction};
 

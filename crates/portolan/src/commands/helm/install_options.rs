@@ -1,4 +1,4 @@
-//! Flags that `helm template` takes because `helm install` does: most of them mean nothing without a cluster.
+//! Flags that `helm template` has only because `helm install` has them; most have no effect without a cluster.
 
 use crate::error::CommandError;
 

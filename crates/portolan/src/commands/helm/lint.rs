@@ -1,4 +1,4 @@
-//! `portolan helm lint`: does a chart render, and does it read the values it is given.
+//! `portolan helm lint`: checks whether a chart renders, and whether it reads the given values.
 
 use camino::Utf8PathBuf;
 use portolan_helm::{Profile, Release, TemplateInput, unread_values};

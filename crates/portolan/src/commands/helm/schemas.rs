@@ -1,4 +1,4 @@
-//! Brings schemas that a chart's `values.schema.json` refers to, as Helm does while it renders.
+//! Fetches schemas that a chart's `values.schema.json` refers to, as Helm does while it renders.
 
 use std::thread;
 

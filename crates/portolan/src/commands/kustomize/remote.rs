@@ -1,4 +1,4 @@
-//! Remote bases, files and charts of a build: from the cache, and pinned as a repository's lock file says.
+//! Remote bases, files and charts of a build: from the cache, with the pins of a repository's lock file.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `portolan rollout adopt`: the rollout that takes a running Deployment over.
+//! `portolan rollout adopt`: the rollout that takes over a running Deployment.
 
 use portolan_canary::adopt as adopted;
 use portolan_cluster::Resource;

@@ -1,4 +1,4 @@
-//! Which cluster and which rollouts are meant, and how they are read.
+//! Which cluster and which rollouts to use, and how they are read.
 
 use std::path::PathBuf;
 use std::time::Duration;

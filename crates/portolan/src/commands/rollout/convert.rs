@@ -1,4 +1,4 @@
-//! `portolan rollout convert`: canaries of Flagger and Argo Rollouts as ours.
+//! `portolan rollout convert`: converts canaries of Flagger and Argo Rollouts to ours.
 
 use std::fmt::Write as _;
 

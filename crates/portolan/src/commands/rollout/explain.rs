@@ -1,4 +1,4 @@
-//! `portolan rollout explain` and `history`: why a rollout stands where it stands, and what happened before.
+//! `portolan rollout explain` and `history`: why a rollout is in its current state, and what happened before.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! `portolan rollout get`: slots, pods, weights and evidence of one rollout, once or again and again.
+//! `portolan rollout get`: slots, pods, weights and evidence of one rollout, once or repeatedly.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

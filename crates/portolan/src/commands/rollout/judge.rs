@@ -1,4 +1,4 @@
-//! `portolan rollout judge`: what a recorded release would have been decided as.
+//! `portolan rollout judge`: what the decision about a recorded release would have been.
 
 use camino::Utf8PathBuf;
 use portolan_judge::{Judgement, judge_rows};

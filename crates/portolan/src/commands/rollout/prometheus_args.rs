@@ -1,4 +1,4 @@
-//! Where metrics are asked for by hand.
+//! Which Prometheus to ask for metrics in commands that a person runs.
 
 use portolan_prometheus::Prometheus;
 

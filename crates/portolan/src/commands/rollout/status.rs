@@ -1,4 +1,4 @@
-//! `portolan rollout status`: whether the newest revision made it, for scripts.
+//! `portolan rollout status`: whether the newest revision succeeded, for scripts.
 
 use std::time::{Duration, Instant};
 

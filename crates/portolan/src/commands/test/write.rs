@@ -1,4 +1,4 @@
-//! The forms of a test's result.
+//! The output formats of a test's result.
 
 use std::fmt::Write as _;
 

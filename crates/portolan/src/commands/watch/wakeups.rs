@@ -1,4 +1,4 @@
-//! What makes us look at the files again: the operating system's word that one was touched, or time.
+//! What makes `watch` look at the files again: a file event of the operating system, or a timer.
 //!
 //! ```text
 //! inotify ──▶ channel ─┐

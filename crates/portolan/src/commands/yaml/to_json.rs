@@ -1,4 +1,4 @@
-//! `portolan yaml to-json`: the JSON that Go makes of a file.
+//! `portolan yaml to-json`: converts a file to the JSON that Go makes from it.
 
 use super::{CommandResult, DialectName, Files, Problem, convert_files, documents};
 use crate::printer::Printer;
