@@ -1,7 +1,7 @@
 //! Which of several processes acts: the one that holds a Lease.
 //!
 //! ```text
-//! acquire (waits) ──▶ keep (renews; ends when the lease is lost) ──▶ release (so that nobody has to wait)
+//! acquire (waits) ──▶ keep (renews; ends when the lease is lost) ──▶ release (so that no other process has to wait)
 //! ```
 //!
 //! The holder must stop all of its work when [`Lease::keep`] ends. That happens before another process may take the

@@ -6,7 +6,7 @@
 //! | [`side_by_side`] | a wide terminal |
 //! | [`json`] | programs; its keys are stable |
 //! | [`markdown`] | the comment on a pull request |
-//! | [`html`] | a page of its own |
+//! | [`html`] | a separate page |
 //! | [`github`] | annotations in a workflow's log |
 //!
 //! Each output is safe where it is shown: control characters, markup and workflow commands in rendered values are

@@ -1,6 +1,6 @@
 //! The compiled form of a template: instructions for the executor, and what they refer to.
 //!
-//! A program holds no values of its own, so it can be shared by threads and executed any number of times.
+//! A program contains no values, so threads can share it and execute it any number of times.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! One thing that is wrong or worth knowing, as every check reports it and every format prints it.
+//! One problem or remark, as every check reports it and every format prints it.
 
 pub(crate) mod owner;
 pub(crate) mod rule;

@@ -1,4 +1,4 @@
-//! Names of things in registries: `host[:port]/name[:tag][@sha256:…]`, with or without `oci://` before it.
+//! Names of artifacts in registries: `host[:port]/name[:tag][@sha256:…]`, with or without `oci://` before it.
 
 use std::fmt;
 use std::str::FromStr;

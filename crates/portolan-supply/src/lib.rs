@@ -3,8 +3,8 @@
 //! ```text
 //! portolan-flux ──asks──▶ Remote ──▶ portolan-sources: git, registries, chart repositories, buckets
 //!      │                    └──────▶ the work tree, when a source is this very repository
-//!      └──────asks─────▶ Opener ──▶ portolan-sops: values opened, or placeholders without a key
-//!                           └─────▶ KnownSecrets: what was opened, so that nothing of it is printed
+//!      └──────asks─────▶ Opener ──▶ portolan-sops: decrypted values, or placeholders without a key
+//!                           └─────▶ KnownSecrets: what was decrypted, so that it is never printed
 //! ```
 //!
 //! portolan-flux knows Flux but no network, portolan-sources knows the network but not Flux; this crate connects

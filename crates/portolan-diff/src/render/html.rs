@@ -1,4 +1,4 @@
-//! The report as a page of its own: no script, nothing loaded, light and dark.
+//! The report as a separate HTML page: no script, nothing loaded, light and dark.
 
 use std::fmt::Write as _;
 

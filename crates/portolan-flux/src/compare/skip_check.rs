@@ -1,8 +1,8 @@
 //! Skipped Kustomizations that must still be built, because something else differs.
 //!
 //! ```text
-//! objects that differ, data that is missing ──▶ names ──▶ whoever mentions one is built ──▶ more names …
-//! charts that differ                        ──▶ names ──▶ whoever has releases and mentions one is built
+//! objects that differ, data that is missing ──▶ names ──▶ Kustomizations that mention one are built ──▶ more names …
+//! charts that differ                        ──▶ names ──▶ Kustomizations that have releases and mention one are built
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};

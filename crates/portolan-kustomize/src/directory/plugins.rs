@@ -1,4 +1,4 @@
-//! The built-in generators, transformers and validators that are written as objects of their own.
+//! The built-in generators, transformers and validators that are written as separate objects.
 
 use portolan_yaml::Text;
 
