@@ -4,8 +4,9 @@
 #   ci/comment.sh github      API is https://api.github.com/repos/OWNER/NAME
 #   ci/comment.sh gitlab      API is …/api/v4/projects/ID, TOKEN a project access token with `api`
 #
-# Reads TOKEN, REPORT, API, NUMBER and KEY: comments of different keys live side by side. When nothing differs, no comment
-# is made, but an old one is updated. Where the token may not comment, which is usual for forks, that is told and no failure.
+# Reads TOKEN, REPORT, API, NUMBER and KEY; each key has its own comment. When nothing differs, no comment is made,
+# but an old one is updated. If the token may not comment, which is usual for forks, this is printed and is no
+# failure.
 set -euo pipefail
 
 case "${1:-}" in
@@ -33,7 +34,7 @@ mark="<!-- portolan diff of ${KEY:-everything} -->"
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 
-# The report, or its first line where the server would refuse the whole.
+# The report, or its first line if the server would refuse the whole report.
 write_body() {
   { cat "$REPORT"; printf '\n%s\n' "$mark"; } > "$work/body"
   if [ "$(LC_ALL=C.UTF-8 wc -m < "$work/body")" -gt "$limit" ]; then

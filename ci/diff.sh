@@ -2,7 +2,7 @@
 # Runs `portolan diff` for a pull or merge request: the report as Markdown in $REPORT, annotations on stdout.
 #
 # Reads PORTOLAN, REPORT, FLUX_PATH, FLUX_REPO, FROM, STRIP_ATTRS and MORE_ARGS. Succeeds whatever was found, so that the
-# report can be published; $REPORT.code then holds what the job has to end with: 0, or the exit code of a comparison that
+# report can be published; $REPORT.code then holds the exit code for the job: 0, or the exit code of a comparison that
 # could not be made or has changes that could not be rendered.
 set -euo pipefail
 
@@ -13,7 +13,7 @@ arguments=()
 [ -z "${STRIP_ATTRS:-}" ] || arguments+=(--strip-attrs "$STRIP_ATTRS")
 read -r -a more <<< "${MORE_ARGS:-}"
 
-# The limit leaves room for the line that the comment is found by. Both forms come out of one run.
+# The limit leaves room for the line that identifies the comment. Both formats come from one run.
 output=(--max-chars 65000)
 if [ -n "${GITHUB_ACTIONS:-}" ]; then
   output+=(-o github --write "markdown=$REPORT")

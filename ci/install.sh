@@ -3,7 +3,7 @@
 #
 #   ci/install.sh VERSION|latest|source DIRECTORY
 #
-# PORTOLAN_RELEASES is the address below which releases lie (…/latest/download, …/download/vVERSION); `source` needs none.
+# PORTOLAN_RELEASES is the base URL of the releases (…/latest/download, …/download/vVERSION); `source` needs none.
 set -euo pipefail
 
 version="$1"
@@ -34,7 +34,7 @@ get() { # url, file
   curl --fail --silent --show-error --location --retry 3 --output "$2" "$1"
 }
 
-# An archive that is there and cannot be trusted is an error, never a reason to build.
+# An archive that exists but cannot be trusted is an error, never a reason to build from source.
 unpack() {
   get "$(release_url).sha256" "$directory/$archive.sha256" || fail "\`$archive\` has no checksum beside it"
   (cd "$directory" && sha256sum --check --status "$archive.sha256") || fail "\`$archive\` does not have its checksum"
