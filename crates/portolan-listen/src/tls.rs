@@ -1,7 +1,7 @@
 //! The certificate of a server: from files that another program renews, or from our own certificate authority.
 //!
-//! The files are checked again while the server runs; a new certificate is used for the next connection. One that
-//! cannot be used is logged, and the old one stays.
+//! The certificate is checked again while the server runs; a new one is used for the next connection. One that cannot
+//! be used is logged, and the old one stays.
 
 mod authority;
 

@@ -1,4 +1,4 @@
-//! `portolan rollout`: canaries that measured traffic decides.
+//! `portolan rollout`: canaries decided by measured traffic.
 
 mod adopt;
 mod arms;

@@ -1,8 +1,8 @@
 //! Merges lists whose items are matched by key.
 //!
 //! kyaml collects the key values of all items (the patch's first when new items are prepended), merges each pair, and
-//! then sets the old list's items in the result by key. The same steps are done here one by one, because they decide
-//! where items without a key, or with only some of the keys, end up.
+//! then overlays the old list's items on the result by key. The same steps are done here one by one, because they
+//! decide where items without a key, or with only some of the keys, end up.
 
 use portolan_yaml::{Node, Text};
 
