@@ -18,7 +18,7 @@ pub(crate) fn check(
     findings: &mut Vec<Found>,
 ) {
     for refusal in refusals(subject.object) {
-        if is_unknown(subject.object, &refusal.path) {
+        if is_unknown(subject, &refusal.path) {
             continue;
         }
         let message = refusal.to_string();

@@ -11,6 +11,8 @@ pub struct Subject<'a> {
     pub id: ObjectId,
     /// The object as it would be applied.
     pub object: &'a Object,
+    /// Whether data that sets variables is missing, so that `${NAME}` stands for a value that only the cluster knows.
+    pub lacks_variables: bool,
 }
 
 /// Something wrong with one of the subjects; becomes a [`Finding`] when all checks are done.

@@ -11,6 +11,7 @@ use portolan_vfs::Vfs;
 use portolan_yaml::{Dialect, List, Node, Position, parse_bytes};
 
 use crate::embedded::find_embedded;
+use crate::finding::Subject;
 
 /// Where the value of a path was written, or the nearest thing above it that was.
 pub(crate) fn locate(files: &dyn Vfs, object: &Object, path: &FieldPath) -> Option<Place> {
@@ -28,9 +29,11 @@ pub(crate) fn locate(files: &dyn Vfs, object: &Object, path: &FieldPath) -> Opti
 }
 
 /// Whether a value stands for one that only the cluster knows: nothing can be said against it here.
-pub(crate) fn is_unknown(object: &Object, path: &FieldPath) -> bool {
-    let scalar = value_at(object.node(), path).and_then(Node::as_scalar);
-    scalar.is_some_and(|scalar| holds_placeholder(&scalar.text))
+pub(crate) fn is_unknown(subject: &Subject<'_>, path: &FieldPath) -> bool {
+    let scalar = value_at(subject.object.node(), path).and_then(Node::as_scalar);
+    scalar.is_some_and(|scalar| {
+        holds_placeholder(&scalar.text) || (subject.lacks_variables && scalar.text.contains("${"))
+    })
 }
 
 /// The value at a path.

@@ -33,7 +33,7 @@ pub(crate) fn check(
             findings.extend(
                 violations
                     .iter()
-                    .filter(|violation| !is_unknown(object, &violation.path))
+                    .filter(|violation| !is_unknown(subject, &violation.path))
                     .map(|violation| finding(violation, subject, index, places)),
             );
         }

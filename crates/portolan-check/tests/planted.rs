@@ -40,6 +40,7 @@ fn subject(object: &Object) -> Subject<'_> {
         owner: Owner::new(OwnerKind::Kustomization, "flux-system", "apps"),
         id: object.id().clone(),
         object,
+        lacks_variables: false,
     }
 }
 

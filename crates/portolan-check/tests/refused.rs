@@ -27,6 +27,7 @@ fn findings(text: &[u8], catalogue: &Catalogue) -> Vec<(String, &'static str, u3
         owner: Owner::new(OwnerKind::Kustomization, "flux-system", "apps"),
         id: Object::id(object).clone(),
         object,
+        lacks_variables: false,
     };
     let subjects: Vec<Subject<'_>> = objects.iter().map(subject).collect();
     let files = Memory::from_iter([(FILE, text)]);

@@ -37,6 +37,12 @@ pub enum DiscoverError {
     /// The directory that the user named is not there.
     #[error("`{0}` is no directory of the repository")]
     NoDirectory(Utf8PathBuf),
+    /// The only clusters start where nobody can tell.
+    #[error(
+        "no cluster found: {}:{} syncs the path `{}`, and nothing in the repository sets its variable",
+        _0.place.file.trim_start_matches('/'), _0.place.at.line, _0.path
+    )]
+    UnknownPath(UnknownRoot),
     /// There is no Kustomization that could be the first.
     #[error(
         "no cluster found: neither a Kustomization that lies in the directory it builds, nor a FluxInstance with a sync, nor a directory of Kustomizations that nothing else builds"
@@ -107,6 +113,9 @@ pub(crate) fn roots(files: &dyn Vfs, memo: &Memo<Mentioned>) -> Result<Found, Di
     let declared = declared::below(files, Utf8Path::new("/"), memo)?;
     let (declared, unknown) = variable_path::resolve_all(files, declared);
     let roots = Search::new(files, &declared, !unknown.is_empty()).roots();
+    if let (true, Some(unknown)) = (roots.is_empty(), unknown.first()) {
+        return Err(DiscoverError::UnknownPath(unknown.clone()));
+    }
     if roots.is_empty() {
         return Err(DiscoverError::NoRoot {
             seen: declared.iter().map(|one| one.file.clone()).collect(),

@@ -46,7 +46,9 @@ pub use kustomization::build::{BuildError, Built, set_owner_labels as set_kustom
 pub use kustomization::variables::{SubstitutionError, UnsetVariable};
 pub use problem::advice::on_files as advice_on_files;
 pub use problem::coverage::not_covered;
-pub use problem::rule::{CLUSTER_NOT_COVERED, DEPENDENCY_MISSING, MISSING_DATA, RULES};
+pub use problem::rule::{
+    CLUSTER_NOT_COVERED, DEPENDENCY_MISSING, MISSING_DATA, NOT_KNOWN_HERE, RULES,
+};
 pub use problem::unread_value::unread_values;
 pub use problem::written::named_files;
 pub use problem::{MADE_IN_CLUSTER, problems};

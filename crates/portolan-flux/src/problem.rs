@@ -14,7 +14,7 @@ use std::error::Error;
 use camino::Utf8Path;
 use portolan_engine::{Failure, Key, Outcome, Report, causes};
 use portolan_object::{
-    Act, Cause, Finding, Object, Origin, Owner, OwnerKind, Place, Rule, Severity,
+    Act, Cause, Finding, Object, Origin, Owner, OwnerKind, Place, Rule, Severity, holds_placeholder,
 };
 use portolan_vfs::{Vfs, resolve};
 use portolan_yaml::{Node, Position};
@@ -27,13 +27,15 @@ use crate::kustomization::build::BuildError;
 use crate::kustomization::generate::GenerateError;
 use crate::problem::rule::{
     BAD_VALUES, BUILD_FAILED, CHART_INVALID, CHART_UNAVAILABLE, DEPENDENCY_CIRCLE,
-    DEPENDENCY_MISSING, INVALID_FIELD, MISSING_DATA, MISSING_INPUTS, OUTSIDE_INPUTS,
-    RELEASE_REFUSED, SOURCE_MISSING, SOURCE_UNAVAILABLE, SUSPENDED, UNSET_VARIABLE, UNSETTLED,
+    DEPENDENCY_MISSING, INVALID_FIELD, MISSING_DATA, MISSING_INPUTS, NOT_KNOWN_HERE,
+    OUTSIDE_INPUTS, RELEASE_REFUSED, SOURCE_MISSING, SOURCE_UNAVAILABLE, SUSPENDED, UNSET_VARIABLE,
+    UNSETTLED,
 };
 use crate::problem::written::written_here;
 use crate::release::ReleaseError;
 use crate::release::chart::{self, ChartError};
 use crate::render::{RenderedRelease, Rendering};
+use crate::source::artifact_generator::CopyError;
 use crate::walk::dependencies;
 use crate::walk::expansion::Expansion;
 use crate::walk::index::{Emitter, Index, SOURCE_GROUP};
@@ -49,6 +51,7 @@ pub fn problems(rendering: &Rendering, report: &Report, files: &dyn Vfs) -> Vec<
     let walk = &rendering.walk;
     let mut found = FoundSoFar {
         files,
+        is_complete: walk.is_complete,
         findings: Vec::new(),
     };
     for (id, walked) in &walk.kustomizations {
@@ -74,11 +77,27 @@ pub fn problems(rendering: &Rendering, report: &Report, files: &dyn Vfs) -> Vec<
         let causes = finding.cause.iter_mut().map(|cause| &mut cause.why);
         let texts = finding.messages.iter_mut().chain(&mut finding.hints);
         // A chart may fail with its values, and an address may hold a password.
-        texts
-            .chain(causes)
-            .for_each(|text| walk.index.hide_secrets(text));
+        texts.chain(causes).for_each(|text| {
+            walk.index.hide_secrets(text);
+            make_relative(text, files);
+        });
     }
     findings
+}
+
+/// Takes the slash from paths of the repository that stand in backquotes: files are named from its top everywhere.
+fn make_relative(text: &mut String, files: &dyn Vfs) {
+    let mut from = 0;
+    while let Some(at) = text[from..].find("`/").map(|at| from + at + 1) {
+        let rest = &text[at + 1..];
+        let first = rest.split(['/', '`', ':']).next().unwrap_or_default();
+        let entry = Utf8Path::new("/").join(first);
+        let is_ours = !first.is_empty() && (files.is_directory(&entry) || files.is_file(&entry));
+        if is_ours {
+            text.remove(at);
+        }
+        from = at;
+    }
 }
 
 /// Dependencies decide order and never content; they are only looked at.
@@ -162,6 +181,8 @@ fn dependency_problems(
                     place,
                     vec![hint.to_owned()],
                 );
+                let why = format!("{kind} {}", finding.on);
+                about.because("objects depend on one that does not exist", Some(why));
             }
         }
     }
@@ -170,6 +191,8 @@ fn dependency_problems(
 /// What was found so far, and the files that it is about.
 struct FoundSoFar<'a> {
     files: &'a dyn Vfs,
+    /// Whether everything was built that may bring what is missing.
+    is_complete: bool,
     findings: Vec<Finding>,
 }
 
@@ -224,7 +247,8 @@ impl<'a, 'files> About<'a, 'files> {
             };
             let hint = format!("{fetch}`--source {}=DIR` gives its files", source.id);
             let place = self.field(&["spec", "sourceRef", "name"]);
-            self.error(rule, vec![message], place, vec![hint]);
+            self.error(rule, vec![message.clone()], place, vec![hint]);
+            self.because("Kustomizations lack their source", Some(message));
         }
         for reference in &walked.missing {
             let place = self.entry(&["spec", "postBuild", "substituteFrom"], &reference.name);
@@ -242,6 +266,8 @@ impl<'a, 'files> About<'a, 'files> {
             let messages = vec![variable.message.clone(), format!("in `{}`", variable.line)];
             let hint = "give it a default (`${NAME:=value}`), or set it in `postBuild`".to_owned();
             self.error(&UNSET_VARIABLE, messages, Some(place.clone()), vec![hint]);
+            let why = variable.name.as_ref().map(|name| format!("`{name}`"));
+            self.because("objects use a variable that has no value", why);
         }
     }
 
@@ -255,14 +281,21 @@ impl<'a, 'files> About<'a, 'files> {
             return self.because("Kustomizations lack their source", reason);
         }
         let error = failure.error().downcast_ref::<BuildError>();
+        let has_no_path = matches!(error, Some(BuildError::Generate(GenerateError::NoPath(_))));
+        if has_no_path && is_unknown(&spec.path) {
+            let message = "its path holds a variable that only the cluster knows".to_owned();
+            let place = self.field(&["spec", "path"]);
+            return self.error(&NOT_KNOWN_HERE, vec![message], place, vec![]);
+        }
         let reason = advice::shared_reason(failure.error());
         let place = match error {
             Some(BuildError::Generate(GenerateError::NoPath(_))) => self.field(&["spec", "path"]),
             _ => error.and_then(BuildError::place),
         };
+        let copy = failure.error().downcast_ref::<CopyError>();
+        let place = place.or_else(|| copy?.place.clone());
         // Where the network is missing, the directory is not to blame.
         let hint = error.filter(|_| reason.is_none());
-        let has_no_path = matches!(error, Some(BuildError::Generate(GenerateError::NoPath(_))));
         let made_of = directory_with(&spec.path, self.found.files).filter(|_| has_no_path);
         let hint = hint.map(|error| match &made_of {
             Some(directory) => format!(
@@ -315,8 +348,37 @@ impl<'a, 'files> About<'a, 'files> {
             let own = failure.error().downcast_ref::<ResourceSetError>();
             let hint = own.map(|error| advice::on_resource_set(error).to_owned());
             let messages = chain(failure.error());
-            self.error(&BUILD_FAILED, messages, None, hint.into_iter().collect());
+            let place = messages
+                .first()
+                .and_then(|message| self.template_line(message));
+            self.error(&BUILD_FAILED, messages, place, hint.into_iter().collect());
         }
+    }
+
+    /// The first line of the object's templates that holds what a message quotes.
+    fn template_line(&self, message: &str) -> Option<Place> {
+        let begins = self.definition?.origin.place()?;
+        let text = self
+            .found
+            .files
+            .read(Utf8Path::new(begins.file.as_str()))
+            .ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let quoted: Vec<&str> = message.split('"').skip(1).step_by(2).collect();
+        let above = begins.at.line.saturating_sub(1) as usize;
+        let mut lines = text.lines().enumerate().skip(above);
+        let (index, line) = lines.find(|(_, line)| {
+            let template = line.split_once("<<").map_or("", |(_, rest)| rest);
+            quoted
+                .iter()
+                .any(|word| !word.is_empty() && template.contains(word))
+        })?;
+        let column = line.find("<<").unwrap_or_default() + 1;
+        let at = Position {
+            line: u32::try_from(index + 1).ok()?,
+            column: u32::try_from(column).ok()?,
+        };
+        Some(Place::new(begins.file.clone(), at))
     }
 
     fn release(&mut self, release: &RenderedRelease, index: &Index, report: &Report) {
@@ -375,6 +437,17 @@ impl<'a, 'files> About<'a, 'files> {
         let place = source.and_then(|error| source_place(&error.id, index, self.found.files));
         let place = place.or_else(|| self.refused_value(own?, release, index));
         let place = place.or_else(|| template_place(own?, release));
+        let whole = release.composed.whole_unknown.first();
+        if let Some(reference) = whole.filter(|_| own.is_some_and(ReleaseError::may_be_of_values)) {
+            let kind = reference.kind.as_str();
+            let namespace = &self.id.namespace;
+            let name = &reference.name;
+            let lacking = format!(
+                "cannot be rendered without the values in {kind} {namespace}/{name}, which are not known here"
+            );
+            let messages = [lacking].into_iter().chain(messages).collect();
+            return self.error(&NOT_KNOWN_HERE, messages, place, vec![]);
+        }
         let hint = own.filter(|_| reason.is_none());
         let hint = hint.map(|error| advice::on_release(error).to_owned());
         let hints = hint
@@ -425,7 +498,13 @@ impl<'a, 'files> About<'a, 'files> {
         let hint = advice::on_chart(error).into_iter();
         let hints = hint.chain(advice::from_outside(error));
         self.error(chart_rule(error), messages, place, hints.collect());
-        self.because("charts cannot be fetched", advice::shared_reason(error));
+        match error {
+            ChartError::NoSource(source) => {
+                let why = format!("{source} does not exist in the repository");
+                self.because("charts have no source", Some(why));
+            }
+            _ => self.because("charts cannot be fetched", advice::shared_reason(error)),
+        }
     }
 
     fn fields(&mut self, errors: &[FieldError]) {
@@ -477,6 +556,12 @@ impl<'a, 'files> About<'a, 'files> {
                 let messages = vec![message, "nothing in the repository makes it".to_owned()];
                 self.add(&MISSING_DATA, Severity::Note, messages, place, vec![]);
                 let many = "objects need Secrets that nothing in the repository makes";
+                self.because(many, Some(String::new()));
+            }
+            None if !self.found.is_complete => {
+                let messages = vec![message, "it may come with what is not built".to_owned()];
+                self.note(&MISSING_DATA, messages, vec![]);
+                let many = "objects need data that may come with what is not built";
                 self.because(many, Some(String::new()));
             }
             None => {
@@ -601,6 +686,11 @@ fn chart_rule(error: &ChartError) -> &'static Rule {
         | ChartError::InvalidVersion(_)
         | ChartError::OtherVersion { .. } => &CHART_INVALID,
     }
+}
+
+/// Whether a text holds a variable or a value that only the cluster knows.
+fn is_unknown(text: &str) -> bool {
+    holds_placeholder(text) || text.contains("${")
 }
 
 /// Why a unit was not done: its own failure, or that of the unit because of which it was skipped.

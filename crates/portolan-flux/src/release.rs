@@ -26,7 +26,7 @@ use camino::Utf8Path;
 use parking_lot::Mutex;
 use portolan_budget::Budget;
 use portolan_helm::values::Tree;
-use portolan_helm::{Capabilities, Lookup, Rendered, SchemaSource, TemplateInput};
+use portolan_helm::{Capabilities, Lookup, Rendered, SchemaSource, TemplateError, TemplateInput};
 use portolan_kustomize::{Fetch, FetchError, LoadRestrictor, Options, Reorder};
 use portolan_object::{Act, Digest, Gvk, Object, Origin, Place, Step, expand_lists};
 use portolan_vfs::Memory;
@@ -92,6 +92,22 @@ pub enum ReleaseError {
         #[source]
         source: Box<portolan_kustomize::Error>,
     },
+}
+
+impl ReleaseError {
+    /// Whether other values may mend it.
+    pub(crate) fn may_be_of_values(&self) -> bool {
+        match self {
+            Self::Template { source, .. } => !matches!(
+                source.as_ref(),
+                portolan_helm::Error::Template(
+                    TemplateError::Parse { .. } | TemplateError::Stopped { .. }
+                )
+            ),
+            Self::NotYaml { .. } | Self::PostRenderer { .. } => true,
+            Self::Schema { .. } => false,
+        }
+    }
 }
 
 /// What a release gave.

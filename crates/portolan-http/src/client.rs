@@ -10,7 +10,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::Url;
 
 use crate::response::Pace;
-use crate::{Credentials, HttpError, KnownHosts, Response, Secret, Tls, Unreachable, shown};
+use crate::{
+    Credentials, HttpError, KnownHosts, Response, Secret, Tls, Unreachable, UnreachableReason,
+    host_of, shown,
+};
 
 /// How a [`Client`] behaves.
 #[derive(Debug, Clone)]
@@ -99,7 +102,7 @@ impl Default for HttpOptions {
             proxy: Proxy::default(),
             connect_timeout: Duration::from_secs(15),
             idle_timeout: Duration::from_mins(1),
-            response_timeout: Duration::from_mins(2),
+            response_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_mins(30),
             slowest_rate: 1024,
             slow_start: Duration::from_mins(1),
@@ -232,6 +235,7 @@ impl Client {
         let turn = self.hosts.turn(&request.url).await;
         let first = turn.map_err(|source| unreachable(&request.url, source))?;
         let outcome = self.send_patiently(request).await;
+        let outcome = outcome.map_err(|error| self.unreachable_if_silent(request, error));
         if let Err(HttpError::Unreachable { source, .. }) = &outcome {
             self.hosts.add(source);
         }
@@ -239,6 +243,18 @@ impl Client {
             first.done();
         }
         outcome
+    }
+
+    /// A server that takes connections and never answers is as good as none: nobody else need wait for it.
+    fn unreachable_if_silent(&self, request: &Request, error: HttpError) -> HttpError {
+        match error {
+            HttpError::TooSlow { received: 0, .. } if !self.hosts.is_forgetful() => {
+                let host = host_of(&request.url);
+                let why = UnreachableReason::TimedOut;
+                unreachable(&request.url, Unreachable { host, why })
+            }
+            error => error,
+        }
     }
 
     async fn send_patiently(&self, request: &Request) -> Result<Response, HttpError> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::Unreachable;
+use crate::{Unreachable, host_of};
 
 /// A failed HTTP exchange; addresses in it carry no user name or password.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +92,24 @@ impl HttpError {
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Status { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+}
+
+impl HttpError {
+    /// What is wrong with the host itself, if it answers nobody, or everybody with an error of its own.
+    pub fn failing_host(&self) -> Option<String> {
+        let host = |url: &str| Url::parse(url).map(|url| host_of(&url)).ok();
+        match self {
+            Self::Status { url, status } if *status >= 500 => Some(format!(
+                "`{}` answers {status}{}",
+                host(url)?,
+                reason(*status)
+            )),
+            Self::Request { url, source } if !source.is_builder() && !source.is_redirect() => Some(
+                format!("`{}` ends connections without an answer", host(url)?),
+            ),
             _ => None,
         }
     }

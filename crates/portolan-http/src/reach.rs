@@ -133,6 +133,11 @@ impl KnownHosts {
         }))
     }
 
+    /// Whether nothing is remembered.
+    pub(crate) fn is_forgetful(&self) -> bool {
+        self.0.forgets
+    }
+
     /// Waits while somebody else tries the host for the first time.
     ///
     /// Returns `None` when the host is known to be reachable, the right to try it when nobody did so far, and an error

@@ -147,6 +147,23 @@ async fn a_server_that_never_answers_is_given_up() {
     };
     let client = Client::new(&options).unwrap();
     let error = client.fetch(&get(&url)).await.unwrap_err();
+    let HttpError::Unreachable { source, .. } = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(source.why, UnreachableReason::TimedOut);
+    // Nobody else waits for it, unless the program runs for so long that it may come back.
+    let started = Instant::now();
+    client
+        .fetch(&get(&format!("{url}/other")))
+        .await
+        .unwrap_err();
+    assert!(started.elapsed() < Duration::from_millis(200));
+    let options = HttpOptions {
+        hosts: KnownHosts::forgetful(),
+        ..options
+    };
+    let client = Client::new(&options).unwrap();
+    let error = client.fetch(&get(&url)).await.unwrap_err();
     assert!(
         matches!(error, HttpError::TooSlow { received: 0, .. }),
         "{error:?}"

@@ -1,12 +1,38 @@
 //! Why a build was refused.
 
+use std::fmt;
+
 use camino::Utf8PathBuf;
 use portolan_budget::Exceeded;
 use portolan_secret::without_passwords;
 use portolan_vfs::VfsError;
+use portolan_yaml::Position;
 
 use crate::load::fetch::FetchError;
 use crate::resource::id::ResourceId;
+
+/// An error, and where what it is about is written.
+#[derive(Debug)]
+pub struct Located {
+    /// The kustomization file.
+    pub file: Utf8PathBuf,
+    /// The place in it.
+    pub at: Position,
+    /// What went wrong.
+    pub error: Error,
+}
+
+impl fmt::Display for Located {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for Located {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}
 
 /// Why a build was refused; the sources tell the way down to the file that did it.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +46,9 @@ pub enum Error {
         #[source]
         source: Box<Self>,
     },
+    /// What went wrong with something that stands at a known place of a kustomization file; it says what its cause says.
+    #[error(transparent)]
+    Located(Box<Located>),
     /// Neither reading as a file nor building as a directory worked.
     #[error("cannot use `{path}` as a file ({as_file}) or as a directory")]
     NeitherFileNorDirectory {
@@ -142,6 +171,10 @@ impl Error {
         let path = |path: Utf8PathBuf| Utf8PathBuf::from(text(path.into_string()));
         let inner = |error: Box<Self>| Box::new(error.without_passwords());
         match self {
+            Self::Located(located) => Self::Located(Box::new(Located {
+                error: located.error.without_passwords(),
+                ..*located
+            })),
             Self::Context { what, source } => Self::Context {
                 what: text(what),
                 source: inner(source),
@@ -214,6 +247,7 @@ impl Error {
     pub fn fetch_failure(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Fetch { cause, .. } => Some(cause.as_ref()),
+            Self::Located(located) => located.error.fetch_failure(),
             Self::Context { source, .. } => source.fetch_failure(),
             Self::NeitherFileNorDirectory {
                 as_file, source, ..
@@ -226,6 +260,7 @@ impl Error {
     pub fn is_exceeded(&self) -> bool {
         match self {
             Self::Exceeded(_) => true,
+            Self::Located(located) => located.error.is_exceeded(),
             Self::Context { source, .. } => source.is_exceeded(),
             Self::NeitherFileNorDirectory {
                 as_file, source, ..

@@ -33,7 +33,7 @@ mod transform;
 mod value;
 
 pub use build::{build, to_yaml};
-pub use error::Error;
+pub use error::{Error, Located};
 pub use generate::chart::{Chart, ChartArgs, ChartRenderer};
 pub use load::deprecation::Deprecation;
 pub use load::fetch::{Fetch, FetchError, RepoSpec};

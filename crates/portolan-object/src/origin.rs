@@ -136,6 +136,21 @@ impl fmt::Display for Origin {
     }
 }
 
+impl Origin {
+    /// The steps in a line, with places relative to the repository's top.
+    pub fn to_relative(&self) -> String {
+        let relative = |step: &Step| {
+            let mut step = step.clone();
+            if let Some(place) = &mut step.place {
+                place.file = Text::from(place.file.trim_start_matches('/'));
+            }
+            step.to_string()
+        };
+        let steps: Vec<String> = self.steps().into_iter().map(relative).collect();
+        steps.join(", ")
+    }
+}
+
 impl fmt::Debug for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Origin({self})")

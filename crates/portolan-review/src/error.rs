@@ -71,7 +71,9 @@ impl ReviewError {
             self,
             Self::Open {
                 error: OpenError::Discover(
-                    DiscoverError::NoRoot { .. } | DiscoverError::NoDirectory(_)
+                    DiscoverError::NoRoot { .. }
+                        | DiscoverError::UnknownPath(_)
+                        | DiscoverError::NoDirectory(_)
                 ),
                 ..
             }

@@ -40,7 +40,10 @@ pub fn select(
 ) -> Result<(), NoMatch> {
     let objects = inventory::objects(rendered);
     let there = selectable(rendered, &objects);
-    selection.check(&there)?;
+    selection.check(&there).map_err(|error| {
+        let advice = rendered.advice_on_missing_objects();
+        error.with_more(advice.filter(|_| selection.may_name_objects()))
+    })?;
     let is_owner_meant =
         |owner: &Emitter| selection.selects_owner(&there.kinds, owner.owner_kind(), owner.id());
     let is_meant = |placed: &&PlacedObject<'_>| {
@@ -96,6 +99,8 @@ pub fn judge(rendered: &RenderedRepository, settings: &Settings) -> Verdicts {
 fn by_target<'a>(placed: &[&PlacedObject<'a>], rendering: &Rendering) -> Vec<Vec<Subject<'a>>> {
     let mut targets: BTreeMap<Option<String>, Vec<Subject<'a>>> = BTreeMap::new();
     let mut known: BTreeMap<&Emitter, Option<String>> = BTreeMap::new();
+    let mut walked = rendering.walk.kustomizations.values();
+    let lacks_variables = walked.any(|walked| !walked.missing.is_empty());
     for placed in placed {
         let target = known
             .entry(&placed.owner)
@@ -103,13 +108,14 @@ fn by_target<'a>(placed: &[&PlacedObject<'a>], rendering: &Rendering) -> Vec<Vec
         targets
             .entry(target.clone())
             .or_default()
-            .push(subject(placed));
+            .push(subject(placed, lacks_variables));
     }
     targets.into_values().collect()
 }
 
-fn subject<'a>(placed: &PlacedObject<'a>) -> Subject<'a> {
+fn subject<'a>(placed: &PlacedObject<'a>, lacks_variables: bool) -> Subject<'a> {
     Subject {
+        lacks_variables,
         owner: placed.owner.owner(&placed.cluster.name),
         id: placed.id.clone(),
         object: placed.object,

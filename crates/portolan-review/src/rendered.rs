@@ -7,8 +7,8 @@ use portolan_check::{Unrendered, lower_follow_ons};
 use portolan_engine::Report;
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{
-    Cluster, DEPENDENCY_MISSING, Emitter, Location, MADE_IN_CLUSTER, MISSING_DATA, RenderedRelease,
-    Rendering, problems, release_namespace,
+    Cluster, DEPENDENCY_MISSING, Emitter, Location, MADE_IN_CLUSTER, MISSING_DATA, NOT_KNOWN_HERE,
+    RenderedRelease, Rendering, problems, release_namespace,
 };
 use portolan_object::{Finding, Owner, OwnerKind, Severity};
 use portolan_vfs::Vfs;
@@ -110,7 +110,10 @@ impl RenderedRepository {
     /// Everything that is wrong, cluster by cluster, each with what says it in one line.
     pub fn problems(&self) -> Vec<(String, Finding)> {
         let clusters = self.clusters.iter();
-        let problems = clusters.flat_map(|(_, rendering)| self.problems_of(rendering));
+        let problems = clusters.flat_map(|(cluster, rendering)| {
+            let problems = self.problems_of(rendering).into_iter();
+            problems.map(|problem| problem.in_cluster(&cluster.name))
+        });
         let sentence = |problem: &Finding| format!("{}: {}", problem.subject(), problem.message());
         problems
             .map(|problem| (sentence(&problem), problem))
@@ -128,12 +131,28 @@ impl RenderedRepository {
         cluster: &Cluster,
         rendering: &Rendering,
     ) -> impl Iterator<Item = Finding> {
-        let problems = self.problems_of(rendering).into_iter();
-        let errors = problems.filter(|problem| {
+        let mut problems = self.problems_of(rendering);
+        if self.missing != Missing::Strict {
+            let unknown = problems.iter_mut();
+            let unknown = unknown.filter(|problem| problem.rule == &NOT_KNOWN_HERE);
+            unknown.for_each(|problem| problem.severity = Severity::Note);
+        }
+        let errors = problems.into_iter().filter(|problem| {
             let may_lack = [&MISSING_DATA, &DEPENDENCY_MISSING].contains(&problem.rule);
-            problem.severity == Severity::Error || (may_lack && is_missing(problem))
+            problem.severity == Severity::Error
+                || problem.rule == &NOT_KNOWN_HERE
+                || (may_lack && is_missing(problem))
         });
         errors.map(|problem| problem.in_cluster(&cluster.name))
+    }
+
+    /// Advice for whoever names an object that is not there.
+    pub fn advice_on_missing_objects(&self) -> Option<String> {
+        advice_on_unrendered(
+            self.clusters
+                .iter()
+                .map(|(_, rendering)| rendering.as_ref()),
+        )
     }
 
     fn problems_of(&self, rendering: &Rendering) -> Vec<Finding> {
@@ -193,6 +212,19 @@ pub(crate) fn unrendered(cluster: &Text, rendering: &Rendering) -> Vec<Unrendere
         }
     });
     releases.chain(kustomizations).collect()
+}
+
+/// Advice for whoever names an object that is not there: it may be one of what could not be rendered.
+pub(crate) fn advice_on_unrendered<'a>(
+    renderings: impl Iterator<Item = &'a Rendering>,
+) -> Option<String> {
+    let owners = renderings.flat_map(|rendering| unrendered(&Text::default(), rendering));
+    let owners: BTreeSet<Owner> = owners.map(|unrendered| unrendered.owner).collect();
+    let first = owners.first()?;
+    Some(match owners.len() {
+        1 => format!("{first} could not be rendered: it may bring it"),
+        count => format!("{count} could not be rendered, and may bring it: the first is {first}"),
+    })
 }
 
 /// A release as the owner of findings.

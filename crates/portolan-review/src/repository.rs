@@ -17,6 +17,7 @@ use portolan_sources::{Lock, Sources};
 use portolan_supply::{ChartsAtHand, Opener, Remote};
 use portolan_vfs::{Disk, Frozen, Vfs};
 
+use crate::judge::rules;
 use crate::rendered::Missing;
 use crate::settings_file::SettingsFile;
 use crate::source_check::refuse_unknown_sources;
@@ -130,6 +131,7 @@ impl FluxRepository {
         mut unit: impl FnMut(&Arc<Cluster>, Option<&str>) -> Unit<Rendering>,
         runner: &R,
     ) -> Result<RenderedRepository, R::Error> {
+        check_settings(files.as_ref())?;
         let repo = self.open(&files, options.session.as_ref())?;
         let not_covered = not_covered(&repo);
         let several = repo.clusters().len() > 1;
@@ -204,11 +206,20 @@ impl FluxRepository {
     }
 }
 
+/// Refuses a mistake in the settings that only `test` uses: every command tells it.
+pub(crate) fn check_settings(files: &dyn Vfs) -> Result<(), ReviewError> {
+    SettingsFile::read(files)?.findings(&rules())?;
+    Ok(())
+}
+
 /// How many files a hint names.
 const NAMED_FILES: usize = 5;
 
 fn open_error(error: OpenError, top: &Utf8Path) -> ReviewError {
     let hints = match &error {
+        OpenError::Discover(DiscoverError::UnknownPath(_)) => {
+            vec!["name the directory that the cluster starts from with --path".to_owned()]
+        }
         OpenError::Discover(DiscoverError::NoRoot { seen }) if seen.is_empty() => vec![format!(
             "`{top}` holds no Flux Kustomization; name the repository with --repo, or the directory that Flux is pointed at with --path"
         )],

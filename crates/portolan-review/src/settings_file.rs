@@ -1,5 +1,6 @@
 //! The settings of a repository, in the file `portolan.yaml` in its top directory.
 
+use std::error::Error as _;
 use std::fmt::Display;
 
 use portolan_check::{Settings, parse_producers, parse_settings};
@@ -16,10 +17,13 @@ const PATH: &str = "/portolan.yaml";
 /// The file's name, as messages have it.
 const NAME: &str = "portolan.yaml";
 
+/// What people call it too.
+const OTHER_NAME: &str = "portolan.yml";
+
 /// The file is there and cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read `{NAME}`")]
-struct Unreadable(#[source] VfsError);
+#[error("cannot read `{NAME}`: {}", io_cause(_0))]
+struct Unreadable(VfsError);
 
 /// A settings file that was read; one that is not there says nothing.
 pub(crate) struct SettingsFile(Node);
@@ -29,7 +33,10 @@ impl SettingsFile {
     pub(crate) fn read(files: &dyn Vfs) -> Result<Self, ReviewError> {
         let bytes = match files.read(PATH.into()) {
             Ok(bytes) => bytes,
-            Err(VfsError::NotFound(_)) => return Ok(Self(Node::null())),
+            Err(VfsError::NotFound(_)) => {
+                refuse_other_names(files)?;
+                return Ok(Self(Node::null()));
+            }
             Err(VfsError::IsDirectory(_)) => {
                 let error = ReviewError::refused(format!("`{NAME}` is a directory"));
                 return Err(error.hint(format!(
@@ -37,8 +44,10 @@ impl SettingsFile {
                 )));
             }
             Err(error) => {
-                let error = Unreadable(error);
-                return Err(ReviewError::failed(error));
+                let error = ReviewError::failed(Unreadable(error));
+                return Err(error.hint(format!(
+                    "make `{NAME}` readable for you, or take it away to go on without settings"
+                )));
             }
         };
         let text = String::from_utf8(bytes).map_err(|error| {
@@ -46,6 +55,7 @@ impl SettingsFile {
             let lines = error.as_bytes().iter().take(before);
             let line = lines.filter(|byte| **byte == b'\n').count() + 1;
             ReviewError::refused(format!("{NAME}:{line}: the text is not UTF-8"))
+                .hint("save the file as UTF-8")
         })?;
         match parse_settings(&text) {
             Ok(node) => Ok(Self(node)),
@@ -67,6 +77,29 @@ impl SettingsFile {
     /// Which findings it wants of these rules.
     pub(crate) fn findings(&self, rules: &[&Rule]) -> Result<Settings, ReviewError> {
         Settings::of(&self.0, rules).map_err(|error| misplaced(&error, error.at(), &error.hint()))
+    }
+}
+
+/// What the system says; that the file cannot be read was said.
+fn io_cause(error: &VfsError) -> String {
+    error
+        .source()
+        .map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// Refuses a file that is meant for settings and is not read: a link that leads nowhere, or another ending.
+fn refuse_other_names(files: &dyn Vfs) -> Result<(), ReviewError> {
+    let entries = files.list("/".into()).unwrap_or_default();
+    if entries.iter().any(|entry| entry.name == NAME) {
+        let error = ReviewError::refused(format!("`{NAME}` is a link that leads to no file"));
+        return Err(error.hint("settings are read through it: mend the link or take it away"));
+    }
+    match entries.iter().find(|entry| entry.name == OTHER_NAME) {
+        Some(_) => {
+            let error = ReviewError::refused(format!("`{OTHER_NAME}` is not read"));
+            Err(error.hint(format!("settings are read from `{NAME}`: rename the file")))
+        }
+        None => Ok(()),
     }
 }
 

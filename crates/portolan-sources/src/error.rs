@@ -196,6 +196,20 @@ impl SourceError {
         }
     }
 
+    /// What is wrong with the host that was asked, where it most likely is with everything wanted from it:
+    /// `` `charts.example` answers 503 (Service Unavailable) ``.
+    pub fn failing_host(&self) -> Option<String> {
+        let http = match self {
+            Self::Http { source, .. } => source,
+            Self::Oci { source, .. } => match source.as_ref() {
+                OciError::Http(source) => source,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        http.failing_host()
+    }
+
     /// What to do about it, where that is known.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -245,6 +259,9 @@ fn http_hint(error: &HttpError) -> Option<&'static str> {
             status: 401 | 403, ..
         } => Some(LOGIN),
         HttpError::Status { status: 404, .. } => Some("check the address and the version"),
+        HttpError::Status { status: 500.., .. } => Some(
+            "the server failed: try again later; `--source NAME=DIR` gives the files from a directory",
+        ),
         HttpError::Request { .. } => Some(UNREACHABLE),
         HttpError::TooSlow { .. } => Some("try again later: what had come was thrown away"),
         HttpError::Truncated { .. } => Some("try again: what had come was thrown away"),

@@ -447,6 +447,9 @@ fn cause(error: &SourceError) -> Option<OutsideCause> {
             why: unreachable.why.to_string(),
         });
     }
+    if let Some(failing) = error.failing_host() {
+        return Some(OutsideCause::Failing(failing));
+    }
     matches!(error, SourceError::Offline { .. }).then_some(OutsideCause::Offline)
 }
 

@@ -342,6 +342,14 @@ fn is_set(variable: &str) -> bool {
 }
 
 fn terminal_width() -> Option<usize> {
-    let (width, _) = terminal_size::terminal_size()?;
-    Some(usize::from(width.0)).filter(|width| *width > 0)
+    let told = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    let told = told.filter(|width| *width > 0);
+    // Some terminals do not tell their size; shells and CI consoles say it here.
+    told.or_else(|| {
+        std::env::var("COLUMNS")
+            .ok()?
+            .parse()
+            .ok()
+            .filter(|width| *width > 0)
+    })
 }

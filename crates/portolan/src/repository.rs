@@ -244,9 +244,13 @@ pub(crate) fn tell_problems(rendered: &RenderedRepository, printer: &Printer) ->
     tell_findings(rendered, rendered.findings().collect(), printer)
 }
 
-/// Tells one problem, as an error or a note.
-pub(crate) fn tell_problem(rendered: &RenderedRepository, problem: &Finding, printer: &Printer) {
-    tell_findings(rendered, vec![problem.clone()], printer);
+/// Tells what has come to be wrong.
+pub(crate) fn tell_new_problems(
+    rendered: &RenderedRepository,
+    problems: &[Finding],
+    printer: &Printer,
+) {
+    tell_findings(rendered, problems.to_vec(), printer);
 }
 
 /// Tells of everything that could not be fetched; the status says whether there was something.

@@ -258,7 +258,7 @@ fn what_is_wrong_is_told_with_its_place_and_the_rest_is_built() {
     assert_eq!(answer.code, 1, "{answer}");
     assert!(answer.stdout.contains("name: here"), "{answer}");
     insta::assert_snapshot!(answer.stderr, @r"
-    error: Kustomization flux-system/bad: kustomization path `/nowhere` does not exist in the source
+    error: Kustomization flux-system/bad: kustomization path `nowhere` does not exist in the source
       ╭▸ cluster/bad.yaml:4:14
       │
     4 │ spec: {path: ./nowhere, prune: true, sourceRef: {kind: GitRepository, name: flux-system}}

@@ -372,11 +372,11 @@ fn a_name_that_is_not_utf8_matters_only_where_it_is_applied() {
     --- stdout
     1 change not rendered
 
-    Kustomization flux-system/root                                changed, not rendered: the name of `/clusters/a/�.yaml` is not UTF-8
+    Kustomization flux-system/root                                changed, not rendered: the name of `clusters/a/�.yaml` is not UTF-8
       files
 
     --- stderr
-    error: Kustomization flux-system/root: the name of `/clusters/a/�.yaml` is not UTF-8
+    error: Kustomization flux-system/root: the name of `clusters/a/�.yaml` is not UTF-8
     hint: give it a name in UTF-8, or leave it out in `.sourceignore` by a pattern
     ");
     repository.commit("applied");

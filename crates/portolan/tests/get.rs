@@ -329,12 +329,12 @@ fn a_kustomization_that_fails_is_not_ready_and_says_why() {
     exit 1
     --- stdout
     NAMESPACE     NAME          PATH        SOURCE                      SUSPENDED   READY   STATUS
-    flux-system   bad           ./nowhere   GitRepository/flux-system   False       False   kustomization path `/nowhere` does not exist in the source
+    flux-system   bad           ./nowhere   GitRepository/flux-system   False       False   kustomization path `nowhere` does not exist in the source
     flux-system   flux-system   ./cluster   GitRepository/flux-system   False       True    2 objects
     flux-system   good          ./good      GitRepository/flux-system   False       True    1 object
 
     --- stderr
-    error: Kustomization flux-system/bad: kustomization path `/nowhere` does not exist in the source
+    error: Kustomization flux-system/bad: kustomization path `nowhere` does not exist in the source
       ╭▸ cluster/bad.yaml:4:14
       │
     4 │ spec: {path: ./nowhere, prune: true, sourceRef: {kind: GitRepository, name: flux-system}}

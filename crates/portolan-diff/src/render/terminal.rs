@@ -7,7 +7,7 @@ use portolan_object::{Finding, Severity, counted};
 use super::line::{Line, lines};
 use super::paint::{Colour, Ink};
 use super::words;
-use crate::failure::InputChange;
+use crate::failure::{Failure, InputChange};
 use crate::field::{Difference, Field};
 use crate::report::{Change, ChangeKind, Report};
 
@@ -105,8 +105,16 @@ fn add_left_out(report: &Report, colour: Colour, out: &mut Vec<String>) {
 /// The changes of unknown content; what fails on both sides and gives the same is told elsewhere.
 fn print_failures(report: &Report, colour: Colour, out: &mut Vec<String>) {
     let mut last_causes: &[String] = &[];
-    for failure in report.unknown_changes() {
-        let title = words::failed(failure);
+    let mut failures = report.unknown_changes().peekable();
+    while let Some(failure) = failures.next() {
+        let mut alike = Vec::new();
+        while let Some(next) = failures.next_if(|next| is_same_change(failure, next)) {
+            alike.push(next);
+        }
+        let title = match alike.len() {
+            0 => words::failed(failure),
+            more => format!("{} and {more} more", words::failed(failure)),
+        };
         let padding = FATE_COLUMN.saturating_sub(title.chars().count()).max(2);
         let fate = colour.paint(Ink::Error, &words::failure(failure));
         out.push(String::new());
@@ -131,6 +139,15 @@ fn print_failures(report: &Report, colour: Colour, out: &mut Vec<String>) {
             out.push(colour.paint(Ink::Faint, &super::line::clean(&place)));
         }
     }
+}
+
+/// Whether two owners change by the same edit, so that it is told once: the same inputs, written in the same place.
+fn is_same_change(one: &Failure, other: &Failure) -> bool {
+    !one.inputs.is_empty()
+        && one.inputs == other.inputs
+        && one.place == other.place
+        && (one.side, one.effect) == (other.side, other.effect)
+        && one.owner.cluster == other.owner.cluster
 }
 
 fn print_input(change: &InputChange, colour: Colour, out: &mut Vec<String>) {

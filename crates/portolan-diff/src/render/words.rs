@@ -60,12 +60,24 @@ pub(super) fn left_out(report: &Report) -> impl Iterator<Item = String> {
 
 /// `41 releases have equal inputs and were not rendered`; nothing when there are none.
 fn equal_inputs(report: &Report) -> Option<String> {
+    let mut failures = report.failures.iter();
+    let is_other = |failure: &Failure| failure.owner.kind != OwnerKind::Release;
+    let noun = if failures.any(|failure| !failure.is_change() && is_other(failure)) {
+        "release or Kustomization"
+    } else {
+        "release"
+    };
     match report.equal_inputs {
         0 => None,
-        1 => Some("1 release has equal inputs and was not rendered".to_owned()),
-        count => Some(format!(
-            "{count} releases have equal inputs and were not rendered"
-        )),
+        1 => Some(format!("1 {noun} has equal inputs and was not rendered")),
+        count => {
+            let plural = noun
+                .replace("release", "releases")
+                .replace("ation", "ations");
+            Some(format!(
+                "{count} {plural} have equal inputs and were not rendered"
+            ))
+        }
     }
 }
 

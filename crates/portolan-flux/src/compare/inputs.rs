@@ -442,10 +442,17 @@ fn shown_leaf(leaf: &Tree) -> InputText {
         Tree::Bool(value) => shown(&value.to_string()),
         Tree::Int(value) => shown(&value.to_string()),
         Tree::Float(value) => shown(&value.to_string()),
+        // As YAML has it: what reads as something else is quoted.
+        Tree::Text(text) if reads_as_other(text) => shown(&format!("\"{text}\"")),
         Tree::Text(text) => shown(text),
         Tree::List(_) => InputText::Opaque,
         Tree::Table(_) => shown("{}"),
     }
+}
+
+/// Whether a text without quotes would be a number, a boolean or nothing.
+fn reads_as_other(text: &str) -> bool {
+    matches!(text, "" | "true" | "false" | "null" | "~") || text.parse::<f64>().is_ok()
 }
 
 fn shown(text: &str) -> InputText {

@@ -48,6 +48,7 @@ impl NotRendered {
             (id.clone(), differences)
         });
         let failed = failed_on_a_side(before, after).into_iter();
+        let failed = failed.chain(before.refused_otherwise(after));
         let kustomizations = failed.map(|id| {
             let differences = kustomization_differences(before, after, id, is_whole);
             (id.clone(), differences)
@@ -106,6 +107,19 @@ impl Renderer<'_> {
         walked
             .filter(|(_, walked)| walked.is_failed())
             .map(|(id, _)| id)
+    }
+
+    /// The Kustomizations that Flux takes on one side only, though both can be built.
+    fn refused_otherwise<'a>(
+        &'a self,
+        other: &'a Self,
+    ) -> impl Iterator<Item = &'a NamespacedName> {
+        let walked = self.walker.walk.kustomizations.iter();
+        let is_otherwise = |(id, walked): &(&NamespacedName, &Walked)| {
+            let theirs = other.walker.walk.kustomizations.get(*id);
+            theirs.is_some_and(|theirs| theirs.is_refused() != walked.is_refused())
+        };
+        walked.filter(is_otherwise).map(|(id, _)| id)
     }
 
     fn facts(&self, is_whole: bool) -> SideFacts<'_> {
@@ -198,6 +212,12 @@ impl Walked {
     pub fn is_failed(&self) -> bool {
         let is_asked = self.unit.is_some() || self.spec.is_err() || self.unavailable.is_some();
         is_asked && self.built.is_none()
+    }
+
+    /// Whether it was built, and Flux refuses it for a variable that nothing sets.
+    pub fn is_refused(&self) -> bool {
+        let mut built = self.built.iter();
+        self.missing.is_empty() && built.any(|built| !built.unset.is_empty())
     }
 }
 

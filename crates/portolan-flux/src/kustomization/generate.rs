@@ -33,7 +33,10 @@ const REMOTE: [&str; 8] = [
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
     /// `spec.path` leads nowhere.
-    #[error("kustomization path `{0}` does not exist in the source")]
+    #[error(
+        "kustomization path `{}` does not exist in the source",
+        _0.as_str().trim_start_matches('/')
+    )]
     NoPath(Utf8PathBuf),
     /// A file cannot be read.
     #[error("cannot read `{path}`")]

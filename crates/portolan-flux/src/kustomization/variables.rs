@@ -47,6 +47,8 @@ pub(crate) type Data = BTreeMap<Text, Vec<u8>>;
 /// A variable that nobody sets, where Flux demands that somebody does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsetVariable {
+    /// Its name, where one variable is to blame.
+    pub name: Option<String>,
     /// What Flux says.
     pub message: String,
     /// The line of the object's text that holds the expression.
@@ -171,16 +173,24 @@ impl Variables {
             Unset::Refused => envsubst::Unset::Refused,
             Unset::Unknown | Unset::Missing => envsubst::Unset::Filled(&fill),
         };
-        let located = |error: &envsubst::Error| (line_at(text, error.offset), error.to_string());
-        let refused = match self.put_into(text, unset) {
+        let error = match self.put_into(text, unset) {
             Ok(completed) => return Ok((completed, None)),
-            Err(error) => located(&error),
+            Err(error) => error,
         };
-        let (line, message) = refused;
+        let (line, message) = (line_at(text, error.offset), error.to_string());
         if self.unset == Unset::Refused
             && let Ok(completed) = self.put_into(text, envsubst::Unset::Empty)
         {
-            return Ok((completed, Some(UnsetVariable { message, line })));
+            let name = match error.kind {
+                envsubst::ErrorKind::NotSet(name) => Some(name),
+                _ => None,
+            };
+            let unset = UnsetVariable {
+                name,
+                message,
+                line,
+            };
+            return Ok((completed, Some(unset)));
         }
         Err(SubstitutionError::Expression { message, line })
     }

@@ -7,7 +7,7 @@ use portolan_vfs::VfsError;
 
 use crate::api::Kustomization;
 use crate::kustomization::build::BuildError;
-use crate::kustomization::generate::GenerateError;
+use crate::kustomization::generate::{self, GenerateError};
 use crate::release::ReleaseError;
 use crate::release::chart::ChartError;
 use crate::source::outside::{Advised, OutsideCause};
@@ -53,7 +53,11 @@ pub(crate) fn on_build(error: &BuildError, spec: &Kustomization) -> String {
     if let Some(advice) = on_files(error) {
         return advice.to_owned();
     }
-    let path = spec.path.trim_start_matches("./").trim_matches('/');
+    let directory = generate::directory(spec);
+    let path = match directory.as_str().trim_start_matches('/') {
+        "" => ".",
+        path => path,
+    };
     match error {
         BuildError::Generate(GenerateError::NoPath(_)) => {
             format!("paths begin at the top of {}", spec.source)

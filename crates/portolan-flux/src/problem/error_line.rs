@@ -4,7 +4,7 @@
 use std::error::Error as _;
 
 use camino::Utf8Path;
-use portolan_kustomize::Error;
+use portolan_kustomize::{Error, Located};
 use portolan_object::Place;
 use portolan_vfs::{Vfs, VfsError, resolve};
 
@@ -19,6 +19,13 @@ pub(crate) fn of_build(error: &Error, files: &dyn Vfs, directory: &Utf8Path) -> 
     let mut cause = Some(error);
     while let Some(error) = cause {
         match error {
+            Error::Located(located) if is_patch_there(located, files) => {
+                return Some(Place::new(located.file.as_str(), located.at));
+            }
+            Error::Located(located) => {
+                cause = Some(&located.error);
+                continue;
+            }
             Error::Yaml { file, source } => {
                 return Some(Place::new(file.as_str(), source.first().at));
             }
@@ -51,6 +58,14 @@ pub(crate) fn of_build(error: &Error, files: &dyn Vfs, directory: &Utf8Path) -> 
         let file = generate::existing(files, directory)?;
         Some(Place::line(file.as_str(), 1))
     })
+}
+
+/// Whether a patch begins at the place: one that Flux adds stands in another file.
+fn is_patch_there(located: &Located, files: &dyn Vfs) -> bool {
+    let text = files.read(&located.file).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().nth((located.at.line as usize).wrapping_sub(1));
+    line.is_some_and(|line| line.contains("patch") || line.contains("path"))
 }
 
 /// A cause is kept in a box, which is an error of its own kind.

@@ -6,6 +6,7 @@ use portolan_object::{Rule, Severity};
 pub const RULES: &[&Rule] = &[
     &BUILD_FAILED,
     &INVALID_FIELD,
+    &NOT_KNOWN_HERE,
     &UNSET_VARIABLE,
     &UNSETTLED,
     &CHART_INVALID,
@@ -38,6 +39,16 @@ pub(crate) static INVALID_FIELD: Rule = Rule {
     severity: Severity::Error,
     summary: "a field of a Flux object is missing or of the wrong type",
     help: "The API server refuses the object, so Flux never sees it and nothing is built from it.",
+};
+
+/// What is built hangs on something that only the cluster knows.
+pub static NOT_KNOWN_HERE: Rule = Rule {
+    id: "build/not-known-here",
+    severity: Severity::Error,
+    summary: "something cannot be built here without what only the cluster knows",
+    help: "Its path, or values that its chart asks for, come from a Secret or ConfigMap whose content the repository does \
+           not hold. Flux may well build it, so `test` only notes it; its objects are not judged. `--missing strict` \
+           makes it an error.",
 };
 
 pub(crate) static UNSET_VARIABLE: Rule = Rule {

@@ -239,6 +239,9 @@ impl ReleaseInputs {
         release::fingerprint_spec(&self.spec, &mut inputs);
         inputs.tree(&self.values);
         inputs.text(self.chart.as_str());
+        // Clusters of different versions may have the same release, and so may the two sides of a comparison.
+        inputs.text(self.cluster.capabilities.kube_version.version());
+        inputs.flag(self.cluster.profile.helm4);
         if let Known::All(all) = &known {
             inputs.digest(&all.digest);
         }

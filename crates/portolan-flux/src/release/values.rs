@@ -73,6 +73,8 @@ pub struct Composed {
     pub values: Tree,
     /// References that are not optional and that nothing answers.
     pub missing: Vec<ValuesReference>,
+    /// References to whole values that are sealed or made in the cluster: which keys they have is not known here.
+    pub whole_unknown: Vec<ValuesReference>,
     /// References that could not be read; they are left out.
     pub errors: Vec<ValuesError>,
 }
@@ -112,6 +114,9 @@ pub(crate) fn compose(
                 if !reference.optional {
                     composed.missing.push(reference.clone());
                 }
+                if reference.target_path.is_none() {
+                    composed.whole_unknown.push(reference.clone());
+                }
                 composed
                     .errors
                     .extend(layers.take_unknown(release, reference).err());
@@ -119,6 +124,9 @@ pub(crate) fn compose(
             }
         };
         match object.get(reference.key.as_str()) {
+            Some(text) if reference.target_path.is_none() && text.starts_with(SEALED) => {
+                composed.whole_unknown.push(reference.clone());
+            }
             Some(text) => composed
                 .errors
                 .extend(layers.take_in(reference, text).err()),
@@ -162,9 +170,6 @@ impl Layers {
 
     fn take_in(&mut self, reference: &ValuesReference, text: &[u8]) -> Result<(), ValuesError> {
         let Some(path) = &reference.target_path else {
-            if text.starts_with(SEALED) {
-                return Ok(());
-            }
             let values = Tree::read_table(text).map_err(|reason| ValuesError::NotValues {
                 kind: reference.kind.as_str(),
                 name: reference.name.clone(),

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use portolan_engine::{FieldHasher, Fingerprint, fingerprint};
-use portolan_object::Object;
+use portolan_engine::{FieldHasher, Fingerprint};
+use portolan_object::{Object, Place};
 use portolan_vfs::{Memory, Vfs, VfsError, clean};
 use portolan_yaml::{Node, Text};
 
@@ -28,13 +28,29 @@ const MAX_DEPTH: usize = 128;
 /// How one artifact is composed.
 #[derive(Debug, Clone)]
 pub(crate) struct Recipe {
+    /// The generator by kind and name.
+    generator: String,
     /// The sources by the names that copies call them.
     pub(crate) sources: Vec<(Text, SourceRef)>,
     copies: Vec<Copy>,
 }
 
+/// An `ArtifactGenerator` copies from where nothing is.
+#[derive(Debug, thiserror::Error)]
+#[error("{copy}")]
+pub(crate) struct CopyError {
+    /// Which generator cannot copy from where.
+    copy: String,
+    /// Where that is written.
+    pub(crate) place: Option<Place>,
+    #[source]
+    source: VfsError,
+}
+
 #[derive(Debug, Clone)]
 struct Copy {
+    /// Where it is written, if the generator stands in a file.
+    place: Option<Place>,
     alias: String,
     from: String,
     to: String,
@@ -43,7 +59,12 @@ struct Copy {
 
 impl Fingerprint for Recipe {
     fn fingerprint(&self, fields: &mut FieldHasher) {
-        let Self { sources, copies } = self;
+        // Errors name the generator and the places of its lines; what is made does not depend on either.
+        let Self {
+            generator: _,
+            sources,
+            copies,
+        } = self;
         fields.add(&sources.len());
         for (alias, source) in sources {
             fields.add(alias.as_str()).add(source);
@@ -52,7 +73,18 @@ impl Fingerprint for Recipe {
     }
 }
 
-fingerprint!(struct Copy { alias, from, to, exclude });
+impl Fingerprint for Copy {
+    fn fingerprint(&self, fields: &mut FieldHasher) {
+        let Self {
+            place: _,
+            alias,
+            from,
+            to,
+            exclude,
+        } = self;
+        fields.add(alias).add(from).add(to).add(exclude);
+    }
+}
 
 /// The recipe of an external artifact, if something in the repository generates it.
 pub(crate) fn recipe(artifact: &SourceRef, index: &Index) -> Option<Recipe> {
@@ -94,9 +126,22 @@ impl Recipe {
             Some((Text::from(text(source, "alias")?), reference))
         });
         let copies = items(&made, "copy");
+        let begins = generator.origin.place();
+        let place = |copy: &Node| {
+            let at = copy.get("from")?.at;
+            begins.map(|begins| Place::new(begins.file.clone(), at))
+        };
+        let read = |copy: &Node| {
+            let place = place(copy);
+            Some(Copy {
+                place,
+                ..Copy::read(copy)?
+            })
+        };
         Some(Self {
+            generator: generator.id().title(),
             sources: sources.collect(),
-            copies: copies.iter().filter_map(Copy::read).collect(),
+            copies: copies.iter().filter_map(read).collect(),
         })
     }
 
@@ -104,13 +149,20 @@ impl Recipe {
     pub(crate) fn compose(
         &self,
         trees: &HashMap<Text, Arc<Artifact>>,
-    ) -> Result<ComposedTree, VfsError> {
+    ) -> Result<ComposedTree, CopyError> {
         let mut made = ComposedTree::default();
         for copy in &self.copies {
-            let tree = trees
-                .get(copy.alias.as_str())
-                .ok_or_else(|| VfsError::NotFound(format!("@{}", copy.alias).into()))?;
-            copy.run(tree.as_ref(), &mut made)?;
+            let tree = trees.get(copy.alias.as_str());
+            let tree = tree.ok_or_else(|| VfsError::NotFound(format!("@{}", copy.alias).into()));
+            let copied = tree.and_then(|tree| copy.run(tree.as_ref(), &mut made));
+            copied.map_err(|source| CopyError {
+                copy: format!(
+                    "{} cannot copy from `@{}/{}`",
+                    self.generator, copy.alias, copy.from
+                ),
+                place: copy.place.clone(),
+                source,
+            })?;
         }
         Ok(made)
     }
@@ -124,6 +176,7 @@ impl Copy {
         let exclude = node.get("exclude").and_then(Node::as_list);
         let exclude = exclude.into_iter().flatten().filter_map(Node::as_str);
         Some(Self {
+            place: None,
             alias: alias.to_owned(),
             from: from.to_owned(),
             to: to.strip_prefix("@artifact")?.to_owned(),
@@ -229,6 +282,7 @@ mod tests {
         .into_iter()
         .collect();
         let copy = Copy {
+            place: None,
             alias: "x".to_owned(),
             from: from.to_owned(),
             to: to.to_owned(),

@@ -49,6 +49,8 @@ pub enum OutsideCause {
         /// What stands in the way, as in "it refuses connections".
         why: String,
     },
+    /// A host answers nobody, or everybody with an error of its own: what it does.
+    Failing(String),
     /// Nothing may be fetched.
     Offline,
 }
@@ -65,6 +67,7 @@ impl fmt::Display for OutsideCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable { host, why } => write!(f, "cannot reach `{host}`: {why}"),
+            Self::Failing(what) => f.write_str(what),
             Self::Offline => f.write_str("not in the cache, and --offline fetches nothing"),
         }
     }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use portolan_budget::Budget;
-use portolan_yaml::{Node, Text};
+use portolan_yaml::{Node, Position, Text};
 
 use super::{Accumulator, Directory};
 use crate::config::{Config, FieldSpec, Section, merge_specs};
-use crate::error::{During, Error, Result};
+use crate::error::{During, Error, Located, Result};
 use crate::load::kustomization::LabelEntry;
 use crate::resource::TRANSFORMATIONS;
 use crate::resource::provenance::Provenance;
@@ -99,6 +99,15 @@ impl Directory<'_, '_> {
         Ok(())
     }
 
+    /// An error about something that stands in the kustomization file.
+    fn located(&self, at: Position, error: Error) -> Error {
+        Error::Located(Box::new(Located {
+            file: self.loader.root().join(self.file_name),
+            at,
+            error,
+        }))
+    }
+
     /// The steps that the fields of the kustomization ask for, in kustomize's order.
     fn builtin_steps<'s>(&'s self, config: &'s Config) -> Result<Vec<Step<'s>>> {
         let (kustomization, schema) = (&self.kustomization, self.schema());
@@ -110,10 +119,11 @@ impl Directory<'_, '_> {
             }));
         }
         for patch in &kustomization.patches {
-            let loaded = self.load_patch(patch)?;
+            let locate = |error: Error| self.located(patch.at, error);
+            let loaded = self.load_patch(patch).map_err(locate)?;
             let target = patch.target.as_ref();
             steps.push(Step::some("PatchTransformer", move |set| {
-                apply_patch(set, &loaded, target, schema, self.budget())
+                apply_patch(set, &loaded, target, schema, self.budget()).map_err(locate)
             }));
         }
         if !kustomization.namespace.is_empty() {

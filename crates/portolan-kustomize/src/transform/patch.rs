@@ -1,7 +1,7 @@
 //! `patches` and its older forms: strategic merges and JSON patches, by identity or by selector.
 
 use portolan_budget::Budget;
-use portolan_yaml::{Node, Text, from_json, to_json};
+use portolan_yaml::{Node, Position, Text, from_json, to_json};
 
 use crate::error::{During, Error, Result};
 use crate::load::decode::{Fields, Strictness};
@@ -20,6 +20,8 @@ use crate::value::merge::patch_merge;
 /// An entry of `patches` or `patchesJson6902`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Patch {
+    /// Where its text stands, or the name of its file.
+    pub(crate) at: Position,
     pub(crate) path: Text,
     pub(crate) text: Text,
     pub(crate) target: Option<Selector>,
@@ -40,7 +42,9 @@ impl Patch {
     pub(crate) fn read(node: &Node, strictness: Strictness) -> Result<Self> {
         let names = ["path", "patch", "target", "options"];
         let fields = Fields::read(node, "Patch", &names, strictness)?;
+        let written = fields.get("patch").or_else(|| fields.get("path"));
         let mut patch = Self {
+            at: written.map_or(node.at, |written| written.at),
             path: fields.text("path")?,
             text: fields.text("patch")?,
             target: read_selector(&fields, "target")?,

@@ -48,6 +48,18 @@ impl NoMatch {
         }
     }
 
+    /// The same with one more piece of advice, if there is one.
+    #[must_use]
+    pub fn with_more(mut self, advice: Option<String>) -> Self {
+        if let Some(advice) = advice {
+            self.hint = Some(match self.hint {
+                Some(hint) => format!("{hint}; {advice}"),
+                None => advice,
+            });
+        }
+        self
+    }
+
     /// A word that is no kind of Kubernetes, of Flux, of a definition or of a candidate; `None` if all are.
     pub fn unknown_kind(
         selection: &ObjectSelection,

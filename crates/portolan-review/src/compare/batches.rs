@@ -76,8 +76,8 @@ impl Batches {
         Self {
             old: batches(&old, &new),
             new: batches(&new, &old),
+            equal_inputs: equal.count() + failures.iter().filter(|one| !one.is_change()).count(),
             failures,
-            equal_inputs: equal.count(),
         }
     }
 }

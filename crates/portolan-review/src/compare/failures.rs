@@ -47,7 +47,7 @@ pub(super) fn find(
                 (true, true) => FailedSide::Both,
                 (true, false) => FailedSide::Before,
                 (false, true) => FailedSide::After,
-                (false, false) => return None,
+                (false, false) => refused_side(emitter, before, after)?,
             };
             Some((emitter, owner, side))
         });
@@ -80,6 +80,26 @@ pub(super) fn find(
         unfetched.extend(skipped.map(|id| Emitter::Release(id.clone()).owner(&cluster)));
     }
     (failures, unfetched)
+}
+
+/// The side on which Flux refuses a Kustomization that it takes on the other.
+fn refused_side(
+    emitter: &Emitter,
+    before: Option<&ClusterSide>,
+    after: Option<&ClusterSide>,
+) -> Option<FailedSide> {
+    let Emitter::Kustomization(id) = emitter else {
+        return None;
+    };
+    let is_refused = |cluster_side: Option<&ClusterSide>| {
+        let walked = cluster_side?.walk.kustomizations.get(id)?;
+        Some(walked.is_refused())
+    };
+    match (is_refused(before)?, is_refused(after)?) {
+        (true, false) => Some(FailedSide::Before),
+        (false, true) => Some(FailedSide::After),
+        _ => None,
+    }
 }
 
 /// Whether a finding is about a release that both sides make of the same, and whose chart could not be fetched.
@@ -188,9 +208,11 @@ impl ClusterProblems<'_> {
         };
         match problems.iter().find(is_it) {
             Some(problem) => {
-                let mut messages = problem.messages.iter().cloned();
-                let reason = messages.next().unwrap_or_default();
-                (reason, messages.collect(), problem.place.clone())
+                let lines = problem.messages.iter().flat_map(|text| text.lines());
+                let mut lines = lines.filter(|line| !line.trim().is_empty());
+                let reason = lines.next().unwrap_or_default().to_owned();
+                let causes = lines.map(str::to_owned).collect();
+                (reason, causes, problem.place.clone())
             }
             None => ("it could not be rendered".to_owned(), Vec::new(), None),
         }

@@ -9,6 +9,7 @@ use portolan_object::{KindNames, NoMatch, Object};
 use super::two_sides::{ClusterSide, Skipping, TwoSides};
 use super::{CompareOptions, Trees};
 use crate::inventory::{self, PlacedObject};
+use crate::rendered::advice_on_unrendered;
 use crate::selectable::{has_known_kinds, selectable_of};
 use crate::{FluxRepository, ReviewError, Runner};
 
@@ -92,10 +93,12 @@ fn placed(two_sides: &TwoSides) -> Vec<PlacedObject<'_>> {
 
 fn check(selection: &Selection, two_sides: &TwoSides) -> Result<(), NoMatch> {
     let placed = placed(two_sides);
-    selection.check(&selectable_of(
-        sides(two_sides).map(|cluster_side| &**cluster_side),
-        &placed,
-    ))
+    let renderings = || sides(two_sides).map(|cluster_side| &**cluster_side);
+    let checked = selection.check(&selectable_of(renderings(), &placed));
+    checked.map_err(|error| {
+        let advice = advice_on_unrendered(renderings());
+        error.with_more(advice.filter(|_| selection.may_name_objects()))
+    })
 }
 
 /// Whether something that was rendered is meant; owners alone count if nothing is asked of their objects.

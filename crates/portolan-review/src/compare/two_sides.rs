@@ -14,6 +14,7 @@ use portolan_object::{Finding, KubeVersion};
 use portolan_yaml::Text;
 
 use super::Trees;
+use crate::repository::check_settings;
 use crate::source_check::refuse_unknown_sources;
 use crate::{FluxRepository, ReviewError, Runner};
 
@@ -90,6 +91,7 @@ impl TwoSides {
         skipping: Skipping,
         runner: &R,
     ) -> Result<Self, R::Error> {
+        check_settings(trees.new.as_ref())?;
         let session = Arc::<Session>::default();
         let new = repository.open(&trees.new, Some(&session))?;
         let old = open_old(repository, trees, &session)?;

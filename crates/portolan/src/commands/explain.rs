@@ -70,7 +70,11 @@ pub(crate) fn explain(args: &ExplainArgs, app: &App) -> CommandResult {
     let runs = ShownRuns::new(app);
     let rendered = render_for(&repository, &args.what, args.namespace.as_deref(), &runs)?;
     let objects = inventory::objects(&rendered);
-    let targets = NamedObject::find(&args.what, args.namespace.as_deref(), &objects)?;
+    let targets = NamedObject::find(&args.what, args.namespace.as_deref(), &objects);
+    let targets = targets.map_err(|error| match rendered.advice_on_missing_objects() {
+        Some(advice) => error.hint(advice),
+        None => error,
+    })?;
     let several = rendered.clusters.len() > 1;
     let mut records = Vec::new();
     for target in &targets {

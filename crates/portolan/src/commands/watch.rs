@@ -22,7 +22,7 @@ use super::CommandResult;
 use crate::app::App;
 use crate::error::{CommandError, ErrorKind};
 use crate::exit::ExitStatus;
-use crate::repository::{RepositoryArgs, tell_problem};
+use crate::repository::{RepositoryArgs, tell_new_problems};
 use crate::session::ShownRuns;
 use wakeups::{Wakeup, Wakeups};
 
@@ -155,9 +155,7 @@ impl Watched<'_> {
 
     /// Tells what differs from what was seen last.
     fn tell(&self, state: &WatchedState) -> Result<(), CommandError> {
-        for problem in &state.new_problems {
-            tell_problem(&state.rendered, problem, &self.app.printer);
-        }
+        tell_new_problems(&state.rendered, &state.new_problems, &self.app.printer);
         for message in &state.mended {
             self.app
                 .printer

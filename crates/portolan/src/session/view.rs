@@ -164,7 +164,14 @@ fn summary(state: &State, running_for: Duration) -> String {
     )
 }
 
+/// `HelmRelease apps/redis`: the key without what tells it from others of its name.
 fn describe(key: &Key, unit: &UnitState) -> String {
+    let key = key.to_string();
+    let key = key.split('#').next().unwrap_or(&key);
+    let key = match key.split_once('/') {
+        Some((kind, rest)) if kind.starts_with(char::is_uppercase) => format!("{kind} {rest}"),
+        _ => key.to_owned(),
+    };
     match &unit.progress {
         Some(Progress { done, total, text }) if text == "bytes" => {
             format!("{key} {}", download(*done, *total))
@@ -175,7 +182,7 @@ fn describe(key: &Key, unit: &UnitState) -> String {
             text,
         }) => format!("{key} {text} ({done}/{total})"),
         Some(Progress { text, .. }) => format!("{key} {text}"),
-        None => key.to_string(),
+        None => key,
     }
 }
 

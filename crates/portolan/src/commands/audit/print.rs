@@ -30,6 +30,9 @@ pub(super) enum OutputFormat {
     Github,
 }
 
+/// How many things that could not be looked at are listed: often all have one cause, such as a missing network.
+const LISTED: usize = 9;
+
 /// Prints the report; people get a summary on stderr too.
 pub(super) fn print(
     report: &Report,
@@ -61,11 +64,23 @@ fn print_table(report: &Report, wide: bool, printer: &Printer) -> Result<(), Com
         titles.extend(["GONE IN", "SWITCH IN", "WHAT"]);
     }
     let mut table = Table::new(titles);
+    let mut folded = 0;
+    let mut unparsed = 0;
     for finding in report.open() {
-        table.push(row(finding, wide));
+        unparsed += usize::from(finding.level == Level::Unparsed);
+        if finding.level == Level::Unparsed && unparsed > LISTED && !printer.is_verbose() {
+            folded += 1;
+        } else {
+            table.push(row(finding, wide));
+        }
     }
     if report.open().next().is_some() {
         printer.data(table.render(printer.canvas()))?;
+    }
+    if folded > 0 {
+        printer.note(&format!(
+            "{folded} more could not be looked at; -v lists them all"
+        ));
     }
     for warning in &report.warnings {
         printer.warning(warning);

@@ -142,7 +142,7 @@ fn check_object(checker: &Checker, object: &Object, unit: &str) -> Vec<Finding> 
         file: None,
         evidence: vec![Evidence::Unit {
             unit: unit.to_owned(),
-            origin: object.origin.to_string(),
+            origin: object.origin.to_relative(),
         }],
         namespace: String::new(),
     };

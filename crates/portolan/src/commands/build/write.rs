@@ -181,7 +181,7 @@ fn provenance(batch: &Batch, object: &Object) -> String {
     let cluster = batch.cluster.as_ref();
     let cluster = cluster.map_or_else(String::new, |name| format!(" of {name}"));
     let one_line = |text: String| text.replace(['\n', '\r'], " ");
-    let origin = one_line(object.origin.to_string());
+    let origin = one_line(object.origin.to_relative());
     let mut text = format!("# {}{cluster}\n# {origin}\n", batch.owner);
     if !batch.made_of.is_empty() {
         let made_of = batch.made_of.iter().map(Step::to_string);

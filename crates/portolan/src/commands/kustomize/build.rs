@@ -6,7 +6,7 @@ use portolan_files::{OutputDir, file_name, write_file};
 use portolan_kustomize::{
     Deprecation, LoadRestrictor, Options, Reorder, Resource, ResourceSet, to_yaml,
 };
-use portolan_vfs::Disk;
+use portolan_vfs::{Disk, Memory};
 
 use super::charts::HelmCharts;
 use super::remote::Outside;
@@ -122,7 +122,13 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
         kustomization: None,
         budget: Some(&budget),
     };
-    let set = portolan_kustomize::build(&root, &Disk::machine(), &options);
+    let set = if is_address(&args.directory) {
+        let only = format!("resources:\n- {}\n", args.directory);
+        let files = Memory::from_iter([("/kustomization.yaml", only)]);
+        portolan_kustomize::build("/".into(), &files, &options)
+    } else {
+        portolan_kustomize::build(&root, &Disk::machine(), &options)
+    };
     let set = set.map_err(CommandError::user)?;
     match &args.output {
         None => printer.data(to_yaml(&set).map_err(CommandError::user)?)?,
@@ -131,6 +137,14 @@ pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
     // The process ends now: freeing thousands of values one by one would only take time.
     std::mem::forget(set);
     Ok(ExitStatus::Clean)
+}
+
+/// Whether a directory of a git repository elsewhere is meant, as kustomize writes it.
+fn is_address(directory: &Utf8Path) -> bool {
+    let text = directory.as_str();
+    let is_spelled =
+        text.contains("://") || text.starts_with("git@") || text.starts_with("github.com/");
+    is_spelled && !directory.exists()
 }
 
 fn absolute(directory: &Utf8Path) -> anyhow::Result<Utf8PathBuf> {
