@@ -132,7 +132,7 @@ static UNPARSED: Rule = Rule {
     id: "unparsed",
     severity: Severity::Error,
     summary: "The input could not be read",
-    help: "Nothing is known about what it holds. Mend it, or leave it out by its path.",
+    help: "Nothing is known about what it holds. Fix it, or leave it out by its path.",
 };
 
 fn names() -> Vec<&'static str> {

@@ -55,7 +55,7 @@ pub(crate) static SELECTOR: Rule = Rule {
     severity: Severity::Error,
     summary: "a selector does not select the pods beside it",
     help: "The labels of the pod template must have everything that the selector asks for; the API server refuses \
-           the workload otherwise. A selector cannot be changed later: mend the labels.",
+           the workload otherwise. A selector cannot be changed later: fix the labels.",
 };
 
 pub(crate) static REFUSED_VALUE: Rule = Rule {

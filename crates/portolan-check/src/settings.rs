@@ -206,7 +206,7 @@ impl SettingsError {
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::Syntax { .. } => "mend the YAML of the file".to_owned(),
+            Self::Syntax { .. } => "fix the YAML of the file".to_owned(),
             Self::UnknownRule { .. } => {
                 "`portolan test --explain all` lists the rules; `schema/*` means a whole group".to_owned()
             }

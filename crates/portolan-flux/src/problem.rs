@@ -174,7 +174,7 @@ fn dependency_problems(
             }
             None => {
                 let message = format!("depends on {kind} {}, which does not exist", finding.on);
-                let hint = "Flux waits for it forever: mend the name or take it out of `dependsOn`";
+                let hint = "Flux waits for it forever: fix the name or take it out of `dependsOn`";
                 about.error(
                     &DEPENDENCY_MISSING,
                     vec![message],
@@ -330,7 +330,7 @@ impl<'a, 'files> About<'a, 'files> {
             let message = format!(
                 "ResourceSetInputProvider {namespace}/{name} does not exist in the repository"
             );
-            let hint = "add it to what Flux applies, or mend the name in `inputsFrom`".to_owned();
+            let hint = "add it to what Flux applies, or fix the name in `inputsFrom`".to_owned();
             self.error(&MISSING_INPUTS, vec![message], place, vec![hint]);
         }
         for provider in &expansion.outside {
@@ -394,7 +394,7 @@ impl<'a, 'files> About<'a, 'files> {
         for error in &release.composed.errors {
             let place = self.entry(&["spec", "valuesFrom"], error.name());
             let hint =
-                "mend the key in the object, or `valuesKey` and `targetPath` of the reference";
+                "fix the key in the object, or `valuesKey` and `targetPath` of the reference";
             let messages = vec![error.to_string()];
             self.error(&BAD_VALUES, messages, place, vec![hint.to_owned()]);
         }

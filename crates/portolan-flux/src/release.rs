@@ -95,7 +95,7 @@ pub enum ReleaseError {
 }
 
 impl ReleaseError {
-    /// Whether other values may mend it.
+    /// Whether other values may fix it.
     pub(crate) fn may_be_of_values(&self) -> bool {
         match self {
             Self::Template { source, .. } => !matches!(

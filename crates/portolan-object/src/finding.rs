@@ -194,7 +194,7 @@ mod tests {
     fn a_fingerprint_outlives_a_moved_line_and_tells_clusters_apart() {
         let moved = Finding {
             place: Some(Place::line("/apps/web.yaml", 30)),
-            hints: vec!["mend it".to_owned()],
+            hints: vec!["fix it".to_owned()],
             ..finding()
         };
         assert_eq!(finding().fingerprint(), moved.fingerprint());

@@ -92,7 +92,7 @@ fn refuse_other_names(files: &dyn Vfs) -> Result<(), ReviewError> {
     let entries = files.list("/".into()).unwrap_or_default();
     if entries.iter().any(|entry| entry.name == NAME) {
         let error = ReviewError::refused(format!("`{NAME}` is a link that leads to no file"));
-        return Err(error.hint("settings are read through it: mend the link or take it away"));
+        return Err(error.hint("settings are read through it: fix the link or take it away"));
     }
     match entries.iter().find(|entry| entry.name == OTHER_NAME) {
         Some(_) => {

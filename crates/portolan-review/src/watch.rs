@@ -2,7 +2,7 @@
 //! rendered.
 //!
 //! ```text
-//! Snapshot ──(files differ)──▶ render with one Session ──▶ LastState ──▶ difference, problems that are new or mended
+//! Snapshot ──(files differ)──▶ render with one Session ──▶ LastState ──▶ difference, problems that are new or fixed
 //! ```
 //!
 //! The session keeps what was built, so a render costs only what depends on the changed files. The caller decides
@@ -43,7 +43,7 @@ pub struct WatchedState {
     /// What is wrong and was not before.
     pub new_problems: Vec<Finding>,
     /// What was wrong and is no more, each as a sentence.
-    pub mended: Vec<String>,
+    pub fixed: Vec<String>,
 }
 
 impl RepositoryWatch {
@@ -105,7 +105,7 @@ impl RepositoryWatch {
         let is_first = self.last.is_empty();
         let before = self.last.batches();
         self.last.take(&rendered);
-        let (new_problems, mended) = self.last.take_problems(&rendered);
+        let (new_problems, fixed) = self.last.take_problems(&rendered);
         let report = (!is_first).then(|| {
             let options = Options {
                 strip: StripAttributes::common(),
@@ -121,7 +121,7 @@ impl RepositoryWatch {
             rendered,
             report,
             new_problems,
-            mended,
+            fixed,
         }
     }
 }

@@ -251,7 +251,7 @@ const LOGIN: &str = "log in with `docker login` or in `~/.netrc`, or let the sou
 const UNREACHABLE: &str = "check the network and the address; `--source NAME=DIR` gives the files from a directory, \
                            `--offline` uses what was fetched before";
 const DOCKER_CONFIG: &str =
-    "mend the file of logins, or let `DOCKER_CONFIG` name the directory of another";
+    "fix the file of logins, or let `DOCKER_CONFIG` name the directory of another";
 
 fn http_hint(error: &HttpError) -> Option<&'static str> {
     match error {

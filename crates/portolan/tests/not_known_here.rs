@@ -84,7 +84,7 @@ fn a_release_that_needs_values_of_the_cluster_is_noted_by_test_and_missing_in_bu
     assert!(answer.stdout.contains(told), "{answer}");
     assert_eq!(run(&repository, &["test", "--missing", "strict"]).code, 1);
     assert_eq!(run(&repository, &["build", "hr", "web"]).code, 1);
-    // A template that no values can mend is a mistake all the same.
+    // A template that no values can fix is a mistake all the same.
     repository.write("chart/templates/c.yaml", "{{ nonsense\n");
     let answer = run(&repository, &["test"]);
     assert_eq!(answer.code, 1, "{answer}");

@@ -155,7 +155,7 @@ fn broken_yaml_is_told_once_and_the_next_good_state_is_compared_with_the_last() 
         "shop/config.yaml",
         &CONFIG.replace("red", "green"),
     );
-    Watch::wait_for(&watch.stderr, "mended: Kustomization flux-system/shop");
+    Watch::wait_for(&watch.stderr, "fixed: Kustomization flux-system/shop");
     Watch::wait_for(&watch.stdout, "green");
     let shown = Watch::taken(&watch.stdout);
     assert!(

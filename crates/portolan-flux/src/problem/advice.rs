@@ -14,7 +14,7 @@ use crate::source::outside::{Advised, OutsideCause};
 use crate::walk::resource_set::ResourceSetError;
 
 /// A field has the wrong type, or is not there.
-pub(crate) const FIELD: &str = "the API server refuses the object until this is mended; in quotes, numbers and booleans are strings";
+pub(crate) const FIELD: &str = "the API server refuses the object until this is fixed; put numbers and booleans in quotes to make them strings";
 
 /// What those who tried to bring something from outside advise.
 pub(crate) fn from_outside(error: &(dyn Error + 'static)) -> Vec<String> {
@@ -63,7 +63,7 @@ pub(crate) fn on_build(error: &BuildError, spec: &Kustomization) -> String {
             format!("paths begin at the top of {}", spec.source)
         }
         BuildError::Generate(_) => {
-            format!("without a kustomization.yaml everything below `{path}` is applied: mend the file, or leave it out in `.sourceignore`")
+            format!("without a kustomization.yaml everything below `{path}` is applied: fix the file, or leave it out in `.sourceignore`")
         }
         BuildError::Kustomize { .. } => {
             format!("`portolan kustomize build {path}` tries the directory alone")
@@ -86,7 +86,7 @@ pub(crate) fn on_chart(error: &ChartError) -> Option<String> {
             Some(format!("`--source {}=DIR` gives its files", source.id))
         }
         ChartError::NoSource(source) => Some(format!(
-            "mend the name or the namespace, or add the {} to what Flux applies",
+            "fix the name or the namespace, or add the {} to what Flux applies",
             source.kind
         )),
         ChartError::WrongKind(_) => {
@@ -96,7 +96,7 @@ pub(crate) fn on_chart(error: &ChartError) -> Option<String> {
             Some("in a GitRepository or Bucket, `chart` is the path of the chart's directory from the top".to_owned())
         }
         ChartError::NoDependency { .. } | ChartError::WrongDependency { .. } => {
-            Some("mend `dependencies` in the chart's Chart.yaml".to_owned())
+            Some("fix `dependencies` in the chart's Chart.yaml".to_owned())
         }
         ChartError::ValuesFile { .. } => {
             Some("`valuesFiles` begin at the top of the source; `ignoreMissingValuesFiles: true` passes over those that are not there".to_owned())
@@ -114,7 +114,7 @@ pub(crate) fn on_release(error: &ReleaseError) -> &'static str {
         ReleaseError::Template { source, .. }
             if matches!(**source, portolan_helm::Error::Schema(_)) =>
         {
-            "mend `values`, what `valuesFrom` names or the chart's own values.yaml"
+            "fix `values`, what `valuesFrom` names or the chart's own values.yaml"
         }
         ReleaseError::Template { .. } => {
             "values come from `valuesFrom` and `values` of the release, and from the chart's own values.yaml"

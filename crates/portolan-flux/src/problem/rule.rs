@@ -105,7 +105,7 @@ pub static DEPENDENCY_MISSING: Rule = Rule {
     id: "dependency/missing",
     severity: Severity::Error,
     summary: "an object depends on one that does not exist",
-    help: "Flux waits for it for ever. Mend the name, or take it out of `dependsOn`.",
+    help: "Flux waits for it for ever. Fix the name, or take it out of `dependsOn`.",
 };
 
 /// A ConfigMap or Secret does not exist; `--missing` says how grave that is.
@@ -122,7 +122,7 @@ pub(crate) static MISSING_INPUTS: Rule = Rule {
     id: "reference/missing-inputs",
     severity: Severity::Error,
     summary: "a ResourceSet takes its inputs from a provider that does not exist",
-    help: "The operator waits for the provider. Add it to what Flux applies, or mend the name in `inputsFrom`.",
+    help: "The operator waits for the provider. Add it to what Flux applies, or fix the name in `inputsFrom`.",
 };
 
 pub(crate) static OUTSIDE_INPUTS: Rule = Rule {
@@ -152,7 +152,7 @@ pub(crate) static SOURCE_MISSING: Rule = Rule {
     id: "source/missing",
     severity: Severity::Error,
     summary: "a source is named that does not exist in the repository",
-    help: "Flux waits for the source. Mend its name, kind or namespace, or add it to what Flux applies.",
+    help: "Flux waits for the source. Fix its name, kind or namespace, or add it to what Flux applies.",
 };
 
 pub(crate) static SOURCE_UNAVAILABLE: Rule = Rule {

@@ -67,9 +67,9 @@ impl LastState {
             }
             problems.insert(message);
         }
-        let mended = self.problems.difference(&problems).cloned().collect();
+        let fixed = self.problems.difference(&problems).cloned().collect();
         self.problems = problems;
-        (new, mended)
+        (new, fixed)
     }
 }
 

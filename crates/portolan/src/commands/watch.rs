@@ -156,10 +156,10 @@ impl Watched<'_> {
     /// Tells what differs from what was seen last.
     fn tell(&self, state: &WatchedState) -> Result<(), CommandError> {
         tell_new_problems(&state.rendered, &state.new_problems, &self.app.printer);
-        for message in &state.mended {
+        for message in &state.fixed {
             self.app
                 .printer
-                .say_unless_quiet(&format!("mended: {message}"));
+                .say_unless_quiet(&format!("fixed: {message}"));
         }
         state
             .report
