@@ -69,7 +69,7 @@ pub(crate) enum Command {
     Rollout(Later<RolloutArgs>),
     /// Execute a Go template with the functions of sprig and Helm
     Template(Later<TemplateArgs>),
-    /// Check that a Flux repository builds, and that a cluster would take it
+    /// Check that a Flux repository builds, and that a cluster would accept it
     Test(Later<TestArgs>),
     /// Print the version
     Version(Later<VersionArgs>),

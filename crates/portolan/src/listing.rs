@@ -14,7 +14,7 @@ use crate::error::CommandError;
 use crate::printer::Printer;
 use crate::table::{Cell, Table};
 
-/// In which form a list is printed.
+/// Output format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum Format {
     /// Columns

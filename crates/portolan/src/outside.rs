@@ -26,7 +26,7 @@ pub(crate) struct OutsideArgs {
     #[arg(long, help_heading = "Sources and network")]
     offline: bool,
 
-    /// A file of age keys that open what sops encrypted; may be repeated
+    /// A file with age keys to decrypt sops files; may be repeated
     ///
     /// Keys in `$SOPS_AGE_KEY`, `$SOPS_AGE_KEY_FILE` and sops's own directory are used too. Without any key, encrypted
     /// values are built as placeholders of their type, or as they are written with --show-secrets.

@@ -11,7 +11,7 @@ use crate::error::CommandError;
 /// How templates get random values and the time.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct RandomArgs {
-    /// Make random functions, keys and the clock real, as Helm does; every run prints something else
+    /// Use real random values, keys and time, as Helm does; the output differs in every run
     #[arg(long, help_heading = "Random values and time")]
     live_random: bool,
 }

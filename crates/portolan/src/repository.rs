@@ -32,8 +32,8 @@ use crate::source_args::SourceArgs;
 pub(crate) struct RepositoryArgs {
     /// The directory that the cluster is bootstrapped from
     ///
-    /// It holds the root Kustomization, or is what `flux bootstrap --path` or a FluxInstance names. Without it the
-    /// repository is searched, and all of its clusters are rendered.
+    /// It contains the root Kustomization, or it is the path given to `flux bootstrap --path` or in a FluxInstance.
+    /// Without this option, the repository is searched, and all of its clusters are rendered.
     #[arg(short, long, value_name = "DIR", help_heading = "Repository")]
     path: Option<Utf8PathBuf>,
 
@@ -46,15 +46,16 @@ pub(crate) struct RepositoryArgs {
     #[command(flatten)]
     sources: SourceArgs,
 
-    /// Flux version to emulate; what the repository installs when not given, else 2.9
+    /// Flux version to emulate [default: the version that the repository installs, else 2.9]
     #[arg(long, value_name = "VERSION", help_heading = "Kubernetes and Flux")]
     flux_version: Option<FluxVersion>,
 
-    /// Kubernetes version that objects are checked for and charts are told of; what the repository says when not given, else 1.36
+    /// Kubernetes version to check objects for and to report to charts [default: the version found in the repository,
+    /// else 1.36]
     #[arg(long, value_name = "VERSION", value_parser = kube_version, help_heading = "Kubernetes and Flux")]
     kube_version: Option<ReportedVersion>,
 
-    /// API versions that charts are told of besides those of Kubernetes and of the repository's own definitions
+    /// More API versions to report to charts, besides those of Kubernetes and of the repository's own CRDs
     ///
     /// As in `monitoring.coreos.com/v1` or `policy/v1/PodDisruptionBudget`; may be repeated.
     #[arg(
@@ -66,7 +67,7 @@ pub(crate) struct RepositoryArgs {
     )]
     api_versions: Vec<String>,
 
-    /// What a ConfigMap or Secret that is missing means, when nothing in the repository makes it
+    /// How to report a ConfigMap or Secret that nothing in the repository creates
     #[arg(
         long,
         value_name = "WHAT",

@@ -11,10 +11,11 @@ use crate::error::CommandError;
 /// Files that stand for sources.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SourceArgs {
-    /// Files that stand for a source or its charts; may be repeated
+    /// Use these files in place of a source or its charts; may be repeated
     ///
-    /// PATH is a directory with the source's files, a chart, a directory of charts, or an archive (`.tgz`). The source is
-    /// a GitRepository, OCIRepository, HelmRepository, Bucket or ExternalArtifact, named as far as that tells it apart.
+    /// PATH is a directory with the source's files, a chart, a directory of charts, or an archive (`.tgz`). The source
+    /// is a GitRepository, OCIRepository, HelmRepository, Bucket or ExternalArtifact, with as much of its name as is
+    /// needed to identify it.
     #[arg(
         long = "source",
         alias = "sources",

@@ -23,9 +23,10 @@ use write::{WriteArgs, Writer};
 
 /// Print the objects that a Flux repository declares
 ///
-/// Everything is rendered as Flux would: Kustomizations found from the cluster's root, built, variables put in; then
-/// HelmReleases with their values and charts. Objects go to standard output as YAML documents in a stable order, while
-/// the rest is still being rendered; what is wrong goes to standard error, and everything else is built all the same. The exit code is 1 when something is wrong.
+/// Renders everything as Flux does: Kustomizations from the cluster's root, with variables substituted, then
+/// HelmReleases with their charts and values. Objects go to standard output as YAML documents in a stable order, while
+/// the rest is still being rendered. Problems go to standard error, and everything else is still built. The exit code
+/// is 1 if there is a problem.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -37,7 +38,7 @@ Examples:
   portolan build all --skip-secrets --output-dir rendered
   portolan build ks apps --provenance --source shared=../shared-manifests")]
 pub(crate) struct BuildArgs {
-    /// What to build; all when it is not given, and a name may stand here too
+    /// What to build [default: all]; may also be a name
     #[arg(value_name = "WHAT")]
     what: Option<Word<OwnersWord>>,
 

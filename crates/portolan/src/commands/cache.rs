@@ -35,10 +35,9 @@ Examples:
   portolan cache list
   portolan cache list -o json")]
     List(ListArgs),
-    /// Remove what was not used for long, is too much, or is needed by no lock file
+    /// Remove entries that are old, exceed a total size, or that no lock file needs
     ///
-    /// Without an option, everything goes that was not used for 30 days. What a running process uses stays, whatever the
-    /// options say.
+    /// Without options, removes everything that was not used for 30 days. Never removes what a running process uses.
     #[command(after_help = "\
 Examples:
   portolan cache gc
@@ -62,15 +61,15 @@ struct ListArgs {
 
 #[derive(Debug, clap::Args)]
 struct GcArgs {
-    /// Remove what was not used for so long, as in `12h` or `30d`
+    /// Remove entries that were not used for this time, such as `12h` or `30d`
     #[arg(long, value_name = "AGE", value_parser = age, help_heading = "Selection")]
     max_age: Option<Duration>,
 
-    /// Remove the least recently used until so much is left, as in `500MB` or `2GiB`
+    /// Remove the least recently used entries until the cache has at most this size, such as `500MB` or `2GiB`
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Selection")]
     max_size: Option<u64>,
 
-    /// Remove what this lock file does not need; repeat it to keep what any of several needs
+    /// Remove entries that this lock file does not need; if repeated, an entry that any of the files needs is kept
     #[arg(long, value_name = "FILE", help_heading = "Selection")]
     lock: Vec<Utf8PathBuf>,
 

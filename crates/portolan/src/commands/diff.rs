@@ -22,8 +22,8 @@ use output::OutputArgs;
 ///
 /// Both sides are rendered as Flux would and compared object by object: the files as they are now, and those of the
 /// commit that the current branch started from. Git is read only; the work tree stays as it is. The exit code is 0 when
-/// nothing differs, 1 when something does, and 2 when something changes that could not be rendered on a side. A release
-/// whose inputs are equal on both sides is not rendered, and its chart is not fetched.
+/// nothing differs, 1 when something does, and 2 when something changed that could not be rendered on one side. A
+/// release whose inputs are equal on both sides is not rendered, and its chart is not fetched.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +34,7 @@ Examples:
   portolan diff images --from v1.4.0 --exact
   portolan diff --path clusters/production --path-orig ../before/clusters/production")]
 pub(crate) struct DiffArgs {
-    /// What to compare; all when it is not given, and a name may stand here too
+    /// What to compare [default: all]; may also be a name
     #[arg(value_name = "WHAT")]
     what: Option<Word<What>>,
 
@@ -64,8 +64,8 @@ pub(crate) struct DiffArgs {
 struct SidesArgs {
     /// The branch, tag or commit to compare with
     ///
-    /// The commit that it has in common with the current branch counts, so that only the branch's own changes are shown.
-    /// Without it the branch that `origin` points to, `main` or `master` is taken.
+    /// Compares with the merge base of this and the current branch, so only the branch's own changes are shown.
+    /// Default: the default branch of `origin`, else `main` or `master`.
     #[arg(long, value_name = "REF", conflicts_with = "path_orig")]
     from: Option<String>,
 
@@ -77,14 +77,14 @@ struct SidesArgs {
     #[arg(long, conflicts_with = "path_orig")]
     exact: bool,
 
-    /// Compare with another directory: another checkout, or the same cluster in it when --path is given
+    /// Compare with another directory: another checkout or, with --path, the same cluster's directory in that checkout
     #[arg(long, value_name = "DIR")]
     path_orig: Option<Utf8PathBuf>,
 
-    /// More labels and annotations whose changes do not count; one that ends in `*` stands for all that begin so
+    /// More labels and annotations to ignore; a trailing `*` matches any ending
     ///
-    /// Those that charts change all the time never count: helm.sh/chart, app.kubernetes.io/version, chart, checksum/*.
-    /// What restarts because of them is still told.
+    /// Labels and annotations that charts change all the time are always ignored: helm.sh/chart,
+    /// app.kubernetes.io/version, chart, checksum/*. Restarts that they cause are still reported.
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     strip_attrs: Vec<String>,
 
@@ -92,7 +92,7 @@ struct SidesArgs {
     #[arg(long)]
     no_strip: bool,
 
-    /// Render both sides in full, to check that skipping equal inputs changes no answer
+    /// Render both sides completely instead of skipping equal inputs (slower, same result)
     #[arg(long, hide = true)]
     no_skip: bool,
 

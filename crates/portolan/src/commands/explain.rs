@@ -21,7 +21,7 @@ use crate::session::ShownRuns;
 /// Say which file, patch, value or substitution produced an object or a field
 ///
 /// The object is named as in kubectl, `KIND/NAME`, and a field of it by its path: `deploy/web.spec.replicas`,
-/// `deploy/web.spec.template.spec.containers[web].image`. Items of lists go by number or name.
+/// `deploy/web.spec.template.spec.containers[web].image`. Items of lists are written by number or name.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,7 +29,7 @@ Examples:
   portolan explain deploy/podinfo.spec.replicas -n apps
   portolan explain 'cm/settings.data[app.conf]' --path clusters/production")]
 pub(crate) struct ExplainArgs {
-    /// The object, and perhaps a field of it
+    /// The object, optionally with a field
     #[arg(value_name = "KIND/NAME[.FIELD]")]
     what: String,
 
@@ -54,7 +54,7 @@ pub(crate) struct ExplainArgs {
     repository: RepositoryArgs,
 }
 
-/// In which form an answer is printed.
+/// Output format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Form {
     /// A tree of causes

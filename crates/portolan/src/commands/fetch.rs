@@ -19,10 +19,10 @@ const SHORT_DIGEST: usize = 19;
 
 /// Fetch and pin every remote source and chart that a Flux repository needs
 ///
-/// What is fetched goes into the cache, and what each source was resolved to into `portolan.lock` at the repository's
-/// top: commit that file, and every later run builds the same content, with --offline without a network. What is
-/// pinned already stays as it is unless --update is given. Everything that cannot be fetched is told, the rest is
-/// pinned all the same, and the exit code is 1.
+/// Puts the content into the cache and writes the exact version of each source to `portolan.lock` in the repository's
+/// top directory. Commit that file: every later run then builds the same content, with --offline even without a
+/// network. Existing pins stay unless --update is given. If something cannot be fetched, it is reported, the rest is
+/// still pinned, and the exit code is 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,11 +30,11 @@ Examples:
   portolan fetch --update
   portolan fetch --path clusters/production && portolan build all --offline")]
 pub(crate) struct FetchArgs {
-    /// Resolve everything afresh: newest versions in their ranges, branches where they are now
+    /// Resolve everything again: newest versions in their ranges, current heads of branches
     #[arg(long, help_heading = "Sources and network")]
     update: bool,
 
-    /// In which form
+    /// Output format
     #[arg(
         short,
         long,

@@ -30,9 +30,9 @@ use question::{Question, some_of, truth};
 /// Show what a Flux repository holds
 ///
 /// The repository is rendered as Flux would, then listed: Kustomizations, HelmReleases, sources, container images,
-/// charts, or every object. --tree and --graph show how they hang together instead. What is wrong goes to standard
-/// error, and makes the exit code 1. `ks`, `hr` and `sources` fetch no chart: releases of charts that are not in the cache
-/// are listed without being rendered.
+/// charts, or every object. --tree and --graph show how they depend on each other instead. Problems go to standard
+/// error, and make the exit code 1. `ks`, `hr` and `sources` fetch no chart: releases of charts that are not in the
+/// cache are listed without being rendered.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -74,11 +74,11 @@ struct OutputArgs {
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: Format,
 
-    /// Show what emits what as a tree: Kustomizations, for `hr` with their releases, for `objects` with everything
+    /// Show a tree of Kustomizations; with `hr`, also their releases; with `objects`, also all objects
     #[arg(long, conflicts_with_all = ["output", "graph"])]
     tree: bool,
 
-    /// Draw what emits and needs what
+    /// Draw a graph of what emits what and what depends on what
     #[arg(long, value_name = "FORMAT", conflicts_with = "output")]
     graph: Option<GraphWord>,
 

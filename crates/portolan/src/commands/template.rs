@@ -42,7 +42,7 @@ pub(crate) struct TemplateArgs {
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     include: Vec<Utf8PathBuf>,
 
-    /// What a key that a map does not have gives
+    /// What a missing map key evaluates to
     #[arg(
         long,
         value_name = "WHAT",
@@ -62,7 +62,7 @@ pub(crate) struct TemplateArgs {
     limit: LimitArgs,
 }
 
-/// What a key that a map does not have gives.
+/// What a missing map key evaluates to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum MissingKeyName {
     /// `<no value>`

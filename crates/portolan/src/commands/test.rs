@@ -18,12 +18,12 @@ use crate::repository::{RepositoryArgs, end};
 use crate::selection::{OwnersWord, SelectionArgs, Word};
 use write::Format;
 
-/// Check that a Flux repository builds, and that a cluster would take it
+/// Check that a Flux repository builds, and that a cluster would accept it
 ///
-/// Every Kustomization and HelmRelease is built as Flux would; every object is held against the types of the chosen
-/// Kubernetes, of Flux and of the repository's own definitions, rules in CEL included; and objects that two owners bring
-/// or that refer to nothing are found. Each finding has an id that --explain tells about. One is switched off for an
-/// object by the annotation `portolan.dev/ignore: ID`, for more in the `test` part of `portolan.yaml`.
+/// Builds every Kustomization and HelmRelease as Flux does and checks every object against the types of the chosen
+/// Kubernetes, of Flux and of the repository's own CRDs, including CEL rules. Also reports objects with two owners and
+/// references to missing objects. `--explain ID` explains a finding. The annotation `portolan.dev/ignore: ID` switches
+/// a finding off for one object, the `test` section of `portolan.yaml` for several.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +34,7 @@ Examples:
   portolan test --fail-on warning
   portolan test --explain schema/unknown-field")]
 pub(crate) struct TestArgs {
-    /// What to report on; all when it is not given, and a name may stand here too
+    /// What to report on [default: all]; may also be a name
     #[arg(value_name = "WHAT")]
     what: Option<Word<OwnersWord>>,
 

@@ -28,9 +28,9 @@ use wakeups::{Wakeup, Wakeups};
 
 /// Render again whenever a file is saved, and show what changed
 ///
-/// The repository is rendered once, then its files are watched. A saved file is rendered with all that it reaches and no
-/// more; what differs in the objects goes to standard output, what was done and what is wrong to standard error. A state
-/// that cannot be rendered is waited out. Ctrl-C ends it.
+/// The repository is rendered once, then its files are watched. When a file is saved, only what depends on it is
+/// rendered again. Differences go to standard output, progress and problems to standard error. If the files cannot be
+/// rendered, the command waits for the next change. Ctrl-C ends it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +38,7 @@ Examples:
   portolan watch --path clusters/production
   portolan watch -o json | jq -r '.changes[].name'")]
 pub(crate) struct WatchArgs {
-    /// In which form differences are shown
+    /// Output format
     #[arg(
         short,
         long,
@@ -52,7 +52,7 @@ pub(crate) struct WatchArgs {
     repository: RepositoryArgs,
 }
 
-/// In which form differences are shown.
+/// Output format of differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Form {
     /// Old values above new ones

@@ -20,9 +20,9 @@ pub(crate) struct CheckOptions {
     #[command(flatten)]
     judge: JudgeOptions,
 
-    /// The mildest level that makes the exit code 1
+    /// Lowest level that makes the exit code 1
     ///
-    /// From mild to bad: deprecated, field, reference, removed-next, unknown-api, removed, not-yet-served,
+    /// In order of severity: deprecated, field, reference, removed-next, unknown-api, removed, not-yet-served,
     /// stored-version, unparsed.
     #[arg(
         long,
@@ -36,7 +36,7 @@ pub(crate) struct CheckOptions {
     #[arg(long, value_name = "LEVEL=CODE", help_heading = "Checks")]
     exit_code: Vec<ExitCodeWord>,
 
-    /// In which form to print
+    /// Output format
     #[arg(
         short,
         long,
@@ -52,12 +52,12 @@ pub(crate) struct CheckOptions {
 pub(super) struct JudgeOptions {
     /// The release of Kubernetes to check for; or of an add-on, as `flux=2.8`; may be repeated
     ///
-    /// Without it a cluster's own release is meant, elsewhere what the repository says or else 1.36. What an add-on has removed counts as removed only
-    /// when its release is given here.
+    /// Default: the release that the cluster runs; for a repository or files, the version found in the repository, else
+    /// 1.36. APIs that an add-on removed are reported as removed only if its release is given here.
     #[arg(long, value_name = "[COMPONENT=]RELEASE", help_heading = "Checks")]
     target: Vec<TargetWord>,
 
-    /// The release that runs now: shows what stops working at each release on the way
+    /// The release that runs now; shows what stops working at each release up to the target
     #[arg(long, value_name = "RELEASE", help_heading = "Checks")]
     from: Option<KubeVersion>,
 

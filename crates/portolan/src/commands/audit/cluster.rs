@@ -15,10 +15,10 @@ use crate::error::CommandError;
 
 /// Find deprecated and removed APIs in a cluster
 ///
-/// Looked at are Helm releases (the newest deployed revision, hooks included, in Secrets and ConfigMaps), live objects (who
-/// wrote them last and in which API version, what was last applied), definitions and the versions they store, and the API
-/// server's own count of deprecated requests. Only metadata is listed, in pages; of each release one record is read.
-/// Without --target the cluster's own version is checked for.
+/// Checks Helm releases (the newest deployed revision, hooks included, in Secrets and ConfigMaps), live objects (who
+/// wrote them last and in which API version, what was last applied), CRDs and their stored versions, and the API
+/// server's own count of deprecated requests. Lists only metadata, in pages, and reads one record per release. Without
+/// --target, checks for the version that the cluster runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,7 +44,7 @@ pub(super) struct LookArgs {
     #[arg(long, value_name = "NAME", help_heading = "Cluster")]
     context: Option<String>,
 
-    /// Only this namespace; what belongs to none is left out
+    /// Only this namespace; cluster-scoped objects are left out
     #[arg(short, long, value_name = "NAME", help_heading = "Selection")]
     namespace: Option<String>,
 

@@ -7,7 +7,7 @@ use crate::error::CommandError;
 use crate::printer::Printer;
 use crate::table::{Cell, Table, Tone};
 
-/// In which form a report is printed.
+/// Output format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum OutputFormat {
     /// Columns

@@ -42,8 +42,8 @@ pub(crate) struct RepoArgs {
 
     /// Print a patch that rewrites what can be rewritten without changing its meaning
     ///
-    /// Only objects that stand in a file of the repository are rewritten; what a chart or a generator makes, and what a
-    /// patch names by its API version, is left to a person.
+    /// Rewrites only objects in files of the repository. Change by hand what a chart or a generator produces, and what
+    /// a patch selects by its API version.
     #[arg(long, help_heading = "Output")]
     fix: bool,
 }

@@ -28,10 +28,10 @@ const SCAN_LINES: usize = 16;
 
 /// Serve what a cluster's audit finds: metrics, findings as JSON, a page
 ///
-/// `/metrics`, `/api/v1/findings` and `/` are answered at once from the last good scan; the metrics tell its age and
-/// whether the last scan failed. The cluster is scanned again when the data are older than --ttl, one scan at a time, and
-/// what changes in Helm releases and live objects is followed in between. `/readyz` is 503 until there is an answer.
-/// Each scan is one line on stderr.
+/// `/metrics`, `/api/v1/findings` and `/` are answered immediately from the last good scan; the metrics give its age
+/// and whether the last scan failed. The cluster is scanned again when the data are older than --ttl, one scan at a
+/// time, and what changes in Helm releases and live objects is followed in between. `/readyz` is 503 until there is an
+/// answer. Each scan is one line on stderr.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

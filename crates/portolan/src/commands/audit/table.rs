@@ -11,7 +11,7 @@ use crate::printer::Printer;
 
 /// Print the lifecycle table as YAML
 ///
-/// One entry for every API version of every kind: when it came, was deprecated and went, and what replaces it.
+/// One entry for every API version of every kind: when it was introduced, deprecated and removed, and what replaces it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

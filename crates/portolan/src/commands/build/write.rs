@@ -20,7 +20,7 @@ pub(super) struct WriteArgs {
     #[command(flatten)]
     pub(super) secrets: SecretArgs,
 
-    /// Leave out the labels by which Flux's controllers know their objects
+    /// Leave out the owner labels that Flux's controllers add
     #[arg(long)]
     pub(super) no_owner_labels: bool,
 
@@ -28,7 +28,7 @@ pub(super) struct WriteArgs {
     #[arg(long, hide = true, conflicts_with = "show_secrets")]
     wipe_secrets: bool,
 
-    /// Say before each object what it belongs to and where it comes from
+    /// Print the owner and the origin of each object as comments
     #[arg(long)]
     pub(super) provenance: bool,
 
@@ -47,7 +47,7 @@ pub(super) struct WriteArgs {
     output_dir: Option<Utf8PathBuf>,
 }
 
-/// In which form objects are written.
+/// Output format of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Form {
     /// Documents

@@ -58,7 +58,7 @@ pub(crate) struct ChartOptions {
     )]
     api_versions: Vec<String>,
 
-    /// Leave `values.schema.json` alone
+    /// Do not check values against `values.schema.json`
     #[arg(long, help_heading = "Values")]
     pub(crate) skip_schema_validation: bool,
 }

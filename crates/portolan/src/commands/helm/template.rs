@@ -80,7 +80,7 @@ pub(crate) struct TemplateArgs {
     #[arg(long, help_heading = "Release")]
     is_upgrade: bool,
 
-    /// Make up a name from the chart's name and the time
+    /// Generate a release name from the chart's name and the time
     #[arg(short, long, help_heading = "Release")]
     generate_name: bool,
 
@@ -100,7 +100,7 @@ pub(crate) struct TemplateArgs {
     #[arg(long, help_heading = "Kubernetes and Helm")]
     validate: bool,
 
-    /// Reproduce this Helm
+    /// Helm version to emulate
     #[arg(long, value_enum, default_value_t = HelmVersion::V3, help_heading = "Kubernetes and Helm")]
     helm: HelmVersion,
 
