@@ -11,7 +11,7 @@ use camino::Utf8Path;
 use portolan_flux::Depth;
 use portolan_review::{FluxRepository, QuietRunner, inventory, judge};
 
-/// Renders a repository, and says what it holds and whether a cluster would take it.
+/// Renders a repository, and says what it holds and whether a cluster would accept it.
 fn review(directory: &Utf8Path) -> Result<String, Box<dyn Error>> {
     let repository = FluxRepository::at(directory)?;
     let rendered = repository.render(Depth::Releases, &QuietRunner::new()?)?;

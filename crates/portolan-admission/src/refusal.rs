@@ -18,15 +18,15 @@ pub struct Refusal {
 /// The ways to be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Fields that exclude one another, or of which one is needed.
+    /// Fields that exclude each other, or of which exactly one is required.
     Conflict,
-    /// Two items of a list go by one name.
+    /// Two items of a list have the same name.
     Duplicate,
     /// A field that must be there is not.
     Missing,
-    /// A name, a label or a key is not written as one must be.
+    /// A name, label or key has an invalid form.
     Name,
-    /// Something of the same object is named that it does not have.
+    /// An object refers to a part of itself that does not exist.
     Reference,
     /// A selector does not select the pods beside it.
     Selector,

@@ -29,7 +29,7 @@ pub const RULES: &[&Rule] = &[
 pub(crate) static CONFLICT: Rule = Rule {
     id: "admission/conflict",
     severity: Severity::Error,
-    summary: "fields exclude one another, or one of several is needed",
+    summary: "fields exclude each other, or one of several is required",
     help: "The API server refuses the object: a probe needs exactly one way to ask, a volume comes from one source, a \
            budget sets a least or a most. Keep the one that is meant.",
 };
@@ -37,7 +37,7 @@ pub(crate) static CONFLICT: Rule = Rule {
 pub(crate) static DUPLICATE_ITEM: Rule = Rule {
     id: "admission/duplicate",
     severity: Severity::Error,
-    summary: "two items of a list go by one name",
+    summary: "two items of a list have the same name",
     help: "Containers, ports, volumes and mounts are told apart by their names; the API server refuses two of one. \
            Often a patch added what it was meant to change.",
 };
@@ -45,7 +45,7 @@ pub(crate) static DUPLICATE_ITEM: Rule = Rule {
 pub(crate) static REFUSED_NAME: Rule = Rule {
     id: "admission/name",
     severity: Severity::Error,
-    summary: "a name, a label or a key is not written as one must be",
+    summary: "a name, label or key has an invalid form",
     help: "Names become parts of addresses and paths, so Kubernetes allows few characters in them and limits their \
            length; the API server refuses others. A variable that was not replaced is a frequent cause.",
 };
@@ -85,7 +85,7 @@ pub(crate) static DUPLICATE_OWNER: Rule = Rule {
 pub(crate) static INSIDE_REFERENCE: Rule = Rule {
     id: "reference/inside",
     severity: Severity::Error,
-    summary: "something of the same object is named that it does not have",
+    summary: "an object refers to a part of itself that does not exist",
     help: "A mount names a volume of its pod, a probe may name a port of its container. The API server refuses an \
            unknown volume; a probe of an unknown port fails for ever. Usually one of the two names is mistyped.",
 };
@@ -142,8 +142,8 @@ pub(crate) static NOT_SERVED: Rule = Rule {
 pub(crate) static NOT_SERVED_YET: Rule = Rule {
     id: "schema/not-served-yet",
     severity: Severity::Note,
-    summary: "only newer releases of Kubernetes serve this kind than the one that is assumed",
-    help: "Nobody said which Kubernetes the cluster runs, so that a default is assumed, and the object was not checked. \
+    summary: "only releases newer than the assumed Kubernetes version serve this kind",
+    help: "No Kubernetes version was given, so a default is assumed, and the object was not checked. \
            Name the release with `--kube-version`, or in `versions.kubernetes` of `portolan.yaml`.",
 };
 

@@ -10,7 +10,7 @@ use portolan_engine::{causes, with_causes};
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// There is no usable kubeconfig, and this is not a pod.
-    #[error("cannot tell which cluster is meant: {0}")]
+    #[error("cannot determine which cluster to use: {0}")]
     Config(String),
     /// A kubeconfig is not one. The parser's own words quote the file, which holds credentials: only the place is told.
     #[error("the kubeconfig cannot be read: it is not YAML, or not a kubeconfig{place}")]

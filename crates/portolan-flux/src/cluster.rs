@@ -51,7 +51,7 @@ pub struct Cluster {
     pub flux: Chosen<FluxVersion>,
     /// What that Flux does differently from others, with the feature gates of the repository.
     pub profile: Profile,
-    /// The Kubernetes version that charts are told of.
+    /// The Kubernetes version reported to charts.
     pub kubernetes: Chosen<ReportedVersion>,
     /// What the cluster's Kubernetes serves, custom kinds left out.
     pub capabilities: Arc<Capabilities>,

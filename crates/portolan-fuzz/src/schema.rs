@@ -11,7 +11,7 @@ use crate::{Target, pieces, texts};
 pub(crate) const TARGETS: &[Target] = &[
     Target {
         name: "schema-object",
-        about: "objects, held against the types of a Kubernetes release",
+        about: "objects, checked against the types of a Kubernetes release",
         run: objects,
         seeds: || {
             texts(&[

@@ -30,7 +30,7 @@ pub struct TemplateInput {
     pub capabilities: Arc<Capabilities>,
     /// Which Helm to reproduce.
     pub profile: Profile,
-    /// Leaves `values.schema.json` alone.
+    /// Does not check values against `values.schema.json`.
     pub skip_schema_validation: bool,
     /// What brings schemas that `values.schema.json` refers to; without one, such a chart is refused. A chart asks it
     /// when it is rendered first.

@@ -34,7 +34,7 @@ use selected::Selected;
 pub struct CompareOptions {
     /// Which owners and objects.
     pub selection: Selection,
-    /// Labels and annotations whose changes do not count.
+    /// Labels and annotations to ignore.
     pub strip: StripAttributes,
     /// Whether only images count.
     pub images_only: bool,

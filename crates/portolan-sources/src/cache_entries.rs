@@ -40,7 +40,7 @@ pub struct CacheEntry {
 /// What is removed from a cache.
 #[derive(Debug, Clone, Default)]
 pub struct CacheRules {
-    /// Everything that was not used for so long.
+    /// Everything that was not used for this time.
     pub max_age: Option<Duration>,
     /// The least recently used, until no more than so many bytes are left.
     pub max_size: Option<u64>,

@@ -34,7 +34,7 @@ pub enum SourceError {
         actual: String,
     },
     /// The lock file names another place than the source does.
-    #[error("{what} is pinned to `{url}`, which is not where the source leads")]
+    #[error("{what} is pinned to `{url}`, but the source has another address")]
     PinnedElsewhere {
         /// The source.
         what: String,

@@ -251,7 +251,7 @@ fn images_do_not_grow_on_trees() {
     insta::assert_snapshot!(get(&["images", "--tree"]), @r"
     exit 2
     --- stderr
-    error: these do not hang together as a tree
+    error: this list cannot be shown as a tree
     hint: `--tree` shows `ks`, `hr` and `objects`
     ");
 }
@@ -271,7 +271,7 @@ fn a_namespace_with_nothing_in_it_is_answered_with_the_nearest() {
     insta::assert_snapshot!(get(&["hr", "-n", "nowhere"]), @r"
     exit 2
     --- stderr
-    error: no HelmRelease lies in the namespace `nowhere`
+    error: no HelmRelease is in the namespace `nowhere`
     hint: did you mean `beacon`?
     ");
 }
@@ -281,13 +281,13 @@ fn a_namespace_without_anything_of_the_kind_is_answered_with_the_nearest_that_ha
     insta::assert_snapshot!(get(&["hr", "-n", "quay"]), @r"
     exit 2
     --- stderr
-    error: no HelmRelease lies in the namespace `quay`
+    error: no HelmRelease is in the namespace `quay`
     hint: did you mean `beacon`? `portolan get objects -n quay` lists what else lies there
     ");
     insta::assert_snapshot!(get(&["ks", "-n", "quay", "-o", "json"]), @r"
     exit 2
     --- stderr
-    error: no Kustomization lies in the namespace `quay`
+    error: no Kustomization is in the namespace `quay`
     hint: did you mean `flux-system`? `portolan get objects -n quay` lists what else lies there
     ");
 }

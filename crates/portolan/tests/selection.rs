@@ -164,11 +164,11 @@ fn what_fits_nothing_is_told_with_the_nearest_and_fails() {
     }
     insta::assert_snapshot!(told, @r"
     get hr -n flux-sytem
-    error: no HelmRelease lies in the namespace `flux-sytem`
+    error: no HelmRelease is in the namespace `flux-sytem`
     hint: did you mean `flux-system`?
 
     get objects -n quya
-    error: no object lies in the namespace `quya`
+    error: no object is in the namespace `quya`
     hint: did you mean `quay`?
 
     get deploymnets
@@ -208,11 +208,11 @@ fn what_fits_nothing_is_told_with_the_nearest_and_fails() {
     hint: there is `beacon` in beacon; `portolan get hr --tree` lists all 4
 
     build -n flux-sytem
-    error: no Kustomization or HelmRelease lies in the namespace `flux-sytem`
+    error: no Kustomization or HelmRelease is in the namespace `flux-sytem`
     hint: did you mean `flux-system`?
 
     build -n quay
-    error: no Kustomization or HelmRelease lies in the namespace `quay`
+    error: no Kustomization or HelmRelease is in the namespace `quay`
     hint: only objects of theirs do; `portolan get objects -n quay` lists them
 
     build ks -l app=nothing
@@ -228,7 +228,7 @@ fn what_fits_nothing_is_told_with_the_nearest_and_fails() {
     hint: did you mean `Secret`?
 
     build hr beacon -n flux-system
-    error: no HelmRelease lies in the namespace `flux-system`
+    error: no HelmRelease is in the namespace `flux-system`
     hint: only objects of theirs do; `portolan get objects -n flux-system` lists them
 
     build deploy/quya
@@ -240,7 +240,7 @@ fn what_fits_nothing_is_told_with_the_nearest_and_fails() {
     hint: there is only `beacon` in beacon
 
     test -n flux-sytem
-    error: no Kustomization or HelmRelease lies in the namespace `flux-sytem`
+    error: no Kustomization or HelmRelease is in the namespace `flux-sytem`
     hint: did you mean `flux-system`?
 
     test --only-kinds sts
@@ -273,10 +273,7 @@ fn a_comparison_of_what_fits_nothing_is_told_and_fails() {
         (&["hr", "becon"][..], "no HelmRelease named `becon`"),
         (&["deploy/quya"], "no object named `deploy/quya`"),
         (&["-n", "flux-sytem"], "did you mean `flux-system`?"),
-        (
-            &["ks", "apps", "-n", "quay"],
-            "lies in the namespace `quay`",
-        ),
+        (&["ks", "apps", "-n", "quay"], "is in the namespace `quay`"),
         (&["-l", "app=nothing"], "has the labels `app=nothing`"),
         (
             &["--only-kinds", "Deploymnet"],

@@ -18,7 +18,7 @@ pub(super) static WIDENED: Rule = Rule {
 pub(super) static EVERYTHING: Rule = Rule {
     id: "rbac-everything",
     severity: Severity::Error,
-    summary: "somebody may do everything, or give rights to others, who could not before",
+    summary: "a subject gets the right to do everything, or to give rights to others",
     help: "Whoever has it can take the whole cluster over: name the verbs, groups and resources that are needed \
            instead of `*`, `escalate`, `bind` or `impersonate`.",
 };

@@ -10,7 +10,7 @@ use crate::path::Path;
 pub(super) static PRUNE: Rule = Rule {
     id: "prune",
     severity: Severity::Warning,
-    summary: "a Kustomization that goes deletes the objects it applied",
+    summary: "a removed Kustomization deletes the objects that it applied",
     help: "Look through the objects that go. One is kept by the annotation `kustomize.toolkit.fluxcd.io/prune: \
            disabled`, all by `deletionPolicy: Orphan`, each merged before the removal.",
 };
@@ -18,7 +18,7 @@ pub(super) static PRUNE: Rule = Rule {
 pub(super) static UNINSTALL: Rule = Rule {
     id: "uninstall",
     severity: Severity::Warning,
-    summary: "a HelmRelease that goes is uninstalled with everything its chart made",
+    summary: "a removed HelmRelease is uninstalled with everything its chart made",
     help: "Helm runs the chart's deletion hooks and deletes its objects; definitions in `crds/` stay. Objects with \
            the annotation `helm.sh/resource-policy: keep` are kept.",
 };

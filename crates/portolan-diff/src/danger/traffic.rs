@@ -10,7 +10,7 @@ use crate::path::Path;
 pub(super) static SELECTOR: Rule = Rule {
     id: "selector-changed",
     severity: Severity::Warning,
-    summary: "another selector means other pods: traffic, budgets and policies move to them at once",
+    summary: "a changed selector selects other pods: traffic, budgets and policies move to them immediately",
     help: "Check that pods with the new labels run before the selector changes, or traffic stops until they do.",
 };
 

@@ -24,7 +24,7 @@ pub fn not_covered(repo: &Repo) -> Vec<Finding> {
 
 fn unknown_root(UnknownRoot { place, path }: &UnknownRoot, started: &str) -> Finding {
     let message = format!(
-        "the FluxInstance syncs `{path}`, and nothing in the repository sets that variable: its cluster is only looked at if it starts at one of {started}"
+        "the FluxInstance syncs `{path}`, and nothing in the repository sets that variable: its cluster is checked only if it starts at one of {started}"
     );
     Finding {
         place: Some(place.clone()),

@@ -62,16 +62,16 @@ pub(crate) static UNSET_VARIABLE: Rule = Rule {
 pub(crate) static UNSETTLED: Rule = Rule {
     id: "build/unsettled",
     severity: Severity::Error,
-    summary: "what is built changes what it is built from",
+    summary: "a build keeps changing its own inputs",
     help: "Every build gives other variables, values or inputs for the next one, so Flux would apply something else on \
-           every reconciliation. Let nothing be made of what it makes itself.",
+           every reconciliation. Do not use what a Kustomization, release or ResourceSet makes as its own input.",
 };
 
 pub(crate) static CHART_INVALID: Rule = Rule {
     id: "chart/invalid",
     severity: Severity::Error,
-    summary: "a chart was found and cannot be used",
-    help: "It is no chart, or a dependency, a values file or a version of it is not what the release asks for. The \
+    summary: "a chart was found but cannot be used",
+    help: "It is not a chart, or a dependency, a values file or the version is not what the release asks for. The \
            release is not rendered, so nothing is known about its objects.",
 };
 
@@ -83,11 +83,11 @@ pub(crate) static CHART_UNAVAILABLE: Rule = Rule {
            the cache when there is a network; `--source NAME=DIR` gives the files of a source.",
 };
 
-/// A cluster may start where nothing was looked at.
+/// A cluster may start in a directory that was not checked.
 pub static CLUSTER_NOT_COVERED: Rule = Rule {
     id: "cluster/not-covered",
     severity: Severity::Warning,
-    summary: "a cluster may start where nothing was looked at",
+    summary: "a cluster may start in a directory that was not checked",
     help: "A FluxInstance names the directory that its cluster starts from with a variable that nothing in the \
            repository sets. Clusters that start elsewhere are not tested. Name each directory with `--path`, or write \
            the path without the variable.",
@@ -144,7 +144,7 @@ pub(crate) static BAD_VALUES: Rule = Rule {
 pub(crate) static RELEASE_REFUSED: Rule = Rule {
     id: "release/refused",
     severity: Severity::Note,
-    summary: "Helm takes a release that Flux will not",
+    summary: "Helm accepts a release that Flux refuses",
     help: "`helm template` renders it; the controller refuses what is in it.",
 };
 

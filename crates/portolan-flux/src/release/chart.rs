@@ -121,7 +121,9 @@ pub enum ChartError {
         directory: Utf8PathBuf,
     },
     /// A chart of the same tree is not of a version that will do.
-    #[error("dependency `{name}` wants version `{range}`, which the chart in `{directory}` is not")]
+    #[error(
+        "dependency `{name}` needs version `{range}`, but the chart in `{directory}` has another version"
+    )]
     WrongDependency {
         /// The chart's name.
         name: String,

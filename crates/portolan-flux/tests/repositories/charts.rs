@@ -80,7 +80,7 @@ fn a_dependency_beside_the_chart_must_be_of_a_version_that_will_do() {
     assert_eq!(
         with(depending("^2"), "").told(),
         [
-            "Error HelmRelease shop/web: dependency `base` wants version `^2`, which the chart in `/charts/base` is not at /apps/web.yaml:10"
+            "Error HelmRelease shop/web: dependency `base` needs version `^2`, but the chart in `/charts/base` has another version at /apps/web.yaml:10"
         ]
     );
 }

@@ -168,7 +168,7 @@ impl NoMatch {
             None => format!("no {} has a namespace", noun.singular),
         };
         Self {
-            message: format!("no {} lies in the namespace `{wanted}`", noun.singular),
+            message: format!("no {} is in the namespace `{wanted}`", noun.singular),
             hint: Some(hint),
         }
     }
@@ -383,7 +383,7 @@ mod tests {
         };
         assert_eq!(
             check(&namespace),
-            "no object lies in the namespace `sohp`; did you mean `shop`?"
+            "no object is in the namespace `sohp`; did you mean `shop`?"
         );
     }
 

@@ -47,7 +47,8 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// Compares with another directory: another checkout, or the same cluster in it when one is asked for.
+    /// Compares with another directory: another checkout or, if a path is given, the same cluster's directory in
+    /// that checkout.
     pub fn of_directories(
         repository: &FluxRepository,
         old: &Utf8Path,

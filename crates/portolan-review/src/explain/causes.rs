@@ -34,7 +34,7 @@ impl ObjectExplanation {
         Self {
             head: placed.id.to_string(),
             causes: steps.map(CauseLine::of_step).chain(release).collect(),
-            otherwise: "nothing is known of where it comes from",
+            otherwise: "its origin is not known",
         }
     }
 

@@ -17,7 +17,7 @@ enum Step {
 }
 
 impl FieldQuery {
-    /// Reads a path; items of lists go by number or name in brackets.
+    /// Reads a path; items of lists are written by number or name in brackets.
     pub fn parse(text: &str) -> Result<Self, ReviewError> {
         let mut steps = Vec::new();
         let mut rest = text;

@@ -6,7 +6,7 @@ use super::field_query::FieldQuery;
 use crate::ReviewError;
 use crate::inventory::{PlacedObject, kind_names};
 
-/// An object that was named, and perhaps a field of it.
+/// An object that was named, optionally with a field.
 pub struct NamedObject<'a> {
     /// The object.
     pub placed: &'a PlacedObject<'a>,

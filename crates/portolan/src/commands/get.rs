@@ -183,7 +183,7 @@ impl OutputArgs {
             What::Objects => Ok(Some(GraphExtent::Objects)),
             What::Sources if !self.tree => Ok(Some(GraphExtent::Sources)),
             What::Sources | What::Images | What::Charts => {
-                let error = CommandError::usage("these do not hang together as a tree");
+                let error = CommandError::usage("this list cannot be shown as a tree");
                 Err(error.hint("`--tree` shows `ks`, `hr` and `objects`"))
             }
         }

@@ -52,7 +52,7 @@ pub(crate) struct CheckOptions {
 pub(super) struct JudgeOptions {
     /// The release of Kubernetes to check for; or of an add-on, as `flux=2.8`; may be repeated
     ///
-    /// Default: the release that the cluster runs; for a repository or files, the version found in the repository, else
+    /// Default: the release that the cluster runs; for a repository, the version found in it; else
     /// 1.36. APIs that an add-on removed are reported as removed only if its release is given here.
     #[arg(long, value_name = "[COMPONENT=]RELEASE", help_heading = "Checks")]
     target: Vec<TargetWord>,
