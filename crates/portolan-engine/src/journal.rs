@@ -16,6 +16,7 @@
 
 mod archive;
 mod committer;
+mod files;
 mod reader;
 mod ring;
 mod segment;
@@ -36,6 +37,7 @@ use crate::state::State;
 use crate::wire::{Event, Record};
 use crate::{Key, RunId};
 
+pub use files::JournalFiles;
 pub use reader::{Batch, ReadError, Reader};
 use ring::Ring;
 pub use sink::{History, MemorySink, Sink};

@@ -80,8 +80,8 @@ pub mod wire;
 pub use context::Context;
 pub use failure::{Failure, WaitError, causes, with_causes};
 pub use journal::{
-    Batch, Durability, History, Journal, JournalError, JournalOptions, MemorySink, ReadError,
-    Reader, Sink,
+    Batch, Durability, History, Journal, JournalError, JournalFiles, JournalOptions, MemorySink,
+    ReadError, Reader, Sink,
 };
 pub use key::{Key, Untyped};
 pub use outcome::Outcome;

@@ -24,7 +24,7 @@ use crate::wire::Record;
 const MARK_BYTES: u64 = 64 << 10;
 
 /// The longest line that is believed: the log budget keeps real ones far below.
-const MAX_LINE_BYTES: u64 = 64 << 20;
+pub(super) const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// The largest number a segment's name may claim, so that counting on cannot overflow.
 const MAX_SEQ: u64 = u64::MAX / 2;
@@ -131,7 +131,7 @@ fn recover(directory: &Path, keep_runs: usize) -> Result<(Vec<Segment>, State), 
 }
 
 /// The segment files of a directory with their first numbers, oldest first.
-fn list(directory: &Path) -> Result<Vec<(u64, PathBuf)>, JournalError> {
+pub(super) fn list(directory: &Path) -> Result<Vec<(u64, PathBuf)>, JournalError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).map_err(io("list", directory))? {
         let path = entry.map_err(io("list", directory))?.path();
