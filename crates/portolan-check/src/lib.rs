@@ -38,7 +38,9 @@ pub use api::Apis;
 pub use finding::Subject;
 pub use follow_on::{Unrendered, lower_follow_ons};
 pub use rule::{MISSING_REFERENCE, RULES};
-pub use settings::{IGNORE_ANNOTATION, Settings, SettingsError, parse_producers, parse_settings};
+pub use settings::{
+    IGNORE_ANNOTATION, Settings, SettingsError, has_kind, parse_producers, parse_settings,
+};
 
 /// Everything wrong with the objects of one cluster, in their order; what the settings switch off is left out.
 ///

@@ -15,8 +15,8 @@
 //!     name: '{spec.secretName|name}-token'
 //! ```
 
-use portolan_object::{Finding, Object, ObjectId, Producer, Rule};
-use portolan_yaml::{Dialect, Node, Position, parse_one};
+use portolan_object::{API_VERSION, Finding, Object, ObjectId, Producer, Rule};
+use portolan_yaml::{Dialect, Node, Position, parse};
 use thiserror::Error;
 
 use crate::finding::Subject;
@@ -80,6 +80,28 @@ pub enum SettingsError {
         /// Where it stands.
         at: Position,
     },
+    /// A document is of a kind that nobody reads.
+    #[error("nothing reads a document of `kind: {kind}`")]
+    UnknownKind {
+        /// The kind.
+        kind: String,
+        /// Where it stands.
+        at: Position,
+    },
+    /// A document of settings is of a version that does not exist.
+    #[error("settings have no `apiVersion: {version}`")]
+    UnknownVersion {
+        /// The version.
+        version: String,
+        /// Where it stands.
+        at: Position,
+    },
+    /// There is a second document of settings.
+    #[error("there is a second document with settings")]
+    Several {
+        /// Where it begins.
+        at: Position,
+    },
     /// A field is named that does not exist.
     #[error("there is no setting `{field}`")]
     UnknownField {
@@ -90,8 +112,17 @@ pub enum SettingsError {
     },
 }
 
-/// The parts of the file.
-const PARTS: &[&str] = &["test", "versions"];
+/// The parts of a document of settings.
+const PARTS: &[&str] = &["apiVersion", "kind", "test", "versions"];
+
+/// The parts of settings without a kind.
+const BARE_PARTS: &[&str] = &["test", "versions"];
+
+/// The kind of a document of settings.
+const KIND: &str = "Settings";
+
+/// Kinds of documents that others read.
+const OTHER_KINDS: &[&str] = &["Ship"];
 
 /// The fields of `test`.
 const TEST_FIELDS: &[&str] = &["disable", "ignore", "producers"];
@@ -102,14 +133,61 @@ const PRODUCER_FIELDS: &[&str] = &["group", "kind", "makes", "name", "everywhere
 /// The fields of an entry of `test.ignore`.
 const IGNORE_FIELDS: &[&str] = &["rule", "kind", "namespace", "name", "reason"];
 
-/// Parses the text of a `portolan.yaml`; refuses what is not YAML, and parts that do not exist.
+/// Finds the settings in the text of a `portolan.yaml`, which may hold documents of other kinds; null if there are none.
+/// Refuses what is not YAML, parts and kinds that do not exist, and a second document of settings.
 pub fn parse_settings(yaml: &str) -> Result<Node, SettingsError> {
-    let root = parse_one(yaml, Dialect::Helm).map_err(|errors| SettingsError::Syntax {
-        message: errors.first().message.clone(),
-        at: errors.first().at,
-    })?;
-    check_fields(&root, "", PARTS)?;
-    Ok(root)
+    let documents =
+        parse(yaml.to_owned(), Dialect::Helm).map_err(|errors| SettingsError::Syntax {
+            message: errors.first().message.clone(),
+            at: errors.first().at,
+        })?;
+    let mut found = None;
+    for document in documents.into_iter().filter(|document| !document.is_null()) {
+        if !is_settings(&document)? {
+            continue;
+        }
+        if found.is_some() {
+            return Err(SettingsError::Several { at: document.at });
+        }
+        found = Some(document);
+    }
+    Ok(found.unwrap_or_else(Node::null))
+}
+
+/// Whether settings say what they are, as a document of `kind: Settings` does.
+pub fn has_kind(settings: &Node) -> bool {
+    settings.is_null() || settings.get("kind").is_some()
+}
+
+/// Whether a document holds settings; one without a kind does.
+fn is_settings(document: &Node) -> Result<bool, SettingsError> {
+    let Some(kind) = document.get("kind") else {
+        check_fields(document, "", BARE_PARTS)?;
+        return Ok(true);
+    };
+    let name = kind.as_str().unwrap_or_default();
+    if OTHER_KINDS.contains(&name) {
+        return Ok(false);
+    }
+    if name != KIND {
+        let kind_name = name.to_owned();
+        return Err(SettingsError::UnknownKind {
+            kind: kind_name,
+            at: kind.at,
+        });
+    }
+    let version = document.get("apiVersion");
+    if version.and_then(Node::as_str) != Some(API_VERSION) {
+        return Err(SettingsError::UnknownVersion {
+            version: version
+                .and_then(Node::as_str)
+                .unwrap_or_default()
+                .to_owned(),
+            at: version.map_or(kind.at, |version| version.at),
+        });
+    }
+    check_fields(document, "", PARTS)?;
+    Ok(true)
 }
 
 /// Reads what a settings file says that controllers make; nothing without it.
@@ -199,6 +277,9 @@ impl SettingsError {
             | Self::UnknownRule { at, .. }
             | Self::Incomplete { at, .. }
             | Self::WrongType { at, .. }
+            | Self::UnknownKind { at, .. }
+            | Self::UnknownVersion { at, .. }
+            | Self::Several { at }
             | Self::UnknownField { at, .. } => *at,
         }
     }
@@ -207,6 +288,9 @@ impl SettingsError {
     pub fn hint(&self) -> String {
         match self {
             Self::Syntax { .. } => "fix the YAML of the file".to_owned(),
+            Self::UnknownKind { .. } => "`portolan.yaml` holds documents of `kind: Settings` and `kind: Ship`".to_owned(),
+            Self::UnknownVersion { .. } => format!("write `apiVersion: {API_VERSION}`"),
+            Self::Several { .. } => "put all settings into one document".to_owned(),
             Self::UnknownRule { .. } => {
                 "`portolan test --explain all` lists the rules; `schema/*` means a whole group".to_owned()
             }

@@ -161,6 +161,11 @@ impl FluxRepository {
         })
     }
 
+    /// What somebody should do about the settings of the repository; nothing if they cannot be read, which opening tells.
+    pub fn settings_note(&self) -> Option<String> {
+        SettingsFile::read(&self.disk).ok()?.note()
+    }
+
     /// Opens the files of the repository: those on disk, or another state of them. What is rendered in one session is
     /// shared.
     pub fn open(

@@ -3,9 +3,9 @@
 use std::error::Error as _;
 use std::fmt::Display;
 
-use portolan_check::{Settings, parse_producers, parse_settings};
+use portolan_check::{Settings, has_kind, parse_producers, parse_settings};
 use portolan_flux::VersionSettings;
-use portolan_object::{Producer, Rule};
+use portolan_object::{API_VERSION, Producer, Rule};
 use portolan_vfs::{Vfs, VfsError};
 use portolan_yaml::{Node, Position};
 
@@ -61,6 +61,15 @@ impl SettingsFile {
             Ok(node) => Ok(Self(node)),
             Err(error) => Err(misplaced(&error, error.at(), &error.hint())),
         }
+    }
+
+    /// What somebody should do about a file that is good.
+    pub(crate) fn note(&self) -> Option<String> {
+        (!has_kind(&self.0)).then(|| {
+            format!(
+                "the settings in `{NAME}` have no kind: write `apiVersion: {API_VERSION}` and `kind: Settings` above them"
+            )
+        })
     }
 
     /// Which versions it chooses.

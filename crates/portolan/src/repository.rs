@@ -163,12 +163,16 @@ impl RepositoryArgs {
     ) -> Result<FluxRepository, CommandError> {
         let (disk, root) = self.locate()?;
         let supply = self.outside.open(&disk, pinning, printer)?;
-        Ok(FluxRepository {
+        let repository = FluxRepository {
             settings: self.settings()?,
             supply: Some(supply),
             disk,
             root,
-        })
+        };
+        if let Some(note) = repository.settings_note() {
+            printer.note(&note);
+        }
+        Ok(repository)
     }
 
     fn settings(&self) -> Result<RenderSettings, CommandError> {

@@ -164,10 +164,51 @@ fn settings_that_cannot_be_used_are_an_error_with_their_place() {
         "versions: {kubernetes: newest}\n",
         "portolan.yaml:1:24: `versions.kubernetes` is not a version",
     );
+    check(
+        "kind: Setings\n",
+        "portolan.yaml:1:7: nothing reads a document of `kind: Setings`",
+    );
+    check(
+        "kind: Settings\n",
+        "portolan.yaml:1:7: settings have no `apiVersion: `",
+    );
+    let head = "apiVersion: portolan.dev/v1alpha1\nkind: Settings\n";
+    check(
+        &format!("{head}spec: {{}}\n"),
+        "portolan.yaml:3:1: there is no setting `spec`",
+    );
+    check(
+        &format!("{head}---\n{head}"),
+        "portolan.yaml:4:1: there is a second document with settings",
+    );
     let directory = test_with(&[("portolan.yaml/file", "")], &[]);
     assert_eq!(directory.code, 2, "{directory}");
     let message = "`portolan.yaml` is a directory";
     assert!(directory.stderr.contains(message), "{directory}");
+}
+
+/// A document of another kind is for others; settings without a kind count, and are told.
+#[test]
+fn settings_stand_beside_documents_of_other_kinds() {
+    let heading = |text: &str| {
+        let answer = test_with(&[("portolan.yaml", text)], &[]);
+        assert_eq!(answer.code, 0, "{answer}");
+        let heading = answer.stdout.lines().next().unwrap_or_default().to_owned();
+        (heading, answer.stderr.contains("have no kind"))
+    };
+    let versions = "versions: {kubernetes: 1.30}\n";
+    let head = "apiVersion: portolan.dev/v1alpha1\nkind: Settings\n";
+    let ship = "apiVersion: portolan.dev/v1alpha1\nkind: Ship\nspec: {anything: at all}\n";
+    let (with, told) = heading(&format!("{ship}---\n{head}{versions}"));
+    assert!(with.contains("Kubernetes 1.30.0 (portolan.yaml:"), "{with}");
+    assert!(!told);
+    let (bare, told) = heading(&format!("{versions}---\n{ship}"));
+    assert!(
+        bare.contains("Kubernetes 1.30.0 (portolan.yaml:1)") && told,
+        "{bare}"
+    );
+    let (none, told) = heading(ship);
+    assert!(none.contains("(default)") && !told, "{none}");
 }
 
 /// Two clusters with the same Service, which is broken in one of them.
