@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::Url;
 
 use crate::response::Pace;
+use crate::upload::{Sent, Upload};
 use crate::{
     Credentials, HttpError, KnownHosts, Response, Secret, Tls, Unreachable, UnreachableReason,
     host_of, shown,
@@ -54,14 +55,26 @@ pub enum Proxy {
     None,
 }
 
-/// A request: GET, or POST when it carries a form or JSON.
+/// A request: GET, or POST when it carries a form or JSON; HEAD, POST and PUT for whoever stores something.
 #[derive(Debug, Clone)]
 pub struct Request {
     url: Url,
+    store: Option<Store>,
     headers: Vec<(&'static str, String)>,
     secret_headers: Vec<(String, Secret)>,
     form: Option<Secret>,
     authorization: Authorization,
+}
+
+/// What a request that stores something does.
+#[derive(Debug, Clone)]
+enum Store {
+    /// Asks whether it is there.
+    Head,
+    /// Begins.
+    Post,
+    /// Sends a body.
+    Put(Upload),
 }
 
 #[derive(Debug, Clone)]
@@ -77,6 +90,9 @@ pub struct Client {
     inner: reqwest::Client,
     /// For requests that carry a form: a redirect would send its secrets along, so none leaves the origin.
     same_origin: reqwest::Client,
+    /// For requests that carry a body, whose answer begins when it was sent.
+    uploads: reqwest::Client,
+    idle_timeout: Duration,
     permits: Arc<Semaphore>,
     retries: u32,
     response_timeout: Duration,
@@ -126,10 +142,35 @@ impl Request {
     pub fn get(url: Url) -> Self {
         Self {
             url,
+            store: None,
             headers: Vec::new(),
             secret_headers: Vec::new(),
             form: None,
             authorization: Authorization::None,
+        }
+    }
+
+    /// Asks whether something is at an address.
+    pub fn head(url: Url) -> Self {
+        Self {
+            store: Some(Store::Head),
+            ..Self::get(url)
+        }
+    }
+
+    /// Posts nothing to an address.
+    pub fn post(url: Url) -> Self {
+        Self {
+            store: Some(Store::Post),
+            ..Self::get(url)
+        }
+    }
+
+    /// Puts a body at an address.
+    pub fn put(url: Url, body: Upload) -> Self {
+        Self {
+            store: Some(Store::Put(body)),
+            ..Self::get(url)
         }
     }
 
@@ -194,13 +235,12 @@ impl Client {
     /// Sets up a client.
     pub fn new(options: &HttpOptions) -> Result<Self, HttpError> {
         let tls = options.tls.client_config()?;
-        let build = |within_origin: bool| {
+        let build = |within_origin: bool, read_timeout: Option<Duration>| {
             let (max_redirects, hosts) = (options.max_redirects, options.hosts.clone());
             let mut builder = reqwest::Client::builder()
                 .tls_backend_preconfigured(tls.clone())
                 .user_agent(concat!("portolan/", env!("CARGO_PKG_VERSION")))
                 .connect_timeout(options.connect_timeout)
-                .read_timeout(options.idle_timeout)
                 .redirect(Policy::custom(move |attempt| {
                     if within_origin && leaves_origin(&attempt) {
                         return attempt
@@ -208,14 +248,19 @@ impl Client {
                     }
                     follow(attempt, max_redirects, &hosts)
                 }));
+            if let Some(read_timeout) = read_timeout {
+                builder = builder.read_timeout(read_timeout);
+            }
             if options.proxy == Proxy::None {
                 builder = builder.no_proxy();
             }
             builder.build().map_err(HttpError::Setup)
         };
         Ok(Self {
-            inner: build(false)?,
-            same_origin: build(true)?,
+            inner: build(false, Some(options.idle_timeout))?,
+            same_origin: build(true, Some(options.idle_timeout))?,
+            uploads: build(true, None)?,
+            idle_timeout: options.idle_timeout,
             permits: Arc::new(Semaphore::new(options.concurrency.max(1))),
             retries: options.retries,
             response_timeout: options.response_timeout,
@@ -281,9 +326,18 @@ impl Client {
     async fn send_once(&self, request: &Request) -> Result<Response, HttpError> {
         let permit = self.permit().await;
         tracing::debug!(url = %shown(&request.url), "fetching");
-        let mut builder = match &request.form {
-            None => self.inner.get(request.url.clone()),
-            Some(form) => self
+        let sent = Sent::default();
+        let url = || request.url.clone();
+        let mut builder = match (&request.store, &request.form) {
+            (Some(Store::Head), _) => self.inner.head(url()),
+            (Some(Store::Post), _) => self.same_origin.post(url()).header("content-length", 0),
+            (Some(Store::Put(body)), _) => self
+                .uploads
+                .put(url())
+                .header("content-length", body.length())
+                .body(body.body(sent.clone())),
+            (None, None) => self.inner.get(url()),
+            (None, Some(form)) => self
                 .same_origin
                 .post(request.url.clone())
                 .body(form.expose().to_owned()),
@@ -300,20 +354,39 @@ impl Client {
             Authorization::Bearer(token) => builder.bearer_auth(token.expose()),
         };
         let started = Instant::now();
-        let sent = ASKED.scope(RefCell::new(request.url.clone()), async {
+        let answered = ASKED.scope(RefCell::new(request.url.clone()), async {
             let outcome = builder.send().await;
             (outcome, ASKED.with(|asked| asked.borrow().clone()))
         });
-        match tokio::time::timeout(self.response_timeout, sent).await {
-            Ok((Ok(answer), _)) => {
-                let url = shown(&request.url);
-                Ok(Response::new(url, answer, permit, started, self.pace))
+        let too_slow = async {
+            match &request.store {
+                Some(Store::Put(body)) => {
+                    let (idle, answer) = (self.idle_timeout, self.response_timeout);
+                    sent.stalled(body.length(), idle, answer).await;
+                }
+                _ => tokio::time::sleep(self.response_timeout).await,
             }
-            Ok((Err(source), last)) => Err(request_error(&request.url, &last, source)),
-            Err(_) => Err(HttpError::TooSlow {
-                url: shown(&request.url),
-                received: 0,
-                elapsed: started.elapsed(),
+        };
+        tokio::select! {
+            biased;
+            answered = answered => match answered {
+                (Ok(answer), _) => {
+                    let url = shown(&request.url);
+                    Ok(Response::new(url, answer, permit, started, self.pace))
+                }
+                (Err(source), last) => Err(request_error(&request.url, &last, source)),
+            },
+            () = too_slow => Err(match &request.store {
+                Some(Store::Put(_)) => HttpError::StuckUpload {
+                    url: shown(&request.url),
+                    sent: sent.bytes(),
+                    elapsed: started.elapsed(),
+                },
+                _ => HttpError::TooSlow {
+                    url: shown(&request.url),
+                    received: 0,
+                    elapsed: started.elapsed(),
+                },
             }),
         }
     }

@@ -58,6 +58,19 @@ pub enum HttpError {
         /// How long that took.
         elapsed: Duration,
     },
+    /// A body is no longer taken, or not answered.
+    #[error(
+        "`{url}` does not go on: {sent} bytes sent in {} seconds",
+        elapsed.as_secs()
+    )]
+    StuckUpload {
+        /// The address it is sent to.
+        url: String,
+        /// How many bytes were sent.
+        sent: u64,
+        /// How long that took.
+        elapsed: Duration,
+    },
     /// The answer broke off.
     #[error("the download of `{url}` broke off after {received} bytes")]
     Truncated {

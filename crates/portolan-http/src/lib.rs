@@ -21,6 +21,7 @@ mod error;
 mod reach;
 mod response;
 mod tls;
+mod upload;
 
 pub use byte_progress::ByteProgress;
 pub use client::{Client, HttpOptions, Proxy, Request};
@@ -29,4 +30,5 @@ pub use error::{HttpError, shown};
 pub use reach::{FirstTry, KnownHosts, Unreachable, UnreachableReason, host_of};
 pub use response::Response;
 pub use tls::{Identity, Tls};
+pub use upload::Upload;
 pub use url::Url;

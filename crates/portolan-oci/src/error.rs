@@ -138,6 +138,14 @@ pub enum OciError {
         /// The platform asked for.
         platform: String,
     },
+    /// The registry took all of it and did not say that it has it.
+    #[error("the registry answered {status} after `{subject}` was sent: it is not stored")]
+    NotStored {
+        /// The blob.
+        subject: String,
+        /// What it answered.
+        status: u16,
+    },
     /// The registry redirected us, and the other host asks for a login; it gets none.
     #[error(
         "`{subject}` is redirected to `{host}`, which asks for a login: logins go to the registry alone"
@@ -160,6 +168,12 @@ pub enum OciError {
     #[error("the tag list of `{subject}` goes on at another host")]
     ForeignLink {
         /// The repository.
+        subject: String,
+    },
+    /// The registry wants a blob at another host, which gets none.
+    #[error("the registry wants `{subject}` to be sent to another host")]
+    ForeignUpload {
+        /// The blob.
         subject: String,
     },
     /// The content could not be written where the caller wants it.

@@ -1,4 +1,4 @@
-//! Pulls from OCI registries: tags, manifests and blobs, every byte checked against its digest.
+//! Pulls from OCI registries and pushes to them: tags, manifests and blobs, every byte checked against its digest.
 //!
 //! ```text
 //!   Reference ──▶ Registry ──401──▶ Challenge ──▶ token service ─┐
@@ -20,6 +20,7 @@ mod challenge;
 mod docker_config;
 mod error;
 mod manifest;
+mod push;
 mod reference;
 mod registry;
 
@@ -28,5 +29,6 @@ pub use docker_config::{DockerConfig, Login};
 pub use error::{DockerConfigError, OciError, ReferenceError};
 pub use manifest::{Descriptor, Image, Manifest, ManifestContent, Platform, media_type};
 pub use portolan_digest::{Digest, Hasher};
+pub use push::PushedBlob;
 pub use reference::{Pointer, Reference, Repository};
 pub use registry::{Registry, RegistryOptions, Transport};

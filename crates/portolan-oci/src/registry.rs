@@ -200,7 +200,7 @@ impl Registry {
         check_digest(&subject, Some(descriptor.digest), &hasher.finish())
     }
 
-    fn url(&self, repository: &Repository, rest: &str) -> Result<Url, OciError> {
+    pub(crate) fn url(&self, repository: &Repository, rest: &str) -> Result<Url, OciError> {
         let scheme = match self.options.transport {
             Transport::Plain => "http",
             Transport::Auto if is_this_machine(repository.host()) => "http",
@@ -212,20 +212,31 @@ impl Registry {
         Ok(Url::parse(&url).map_err(|_| HttpError::bad_url(&url))?)
     }
 
-    /// Sends a request, logging in first when the registry asks for it.
+    /// Sends a request, logging in first when the registry asks for it; any status but success is an error.
     async fn get(
         &self,
         repository: &Repository,
         request: Request,
         subject: &impl ToString,
     ) -> Result<Response, OciError> {
+        let (response, with_login) = self.send(repository, request, subject).await?;
+        check_status(response, subject, with_login)
+    }
+
+    /// Sends a request, logging in first when the registry asks for it; returns whether a login was sent.
+    pub(crate) async fn send(
+        &self,
+        repository: &Repository,
+        request: Request,
+        subject: &impl ToString,
+    ) -> Result<(Response, bool), OciError> {
         let known = self.authorization(repository);
         let response = self
             .client
             .send(&authorized(&request, known.as_ref()))
             .await?;
         if response.status() != 401 {
-            return check_status(response, subject, known.is_some());
+            return Ok((response, known.is_some()));
         }
         let (origin, asked) = (response.final_url().origin(), request.url().origin());
         if origin != asked {
@@ -250,7 +261,7 @@ impl Registry {
             return Err(unauthorized());
         }
         self.remember(repository, authorization);
-        check_status(retried, subject, with_login)
+        Ok((retried, with_login))
     }
 
     /// Answers the registry's challenge, `None` when there is no login that could.
@@ -373,7 +384,7 @@ fn authorized(request: &Request, authorization: Option<&Authorization>) -> Reque
     }
 }
 
-fn check_status(
+pub(crate) fn check_status(
     response: Response,
     subject: &impl ToString,
     with_login: bool,
