@@ -26,7 +26,9 @@ use camino::Utf8Path;
 use parking_lot::Mutex;
 use portolan_budget::Budget;
 use portolan_helm::values::Tree;
-use portolan_helm::{Capabilities, Lookup, Rendered, SchemaSource, TemplateError, TemplateInput};
+use portolan_helm::{
+    Capabilities, Lookup, Rendered, SchemaFetchError, SchemaSource, TemplateError, TemplateInput,
+};
 use portolan_kustomize::{Fetch, FetchError, LoadRestrictor, Options, Reorder};
 use portolan_object::{Act, Digest, Gvk, Object, Origin, Place, Step, expand_lists};
 use portolan_vfs::Memory;
@@ -304,11 +306,11 @@ impl Schemas {
 }
 
 impl SchemaSource for Schemas {
-    fn fetch(&self, url: &str) -> Result<Vec<u8>, String> {
+    fn fetch(&self, url: &str) -> Result<Vec<u8>, SchemaFetchError> {
         self.fetch.file(url).map_err(|error| {
             let text = error.to_string();
             self.failure.lock().replace(error);
-            text
+            text.into()
         })
     }
 }

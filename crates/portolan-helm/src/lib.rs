@@ -54,4 +54,4 @@ pub use render::{Crd, Error, Rendered, TemplateInput, template};
 pub use repo_index::{IndexEntry, IndexError, RepoIndex};
 pub use snapshot::{Snapshot, SnapshotError, lookup_list};
 pub use unread::{MAX_TRIED, unread_values};
-pub use values::schema::{MAX_FETCHED_SCHEMAS, SchemaSource};
+pub use values::schema::{MAX_FETCHED_SCHEMAS, SchemaFetchError, SchemaSource};

@@ -34,7 +34,7 @@ mod value;
 
 pub use build::{build, to_yaml};
 pub use error::{Error, Located};
-pub use generate::chart::{Chart, ChartArgs, ChartRenderer};
+pub use generate::chart::{Chart, ChartArgs, ChartFailure, ChartRenderer};
 pub use load::deprecation::Deprecation;
 pub use load::fetch::{Fetch, FetchError, RepoSpec};
 pub use load::loader::MAX_DIRECTORIES;

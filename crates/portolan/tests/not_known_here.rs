@@ -306,3 +306,18 @@ fn a_patch_and_a_template_that_fail_are_shown_at_their_line() {
         assert!(answer.stdout.contains(place), "{place}: {answer}");
     }
 }
+
+#[test]
+fn an_object_in_another_namespace_than_the_one_named_is_pointed_at() {
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: apps}\n";
+    let repository = committed(&[
+        ("clusters/test/apps.yaml", &brings("apps", "./apps", "")),
+        ("apps/map.yaml", map),
+    ]);
+    let answer = run(&repository, &["explain", "cm/a", "-n", "aps"]);
+    assert_eq!(answer.code, 2, "{answer}");
+    assert!(
+        answer.stderr.contains("there is `cm/a` in apps"),
+        "{answer}"
+    );
+}

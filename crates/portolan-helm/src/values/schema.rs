@@ -20,7 +20,7 @@ use portolan_gotmpl::{Map, Value};
 
 use crate::dependency::Plan;
 use crate::render::{Error, TemplateInput};
-pub use elsewhere::{MAX_FETCHED_SCHEMAS, SchemaSource};
+pub use elsewhere::{MAX_FETCHED_SCHEMAS, SchemaFetchError, SchemaSource};
 
 /// The values break the schemas of these charts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

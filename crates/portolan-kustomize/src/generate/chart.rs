@@ -19,11 +19,14 @@ use crate::value::merge::{Direction, merge};
 /// Renders charts; the Helm crate implements it.
 pub trait ChartRenderer: Send + Sync {
     /// Renders one chart to manifests.
-    fn render(&self, chart: &Chart<'_>) -> std::result::Result<Vec<u8>, String>;
+    fn render(&self, chart: &Chart<'_>) -> std::result::Result<Vec<u8>, ChartFailure>;
 
     /// Brings a chart that is not in the chart home: files, and in their root the directory with the chart's name.
-    fn pull(&self, args: &ChartArgs) -> std::result::Result<Arc<dyn Vfs>, String>;
+    fn pull(&self, args: &ChartArgs) -> std::result::Result<Arc<dyn Vfs>, ChartFailure>;
 }
+
+/// Why a chart could not be rendered or pulled.
+pub type ChartFailure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A chart to render.
 pub struct Chart<'a> {
@@ -60,9 +63,9 @@ pub(crate) fn render_chart(
             "valuesMerge must be one of [merge override replace]",
         ));
     }
-    let failed = |reason| Error::Chart {
+    let failed = |failure: ChartFailure| Error::Chart {
         chart: args.name.to_string(),
-        reason,
+        reason: with_causes(&*failure),
     };
     let place = Place::find(args, home, loader, renderer).map_err(failed)?;
     let files = place.files(loader);
@@ -80,6 +83,13 @@ pub(crate) fn render_chart(
     Ok(resources)
 }
 
+/// A failure and what led to it, as one text.
+fn with_causes(failure: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(failure), |error| error.source());
+    let texts: Vec<String> = causes.map(ToString::to_string).collect();
+    texts.join(": ")
+}
+
 /// Where a chart lies: in the chart home, or in what was pulled.
 struct Place {
     pulled: Option<Arc<dyn Vfs>>,
@@ -92,7 +102,7 @@ impl Place {
         home: &Text,
         loader: &Loader<'_>,
         renderer: &dyn ChartRenderer,
-    ) -> std::result::Result<Self, String> {
+    ) -> std::result::Result<Self, ChartFailure> {
         let directory = chart_directory(args, home, loader.root());
         if loader.files().is_directory(&directory) {
             return Ok(Self {
@@ -101,9 +111,8 @@ impl Place {
             });
         }
         if args.repository.is_empty() {
-            return Err(format!(
-                "no repo specified for pull, no chart found at `{directory}`"
-            ));
+            let message = format!("no repo specified for pull, no chart found at `{directory}`");
+            return Err(message.into());
         }
         Ok(Self {
             pulled: Some(renderer.pull(args)?),

@@ -42,7 +42,12 @@ impl<'a> NamedObject<'a> {
             .map(|placed| placed.id.name.len())
             .max();
         let Some(length) = longest else {
-            return Err(not_there(kind, rest, &of_kind));
+            // One of that name in another namespace is nearer than another name in this one.
+            let mut elsewhere = objects
+                .iter()
+                .filter(|placed| kinds.is(kind, &placed.id.gvk));
+            let elsewhere = elsewhere.find(|placed| is_name_in(rest, &placed.id.name));
+            return Err(not_there(kind, rest, elsewhere, &of_kind));
         };
         let field = match rest[length..].trim_start_matches('.') {
             "" => None,
@@ -75,10 +80,16 @@ fn is_name_in(text: &str, name: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-fn not_there(kind: &str, rest: &str, of_kind: &[&PlacedObject<'_>]) -> ReviewError {
+fn not_there(
+    kind: &str,
+    rest: &str,
+    elsewhere: Option<&PlacedObject<'_>>,
+    of_kind: &[&PlacedObject<'_>],
+) -> ReviewError {
     let error = ReviewError::refused(format!("no object is `{kind}/{rest}`"));
     let wanted = [rest.split('.').next().unwrap_or(rest).to_owned()];
-    match nearest(&wanted, of_kind.iter(), |placed| placed.id.name.as_str()) {
+    let near = || nearest(&wanted, of_kind.iter(), |placed| placed.id.name.as_str()).copied();
+    match elsewhere.or_else(near) {
         Some(placed) => error.hint(format!(
             "there is `{kind}/{}` in {}",
             placed.id.name, placed.id.namespace

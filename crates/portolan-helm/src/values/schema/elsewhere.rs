@@ -5,12 +5,16 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::error::Error;
 
 /// Brings schemas that `values.schema.json` refers to by an address.
 pub trait SchemaSource: Send + Sync {
     /// The schema's text, or why there is none.
-    fn fetch(&self, url: &str) -> Result<Vec<u8>, String>;
+    fn fetch(&self, url: &str) -> Result<Vec<u8>, SchemaFetchError>;
 }
+
+/// Why a schema could not be brought.
+pub type SchemaFetchError = Box<dyn Error + Send + Sync>;
 
 /// How many schemas one chart may refer to.
 pub const MAX_FETCHED_SCHEMAS: usize = 100;
@@ -55,9 +59,16 @@ pub(crate) fn compile_with<T>(
         if elsewhere.texts.len() >= MAX_FETCHED_SCHEMAS {
             return Err(format!("more than {MAX_FETCHED_SCHEMAS} schemas elsewhere"));
         }
-        let text = source.fetch(&url)?;
+        let text = source.fetch(&url).map_err(|error| with_causes(&*error))?;
         elsewhere.texts.insert(url, text);
     }
+}
+
+/// An error and what led to it, as one text.
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let texts: Vec<String> = causes.map(ToString::to_string).collect();
+    texts.join(": ")
 }
 
 #[cfg(test)]
@@ -74,7 +85,7 @@ mod tests {
     struct Shelf;
 
     impl SchemaSource for Shelf {
-        fn fetch(&self, url: &str) -> Result<Vec<u8>, String> {
+        fn fetch(&self, url: &str) -> Result<Vec<u8>, SchemaFetchError> {
             let text = match url {
                 "https://example.com/common/values.schema.json" => {
                     r#"{"properties": {"port": {"$ref": "parts/port.json#/whole"}}}"#
@@ -82,7 +93,7 @@ mod tests {
                 "https://example.com/common/parts/port.json" => {
                     r##"{"whole": {"$ref": "#/low"}, "low": {"type": "integer", "maximum": 9}}"##
                 }
-                _ => return Err(format!("Get \"{url}\": 404")),
+                _ => return Err(format!("Get \"{url}\": 404").into()),
             };
             Ok(text.as_bytes().to_vec())
         }

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use portolan_helm::SchemaSource;
+use portolan_helm::{SchemaFetchError, SchemaSource};
 use portolan_sources::FileRequest;
 use tokio::runtime::Runtime;
 
@@ -12,7 +12,7 @@ use super::access_options::AccessOptions;
 pub(crate) struct WebSchemas(pub(crate) AccessOptions);
 
 impl SchemaSource for WebSchemas {
-    fn fetch(&self, url: &str) -> Result<Vec<u8>, String> {
+    fn fetch(&self, url: &str) -> Result<Vec<u8>, SchemaFetchError> {
         let request = FileRequest {
             url: url.to_owned(),
             ..FileRequest::default()
@@ -25,8 +25,8 @@ impl SchemaSource for WebSchemas {
         // A thread of its own, so that it does not matter what the caller's is in the middle of.
         let fetched = thread::scope(|scope| scope.spawn(fetch).join());
         match fetched {
-            Ok(fetched) => fetched.map_err(|error| format!("{error:#}")),
-            Err(_) => Err(format!("`{url}` was not fetched")),
+            Ok(fetched) => Ok(fetched?),
+            Err(_) => Err(format!("`{url}` was not fetched").into()),
         }
     }
 }

@@ -8,7 +8,7 @@ use portolan_helm::{
     Capabilities, Chart as HelmChart, OutputOptions, Package, Release, ReportedVersion,
     TemplateInput, template,
 };
-use portolan_kustomize::{Chart, ChartArgs, ChartRenderer};
+use portolan_kustomize::{Chart, ChartArgs, ChartFailure, ChartRenderer};
 use portolan_sources::{ChartRequest, Limits, Sources, unpack};
 use portolan_vfs::{Memory, Vfs};
 
@@ -55,15 +55,13 @@ impl HelmCharts<'_> {
 }
 
 impl ChartRenderer for HelmCharts<'_> {
-    fn pull(&self, args: &ChartArgs) -> Result<Arc<dyn Vfs>, String> {
-        let pulled = pull(self.sources, args).map_err(|error| format!("{error:#}"))?;
-        Ok(Arc::new(pulled))
+    fn pull(&self, args: &ChartArgs) -> Result<Arc<dyn Vfs>, ChartFailure> {
+        Ok(Arc::new(pull(self.sources, args)?))
     }
 
-    fn render(&self, chart: &Chart<'_>) -> Result<Vec<u8>, String> {
+    fn render(&self, chart: &Chart<'_>) -> Result<Vec<u8>, ChartFailure> {
         let args = chart.args;
-        let package =
-            Package::load(chart.files, &chart.directory).map_err(|error| error.to_string())?;
+        let package = Package::load(chart.files, &chart.directory)?;
         let namespace = if args.namespace.is_empty() {
             "default"
         } else {
@@ -76,6 +74,7 @@ impl ChartRenderer for HelmCharts<'_> {
             budget: self.budget.renewed(),
             ..TemplateInput::new(Release::new(&name, namespace))
         };
+        // Helm's own words: what led to them is in the text.
         let rendered =
             template(&HelmChart::new(package), &input).map_err(|error| error.to_string())?;
         let output = OutputOptions {
@@ -84,10 +83,7 @@ impl ChartRenderer for HelmCharts<'_> {
             skip_tests: args.skip_tests,
             show_only: Vec::new(),
         };
-        Ok(rendered
-            .to_text(&output)
-            .map_err(|error| error.to_string())?
-            .into_bytes())
+        Ok(rendered.to_text(&output)?.into_bytes())
     }
 }
 
