@@ -31,10 +31,12 @@ pub(crate) fn expand<'v>(
     pieces: &[Piece],
     unset: Unset<'_>,
     lookup: &dyn Fn(&str) -> Option<&'v str>,
+    derived: &dyn Fn(&str, &[u8]) -> Option<String>,
 ) -> Result<String, Error> {
     let mut expander = Expander {
         unset,
         lookup,
+        derived,
         work: Work(MAX_WORK),
     };
     let mut output = Vec::new();
@@ -68,6 +70,7 @@ impl Work {
 struct Expander<'a, 'v> {
     unset: Unset<'a>,
     lookup: &'a dyn Fn(&str) -> Option<&'v str>,
+    derived: &'a dyn Fn(&str, &[u8]) -> Option<String>,
     work: Work,
 }
 
@@ -104,8 +107,12 @@ impl Expander<'_, '_> {
                 return Err(ErrorKind::NotSet(name.clone()).at(expression.offset));
             }
         };
-        self.apply(expression.operator, &value, &arguments)
-            .map_err(|kind| kind.at(expression.offset))
+        let result = self
+            .apply(expression.operator, &value, &arguments)
+            .map_err(|kind| kind.at(expression.offset))?;
+        let is_changed = result != value.as_bytes();
+        let derived = is_changed.then(|| (self.derived)(&value, &result));
+        Ok(derived.flatten().map_or(result, String::into_bytes))
     }
 
     fn apply(

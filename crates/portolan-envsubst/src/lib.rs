@@ -36,9 +36,22 @@ pub fn substitute<'v>(
     unset: Unset<'_>,
     lookup: impl Fn(&str) -> Option<&'v str>,
 ) -> Result<String, Error> {
+    substitute_opaque(input, unset, lookup, |_, _| None)
+}
+
+/// The same where some values stand for others that nobody knows here.
+///
+/// `derived` is asked about each value that an operator has changed, with the value before: what it answers takes the
+/// place of the result. The first letters of a stand-in say nothing about those of the value.
+pub fn substitute_opaque<'v>(
+    input: &str,
+    unset: Unset<'_>,
+    lookup: impl Fn(&str) -> Option<&'v str>,
+    derived: impl Fn(&str, &[u8]) -> Option<String>,
+) -> Result<String, Error> {
     if !input.contains(['$', '\0']) {
         return Ok(input.to_owned());
     }
     let pieces = parser::parse(input)?;
-    expand::expand(&pieces, unset, &lookup)
+    expand::expand(&pieces, unset, &lookup, &derived)
 }

@@ -91,6 +91,21 @@ fn a_release_that_needs_values_of_the_cluster_is_noted_by_test_and_missing_in_bu
     assert!(answer.stdout.contains("error[build/failed]"), "{answer}");
 }
 
+/// The first letters of two placeholders are the same; those of the values need not be.
+#[test]
+fn parts_of_values_that_are_not_known_here_are_told_apart() {
+    let from = "postBuild: {substituteFrom: [{kind: Secret, name: made}]}, ";
+    let secret = "apiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata: {name: made, namespace: flux-system}\nspec: {secretStoreRef: {name: s, kind: ClusterSecretStore}, dataFrom: [{extract: {key: k}}]}\n";
+    let maps = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"${A:0:8}-x\", namespace: apps}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"${B:0:8}-x\", namespace: apps}\n";
+    let repository = committed(&[
+        ("clusters/test/apps.yaml", &brings("apps", "./apps", from)),
+        ("clusters/test/secret.yaml", secret),
+        ("apps/maps.yaml", maps),
+    ]);
+    let answer = run(&repository, &["test"]);
+    assert_eq!(answer.code, 0, "{answer}");
+}
+
 #[test]
 fn one_kustomization_alone_does_not_miss_what_others_may_bring() {
     let bundle = "apiVersion: trust.cert-manager.io/v1alpha1\nkind: Bundle\nmetadata: {name: ca}\nspec: {sources: [{useDefaultCAs: true}], target: {configMap: {key: ca.crt}}}\n";

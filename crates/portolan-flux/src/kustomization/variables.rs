@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use portolan_envsubst as envsubst;
-use portolan_object::placeholder;
+use portolan_object::{holds_placeholder, placeholder};
 use portolan_yaml::{Dialect, Node, Text, Value};
 
 use crate::api::{DataKind, PostBuild, SubstituteReference, SubstituteStrategy};
@@ -197,8 +197,15 @@ impl Variables {
 
     fn put_into(&self, text: &str, unset: envsubst::Unset<'_>) -> Result<String, envsubst::Error> {
         let lookup = |name: &str| self.values.get(name).map(String::as_str);
-        envsubst::substitute(text, unset, lookup)
+        envsubst::substitute_opaque(text, unset, lookup, derived_placeholder)
     }
+}
+
+/// What stands for a part of a value that is not known here, where the part of its placeholder would not tell it apart.
+fn derived_placeholder(value: &str, result: &[u8]) -> Option<String> {
+    let result = String::from_utf8_lossy(result);
+    let is_lost = holds_placeholder(value) && !holds_placeholder(&result);
+    is_lost.then(|| placeholder(&format!("{value} as {result}")))
 }
 
 /// What stands for a variable that only the cluster can set: the same wherever it is used.
