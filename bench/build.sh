@@ -13,7 +13,7 @@ measure() {
   target="$(mktemp -d)"
   log="$target/log"
   TIMEFORMAT='%U %S %R'
-  used="$( { time CARGO_TARGET_DIR="$target" cargo build --quiet --release --package portolan --locked \
+  used="$( { time CARGO_TARGET_DIR="$target" cargo build --quiet --package portolan --locked \
     --message-format json "$@" > "$log" 2> "$target/errors"; } 2>&1)" || { cat "$target/errors" >&2; rm -rf "$target"; return 1; }
   local crates
   crates="$(grep -c '"reason":"compiler-artifact"' "$log")"
@@ -27,8 +27,8 @@ cargo fetch --quiet --locked
 [ "$#" -gt 0 ] || set -- review whole
 for what in "$@"; do
   case "$what" in
-    review) measure review --no-default-features --features review ;;
-    whole) measure whole ;;
+    review) measure review --profile first --no-default-features --features review ;;
+    whole) measure whole --release ;;
     *) echo "usage: bench/build.sh [review|whole]..." >&2; exit 2 ;;
   esac
 done
