@@ -45,7 +45,7 @@ fn a_path_that_does_not_exist() {
             kustomization("bad", "./nowhere", ""),
         )],
         &[
-            "Error Kustomization flux-system/bad: kustomization path `/nowhere` does not exist in the source at /clusters/prod/bad.yaml:7",
+            "Error Kustomization flux-system/bad: kustomization path `nowhere` does not exist in the source at /clusters/prod/bad.yaml:7",
         ],
     );
 }
@@ -106,7 +106,7 @@ fn a_file_that_is_no_yaml() {
             ),
         ],
         &[
-            "Error Kustomization flux-system/bad: failed to decode Kubernetes YAML from `/bad/broken.yaml`: line 4, column 1: did not find expected ',' or '}' at /bad/broken.yaml:4",
+            "Error Kustomization flux-system/bad: failed to decode Kubernetes YAML from `bad/broken.yaml`: line 4, column 1: did not find expected ',' or '}' at /bad/broken.yaml:4",
         ],
     );
 }
@@ -494,7 +494,7 @@ fn a_resource_set_whose_template_fails() {
     let told = outcome.told();
     assert!(
         told[0].starts_with("Error ResourceSet flux-system/set: ")
-            && told[0].ends_with("at /clusters/prod/set.yaml:1"),
+            && told[0].ends_with("at /clusters/prod/set.yaml:6"),
         "{told:?}"
     );
     let problems = outcome.problems();
@@ -515,7 +515,7 @@ fn a_resource_that_does_not_exist_is_told_where_it_is_named() {
             file("/bad/b/kustomization.yaml", "resources:\n- ./app/ks.yaml\n"),
         ],
         &[
-            "Error Kustomization flux-system/bad: kustomize build failed: accumulating resources: cannot use `./b` as a file (`/bad/b` is a directory) or as a directory: recursed accumulation of path `/bad/b`: accumulating resources: cannot use `./app/ks.yaml` as a file (`/bad/b/app/ks.yaml` does not exist) or as a directory: `/bad/b/app/ks.yaml` does not exist at /bad/b/kustomization.yaml:2",
+            "Error Kustomization flux-system/bad: kustomize build failed: accumulating resources: cannot use `./b` as a file (`bad/b` is a directory) or as a directory: recursed accumulation of path `bad/b`: accumulating resources: cannot use `./app/ks.yaml` as a file (`bad/b/app/ks.yaml` does not exist) or as a directory: `bad/b/app/ks.yaml` does not exist at /bad/b/kustomization.yaml:2",
         ],
     );
 }

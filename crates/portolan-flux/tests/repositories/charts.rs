@@ -80,7 +80,7 @@ fn a_dependency_beside_the_chart_must_be_of_a_version_that_will_do() {
     assert_eq!(
         with(depending("^2"), "").told(),
         [
-            "Error HelmRelease shop/web: dependency `base` needs version `^2`, but the chart in `/charts/base` has another version at /apps/web.yaml:10"
+            "Error HelmRelease shop/web: dependency `base` needs version `^2`, but the chart in `charts/base` has another version at /apps/web.yaml:10"
         ]
     );
 }
@@ -92,7 +92,7 @@ fn a_dependency_that_is_nowhere_is_told_and_one_that_is_vendored_needs_no_direct
     assert_eq!(
         with(files.clone(), "").told(),
         [
-            "Error HelmRelease shop/web: dependency `base` is neither in `charts/` nor in `/charts/base` at /apps/web.yaml:10"
+            "Error HelmRelease shop/web: dependency `base` is neither in `charts/` nor in `charts/base` at /apps/web.yaml:10"
         ]
     );
     files.extend(chart("/charts/web/charts/base", COLOUR));

@@ -158,8 +158,8 @@ fn places_in_generated_artifacts_are_those_of_the_repository() {
     assert_eq!(
         outcome.told(),
         [
-            "Error Kustomization flux-system/bad: failed to decode Kubernetes YAML from `/infrastructure/broken/map.yaml`: line 2, column 1: did not find expected node content at /infrastructure/broken/map.yaml:2",
-            "Error Kustomization flux-system/nested: kustomization path `/nowhere` does not exist in the source at /infrastructure/controllers/nested.yaml:7",
+            "Error Kustomization flux-system/bad: failed to decode Kubernetes YAML from `infrastructure/broken/map.yaml`: line 2, column 1: did not find expected node content at /infrastructure/broken/map.yaml:2",
+            "Error Kustomization flux-system/nested: kustomization path `nowhere` does not exist in the source at /infrastructure/controllers/nested.yaml:7",
         ]
     );
 }
