@@ -34,6 +34,9 @@ pub struct Evidence {
     milder: Vec<f64>,
     /// Products for each bad share below the material one.
     immaterial: [f64; IMMATERIAL.len()],
+    /// Evidence for a rollback of the newest interval alone, neither capped nor averaged with what was before.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    newest: f64,
     /// Bad requests of the canary beyond what the stable arm's share explains.
     excess: f64,
     /// Requests of the canary.
@@ -89,6 +92,7 @@ impl Evidence {
             sound: settings.sound().map(|_| 0.0).collect(),
             milder: settings.worse().map(|_| 0.0).collect(),
             immaterial: [0.0; IMMATERIAL.len()],
+            newest: 0.0,
             excess: 0.0,
             canary_total: 0,
             canary_bad: 0,
@@ -114,6 +118,7 @@ impl Evidence {
         if let Some(share) = interval.stable.bad_share() {
             self.excess += interval.canary.bad as f64 - interval.canary.total as f64 * share;
         }
+        self.newest = 0.0;
         if let Some(bad_of_canary) = BadOfCanary::new(interval) {
             self.compare_arms(settings, interval, &bad_of_canary);
         }
@@ -130,13 +135,16 @@ impl Evidence {
         }
         let products = self.worse.iter_mut().zip(&mut self.worse_in_part);
         let products = products.zip(&mut self.milder);
+        let mut alone = Vec::new();
         for (((whole, part), milder), odds) in products.zip(settings.worse()) {
             let ln_ratio = bad.ln_ratio(odds, settings.tolerated_odds);
+            alone.push(corrected(settings, interval, ln_ratio, f64::INFINITY));
             let worse = corrected(settings, interval, ln_ratio, settings.ln_rollback_cap());
             *whole += worse;
             *part += worse;
             *milder += corrected(settings, interval, -ln_ratio, cap);
         }
+        self.newest = ln_mean_exp(&alone);
     }
 
     /// A canary whose own bad share stays below the material one does no harm, even if nothing ever fails.
@@ -176,6 +184,12 @@ impl Evidence {
         let parts = f64::from(self.parts);
         // Far beyond any line a decision needs, and finite.
         ln_mean_exp(&self.worse_in_part).min(LARGEST_PART).exp() / (parts * (parts + 1.0))
+    }
+
+    /// Returns the evidence for a rollback of the newest interval alone, as a natural logarithm. It decides nothing: one
+    /// interval may be odd by chance or by the moments of its scrapes. Nor is it a time to give the canary more requests.
+    pub fn ln_newest(&self) -> f64 {
+        self.newest
     }
 
     /// Returns the evidence for a promotion as a natural logarithm.
@@ -245,6 +259,14 @@ impl Evidence {
     pub fn verdict(&self, settings: &Settings) -> Verdict {
         self.explain(settings).verdict
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(number: &f64) -> bool {
+    number.to_bits() == 0
 }
 
 /// Damps a ratio by the noise of an arm and caps it, if there are corrections.

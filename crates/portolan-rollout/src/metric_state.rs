@@ -77,7 +77,7 @@ pub(crate) struct Counting {
     pub(crate) is_compared: bool,
 }
 
-/// The share of bad requests is watched by this probability of a false alarm, as a rollback is.
+/// From so much evidence for a rollback on, of all intervals or of the newest alone, the weight does not rise.
 const DOUBT: f64 = 4.0;
 
 /// A metric that says nothing for so many intervals cannot be read.
@@ -216,12 +216,17 @@ impl MetricState {
         let is_broken = self
             .slo
             .is_some_and(|slo| slo.is_broken(settings.false_rollback_rate));
+        let against = explanation.ln_rollback.max(self.evidence.ln_newest());
+        let is_doubtful = against >= DOUBT.ln();
+        let is_material = explanation.excess >= explanation.least_excess;
         match explanation.verdict {
             Verdict::Rollback => MetricVerdict::Bad,
             _ if is_broken => MetricVerdict::Bad,
             _ if is_blind => MetricVerdict::Blind,
+            // What was proven may have changed since; a difference that does no harm is no reason for doubt.
+            Verdict::Promote if is_doubtful && is_material => MetricVerdict::Doubtful,
             Verdict::Promote => MetricVerdict::Good,
-            Verdict::Hold if explanation.ln_rollback >= DOUBT.ln() => MetricVerdict::Doubtful,
+            Verdict::Hold if is_doubtful => MetricVerdict::Doubtful,
             Verdict::Hold => MetricVerdict::Open,
         }
     }

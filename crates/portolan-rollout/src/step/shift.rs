@@ -4,7 +4,7 @@
 
 use super::{Cause, Pass};
 use crate::history::Actor;
-use crate::metric_state::MetricVerdict;
+use crate::metric_state::{MetricState, MetricVerdict};
 use crate::observed::TroubleKind;
 use crate::phase::{HoldReason, Outcome, Phase};
 use crate::spec::{GateMoment, Policy, StrategyType};
@@ -215,11 +215,33 @@ impl Pass<'_> {
             self.promote_by_proof();
             return;
         }
+        if self.counts_last_window() {
+            return;
+        }
         if let Err(message) = self.ask_gates(GateMoment::Step) {
             self.hold(HoldReason::Gate, message);
             return;
         }
         self.grow_then_raise();
+    }
+
+    /// Returns whether the requests of a whole interval are being counted right now. A change of the weight would make them
+    /// worthless: of a step of six intervals, one would be lost. Metrics that do not answer are not waited for.
+    fn counts_last_window(&self) -> bool {
+        let Some(canary) = self.status.canary.as_deref() else {
+            return false;
+        };
+        let interval = canary.plan.analysis.interval.seconds().max(1);
+        let is_open = |state: &MetricState| {
+            let counted = state.counted_to().filter(|counted| *counted <= self.now);
+            let begun = counted.map_or(canary.routes_changed_at, |counted| {
+                counted.max(canary.routes_changed_at)
+            });
+            let age = self.now.since(begun);
+            age > interval && age <= interval.saturating_mul(2)
+        };
+        let is_judged = canary.plan.strategy.strategy_type != StrategyType::BlueGreen;
+        is_judged && canary.current_step().is_exposed() && canary.metrics.values().any(is_open)
     }
 
     /// Starts the pods of the next step first; its traffic follows when they are ready.

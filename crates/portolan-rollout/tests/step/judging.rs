@@ -242,3 +242,48 @@ fn settings_that_no_test_has_are_told_and_start_nothing() {
     world.spec.analysis = portolan_rollout::Analysis::default();
     world.run_to(Phase::Preparing);
 }
+
+/// One interval alone decides nothing, but it is no time for more requests: neither in the first step nor after a proof.
+#[test]
+fn one_terrible_interval_holds_the_weight_however_short_the_steps_are() {
+    for healthy_steps in [0, 3] {
+        let mut world = World::stable();
+        world.spec.strategy.weights = vec![5, 10, 20, 30, 40, 50];
+        world.spec.strategy.step_interval = portolan_rollout::Span::from_seconds(10);
+        world.release("2");
+        assert!(world.run_until(600, |world| world.status().weight > 0));
+        let raised = |world: &World| {
+            let reasons = world.reasons().into_iter();
+            reasons.filter(|reason| *reason == "Raised").count()
+        };
+        assert!(world.run_until(600, |world| raised(world) == healthy_steps));
+        let weight = world.status().weight;
+        world.bad.insert("2".to_owned(), 900);
+        world.run_to(Phase::RolledBack);
+        assert_eq!(raised(&world), healthy_steps, "{:?}", world.reasons());
+        assert_eq!(outcomes(&world), [Outcome::RolledBack]);
+        assert!(weight <= 30);
+    }
+}
+
+/// A change of the weight would make the requests of the interval worthless that are just being counted.
+#[test]
+fn the_weight_changes_when_the_last_interval_of_a_step_is_counted() {
+    let mut world = World::stable();
+    world.release("2");
+    world.run_to(Phase::Shifting);
+    let seconds = |world: &World| {
+        let canary = world.status().canary.as_deref();
+        canary.map_or(0, |canary| canary.step_seconds)
+    };
+    assert!(world.run_until(600, |world| seconds(world) >= 50));
+    world.seen.metrics.clear();
+    let grows_after = |age: i64| {
+        let now = Time::from_unix(world.now + age);
+        let (status, _) =
+            portolan_rollout::step(&world.spec, world.status.as_ref(), &world.seen, now);
+        status.canary.map(|canary| canary.is_growing)
+    };
+    assert_eq!(grows_after(11), Some(false), "an interval is being counted");
+    assert_eq!(grows_after(21), Some(true), "nobody answers");
+}
