@@ -11,6 +11,7 @@ mod get;
 mod judge;
 mod lint;
 mod list;
+mod output_args;
 mod prometheus_args;
 mod query;
 mod replay;
@@ -98,16 +99,6 @@ enum RolloutCommand {
         after_help = "Examples:\n  portolan rollout undo shop/web\n  portolan rollout undo web -n shop"
     )]
     Undo(Later<command::CommandArgs>),
-}
-
-/// Output format of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-enum Format {
-    /// Columns
-    #[default]
-    Table,
-    /// One JSON object
-    Json,
 }
 
 pub(crate) fn rollout(args: &RolloutArgs, app: &App) -> CommandResult {

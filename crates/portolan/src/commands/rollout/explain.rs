@@ -6,8 +6,8 @@ use portolan_canary::{explain as words, metric_line};
 use portolan_object::API_VERSION;
 use serde_json::json;
 
-use super::Format;
 use super::cluster_args::OneArgs;
+use super::output_args::{Format, OutputArgs};
 use crate::app::App;
 use crate::commands::CommandResult;
 use crate::exit::ExitStatus;
@@ -23,15 +23,8 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     one: OneArgs,
 
-    /// Output format
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        default_value = "table",
-        help_heading = "Output"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Show what happened to a rollout, with the evidence of each step
@@ -44,15 +37,8 @@ pub(crate) struct HistoryArgs {
     #[command(flatten)]
     one: OneArgs,
 
-    /// Output format
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        default_value = "table",
-        help_heading = "Output"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 pub(crate) fn explain(args: &ExplainArgs, app: &App) -> CommandResult {
@@ -61,7 +47,7 @@ pub(crate) fn explain(args: &ExplainArgs, app: &App) -> CommandResult {
         .runtime()?
         .block_on(async { args.one.find().await?.rollout().await })?;
     let lines = words(&rollout);
-    match args.output {
+    match args.output.format {
         Format::Table => printer.data(format!("{}\n", lines.join("\n")))?,
         Format::Json => {
             let evidence = rollout
@@ -91,7 +77,7 @@ pub(crate) fn history(args: &HistoryArgs, app: &App) -> CommandResult {
         .status
         .map(|status| status.history)
         .unwrap_or_default();
-    if args.output == Format::Json {
+    if args.output.format == Format::Json {
         let document =
             json!({"apiVersion": API_VERSION, "kind": "RolloutHistory", "items": records});
         printer.data(format!("{document:#}\n"))?;

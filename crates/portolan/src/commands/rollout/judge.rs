@@ -5,7 +5,7 @@ use portolan_judge::{Judgement, judge_rows};
 use portolan_object::API_VERSION;
 use serde_json::json;
 
-use super::Format;
+use super::output_args::{Format, OutputArgs};
 use super::settings_args::SettingsArgs;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
@@ -37,15 +37,8 @@ pub(crate) struct JudgeArgs {
     #[arg(long, help_heading = "Input")]
     corrected: bool,
 
-    /// Output format
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        default_value = "table",
-        help_heading = "Output"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 
     #[command(flatten)]
     settings: SettingsArgs,
@@ -61,7 +54,7 @@ pub(crate) fn judge(args: &JudgeArgs, printer: &Printer) -> CommandResult {
         CommandError::user(error.context(format!("cannot judge `{}`", input.name)))
             .hint("time,canary_total,canary_bad,stable_total,stable_bad: the counts of one interval a row")
     })?;
-    match args.output {
+    match args.output.format {
         Format::Json => printer.data(as_json(&judgement))?,
         Format::Table => printer.data(as_table(&judgement, printer))?,
     }

@@ -10,7 +10,7 @@ use portolan_object::{API_VERSION, Finding, Severity};
 use portolan_review::inventory;
 use serde_json::{Value, json};
 
-use super::Format;
+use super::output_args::{Format, OutputArgs};
 use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
@@ -37,15 +37,8 @@ pub(crate) struct LintArgs {
     #[arg(value_name = "FILE")]
     files: Vec<Utf8PathBuf>,
 
-    /// Output format
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        default_value = "table",
-        help_heading = "Output"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 
     #[command(flatten)]
     repository: RepositoryArgs,
@@ -72,7 +65,7 @@ pub(crate) fn lint(args: &LintArgs, app: &App) -> CommandResult {
     if review.rollouts.is_empty() && review.findings.is_empty() {
         return Err(CommandError::usage("no IstioCanaryDeployment was given"));
     }
-    write(&review, args.output, &app.printer)
+    write(&review, args.output.format, &app.printer)
 }
 
 /// The rollouts of every cluster of a repository. What could not be rendered is told, and fails too.
@@ -98,7 +91,7 @@ fn lint_repository(args: &LintArgs, app: &App) -> CommandResult {
     if all.rollouts.is_empty() && all.findings.is_empty() {
         printer.say_unless_quiet("no IstioCanaryDeployment in the repository");
     }
-    let status = write(&all, args.output, printer)?;
+    let status = write(&all, args.output.format, printer)?;
     let status = if unrendered == ExitStatus::Clean {
         status
     } else {

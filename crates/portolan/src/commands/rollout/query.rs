@@ -7,9 +7,9 @@ use portolan_prometheus::{Measured, Question, measure};
 use portolan_rollout::{Measurement, Span, Time};
 use serde_json::{Value, json};
 
-use super::Format;
 use super::arms::arms;
 use super::cluster_args::OneArgs;
+use super::output_args::{Format, OutputArgs};
 use super::prometheus_args::PrometheusArgs;
 use crate::app::App;
 use crate::commands::CommandResult;
@@ -30,15 +30,8 @@ pub(crate) struct QueryArgs {
     #[arg(long, value_name = "TIME", default_value = "1m", help_heading = "Time")]
     over: Span,
 
-    /// Output format
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        default_value = "table",
-        help_heading = "Output"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 
     #[command(flatten)]
     prometheus: PrometheusArgs,
@@ -71,7 +64,7 @@ pub(crate) fn query(args: &QueryArgs, app: &App) -> CommandResult {
         }
         Ok::<_, CommandError>(answers)
     })?;
-    match args.output {
+    match args.output.format {
         Format::Json => {
             let items: Vec<Value> = answers
                 .iter()

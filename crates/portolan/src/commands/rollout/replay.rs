@@ -6,9 +6,9 @@ use portolan_prometheus::{ReplayError, Replayed, replay as replayed};
 use portolan_rollout::{Slot, Time};
 use serde_json::{Value, json};
 
-use super::Format;
 use super::arms::arms;
 use super::cluster_args::OneArgs;
+use super::output_args::{Format, OutputArgs};
 use super::prometheus_args::PrometheusArgs;
 use crate::app::App;
 use crate::commands::CommandResult;
@@ -40,15 +40,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "SLOT", value_parser = ["a", "b"], help_heading = "Selection")]
     new_slot: Option<String>,
 
-    /// Output format
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        default_value = "table",
-        help_heading = "Output"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 
     #[command(flatten)]
     prometheus: PrometheusArgs,
@@ -73,7 +66,7 @@ pub(crate) fn replay(args: &ReplayArgs, app: &App) -> CommandResult {
             }
         })
     })?;
-    match args.output {
+    match args.output.format {
         Format::Json => printer.data(as_json(&found))?,
         Format::Table => printer.data(as_text(&found))?,
     }

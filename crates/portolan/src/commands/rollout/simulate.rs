@@ -5,7 +5,7 @@ use portolan_judge::simulate::{Rule, Scenario, Summary};
 use portolan_object::API_VERSION;
 use serde_json::json;
 
-use super::Format;
+use super::output_args::{Format, OutputArgs};
 use super::settings_args::SettingsArgs;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
@@ -55,15 +55,8 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=60), help_heading = "Simulation")]
     interval: u32,
 
-    /// Output format
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        default_value = "table",
-        help_heading = "Output"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 
     #[command(flatten)]
     settings: SettingsArgs,
@@ -96,7 +89,7 @@ pub(crate) fn simulate(args: &SimulateArgs, printer: &Printer) -> CommandResult 
             (scenario, summary)
         })
         .collect();
-    match args.output {
+    match args.output.format {
         Format::Json => printer.data(as_json(&answers))?,
         Format::Table => printer.data(as_table(&answers, printer))?,
     }

@@ -7,8 +7,8 @@ use portolan_object::API_VERSION;
 use portolan_rollout::Revision;
 use serde_json::json;
 
-use super::Format;
 use super::cluster_args::{Found, OneArgs};
+use super::output_args::{Format, OutputArgs};
 use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
@@ -44,15 +44,8 @@ pub(crate) struct StatusArgs {
     )]
     timeout: u64,
 
-    /// Output format
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        default_value = "table",
-        help_heading = "Output"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// The pause between two looks.
@@ -61,7 +54,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(crate) fn status(args: &StatusArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
     let (rollout, standing) = app.runtime()?.block_on(look(args))?;
-    match args.output {
+    match args.output.format {
         Format::Json => printer.data(as_json(&rollout, &standing))?,
         Format::Table => {
             let lines = explain(&rollout).join("\n");
