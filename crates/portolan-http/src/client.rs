@@ -9,6 +9,7 @@ use reqwest::redirect::{Attempt, Policy};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::Url;
 
+use crate::link_local::{OffLink, refused_url};
 use crate::response::Pace;
 use crate::upload::{Sent, Upload};
 use crate::{
@@ -41,6 +42,8 @@ pub struct HttpOptions {
     pub retries: u32,
     /// How many answers may be under way at a time.
     pub concurrency: usize,
+    /// Whether addresses of the machine's own link are called, such as those of a cloud's metadata.
+    pub link_local: bool,
     /// What is known of hosts; clients that share it try a host that cannot be reached once.
     pub hosts: KnownHosts,
 }
@@ -97,6 +100,7 @@ pub struct Client {
     retries: u32,
     response_timeout: Duration,
     pace: Pace,
+    link_local: bool,
     hosts: KnownHosts,
 }
 
@@ -125,6 +129,7 @@ impl Default for HttpOptions {
             max_redirects: 10,
             retries: 2,
             concurrency: 8,
+            link_local: true,
             hosts: KnownHosts::default(),
         }
     }
@@ -237,6 +242,7 @@ impl Client {
         let tls = options.tls.client_config()?;
         let build = |within_origin: bool, read_timeout: Option<Duration>| {
             let (max_redirects, hosts) = (options.max_redirects, options.hosts.clone());
+            let link_local = options.link_local;
             let mut builder = reqwest::Client::builder()
                 .tls_backend_preconfigured(tls.clone())
                 .user_agent(concat!("portolan/", env!("CARGO_PKG_VERSION")))
@@ -246,10 +252,16 @@ impl Client {
                         return attempt
                             .error("redirected to another host with a login in the request");
                     }
+                    if let Some(refused) = refused_url(attempt.url()).filter(|_| !link_local) {
+                        return attempt.error(refused);
+                    }
                     follow(attempt, max_redirects, &hosts)
                 }));
             if let Some(read_timeout) = read_timeout {
                 builder = builder.read_timeout(read_timeout);
+            }
+            if !link_local {
+                builder = builder.dns_resolver(Arc::new(OffLink));
             }
             if options.proxy == Proxy::None {
                 builder = builder.no_proxy();
@@ -269,6 +281,7 @@ impl Client {
                 slowest_rate: options.slowest_rate,
                 slow_start: options.slow_start,
             },
+            link_local: options.link_local,
             hosts: options.hosts.clone(),
         })
     }
@@ -277,6 +290,9 @@ impl Client {
     ///
     /// A host that turned out to be out of reach is not asked again.
     pub async fn send(&self, request: &Request) -> Result<Response, HttpError> {
+        if let Some(refused) = refused_url(&request.url).filter(|_| !self.link_local) {
+            return Err(unreachable(&request.url, refused));
+        }
         let turn = self.hosts.turn(&request.url).await;
         let first = turn.map_err(|source| unreachable(&request.url, source))?;
         let outcome = self.send_patiently(request).await;

@@ -18,6 +18,7 @@ mod byte_progress;
 mod client;
 mod credentials;
 mod error;
+mod link_local;
 mod reach;
 mod response;
 mod tls;

@@ -35,6 +35,8 @@ pub enum UnreachableReason {
     NoRoute,
     /// Nobody answered in time.
     TimedOut,
+    /// It is an address of the machine's own link, which is not called.
+    OnLink,
 }
 
 /// What a run learned about hosts; clones share it.
@@ -118,6 +120,7 @@ impl fmt::Display for UnreachableReason {
             Self::Refused => "it refuses connections",
             Self::NoRoute => "there is no route to it",
             Self::TimedOut => "it does not answer",
+            Self::OnLink => "it is an address of the machine's own link, which is never called",
         })
     }
 }

@@ -53,6 +53,8 @@ impl Webhooks {
         let options = HttpOptions {
             retries: 0,
             max_redirects: 0,
+            // Whoever may write a rollout names these addresses.
+            link_local: false,
             response_timeout: LONGEST_GATE_TIME,
             request_timeout: LONGEST_GATE_TIME,
             hosts: KnownHosts::forgetful(),
@@ -185,6 +187,8 @@ async fn tell(
     spec: &Spec,
     record: &Record,
 ) -> Result<(), portolan_cluster::ClusterError> {
+    let (namespace, name) = (&rollout.key.namespace, &rollout.key.name);
+    tracing::info!(%namespace, %name, reason = %record.reason, note = %record.message, "rollout");
     let news = News {
         event_type: event_type(record),
         reason: record.reason.clone(),

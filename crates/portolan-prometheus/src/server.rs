@@ -66,6 +66,8 @@ pub enum ServerError {
 #[derive(Debug, Clone)]
 pub struct Prometheus {
     client: Client,
+    /// For addresses that users name.
+    users: Client,
     query_url: Url,
     shown_address: String,
     settings: ServerSettings,
@@ -97,7 +99,8 @@ impl Prometheus {
         query_url.set_query(None);
         query_url.set_fragment(None);
         Ok(Self {
-            client: client(&settings).map_err(ServerError::Client)?,
+            client: client(&settings, true).map_err(ServerError::Client)?,
+            users: client(&settings, false).map_err(ServerError::Client)?,
             shown_address: shown(parsed.url()),
             query_url,
             settings,
@@ -118,16 +121,16 @@ impl Prometheus {
         let mut fields = vec![("query", query), ("timeout", &seconds)];
         fields.extend(at.as_deref().map(|at| ("time", at)));
         let request = self.authorized(Request::get(self.query_url.clone()).form(&fields));
-        match self.send(&request).await {
+        match self.send(&self.client, &request).await {
             Ok((status, body)) => self.read(status, &body),
             Err(answer) => answer,
         }
     }
 
-    /// Gets an address with the same deadline and limits, without the login of this server.
+    /// Gets an address that a user named, with the same deadline and limits, without the login of this server.
     pub(crate) async fn get(&self, url: &str) -> Result<(u16, Vec<u8>), Answer> {
         let request = Request::parse(url).map_err(|error| Answer::Refused(told(&error)))?;
-        self.send(&request).await
+        self.send(&self.users, &request).await
     }
 
     fn read(&self, status: u16, body: &[u8]) -> Answer {
@@ -145,10 +148,10 @@ impl Prometheus {
         }
     }
 
-    async fn send(&self, request: &Request) -> Result<(u16, Vec<u8>), Answer> {
+    async fn send(&self, client: &Client, request: &Request) -> Result<(u16, Vec<u8>), Answer> {
         let limit = self.settings.limits.bytes as u64;
         let exchange = async {
-            let response = self.client.send(request).await?;
+            let response = client.send(request).await?;
             let status = response.status();
             Ok((status, response.bytes(limit).await?))
         };
@@ -176,7 +179,7 @@ impl Prometheus {
     }
 }
 
-fn client(settings: &ServerSettings) -> Result<Client, HttpError> {
+fn client(settings: &ServerSettings, link_local: bool) -> Result<Client, HttpError> {
     Client::new(&HttpOptions {
         tls: settings.tls.clone(),
         // A host that is not there is told from one that thinks for long.
@@ -188,6 +191,7 @@ fn client(settings: &ServerSettings) -> Result<Client, HttpError> {
         // The next interval is the next try; a repeated query would only be later.
         retries: 0,
         concurrency: 32,
+        link_local,
         hosts: KnownHosts::forgetful(),
         ..HttpOptions::default()
     })

@@ -608,6 +608,10 @@ async fn an_address_can_count() {
         "/each?slot=web-b&from=100&to=200"
     );
     assert_eq!(ask("/busy").await.measurement, Some(Measurement::Slow));
+    let link = json!({"name": "http", "http": {"url": "http://169.254.169.254/?of=$(slot)"}});
+    let link = measure(&prometheus, &metric(&link), question(&arms, 100, 200)).await;
+    let told = format!("{:?}", link.measurement);
+    assert!(told.contains("own link, which is never called"), "{told}");
     let each = ask("/each").await;
     assert!(
         matches!(each.measurement, Some(Measurement::Down(_))),
