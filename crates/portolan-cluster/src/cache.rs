@@ -25,6 +25,7 @@ use portolan_engine::with_causes;
 use crate::cluster::Cluster;
 use crate::discovery::Resource;
 use crate::metadata::object_key;
+use crate::shallow::ShallowObject;
 
 /// How often it is looked whether a kind is served now.
 const LOOK_FOR_DEFINITION: Duration = Duration::from_secs(2);
@@ -196,9 +197,12 @@ impl Cache {
                 self.api::<PartialObjectMeta<DynamicObject>>(cluster),
                 config,
             );
-            events.map(|event| event.map(whole)).left_stream()
+            let events = events.map(|event| event.map(|event| each(event, metadata_alone)));
+            events.left_stream()
         } else {
-            watcher(self.api::<DynamicObject>(cluster), config).right_stream()
+            let events = watcher(self.api::<ShallowObject>(cluster), config);
+            let events = events.map(|event| event.map(|event| each(event, |object| object.0)));
+            events.right_stream()
         };
         let mut events = pin!(events.default_backoff());
         while let Some(event) = events.next().await {
@@ -351,16 +355,20 @@ fn key_of(object: &DynamicObject) -> String {
 }
 
 /// Metadata as an object that has nothing else.
-fn whole(event: Event<PartialObjectMeta<DynamicObject>>) -> Event<DynamicObject> {
-    let whole = |partial: PartialObjectMeta<DynamicObject>| DynamicObject {
+fn metadata_alone(partial: PartialObjectMeta<DynamicObject>) -> DynamicObject {
+    DynamicObject {
         types: None,
         metadata: partial.metadata,
         data: serde_json::Value::Null,
-    };
+    }
+}
+
+/// The same event with another form of its object.
+fn each<T>(event: Event<T>, form: impl Fn(T) -> DynamicObject) -> Event<DynamicObject> {
     match event {
-        Event::Apply(object) => Event::Apply(whole(object)),
-        Event::Delete(object) => Event::Delete(whole(object)),
-        Event::InitApply(object) => Event::InitApply(whole(object)),
+        Event::Apply(object) => Event::Apply(form(object)),
+        Event::Delete(object) => Event::Delete(form(object)),
+        Event::InitApply(object) => Event::InitApply(form(object)),
         Event::Init => Event::Init,
         Event::InitDone => Event::InitDone,
     }

@@ -29,6 +29,7 @@ mod kstatus;
 mod lease;
 mod metric;
 mod set;
+mod shallow;
 mod watch;
 mod write;
 
@@ -50,5 +51,6 @@ pub use set::{
     Deployed, Inventory, KeptBecause, Member, MemberError, ObjectSet, ObjectSetError, PruneOptions,
     Pruned, SetOptions, WaitOptions, Waited,
 };
+pub use shallow::TOO_DEEP;
 pub use watch::{Event, Watch};
 pub use write::{ApplyOptions, ObjectVersion};

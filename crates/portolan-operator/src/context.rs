@@ -67,4 +67,7 @@ pub(crate) enum LookError {
     /// A revision that is to run is known by name only.
     #[error("the template of revision {0} is not known: its ControllerRevision is gone")]
     RevisionGone(String),
+    /// Nothing is known of the rollout but its name.
+    #[error("the rollout is nested too deep to be read")]
+    TooDeep,
 }

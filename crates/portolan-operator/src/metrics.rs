@@ -52,6 +52,7 @@ impl OperatorMetrics {
         let kind = match error {
             LookError::Cluster(error) => error.kind().name(),
             LookError::RevisionGone(_) => "revision",
+            LookError::TooDeep => "tooDeep",
         };
         self.failures.get_or_create(&FailureLabel { kind }).inc();
     }

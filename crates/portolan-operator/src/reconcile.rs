@@ -18,13 +18,16 @@ use crate::memory::lock;
 use crate::observe::{Look, now};
 use crate::point::Point;
 use crate::queue::Key;
-use crate::rollout::{KnownStatus, Rollout};
+use crate::rollout::{FINALIZER, KnownStatus, Rollout};
 
 /// While something is wrong, it is looked again after this long at the latest.
 const PROBLEM_PAUSE: u64 = 5;
 
 /// The longest pause after a failure.
 const LONGEST_PAUSE: Duration = Duration::from_mins(2);
+
+/// The same for a rollout that is being deleted, which nothing keeps for more than a minute.
+const LONGEST_PAUSE_IN_DELETION: Duration = Duration::from_secs(5);
 
 /// Looks at a rollout once. Returns when it is to be looked at again, even if nothing happens.
 pub(crate) async fn reconcile(ctx: &Arc<Context>, key: &Key) -> Option<Duration> {
@@ -33,7 +36,11 @@ pub(crate) async fn reconcile(ctx: &Arc<Context>, key: &Key) -> Option<Duration>
         return None;
     };
     let memo = ctx.memory.of(key);
-    let looked = look(ctx, &rollout).await;
+    let looked = if rollout.is_too_deep {
+        tell_too_deep(ctx, &rollout).await
+    } else {
+        look(ctx, &rollout).await
+    };
     let mut memo = lock(&memo);
     match looked {
         Ok(again) => {
@@ -47,7 +54,11 @@ pub(crate) async fn reconcile(ctx: &Arc<Context>, key: &Key) -> Option<Duration>
             ctx.metrics.failed(&error);
             let pause = Duration::from_secs(1).saturating_mul(1 << memo.failures.min(7));
             tracing::warn!(namespace = %key.namespace, name = %key.name, %error, "cannot look after a rollout");
-            Some(pause.min(LONGEST_PAUSE))
+            let longest = match rollout.deleted_at {
+                Some(_) => LONGEST_PAUSE_IN_DELETION,
+                None => LONGEST_PAUSE,
+            };
+            Some(pause.min(longest))
         }
     }
 }
@@ -81,7 +92,7 @@ async fn look(ctx: &Arc<Context>, rollout: &Rollout) -> Result<Option<Duration>,
         Ok(spec) => spec,
         Err(why) => {
             let message = format!("the spec cannot be read: {why}");
-            return report(ctx, rollout, "InvalidSpec", &message).await;
+            return report_or_let_go(ctx, rollout, "InvalidSpec", &message).await;
         }
     };
     let status = match rollout.parse_status() {
@@ -95,7 +106,7 @@ async fn look(ctx: &Arc<Context>, rollout: &Rollout) -> Result<Option<Duration>,
         }
         KnownStatus::Unreadable(why) => {
             let message = format!("the status cannot be read, so nothing is done: {why}");
-            return report(ctx, rollout, "InvalidStatus", &message).await;
+            return report_or_let_go(ctx, rollout, "InvalidStatus", &message).await;
         }
     };
     let memo = ctx.memory.of(&rollout.key);
@@ -137,6 +148,28 @@ async fn look(ctx: &Arc<Context>, rollout: &Rollout) -> Result<Option<Duration>,
     Ok(again.min().map(Duration::from_secs))
 }
 
+/// Tells once that a rollout cannot be read. Its status cannot be either, so nothing is written into it.
+async fn tell_too_deep(
+    ctx: &Arc<Context>,
+    rollout: &Rollout,
+) -> Result<Option<Duration>, LookError> {
+    if rollout.deleted_at.is_some() {
+        return report_or_let_go(ctx, rollout, "InvalidSpec", "").await;
+    }
+    let is_new = lock(&ctx.memory.of(&rollout.key)).failures == 0;
+    if is_new {
+        let news = portolan_cluster::News {
+            event_type: EventType::Warning,
+            reason: "InvalidSpec".to_owned(),
+            action: "Reconcile".to_owned(),
+            note: "it is nested too deep to be read; write less of it inside of one another"
+                .to_owned(),
+        };
+        ctx.events.tell(&rollout.regarding(), &news).await?;
+    }
+    Err(LookError::TooDeep)
+}
+
 impl Look<'_> {
     async fn write_status(&self, status: &Status) -> Result<Rollout, LookError> {
         let value = serde_json::to_value(status).unwrap_or_default();
@@ -167,6 +200,30 @@ impl Look<'_> {
             self.start_measuring(status, now());
         }
     }
+}
+
+/// Tells why a rollout cannot be looked after. One that is being deleted is let go instead: where its requests go cannot
+/// be said any more, and nothing would ever take its finalizer away.
+async fn report_or_let_go(
+    ctx: &Arc<Context>,
+    rollout: &Rollout,
+    reason: &str,
+    message: &str,
+) -> Result<Option<Duration>, LookError> {
+    if rollout.deleted_at.is_none() {
+        return report(ctx, rollout, reason, message).await;
+    }
+    if !rollout.has_finalizer() {
+        return Ok(None);
+    }
+    let mut finalizers = rollout.finalizers.clone();
+    finalizers.retain(|name| name != FINALIZER);
+    let cluster = &ctx.cluster;
+    cluster
+        .replace_finalizers(&kinds::rollouts(), &rollout.version(), &finalizers, MANAGER)
+        .await?;
+    ctx.wrote(Point::FinalizerRemoved).await;
+    Ok(None)
 }
 
 /// Tells something about a rollout that cannot be looked after, in conditions and nowhere else in its status.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use portolan_cluster::kube::core::DynamicObject;
-use portolan_cluster::{ObjectVersion, Regarding};
+use portolan_cluster::{ObjectVersion, Regarding, TOO_DEEP};
 use portolan_rollout::objects::App;
 use portolan_rollout::{API_VERSION, KIND, SCHEMA, Spec, Status, Time};
 use serde_json::Value;
@@ -26,6 +26,8 @@ pub(crate) struct Rollout {
     pub(crate) deleted_at: Option<Time>,
     pub(crate) spec: Value,
     pub(crate) status: Option<Value>,
+    /// Whether its content is not known, because it is nested deeper than anything is read.
+    pub(crate) is_too_deep: bool,
 }
 
 /// What is known of a status.
@@ -57,6 +59,7 @@ impl Rollout {
             deleted_at: deleted_at.map(|at| Time::from_unix(at.0.as_second())),
             spec: object.data.get("spec").cloned().unwrap_or(Value::Null),
             status: object.data.get("status").cloned(),
+            is_too_deep: object.data.get(TOO_DEEP).is_some(),
         })
     }
 

@@ -11,6 +11,7 @@ mod accidents;
 mod bed;
 mod death;
 mod deletion;
+mod hostile;
 mod measured;
 mod mesh;
 mod observer;
@@ -52,6 +53,7 @@ fn all() -> impl Iterator<Item = &'static Case> {
         releases::CASES,
         accidents::CASES,
         deletion::CASES,
+        hostile::CASES,
         quiet::CASES,
         refusals::CASES,
         rights::CASES,
