@@ -11,8 +11,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
 use portolan_cluster::{ApplyOptions, ClusterError, EventType, FieldConflict, News, Resource};
+use portolan_rollout::objects::ADOPTED_ANNOTATION;
 use portolan_rollout::{Observed, Problem, Revision, Slot};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::contains::says;
 use crate::context::{LookError, MANAGER};
@@ -22,6 +23,9 @@ use crate::point::Point;
 
 /// An object that was refused is tried again after this long, even if nothing changed.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
+
+/// The label by which other tools know what is theirs.
+pub(crate) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
 const APPLY: ApplyOptions<'_> = ApplyOptions {
     manager: MANAGER,
@@ -70,6 +74,9 @@ impl Look<'_> {
             let note = format!("{} {} is taken over, as spec.adopt asks", id.kind, id.name);
             self.tell(EventType::Normal, "Adopted", note).await;
         }
+        if let Some(service) = there.filter(|_| is_adopted && id.kind == "Service") {
+            self.remember_service(wanted.resource, &service).await?;
+        }
         match self.apply_by_force(&wanted, is_adopted).await {
             Ok(after) => {
                 self.applied(id, hash, &after);
@@ -109,6 +116,25 @@ impl Look<'_> {
         }
     }
 
+    /// Writes down what a Service selects and who manages it before it is taken over, so that it can be given back.
+    async fn remember_service(
+        &self,
+        resource: &Resource,
+        service: &Value,
+    ) -> Result<(), ClusterError> {
+        let before = json!({
+            "selector": service["spec"]["selector"],
+            "managedBy": service["metadata"]["labels"][MANAGED_BY],
+        });
+        let annotations = json!({ADOPTED_ANNOTATION: before.to_string()});
+        let patch = json!({"metadata": {"annotations": annotations}});
+        let name = text(&service["metadata"]["name"]);
+        let place = (self.namespace(), name.as_str());
+        let cluster = &self.ctx.cluster;
+        cluster.merge(resource, place, &patch, MANAGER).await?;
+        Ok(())
+    }
+
     fn applied(&self, id: ObjectId, wanted: u64, object: &Value) {
         let mut memo = lock(self.memo);
         memo.refused.remove(&id);
@@ -144,7 +170,7 @@ impl Look<'_> {
     }
 
     /// Whether an object belongs to the rollout.
-    fn owns(&self, object: &Value) -> bool {
+    pub(crate) fn owns(&self, object: &Value) -> bool {
         let owners = object["metadata"]["ownerReferences"].as_array();
         let mut owners = owners.into_iter().flatten();
         owners.any(|owner| owner["uid"].as_str() == Some(&self.rollout.uid))

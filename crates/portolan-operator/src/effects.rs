@@ -5,12 +5,12 @@ mod maintain;
 mod slots;
 mod traffic;
 
-use portolan_cluster::EventType;
+use portolan_cluster::{ClusterError, EventType};
 use portolan_rollout::{Effect, Observed, Status};
 
 use crate::context::LookError;
 use crate::kinds;
-use crate::observe::Look;
+use crate::observe::{Look, now};
 use crate::point::Point;
 
 /// What is to be done, and what it was decided by.
@@ -39,7 +39,10 @@ impl Doing<'_> {
             match effect {
                 Effect::Tell(record) => news.push(record.clone()),
                 Effect::LookAgain { seconds } => again.seconds = Some(*seconds),
-                other => self.one(other).await?,
+                other => self
+                    .one(other)
+                    .await
+                    .or_else(|error| self.let_pass(error))?,
             }
         }
         self.look.tell_all(news);
@@ -54,6 +57,8 @@ impl Doing<'_> {
             Effect::AddFinalizer => self.add_finalizer().await,
             Effect::RemoveFinalizer => self.remove_finalizer().await,
             Effect::WriteTraffic(_) => self.write_routes().await,
+            Effect::ReturnService => self.return_service().await,
+            Effect::ReturnRoutes => self.join_users_routes().await,
             Effect::PointApex { slot } => self.point_apex(*slot).await,
             Effect::SaveRevision { revision } => self.save_revision(revision).await,
             Effect::CopyConfig { revision, config } => self.copy_config(revision, config).await,
@@ -78,6 +83,21 @@ impl Doing<'_> {
             }
             Effect::ReportNewerStatus { .. } | Effect::Tell(_) | Effect::LookAgain { .. } => Ok(()),
         }
+    }
+
+    /// A rollout that is being deleted is not kept by what cannot be done any more: routes whose kind is gone, or a
+    /// webhook that refuses every change of them. A version that is outdated is read again and keeps nothing either.
+    fn let_pass(&self, error: LookError) -> Result<(), LookError> {
+        let is_overdue = self
+            .seen
+            .deletion
+            .is_some_and(|deletion| deletion.is_overdue(now()));
+        let is_outdated = matches!(&error, LookError::Cluster(ClusterError::Outdated { .. }));
+        if !is_overdue || is_outdated {
+            return Err(error);
+        }
+        tracing::warn!(namespace = %self.look.namespace(), name = %self.look.name(), %error, "a rollout is deleted all the same");
+        Ok(())
     }
 
     async fn hold_workload(&self) -> Result<(), LookError> {

@@ -102,6 +102,8 @@ impl Look<'_> {
         };
         let version = found.metadata.resource_version.clone().unwrap_or_default();
         let known = lock(self.memo).workload.clone();
+        // What is watched may be late, and a rollout that goes leaves its pods to the Deployment.
+        let known = known.filter(|_| self.rollout.deleted_at.is_none());
         let object = match known.filter(|(known, _)| *known == version) {
             Some((_, object)) => object,
             None => {

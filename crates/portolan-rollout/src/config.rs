@@ -233,6 +233,21 @@ mod tests {
         assert_ne!(content_hash(&one), content_hash(&other));
     }
 
+    /// These hashes are part of the names of revisions. A change here would restart every application of every user.
+    #[test]
+    fn hashes_of_content_never_change() {
+        let map = json!({"data": {"a": "1", "b": "\u{e9}\n"}, "binaryData": {"c": "AAE="}});
+        assert_eq!(
+            content_hash(&map),
+            "3614857b4b84cb0c8df12cd277e1c45c97395d9e56f82952308a7ca11af11813"
+        );
+        let secret = json!({"type": "Opaque", "data": {"password": "aHVudGVyMg=="}});
+        assert_eq!(
+            content_hash(&secret),
+            "26560215e349f5651fbec94f2af9e3dbdfc0ad795557708369840751e8a19383"
+        );
+    }
+
     #[test]
     fn the_name_of_a_copy_is_never_too_long() {
         let revision = Revision::of(&json!({}), &[]);

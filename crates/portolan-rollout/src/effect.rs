@@ -22,6 +22,10 @@ pub enum Effect {
     RemoveFinalizer,
     /// Make the routes say this.
     WriteTraffic(Traffic),
+    /// Give a Service that was taken over back to whom it belonged, and let the routes lead to it, whatever it selects.
+    ReturnService,
+    /// Make routes that are the user's lead to the application's own Service again, as before the rollout.
+    ReturnRoutes,
     /// Make the application's own Service select this slot.
     PointApex {
         /// The slot.

@@ -25,11 +25,11 @@ pub use autoscaler::autoscaler;
 pub use config_copy::config_copy;
 pub use deployment::deployment;
 pub use destination_rule::destination_rules;
-pub use http_route::http_route;
+pub use http_route::{http_route, whole_http_route};
 pub use read_traffic::read_traffic;
 pub use revision_record::{RevisionContent, controller_revision, read_controller_revision};
 pub use service::{alias_services, apex_service, slot_service};
-pub use virtual_service::{join_routes, split_routes, virtual_service};
+pub use virtual_service::{join_routes, split_routes, virtual_service, whole_virtual_service};
 
 use serde_json::{Value, json};
 
@@ -44,6 +44,9 @@ pub const ROLLOUT_LABEL: &str = "portolan.dev/rollout";
 pub const SLOT_LABEL: &str = "portolan.dev/slot";
 /// The annotation with the revision of a slot's Deployment.
 pub const REVISION_ANNOTATION: &str = "portolan.dev/revision";
+
+/// The annotation of a Service that was taken over: what it was before.
+pub const ADOPTED_ANNOTATION: &str = "portolan.dev/adopted";
 
 /// The application whose objects are made.
 #[derive(Debug, Clone, Copy)]

@@ -172,6 +172,16 @@ pub struct Deletion {
     pub with_namespace: bool,
 }
 
+/// A deletion never waits longer than this.
+const LONGEST_DELETION: u64 = 60;
+
+impl Deletion {
+    /// Returns whether the object is to go now, whatever could not be done.
+    pub fn is_overdue(&self, now: Time) -> bool {
+        self.with_namespace || now.since(self.since) >= LONGEST_DELETION
+    }
+}
+
 impl ObservedSlot {
     /// Returns how many pods of a revision are ready in this slot.
     pub fn ready_of(&self, revision: &Revision) -> u32 {

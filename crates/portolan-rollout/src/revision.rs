@@ -148,6 +148,8 @@ mod tests {
             Revision::of(&template(), &[]).as_str(),
             "r1-b76b15dc50fae3cc"
         );
+        let numbers = json!({"a": 1.5, "b": 1e30, "c": -0.25, "d": u64::MAX, "e": "\u{1f600}\u{7}\"", "f": [[], {}, true]});
+        assert_eq!(Revision::of(&numbers, &[]).as_str(), "r1-29f17759993e4265");
     }
 
     #[test]

@@ -91,36 +91,70 @@ async fn a_server_accepts_what_is_right_and_refuses_each_mistake() {
             "the refusal does not name {field}: {error}"
         );
     }
+    for (field, spec) in every_value_out_of_range() {
+        let answer = api.create(&dry_run, &object("web", &spec)).await;
+        let error = answer.map(drop).expect_err(&field).to_string();
+        assert!(
+            error.contains(&field),
+            "the refusal does not name {field}: {error}"
+        );
+    }
     subresources_work(&api).await;
+    routes_that_would_be_left_behind_are_not_changed(&api).await;
+}
+
+/// Routes that a rollout no longer looks after would lead to a slot that is left at the next release.
+async fn routes_that_would_be_left_behind_are_not_changed(api: &Api<DynamicObject>) {
+    let refer = |name: &str, routes: &[&str]| {
+        let mut spec = smallest();
+        spec["virtualServiceRef"] = json!({"name": name, "routes": routes});
+        spec
+    };
+    let gateway = json!({"routing": {"provider": "gatewayAPI"}});
+    let params = PostParams::default();
+    let old = object("users", &refer("shop", &["one"]));
+    api.create(&params, &old).await.expect("an object");
+    let change = async |patch: Value| {
+        let patch = Patch::Merge(json!({"spec": patch}));
+        let changed = api.patch("users", &PatchParams::default(), &patch).await;
+        changed.map(drop).map_err(|error| error.to_string())
+    };
+    for (patch, part) in [
+        (
+            json!({"virtualServiceRef": {"name": "other"}}),
+            "another VirtualService",
+        ),
+        (json!({"virtualServiceRef": null}), "another VirtualService"),
+        (
+            json!({"virtualServiceRef": {"routes": ["two"]}}),
+            "not taken away",
+        ),
+        (
+            json!({"virtualServiceRef": null, "routing": gateway["routing"]}),
+            "cannot be changed",
+        ),
+    ] {
+        let error = change(patch.clone()).await.expect_err(&patch.to_string());
+        assert!(error.contains(part), "{error}");
+    }
+    for patch in [
+        json!({"virtualServiceRef": {"routes": ["two", "one"]}}),
+        json!({"virtualServiceRef": {"routes": null}}),
+        json!({"routing": {"provider": "istio"}}),
+        json!({"routing": null}),
+    ] {
+        assert_eq!(change(patch.clone()).await, Ok(()), "{patch}");
+    }
+    let error = change(json!({"virtualServiceRef": {"routes": ["one"]}}))
+        .await
+        .expect_err("all of them were split");
+    assert!(error.contains("not taken away"), "{error}");
 }
 
 /// A spec for each field of the definition, in which that field has a value of a wrong type.
 fn every_field_wrong() -> Vec<(String, Value)> {
-    let definition = parse_one(crd_yaml(), Dialect::Helm).expect("YAML");
-    let definition: Value =
-        serde_json::from_str(&to_json(&definition).expect("JSON")).expect("JSON");
-    let schema =
-        &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
-    let mut fields = Vec::new();
-    walk(schema, "spec", &mut |field, wrong| {
-        let mut spec = smallest();
-        merge(&mut spec, &wrong);
-        fields.push((field.to_owned(), spec));
-    });
-    assert!(fields.len() > 120, "{} fields", fields.len());
-    fields
-}
-
-/// Tells of each field below a schema, with an object that holds a wrong value there.
-fn walk(schema: &Value, field: &str, tell: &mut dyn FnMut(&str, Value)) {
-    let properties = schema["properties"].as_object().into_iter().flatten();
-    let named = schema["additionalProperties"].is_object();
-    let named = named.then(|| ("x".to_owned(), schema["additionalProperties"].clone()));
-    for (name, below) in properties
-        .map(|(name, below)| (name.clone(), below.clone()))
-        .chain(named)
-    {
-        let wrong = match below["type"].as_str() {
+    let fields = every_field(&|_, schema| {
+        let wrong = match schema["type"].as_str() {
             Some("string") => json!(7),
             Some("integer" | "number") => json!("seven"),
             Some("boolean") => json!("yes"),
@@ -128,21 +162,133 @@ fn walk(schema: &Value, field: &str, tell: &mut dyn FnMut(&str, Value)) {
             Some("object") => json!("text"),
             _ => json!(true),
         };
+        vec![wrong]
+    });
+    assert!(fields.len() > 120, "{} fields", fields.len());
+    fields
+}
+
+/// A spec for each limit of each field, in which the value is just beyond it. A field without limits would let anybody
+/// fill the memory of the operator, or ask for what nobody can do.
+fn every_value_out_of_range() -> Vec<(String, Value)> {
+    let fields = every_field(&|field, schema| match schema["type"].as_str() {
+        Some("string") => strings_beyond(field, schema),
+        Some("integer" | "number") => numbers_beyond(field, schema),
+        // What belongs to others is limited by the API server, as all objects are.
+        Some("array") if field == CONTAINERS => vec![json!([])],
+        Some("array") => {
+            let most = schema["maxItems"].as_u64();
+            let most = most.unwrap_or_else(|| panic!("{field} has no maxItems"));
+            let item = match schema["items"]["type"].as_str() {
+                Some("object") => json!({"name": "x"}),
+                Some("integer") => json!(1),
+                _ => json!("x"),
+            };
+            vec![json!(vec![item; most as usize + 1])]
+        }
+        Some("object") if schema["additionalProperties"].is_object() => {
+            let most = schema["maxProperties"].as_u64();
+            let most = most.unwrap_or_else(|| panic!("{field} has no maxProperties"));
+            let beyond = (0..=most).map(|at| (format!("k{at}"), json!({"exact": "x"})));
+            vec![beyond.collect::<serde_json::Map<_, _>>().into()]
+        }
+        _ => Vec::new(),
+    });
+    assert!(fields.len() > 130, "{} limits", fields.len());
+    fields
+}
+
+/// The list of a pod template, whose content is not ours to limit.
+const CONTAINERS: &str = "spec.template.spec.containers";
+
+/// Limits of a number: any number is a limit.
+const ANY_NUMBER: [&str; 2] = [
+    "spec.analysis.metrics[0].min",
+    "spec.analysis.metrics[0].max",
+];
+
+fn strings_beyond(field: &str, schema: &Value) -> Vec<Value> {
+    if schema["enum"].is_array() {
+        return vec![json!("no-such-word")];
+    }
+    let mut beyond = Vec::new();
+    if schema["pattern"].is_string() {
+        beyond.push(json!("!? "));
+    }
+    if schema["minLength"].as_u64().is_some_and(|least| least > 0) {
+        beyond.push(json!(""));
+    }
+    let pattern = schema["pattern"].as_str().unwrap_or("*");
+    match schema["maxLength"].as_u64() {
+        Some(most) => beyond.push(json!("x".repeat(most as usize + 1))),
+        None => assert!(
+            !pattern.contains(['*', '+']),
+            "{field} has no longest length"
+        ),
+    }
+    beyond
+}
+
+fn numbers_beyond(field: &str, schema: &Value) -> Vec<Value> {
+    if ANY_NUMBER.contains(&field) {
+        return Vec::new();
+    }
+    let limit = |name: &str| {
+        let limit = schema[name].as_f64();
+        limit.unwrap_or_else(|| panic!("{field} has no {name}"))
+    };
+    let (least, most) = (limit("minimum"), limit("maximum"));
+    let beyond = |number: f64| match schema["type"].as_str() {
+        Some("integer") => json!(number as i64),
+        _ => json!(number),
+    };
+    vec![beyond(least - 1.0), beyond(most + 1.0)]
+}
+
+/// Specs in which one field has a wrong value, for each field of the definition and each wrong value of it.
+fn every_field(wrong: &dyn Fn(&str, &Value) -> Vec<Value>) -> Vec<(String, Value)> {
+    let definition = parse_one(crd_yaml(), Dialect::Helm).expect("YAML");
+    let definition: Value =
+        serde_json::from_str(&to_json(&definition).expect("JSON")).expect("JSON");
+    let schema =
+        &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    let mut fields = Vec::new();
+    walk(schema, "spec", wrong, &mut |field, wrong| {
+        let mut spec = smallest();
+        merge(&mut spec, &wrong);
+        fields.push((field.to_owned(), spec));
+    });
+    fields
+}
+
+/// Tells of each field below a schema, with an object that holds a wrong value there.
+fn walk(
+    schema: &Value,
+    field: &str,
+    wrong: &dyn Fn(&str, &Value) -> Vec<Value>,
+    tell: &mut dyn FnMut(&str, Value),
+) {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let named = schema["additionalProperties"].is_object();
+    let named = named.then(|| ("x".to_owned(), schema["additionalProperties"].clone()));
+    for (name, below) in properties
+        .map(|(name, below)| (name.clone(), below.clone()))
+        .chain(named)
+    {
         let place = format!("{field}.{name}");
-        tell(&place, json!({&name: wrong}));
-        walk(&below, &place, &mut |field, inner| {
+        for wrong in wrong(&place, &below) {
+            tell(&place, json!({&name: wrong}));
+        }
+        walk(&below, &place, wrong, &mut |field, inner| {
             tell(field, json!({&name: inner}));
         });
         if below["items"].is_object() {
             let items = &below["items"];
             let place = format!("{place}[0]");
-            let wrong = if items["type"] == "string" {
-                json!(7)
-            } else {
-                json!("text")
-            };
-            tell(&place, json!({&name: [wrong]}));
-            walk(items, &place, &mut |field, inner| {
+            for wrong in wrong(&place, items) {
+                tell(&place, json!({&name: [wrong]}));
+            }
+            walk(items, &place, wrong, &mut |field, inner| {
                 tell(field, json!({&name: [inner]}));
             });
         }

@@ -2,12 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use portolan_cluster::ClusterError;
 use portolan_cluster::kube::core::DynamicObject;
 use portolan_rollout::objects::{REVISION_ANNOTATION, ROLLOUT_LABEL, SLOT_LABEL};
 use portolan_rollout::{ObservedSlot, Revision, Slot, Trouble, TroubleKind};
 use serde_json::Value;
 
 use super::Look;
+use crate::kinds;
+
+/// The label of an `EndpointSlice` with the name of its Service.
+const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
 /// The most of what Kubernetes says that is kept.
 const LONGEST_MESSAGE: usize = 256;
@@ -73,21 +78,24 @@ impl Look<'_> {
             .group(self.namespace(), self.name());
         let of_service = slices
             .iter()
-            .filter(|slice| label(slice, "kubernetes.io/service-name") == Some(service));
-        let mut pods = BTreeSet::new();
-        for slice in of_service {
-            let endpoints = slice.data["endpoints"].as_array();
-            for endpoint in endpoints.into_iter().flatten() {
-                // What is not said is ready.
-                let is_ready = endpoint["conditions"]["ready"].as_bool().unwrap_or(true);
-                let pod = endpoint["targetRef"]["name"].as_str();
-                let address = endpoint["addresses"][0].as_str();
-                if let Some(name) = pod.or(address).filter(|_| is_ready) {
-                    pods.insert(name.to_owned());
-                }
-            }
-        }
+            .filter(|slice| label(slice, SERVICE_LABEL) == Some(service));
+        let pods: BTreeSet<&str> = of_service
+            .flat_map(|slice| ready_endpoints(&slice.data))
+            .collect();
         u32::try_from(pods.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether the Service of a slot has a ready endpoint at this moment, as the API server knows it. What is watched may
+    /// be late: pods that are gone would get requests.
+    pub(crate) async fn answers_now(&self, slot: Slot) -> Result<bool, ClusterError> {
+        let mut query = kinds::endpoint_slices().query(Some(self.namespace()));
+        query.labels = format!("{SERVICE_LABEL}={}", self.app().slot_name(slot));
+        let mut answers = false;
+        let listed = self.ctx.cluster.list_whole(&query, |slice| {
+            answers |= ready_endpoints(&slice).next().is_some();
+        });
+        listed.await?;
+        Ok(answers)
     }
 
     /// The slot that the application's own Service selects.
@@ -152,6 +160,18 @@ impl Look<'_> {
         })
         .collect()
     }
+}
+
+/// The pods or addresses of an `EndpointSlice` that are ready.
+fn ready_endpoints(slice: &Value) -> impl Iterator<Item = &str> {
+    let endpoints = slice["endpoints"].as_array().into_iter().flatten();
+    endpoints.filter_map(|endpoint| {
+        // What is not said is ready.
+        let is_ready = endpoint["conditions"]["ready"].as_bool().unwrap_or(true);
+        let pod = endpoint["targetRef"]["name"].as_str();
+        let address = endpoint["addresses"][0].as_str();
+        pod.or(address).filter(|_| is_ready)
+    })
 }
 
 fn slot_text(slot: Slot) -> &'static str {

@@ -80,6 +80,15 @@ impl Observer {
         versions
     }
 
+    /// The newest version of an object that was seen; `None` if there is none, or no more.
+    pub(crate) fn newest(&self, kind: &str, name: &str) -> Option<Value> {
+        let seen = self.seen.lock().expect("no panic");
+        let newest = seen
+            .iter()
+            .rfind(|version| version.kind == kind && version.name == name)?;
+        newest.object.clone()
+    }
+
     /// Waits until everything that was written is seen, then checks all of it.
     pub(crate) async fn check(&self) {
         self.catch_up().await;
@@ -221,11 +230,10 @@ impl World {
         let by_operator =
             last_manager(service).is_some_and(|manager| manager.starts_with("portolan"));
         let selector = service["spec"]["selector"].clone();
-        if name == "web" && by_operator {
-            let slot = selector["portolan.dev/slot"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned();
+        // A Service that was given back selects no slot.
+        let slot = selector["portolan.dev/slot"].as_str();
+        if let Some(slot) = slot.filter(|_| name == "web" && by_operator) {
+            let slot = slot.to_owned();
             if self.apex.as_ref() != Some(&slot) {
                 let ready = self.ready(&format!("web-{slot}"));
                 assert!(

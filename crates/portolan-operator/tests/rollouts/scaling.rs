@@ -100,7 +100,14 @@ async fn a_deployment_that_stays_in_its_chart_is_the_template_and_gets_its_pods_
         (found.data["spec"]["replicas"].as_u64(), ready) == (Some(pods), pods)
     };
     eventually("its pods", || ready(3)).await;
-    let mut spec = spec_without_replicas("web:1", &json!({"workloadRef": {"name": "shop"}}));
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "web", "namespace": bed.namespace, "labels": {"app.kubernetes.io/managed-by": "Helm"}},
+        "spec": {"selector": {"app": "shop"}, "ports": [{"name": "http", "port": 80}]},
+    });
+    create(&bed.client, "", "v1", "Service", &service).await;
+    let fields = json!({"workloadRef": {"name": "shop"}, "adopt": true});
+    let mut spec = spec_without_replicas("web:1", &fields);
     if let Some(spec) = spec.as_object_mut() {
         spec.remove("template");
     }
@@ -133,7 +140,39 @@ async fn a_deployment_that_stays_in_its_chart_is_the_template_and_gets_its_pods_
     // The rollout goes, and the Deployment serves before it does.
     bed.delete().await;
     eventually("the end", || async { bed.get().await.is_none() }).await;
-    assert!(ready(3).await, "the Deployment has its pods back");
+    let found = bed.deployments().get("shop").await.expect("the Deployment");
+    assert!(
+        ready(3).await,
+        "the Deployment has its pods back: {} {}",
+        found.data["spec"]["replicas"],
+        found.data["status"]
+    );
+    // So has its Service, and whoever goes by the routes gets there until they are gone.
+    let given_back = bed.services().get("web").await.expect("the Service stays");
+    assert_eq!(given_back.data["spec"]["selector"], json!({"app": "shop"}));
+    assert_eq!(given_back.metadata.owner_references, None);
+    assert_eq!(
+        given_back.metadata.labels,
+        Some([("app.kubernetes.io/managed-by".to_owned(), "Helm".to_owned())].into())
+    );
+    eventually("the slots are gone", || async {
+        let slot = bed.deployments().get_opt("web-b").await;
+        slot.expect("an answer").is_none()
+    })
+    .await;
+    bed.observer.catch_up().await;
+    let versions = bed.observer.versions();
+    let routes = versions
+        .iter()
+        .rfind(|version| version.kind == "VirtualService" && version.object.is_some());
+    let routes = routes.expect("routes");
+    let spec = routes.object.as_ref().map(|object| &object["spec"]);
+    let spec = spec.map(Value::to_string).unwrap_or_default();
+    assert!(!spec.contains("web-a") && !spec.contains("web-b"), "{spec}");
+    let gone = versions
+        .iter()
+        .find(|version| version.kind == "Deployment" && version.object.is_none());
+    assert!(routes.number < gone.expect("a deletion").number);
     bed.end().await;
 }
 

@@ -19,17 +19,32 @@ pub fn http_route(app: &App<'_>, status: &Status) -> Option<Value> {
     }
     rules.extend(sticky_rule(app, status, strategy, traffic));
     rules.push(primary_rule(app, status, strategy, traffic));
+    Some(route_of(app, &rules))
+}
+
+/// Returns the `HTTPRoute` of an application that leads to its own Service.
+pub fn whole_http_route(app: &App<'_>) -> Value {
+    let backend = json!({"name": app.name, "port": app.spec.service.port, "weight": 1});
+    let rule = json!({
+        "name": "portolan-primary",
+        "matches": [{"path": {"type": "PathPrefix", "value": "/"}}],
+        "backendRefs": [backend],
+    });
+    route_of(app, &[with_timeout(app, rule)])
+}
+
+fn route_of(app: &App<'_>, rules: &[Value]) -> Value {
     let mut spec = json!({"parentRefs": parents(app), "rules": rules});
     let is_mesh = app.spec.routing.parent_refs.is_empty();
     if !is_mesh && !app.spec.service.hosts.is_empty() {
         spec["hostnames"] = json!(app.spec.service.hosts);
     }
-    Some(json!({
+    json!({
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "HTTPRoute",
         "metadata": app.metadata(app.name),
         "spec": spec,
-    }))
+    })
 }
 
 /// What the route belongs to: the application's own Service in a mesh, unless the user names Gateways.

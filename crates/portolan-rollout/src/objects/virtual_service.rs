@@ -26,18 +26,20 @@ pub fn virtual_service(app: &App<'_>, status: &Status) -> Option<Value> {
     if app.spec.virtual_service_ref.is_some() {
         return None;
     }
-    let mut spec = app
-        .spec
-        .virtual_service
-        .clone()
-        .unwrap_or_else(|| own_spec(app));
-    split_routes(app, status, &mut spec, &[]);
-    Some(json!({
+    let mut object = whole_virtual_service(app);
+    split_routes(app, status, &mut object["spec"], &[]);
+    Some(object)
+}
+
+/// Returns the `VirtualService` of an application whose routes all lead to its own Service.
+pub fn whole_virtual_service(app: &App<'_>) -> Value {
+    let users = app.spec.virtual_service.clone();
+    json!({
         "apiVersion": "networking.istio.io/v1",
         "kind": "VirtualService",
         "metadata": app.metadata(app.name),
-        "spec": spec,
-    }))
+        "spec": users.unwrap_or_else(|| own_spec(app)),
+    })
 }
 
 /// The spec of a `VirtualService` that sends every request to the application.

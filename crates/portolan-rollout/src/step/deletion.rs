@@ -6,12 +6,9 @@ use crate::observed::Deletion;
 use crate::status::Status;
 use crate::traffic::Traffic;
 
-/// A deletion never waits longer than this.
-const LONGEST_WAIT: u64 = 60;
-
 impl Pass<'_> {
-    /// Sends all requests to the stable slot and gives a referred Deployment its pods back; then lets the object go. What
-    /// the object made is then deleted by Kubernetes.
+    /// Sends all requests to the stable slot, gives a referred Deployment its pods and its Service back and makes routes of the user say
+    /// what they said before; then lets the object go. What the object made is then deleted by Kubernetes.
     pub(super) fn send_traffic_home(mut self, deletion: Deletion) -> (Status, Vec<Effect>) {
         let mut effects = Vec::new();
         if !self.observed.has_finalizer {
@@ -35,8 +32,13 @@ impl Pass<'_> {
             effects.push(Effect::WriteTraffic(home));
         }
         let is_released = self.release_workload(&mut effects);
-        let is_over = deletion.with_namespace || self.now.since(deletion.since) >= LONGEST_WAIT;
-        if is_over || (is_home && is_released) {
+        if deletion.is_overdue(self.now) || (is_home && is_released) {
+            if self.spec.workload_ref.is_some() {
+                effects.push(Effect::ReturnService);
+            }
+            if self.spec.virtual_service_ref.is_some() {
+                effects.push(Effect::ReturnRoutes);
+            }
             effects.push(Effect::RemoveFinalizer);
         } else {
             effects.push(Effect::LookAgain { seconds: 1 });

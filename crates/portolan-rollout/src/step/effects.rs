@@ -37,7 +37,10 @@ impl Pass<'_> {
                 || self.observed.traffic.is_some_and(reaches);
             is_reached && self.status.phase != Phase::Soaking
         });
-        let is_needed = is_split || self.status.workload_replicas.is_some();
+        // Routes of the user stay when the object goes, and would lead to Services that go with it.
+        let has_users_routes = self.spec.virtual_service_ref.is_some()
+            && (self.status.traffic.is_some() || self.observed.traffic.is_some());
+        let is_needed = is_split || has_users_routes || self.status.workload_replicas.is_some();
         match (is_needed, self.observed.has_finalizer) {
             (true, false) => effects.push(Effect::AddFinalizer),
             (false, true) => effects.push(Effect::RemoveFinalizer),

@@ -114,6 +114,10 @@ pub(crate) fn bad_specs() -> Vec<(String, Value)> {
             "/strategy",
             json!({"steps": [{"weight": 5, "pause": "auto"}]}),
         ),
+        (
+            "/strategy",
+            json!({"steps": [{"weight": 50}, {"weight": 10}]}),
+        ),
         ("/strategy", json!({"match": [{}]})),
         ("/strategy", json!({"match": [{"headers": {"x": {}}}]})),
         (

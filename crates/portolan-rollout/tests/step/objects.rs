@@ -49,6 +49,30 @@ fn an_object_that_is_deleted_sends_traffic_home_first() {
 }
 
 #[test]
+fn routes_of_the_user_are_given_back_whenever_an_object_is_deleted() {
+    let mut spec = spec("1");
+    spec.virtual_service_ref = Some(portolan_rollout::VirtualServiceRef {
+        name: "shop".to_owned(),
+        routes: Vec::new(),
+    });
+    let mut world = World::new(spec);
+    world.run_to(Phase::Stable);
+    world.run(20);
+    assert!(world.seen.has_finalizer, "they stay when the object goes");
+    world.seen.deletion = Some(portolan_rollout::Deletion {
+        since: Time::from_unix(world.now),
+        with_namespace: false,
+    });
+    let (_, effects) = step(
+        &world.spec,
+        Some(world.status()),
+        &world.seen,
+        Time::from_unix(world.now),
+    );
+    assert_eq!(effects, [Effect::ReturnRoutes, Effect::RemoveFinalizer]);
+}
+
+#[test]
 fn a_deletion_never_waits_for_ever() {
     let mut world = World::stable();
     world.release("2");

@@ -221,6 +221,8 @@ impl World {
                 self.check_traffic(*traffic);
                 self.seen.traffic = Some(*traffic);
             }
+            Effect::ReturnService => {}
+            Effect::ReturnRoutes => self.seen.traffic = None,
             Effect::PointApex { slot } => self.seen.apex = Some(*slot),
             Effect::SaveRevision { revision } => {
                 let template = self.seen.template.as_ref().expect("a template");
