@@ -83,76 +83,89 @@ async fn a_change_of_replicas_scales_and_starts_nothing() {
     bed.end().await;
 }
 
-async fn abort_goes_back_from_every_phase() {
-    let Some(bed) = Bed::start("abort").await else {
-        return;
-    };
+/// A rollout whose steps and soak last until the test ends them.
+async fn bed_for_abort(name: &str) -> Option<Bed> {
+    let bed = Bed::start(name).await?;
     let kept =
         json!({"strategy": {"stepInterval": "60s", "soak": "60s", "progressDeadline": "60s"}});
     bed.make_stable(spec_with("web:1", &kept)).await;
-    // While pods start.
-    bed.kubelet.fail_image("web:2");
-    bed.release("web:2").await;
-    bed.reach("Preparing").await;
+    Some(bed)
+}
+
+async fn abort_and_end(bed: Bed) {
     bed.token("abort").await;
     bed.happened("Aborted").await;
     bed.reach("RolledBack").await;
-    // With traffic.
-    bed.release("web:3").await;
+    bed.reach_shares((100, 0)).await;
+    bed.end().await;
+}
+
+async fn abort_goes_back_while_pods_start() {
+    let Some(bed) = bed_for_abort("abort-start").await else {
+        return;
+    };
+    bed.kubelet.fail_image("web:2");
+    bed.release("web:2").await;
+    bed.reach("Preparing").await;
+    abort_and_end(bed).await;
+}
+
+async fn abort_goes_back_from_a_step_and_is_told_when_there_is_nothing_to_go_back_from() {
+    let Some(bed) = bed_for_abort("abort-step").await else {
+        return;
+    };
+    bed.release("web:2").await;
     bed.happened("Started").await;
     bed.token("abort").await;
-    bed.wait("the second end", |status| {
-        status["phase"] == "RolledBack"
-            && status["tried"]
-                .as_array()
-                .is_some_and(|tried| tried.len() == 2)
-    })
-    .await;
-    bed.reach_shares((100, 0)).await;
-    // After the promotion, while it is watched.
-    bed.release("web:4").await;
-    bed.wait("the third start", |status| status["phase"] == "Shifting")
-        .await;
-    bed.change(json!({"spec": {"strategy": {"stepInterval": "1s"}}}))
-        .await;
-    bed.token("abort").await;
+    bed.happened("Aborted").await;
     bed.reach("RolledBack").await;
-    bed.release("web:5").await;
-    bed.reach("Soaking").await;
     bed.token("abort").await;
-    bed.reach("RolledBack").await;
-    bed.reach_shares((100, 0)).await;
-    // While it grows to full size: half of its pods find no room.
-    bed.change(json!({"spec": {"replicas": 4, "strategy": {"stepInterval": "60s"}}}))
+    bed.told("TokenIgnored", "no new revision is on its way")
         .await;
+    bed.reach_shares((100, 0)).await;
+    bed.end().await;
+}
+
+async fn abort_goes_back_while_the_release_is_held() {
+    let Some(bed) = bed_for_abort("abort-held").await else {
+        return;
+    };
+    bed.release("web:2").await;
+    bed.happened("Started").await;
+    bed.token("pause").await;
+    bed.reach("Holding").await;
+    abort_and_end(bed).await;
+}
+
+/// While it grows to full size: half of its pods find no room.
+async fn abort_goes_back_from_a_promotion() {
+    let Some(bed) = bed_for_abort("abort-promotion").await else {
+        return;
+    };
+    bed.change(json!({"spec": {"replicas": 4}})).await;
     bed.wait("four pods", |status| status["replicas"] == 4)
         .await;
-    bed.kubelet.set_room("web:6", 2);
-    bed.release("web:6").await;
-    bed.wait("the fifth start", |status| status["phase"] == "Shifting")
-        .await;
+    bed.kubelet.set_room("web:2", 2);
+    bed.release("web:2").await;
+    bed.happened("Started").await;
     bed.token("promote").await;
     bed.wait("no room for all", |status| {
         status["phase"] == "Promoting" && status["hold"]["reason"] == "NoCapacity"
     })
     .await;
-    bed.token("abort").await;
-    bed.reach("RolledBack").await;
-    bed.reach_shares((100, 0)).await;
-    // While somebody holds it.
-    bed.release("web:7").await;
-    bed.wait("the sixth start", |status| status["phase"] == "Shifting")
+    abort_and_end(bed).await;
+}
+
+/// After the promotion, while it is watched.
+async fn abort_goes_back_from_the_soak() {
+    let Some(bed) = bed_for_abort("abort-soak").await else {
+        return;
+    };
+    bed.change(json!({"spec": {"strategy": {"stepInterval": "1s"}}}))
         .await;
-    bed.token("pause").await;
-    bed.reach("Holding").await;
-    bed.token("abort").await;
-    bed.reach("RolledBack").await;
-    bed.reach_shares((100, 0)).await;
-    // And where there is nothing to go back from, it is said so.
-    bed.token("abort").await;
-    bed.told("TokenIgnored", "no new revision is on its way")
-        .await;
-    bed.end().await;
+    bed.release("web:2").await;
+    bed.reach("Soaking").await;
+    abort_and_end(bed).await;
 }
 
 /// A gate that hangs holds the release; one that agrees lets it go on.
@@ -219,6 +232,10 @@ crate::cases!(
     a_newer_release_takes_the_place_of_one_on_its_way_and_a_revert_ends_it,
     force_promotes_a_release_on_its_way_and_undo_takes_it_back,
     a_change_of_replicas_scales_and_starts_nothing,
-    abort_goes_back_from_every_phase,
+    abort_goes_back_while_pods_start,
+    abort_goes_back_from_a_step_and_is_told_when_there_is_nothing_to_go_back_from,
+    abort_goes_back_while_the_release_is_held,
+    abort_goes_back_from_a_promotion,
+    abort_goes_back_from_the_soak,
     a_gate_that_hangs_holds_and_people_are_told
 );

@@ -10,14 +10,14 @@ async fn an_image_that_cannot_be_had_is_rolled_back_with_that_reason() {
 }
 
 async fn pods_that_run_and_never_get_ready_are_rolled_back() {
-    never_runs("never-ready", PodFault::NeverReady, "not ready within 5s").await;
+    never_runs("never-ready", PodFault::NeverReady, "not ready within 10s").await;
 }
 
 async fn never_runs(name: &str, fault: PodFault, reason: &str) {
     let Some(bed) = Bed::start(name).await else {
         return;
     };
-    let impatient = json!({"strategy": {"progressDeadline": "5s"}});
+    let impatient = json!({"strategy": {"progressDeadline": "10s"}});
     bed.make_stable(spec_with("web:1", &impatient)).await;
     bed.kubelet.fail_image_with("web:2", fault);
     bed.release("web:2").await;

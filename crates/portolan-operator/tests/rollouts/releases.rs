@@ -38,10 +38,12 @@ async fn a_healthy_release_is_promoted_step_by_step() {
         );
     }
     bed.told("Promoted", "every metric is proven").await;
-    // No window overlaps another.
+    // No window overlaps another, but for one whose answer was lost and that was asked for again.
     let windows = bed.mesh.windows();
     assert!(
-        windows.windows(2).all(|pair| pair[0].1 <= pair[1].0),
+        windows
+            .windows(2)
+            .all(|pair| pair[0].1 <= pair[1].0 || pair[0].0 == pair[1].0),
         "{windows:?}"
     );
     let ready = status["conditions"]
@@ -88,7 +90,7 @@ async fn pods_that_never_get_ready_are_rolled_back_without_any_traffic() {
     let Some(bed) = Bed::start("unready").await else {
         return;
     };
-    let impatient = json!({"strategy": {"progressDeadline": "5s"}});
+    let impatient = json!({"strategy": {"progressDeadline": "10s"}});
     bed.make_stable(spec_with("web:1", &impatient)).await;
     bed.kubelet.fail_image("web:2");
     bed.release("web:2").await;
@@ -96,7 +98,7 @@ async fn pods_that_never_get_ready_are_rolled_back_without_any_traffic() {
     let why = record(&status, "RolledBack").expect("a record");
     let message = why["message"].as_str().unwrap_or_default();
     assert!(
-        message.contains("not ready within 5s") && message.contains("CrashLoopBackOff"),
+        message.contains("not ready within 10s") && message.contains("CrashLoopBackOff"),
         "{message}"
     );
     let shares: Vec<_> = bed

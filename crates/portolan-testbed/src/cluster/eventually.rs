@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 /// How long a state is waited for.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// The pause between two looks.
-const PAUSE: Duration = Duration::from_millis(20);
+/// The pause between two looks: dozens of cases that look more often keep the API server busy.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Looks again and again until the answer is yes.
 ///
