@@ -1,6 +1,7 @@
 //! `portolan rollout restart`, `set image` and `release`: changes of the object that a user asks for.
 
-use portolan_canary::{Rollout, Standing};
+use portolan_canary::Rollout;
+use portolan_rollout::Phase;
 use serde_json::{Value, json};
 
 use super::cluster_args::{Found, OneArgs, refused, resource};
@@ -108,7 +109,9 @@ pub(crate) fn release(args: &ReleaseArgs, app: &App) -> CommandResult {
         let found = args.one.find().await?;
         let object = found.object().await?;
         let rollout = Rollout::read(&object).map_err(CommandError::user)?;
-        if Standing::of(&rollout) == Standing::InProgress {
+        // Also while a command that would end it is still to be seen by the operator.
+        let phase = rollout.status.as_ref().map(|status| status.phase);
+        if phase.is_some_and(|phase| !matches!(phase, Phase::Stable | Phase::RolledBack)) {
             return Err(CommandError::usage(
                 "a rollout is in progress, and its traffic would stay split",
             )
