@@ -85,7 +85,7 @@ pub(crate) fn render_chart(
 
 /// A failure and what led to it, as one text.
 fn with_causes(failure: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(failure), |error| error.source());
+    let causes = std::iter::successors(Some(failure), |&error| error.source());
     let texts: Vec<String> = causes.map(ToString::to_string).collect();
     texts.join(": ")
 }

@@ -221,7 +221,6 @@ impl World {
                 self.check_traffic(*traffic);
                 self.seen.traffic = Some(*traffic);
             }
-            Effect::ReturnService => {}
             Effect::ReturnRoutes => self.seen.traffic = None,
             Effect::PointApex { slot } => self.seen.apex = Some(*slot),
             Effect::SaveRevision { revision } => {
@@ -284,7 +283,8 @@ impl World {
                     self.told.push(record.clone());
                 }
             }
-            Effect::LookAgain { .. } | Effect::ReportNewerStatus { .. } => {}
+            Effect::ReturnService | Effect::LookAgain { .. } | Effect::ReportNewerStatus { .. } => {
+            }
         }
     }
 

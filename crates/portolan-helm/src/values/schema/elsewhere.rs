@@ -66,7 +66,7 @@ pub(crate) fn compile_with<T>(
 
 /// An error and what led to it, as one text.
 fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
+    let causes = std::iter::successors(Some(error), |&error| error.source());
     let texts: Vec<String> = causes.map(ToString::to_string).collect();
     texts.join(": ")
 }
