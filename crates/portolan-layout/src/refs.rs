@@ -41,12 +41,16 @@ impl Store {
         check_name(name)?;
         let _lock = self.index_lock()?;
         let mut index = read(self)?;
-        index
-            .manifests
-            .retain(|descriptor| name_of(descriptor) != Some(name));
         let mut named = image.clone();
         let annotations = named.annotations.get_or_insert_default();
         annotations.insert(REF_NAME.to_owned(), name.to_owned());
+        // A write is synced, and most builds change nothing.
+        if index.manifests.contains(&named) {
+            return Ok(());
+        }
+        index
+            .manifests
+            .retain(|descriptor| name_of(descriptor) != Some(name));
         index.manifests.push(named);
         index.manifests.sort_by(|a, b| name_of(a).cmp(&name_of(b)));
         write(self, &index)

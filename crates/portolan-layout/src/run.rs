@@ -126,11 +126,13 @@ impl<'a> Run<'a> {
 
     /// Remembers digests of files for the next scan of this name.
     pub fn keep_memo(&self, name: &str, digests: &Memo) {
-        // Without it, files are read again.
-        let _ = self
-            .store
-            .output
-            .write(memo(name).as_str().into(), &digests.to_bytes());
+        let (path, content) = (memo(name), digests.to_bytes());
+        // A write is synced, and most builds change nothing.
+        let is_kept = self.store.read_document(&path).ok().flatten();
+        if is_kept.as_ref() != Some(&content) {
+            // Without it, files are read again.
+            let _ = self.store.output.write(path.as_str().into(), &content);
+        }
     }
 
     /// The lines that say what an artifact of this name was last made of; none if it was never built here.
