@@ -1,8 +1,10 @@
 //! The build of a document's artifacts: a unit each, their needs as edges.
 
-use portolan_engine::{Context, Failure, Key, Report, Run, Unit};
+use portolan_engine::{Canceller, Context, Event, Failure, Key, Reader, Report, Run, Unit};
 
-use crate::builder::{BuildSetup, Builder, CommandBuilder, Needs, OciBuilder, ShipError};
+use crate::builder::{
+    BuildSetup, Builder, CommandBuilder, DockerfileBuilder, Needs, OciBuilder, ShipError,
+};
 use crate::document::{Artifact, ArtifactSource, Ship};
 use crate::observe::{Summarised, observe};
 use crate::outcome::{ArtifactResult, Built, Summary, results};
@@ -34,33 +36,58 @@ pub fn plan(ship: &Ship, names: &[String], setup: &BuildSetup, run: &Run) -> Res
     Ok(())
 }
 
+/// Calls a run off as soon as one of its units fails; ends with the run.
+pub async fn stop_at_first_failure(mut events: Reader, canceller: Canceller) {
+    while let Ok(Some(batch)) = events.next().await {
+        if batch
+            .iter()
+            .any(|record| matches!(record.event, Event::Failed { .. }))
+        {
+            canceller.cancel();
+            return;
+        }
+    }
+}
+
 /// What came of the artifacts that were asked for and of those that they need.
 pub fn finish(ship: &Ship, report: &Report) -> Vec<ArtifactResult> {
     results(ship, report)
 }
 
 fn unit(artifact: Artifact, setup: BuildSetup) -> Unit<Built> {
-    observe(move |context, task| -> Result<Built, Failure> {
-        let needs = needs(&artifact, context)?;
-        let Artifact { name, source, .. } = artifact;
-        let built: Result<Built, ShipError> = match source {
-            ArtifactSource::Oci(source) => OciBuilder {
-                name,
-                source,
-                setup,
-                needs,
-            }
-            .build(task),
-            ArtifactSource::Command(source) => CommandBuilder {
-                name,
-                source,
-                setup,
-                needs,
-            }
-            .build(task),
-        };
-        Ok(built?)
-    })
+    let (asked, run) = (artifact.name.clone(), setup.run.clone());
+    observe(
+        &asked,
+        &run,
+        move |context, task| -> Result<Built, Failure> {
+            let needs = needs(&artifact, context)?;
+            let Artifact { name, source, .. } = artifact;
+            let built: Result<Built, ShipError> = match source {
+                ArtifactSource::Oci(source) => OciBuilder {
+                    name,
+                    source,
+                    setup,
+                    needs,
+                }
+                .build(task),
+                ArtifactSource::Command(source) => CommandBuilder {
+                    name,
+                    source,
+                    setup,
+                    needs,
+                }
+                .build(task),
+                ArtifactSource::Dockerfile(source) => DockerfileBuilder {
+                    name,
+                    source,
+                    setup,
+                    needs,
+                }
+                .build(task),
+            };
+            Ok(built?)
+        },
+    )
 }
 
 /// The images of what an artifact needs, all of which are built by now.

@@ -1,11 +1,14 @@
 //! How artifacts are built: a builder returns a result for its artifact and knows nothing of events.
 
 mod command;
+mod dockerfile;
 mod oci;
+mod secrets;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_digest::Digest;
@@ -13,15 +16,33 @@ use portolan_image::{BaseError, BuildError, CompressError, ScanError};
 use portolan_layout::{ImportError, Store, StoreError};
 
 pub(crate) use command::CommandBuilder;
+pub(crate) use dockerfile::DockerfileBuilder;
 pub(crate) use oci::OciBuilder;
 
+use crate::base::{BaseImageError, BaseImages};
+use crate::inputs::Inputs;
 use crate::outcome::Built;
+use crate::process::{End, Ended};
+use crate::runs::ShipRun;
 use crate::task::Task;
 
 /// Builds one artifact.
 pub trait Builder: Send + Sync + 'static {
     /// Builds it, or says why it cannot. It may take its time: it runs on a thread of its own.
     fn build(&self, task: &Task) -> Result<Built, ShipError>;
+}
+
+/// What is known of an artifact before it is built.
+#[derive(Debug)]
+pub(crate) struct Prospect {
+    /// The name of everything that it is made of.
+    pub(crate) key: Digest,
+    /// Everything that it is made of.
+    pub(crate) inputs: Inputs,
+    /// The image, if it was built before.
+    pub(crate) image: Option<Digest>,
+    /// What it was made of when it was built last.
+    pub(crate) last: Option<String>,
 }
 
 /// What every builder of a run has.
@@ -31,6 +52,10 @@ pub struct BuildSetup {
     pub directory: Utf8PathBuf,
     /// Where images go.
     pub store: Arc<Store>,
+    /// The run that they are built in.
+    pub run: Arc<ShipRun>,
+    /// Base images of registries.
+    pub bases: Arc<BaseImages>,
     /// How many threads one artifact may use.
     pub threads: usize,
     /// The time, in nanoseconds since 1970.
@@ -103,12 +128,32 @@ pub enum ShipError {
     /// A variable that a command needs is not set.
     #[error("the environment has no variable `{0}`")]
     NoVariable(String),
+    /// A secret that is too long to be looked for in what a program prints.
+    #[error("the secret of `{0}` is longer than 64 KiB")]
+    LongSecret(String),
+    /// A base image of a registry cannot be had.
+    #[error(transparent)]
+    BaseImage(#[from] BaseImageError),
+    /// No program is there that builds Dockerfiles.
+    #[error(
+        "none of `buildah`, `buildctl` and `docker` is installed: one of them builds Dockerfiles"
+    )]
+    NoEngine,
     /// The run was called off.
     #[error("it was called off")]
     Cancelled,
 }
 
+/// Variables of the environment that every program gets.
+const USUAL_VARIABLES: &[&str] = &["PATH", "HOME", "LANG"];
+
 impl BuildSetup {
+    /// The variables that every program gets, without being part of a key.
+    fn usual_variables(&self) -> BTreeMap<String, String> {
+        let given = |name: &&str| Some(((*name).to_owned(), self.env.get(*name)?.clone()));
+        USUAL_VARIABLES.iter().filter_map(given).collect()
+    }
+
     /// What of a directory is never an input: what git keeps, and the store if it lies inside.
     fn never_read(&self, directory: &Utf8Path) -> Vec<String> {
         let store = self.store.root().strip_prefix(directory);
@@ -118,20 +163,52 @@ impl BuildSetup {
 
     /// A directory of the document; one that leads out of it is refused.
     fn path(&self, relative: &str) -> Result<Utf8PathBuf, ShipError> {
-        let mut depth = 0_i32;
-        for part in Utf8Path::new(relative).components() {
-            match part.as_str() {
-                ".." => depth -= 1,
-                "." => {}
-                "/" => return Err(ShipError::Outside(relative.to_owned())),
-                _ => depth += 1,
-            }
-            if depth < 0 {
-                return Err(ShipError::Outside(relative.to_owned()));
-            }
-        }
-        Ok(self.directory.join(relative))
+        inside(&self.directory, relative).ok_or_else(|| ShipError::Outside(relative.to_owned()))
     }
+}
+
+/// A path below a directory; `None` if it leads out of it.
+pub(crate) fn inside(directory: &Utf8Path, relative: &str) -> Option<Utf8PathBuf> {
+    let mut depth = 0_i32;
+    for part in Utf8Path::new(relative).components() {
+        match part.as_str() {
+            ".." => depth -= 1,
+            "." => {}
+            "/" => return None,
+            _ => depth += 1,
+        }
+        if depth < 0 {
+            return None;
+        }
+    }
+    Some(directory.join(relative))
+}
+
+/// The end of a program, if it is a good one.
+fn ended_well(
+    ended: io::Result<Ended>,
+    argv: &[String],
+    limit: Duration,
+) -> Result<Ended, ShipError> {
+    let program = argv.first().cloned().unwrap_or_default();
+    let ended = ended.map_err(|source| ShipError::Start {
+        program: program.clone(),
+        source,
+    })?;
+    let how = match &ended.how {
+        End::Exit(status) if status.success() => return Ok(ended),
+        End::Exit(status) => match status.code() {
+            Some(code) => format!("ended with {code}"),
+            None => "was killed".to_owned(),
+        },
+        End::TimedOut => format!("was stopped after {} s", limit.as_secs()),
+        End::Cancelled => return Err(ShipError::Cancelled),
+    };
+    Err(ShipError::Program {
+        program,
+        how,
+        last_lines: ended.last_lines,
+    })
 }
 
 /// The images of the artifacts that an artifact needs, by name.

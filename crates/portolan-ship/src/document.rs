@@ -5,6 +5,8 @@
 //! ```
 
 mod artifact;
+mod deploy;
+mod effective;
 mod fields;
 
 use std::collections::BTreeMap;
@@ -13,7 +15,16 @@ use portolan_envsubst::Unset;
 use portolan_object::similar;
 use portolan_yaml::{Dialect, List, Map, Node, Position, Scalar, Text, Value, parse};
 
-pub use artifact::{Artifact, ArtifactSource, BaseImage, CommandOutput, CommandSource, OciSource};
+#[cfg(test)]
+pub(crate) use artifact::fields_of;
+pub use artifact::{
+    Artifact, ArtifactSource, BaseImage, CommandOutput, CommandSource, DockerfileEngine,
+    DockerfileSource, OciSource, SecretPlace, SecretSource,
+};
+#[cfg(test)]
+pub(crate) use deploy::deploy_fields;
+pub use deploy::{DeploySource, DeployStep};
+pub use effective::{Effective, EffectiveValue, effective};
 pub use fields::Fault;
 use fields::{Faults, Fields};
 
@@ -26,11 +37,17 @@ pub const KIND: &str = "Ship";
 /// The longest document that is read.
 pub const MAX_DOCUMENT_BYTES: usize = 4 << 20;
 
-/// The most artifacts of a document.
+/// The most artifacts of a document, and the most deploy steps.
 pub const MAX_ARTIFACTS: usize = 10_000;
 
 /// How deep a document may nest.
 const MAX_DEPTH: usize = 100;
+
+/// The most values of a document, with those counted again that aliases repeat.
+const MAX_VALUES: usize = 1_000_000;
+
+/// The most bytes of all texts together after variables were put in.
+const MAX_FILLED_BYTES: usize = 16 << 20;
 
 /// Variables that builders put in themselves: they are left for them.
 const OF_BUILDERS: &[&str] = &["arch", "os", "platform"];
@@ -42,6 +59,8 @@ pub struct Ship {
     pub name: String,
     /// What is built, in the document's order.
     pub artifacts: Vec<Artifact>,
+    /// What is deployed, in the document's order.
+    pub deploy: Vec<DeployStep>,
 }
 
 /// Why a document cannot be used.
@@ -69,27 +88,23 @@ impl Ship {
         text: &str,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, DocumentError> {
-        if text.len() > MAX_DOCUMENT_BYTES {
-            return Err(DocumentError::TooLong(text.len()));
-        }
-        let documents = parse(text.to_owned(), Dialect::Helm).map_err(|errors| {
-            let first = errors.first();
-            DocumentError::Faults(vec![fault(first.at, first.message.clone())])
-        })?;
-        let mut ships = documents.iter().filter(|node| is_ship(node));
-        let ship = ships.next().ok_or(DocumentError::None)?;
-        if let Some(second) = ships.next() {
-            return Err(DocumentError::Several(second.at.line));
-        }
-        let mut faults = Faults::new();
-        let filled = fill(ship, variable, MAX_DEPTH, &mut faults);
+        Self::read_document(&find(text)?, variable).map(|(ship, _)| ship)
+    }
+
+    /// Reads a document, and returns it with variables put in as well.
+    fn read_document(
+        ship: &Node,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(Self, Node), DocumentError> {
+        let mut filling = Filling::new(variable);
+        let filled = filling.fill(ship, MAX_DEPTH);
+        let mut faults = filling.faults;
         let read = read(&filled, &mut faults);
         if faults.is_empty() {
-            Ok(read)
-        } else {
-            faults.sort_by_key(|fault| (fault.at.line, fault.at.column));
-            Err(DocumentError::Faults(faults))
+            return Ok((read, filled));
         }
+        faults.sort_by_key(|fault| (fault.at.line, fault.at.column));
+        Err(DocumentError::Faults(faults))
     }
 
     /// The artifact of a name.
@@ -98,9 +113,47 @@ impl Ship {
     }
 }
 
-fn is_ship(node: &Node) -> bool {
-    let text = |key: &str| node.get(key).and_then(Node::as_str);
-    text("kind") == Some(KIND) && text("apiVersion") == Some(API_VERSION)
+/// Whether a file has a document of `kind: Ship`, whatever is in it.
+///
+/// # Errors
+/// When the file is too long or not YAML.
+pub fn has_document(text: &str) -> Result<bool, DocumentError> {
+    match find(text) {
+        Ok(_) | Err(DocumentError::Several(_)) => Ok(true),
+        Err(DocumentError::None) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The one document of `kind: Ship` in a file.
+fn find(text: &str) -> Result<Node, DocumentError> {
+    if text.len() > MAX_DOCUMENT_BYTES {
+        return Err(DocumentError::TooLong(text.len()));
+    }
+    let documents = parse(text.to_owned(), Dialect::Helm).map_err(|errors| {
+        let first = errors.first();
+        DocumentError::Faults(vec![fault(first.at, first.message.clone())])
+    })?;
+    let word = |node: &Node, key: &str| node.get(key).and_then(Node::as_str).map(str::to_owned);
+    let is_ship = |node: &Node| word(node, "kind").as_deref() == Some(KIND);
+    let mut ships = documents.into_iter().filter(is_ship);
+    let ship = ships.next().ok_or(DocumentError::None)?;
+    if let Some(second) = ships.next() {
+        return Err(DocumentError::Several(second.at.line));
+    }
+    match word(&ship, "apiVersion") {
+        Some(version) if version == API_VERSION => Ok(ship),
+        version => Err(DocumentError::Faults(vec![Fault {
+            at: ship.get("apiVersion").map_or(ship.at, |node| node.at),
+            message: match version {
+                Some(version) => {
+                    format!("`{version}` is no version of a document of `kind: {KIND}`")
+                }
+                None => "`apiVersion` is missing".to_owned(),
+            },
+            hint: Some(format!("write `apiVersion: {API_VERSION}`")),
+        }])),
+    }
 }
 
 fn fault(at: Position, message: String) -> Fault {
@@ -120,86 +173,118 @@ fn read(node: &Node, faults: &mut Faults) -> Ship {
     );
     let metadata = root.map("metadata", &["name"], faults);
     let name = metadata.map(|metadata| metadata.required("name", faults));
-    let mut artifacts = Vec::new();
-    if let Some(spec) = root.map("spec", &["artifacts"], faults) {
-        let items = spec.items("artifacts", faults).unwrap_or_default();
-        if items.len() > MAX_ARTIFACTS {
-            let count = items.len();
-            faults.push(fault(
-                spec.at(),
-                format!("there are {count} artifacts; the most is {MAX_ARTIFACTS}"),
-            ));
-        }
-        for (item, path) in items.into_iter().take(MAX_ARTIFACTS) {
+    let (mut artifacts, mut deploy) = (Vec::new(), Vec::new());
+    if let Some(spec) = root.map("spec", &["artifacts", "deploy"], faults) {
+        for (item, path) in entries(&spec, "artifacts", faults) {
             artifacts.extend(Artifact::read(item, path, faults));
         }
+        for (item, path) in entries(&spec, "deploy", faults) {
+            deploy.extend(DeployStep::read(item, path, faults));
+        }
     }
-    check_names(&artifacts, faults);
-    check_needs(&artifacts, faults);
+    let parts: Vec<Part<'_>> = artifacts.iter().map(Part::of_artifact).collect();
+    check_parts("artifact", &parts, faults);
+    let parts: Vec<Part<'_>> = deploy.iter().map(Part::of_step).collect();
+    check_parts("deploy step", &parts, faults);
     Ship {
         name: name.unwrap_or_default(),
         artifacts,
+        deploy,
     }
 }
 
-fn check_names(artifacts: &[Artifact], faults: &mut Faults) {
-    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-    for artifact in artifacts
-        .iter()
-        .filter(|artifact| !artifact.name.is_empty())
-    {
-        if let Some(line) = seen.insert(&artifact.name, artifact.at.line) {
-            let name = &artifact.name;
+/// The items of a list, within the limit.
+fn entries<'a>(spec: &Fields<'a>, key: &str, faults: &mut Faults) -> Vec<(&'a Node, String)> {
+    let mut items = spec.items(key, faults).unwrap_or_default();
+    if items.len() > MAX_ARTIFACTS {
+        let count = items.len();
+        faults.push(fault(
+            spec.at(),
+            format!(
+                "`{}` has {count} entries; the most is {MAX_ARTIFACTS}",
+                spec.path_of(key)
+            ),
+        ));
+        items.truncate(MAX_ARTIFACTS);
+    }
+    items
+}
+
+/// Something with a name that needs others of its kind.
+struct Part<'a> {
+    name: &'a str,
+    needs: Vec<&'a str>,
+    at: Position,
+}
+
+impl<'a> Part<'a> {
+    fn of_artifact(artifact: &'a Artifact) -> Self {
+        Self {
+            name: &artifact.name,
+            needs: artifact.all_needs(),
+            at: artifact.at,
+        }
+    }
+
+    fn of_step(step: &'a DeployStep) -> Self {
+        Self {
+            name: &step.name,
+            needs: step.needs.iter().map(String::as_str).collect(),
+            at: step.at,
+        }
+    }
+}
+
+/// Names must be unique, every need must be there, and none may lead back to itself.
+fn check_parts(kind: &str, parts: &[Part<'_>], faults: &mut Faults) {
+    let mut known: BTreeMap<&str, u32> = BTreeMap::new();
+    for part in parts.iter().filter(|part| !part.name.is_empty()) {
+        if let Some(line) = known.insert(part.name, part.at.line) {
+            let name = part.name;
             faults.push(fault(
-                artifact.at,
-                format!("the artifact of line {line} is called `{name}` too"),
+                part.at,
+                format!("the {kind} of line {line} is called `{name}` too"),
             ));
         }
     }
-}
-
-/// Every need must be there, and none may lead back to itself.
-fn check_needs(artifacts: &[Artifact], faults: &mut Faults) {
-    let names = || artifacts.iter().map(|artifact| artifact.name.as_str());
-    for artifact in artifacts {
-        for need in artifact.all_needs() {
-            if !names().any(|name| name == need) {
-                faults.push(Fault {
-                    at: artifact.at,
-                    message: format!(
-                        "`{}` needs `{need}`, and no artifact is called that",
-                        artifact.name
-                    ),
-                    hint: similar(need, names(), |name| name)
-                        .map(|near| format!("did you mean `{near}`?")),
-                });
-            }
+    for part in parts {
+        for need in part.needs.iter().filter(|need| !known.contains_key(**need)) {
+            let names = parts.iter().map(|part| part.name);
+            faults.push(Fault {
+                at: part.at,
+                message: format!(
+                    "`{}` needs `{need}`, and no {kind} is called that",
+                    part.name
+                ),
+                hint: similar(need, names, |name| name)
+                    .map(|near| format!("did you mean `{near}`?")),
+            });
         }
     }
-    if let Some((artifact, circle)) = find_circle(artifacts) {
+    if let Some((at, circle)) = find_circle(parts) {
         faults.push(fault(
-            artifact.at,
-            format!("artifacts need each other in a circle: {circle}"),
+            at,
+            format!("{kind}s need each other in a circle: {circle}"),
         ));
     }
 }
 
 /// The first circle of needs, as `a → b → a`.
-fn find_circle(artifacts: &[Artifact]) -> Option<(&Artifact, String)> {
-    let index: BTreeMap<&str, usize> = artifacts
+fn find_circle(parts: &[Part<'_>]) -> Option<(Position, String)> {
+    let index: BTreeMap<&str, usize> = parts
         .iter()
         .enumerate()
-        .map(|(at, artifact)| (artifact.name.as_str(), at))
+        .map(|(at, part)| (part.name, at))
         .collect();
     // 0: not seen, 1: on the way, 2: done.
-    let mut marks = vec![0_u8; artifacts.len()];
-    for start in 0..artifacts.len() {
+    let mut marks = vec![0_u8; parts.len()];
+    for start in 0..parts.len() {
         let mut way: Vec<(usize, Vec<&str>)> = Vec::new();
         let mut enter = Some(start);
         loop {
             if let Some(at) = enter.take().filter(|at| marks.get(*at) == Some(&0)) {
                 *marks.get_mut(at)? = 1;
-                way.push((at, artifacts.get(at)?.all_needs()));
+                way.push((at, parts.get(at)?.needs.clone()));
             }
             let Some((at, needs)) = way.last_mut() else {
                 break;
@@ -216,14 +301,10 @@ fn find_circle(artifacts: &[Artifact]) -> Option<(&Artifact, String)> {
                     };
                     if marks.get(next) == Some(&1) {
                         let from = way.iter().position(|(at, _)| *at == next)?;
-                        let names = way
-                            .iter()
-                            .skip(from)
-                            .filter_map(|(at, _)| artifacts.get(*at));
-                        let mut names: Vec<&str> =
-                            names.map(|artifact| artifact.name.as_str()).collect();
+                        let names = way.iter().skip(from).filter_map(|(at, _)| parts.get(*at));
+                        let mut names: Vec<&str> = names.map(|part| part.name).collect();
                         names.push(need);
-                        return Some((artifacts.get(next)?, names.join(" → ")));
+                        return Some((parts.get(next)?.at, names.join(" → ")));
                     }
                     enter = Some(next);
                 }
@@ -233,73 +314,109 @@ fn find_circle(artifacts: &[Artifact]) -> Option<(&Artifact, String)> {
     None
 }
 
-/// A copy with variables put into its texts.
-fn fill(
-    node: &Node,
-    variable: &dyn Fn(&str) -> Option<String>,
-    depth: usize,
-    faults: &mut Faults,
-) -> Node {
-    if depth == 0 {
-        faults.push(fault(
-            node.at,
-            format!("the document nests more than {MAX_DEPTH} deep"),
-        ));
-        return Node::map();
-    }
-    let value = match &node.value {
-        Value::Map(map) => {
-            let entries = map.iter().map(|entry| {
-                let mut entry = entry.clone();
-                entry.value = fill(&entry.value, variable, depth - 1, faults);
-                entry
-            });
-            Value::Map(Map::from_entries(entries.collect()))
-        }
-        Value::List(list) => {
-            let items = list
-                .iter()
-                .map(|item| fill(item, variable, depth - 1, faults));
-            Value::List(List::from_items(items.collect()))
-        }
-        Value::Scalar(scalar) if scalar.text.contains("${") => Value::Scalar(Scalar {
-            text: Text::from(fill_text(&scalar.text, node.at, variable, faults)),
-            ..scalar.clone()
-        }),
-        Value::Scalar(scalar) => Value::Scalar(scalar.clone()),
-    };
-    Node { value, at: node.at }
+/// Puts variables into texts, within limits.
+struct Filling<'a> {
+    variable: &'a dyn Fn(&str) -> Option<String>,
+    values_left: usize,
+    bytes_left: usize,
+    faults: Faults,
 }
 
-fn fill_text(
-    text: &str,
-    at: Position,
-    variable: &dyn Fn(&str) -> Option<String>,
-    faults: &mut Faults,
-) -> String {
-    let known: BTreeMap<String, String> = names(text)
-        .filter_map(|name| {
-            let value = if OF_BUILDERS.contains(&name) {
-                Some(format!("${{{name}}}"))
-            } else {
-                variable(name)
-            };
-            Some((name.to_owned(), value?))
-        })
-        .collect();
-    let lookup = |name: &str| known.get(name).map(String::as_str);
-    match portolan_envsubst::substitute(text, Unset::Refused, lookup) {
-        Ok(filled) => filled,
-        Err(error) => {
-            faults.push(Fault {
-                at,
-                message: format!("cannot put variables into `{text}`: {error}"),
-                hint: Some(
-                    "set it in the environment, or give a default: `${NAME:-default}`".to_owned(),
-                ),
-            });
-            text.to_owned()
+impl<'a> Filling<'a> {
+    fn new(variable: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        Self {
+            variable,
+            values_left: MAX_VALUES,
+            bytes_left: MAX_FILLED_BYTES,
+            faults: Faults::new(),
         }
+    }
+
+    /// A copy with variables put into its texts.
+    fn fill(&mut self, node: &Node, depth: usize) -> Node {
+        if depth == 0 {
+            self.stop(
+                node.at,
+                format!("the document nests more than {MAX_DEPTH} deep"),
+            );
+        }
+        if self.values_left == 0 {
+            return Node::map();
+        }
+        self.values_left -= 1;
+        if self.values_left == 0 {
+            self.stop(
+                node.at,
+                format!("the document has more than {MAX_VALUES} values, aliases counted as often as they are used"),
+            );
+            return Node::map();
+        }
+        let value = match &node.value {
+            Value::Map(map) => {
+                let entries = map.iter().map(|entry| {
+                    let mut entry = entry.clone();
+                    entry.value = self.fill(&entry.value, depth - 1);
+                    entry
+                });
+                Value::Map(Map::from_entries(entries.collect()))
+            }
+            Value::List(list) => {
+                let items = list.iter().map(|item| self.fill(item, depth - 1));
+                Value::List(List::from_items(items.collect()))
+            }
+            Value::Scalar(scalar) if scalar.text.contains("${") => Value::Scalar(Scalar {
+                text: Text::from(self.fill_text(&scalar.text, node.at)),
+                ..scalar.clone()
+            }),
+            Value::Scalar(scalar) => Value::Scalar(scalar.clone()),
+        };
+        Node { value, at: node.at }
+    }
+
+    fn fill_text(&mut self, text: &str, at: Position) -> String {
+        let known: BTreeMap<String, String> = names(text)
+            .filter_map(|name| {
+                let value = if OF_BUILDERS.contains(&name) {
+                    Some(format!("${{{name}}}"))
+                } else {
+                    (self.variable)(name)
+                };
+                Some((name.to_owned(), value?))
+            })
+            .collect();
+        let lookup = |name: &str| known.get(name).map(String::as_str);
+        match portolan_envsubst::substitute(text, Unset::Refused, lookup) {
+            Ok(filled) if filled.len() <= self.bytes_left => {
+                self.bytes_left -= filled.len();
+                filled
+            }
+            Ok(_) => {
+                self.stop(
+                    at,
+                    format!("the document has more than {MAX_FILLED_BYTES} bytes of text with variables put in"),
+                );
+                String::new()
+            }
+            Err(error) => {
+                self.faults.push(Fault {
+                    at,
+                    message: format!("cannot put variables into `{text}`: {error}"),
+                    hint: Some(
+                        "set it in the environment, or give a default: `${NAME:-default}`"
+                            .to_owned(),
+                    ),
+                });
+                text.to_owned()
+            }
+        }
+    }
+
+    /// Tells of a limit once, and looks at nothing more.
+    fn stop(&mut self, at: Position, message: String) {
+        if self.values_left > 0 || self.faults.is_empty() {
+            self.faults.push(fault(at, message));
+        }
+        self.values_left = 0;
     }
 }
 

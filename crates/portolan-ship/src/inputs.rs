@@ -63,8 +63,24 @@ impl Inputs {
         lines
     }
 
-    /// What is different from the lines of the last time.
+    /// The lines as they are kept for the next time, below the key that they were built under.
+    pub(crate) fn kept(&self, key: &Digest) -> String {
+        format!("{}\n{}", key.hex(), self.lines())
+    }
+
+    /// How many files and how many other inputs there are.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let files = self.0.keys().filter(|name| name.starts_with('/')).count();
+        (files, self.0.len() - files)
+    }
+
+    /// What is different from the lines of the last time; the first few by name.
     pub(crate) fn changes_since(&self, last: Option<&str>) -> Vec<String> {
+        self.first_changes_since(last, TOLD)
+    }
+
+    /// What is different from the lines of the last time; so many by name.
+    pub(crate) fn first_changes_since(&self, last: Option<&str>, told: usize) -> Vec<String> {
         let Some(last) = last else {
             return vec!["it was never built here".to_owned()];
         };
@@ -82,13 +98,18 @@ impl Inputs {
         if changes.is_empty() {
             return vec!["what was built is no longer in the store".to_owned()];
         }
-        let more = changes.len().saturating_sub(TOLD);
+        let more = changes.len().saturating_sub(told);
         if more > 0 {
-            changes.truncate(TOLD);
+            changes.truncate(told);
             changes.push(format!("and {more} more"));
         }
         changes
     }
+}
+
+/// Whether the lines of the last time are those of a key.
+pub(crate) fn is_of(last: Option<&str>, key: &Digest) -> bool {
+    last.and_then(|last| last.lines().next()) == Some(&key.hex())
 }
 
 fn read(lines: &str) -> BTreeMap<&str, &str> {

@@ -9,6 +9,8 @@ use camino::Utf8PathBuf;
 use portolan_engine::{Context, Failure, Unit};
 use serde::Serialize;
 
+use crate::output_log::OutputLog;
+use crate::runs::ShipRun;
 use crate::task::Task;
 
 /// What work leaves behind that a reader of events wants to know.
@@ -19,20 +21,24 @@ pub(crate) trait Summarised {
 
 /// Work on one target, as a unit of the engine. It runs on a thread of its own and is waited for when it is called off.
 pub(crate) fn observe<T, E>(
+    name: &str,
+    run: &ShipRun,
     work: impl FnOnce(&Context, &Task) -> Result<T, E> + Send + 'static,
 ) -> Unit<T>
 where
     T: Summarised + Send + Sync + 'static,
     E: Into<Failure> + Send + 'static,
 {
+    let (name, directory, scratch) = (name.to_owned(), run.output(), run.scratch());
     let unit = Unit::process(move |context: Context| async move {
+        let output = OutputLog::begin(&directory, &name)?;
         let scratch = tempfile::Builder::new()
-            .prefix("portolan-ship-")
-            .tempdir()?;
+            .prefix("work-")
+            .tempdir_in(scratch)?;
         let path = Utf8PathBuf::from_path_buf(scratch.path().to_owned());
         let path = path.map_err(|_| NotUtf8)?;
         let done = tokio::task::spawn_blocking(move || {
-            let task = Task::new(context.clone(), path);
+            let task = Task::new(context.clone(), path, output);
             let done = work(&context, &task).map_err(Into::into);
             // Its files go before its end is told: nothing is left of work that has ended.
             let removed = scratch.close();

@@ -1,10 +1,15 @@
 //! What came of each artifact: exactly one result, whatever happened to the others.
 
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
 use portolan_digest::Digest;
 use portolan_engine::{Outcome, Report, with_causes};
 use serde::Serialize;
 
-use crate::document::Ship;
+use crate::document::{API_VERSION, Ship};
+use crate::push::{self, Pushed};
+use crate::runs::ShipRun;
 
 /// An image that is in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +72,52 @@ pub struct ArtifactResult {
     pub because: Vec<String>,
 }
 
+/// What a build came to, as programs get it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BuildResult {
+    api_version: &'static str,
+    kind: &'static str,
+    /// The name of the run.
+    pub run: String,
+    /// Where the output of its programs lies.
+    #[serde(skip)]
+    pub output: Utf8PathBuf,
+    /// The result of each artifact, in the document's order.
+    pub artifacts: Vec<ArtifactResult>,
+    /// What was pushed, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pushed: Option<Vec<Pushed>>,
+    /// How long it took.
+    pub duration_ms: u64,
+}
+
+impl BuildResult {
+    /// The results of a run.
+    pub fn new(run: &ShipRun, artifacts: Vec<ArtifactResult>, report: &Report) -> Self {
+        Self {
+            api_version: API_VERSION,
+            kind: "BuildResult",
+            run: run.id().to_owned(),
+            output: run.output(),
+            artifacts,
+            pushed: None,
+            duration_ms: milliseconds(report.took()),
+        }
+    }
+
+    /// Whether there is an image of each artifact.
+    pub fn is_good(&self) -> bool {
+        self.artifacts.iter().all(ArtifactResult::is_good)
+    }
+
+    /// How many artifacts ended so.
+    pub fn count(&self, status: ArtifactStatus) -> usize {
+        let ended = self.artifacts.iter();
+        ended.filter(|artifact| artifact.status == status).count()
+    }
+}
+
 impl Built {
     pub(crate) fn summary(&self) -> Summary<'_> {
         Summary {
@@ -92,6 +143,20 @@ impl ArtifactResult {
     }
 }
 
+impl ArtifactResult {
+    /// An image that did not get where it should is no good result.
+    fn take_push(&mut self, outcome: Option<Outcome>) {
+        match outcome {
+            Some(Outcome::Failed(failure)) => {
+                self.status = ArtifactStatus::Failed;
+                self.error = Some(with_causes(failure.error()));
+            }
+            Some(Outcome::Cancelled) => self.status = ArtifactStatus::Cancelled,
+            _ => {}
+        }
+    }
+}
+
 /// The results of the artifacts that were asked for, in the document's order.
 pub(crate) fn results(ship: &Ship, report: &Report) -> Vec<ArtifactResult> {
     let artifacts = ship.artifacts.iter();
@@ -103,7 +168,7 @@ pub(crate) fn results(ship: &Ship, report: &Report) -> Vec<ArtifactResult> {
             status: ArtifactStatus::Cancelled,
             image: None,
             digest: None,
-            duration_ms: u64::try_from(unit.took.as_millis()).unwrap_or(u64::MAX),
+            duration_ms: milliseconds(unit.took),
             error: None,
             because: Vec::new(),
         };
@@ -126,14 +191,24 @@ pub(crate) fn results(ship: &Ship, report: &Report) -> Vec<ArtifactResult> {
             }
             Outcome::Cancelled => {}
         }
+        if result.is_good() {
+            result.take_push(push::failure(&artifact.name, report));
+        }
         Some(result)
     });
     results.collect()
 }
 
+fn milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// `repository:tag@sha256:…`; the tag is the beginning of the digest, so that it never means two images.
-fn reference(repository: &str, digest: &Digest) -> String {
-    let hex = digest.hex();
-    let tag = hex.get(..12).unwrap_or_default();
-    format!("{repository}:{tag}@{digest}")
+pub(crate) fn reference(repository: &str, digest: &Digest) -> String {
+    format!("{repository}:{}@{digest}", tag(digest))
+}
+
+/// The tag of a digest.
+pub(crate) fn tag(digest: &Digest) -> String {
+    digest.hex().get(..12).unwrap_or_default().to_owned()
 }

@@ -12,9 +12,11 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use portolan_engine::CancellationToken;
 use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::orphans::GroupRecord;
 
 /// How long a program may go on after it was asked to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -23,10 +25,16 @@ const GRACE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The longest line that is kept whole.
-const MAX_LINE_BYTES: u64 = 64 << 10;
+const MAX_LINE_BYTES: usize = 64 << 10;
 
-/// How many lines may wait to be taken.
-const WAITING_LINES: usize = 256;
+/// How much more of a line is looked at for secrets: one that begins before the end of what is kept must be seen whole.
+const LOOK_AHEAD: usize = 64 << 10;
+
+/// How many lines are taken together when a program prints fast.
+const BATCH_LINES: usize = 1024;
+
+/// How many such batches may wait to be taken.
+const WAITING_BATCHES: usize = 8;
 
 /// How long is waited for more lines after a program has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -65,13 +73,14 @@ pub enum End {
     Cancelled,
 }
 
-/// Runs a program; `line` gets what it prints after `hide` took the secrets out of it.
+/// Runs a program; a file in `scratch` names its group while it runs. `take` gets the lines that it prints after `hide` took the secrets out of them.
 pub(crate) fn run(
     program: &Program,
+    scratch: &Utf8Path,
     limit: Duration,
     token: &CancellationToken,
     hide: &dyn Fn(String) -> String,
-    line: &mut dyn FnMut(String),
+    take: &mut dyn FnMut(Vec<String>),
 ) -> io::Result<Ended> {
     let [name, arguments @ ..] = program.argv.as_slice() else {
         return Err(io::Error::new(
@@ -90,8 +99,9 @@ pub(crate) fn run(
         .process_group(0)
         .spawn()?;
     let group = Group::of(&child);
+    let _record = GroupRecord::write(scratch, child.id());
     // A program that prints faster than its lines are taken waits.
-    let (give, lines) = mpsc::sync_channel(WAITING_LINES);
+    let (give, lines) = mpsc::sync_channel(WAITING_BATCHES);
     if let Some(pipe) = child.stdout.take() {
         read_lines(pipe, give.clone());
     }
@@ -99,13 +109,12 @@ pub(crate) fn run(
         read_lines(pipe, give);
     }
     let mut last = VecDeque::new();
-    let mut keep = |text: String| {
-        let text = hide(text);
-        if last.len() == LAST_LINES {
-            last.pop_front();
-        }
-        last.push_back(text.clone());
-        line(text);
+    let mut keep = |batch: Vec<String>| {
+        let batch: Vec<String> = batch.into_iter().map(|text| shorten(hide(text))).collect();
+        last.extend(batch.iter().rev().take(LAST_LINES).rev().cloned());
+        let surplus = last.len().saturating_sub(LAST_LINES);
+        last.drain(..surplus);
+        take(batch);
     };
 
     let deadline = Instant::now().checked_add(limit);
@@ -165,28 +174,64 @@ impl Group {
     }
 }
 
-/// Reads lines until the pipe closes; bytes that are no UTF-8 are replaced.
-fn read_lines(pipe: impl Read + Send + 'static, give: SyncSender<String>) {
+/// Reads lines until the pipe closes, as many together as have come; bytes that are no UTF-8 are replaced. Of a line that is
+/// too long its beginning is read, and the rest left out.
+fn read_lines(pipe: impl Read + Send + 'static, give: SyncSender<Vec<String>>) {
     thread::spawn(move || {
-        let mut pipe = BufReader::new(pipe);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            match pipe
-                .by_ref()
-                .take(MAX_LINE_BYTES)
-                .read_until(b'\n', &mut line)
-            {
-                Ok(0) | Err(_) => return,
-                Ok(_) => {}
-            }
-            let text = String::from_utf8_lossy(&line);
-            if give
-                .send(text.trim_end_matches(['\n', '\r']).to_owned())
-                .is_err()
+        let mut pipe = BufReader::with_capacity(MAX_LINE_BYTES, pipe);
+        let mut batch = Vec::new();
+        while let Ok(Some(line)) = read_line(&mut pipe) {
+            batch.push(line);
+            let is_more_at_hand = pipe.buffer().contains(&b'\n');
+            if (!is_more_at_hand || batch.len() >= BATCH_LINES)
+                && give.send(std::mem::take(&mut batch)).is_err()
             {
                 return;
             }
         }
     });
+}
+
+/// Reads one line; `None` at the end.
+fn read_line(pipe: &mut impl BufRead) -> io::Result<Option<String>> {
+    let most = MAX_LINE_BYTES + LOOK_AHEAD;
+    let mut line = Vec::new();
+    if pipe
+        .by_ref()
+        .take(most as u64)
+        .read_until(b'\n', &mut line)?
+        == 0
+    {
+        return Ok(None);
+    }
+    if line.last() != Some(&b'\n') && line.len() == most {
+        skip_line(pipe)?;
+    }
+    let text = String::from_utf8_lossy(&line);
+    Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned()))
+}
+
+/// Reads to the end of a line without keeping it.
+fn skip_line(pipe: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let piece = pipe.fill_buf()?;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let end = piece.iter().position(|byte| *byte == b'\n');
+        let length = piece.len();
+        pipe.consume(end.map_or(length, |end| end + 1));
+        if end.is_some() {
+            return Ok(());
+        }
+    }
+}
+
+/// A line as it is kept, after the secrets were taken out of it.
+fn shorten(mut line: String) -> String {
+    if line.len() > MAX_LINE_BYTES {
+        line.truncate(line.floor_char_boundary(MAX_LINE_BYTES));
+        line.push_str(" … (the rest of the line is left out)");
+    }
+    line
 }

@@ -1,24 +1,33 @@
 //! What a builder, tester, deployer or verifier gets: its inputs come with it, and this is how it speaks and when it must
 //! stop. It knows neither the journal nor the engine: whoever writes a builder cannot forget an event.
 
+use std::borrow::Cow;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_engine::{CancellationToken, Context};
 use portolan_secret::{KnownSecrets, Mask};
 
+use crate::output_log::OutputLog;
 use crate::process::{self, Ended, Program};
 
 /// The handle of one piece of work.
 pub struct Task {
     context: Context,
     scratch: Utf8PathBuf,
+    /// All that it says, kept in files: the journal counts lines beyond its budget instead of keeping them.
+    output: Mutex<OutputLog>,
 }
 
 impl Task {
-    pub(crate) fn new(context: Context, scratch: Utf8PathBuf) -> Self {
-        Self { context, scratch }
+    pub(crate) fn new(context: Context, scratch: Utf8PathBuf, output: OutputLog) -> Self {
+        Self {
+            context,
+            scratch,
+            output: Mutex::new(output),
+        }
     }
 
     /// Says how far the work is.
@@ -28,7 +37,18 @@ impl Task {
 
     /// Says a line.
     pub fn log(&self, line: impl Into<String>) {
-        self.context.log(line);
+        self.log_all(vec![line.into()]);
+    }
+
+    /// Says lines.
+    fn log_all(&self, lines: Vec<String>) {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        // A full disk must not stop work that needs no disk; what the journal has of the lines is there.
+        let _ = output.add(&lines);
+        drop(output);
+        for line in lines {
+            self.context.log(line);
+        }
     }
 
     /// Whether the work is called off; long computations look now and then.
@@ -59,9 +79,16 @@ impl Task {
         limit: Duration,
         secrets: &Mask,
     ) -> io::Result<Ended> {
-        let hide = |line: String| secrets.text(&line).into_owned();
-        process::run(program, limit, self.context.token(), &hide, &mut |line| {
-            self.log(line);
+        let hide = |line: String| {
+            let hidden = match secrets.text(&line) {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(hidden) => Some(hidden),
+            };
+            hidden.unwrap_or(line)
+        };
+        let token = self.context.token();
+        process::run(program, &self.scratch, limit, token, &hide, &mut |lines| {
+            self.log_all(lines);
         })
     }
 }

@@ -9,8 +9,12 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_engine::{Journal, JournalOptions, Limits, Run};
+use portolan_http::{Client, HttpOptions};
 use portolan_layout::Store;
-use portolan_ship::{ArtifactResult, ArtifactStatus, BuildSetup, Ship, finish, plan};
+use portolan_oci::{Registry, RegistryOptions};
+use portolan_ship::{
+    ArtifactResult, ArtifactStatus, BaseImages, BuildSetup, Ship, ShipRun, finish, plan,
+};
 use tempfile::TempDir;
 
 /// A project with a document, and a store beside it.
@@ -18,6 +22,13 @@ struct Project {
     directory: TempDir,
     store: TempDir,
     env: BTreeMap<String, String>,
+}
+
+/// Changes the document.
+fn edit(project: &Project, from: &str, to: &str) {
+    let text = fs::read_to_string(project.path("portolan.yaml")).expect("a document");
+    assert!(text.contains(from), "{from}");
+    project.write("portolan.yaml", &text.replace(from, to));
 }
 
 /// What a build said.
@@ -60,7 +71,12 @@ impl Project {
         let text = fs::read_to_string(self.path("portolan.yaml")).expect("a document");
         let ship = Ship::read(&text, &|_| None).expect("a document");
         let store = Utf8Path::from_path(store).expect("UTF-8");
+        let run = ShipRun::begin(store, std::time::SystemTime::now()).expect("a run");
+        let client = Client::new(&HttpOptions::default()).expect("a client");
+        let registry = Arc::new(Registry::new(client, RegistryOptions::default()));
         let setup = BuildSetup {
+            bases: Arc::new(BaseImages::new(registry, BTreeMap::new())),
+            run: Arc::new(run),
             directory: Utf8PathBuf::from_path_buf(self.directory.path().to_owned()).expect("UTF-8"),
             store: Arc::new(Store::open(store).expect("a store")),
             threads: 2,
@@ -162,6 +178,19 @@ fn every_change_of_an_input_is_seen_and_named_and_a_touch_is_none() {
                 symlink("other.conf", p.path("web/etc/link")).expect("a link");
             },
             "/etc/link changed",
+        ),
+        (
+            "move",
+            |p| {
+                fs::create_dir(p.path("web/sbin")).expect("a directory");
+                fs::rename(p.path("web/bin/app"), p.path("web/sbin/app")).expect("moved");
+            },
+            "/bin/app is gone",
+        ),
+        (
+            "empty directory",
+            |p| fs::create_dir(p.path("web/empty")).expect("a directory"),
+            "/empty is new",
         ),
         ("new", |p| p.write("web/new", ""), "/new is new"),
         (
@@ -269,6 +298,80 @@ fn a_command_makes_files_of_its_inputs_and_is_not_run_again_without_need() {
     assert_eq!(fs::read_to_string(count).expect("a file"), "once\nonce\n");
 }
 
+/// Whatever a command is given is an input of it; the value of a secret is not.
+#[test]
+fn every_input_of_a_command_counts() {
+    type Change = (&'static str, fn(&mut Project), &'static str);
+    let changes: &[Change] = &[
+        (
+            "argument",
+            |p| edit(p, "tr a b", "tr a c"),
+            "command changed",
+        ),
+        (
+            "variable",
+            |p| edit(p, "MODE: x", "MODE: y"),
+            "variable MODE changed",
+        ),
+        (
+            "passed variable",
+            |p| {
+                p.env.insert("CI".to_owned(), "other".to_owned());
+            },
+            "variable CI changed",
+        ),
+        (
+            "version of a tool",
+            |p| p.write("version", "2"),
+            "version cat version changed",
+        ),
+        (
+            "name of a secret",
+            |p| edit(p, "TOKEN: {", "OTHER: {"),
+            "secrets changed",
+        ),
+        (
+            "hermetic",
+            |p| edit(p, "hermetic: false", "hermetic: true"),
+            "hermetic changed",
+        ),
+        (
+            "layout",
+            |p| edit(p, "buckets: 1", "buckets: 2"),
+            "buckets changed",
+        ),
+    ];
+    let artifacts = "  - name: tool\n    image: registry.example/tool\n    command: {run: [sh, -c, 'tr a b < src/a > $PORTOLAN_OUT/a'], inputs: ['src/**'], set: {MODE: x}, env: [CI], versions: [[cat, version]], secrets: {TOKEN: {env: TOKEN}}, hermetic: false, output: files, oci: {buckets: 1}}\n";
+    for (what, change, because) in changes {
+        let mut project = Project::new(artifacts);
+        project.env.insert("CI".to_owned(), "true".to_owned());
+        project
+            .env
+            .insert("TOKEN".to_owned(), "one-secret".to_owned());
+        project.write("src/a", "a file");
+        project.write("version", "1");
+        assert_eq!(project.build().statuses(), [ArtifactStatus::Built]);
+        project
+            .env
+            .insert("TOKEN".to_owned(), "another-secret".to_owned());
+        assert_eq!(
+            project.build().statuses(),
+            [ArtifactStatus::Cached],
+            "{what}"
+        );
+        change(&mut project);
+        let second = project.build();
+        assert_eq!(
+            second.statuses(),
+            [ArtifactStatus::Built],
+            "{what}: {:?}",
+            second.results
+        );
+        let told = &second.results[0].because;
+        assert!(told.iter().any(|line| line == because), "{what}: {told:?}");
+    }
+}
+
 #[test]
 fn a_command_that_fails_is_told_with_its_last_lines_and_without_its_secrets() {
     let artifacts = "  - name: tool\n    image: registry.example/tool\n    command:\n      run: [sh, -c, 'echo the token is $(cat $PORTOLAN_SECRETS/TOKEN); echo no such module >&2; exit 3']\n      secrets: {TOKEN: {env: TOKEN}}\n";
@@ -323,6 +426,29 @@ fn a_command_that_prints_without_end_of_line_costs_no_memory() {
         .parse()
         .expect("a number");
     assert!(peak < 500_000, "{peak} kB");
+}
+
+/// The last lines are found after however many others, and what is kept of them is bounded.
+#[test]
+fn a_command_that_prints_millions_of_lines_is_read_to_its_end() {
+    let artifacts = "  - name: tool\n    image: registry.example/tool\n    command:\n      run: [sh, -c, 'yes a line that nobody reads | head -n 4000000; echo the reason; exit 1']\n";
+    let project = Project::new(artifacts);
+    let began = Instant::now();
+    let answer = project.build();
+    let error = answer.results[0].error.as_deref().expect("an error");
+    assert!(error.ends_with("the reason"), "{error}");
+    assert!(
+        began.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        began.elapsed()
+    );
+    let runs = fs::read_dir(project.store.path().join("portolan/runs")).expect("runs");
+    let run = runs.flatten().next().expect("a run").path();
+    let files = fs::read_dir(run.join("output")).expect("output").flatten();
+    let bytes: u64 = files
+        .map(|file| file.metadata().expect("a file").len())
+        .sum();
+    assert!(bytes < 4 << 20, "{bytes}");
 }
 
 #[test]

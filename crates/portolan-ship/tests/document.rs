@@ -56,7 +56,7 @@ fn every_fault_is_told_with_its_place_and_the_nearest_name() {
             "12:14 `spec.artifacts[0].oci.copy[0].to` is missing",
             "13:5 the artifact of line 6 is called `web` too",
             "15:14 `spec.artifacts[1].command.run` needs a program → write it as a list: `run: [./build.sh, --release]`",
-            "16:5 `spec.artifacts[2]` needs exactly one of `oci`, `command`; several are there",
+            "16:5 `spec.artifacts[2]` needs exactly one of `oci`, `command`, `dockerfile`; several are there",
         ]
     );
 }
@@ -100,6 +100,67 @@ fn documents_of_other_kinds_are_left_to_others() {
     assert!(Ship::read(&both, &none).is_ok());
     let twice = format!("{HEAD}  artifacts: []\n---\n{HEAD}  artifacts: []\n");
     assert_eq!(Ship::read(&twice, &none), Err(DocumentError::Several(7)));
+    let Err(DocumentError::Faults(faults)) = Ship::read("apiVersion: v1\nkind: Ship\n", &none)
+    else {
+        panic!("another version");
+    };
+    assert_eq!(
+        faults[0].to_string(),
+        "`v1` is no version of a document of `kind: Ship`"
+    );
+}
+
+/// Ten lists of ten aliases each are ten thousand million values.
+#[test]
+fn a_document_that_is_written_to_fill_the_memory_ends_at_a_limit() {
+    let mut bomb = "  artifacts:\n  - &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..12 {
+        let below = level - 1;
+        let items = vec![format!("*a{below}"); 10].join(", ");
+        bomb.push_str(&format!("  - &a{level} [{items}]\n"));
+    }
+    assert!(matches!(read(&bomb), Err(DocumentError::Faults(_))));
+    let deep = format!("  artifacts: {}{}\n", "[".repeat(5000), "]".repeat(5000));
+    assert!(matches!(read(&deep), Err(DocumentError::Faults(_))));
+    let long = format!("  # {}\n  artifacts: []\n", "x".repeat(5 << 20));
+    assert!(matches!(read(&long), Err(DocumentError::TooLong(_))));
+    let large = "v".repeat(1 << 20);
+    let variable = |_: &str| Some(large.clone());
+    let names: String = (0..100).map(|_| "  - '${A}'\n").collect();
+    let text = format!("{HEAD}  artifacts:\n{names}");
+    assert!(matches!(
+        Ship::read(&text, &variable),
+        Err(DocumentError::Faults(_))
+    ));
+}
+
+#[test]
+fn names_and_images_are_those_that_a_layout_and_a_registry_take() {
+    for name in ["../x", "/etc/passwd", "a/b", ".hidden", "web-", "a b", ""] {
+        let spec = format!("  artifacts:\n  - {{name: '{name}', image: x, oci: {{}}}}\n");
+        assert!(!faults(&spec).is_empty(), "{name}");
+    }
+    for image in [
+        "web:1",
+        "r.example/web:1",
+        "r.example/web@sha256:00",
+        "Web",
+        "r.example/a//b",
+        "a b",
+        "-r/x y",
+    ] {
+        let spec = format!("  artifacts:\n  - {{name: web, image: '{image}', oci: {{}}}}\n");
+        assert!(!faults(&spec).is_empty(), "{image}");
+    }
+    for image in [
+        "web",
+        "localhost:5000/web",
+        "r.example/a/b-c_d.e",
+        "[::1]:5000/web",
+    ] {
+        let spec = format!("  artifacts:\n  - {{name: web, image: '{image}', oci: {{}}}}\n");
+        assert!(read(&spec).is_ok(), "{image}");
+    }
 }
 
 /// A secret becomes a file of its name.

@@ -14,6 +14,8 @@ use crate::commands::{
 };
 #[cfg(feature = "rollout")]
 use crate::commands::{crds::CrdsArgs, operator::OperatorArgs, rollout::RolloutArgs};
+#[cfg(feature = "ship")]
+use crate::commands::{events::EventsArgs, ship::ShipArgs};
 use crate::printer::OutputOptions;
 
 /// Take what a Git repository declares all the way to where it runs
@@ -49,6 +51,9 @@ pub(crate) enum Command {
     Crds(Later<CrdsArgs>),
     /// Show what a change of a Flux repository would change in its clusters
     Diff(Later<DiffArgs>),
+    /// Print what happened in a run of `ship`, also while it goes on
+    #[cfg(feature = "ship")]
+    Events(Later<EventsArgs>),
     /// Say which file, patch, value or substitution produced an object or a field
     Explain(Later<ExplainArgs>),
     /// Fetch and pin every remote source and chart that a Flux repository needs
@@ -67,6 +72,9 @@ pub(crate) enum Command {
     /// Judge canaries by measurement, look after them, and convert those of other tools
     #[cfg(feature = "rollout")]
     Rollout(Later<RolloutArgs>),
+    /// Build the artifacts of a project into images and deploy them, one result for each
+    #[cfg(feature = "ship")]
+    Ship(Later<ShipArgs>),
     /// Execute a Go template with the functions of sprig and Helm
     Template(Later<TemplateArgs>),
     /// Check that a Flux repository builds, and that a cluster would accept it

@@ -39,7 +39,13 @@ pub(crate) struct OutputOptions {
     pub(crate) color: ColorChoice,
 
     /// Write what happens as JSON lines to a file; `-` is standard output
-    #[arg(long, global = true, value_name = "FILE", help_heading = "General")]
+    #[arg(
+        long,
+        alias = "event-log-file",
+        global = true,
+        value_name = "FILE",
+        help_heading = "General"
+    )]
     pub(crate) events: Option<Utf8PathBuf>,
 
     /// How log lines look; `PORTOLAN_LOG=debug` turns them on
@@ -60,6 +66,9 @@ pub(crate) enum ProgressStyle {
     None,
     /// One line that changes, on a terminal.
     Line,
+    /// A line for each unit that changes, on a terminal.
+    #[cfg(feature = "ship")]
+    LineEach,
     /// Lines of text, in a log.
     Plain,
     /// A line for each unit.
@@ -212,6 +221,15 @@ impl Printer {
             ProgressStyle::Line
         } else {
             ProgressStyle::Plain
+        }
+    }
+
+    /// How a run of few units is to be shown, each of which people know by name.
+    #[cfg(feature = "ship")]
+    pub(crate) fn progress_style_of_few(&self) -> ProgressStyle {
+        match self.progress_style() {
+            ProgressStyle::Line => ProgressStyle::LineEach,
+            style => style,
         }
     }
 

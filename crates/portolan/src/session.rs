@@ -8,8 +8,13 @@
 
 mod events;
 mod interrupt;
+#[cfg(feature = "ship")]
+mod lines;
 mod log;
 mod view;
+
+#[cfg(feature = "ship")]
+pub(crate) use events::typed;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,6 +26,7 @@ use tracing::info;
 
 use crate::app::App;
 use crate::error::CommandError;
+use crate::printer::ProgressStyle;
 use crate::repository::tell;
 
 /// Runs of a review, shown as those of every command.
@@ -109,43 +115,74 @@ fn run_under(
     app: &App,
     plan: impl FnOnce(&Run),
 ) -> Result<Report, CommandError> {
-    let printer = &app.printer;
-    let sink = events::Sink::open(printer)?;
-    let runtime = app.runtime()?;
     let journal = Journal::in_memory(JournalOptions {
         epoch_ms: wall_clock_ms(),
         ..Default::default()
     });
-    let run = Run::new(Limits::default(), journal.clone()).under(token);
-    let report = runtime.block_on(async {
-        let view = tokio::spawn(view::follow(
-            journal.after(0),
-            printer.progress_style(),
-            printer.hidden(),
-        ));
-        let events = tokio::spawn(events::follow(journal.after(0), sink, printer.hidden()));
-        let log = tokio::spawn(log::follow(journal.after(0), printer.hidden()));
-        let interrupt = tokio::spawn(interrupt::watch(token.clone()));
-        plan(&run);
-        let report = run.finish().await;
-        journal.close();
-        interrupt.abort();
-        // A view that panicked has nothing left to show; the report is what counts.
-        let _ = tokio::join!(view, log);
-        let written = events.await.unwrap_or(Ok(()));
-        written.map(|()| report)
-    })?;
-    let counts = report.counts();
-    info!(
-        done = counts.done,
-        failed = counts.failed,
-        skipped = counts.skipped,
-        cancelled = counts.cancelled,
-        "run ended"
-    );
+    let style = app.printer.progress_style();
+    let shown = ShownRun {
+        journal,
+        limits: Limits::default(),
+        style,
+    };
+    let report = shown.finish(token, app, plan)?;
     if token.is_cancelled() {
         Err(CommandError::interrupted(&report))
     } else {
+        Ok(report)
+    }
+}
+
+/// A run whose journal is given.
+pub(crate) struct ShownRun {
+    /// What its events go to.
+    pub(crate) journal: Journal,
+    /// How many units run at the same time.
+    pub(crate) limits: Limits,
+    /// How it is shown.
+    pub(crate) style: ProgressStyle,
+}
+
+impl ShownRun {
+    /// Runs the units that `plan` adds and waits for all of them; when the token is cancelled, which Ctrl-C does, those that
+    /// are left are told as cancelled.
+    pub(crate) fn finish(
+        self,
+        token: &CancellationToken,
+        app: &App,
+        plan: impl FnOnce(&Run),
+    ) -> Result<Report, CommandError> {
+        let printer = &app.printer;
+        let sink = events::Sink::open(printer)?;
+        let runtime = app.runtime()?;
+        let Self {
+            journal,
+            limits,
+            style,
+        } = self;
+        let report = runtime.block_on(async {
+            let run = Run::new(limits, journal.clone()).under(token);
+            let view = tokio::spawn(view::follow(journal.after(0), style, printer.hidden()));
+            let events = tokio::spawn(events::follow(journal.after(0), sink, printer.hidden()));
+            let log = tokio::spawn(log::follow(journal.after(0), printer.hidden()));
+            let interrupt = tokio::spawn(interrupt::watch(token.clone()));
+            plan(&run);
+            let report = run.finish().await;
+            journal.close();
+            interrupt.abort();
+            // A view that panicked has nothing left to show; the report is what counts.
+            let _ = tokio::join!(view, log);
+            let written = events.await.unwrap_or(Ok(()));
+            written.map(|()| report)
+        })?;
+        let counts = report.counts();
+        info!(
+            done = counts.done,
+            failed = counts.failed,
+            skipped = counts.skipped,
+            cancelled = counts.cancelled,
+            "run ended"
+        );
         Ok(report)
     }
 }

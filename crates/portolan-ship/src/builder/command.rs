@@ -6,25 +6,22 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_image::{CopySpec, Entry, Node, Scan, ScanOptions, scan};
+use portolan_digest::Digest;
+use portolan_image::{CopySpec, Descriptor, Entry, Node, Scan, ScanOptions, scan};
 use portolan_layout::{ActionResult, Directory, Run};
-use portolan_secret::KnownSecrets;
 
 use super::oci::{BUILDER_VERSION, Layout, built};
-use super::{BuildSetup, Builder, Needs, ShipError};
+use super::secrets::give_secrets;
+use super::{BuildSetup, Builder, Needs, Prospect, ShipError, ended_well};
 use crate::document::{CommandOutput, CommandSource};
-use crate::inputs::Inputs;
+use crate::inputs::{Inputs, is_of};
 use crate::outcome::Built;
-use crate::process::{End, Ended, Program};
+use crate::process::Program;
 use crate::task::Task;
-
-/// Variables of the environment that every command gets.
-const ALWAYS: &[&str] = &["PATH", "HOME", "LANG"];
 
 /// How long a command that prints a version may take.
 const VERSION_LIMIT: Duration = Duration::from_secs(30);
@@ -37,64 +34,113 @@ pub(crate) struct CommandBuilder {
     pub(crate) needs: Needs,
 }
 
+/// A command that is ready to run: all that it is given was read.
+struct Prepared<'a> {
+    run: Run<'a>,
+    directory: Utf8PathBuf,
+    found: Scan,
+    env: BTreeMap<String, String>,
+    inputs: Inputs,
+    key: Digest,
+}
+
 impl Builder for CommandBuilder {
     fn build(&self, task: &Task) -> Result<Built, ShipError> {
+        let mut prepared = self.prepare(task)?;
+        let known = prepared.run.cached(&prepared.key)?;
+        let last = prepared.run.inputs(&self.name);
+        prepared.inputs.add_entries(&prepared.found.entries);
+        if let Some(known) = known {
+            prepared.run.tag(&self.name, &known.image)?;
+            if !is_of(last.as_deref(), &prepared.key) {
+                prepared.keep_inputs(&self.name);
+            }
+            return Ok(built(&known, true, Vec::new()));
+        }
+        let because = prepared.inputs.changes_since(last.as_deref());
+        let image = self.make(&prepared, task)?;
+        let result = ActionResult {
+            image,
+            inputs: Vec::new(),
+        };
+        prepared.run.record(&prepared.key, &result)?;
+        prepared.run.tag(&self.name, &result.image)?;
+        prepared.keep_inputs(&self.name);
+        Ok(built(&result, false, because))
+    }
+}
+
+impl Prepared<'_> {
+    fn keep_inputs(&self, name: &str) {
+        self.run.keep_inputs(name, &self.inputs.kept(&self.key));
+    }
+}
+
+impl CommandBuilder {
+    /// What is known before it is built.
+    pub(crate) fn look(&self, task: &Task) -> Result<Prospect, ShipError> {
+        let mut prepared = self.prepare(task)?;
+        let image = prepared.run.cached(&prepared.key)?;
+        prepared.inputs.add_entries(&prepared.found.entries);
+        Ok(Prospect {
+            key: prepared.key,
+            image: image.map(|known| known.image.digest),
+            last: prepared.run.inputs(&self.name),
+            inputs: prepared.inputs,
+        })
+    }
+
+    fn prepare(&self, task: &Task) -> Result<Prepared<'_>, ShipError> {
         let directory = self.setup.path(&self.source.directory)?;
         let run = self.setup.store.begin()?;
         let files = Directory::open(&directory).map_err(|source| ShipError::Context {
             path: directory.clone(),
             source,
         })?;
+        task.progress(0, None, "reading files");
         let found = self.scan(&files, &directory, &run)?;
         let mut inputs = Inputs::default();
         let env = self.environment(&mut inputs)?;
         self.add_settings(&mut inputs, &directory, &env, task)?;
         let key = inputs.key(std::iter::once(&found));
-        if let Some(known) = run.cached(&key)? {
-            run.tag(&self.name, &known.image)?;
-            return Ok(built(&known, true, Vec::new()));
-        }
-        inputs.add_entries(&found.entries);
-        let because = inputs.changes_since(run.inputs(&self.name).as_deref());
-        let directory = if self.source.hermetic {
-            copy_inputs(&directory, &found, task)?
-        } else {
-            directory
-        };
-        let out = self.run(&directory, env, task)?;
-        let image = match &self.source.output {
-            CommandOutput::Image => run.import(&out, None)?,
-            CommandOutput::Files(source) => {
-                let name = format!("{}.files", self.name);
-                let layout = Layout {
-                    name: &name,
-                    source,
-                    setup: &self.setup,
-                    needs: &self.needs,
-                };
-                let made = layout.build(&out, Inputs::default(), task)?;
-                let mut image =
-                    portolan_image::Descriptor::new(&made.media_type, made.digest, made.size);
-                image.platform = source
-                    .platforms
-                    .first()
-                    .filter(|_| source.platforms.len() == 1)
-                    .cloned();
-                image
-            }
-        };
-        let result = ActionResult {
-            image,
-            inputs: Vec::new(),
-        };
-        run.record(&key, &result)?;
-        run.tag(&self.name, &result.image)?;
-        run.keep_inputs(&self.name, &inputs.lines());
-        Ok(built(&result, false, because))
+        Ok(Prepared {
+            run,
+            directory,
+            found,
+            env,
+            inputs,
+            key,
+        })
     }
-}
 
-impl CommandBuilder {
+    /// Runs the command and takes over what it leaves.
+    fn make(&self, prepared: &Prepared<'_>, task: &Task) -> Result<Descriptor, ShipError> {
+        let directory = if self.source.hermetic {
+            copy_inputs(&prepared.directory, &prepared.found, task)?
+        } else {
+            prepared.directory.clone()
+        };
+        let out = self.run(&directory, prepared.env.clone(), task)?;
+        let CommandOutput::Files(source) = &self.source.output else {
+            return Ok(prepared.run.import(&out, None)?);
+        };
+        let name = format!("{}.files", self.name);
+        let layout = Layout {
+            name: &name,
+            source,
+            setup: &self.setup,
+            needs: &self.needs,
+        };
+        let made = layout.build(&out, Inputs::default(), task)?;
+        let mut image = Descriptor::new(&made.media_type, made.digest, made.size);
+        image.platform = source
+            .platforms
+            .first()
+            .filter(|_| source.platforms.len() == 1)
+            .cloned();
+        Ok(image)
+    }
+
     /// The files that the command reads.
     fn scan(
         &self,
@@ -136,10 +182,7 @@ impl CommandBuilder {
     /// The variables of the command, without secrets; those that the document names go into the key.
     fn environment(&self, inputs: &mut Inputs) -> Result<BTreeMap<String, String>, ShipError> {
         let given = |name: &str| self.setup.env.get(name).cloned();
-        let always = ALWAYS
-            .iter()
-            .filter_map(|name| Some(((*name).to_owned(), given(name)?)));
-        let mut env: BTreeMap<String, String> = always.collect();
+        let mut env = self.setup.usual_variables();
         for name in &self.source.env {
             let value = given(name).ok_or_else(|| ShipError::NoVariable(name.clone()))?;
             inputs.add(format!("variable {name}"), &value);
@@ -197,7 +240,7 @@ impl CommandBuilder {
                 directory: directory.to_owned(),
                 env: env.clone(),
             };
-            let ended = self.ended(task.run(&program, VERSION_LIMIT), argv)?;
+            let ended = ended_well(task.run(&program, VERSION_LIMIT), argv, VERSION_LIMIT)?;
             inputs.add(
                 format!("version {}", argv.join(" ")),
                 &ended.last_lines.join("\n"),
@@ -224,70 +267,17 @@ impl CommandBuilder {
             "PORTOLAN_PLATFORM".to_owned(),
             platform.unwrap_or_else(|| "linux/amd64".to_owned()),
         );
-        let secrets = self.give_secrets(&mut env, task)?;
+        let secrets = give_secrets(&self.source.secrets, &self.setup, task)?;
+        env.extend(secrets.variables);
         let program = Program {
             argv: self.source.run.clone(),
             directory: directory.to_owned(),
             env,
         };
         task.progress(0, None, "running");
-        let ended = task.run_hiding(&program, self.source.timeout, &secrets.mask());
-        self.ended(ended, &self.source.run)?;
+        let ended = task.run_hiding(&program, self.source.timeout, &secrets.known.mask());
+        ended_well(ended, &self.source.run, self.source.timeout)?;
         Ok(out)
-    }
-
-    /// Puts secrets into files that only we can read, and says where they are.
-    fn give_secrets(
-        &self,
-        env: &mut BTreeMap<String, String>,
-        task: &Task,
-    ) -> Result<KnownSecrets, ShipError> {
-        let known = KnownSecrets::default();
-        if self.source.secrets.is_empty() {
-            return Ok(known);
-        }
-        let directory = task.scratch().join("secrets");
-        fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&directory)
-            .map_err(at(&directory))?;
-        for (name, variable) in &self.source.secrets {
-            let value = self.setup.env.get(variable);
-            let value = value.ok_or_else(|| ShipError::NoVariable(variable.clone()))?;
-            known.add_text(name, value);
-            let path = directory.join(name);
-            let file = fs::OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path);
-            file.and_then(|mut file| file.write_all(value.as_bytes()))
-                .map_err(at(&path))?;
-        }
-        env.insert("PORTOLAN_SECRETS".to_owned(), directory.into_string());
-        Ok(known)
-    }
-
-    fn ended(&self, ended: std::io::Result<Ended>, argv: &[String]) -> Result<Ended, ShipError> {
-        let program = argv.first().cloned().unwrap_or_default();
-        let ended = ended.map_err(|source| ShipError::Start {
-            program: program.clone(),
-            source,
-        })?;
-        let how = match &ended.how {
-            End::Exit(status) if status.success() => return Ok(ended),
-            End::Exit(status) => match status.code() {
-                Some(code) => format!("ended with {code}"),
-                None => "was killed".to_owned(),
-            },
-            End::TimedOut => format!("was stopped after {} s", self.source.timeout.as_secs()),
-            End::Cancelled => return Err(ShipError::Cancelled),
-        };
-        Err(ShipError::Program {
-            program,
-            how,
-            last_lines: ended.last_lines,
-        })
     }
 }
 

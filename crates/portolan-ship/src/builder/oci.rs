@@ -5,15 +5,16 @@
 //! ```
 
 use camino::Utf8Path;
+use portolan_digest::Digest;
 use portolan_image::{
-    Base, BuildIo, CopySpec, ImageSpec, LayerOptions, Platform, Scan, ScanOptions, build_image,
-    build_index, ignore_patterns, scan,
+    Base, BuildIo, CopySpec, Descriptor, ImageSpec, LayerOptions, Platform, Scan, ScanOptions,
+    build_image, build_index, ignore_patterns, scan,
 };
 use portolan_layout::{ActionResult, Directory, Run};
 
-use super::{BuildSetup, Builder, Needs, ShipError};
+use super::{BuildSetup, Builder, Needs, Prospect, ShipError};
 use crate::document::{BaseImage, OciSource};
-use crate::inputs::Inputs;
+use crate::inputs::{Inputs, is_of};
 use crate::outcome::Built;
 use crate::task::Task;
 
@@ -31,13 +32,24 @@ pub(crate) struct OciBuilder {
 impl Builder for OciBuilder {
     fn build(&self, task: &Task) -> Result<Built, ShipError> {
         let context = self.setup.path(&self.source.context)?;
-        let layout = Layout {
+        self.layout().build(&context, Inputs::default(), task)
+    }
+}
+
+impl OciBuilder {
+    /// What is known before it is built.
+    pub(crate) fn look(&self, task: &Task) -> Result<Prospect, ShipError> {
+        let context = self.setup.path(&self.source.context)?;
+        self.layout().look(&context, Inputs::default(), task)
+    }
+
+    fn layout(&self) -> Layout<'_> {
+        Layout {
             name: &self.name,
             source: &self.source,
             setup: &self.setup,
             needs: &self.needs,
-        };
-        layout.build(&context, Inputs::default(), task)
+        }
     }
 }
 
@@ -49,16 +61,78 @@ pub(super) struct Layout<'a> {
     pub(super) needs: &'a Needs,
 }
 
+/// An image that is ready to be built: all that it is made of was read.
+struct Prepared<'a> {
+    run: Run<'a>,
+    files: Directory,
+    scans: Vec<(Platform, Scan)>,
+    base: Option<Digest>,
+    inputs: Inputs,
+    key: Digest,
+}
+
 impl Layout<'_> {
     /// Builds the image of a directory that has these inputs beside its files.
     pub(super) fn build(
         &self,
         context: &Utf8Path,
-        mut inputs: Inputs,
+        inputs: Inputs,
         task: &Task,
     ) -> Result<Built, ShipError> {
-        let store = &self.setup.store;
-        let run = store.begin()?;
+        let mut prepared = self.prepare(context, inputs, task)?;
+        let known = prepared.run.cached(&prepared.key)?;
+        let last = prepared.run.inputs(self.name);
+        if let Some(known) = known {
+            prepared.run.tag(self.name, &known.image)?;
+            if !is_of(last.as_deref(), &prepared.key) {
+                prepared.name_files();
+                prepared.keep_inputs(self.name);
+            }
+            return Ok(built(&known, true, Vec::new()));
+        }
+        if task.is_cancelled() {
+            return Err(ShipError::Cancelled);
+        }
+        // Only now is it worth to name every file.
+        prepared.name_files();
+        let because = prepared.inputs.changes_since(last.as_deref());
+        let image = self.write(&prepared, task)?;
+        let result = ActionResult {
+            image,
+            inputs: Vec::new(),
+        };
+        prepared.run.record(&prepared.key, &result)?;
+        prepared.run.tag(self.name, &result.image)?;
+        prepared.keep_inputs(self.name);
+        Ok(built(&result, false, because))
+    }
+
+    /// What is known before it is built.
+    pub(super) fn look(
+        &self,
+        context: &Utf8Path,
+        inputs: Inputs,
+        task: &Task,
+    ) -> Result<Prospect, ShipError> {
+        let mut prepared = self.prepare(context, inputs, task)?;
+        let image = prepared.run.cached(&prepared.key)?;
+        let last = prepared.run.inputs(self.name);
+        prepared.name_files();
+        Ok(Prospect {
+            key: prepared.key,
+            inputs: prepared.inputs,
+            image: image.map(|known| known.image.digest),
+            last,
+        })
+    }
+
+    fn prepare(
+        &self,
+        context: &Utf8Path,
+        mut inputs: Inputs,
+        task: &Task,
+    ) -> Result<Prepared<'_>, ShipError> {
+        let run = self.setup.store.begin()?;
         let files = Directory::open(context).map_err(|source| ShipError::Context {
             path: context.to_owned(),
             source,
@@ -72,20 +146,21 @@ impl Layout<'_> {
             &base.as_ref().map(ToString::to_string).unwrap_or_default(),
         );
         let key = inputs.key(scans.iter().map(|(_, scan)| scan));
-        if let Some(known) = run.cached(&key)? {
-            run.tag(self.name, &known.image)?;
-            return Ok(built(&known, true, Vec::new()));
-        }
-        if task.is_cancelled() {
-            return Err(ShipError::Cancelled);
-        }
+        Ok(Prepared {
+            run,
+            files,
+            scans,
+            base,
+            inputs,
+            key,
+        })
+    }
 
-        // Only now is it worth to name every file.
-        for (_, scan) in &scans {
-            inputs.add_entries(&scan.entries);
-        }
-        let last = run.inputs(self.name);
-        let because = inputs.changes_since(last.as_deref());
+    /// Writes layers, config and manifest for each platform.
+    fn write(&self, prepared: &Prepared<'_>, task: &Task) -> Result<Descriptor, ShipError> {
+        let Prepared {
+            run, files, scans, ..
+        } = prepared;
         let mut images = Vec::new();
         for (at, (platform, scan)) in scans.iter().enumerate() {
             task.progress(
@@ -93,32 +168,25 @@ impl Layout<'_> {
                 Some(scans.len() as u64),
                 format!("writing layers for {platform}"),
             );
-            let below = base
+            let below = prepared
+                .base
                 .as_ref()
-                .map(|digest| Base::read(&run, digest, platform, &run))
+                .map(|digest| Base::read(run, digest, platform, run))
                 .transpose()?;
             let io = BuildIo {
-                source: &files,
-                cache: &run,
-                sink: &run,
+                source: files,
+                cache: run,
+                sink: run,
                 threads: self.setup.threads,
             };
             images.push(
                 build_image(&scan.entries, &self.spec(platform), below.as_ref(), &io)?.manifest,
             );
         }
-        let image = match images.as_slice() {
+        Ok(match images.as_slice() {
             [only] => only.clone(),
-            several => build_index(several, &run)?,
-        };
-        let result = ActionResult {
-            image,
-            inputs: Vec::new(),
-        };
-        run.record(&key, &result)?;
-        run.tag(self.name, &result.image)?;
-        run.keep_inputs(self.name, &inputs.lines());
-        Ok(built(&result, false, because))
+            several => build_index(several, run)?,
+        })
     }
 
     fn scan(
@@ -157,13 +225,16 @@ impl Layout<'_> {
         Ok(scans)
     }
 
-    fn base(&self, run: &Run<'_>) -> Result<Option<portolan_digest::Digest>, ShipError> {
+    fn base(&self, run: &Run<'_>) -> Result<Option<Digest>, ShipError> {
         Ok(match &self.source.base {
             BaseImage::Scratch => None,
             BaseImage::Artifact(name) => self.needs.get(name).copied(),
             BaseImage::Layout { directory, name } => {
                 let directory = self.setup.path(directory)?;
                 Some(run.import(&directory, name.as_deref())?.digest)
+            }
+            BaseImage::Registry(name) => {
+                Some(self.setup.bases.get(name, &self.source.platforms, run)?)
             }
         })
     }
@@ -205,6 +276,18 @@ impl Layout<'_> {
             .map(ToString::to_string)
             .collect();
         inputs.add_list("platforms", Some(&platforms));
+    }
+}
+
+impl Prepared<'_> {
+    fn name_files(&mut self) {
+        for (_, scan) in &self.scans {
+            self.inputs.add_entries(&scan.entries);
+        }
+    }
+
+    fn keep_inputs(&self, name: &str) {
+        self.run.keep_inputs(name, &self.inputs.kept(&self.key));
     }
 }
 

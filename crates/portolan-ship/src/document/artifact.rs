@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use portolan_image::{Compression, ConfigSpec, CopySpec, Keep, Owner, Platform};
+use portolan_oci::Reference;
 use portolan_yaml::{Node, Position};
 
 use super::fields::{Fault, Faults, Fields};
@@ -30,6 +31,8 @@ pub enum ArtifactSource {
     Oci(OciSource),
     /// By a command.
     Command(CommandSource),
+    /// Of a Dockerfile, by a program that knows them.
+    Dockerfile(DockerfileSource),
 }
 
 /// Files that are laid out as an image.
@@ -60,6 +63,8 @@ pub enum BaseImage {
     Scratch,
     /// The image of another artifact.
     Artifact(String),
+    /// An image of a registry, by tag or digest.
+    Registry(String),
     /// An image in an OCI layout on disk: its directory, and the name in it.
     Layout {
         /// The directory, relative to the document's.
@@ -82,8 +87,8 @@ pub struct CommandSource {
     pub env: Vec<String>,
     /// Variables with their values.
     pub set: BTreeMap<String, String>,
-    /// Variables that are secret, by the name of the variable that holds each.
-    pub secrets: BTreeMap<String, String>,
+    /// What is secret, by the name that the command knows it by.
+    pub secrets: BTreeMap<String, SecretSource>,
     /// Commands that print versions of tools; what they print is part of the key.
     pub versions: Vec<Vec<String>>,
     /// How long it may run.
@@ -92,6 +97,60 @@ pub struct CommandSource {
     pub hermetic: bool,
     /// What it leaves in `PORTOLAN_OUT`.
     pub output: CommandOutput,
+}
+
+/// Where something secret comes from, and how a program gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretSource {
+    /// Where it comes from.
+    pub from: SecretPlace,
+    /// Whether the program gets it as a variable; otherwise it gets a file.
+    pub is_variable: bool,
+}
+
+/// Where something secret lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretPlace {
+    /// In a variable of the environment.
+    Variable(String),
+    /// In a file, relative to the document's directory.
+    File(String),
+}
+
+/// A Dockerfile.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DockerfileSource {
+    /// The directory of the files, relative to the document's.
+    pub context: String,
+    /// The Dockerfile, relative to the context.
+    pub file: String,
+    /// The stage to build; none is the last.
+    pub target: Option<String>,
+    /// Arguments of the build.
+    pub args: BTreeMap<String, String>,
+    /// What is secret, by its id.
+    pub secrets: BTreeMap<String, SecretSource>,
+    /// What it runs on; none is what the program builds by itself.
+    pub platforms: Vec<Platform>,
+    /// Images whose layers may be used again.
+    pub cache_from: Vec<String>,
+    /// Which program builds it.
+    pub engine: DockerfileEngine,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+/// A program that builds Dockerfiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DockerfileEngine {
+    /// The first of the others that is installed.
+    Auto,
+    /// `buildah`, which needs no daemon.
+    Buildah,
+    /// `buildctl` of a running BuildKit.
+    Buildkit,
+    /// `docker buildx` of a running Docker.
+    Docker,
 }
 
 /// What a command leaves behind.
@@ -115,7 +174,11 @@ const MAX_BUCKETS: usize = 100;
 /// The level of gzip.
 const GZIP_LEVEL: u8 = 6;
 
-const KINDS: &[&str] = &["oci", "command"];
+/// How an artifact can be built: it has exactly one of these fields.
+const KINDS: &[&str] = &["oci", "command", "dockerfile"];
+
+/// The fields of an artifact.
+const ARTIFACT_FIELDS: &[&str] = &["name", "image", "needs", "oci", "command", "dockerfile"];
 
 const OCI_FIELDS: &[&str] = &[
     "context",
@@ -139,37 +202,69 @@ const COMMAND_FIELDS: &[&str] = &[
     "oci",
 ];
 
+const DOCKERFILE_FIELDS: &[&str] = &[
+    "context",
+    "file",
+    "target",
+    "args",
+    "secrets",
+    "platforms",
+    "cacheFrom",
+    "engine",
+    "timeout",
+];
+
+/// The fields of something to copy.
+const COPY_FIELDS: &[&str] = &["from", "to", "owner", "mode", "ignore", "keep"];
+
+/// The fields of something secret.
+const SECRET_FIELDS: &[&str] = &["env", "file", "as"];
+
+/// The fields of each part of the document, by the part's name in the schema.
+#[cfg(test)]
+pub(crate) fn fields_of() -> [(&'static str, &'static [&'static str]); 6] {
+    [
+        ("artifact", ARTIFACT_FIELDS),
+        ("oci", OCI_FIELDS),
+        ("command", COMMAND_FIELDS),
+        ("dockerfile", DOCKERFILE_FIELDS),
+        ("copy", COPY_FIELDS),
+        ("secret", SECRET_FIELDS),
+    ]
+}
+
 impl Artifact {
     pub(super) fn read(node: &Node, path: String, faults: &mut Faults) -> Option<Self> {
-        let fields = Fields::of(
-            node,
-            path,
-            &["name", "image", "needs", "oci", "command"],
-            faults,
-        );
+        let fields = Fields::of(node, path, ARTIFACT_FIELDS, faults);
         let name = fields.required("name", faults);
         if !name.is_empty() && !is_name(&name) {
             faults.push(Fault {
                 at: fields.at(),
                 message: format!(
-                    "`{name}` is no name: letters, digits, `-`, `_` and `.`, no more than 63"
+                    "`{name}` is no name: letters and digits, and `-`, `_` and `.` between them, no more than 63"
                 ),
                 hint: None,
             });
         }
+        let image = fields.required("image", faults);
+        check_image(&image, &fields, faults);
         let source = match fields.one_of(KINDS, faults)? {
             "oci" => {
                 let oci = fields.map("oci", OCI_FIELDS, faults)?;
                 ArtifactSource::Oci(OciSource::read(&oci, faults))
             }
-            _ => {
+            "command" => {
                 let command = fields.map("command", COMMAND_FIELDS, faults)?;
                 ArtifactSource::Command(CommandSource::read(&command, faults))
+            }
+            _ => {
+                let dockerfile = fields.map("dockerfile", DOCKERFILE_FIELDS, faults)?;
+                ArtifactSource::Dockerfile(DockerfileSource::read(&dockerfile, faults))
             }
         };
         Some(Self {
             name,
-            image: fields.required("image", faults),
+            image,
             needs: fields.texts("needs", faults).unwrap_or_default(),
             source,
             at: fields.at(),
@@ -184,6 +279,7 @@ impl Artifact {
                 CommandOutput::Files(oci) => Some(&oci.base),
                 CommandOutput::Image => None,
             },
+            ArtifactSource::Dockerfile(_) => None,
         };
         let below = match base {
             Some(BaseImage::Artifact(name)) => Some(name.as_str()),
@@ -197,19 +293,7 @@ impl Artifact {
 
 impl OciSource {
     fn read(fields: &Fields<'_>, faults: &mut Faults) -> Self {
-        let platforms = fields.texts("platforms", faults);
-        let platforms = platforms.unwrap_or_else(|| vec!["linux/amd64".to_owned()]);
-        let mut read_platforms = Vec::new();
-        for platform in platforms {
-            match platform.parse() {
-                Ok(platform) => read_platforms.push(platform),
-                Err(error) => faults.push(Fault {
-                    at: fields.node("platforms").map_or(fields.at(), |node| node.at),
-                    message: format!("`{}`: {error}", fields.path_of("platforms")),
-                    hint: None,
-                }),
-            }
-        }
+        let platforms = platforms(fields, faults);
         Self {
             context: fields
                 .text("context", faults)
@@ -217,7 +301,7 @@ impl OciSource {
             copies: copies(fields, faults),
             base: base(fields, faults),
             config: config(fields, faults),
-            platforms: read_platforms,
+            platforms: platforms.unwrap_or_else(|| "linux/amd64".parse().into_iter().collect()),
             compression: compression(fields, faults),
             buckets: buckets(fields, faults),
             modified: modified(fields, faults),
@@ -267,6 +351,97 @@ impl CommandSource {
     }
 }
 
+impl DockerfileSource {
+    fn read(fields: &Fields<'_>, faults: &mut Faults) -> Self {
+        let engine = fields.parsed("engine", faults, |text| match text {
+            "auto" => Ok(DockerfileEngine::Auto),
+            "buildah" => Ok(DockerfileEngine::Buildah),
+            "buildkit" => Ok(DockerfileEngine::Buildkit),
+            "docker" => Ok(DockerfileEngine::Docker),
+            _ => Err("must be `auto`, `buildah`, `buildkit` or `docker`".to_owned()),
+        });
+        let target = fields.text("target", faults);
+        Self {
+            context: fields
+                .text("context", faults)
+                .unwrap_or_else(|| ".".to_owned()),
+            file: fields
+                .text("file", faults)
+                .unwrap_or_else(|| "Dockerfile".to_owned()),
+            target: target.filter(|target| !target.is_empty()),
+            args: fields.text_map("args", faults),
+            secrets: secrets(fields, faults),
+            platforms: platforms(fields, faults).unwrap_or_default(),
+            cache_from: fields.texts("cacheFrom", faults).unwrap_or_default(),
+            engine: engine.unwrap_or(DockerfileEngine::Auto),
+            timeout: fields
+                .duration("timeout", faults)
+                .unwrap_or(DEFAULT_TIMEOUT),
+        }
+    }
+}
+
+/// The platforms of an image; at least one if they are written.
+fn platforms(fields: &Fields<'_>, faults: &mut Faults) -> Option<Vec<Platform>> {
+    let written = fields.texts("platforms", faults)?;
+    let at = fields.node("platforms").map_or(fields.at(), |node| node.at);
+    let path = fields.path_of("platforms");
+    let mut platforms = Vec::new();
+    for platform in &written {
+        match platform.parse() {
+            Ok(platform) if platforms.contains(&platform) => faults.push(Fault {
+                at,
+                message: format!("`{path}` has `{platform}` twice"),
+                hint: None,
+            }),
+            Ok(platform) => platforms.push(platform),
+            Err(error) => faults.push(Fault {
+                at,
+                message: format!("`{path}`: {error}"),
+                hint: None,
+            }),
+        }
+    }
+    if written.is_empty() {
+        faults.push(Fault {
+            at,
+            message: format!("`{path}` needs a platform such as `linux/amd64`"),
+            hint: None,
+        });
+    }
+    Some(platforms)
+}
+
+/// A repository, without tag and digest: those come of what is built.
+fn check_image(image: &str, fields: &Fields<'_>, faults: &mut Faults) {
+    let last = image.rsplit('/').next().unwrap_or_default();
+    let is_letter = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let host = image.split_once('/').map_or("", |(host, _)| host);
+    let rest = image.strip_prefix(host).unwrap_or(image);
+    let is_path = |letter: char| is_letter(letter) || "-_./".contains(letter);
+    let is_host = |letter: char| letter.is_ascii_alphanumeric() || "-_.:[]".contains(letter);
+    let problem = if image.is_empty() {
+        return;
+    } else if image.contains('@') || last.contains(':') {
+        "is a repository without tag and digest: both come of what is built"
+    } else if image.len() > 255
+        || !rest.chars().all(is_path)
+        || !host.chars().all(is_host)
+        || image
+            .split('/')
+            .any(|part| !part.ends_with(|end: char| end.is_ascii_alphanumeric() || end == ']'))
+    {
+        "must be a repository such as `registry.example/shop/web`"
+    } else {
+        return;
+    };
+    faults.push(Fault {
+        at: fields.node("image").map_or(fields.at(), |node| node.at),
+        message: format!("`{}` {problem}, not `{image}`", fields.path_of("image")),
+        hint: None,
+    });
+}
+
 fn output(fields: &Fields<'_>, faults: &mut Faults) -> CommandOutput {
     let kind = fields.parsed("output", faults, |text| match text {
         "image" | "files" => Ok(text == "files"),
@@ -281,7 +456,7 @@ fn output(fields: &Fields<'_>, faults: &mut Faults) -> CommandOutput {
     CommandOutput::Files(Box::new(OciSource::read(&oci, faults)))
 }
 
-fn secrets(fields: &Fields<'_>, faults: &mut Faults) -> BTreeMap<String, String> {
+fn secrets(fields: &Fields<'_>, faults: &mut Faults) -> BTreeMap<String, SecretSource> {
     let Some(node) = fields.node("secrets") else {
         return BTreeMap::new();
     };
@@ -308,8 +483,21 @@ fn secrets(fields: &Fields<'_>, faults: &mut Faults) -> BTreeMap<String, String>
             });
         }
         let path = format!("{}.{name}", fields.path_of("secrets"));
-        let from = Fields::of(&entry.value, path, &["env"], faults);
-        secrets.insert(name, from.required("env", faults));
+        let source = Fields::of(&entry.value, path, SECRET_FIELDS, faults);
+        let from = match source.one_of(&["env", "file"], faults) {
+            Some("file") => SecretPlace::File(source.required("file", faults)),
+            Some(_) => SecretPlace::Variable(source.required("env", faults)),
+            None => continue,
+        };
+        let is_variable = source.parsed("as", faults, |text| match text {
+            "file" | "env" => Ok(text == "env"),
+            _ => Err("must be `file` or `env`".to_owned()),
+        });
+        let source = SecretSource {
+            from,
+            is_variable: is_variable.unwrap_or(false),
+        };
+        secrets.insert(name, source);
     }
     secrets
 }
@@ -323,12 +511,7 @@ fn copies(fields: &Fields<'_>, faults: &mut Faults) -> Vec<CopySpec> {
     };
     let mut copies = Vec::new();
     for (node, path) in items {
-        let copy = Fields::of(
-            node,
-            path,
-            &["from", "to", "owner", "mode", "ignore", "keep"],
-            faults,
-        );
+        let copy = Fields::of(node, path, COPY_FIELDS, faults);
         copies.push(CopySpec {
             from: copy.text("from", faults).unwrap_or_default(),
             to: copy.required("to", faults),
@@ -398,9 +581,12 @@ fn base(fields: &Fields<'_>, faults: &mut Faults) -> BaseImage {
     }
     let known = fields.parsed("base", faults, |text| match text {
         "scratch" => Ok(BaseImage::Scratch),
-        _ => Err(format!(
-            "`{text}` cannot be used: a base is `scratch`, `{{artifact: NAME}}` or `{{layout: DIRECTORY}}`"
-        )),
+        _ => match text.parse::<Reference>() {
+            Ok(_) => Ok(BaseImage::Registry(text.to_owned())),
+            Err(error) => Err(format!(
+                "{error}; a base is `scratch`, an image such as `registry.example/base:1`, `{{artifact: NAME}}` or `{{layout: DIRECTORY}}`"
+            )),
+        },
     });
     known.unwrap_or(BaseImage::Scratch)
 }
@@ -460,7 +646,9 @@ fn is_variable(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_letter)
 }
 
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    text.len() <= 63 && text.chars().all(is_letter) && !text.starts_with('.')
+    let is_end = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_alphanumeric());
+    let ends_well = is_end(text.chars().next()) && is_end(text.chars().last());
+    text.len() <= 63 && text.chars().all(is_letter) && ends_well
 }

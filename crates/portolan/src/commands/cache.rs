@@ -204,7 +204,7 @@ fn day(time: SystemTime) -> String {
     Day::of_unix_seconds(since.map_or(0, |since| since.as_secs())).to_string()
 }
 
-fn shown_size(bytes: u64) -> String {
+pub(crate) fn shown_size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if bytes < 1000 {
         return format!("{bytes} B");
@@ -222,7 +222,7 @@ fn shown_size(bytes: u64) -> String {
 }
 
 /// Reads `30d`, `12h`, `15m` or `20s`.
-fn age(text: &str) -> Result<Duration, String> {
+pub(crate) fn age(text: &str) -> Result<Duration, String> {
     let bad = || format!("`{text}` is not an age such as `12h` or `30d`");
     let (number, unit) = split_unit(text);
     let seconds: u64 = match unit {

@@ -14,6 +14,9 @@ use crate::repository::{RepositoryArgs, tell_fetch_problems};
 use crate::session::ShownRuns;
 use crate::table::Cell;
 
+/// How pins of base images begin.
+pub(crate) const BASE_PIN: &str = "base ";
+
 /// How much of a digest the table shows: enough to tell two apart.
 const SHORT_DIGEST: usize = 19;
 
@@ -70,11 +73,11 @@ pub(crate) fn fetch(args: &FetchArgs, app: &App) -> CommandResult {
 /// Writes the lock file; pins of what could not be asked for this time are kept.
 fn write(pins: &Lock, status: ExitStatus, supply: &Supply) -> Result<(), CommandError> {
     let mut lock = pins.clone();
-    if status != ExitStatus::Clean {
-        for (key, pin) in supply.lock.iter() {
-            if lock.get(key).is_none() {
-                lock.insert(key.to_owned(), pin.clone());
-            }
+    for (key, pin) in supply.lock.iter() {
+        // Base images of `ship` are pinned in the same file.
+        let is_kept = status != ExitStatus::Clean || key.starts_with(BASE_PIN);
+        if is_kept && lock.get(key).is_none() {
+            lock.insert(key.to_owned(), pin.clone());
         }
     }
     if lock == supply.lock {

@@ -7,6 +7,8 @@ pub(crate) mod completions;
 #[cfg(feature = "rollout")]
 pub(crate) mod crds;
 pub(crate) mod diff;
+#[cfg(feature = "ship")]
+pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod fetch;
 pub(crate) mod get;
@@ -19,6 +21,8 @@ pub(crate) mod operator;
 pub(crate) mod prometheus_args;
 #[cfg(feature = "rollout")]
 pub(crate) mod rollout;
+#[cfg(feature = "ship")]
+pub(crate) mod ship;
 pub(crate) mod template;
 pub(crate) mod test;
 pub(crate) mod version;
@@ -43,6 +47,8 @@ pub(crate) fn run(command: Command, app: &App) -> CommandResult {
         #[cfg(feature = "rollout")]
         Command::Crds(args) => crds::crds(&args, &app.printer),
         Command::Diff(args) => diff::diff(&args, app),
+        #[cfg(feature = "ship")]
+        Command::Events(args) => events::events(&args, app),
         Command::Explain(args) => explain::explain(&args, app),
         Command::Fetch(args) => fetch::fetch(&args, app),
         Command::Get(args) => get::get(&args, app),
@@ -53,6 +59,8 @@ pub(crate) fn run(command: Command, app: &App) -> CommandResult {
         Command::Operator(args) => operator::operator(&args, app),
         #[cfg(feature = "rollout")]
         Command::Rollout(args) => rollout::rollout(&args, app),
+        #[cfg(feature = "ship")]
+        Command::Ship(args) => ship::ship(&args, app),
         Command::Template(args) => template::template(&args, &app.printer),
         Command::Test(args) => test::test(&args, app),
         Command::Version(args) => version::version(&args, &app.printer),

@@ -73,7 +73,7 @@ pub(super) async fn follow(
 }
 
 /// An event as an object of Portolan's own kind.
-fn typed(event: &str) -> String {
+pub(crate) fn typed(event: &str) -> String {
     let fields = event.strip_prefix('{').unwrap_or(event);
     format!("{{\"apiVersion\":\"{API_VERSION}\",\"kind\":\"Event\",{fields}")
 }

@@ -10,6 +10,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle as BarStyle};
 use portolan_engine::{Event, Key, Phase, Progress, ReadError, Reader, Record, State, UnitState};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
+#[cfg(feature = "ship")]
+use super::lines::Lines;
 use crate::printer::{Hidden, ProgressStyle};
 
 /// How long a run may go on before it is worth showing.
@@ -29,6 +31,8 @@ pub(super) async fn follow(reader: Reader, style: ProgressStyle, hidden: Hidden)
     match style {
         ProgressStyle::None => {}
         ProgressStyle::Line => Follower::new(reader, Line::new()).follow(REDRAW).await,
+        #[cfg(feature = "ship")]
+        ProgressStyle::LineEach => Follower::new(reader, Lines::new()).follow(REDRAW).await,
         ProgressStyle::Each => follow_each(reader, &hidden).await,
         ProgressStyle::Plain => Follower::new(reader, Plain).follow(LOG_EVERY).await,
     }
@@ -63,7 +67,7 @@ fn tell(record: &Record) -> Option<String> {
 }
 
 /// Something that can show where a run stands.
-trait Surface {
+pub(super) trait Surface {
     /// Draws the state; called at a steady pace.
     fn draw(&self, state: &State, running_for: Duration);
     /// Takes away what is drawn.

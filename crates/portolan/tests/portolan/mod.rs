@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod git;
+pub(crate) mod project;
 pub(crate) mod repository;
 
 use std::fmt;

@@ -101,6 +101,10 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
             ]),
             badly(&["--repo", ".", "--path", "cluster", "--path-orig", "nowhere"]),
         ],
+        "events" => vec![
+            badly(&["--store", "nowhere"]),
+            badly(&["--server", "http://user:plant-Rho7391@127.0.0.1:1"]),
+        ],
         "explain" => vec![
             on_repository(&["cm/config", "-n", "web"]),
             on_repository(&["cm/config.data.alpha", "-n", "web"]),
@@ -182,6 +186,49 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
         "rollout set image" => vec![badly(&["web", "a=b", "--kubeconfig", "unreachable"])],
         "rollout judge" => vec![well(&["counts.csv"]), badly(&["nowhere.csv"])],
         "rollout simulate" => vec![well(&["--runs", "2"])],
+        "ship build" => vec![
+            well(&["-f", "shop/portolan.yaml", "--store", "shop-store", "-vv"]),
+            well(&[
+                "-f",
+                "shop/portolan.yaml",
+                "--store",
+                "shop-store",
+                "broken",
+            ]),
+            badly(&[
+                "-f",
+                "shop/portolan.yaml",
+                "--store",
+                "shop-store",
+                "nothing",
+            ]),
+        ],
+        "ship config" | "ship update" => vec![
+            well(&["-f", "shop/portolan.yaml"]),
+            badly(&["-f", "nowhere.yaml"]),
+        ],
+        "ship delete" | "ship deploy" => vec![badly(&[
+            "-f",
+            "shop/deploy.yaml",
+            "--kubeconfig",
+            "unreachable",
+            "--context",
+            "a",
+        ])],
+        "ship render" => vec![
+            well(&["-f", "shop/deploy.yaml", "--store", "shop-store"]),
+            badly(&["-f", "shop/portolan.yaml"]),
+        ],
+        "ship explain" => vec![well(&[
+            "web",
+            "-f",
+            "shop/portolan.yaml",
+            "--store",
+            "shop-store",
+        ])],
+        "ship gc" => vec![badly(&["--store", "nowhere"])],
+        "ship init" => vec![well(&["shop-source", "--dry-run"])],
+        "ship schema" => vec![well(&[])],
         "template" => vec![well(&["page.tmpl"]), badly(&["nowhere.tmpl"])],
         "test" => vec![on_repository(&[]), on_repository(&["-v"])],
         "watch" => vec![(Ends::Never("watching "), REPO.to_vec())],
@@ -230,6 +277,24 @@ impl Bench {
             top,
             "rollout.yaml",
             "apiVersion: portolan.dev/v1alpha1\nkind: IstioCanaryDeployment\nmetadata: {name: web}\nspec: {replicas: 2, service: {port: 80}, template: {}}\n",
+        );
+        write(top, "shop-source/Dockerfile", "FROM scratch\n");
+        write(top, "shop/secret.txt", "plant-Rho7391\n");
+        write(top, "shop/web/index.html", "a page\n");
+        write(
+            top,
+            "shop/portolan.yaml",
+            "apiVersion: portolan.dev/v1alpha1\nkind: Ship\nmetadata: {name: shop}\nspec:\n  artifacts:\n  - {name: web, image: x, oci: {context: web}}\n  - name: broken\n    image: x\n    command: {run: [/bin/sh, -c, 'while read line; do echo $line; done < $PORTOLAN_SECRETS/TOKEN; exit 3'], secrets: {TOKEN: {file: secret.txt}}}\n",
+        );
+        write(
+            top,
+            "shop/deploy.yaml",
+            "apiVersion: portolan.dev/v1alpha1\nkind: Ship\nmetadata: {name: shop}\nspec:\n  deploy: [{name: app, manifests: {paths: [manifests]}}]\n",
+        );
+        write(
+            top,
+            "shop/manifests/secret.yaml",
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {password: plant-Rho7391}\n",
         );
         write(
             top,
@@ -409,8 +474,9 @@ fn assert_json(args: &[&str], answer: &Answer) {
 
 /// Neither in what was written nor in what files are called; the planted files themselves are left out.
 fn assert_nothing_shown(directory: &Path) {
-    const PLANTED: [&str; 9] = [
+    const PLANTED: [&str; 10] = [
         "plain",
+        "shop",
         "remote",
         "kubeconfig",
         "unreachable",

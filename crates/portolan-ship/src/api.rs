@@ -1,0 +1,295 @@
+//! The event API of a run: where it stands, what happened, what programs printed, and how it is called off.
+//!
+//! ```text
+//! request ──guard (Host, Origin, token, content type)──▶ /api/ship/v1/runs | state | events | log | control
+//!                                                             └─ the run of this process, or the files of another one
+//! ```
+//!
+//! Readers pull from the journal: one that is slow or never comes back costs nothing.
+
+mod guard;
+mod session;
+mod state;
+mod stream;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Query, State as Shared};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use camino::Utf8PathBuf;
+use portolan_engine::{Canceller, Journal, Key, State};
+use portolan_listen::{Limits, ListenConfig, TlsError, error_reply};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use guard::Guard;
+pub use session::{ServedRun, SessionError};
+
+use crate::document::API_VERSION;
+use crate::runs::ShipRun;
+
+/// How long readers have to take the last events when a run has ended.
+const LAST_EVENTS: Duration = Duration::from_secs(2);
+
+/// Serves the events of a run.
+pub struct EventApi {
+    /// The store, whose other runs can be read as well.
+    pub store: Utf8PathBuf,
+    /// The run of this process.
+    pub run: ShipRun,
+    /// Its events.
+    pub journal: Journal,
+    /// Calls it off.
+    pub canceller: Canceller,
+}
+
+/// What a request says it wants.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    run: Option<String>,
+    after: Option<u64>,
+    at: Option<u64>,
+    artifact: Option<String>,
+    follow: Option<bool>,
+}
+
+/// What a request wants to be done.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Order {
+    /// Given back with the answer.
+    request_id: Option<String>,
+    action: Action,
+    /// The artifact; all of the run without it.
+    artifact: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Cancel,
+}
+
+/// An answer that is an error; boxed because it is large and rare.
+struct Refusal(Box<Response>);
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        *self.0
+    }
+}
+
+impl EventApi {
+    /// Answers requests until it is cancelled; every request must carry the token of the session.
+    ///
+    /// # Errors
+    /// When the session file cannot be written.
+    pub fn start(
+        self,
+        listener: TcpListener,
+        cancelled: CancellationToken,
+    ) -> Result<impl Future<Output = Result<(), TlsError>> + Send + 'static, SessionError> {
+        let address: SocketAddr = listener.local_addr().map_err(SessionError::Address)?;
+        let session = ServedRun::begin(&self.run, address)?;
+        let guard = Arc::new(Guard::new(address, session.token.clone()));
+        let router = Router::new()
+            .route("/api/ship/v1/runs", get(runs))
+            .route("/api/ship/v1/state", get(state))
+            .route("/api/ship/v1/events", get(events))
+            .route("/api/ship/v1/log", get(log))
+            .route("/api/ship/v1/control", post(control))
+            .with_state(Arc::new(self))
+            .layer(from_fn_with_state(guard, guard::check));
+        let config = ListenConfig {
+            limits: Limits {
+                drain_time: LAST_EVENTS,
+                ..Limits::default()
+            },
+            ..ListenConfig::default()
+        };
+        Ok(async move {
+            let served = portolan_listen::serve(listener, router, config, cancelled).await;
+            session.end();
+            served.map(|_| ())
+        })
+    }
+
+    /// The run that is wanted; none is the one of this process.
+    fn find(&self, id: Option<&str>) -> Result<ShipRun, Refusal> {
+        let Some(id) = id.filter(|id| *id != self.run.id()) else {
+            return Ok(self.run.clone());
+        };
+        let runs = ShipRun::list(&self.store).map_err(|error| failed(&error))?;
+        let found = runs.into_iter().find(|run| run.id() == id);
+        found.ok_or_else(|| refuse(StatusCode::NOT_FOUND, "there is no such run"))
+    }
+
+    fn is_own(&self, run: &ShipRun) -> bool {
+        *run == self.run
+    }
+}
+
+async fn runs(Shared(api): Shared<Arc<EventApi>>) -> Result<Response, Refusal> {
+    let own = api.run.id().to_owned();
+    let runs = ShipRun::list(&api.store).map_err(|error| failed(&error))?;
+    let runs: Vec<Value> = runs
+        .iter()
+        .map(|run| json!({"id": run.id(), "live": run.id() == own || run.is_live().unwrap_or(false)}))
+        .collect();
+    Ok(json_reply(
+        &json!({"apiVersion": API_VERSION, "kind": "RunList", "items": runs}),
+    ))
+}
+
+async fn state(
+    Shared(api): Shared<Arc<EventApi>>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, Refusal> {
+    let run = api.find(wanted.run.as_deref())?;
+    let folded = if api.is_own(&run) && wanted.at.is_none() {
+        api.journal.state()
+    } else {
+        if api.is_own(&run) {
+            // What readers have seen is on file, and may be asked for.
+            api.journal.flush().await.map_err(|error| failed(&error))?;
+        }
+        fold(run.clone(), wanted.at.unwrap_or(u64::MAX)).await?
+    };
+    if wanted.at.is_some_and(|at| folded.seq() < at) {
+        let last = folded.seq();
+        let message = format!("the last event of the run is {last}");
+        return Err(refuse(StatusCode::NOT_FOUND, &message));
+    }
+    Ok(json_reply(&state::to_json(&folded, run.id())))
+}
+
+/// Where a run stood after an event.
+async fn fold(run: ShipRun, at: u64) -> Result<State, Refusal> {
+    let folded = tokio::task::spawn_blocking(move || state::fold(&run, at)).await;
+    let folded = folded.map_err(|died| failed(&died))?;
+    folded.map_err(|error| failed(&error))
+}
+
+async fn events(
+    Shared(api): Shared<Arc<EventApi>>,
+    Query(wanted): Query<Wanted>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let run = api.find(wanted.run.as_deref())?;
+    let wants_sse = headers
+        .get(header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/event-stream"));
+    // A browser that lost its connection says where it was.
+    let last = headers
+        .get("last-event-id")
+        .and_then(|id| id.to_str().ok()?.parse().ok());
+    let after = last.or(wanted.after).unwrap_or(0);
+    let follow = wanted.follow.unwrap_or(true);
+    let source = if api.is_own(&run) {
+        stream::Source::journal(&api.journal, after, follow)
+    } else {
+        stream::Source::files(&run, after)
+    };
+    if wants_sse {
+        return Ok(stream::sse(source, run));
+    }
+    stream::ndjson(source, &run).await
+}
+
+async fn log(
+    Shared(api): Shared<Arc<EventApi>>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, Refusal> {
+    let run = api.find(wanted.run.as_deref())?;
+    let Some(artifact) = &wanted.artifact else {
+        return Err(refuse(
+            StatusCode::BAD_REQUEST,
+            "say of which artifact: `?artifact=NAME`",
+        ));
+    };
+    let kept = run.kept_output(artifact).map_err(|error| failed(&error))?;
+    let Some(kept) = kept else {
+        return Err(refuse(
+            StatusCode::NOT_FOUND,
+            "the run has no output of such an artifact",
+        ));
+    };
+    let text = if kept.dropped == 0 {
+        format!("{}{}", kept.first, kept.last)
+    } else {
+        format!(
+            "{}… {} bytes left out …\n{}",
+            kept.first, kept.dropped, kept.last
+        )
+    };
+    let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    Ok((kind, text).into_response())
+}
+
+/// Calls an artifact or the whole run off. One that has ended already is answered with how.
+async fn control(
+    Shared(api): Shared<Arc<EventApi>>,
+    Query(wanted): Query<Wanted>,
+    body: Bytes,
+) -> Result<Response, Refusal> {
+    let run = api.find(wanted.run.as_deref())?;
+    if !api.is_own(&run) {
+        return Err(refuse(
+            StatusCode::CONFLICT,
+            "only the run of this server can be controlled",
+        ));
+    }
+    let order: Order = serde_json::from_slice(&body).map_err(|error| {
+        let message = format!("{error}; write `{{\"action\": \"cancel\", \"artifact\": \"web\"}}`");
+        refuse(StatusCode::BAD_REQUEST, &message)
+    })?;
+    let Action::Cancel = order.action;
+    let mut answer = json!({
+        "apiVersion": API_VERSION, "kind": "ControlResult", "requestId": order.request_id, "accepted": true,
+    });
+    match &order.artifact {
+        None => api.canceller.cancel(),
+        Some(name) => {
+            let folded = api.journal.state();
+            let key = Key::from(format!("artifact/{name}").as_str());
+            let Some(unit) = folded.get(&key) else {
+                return Err(refuse(
+                    StatusCode::NOT_FOUND,
+                    "the run builds no such artifact",
+                ));
+            };
+            if unit.phase.is_end() {
+                answer["accepted"] = false.into();
+            } else {
+                api.canceller.cancel_unit(&key);
+            }
+            answer["state"] = state::unit_to_json(unit);
+        }
+    }
+    Ok(json_reply(&answer))
+}
+
+fn json_reply(value: &Value) -> Response {
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (kind, format!("{value}\n")).into_response()
+}
+
+fn refuse(status: StatusCode, message: &str) -> Refusal {
+    Refusal(Box::new(error_reply(status, message)))
+}
+
+fn failed(error: &dyn std::error::Error) -> Refusal {
+    let message = error.to_string();
+    refuse(StatusCode::INTERNAL_SERVER_ERROR, &message)
+}

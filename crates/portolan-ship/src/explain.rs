@@ -1,0 +1,153 @@
+//! What an artifact is made of, and whether and why it would be built: found out without building it.
+
+use portolan_digest::Digest;
+use portolan_engine::{Context, Failure, Key, Report, Run, Unit, with_causes};
+use serde::Serialize;
+
+use crate::builder::{
+    BuildSetup, CommandBuilder, DockerfileBuilder, Needs, OciBuilder, Prospect, ShipError,
+};
+use crate::document::{Artifact, ArtifactSource, Ship};
+use crate::observe::{Summarised, observe};
+
+/// How many changes are named.
+const TOLD: usize = 1000;
+
+/// What a build of an artifact would do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ArtifactExplanation {
+    /// Its name.
+    pub name: String,
+    /// The image that is there; none if it would be built.
+    pub digest: Option<String>,
+    /// Why it would be built.
+    pub because: Vec<String>,
+    /// How many files it is made of.
+    pub files: usize,
+    /// How many settings, variables, versions and images it is made of.
+    pub settings: usize,
+    /// The name of all that together.
+    pub key: String,
+}
+
+/// Adds the looks at an artifact and at what it needs to a run.
+pub fn plan_explain(ship: &Ship, name: &str, setup: &BuildSetup, run: &Run) -> Result<(), String> {
+    ship.artifact(name).ok_or_else(|| name.to_owned())?;
+    for artifact in &ship.artifacts {
+        let unit = unit(artifact.clone(), setup);
+        let needs = artifact.all_needs().into_iter();
+        let needs: Vec<Key> = needs.map(|need| key(need).untyped()).collect();
+        let unit = if artifact.name == name {
+            unit
+        } else {
+            unit.lazy()
+        };
+        run.add(key(&artifact.name), &needs, unit);
+    }
+    Ok(())
+}
+
+/// What was found out about an artifact, or why it could not be.
+pub fn finish_explain(name: &str, report: &Report) -> Result<ArtifactExplanation, String> {
+    if let Some(found) = report.output(&key(name)) {
+        return Ok(ArtifactExplanation::clone(&found));
+    }
+    let root = report.roots().into_iter().next();
+    Err(root.map_or("it was called off".to_owned(), |root| {
+        with_causes(root.failure.error())
+    }))
+}
+
+fn key(name: &str) -> Key<ArtifactExplanation> {
+    Key::from(format!("explain/{name}").as_str())
+}
+
+fn unit(artifact: Artifact, setup: &BuildSetup) -> Unit<ArtifactExplanation> {
+    let (setup, run) = (setup.clone(), setup.run.clone());
+    let name = format!("explain-{}", artifact.name);
+    observe(
+        &name,
+        &run,
+        move |context, task| -> Result<ArtifactExplanation, Failure> {
+            let (needs, stale) = needs(&artifact, context)?;
+            let Artifact { name, source, .. } = artifact;
+            let look: Result<Prospect, ShipError> = match source {
+                ArtifactSource::Oci(source) => OciBuilder {
+                    name: name.clone(),
+                    source,
+                    setup,
+                    needs,
+                }
+                .look(task),
+                ArtifactSource::Command(source) => CommandBuilder {
+                    name: name.clone(),
+                    source,
+                    setup,
+                    needs,
+                }
+                .look(task),
+                ArtifactSource::Dockerfile(source) => DockerfileBuilder {
+                    name: name.clone(),
+                    source,
+                    setup,
+                    needs,
+                }
+                .look(task),
+            };
+            Ok(explanation(name, &look?, stale))
+        },
+    )
+}
+
+/// The images of what it needs, and which of those would be built first.
+fn needs(artifact: &Artifact, context: &Context) -> Result<(Needs, Vec<String>), Failure> {
+    let (mut needs, mut stale) = (Needs::new(), Vec::new());
+    for name in artifact.all_needs() {
+        let found = context.need(&key(name))?;
+        match found
+            .digest
+            .as_deref()
+            .and_then(|digest| digest.parse().ok())
+        {
+            Some(digest) => {
+                needs.insert(name.to_owned(), digest);
+            }
+            // An image that nothing is: what is made of it is not there either.
+            None => {
+                needs.insert(name.to_owned(), Digest::of(name.as_bytes()));
+                stale.push(format!("{name} would be built first"));
+            }
+        }
+    }
+    Ok((needs, stale))
+}
+
+fn explanation(name: String, look: &Prospect, stale: Vec<String>) -> ArtifactExplanation {
+    let (files, settings) = look.inputs.counts();
+    let is_there = look.image.is_some() && stale.is_empty();
+    let because = if is_there {
+        Vec::new()
+    } else if stale.is_empty() {
+        look.inputs.first_changes_since(look.last.as_deref(), TOLD)
+    } else {
+        stale
+    };
+    ArtifactExplanation {
+        name,
+        digest: look
+            .image
+            .filter(|_| is_there)
+            .map(|digest| digest.to_string()),
+        because,
+        files,
+        settings,
+        key: look.key.hex(),
+    }
+}
+
+impl Summarised for ArtifactExplanation {
+    fn summary(&self) -> impl Serialize {
+        serde_json::json!({ "digest": self.digest })
+    }
+}

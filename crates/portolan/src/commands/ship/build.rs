@@ -1,0 +1,203 @@
+//! `portolan ship build`: builds what changed, and says what came of each artifact.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use portolan_engine::{Limits, Report, Run};
+use portolan_ship::{
+    BuildResult, BuildSetup, EventApi, Pusher, finish, finish_push, plan, plan_push,
+    stop_at_first_failure,
+};
+
+use super::build_print::{print_json, print_text};
+use super::project::{Project, ProjectArgs, StoreArgs, begin, token};
+use super::registry_args::{BasePins, RegistryArgs};
+use super::serving::Serving;
+use crate::app::App;
+use crate::commands::CommandResult;
+use crate::error::CommandError;
+use crate::exit::ExitStatus;
+use crate::session::ShownRun;
+
+/// Build artifacts that changed into the store
+///
+/// Builds all artifacts, or those named and what they need. An artifact whose inputs are those of an image in the store is
+/// not built again. A failure skips what needs it and nothing else; the exit code is 1 if an artifact has no image then.
+///
+/// The store is an OCI layout: `skopeo copy oci:.portolan:web docker://…` takes an image out of it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portolan ship build
+  portolan ship build web api
+  portolan ship build -o json | jq -r '.artifacts[].image'
+  portolan ship build --push --tag v1.2.3
+  portolan ship build --fail-fast --jobs 8 --event-log-file events.jsonl")]
+pub(crate) struct BuildArgs {
+    /// Artifacts to build; all if none is named
+    #[arg(value_name = "ARTIFACT")]
+    artifacts: Vec<String>,
+
+    /// Output format
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        help_heading = "Output"
+    )]
+    output: Format,
+
+    #[command(flatten)]
+    build: BuildOptions,
+
+    #[command(flatten)]
+    project: ProjectArgs,
+}
+
+/// How artifacts are built, in every command that builds them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BuildOptions {
+    /// Cancel everything else when an artifact fails
+    #[arg(long, help_heading = "Build")]
+    fail_fast: bool,
+
+    /// Number of artifacts that are built at the same time; the default is the number of cores
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Build")]
+    jobs: Option<u16>,
+
+    /// Serve the events of the run at this address while it goes on, as in `127.0.0.1:0`
+    #[arg(long, value_name = "ADDRESS", help_heading = "Build")]
+    listen: Option<SocketAddr>,
+
+    /// Push images to the repositories that the document names
+    #[arg(long, overrides_with = "no_push", help_heading = "Registries")]
+    push: bool,
+
+    /// Push nothing, which is the default
+    #[arg(long, help_heading = "Registries")]
+    no_push: bool,
+
+    /// Tag to push images under, besides the one of their digest; may be repeated
+    #[arg(
+        long,
+        value_name = "TAG",
+        requires = "push",
+        help_heading = "Registries"
+    )]
+    tag: Vec<String>,
+
+    #[command(flatten)]
+    registries: RegistryArgs,
+
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Output format of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A line for each artifact, failures last
+    Text,
+    /// One JSON object
+    Json,
+}
+
+pub(crate) fn build(args: &BuildArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
+    let project = args.project.read(printer)?;
+    if let Some(name) = unknown(args, &project.ship) {
+        return Err(project.no_artifact(name));
+    }
+    let names = match args.artifacts.as_slice() {
+        [] => project
+            .ship
+            .artifacts
+            .iter()
+            .map(|artifact| artifact.name.clone())
+            .collect(),
+        names => names.to_vec(),
+    };
+    let ((result, _), interrupted) = args.build.run(&project, &names, app, |_, _, _| {})?;
+    match args.output {
+        Format::Json => print_json(&result, printer)?,
+        Format::Text => print_text(&result, printer)?,
+    }
+    Ok(match result.is_good() {
+        _ if interrupted => ExitStatus::Interrupted,
+        true => ExitStatus::Clean,
+        false => ExitStatus::Findings,
+    })
+}
+
+impl BuildOptions {
+    /// Builds artifacts and pushes them if that is asked for; `plan_more` adds what comes after. Returns whether Ctrl-C
+    /// stopped it, too.
+    pub(super) fn run(
+        &self,
+        project: &Project,
+        names: &[String],
+        app: &App,
+        plan_more: impl FnOnce(&BuildSetup, bool, &Run),
+    ) -> Result<((BuildResult, Report), bool), CommandError> {
+        let printer = &app.printer;
+        let store = self.store.open(project)?;
+        let (run, journal) = begin(&store)?;
+        let limits = Limits::default();
+        let jobs = self.jobs.map_or(limits.process, usize::from);
+        let registry = self.registries.registry()?;
+        let mut pins = BasePins::load(&project.directory)?;
+        let bases = Arc::new(pins.images(&registry, false));
+        let setup = project.setup(store, run.clone(), Arc::clone(&bases), jobs);
+        let pusher = self
+            .push
+            .then(|| Arc::new(Pusher::new(registry, self.tag.clone())));
+        let shown = ShownRun {
+            journal: journal.clone(),
+            limits: Limits {
+                process: jobs,
+                ..limits
+            },
+            style: printer.progress_style_of_few(),
+        };
+        let token = token();
+        let mut serving = Serving::bind(self.listen)?;
+        let root = setup.store.root().to_owned();
+        let report = shown.finish(&token, app, |units| {
+            serving.start(EventApi {
+                store: root,
+                run: run.clone(),
+                journal: journal.clone(),
+                canceller: units.canceller(),
+            });
+            if !names.is_empty() {
+                // Every name is known.
+                let _ = plan(&project.ship, names, &setup, units);
+                if let Some(pusher) = &pusher {
+                    plan_push(&project.ship, names, &setup, pusher, units);
+                }
+            }
+            plan_more(&setup, pusher.is_some(), units);
+            if self.fail_fast {
+                tokio::spawn(stop_at_first_failure(journal.after(0), units.canceller()));
+            }
+        });
+        serving.end(app)?;
+        let report = report?;
+        run.clear_scratch().map_err(CommandError::user)?;
+        for name in pins.save(&bases)? {
+            printer.note(&format!(
+                "`portolan.lock` pins the base image `{name}` now; `portolan ship update` moves it"
+            ));
+        }
+        let mut result = BuildResult::new(&run, finish(&project.ship, &report), &report);
+        result.pushed = pusher.map(|_| finish_push(&project.ship, &report));
+        Ok(((result, report), token.is_cancelled()))
+    }
+}
+
+fn unknown<'a>(args: &'a BuildArgs, ship: &portolan_ship::Ship) -> Option<&'a str> {
+    let mut names = args.artifacts.iter();
+    let name = names.find(|name| ship.artifact(name).is_none());
+    name.map(String::as_str)
+}

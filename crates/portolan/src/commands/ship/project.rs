@@ -1,0 +1,261 @@
+//! The arguments that name a project, and how what is wrong with its document is told.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_engine::CancellationToken;
+use portolan_layout::Store;
+use portolan_object::similar;
+use portolan_ship::{BaseImages, BuildSetup, DocumentError, Fault, Ship, ShipRun};
+
+use crate::diagnostic::{Diagnostic, Place};
+use crate::error::CommandError;
+use crate::printer::Printer;
+
+/// How many faults of a document are drawn.
+const DRAWN: usize = 20;
+
+/// The name of a document's file.
+const FILE: &str = "portolan.yaml";
+
+/// Where the store is if nothing is said, beside the document.
+const STORE: &str = ".portolan";
+
+/// Which project.
+#[derive(Debug, clap::Args)]
+pub(super) struct ProjectArgs {
+    /// Document to read; the default is `portolan.yaml` here or in the nearest directory above
+    #[arg(short, long, value_name = "FILE", help_heading = "Project")]
+    pub(super) file: Option<Utf8PathBuf>,
+}
+
+/// Where images, results and runs are kept.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StoreArgs {
+    /// Directory of images and runs, which is an OCI layout; the default is `.portolan` beside the document
+    #[arg(long, value_name = "DIR", help_heading = "Project")]
+    pub(crate) store: Option<Utf8PathBuf>,
+}
+
+/// A project that was read.
+pub(super) struct Project {
+    /// What its document says.
+    pub(super) ship: Ship,
+    /// The document's file as messages have it.
+    pub(super) file: Utf8PathBuf,
+    /// The document's text.
+    pub(super) text: String,
+    /// The directory of the document, without links.
+    pub(super) directory: Utf8PathBuf,
+    /// The environment, of which commands get what the document names.
+    pub(super) env: Arc<BTreeMap<String, String>>,
+}
+
+impl ProjectArgs {
+    /// Reads the document; everything that is wrong with it is drawn.
+    pub(super) fn read(&self, printer: &Printer) -> Result<Project, CommandError> {
+        let file = self.find()?;
+        let text = read_text(&file)?;
+        // What is no UTF-8 cannot be put into a document.
+        let env: BTreeMap<String, String> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        let variable = |name: &str| env.get(name).cloned();
+        let ship =
+            Ship::read(&text, &variable).map_err(|error| refused(&error, &file, &text, printer))?;
+        let directory = real_directory(&file)?;
+        Ok(Project {
+            ship,
+            file,
+            text,
+            directory,
+            env: Arc::new(env),
+        })
+    }
+
+    fn find(&self) -> Result<Utf8PathBuf, CommandError> {
+        match &self.file {
+            Some(file) => Ok(file.clone()),
+            None => find_above().ok_or_else(|| {
+                CommandError::usage(format!("there is no `{FILE}` here or in a directory above"))
+                    .hint("`portolan ship init` writes one for what it finds here")
+            }),
+        }
+    }
+}
+
+impl StoreArgs {
+    /// The directory of the store: the one that is named, or the one beside a document.
+    pub(crate) fn directory(
+        &self,
+        project: Option<&Utf8Path>,
+    ) -> Result<Utf8PathBuf, CommandError> {
+        if let Some(store) = &self.store {
+            return Ok(store.clone());
+        }
+        if let Some(directory) = project {
+            return Ok(directory.join(STORE));
+        }
+        let file = find_above().ok_or_else(|| {
+            CommandError::usage(format!("there is no `{FILE}` here or in a directory above"))
+                .hint("name the store: `--store DIR`")
+        })?;
+        Ok(real_directory(&file)?.join(STORE))
+    }
+
+    /// The store of a project, made if it is not there.
+    pub(super) fn open(&self, project: &Project) -> Result<Store, CommandError> {
+        let path = self.directory(Some(&project.directory))?;
+        fs::create_dir_all(&path).map_err(|error| cannot_use(&path, error))?;
+        // Builders leave the store out of what they read, and compare paths for that.
+        let path = path
+            .canonicalize_utf8()
+            .map_err(|error| cannot_use(&path, error))?;
+        let store = Store::open(&path).map_err(CommandError::user)?;
+        if self.store.is_none() {
+            let ignore = path.join(".gitignore");
+            if !ignore.exists() {
+                fs::write(&ignore, "*\n").map_err(|error| cannot_use(&ignore, error))?;
+            }
+        }
+        Ok(store)
+    }
+}
+
+impl Project {
+    /// What builders of a run have.
+    pub(super) fn setup(
+        &self,
+        store: Store,
+        run: ShipRun,
+        bases: Arc<BaseImages>,
+        jobs: usize,
+    ) -> BuildSetup {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        BuildSetup {
+            directory: self.directory.clone(),
+            store: Arc::new(store),
+            run: Arc::new(run),
+            bases,
+            threads: (cores / jobs.max(1)).max(1),
+            now: i64::try_from(now.as_nanos()).unwrap_or(i64::MAX),
+            env: Arc::clone(&self.env),
+        }
+    }
+
+    /// An artifact of that name is not there; says which may be meant.
+    pub(super) fn no_artifact(&self, name: &str) -> CommandError {
+        let file = &self.file;
+        let error = CommandError::usage(format!("`{file}` has no artifact `{name}`"));
+        let names = || {
+            self.ship
+                .artifacts
+                .iter()
+                .map(|artifact| artifact.name.as_str())
+        };
+        match similar(name, names(), |name| name) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error.hint(format!("it has {}", names().collect::<Vec<_>>().join(", "))),
+        }
+    }
+}
+
+/// Begins a run and its journal in a store.
+pub(super) fn begin(store: &Store) -> Result<(ShipRun, portolan_engine::Journal), CommandError> {
+    let now = SystemTime::now();
+    let run = ShipRun::begin(store.root(), now).map_err(CommandError::user)?;
+    let journal = run.journal(now).map_err(CommandError::user)?;
+    Ok((run, journal))
+}
+
+/// A token that a first Ctrl-C cancels.
+pub(super) fn token() -> CancellationToken {
+    CancellationToken::new()
+}
+
+fn find_above() -> Option<Utf8PathBuf> {
+    let mut directory = Utf8PathBuf::from(".");
+    for _ in 0..256 {
+        let file = directory.join(FILE);
+        if file.is_file() {
+            return Some(file.strip_prefix(".").unwrap_or(&file).to_owned());
+        }
+        let top = directory.canonicalize_utf8().ok()?;
+        top.parent()?;
+        directory = if directory == "." {
+            "..".into()
+        } else {
+            directory.join("..")
+        };
+    }
+    None
+}
+
+fn read_text(file: &Utf8Path) -> Result<String, CommandError> {
+    let failed = |error: std::io::Error| {
+        let error = anyhow::Error::new(error);
+        CommandError::user(error.context(format!("cannot read `{file}`")))
+    };
+    // A device or a pipe may never end.
+    let is_file = fs::metadata(file).map_err(failed)?.is_file();
+    if !is_file {
+        return Err(CommandError::usage(format!("`{file}` is not a file")));
+    }
+    let length = fs::metadata(file).map_err(failed)?.len();
+    if length > portolan_ship::MAX_DOCUMENT_BYTES as u64 {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let error = anyhow::Error::new(DocumentError::TooLong(length));
+        return Err(CommandError::user(
+            error.context(format!("cannot read `{file}`")),
+        ));
+    }
+    fs::read_to_string(file).map_err(failed)
+}
+
+fn real_directory(file: &Utf8Path) -> Result<Utf8PathBuf, CommandError> {
+    let directory = file.parent().filter(|parent| !parent.as_str().is_empty());
+    let directory = directory.unwrap_or(Utf8Path::new("."));
+    directory
+        .canonicalize_utf8()
+        .map_err(|error| cannot_use(directory, error))
+}
+
+fn cannot_use(path: &Utf8Path, error: std::io::Error) -> CommandError {
+    CommandError::output(&format!("`{path}`"), error)
+}
+
+/// Draws every fault at its line.
+fn refused(error: &DocumentError, file: &Utf8Path, text: &str, printer: &Printer) -> CommandError {
+    let faults: &[Fault] = match error {
+        DocumentError::Faults(faults) => faults,
+        DocumentError::None => {
+            let error = CommandError::usage(format!("`{file}` has no document of `kind: Ship`"));
+            return error.hint("`portolan ship init` adds one for what it finds here");
+        }
+        other => return CommandError::usage(format!("cannot use `{file}`: {other}")),
+    };
+    for fault in faults.iter().take(DRAWN) {
+        printer.diagnostic(&Diagnostic {
+            message: fault.message.clone(),
+            place: Some(Place {
+                file: file.as_str(),
+                text,
+                line: fault.at.line as usize,
+                column: fault.at.column as usize,
+            }),
+            hints: fault.hint.clone().into_iter().collect(),
+        });
+    }
+    let count = faults.len();
+    let error = CommandError::usage(format!(
+        "cannot use `{file}`: {} in it",
+        portolan_object::counted(count, "mistake")
+    ));
+    error.hint("`portolan ship schema` prints a schema that editors check a document with")
+}

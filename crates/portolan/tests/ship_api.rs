@@ -1,0 +1,368 @@
+//! The event API of a running build: who may ask, and what is answered.
+
+mod portolan;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use portolan::project::Project;
+use portolan::{wait_for, wait_until};
+use serde_json::Value;
+
+/// A build that waits at a gate until the file `go` is there, and is served meanwhile.
+struct Served {
+    project: Project,
+    build: Option<Child>,
+    address: String,
+    token: String,
+}
+
+/// Waits in its command for a file.
+fn gated(name: &str, more: &str) -> String {
+    format!(
+        "  - name: {name}\n    image: x\n{more}    command: {{run: [sh, -c, 'echo {name} began; while ! test -e go-{name}; do sleep 0.02; done; echo a > $PORTOLAN_OUT/a'], output: files, inputs: [web/index.html], set: {{NAME: {name}}}}}\n"
+    )
+}
+
+impl Served {
+    fn start(artifacts: &str) -> Self {
+        let project = Project::new(artifacts);
+        let build = project
+            .command(&["ship", "build", "--jobs", "8", "--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary was built with this test");
+        let session = || -> Option<Value> {
+            let runs = fs::read_dir(project.path(".portolan/portolan/runs")).ok()?;
+            let file = runs
+                .flatten()
+                .find_map(|run| fs::read(run.path().join("session.json")).ok())?;
+            serde_json::from_slice(&file).ok()
+        };
+        wait_until(|| session().is_some());
+        let session = session().expect("it is there");
+        let text = |key: &str| session[key].as_str().expect("a text").to_owned();
+        Self {
+            address: text("server").trim_start_matches("http://").to_owned(),
+            token: text("token"),
+            build: Some(build),
+            project,
+        }
+    }
+
+    /// Sends a request as it is, and returns the status and the body.
+    fn raw(&self, request: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .expect("a timeout");
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let status = answer
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        (status.unwrap_or(0), body.to_owned())
+    }
+
+    fn get(&self, target: &str) -> (u16, String) {
+        self.send("GET", target, &[], "")
+    }
+
+    /// Sends a request with the token and the right host, and with more headers.
+    fn send(&self, method: &str, target: &str, headers: &[&str], body: &str) -> (u16, String) {
+        let (address, token, length) = (&self.address, &self.token, body.len());
+        let more: String = headers
+            .iter()
+            .map(|header| format!("{header}\r\n"))
+            .collect();
+        self.raw(&format!(
+            "{method} /api/ship/v1/{target} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close\r\ncontent-length: {length}\r\n{more}\r\n{body}"
+        ))
+    }
+
+    fn state(&self, target: &str) -> Value {
+        let (status, body) = self.get(target);
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).unwrap_or_else(|_| panic!("{body}"))
+    }
+
+    fn word(&self, artifact: &str) -> String {
+        let state = self.state("state");
+        state["artifacts"][artifact]["state"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    fn open(&self, name: &str) {
+        self.project.write(&format!("go-{name}"), "");
+    }
+
+    fn end(&mut self) -> portolan::Answer {
+        wait_for(self.build.take().expect("it was started"))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if let Some(mut build) = self.build.take() {
+            let _ = build.kill();
+            let _ = build.wait();
+        }
+    }
+}
+
+#[test]
+fn states_are_shown_exactly_at_each_gate_and_at_every_number_later() {
+    let artifacts = gated("a", "") + &gated("b", "") + &gated("c", "    needs: [a]\n");
+    let mut served = Served::start(&artifacts);
+    let words = |state: &Value| {
+        ["a", "b", "c"].map(|name| {
+            state["artifacts"][name]["state"]
+                .as_str()
+                .unwrap_or("")
+                .to_owned()
+        })
+    };
+    wait_until(|| served.word("a") == "in progress" && served.word("b") == "in progress");
+    let first = served.state("state");
+    assert_eq!(words(&first), ["in progress", "in progress", "not started"]);
+    assert_eq!(first["artifacts"]["c"]["skaffold"], "NotStarted");
+    assert_eq!(first["phase"], "running");
+    let first_seq = first["seq"].as_u64().expect("a number");
+    served.open("a");
+    wait_until(|| served.word("c") == "in progress");
+    let second = served.state("state");
+    assert_eq!(words(&second), ["complete", "in progress", "in progress"]);
+    // Any moment of the past.
+    let past = served.state(&format!("state?at={first_seq}"));
+    assert_eq!(words(&past), words(&first));
+    assert_eq!(served.state("state?at=1")["seq"], 1);
+    assert_eq!(served.get("state?at=99999").0, 404);
+    let (status, log) = served.get("log?artifact=b");
+    assert_eq!((status, log.contains("b began")), (200, true), "{log}");
+    assert_eq!(served.get("log?artifact=nothing").0, 404);
+    let (status, runs) = served.get("runs");
+    assert!(status == 200 && runs.contains("\"live\":true"), "{runs}");
+    served.open("b");
+    served.open("c");
+    let answer = served.end();
+    assert_eq!(answer.code, 0, "{answer}");
+    let runs = fs::read_dir(served.project.path(".portolan/portolan/runs")).expect("runs");
+    let run = runs.flatten().next().expect("a run").path();
+    assert!(
+        !run.join("session.json").exists(),
+        "nobody answers any more"
+    );
+}
+
+#[test]
+fn events_are_lines_or_server_sent_and_go_on_after_a_number() {
+    let mut served = Served::start(&gated("a", ""));
+    wait_until(|| served.word("a") == "in progress");
+    let (status, some) = served.get("events?follow=false");
+    assert_eq!(status, 200, "{some}");
+    let seqs = |text: &str| -> Vec<u64> {
+        let lines = text.lines().filter(|line| line.starts_with('{'));
+        lines
+            .map(|line| {
+                serde_json::from_str::<Value>(line).expect("JSON")["seq"]
+                    .as_u64()
+                    .expect("a number")
+            })
+            .collect()
+    };
+    // Bodies may come in chunks: their lengths stand on lines of their own.
+    let seen = seqs(&some);
+    assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>());
+    let open = |served: &Served| {
+        served.open("a");
+    };
+    let token = served.token.clone();
+    let address = served.address.clone();
+    let follower = std::thread::spawn(move || {
+        let mut stream = TcpStream::connect(&address).expect("it listens");
+        let request = format!(
+            "GET /api/ship/v1/events HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\naccept: text/event-stream\r\nlast-event-id: 2\r\nconnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("an answer");
+        text
+    });
+    open(&served);
+    assert_eq!(served.end().code, 0);
+    let text = follower.join().expect("no panic");
+    let ids: Vec<u64> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("id: ")?.parse().ok())
+        .collect();
+    assert_eq!(ids, (3..3 + ids.len() as u64).collect::<Vec<_>>(), "{text}");
+    assert!(text.contains("\"event\":\"ended\""), "{text}");
+    assert!(text.contains("text/event-stream"), "{text}");
+}
+
+/// The four attacks: a name that was made to point here, a form of another site, a body that needs no permission to be
+/// sent, and another user of the machine.
+#[test]
+fn whoever_should_not_ask_is_refused() {
+    let served = Served::start(&gated("a", ""));
+    wait_until(|| served.word("a") == "in progress");
+    let (address, token) = (served.address.clone(), served.token.clone());
+    let port = address.rsplit(':').next().expect("a port");
+    let cancel = r#"{"action":"cancel"}"#;
+    let request = |host: &str, more: &str, body: &str| {
+        let length = body.len();
+        format!(
+            "POST /api/ship/v1/control HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n{more}\r\n{body}"
+        )
+    };
+    let bearer = format!("authorization: Bearer {token}\r\n");
+    let json = "content-type: application/json\r\n";
+    // DNS rebinding.
+    let (status, _) = served.raw(&request(
+        &format!("evil.example:{port}"),
+        &format!("{bearer}{json}"),
+        cancel,
+    ));
+    assert_eq!(status, 421);
+    let (status, _) = served.raw(&request("127.0.0.1", &format!("{bearer}{json}"), cancel));
+    assert_eq!(status, 421, "another port");
+    // A form of another site.
+    for foreign in [
+        "origin: https://evil.example\r\n",
+        "origin: null\r\n",
+        "sec-fetch-site: cross-site\r\n",
+    ] {
+        let (status, _) = served.raw(&request(
+            &address,
+            &format!("{bearer}{json}{foreign}"),
+            cancel,
+        ));
+        assert_eq!(status, 403, "{foreign}");
+    }
+    // A body that a browser sends without asking.
+    for kind in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+    ] {
+        let (status, _) = served.raw(&request(
+            &address,
+            &format!("{bearer}content-type: {kind}\r\n"),
+            cancel,
+        ));
+        assert_eq!(status, 415, "{kind}");
+    }
+    // Another user has no token: the file is the owner's alone.
+    for wrong in [
+        "",
+        "authorization: Bearer 0000\r\n",
+        "authorization: Basic YTpi\r\n",
+    ] {
+        let (status, body) = served.raw(&request(&address, &format!("{json}{wrong}"), cancel));
+        assert_eq!(status, 401, "{body}");
+        assert!(!body.contains(&token));
+    }
+    for target in ["state", "events", "log?artifact=a", "runs"] {
+        let (status, _) = served.raw(&format!(
+            "GET /api/ship/v1/{target} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"
+        ));
+        assert_eq!(status, 401, "{target}");
+    }
+    let runs = fs::read_dir(served.project.path(".portolan/portolan/runs")).expect("runs");
+    for run in runs.flatten() {
+        let mode = |path: &std::path::Path| {
+            fs::metadata(path)
+                .expect("it is there")
+                .permissions()
+                .mode()
+                & 0o777
+        };
+        assert_eq!(mode(&run.path()), 0o700);
+        assert_eq!(mode(&run.path().join("session.json")), 0o600);
+    }
+    // Nothing of that did anything.
+    assert_eq!(served.word("a"), "in progress");
+    assert!(
+        !served
+            .send("OPTIONS", "state", &["origin: https://evil.example"], "")
+            .1
+            .contains("access-control")
+    );
+}
+
+#[test]
+fn one_artifact_or_all_are_cancelled_and_a_late_order_is_told_the_outcome() {
+    let mut served = Served::start(&(gated("a", "") + &gated("b", "") + &gated("c", "")));
+    wait_until(|| {
+        ["a", "b", "c"]
+            .iter()
+            .all(|name| served.word(name) == "in progress")
+    });
+    let json = ["content-type: application/json"];
+    let order = |text: &str| served.send("POST", "control", &json, text);
+    served.open("c");
+    wait_until(|| served.word("c") == "complete");
+    let (status, late) = order(r#"{"requestId":"7","action":"cancel","artifact":"c"}"#);
+    let late: Value = serde_json::from_str(&late).expect("JSON");
+    assert_eq!(
+        (status, &late["accepted"], &late["requestId"]),
+        (200, &false.into(), &"7".into()),
+        "{late}"
+    );
+    assert_eq!(late["state"]["state"], "complete");
+    let (status, one) = order(r#"{"action":"cancel","artifact":"a"}"#);
+    assert!(status == 200 && one.contains("\"accepted\":true"), "{one}");
+    wait_until(|| served.word("a") == "cancelled");
+    assert_eq!(served.word("b"), "in progress");
+    assert_eq!(order(r#"{"action":"cancel","artifact":"nothing"}"#).0, 404);
+    assert_eq!(order(r#"{"action":"explode"}"#).0, 400);
+    assert_eq!(order(r#"{"action":"cancel"}"#).0, 200);
+    let answer = served.end();
+    assert_eq!(answer.code, 1, "{answer}");
+    assert!(answer.stdout.contains("1 built, 2 cancelled"), "{answer}");
+}
+
+/// A reader that never reads, and many that do.
+#[test]
+fn a_stuck_reader_stops_nothing_and_others_see_everything() {
+    let noisy = "  - name: noisy\n    image: x\n    command: {run: [sh, -c, 'i=0; while test $i -lt 3000; do echo line $i of a program that talks much; i=$((i+1)); done; while ! test -e go-noisy; do sleep 0.02; done; echo a > $PORTOLAN_OUT/a'], output: files, inputs: [web/index.html]}\n";
+    let mut served = Served::start(noisy);
+    let ask = |served: &Served| {
+        let mut stream = TcpStream::connect(&served.address).expect("it listens");
+        let request = format!(
+            "GET /api/ship/v1/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\nconnection: close\r\n\r\n",
+            served.address, served.token
+        );
+        stream.write_all(request.as_bytes()).expect("sent");
+        stream
+    };
+    let stuck = ask(&served);
+    let readers: Vec<_> = (0..20)
+        .map(|_| {
+            let mut stream = ask(&served);
+            std::thread::spawn(move || {
+                let mut text = String::new();
+                stream.read_to_string(&mut text).map(|_| text)
+            })
+        })
+        .collect();
+    wait_until(|| served.get("log?artifact=noisy").1.contains("line 2999 of"));
+    served.open("noisy");
+    let answer = served.end();
+    assert_eq!(answer.code, 0, "{answer}");
+    for reader in readers {
+        let text = reader.join().expect("no panic").expect("an answer");
+        assert!(text.contains("\"event\":\"ended\""), "the end is seen");
+    }
+    drop(stuck);
+}

@@ -1,0 +1,259 @@
+//! `portolan ship render`, `deploy` and `delete`: on a real API server with controllers.
+
+mod portolan;
+
+use std::fs;
+
+use portolan::Answer;
+use portolan::project::Project;
+use portolan_testbed::cluster::{Cluster as TestCluster, Kubelet, KubeletSetup, PodFault};
+use serde_json::Value;
+
+const DEPLOY: &str = "  deploy:\n  - {name: config, namespace: NS, manifests: {paths: [deploy/config]}}\n  - {name: app, needs: [config], namespace: NS, kustomize: {path: deploy/app}, wait: {timeout: 60s}}\n";
+
+/// A Deployment with the image of an artifact and one that is none.
+fn deployment(name: &str, image: &str) -> String {
+    format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\nspec:\n  replicas: 1\n  progressDeadlineSeconds: 2\n  selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n    spec:\n      containers:\n      - {{name: app, image: '{image}'}}\n      - {{name: side, image: 'registry.example/side:1'}}\n"
+    )
+}
+
+fn project(namespace: &str) -> Project {
+    let artifacts = "  - {name: web, image: registry.example/shop/web, oci: {context: web}}\n  - {name: tool, image: registry.example/shop/tool, oci: {context: web, labels: {a: b}}}\n";
+    let project = Project::new(&format!("{artifacts}{}", DEPLOY.replace("NS", namespace)));
+    project.write(
+        "deploy/config/all.yaml",
+        &format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings}}\ndata: {{a: b}}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n"),
+    );
+    project.write(
+        "deploy/config/more.yml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n",
+    );
+    project.write("deploy/app/kustomization.yaml", "resources: [web.yaml]\n");
+    project.write(
+        "deploy/app/web.yaml",
+        &deployment("web", "registry.example/shop/web:latest"),
+    );
+    project
+}
+
+#[test]
+fn images_that_were_built_are_put_into_objects_and_nothing_else_changes() {
+    let project = project("shop");
+    let answer = project.run(&["ship", "render"]);
+    assert_eq!(answer.code, 0, "{answer}");
+    let (result, _) = project.build(&[]);
+    let image = result["artifacts"][0]["image"].as_str().expect("an image");
+    assert!(
+        answer.stdout.contains(&format!("image: {image}\n")),
+        "{answer}"
+    );
+    assert!(
+        answer.stdout.contains("image: registry.example/side:1\n"),
+        "{answer}"
+    );
+    assert!(
+        answer
+            .stderr
+            .contains("note: no object names the image of `tool`"),
+        "{answer}"
+    );
+    // Elsewhere, of the result alone.
+    project.write("images.json", &result.to_string());
+    fs::remove_dir_all(project.path(".portolan")).expect("removed");
+    let elsewhere = project.run(&["ship", "render", "--images", "images.json"]);
+    assert_eq!(elsewhere.stdout, answer.stdout, "{elsewhere}");
+    assert!(!project.path(".portolan").exists(), "nothing is built");
+    project.write("images.json", r#"{"kind": "BuildResult", "artifacts": []}"#);
+    let missing = project.run(&["ship", "render", "--images", "images.json"]);
+    assert_eq!(missing.code, 1, "{missing}");
+    assert!(
+        missing
+            .stderr
+            .contains("names the image of `web`, which was not built"),
+        "{missing}"
+    );
+    project.write("deploy/app/web.yaml", "a: [\n");
+    let broken = project.run(&["ship", "render"]);
+    assert!(
+        broken.code == 2 && broken.stderr.contains("cannot render the step `app`"),
+        "{broken}"
+    );
+    let none = Project::new(portolan::project::WEB).run(&["ship", "render"]);
+    assert!(
+        none.code == 2 && none.stderr.contains("has no `spec.deploy`"),
+        "{none}"
+    );
+}
+
+/// A context that nobody named is not deployed to.
+#[test]
+fn a_context_must_be_named_or_be_one_of_this_machine() {
+    let project = project("shop");
+    let kubeconfig = |context: &str| {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: {context}\nclusters: [{{name: a, cluster: {{server: \"http://127.0.0.1:1\"}}}}]\ncontexts: [{{name: {context}, context: {{cluster: a, user: a}}}}]\nusers: [{{name: a, user: {{}}}}]\n"
+        )
+    };
+    project.write("production", &kubeconfig("production"));
+    let refused = project.run(&["ship", "deploy", "--kubeconfig", "production"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(
+        refused
+            .stderr
+            .contains("the current context `production` is named by nobody"),
+        "{refused}"
+    );
+    assert!(
+        refused
+            .stderr
+            .contains("hint: `--context production` deploys there"),
+        "{refused}"
+    );
+    assert!(!project.path(".portolan").exists(), "nothing was begun");
+    project.write("local", &kubeconfig("kind-shop"));
+    let local = project.run(&["ship", "deploy", "--kubeconfig", "local"]);
+    assert!(!local.stderr.contains("named by nobody"), "{local}");
+    let text = fs::read_to_string(project.path("portolan.yaml")).expect("a document");
+    project.write(
+        "portolan.yaml",
+        &text.replace("{name: config,", "{name: config, context: staging,"),
+    );
+    let other = project.run(&[
+        "ship",
+        "deploy",
+        "--kubeconfig",
+        "production",
+        "--context",
+        "production",
+    ]);
+    assert!(
+        other
+            .stderr
+            .contains("the step `config` is meant for the context `staging`"),
+        "{other}"
+    );
+}
+
+fn deploy(project: &Project, kubeconfig: &str, args: &[&str]) -> Answer {
+    let base = [
+        "ship",
+        "deploy",
+        "--kubeconfig",
+        kubeconfig,
+        "--context",
+        "test",
+        "-o",
+        "json",
+    ];
+    project.run(&[&base, args].concat())
+}
+
+fn json(answer: &Answer) -> Value {
+    serde_json::from_str(&answer.stdout).unwrap_or_else(|_| panic!("{answer}"))
+}
+
+/// Step, object and status of each object.
+fn objects(value: &Value) -> Vec<String> {
+    let steps = value["steps"].as_array().into_iter().flatten();
+    let lines = steps.flat_map(|step| {
+        let objects = step["objects"].as_array().cloned().unwrap_or_default();
+        let name = step["name"].as_str().unwrap_or_default().to_owned();
+        objects.into_iter().map(move |object| {
+            let word = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
+            format!("{name}: {} {}", word("object"), word("status"))
+        })
+    });
+    lines.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn steps_are_applied_waited_for_pruned_and_deleted() {
+    let Some(test) = TestCluster::shared().await else {
+        return;
+    };
+    let kubeconfig = test.kubeconfig_path().to_str().expect("UTF-8").to_owned();
+    let kubelet = Kubelet::start(
+        test.client().await,
+        Some("ship-deploy"),
+        KubeletSetup::default(),
+    );
+    let project = project("ship-deploy");
+    let first = deploy(&project, &kubeconfig, &[]);
+    assert_eq!(first.code, 0, "{first}");
+    let value = json(&first);
+    assert_eq!(value["kind"], "DeployResult");
+    assert_eq!(
+        objects(&value),
+        [
+            "config: Namespace ship-deploy ready",
+            "config: ConfigMap ship-deploy/more ready",
+            "config: ConfigMap ship-deploy/settings ready",
+            "app: Deployment ship-deploy/web ready",
+        ]
+    );
+    // What is no longer there is deleted, the namespace stays.
+    fs::remove_file(project.path("deploy/config/more.yml")).expect("removed");
+    let second = deploy(&project, &kubeconfig, &[]);
+    assert_eq!(second.code, 0, "{second}");
+    assert!(
+        objects(&json(&second)).contains(&"config: ConfigMap ship-deploy/more pruned".to_owned()),
+        "{second}"
+    );
+    // One that never becomes ready fails its step alone, with what it waits for.
+    let (built, _) = project.build(&[]);
+    let image = built["artifacts"][0]["image"].as_str().expect("an image");
+    kubelet.fail_image_with("registry.example/side:2", PodFault::NeverReady);
+    let text = deployment("web", image).replace("side:1", "side:2");
+    project.write("deploy/app/web.yaml", &text);
+    let third = deploy(&project, &kubeconfig, &[]);
+    assert_eq!(third.code, 1, "{third}");
+    let value = json(&third);
+    assert_eq!(
+        (&value["steps"][0]["status"], &value["steps"][1]["status"]),
+        (&"deployed".into(), &"failed".into()),
+        "{third}"
+    );
+    let error = value["steps"][1]["error"].as_str().expect("an error");
+    assert!(
+        error.contains("Deployment ship-deploy/web is not ready: "),
+        "{error}"
+    );
+    // An object that the cluster refuses skips what needs it.
+    project.write(
+        "deploy/config/more.yml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n",
+    );
+    let fourth = deploy(&project, &kubeconfig, &[]);
+    let value = json(&fourth);
+    assert_eq!(
+        (fourth.code, &value["steps"][1]["status"]),
+        (1, &"skipped".into()),
+        "{fourth}"
+    );
+    assert!(
+        objects(&value).contains(&"config: ConfigMap ship-deploy/Not_A_Name failed".to_owned()),
+        "{fourth}"
+    );
+    let deleted = project.run(&[
+        "ship",
+        "delete",
+        "--kubeconfig",
+        &kubeconfig,
+        "--context",
+        "test",
+    ]);
+    assert_eq!(deleted.code, 0, "{deleted}");
+    assert!(
+        deleted
+            .stdout
+            .contains("deleted  Deployment ship-deploy/web\n"),
+        "{deleted}"
+    );
+    assert!(
+        deleted
+            .stdout
+            .contains("kept     Namespace ship-deploy: its deletion could lose data\n"),
+        "{deleted}"
+    );
+}

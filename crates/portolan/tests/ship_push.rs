@@ -1,0 +1,273 @@
+//! `portolan ship build --push` and base images: against a real registry, and against servers that misbehave.
+
+mod portolan;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use portolan::project::{Project, statuses};
+use portolan_testbed::{
+    HttpServer, PASSWORD, Registry, RegistrySetup, Reply, Request, USER, has_program,
+};
+use serde_json::Value;
+
+fn project(host: &str) -> Project {
+    let project = Project::new(&format!(
+        "  - {{name: web, image: {host}/shop/web, oci: {{context: web}}}}\n  - {{name: copy, image: {host}/shop/copy, oci: {{context: web, labels: {{a: b}}}}}}\n"
+    ));
+    project.write("web/a/file", "a file");
+    project
+}
+
+fn pushed<'a>(result: &'a Value, name: &str) -> &'a Value {
+    let all = result["pushed"].as_array().expect("a list");
+    all.iter()
+        .find(|pushed| pushed["name"] == name)
+        .unwrap_or(&Value::Null)
+}
+
+#[test]
+fn images_are_pushed_once_and_layers_are_mounted() {
+    let Some(registry) = Registry::start(&RegistrySetup::default()) else {
+        return;
+    };
+    let project = project(&registry.host());
+    // One after the other, so that the second finds what the first has pushed.
+    let (result, code) = project.build(&["web", "--push", "--tag", "v1"]);
+    assert_eq!(code, 0, "{result:#}");
+    let first = pushed(&result, "web");
+    assert!(
+        first["sent"].as_u64() > Some(1) && first["bytes"].as_u64() > Some(0),
+        "{result:#}"
+    );
+    let (again, code) = project.build(&["web", "--push", "--tag", "v1"]);
+    assert_eq!(code, 0, "{again:#}");
+    assert_eq!(
+        (
+            &pushed(&again, "web")["sent"],
+            &pushed(&again, "web")["bytes"]
+        ),
+        (&0.into(), &0.into())
+    );
+    let (both, code) = project.build(&["--push", "--jobs", "1"]);
+    assert_eq!(code, 0, "{both:#}");
+    let copy = pushed(&both, "copy");
+    assert!(copy["mounted"].as_u64() > Some(0), "{both:#}");
+    assert_eq!(copy["sent"], 1, "the config alone: {both:#}");
+    if has_program("skopeo", "--version") {
+        for (name, tag) in [("web", "v1"), ("copy", "")] {
+            let digest = both["artifacts"]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .find(|artifact| artifact["name"] == name);
+            let digest = digest.expect("it is there")["digest"]
+                .as_str()
+                .expect("a digest");
+            let reference = if tag.is_empty() {
+                format!("@{digest}")
+            } else {
+                format!(":{tag}")
+            };
+            let seen = Command::new("skopeo")
+                .args([
+                    "inspect",
+                    "--tls-verify=false",
+                    &format!("docker://{}/shop/{name}{reference}", registry.host()),
+                ])
+                .output()
+                .expect("skopeo");
+            let seen = String::from_utf8_lossy(&seen.stdout).into_owned()
+                + &String::from_utf8_lossy(&seen.stderr);
+            assert!(seen.contains(digest), "{seen}");
+        }
+    }
+}
+
+#[test]
+fn a_login_of_docker_is_used_and_a_missing_one_told() {
+    let setup = RegistrySetup {
+        login: true,
+        ..RegistrySetup::default()
+    };
+    let Some(registry) = Registry::start(&setup) else {
+        return;
+    };
+    let mut project = project(&registry.host());
+    project.env.push((
+        "DOCKER_CONFIG",
+        project.path("docker").to_str().expect("UTF-8").to_owned(),
+    ));
+    let (refused, code) = project.build(&["web", "--push"]);
+    assert_eq!(code, 1);
+    assert_eq!(statuses(&refused), [("web", "failed")]);
+    let error = refused["artifacts"][0]["error"].as_str().expect("an error");
+    assert!(error.contains("no login is stored for it"), "{error}");
+    let auth = base64::Engine::encode(
+        &base64::engine::general_purpose::STANDARD,
+        format!("{USER}:{PASSWORD}"),
+    );
+    project.write(
+        "docker/config.json",
+        &format!(
+            "{{\"auths\":{{\"{}\":{{\"auth\":\"{auth}\"}}}}}}",
+            registry.host()
+        ),
+    );
+    let answer = project.run(&[
+        "ship",
+        "build",
+        "web",
+        "--push",
+        "-vv",
+        "--events",
+        "events.jsonl",
+    ]);
+    assert_eq!(answer.code, 0, "{answer}");
+    let events = fs::read_to_string(project.path("events.jsonl")).expect("events");
+    for text in [answer.to_string(), events] {
+        assert!(!text.contains(PASSWORD) && !text.contains(&auth), "{text}");
+    }
+}
+
+#[test]
+fn a_base_image_of_a_registry_is_pulled_once_pinned_and_moved_on_request() {
+    let Some(registry) = Registry::start(&RegistrySetup::default()) else {
+        return;
+    };
+    let host = registry.host();
+    let maker = Project::new(&format!(
+        "  - {{name: base, image: {host}/base, oci: {{context: web}}}}\n"
+    ));
+    let (made, code) = maker.build(&["--push", "--tag", "1"]);
+    assert_eq!(code, 0, "{made:#}");
+    let user = Project::new(&format!(
+        "  - {{name: app, image: {host}/app, oci: {{context: app, base: '{host}/base:1'}}}}\n"
+    ));
+    user.write("app/program", "a program");
+    let answer = user.run(&["ship", "build"]);
+    assert_eq!(answer.code, 0, "{answer}");
+    assert!(
+        answer
+            .stderr
+            .contains("`portolan.lock` pins the base image"),
+        "{answer}"
+    );
+    let lock = fs::read_to_string(user.path("portolan.lock")).expect("a lock file");
+    assert!(
+        lock.contains(made["artifacts"][0]["digest"].as_str().expect("a digest")),
+        "{lock}"
+    );
+    // The tag moves: nobody looks.
+    maker.write("web/index.html", "another page");
+    maker.build(&["--push", "--tag", "1"]);
+    assert_eq!(statuses(&user.build(&[]).0), [("app", "cached")]);
+    let updated = user.run(&["ship", "update"]);
+    assert!(updated.stdout.starts_with("moved "), "{updated}");
+    let (moved, _) = user.build(&[]);
+    assert_eq!(statuses(&moved), [("app", "built")]);
+    assert_eq!(
+        moved["artifacts"][0]["because"],
+        serde_json::json!(["base changed"])
+    );
+    // Nothing to do needs no registry.
+    drop(registry);
+    assert_eq!(statuses(&user.build(&[]).0), [("app", "cached")]);
+    let gone = user.run(&["ship", "update"]);
+    assert!(
+        gone.code == 2 && gone.stderr.contains("cannot pull the base image"),
+        "{gone}"
+    );
+}
+
+/// A registry that takes what is sent and keeps nothing, unless it is told otherwise.
+fn server(answer: impl Fn(&Request) -> Option<Reply> + Send + Sync + 'static) -> HttpServer {
+    HttpServer::start(move |request| {
+        if let Some(reply) = answer(request) {
+            return reply;
+        }
+        match request.method.as_str() {
+            "HEAD" => Reply::status(404),
+            "POST" => Reply::status(202).header("location", format!("{}upload", request.path())),
+            _ => Reply::status(201),
+        }
+    })
+}
+
+/// The error of `web` when its push is answered so; the other artifact, which is not pushed there, is built.
+fn push_error(answer: impl Fn(&Request) -> Option<Reply> + Send + Sync + 'static) -> String {
+    let server = server(answer);
+    let project = project(&server.host());
+    let began = Instant::now();
+    let (result, code) = project.build(&["--push"]);
+    assert!(began.elapsed() < Duration::from_mins(1));
+    assert_eq!(code, 1, "{result:#}");
+    let web = &result["artifacts"][0];
+    assert_eq!(web["status"], "failed", "{result:#}");
+    assert_eq!(result["artifacts"].as_array().map(Vec::len), Some(2));
+    assert!(web["digest"].is_string(), "it is in the store: {result:#}");
+    web["error"].as_str().expect("an error").to_owned()
+}
+
+#[test]
+fn a_registry_that_misbehaves_is_one_clear_result_for_each_artifact() {
+    let put = |request: &Request| request.method == "PUT";
+    let busy = push_error(|_| Some(Reply::status(429).header("retry-after", "0")));
+    assert!(
+        busy.contains("cannot push to `") && busy.contains("429"),
+        "{busy}"
+    );
+    let forbidden = push_error(move |request| put(request).then(|| Reply::status(403)));
+    assert!(forbidden.contains("refuses access"), "{forbidden}");
+    let broken = push_error(move |request| put(request).then(|| Reply::status(500)));
+    assert!(broken.contains("500"), "{broken}");
+    let half = push_error(move |request| put(request).then(|| Reply::status(202)));
+    assert!(half.contains("it is not stored"), "{half}");
+    let cut =
+        push_error(move |request| put(request).then(|| Reply::ok("x".repeat(1000)).cut_after(0)));
+    assert!(
+        cut.contains("cannot push") || cut.contains("not stored"),
+        "{cut}"
+    );
+    let elsewhere = push_error(|request| {
+        (request.method == "POST")
+            .then(|| Reply::status(202).header("location", "http://127.0.0.1:1/evil"))
+    });
+    assert!(
+        elsewhere.contains("to be sent to another host"),
+        "{elsewhere}"
+    );
+    let project = project("127.0.0.1:1");
+    let (down, code) = project.build(&["--push"]);
+    assert_eq!(
+        (code, statuses(&down)),
+        (1, vec![("web", "failed"), ("copy", "failed")])
+    );
+    let error = down["artifacts"][0]["error"].as_str().expect("an error");
+    assert!(error.contains("127.0.0.1:1"), "{error}");
+    // What was built is there: the next build needs no registry.
+    assert_eq!(
+        statuses(&project.build(&[]).0),
+        [("web", "cached"), ("copy", "cached")]
+    );
+}
+
+/// A registry that answers some requests with 429 and goes on is waited for.
+#[test]
+fn a_busy_registry_is_asked_again() {
+    let seen: Mutex<BTreeMap<String, usize>> = Mutex::default();
+    let server = server(move |request| {
+        let mut seen = seen.lock().expect("no panic");
+        let count = seen
+            .entry(format!("{} {}", request.method, request.target))
+            .or_default();
+        *count += 1;
+        (*count == 1).then(|| Reply::status(429).header("retry-after", "0"))
+    });
+    let project = project(&server.host());
+    let (result, code) = project.build(&["web", "--push"]);
+    assert_eq!(code, 0, "{result:#}");
+}

@@ -1,0 +1,2 @@
+#!/bin/sh
+echo "the api of the shop, built for @MODE@"
