@@ -91,7 +91,7 @@ impl Served {
     fn state(&self, target: &str) -> Value {
         let (status, body) = self.get(target);
         assert_eq!(status, 200, "{body}");
-        serde_json::from_str(&body).unwrap_or_else(|_| panic!("{body}"))
+        serde_json::from_str(&body).unwrap_or_else(|_| unreachable!("{body}"))
     }
 
     fn word(&self, artifact: &str) -> String {

@@ -150,7 +150,7 @@ fn deploy(project: &Project, kubeconfig: &str, args: &[&str]) -> Answer {
 }
 
 fn json(answer: &Answer) -> Value {
-    serde_json::from_str(&answer.stdout).unwrap_or_else(|_| panic!("{answer}"))
+    serde_json::from_str(&answer.stdout).unwrap_or_else(|_| unreachable!("{answer}"))
 }
 
 /// Step, object and status of each object.
@@ -187,8 +187,8 @@ async fn steps_are_applied_waited_for_pruned_and_deleted() {
         objects(&value),
         [
             "config: Namespace ship-deploy ready",
-            "config: ConfigMap ship-deploy/more ready",
             "config: ConfigMap ship-deploy/settings ready",
+            "config: ConfigMap ship-deploy/more ready",
             "app: Deployment ship-deploy/web ready",
         ]
     );

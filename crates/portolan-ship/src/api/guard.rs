@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State as Shared};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use portolan_listen::error_reply;
@@ -44,7 +45,7 @@ impl Guard {
         let authority = request
             .uri()
             .authority()
-            .map(|authority| authority.as_str());
+            .map(Authority::as_str);
         // A name that somebody made to point to this machine is not ours.
         let host = text(header::HOST).or(authority).unwrap_or_default();
         if !self.is_ours(host) || headers.get_all(header::HOST).iter().count() > 1 {
@@ -84,7 +85,7 @@ fn is_of_another_site(headers: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> bo
         let origin = origin.to_str().unwrap_or_default();
         !origin.strip_prefix("http://").is_some_and(&is_ours)
     });
-    let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     is_foreign || site.is_some_and(|site| !matches!(site, b"same-origin" | b"none"))
 }
 

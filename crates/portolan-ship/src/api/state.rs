@@ -9,7 +9,7 @@
 //! | `skipped` | something that it needs failed | `Canceled` |
 //! | `cancelled` | called off | `Canceled` |
 
-use portolan_engine::{Key, Phase, ReadError, RunPhase, State, UnitState};
+use portolan_engine::{Key, Phase, ReadError, RunPhase, RunState, State, UnitState};
 use serde_json::{Map, Value, json};
 
 use crate::document::API_VERSION;
@@ -42,14 +42,14 @@ pub(super) fn fold(run: &ShipRun, at: u64) -> Result<State, ReadError> {
 
 pub(super) fn to_json(state: &State, run: &str) -> Value {
     let newest = state.runs().next_back().map(|(_, run)| run);
-    let phase = match newest.map(portolan_engine::RunState::phase) {
+    let phase = match newest.map(RunState::phase) {
         None => "not started",
         Some(RunPhase::Running) => "running",
         Some(RunPhase::Ended { .. }) => "ended",
         Some(RunPhase::Interrupted) => "interrupted",
     };
     let mut stages: Map<String, Value> = Map::new();
-    for (key, unit) in newest.map(|run| run.units()).unwrap_or_default() {
+    for (key, unit) in newest.map(RunState::units).unwrap_or_default() {
         let (stage, name) = split(key);
         let units = stages.entry(stage).or_insert_with(|| json!({}));
         units[name] = unit_to_json(unit);

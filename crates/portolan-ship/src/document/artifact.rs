@@ -147,7 +147,7 @@ pub enum DockerfileEngine {
     Auto,
     /// `buildah`, which needs no daemon.
     Buildah,
-    /// `buildctl` of a running BuildKit.
+    /// `buildctl` of a running `buildkitd`.
     Buildkit,
     /// `docker buildx` of a running Docker.
     Docker,

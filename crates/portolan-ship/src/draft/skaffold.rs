@@ -1,6 +1,6 @@
 //! A document of the artifacts of a Skaffold configuration. What has no counterpart is named.
 
-use portolan_yaml::{Dialect, Entry, Node, parse};
+use portolan_yaml::{Dialect, Entry, List, Node, parse};
 
 use super::{Draft, DraftArtifact, document, plain_name, quoted, unique};
 
@@ -234,7 +234,7 @@ fn entries(node: &Node) -> impl Iterator<Item = (&str, &Node)> {
 }
 
 fn items(node: &Node) -> impl Iterator<Item = &Node> {
-    node.as_list().into_iter().flat_map(|list| list.iter())
+    node.as_list().into_iter().flat_map(List::iter)
 }
 
 fn word<'a>(node: &'a Node, key: &str) -> Option<&'a str> {

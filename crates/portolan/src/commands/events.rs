@@ -48,7 +48,7 @@ pub(crate) struct EventsArgs {
     run: Option<String>,
 
     /// Address of a build that serves its events (`--listen`); its token is taken from the store, or from the variable
-    /// PORTOLAN_TOKEN
+    /// `PORTOLAN_TOKEN`
     #[arg(long, value_name = "URL", help_heading = "Selection")]
     server: Option<String>,
 
