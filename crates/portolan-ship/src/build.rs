@@ -61,10 +61,16 @@ fn unit(artifact: Artifact, setup: BuildSetup) -> Unit<Built> {
         &run,
         move |context, task| -> Result<Built, Failure> {
             let needs = needs(&artifact, context)?;
-            let Artifact { name, source, .. } = artifact;
+            let Artifact {
+                name,
+                image,
+                source,
+                ..
+            } = artifact;
             let built: Result<Built, ShipError> = match source {
                 ArtifactSource::Oci(source) => OciBuilder {
                     name,
+                    image,
                     source,
                     setup,
                     needs,
@@ -72,6 +78,7 @@ fn unit(artifact: Artifact, setup: BuildSetup) -> Unit<Built> {
                 .build(task),
                 ArtifactSource::Command(source) => CommandBuilder {
                     name,
+                    image,
                     source,
                     setup,
                     needs,
@@ -79,6 +86,7 @@ fn unit(artifact: Artifact, setup: BuildSetup) -> Unit<Built> {
                 .build(task),
                 ArtifactSource::Dockerfile(source) => DockerfileBuilder {
                     name,
+                    image,
                     source,
                     setup,
                     needs,

@@ -3,11 +3,12 @@
 mod command;
 mod dockerfile;
 mod oci;
+mod referrers;
 mod secrets;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -56,6 +57,10 @@ pub struct BuildSetup {
     pub run: Arc<ShipRun>,
     /// Base images of registries.
     pub bases: Arc<BaseImages>,
+    /// Whether a bill of materials is written for each image of files.
+    pub writes_sbom: bool,
+    /// The address and revision of the git repository, found out when it is first needed.
+    pub git: Arc<OnceLock<Option<(String, String)>>>,
     /// How many threads one artifact may use.
     pub threads: usize,
     /// The time, in nanoseconds since 1970.
@@ -128,6 +133,9 @@ pub enum ShipError {
     /// A variable that a command needs is not set.
     #[error("the environment has no variable `{0}`")]
     NoVariable(String),
+    /// What is said about the image cannot be written.
+    #[error("cannot write what is said about the image")]
+    Referrer(#[source] io::Error),
     /// A secret that is too long to be looked for in what a program prints.
     #[error("the secret of `{0}` is longer than 64 KiB")]
     LongSecret(String),

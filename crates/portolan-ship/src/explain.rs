@@ -71,10 +71,16 @@ fn unit(artifact: Artifact, setup: &BuildSetup) -> Unit<ArtifactExplanation> {
         &run,
         move |context, task| -> Result<ArtifactExplanation, Failure> {
             let (needs, stale) = needs(&artifact, context)?;
-            let Artifact { name, source, .. } = artifact;
+            let Artifact {
+                name,
+                image,
+                source,
+                ..
+            } = artifact;
             let look: Result<Prospect, ShipError> = match source {
                 ArtifactSource::Oci(source) => OciBuilder {
                     name: name.clone(),
+                    image,
                     source,
                     setup,
                     needs,
@@ -82,6 +88,7 @@ fn unit(artifact: Artifact, setup: &BuildSetup) -> Unit<ArtifactExplanation> {
                 .look(task),
                 ArtifactSource::Command(source) => CommandBuilder {
                     name: name.clone(),
+                    image,
                     source,
                     setup,
                     needs,
@@ -89,6 +96,7 @@ fn unit(artifact: Artifact, setup: &BuildSetup) -> Unit<ArtifactExplanation> {
                 .look(task),
                 ArtifactSource::Dockerfile(source) => DockerfileBuilder {
                     name: name.clone(),
+                    image,
                     source,
                     setup,
                     needs,

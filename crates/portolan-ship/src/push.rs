@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use portolan_digest::Digest;
 use portolan_engine::{Failure, Key, Report, Run, Unit};
 use portolan_http::Upload;
-use portolan_image::Descriptor;
+use portolan_image::{Descriptor, referrers_tag};
 use portolan_oci::{OciError, PushedBlob, Reference, ReferenceError, Registry, Repository};
 use serde::Serialize;
 use tokio::runtime::Handle;
@@ -209,6 +209,8 @@ impl Pusher {
                 .push_manifest(&reference, &root.media_type, bytes);
             put.await.map_err(failed)?;
         }
+        let referred = self.push_referrers(&repository, image, setup, task).await?;
+        referred.map_err(failed)?;
         Ok(pushed)
     }
 
@@ -257,6 +259,49 @@ impl Pusher {
                 }
             }
         }
+    }
+
+    /// Pushes what is said about an image, under the tag where readers look for it.
+    async fn push_referrers(
+        &self,
+        repository: &Repository,
+        image: &Descriptor,
+        setup: &BuildSetup,
+        task: &Task,
+    ) -> Result<Result<(), OciError>, PushError> {
+        let tag = referrers_tag(&image.digest);
+        let Some(list) = setup.store.refs()?.remove(&tag) else {
+            return Ok(Ok(()));
+        };
+        let holding = setup.store.begin()?;
+        let Some(parts) = parts(&holding, &list) else {
+            return Ok(Ok(()));
+        };
+        let known = self
+            .registry
+            .has_manifest(&repository.digest(list.digest))
+            .await;
+        if !matches!(known, Ok(false)) {
+            return Ok(known.map(|_| ()));
+        }
+        for blob in &parts.blobs {
+            holding.hold(&blob.digest)?;
+        }
+        let mut counts = Pushed::default();
+        let pushing = async {
+            self.push_blobs(repository, &parts, setup, task, &mut counts)
+                .await?;
+            self.push_documents(repository, &parts).await?;
+            if let (Some((root, bytes)), Ok(reference)) =
+                (parts.documents.last(), repository.tag(&tag))
+            {
+                self.registry
+                    .push_manifest(&reference, &root.media_type, bytes)
+                    .await?;
+            }
+            Ok(())
+        };
+        Ok(pushing.await)
     }
 
     async fn push_documents(&self, repository: &Repository, parts: &Parts) -> Result<(), OciError> {

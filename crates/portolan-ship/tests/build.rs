@@ -75,6 +75,8 @@ impl Project {
         let client = Client::new(&HttpOptions::default()).expect("a client");
         let registry = Arc::new(Registry::new(client, RegistryOptions::default()));
         let setup = BuildSetup {
+            writes_sbom: false,
+            git: Arc::default(),
             bases: Arc::new(BaseImages::new(registry, BTreeMap::new())),
             run: Arc::new(run),
             directory: Utf8PathBuf::from_path_buf(self.directory.path().to_owned()).expect("UTF-8"),

@@ -42,7 +42,7 @@ use crate::printer::Printer;
 
 fn main() -> ExitCode {
     silence_panics_of_git();
-    #[cfg(feature = "cluster")]
+    #[cfg(any(feature = "cluster", feature = "rollout", feature = "ship"))]
     if std::env::args_os()
         .nth(1)
         .is_some_and(|first| first == portolan_cluster::RUN_PLUGIN)

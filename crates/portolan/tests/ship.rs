@@ -400,6 +400,116 @@ fn a_skaffold_configuration_is_converted_and_what_is_lost_is_named() {
     }
 }
 
+/// Blobs of the documents that refer to an image, as text.
+fn referrers(project: &Project, digest: &str) -> Vec<String> {
+    let blob = |digest: &str| {
+        let path = format!(
+            ".portolan/blobs/sha256/{}",
+            digest.trim_start_matches("sha256:")
+        );
+        fs::read_to_string(project.path(&path)).expect("a blob")
+    };
+    let json = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+    let index = json(&fs::read_to_string(project.path(".portolan/index.json")).expect("an index"));
+    let tag = digest.replace(':', "-");
+    let named = index["manifests"].as_array().into_iter().flatten();
+    let mut lists =
+        named.filter(|entry| entry["annotations"]["org.opencontainers.image.ref.name"] == tag);
+    let list = json(&blob(
+        lists.next().expect("a list")["digest"]
+            .as_str()
+            .expect("a digest"),
+    ));
+    let manifests = list["manifests"].as_array().expect("manifests").iter();
+    let documents = manifests.map(|manifest| {
+        let manifest = json(&blob(manifest["digest"].as_str().expect("a digest")));
+        assert_eq!(manifest["subject"]["digest"], digest);
+        blob(manifest["layers"][0]["digest"].as_str().expect("a digest"))
+    });
+    documents.collect()
+}
+
+#[test]
+fn an_image_has_its_provenance_beside_it_and_a_bill_of_materials_on_request() {
+    let project = Project::new(&format!(
+        "{WEB}  - {{name: tool, image: registry.example/tool, command: {{run: [sh, -c, 'echo a > $PORTOLAN_OUT/a'], output: files, inputs: [web/index.html]}}}}\n"
+    ));
+    let (plain, code) = project.build(&[]);
+    assert_eq!(code, 0, "{plain:#}");
+    let digest = |result: &Value, at: usize| {
+        result["artifacts"][at]["digest"]
+            .as_str()
+            .expect("a digest")
+            .to_owned()
+    };
+    let [web] = &referrers(&project, &digest(&plain, 0))[..] else {
+        unreachable!("one document");
+    };
+    assert!(
+        web.contains("\"name\":\"registry.example/shop/web\"")
+            && web.contains("https://slsa.dev/provenance/v1"),
+        "{web}"
+    );
+    assert!(!web.contains("gitCommit"), "it is in no repository: {web}");
+    assert_eq!(referrers(&project, &digest(&plain, 1)).len(), 1);
+    let (with, _) = project.build(&["--sbom"]);
+    assert_eq!(statuses(&with), [("web", "cached"), ("tool", "cached")]);
+    assert_eq!(digest(&with, 0), digest(&plain, 0), "the image is the same");
+    let documents = referrers(&project, &digest(&with, 0));
+    assert_eq!(documents.len(), 2);
+    assert!(
+        documents[1].contains("\"fileName\":\"/index.html\""),
+        "{}",
+        documents[1]
+    );
+    // What refers to an image stays as long as the image.
+    project.run(&["ship", "gc", "--max-age", "0s"]);
+    assert_eq!(referrers(&project, &digest(&with, 0)).len(), 2);
+    // The revision of a clean repository is part of it, without the password in its address.
+    let git = |args: &[&str]| {
+        let done = Command::new("git")
+            .args(args)
+            .current_dir(project.directory.path())
+            .output();
+        assert!(done.expect("git").status.success(), "{args:?}");
+    };
+    for args in [
+        &["init", "-q"][..],
+        &["config", "user.email", "a@b"],
+        &["config", "user.name", "a"],
+        &[
+            "remote",
+            "add",
+            "origin",
+            "https://user:planted-4711@git.example/shop.git",
+        ],
+        &["add", "."],
+        &["commit", "-qm", "a"],
+    ] {
+        git(args);
+    }
+    let elsewhere = Project {
+        directory: tempfile::tempdir().expect("a directory"),
+        env: Vec::new(),
+    };
+    let copied = Command::new("cp")
+        .arg("-r")
+        .arg(project.path("."))
+        .arg(elsewhere.path("."))
+        .status();
+    assert!(copied.expect("cp").success());
+    fs::remove_dir_all(elsewhere.path(".portolan")).expect("removed");
+    let (committed, _) = elsewhere.build(&["web"]);
+    let [known] = &referrers(&elsewhere, &digest(&committed, 0))[..] else {
+        unreachable!("one document");
+    };
+    assert!(
+        known.contains("gitCommit") && known.contains("git.example/shop.git"),
+        "{known}"
+    );
+    assert!(!known.contains("planted"), "{known}");
+}
+
 #[test]
 fn gc_keeps_what_is_named_and_removes_the_rest() {
     let project = Project::new(WEB);
@@ -523,6 +633,44 @@ fn no_secret_is_in_events_output_store_or_answer() {
             let (again, _) = project.build(&[]);
             assert_eq!(statuses(&again), [("tool", "cached")]);
         }
+    }
+}
+
+/// Ctrl-C: what runs is ended with all that it started, and there is a result for each artifact.
+#[test]
+fn an_interrupted_build_says_what_is_left_undone_and_leaves_nothing() {
+    let project = Project::new(&format!(
+        "{WEB}  - name: slow\n    image: x\n    command: {{run: [sh, -c, 'sleep 300 & echo $! > pid; echo begun; wait'], inputs: [web/index.html]}}\n  - {{name: after, image: x, needs: [slow], oci: {{context: web}}}}\n"
+    ));
+    let build = project
+        .command(&["ship", "build", "-o", "json", "--jobs", "2"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary was built with this test");
+    let said = || project.run(&["events"]).stdout;
+    wait_until(|| said().contains("begun") && said().contains("\"status\":\"built\""));
+    let sent = Command::new("kill")
+        .args(["-INT", &build.id().to_string()])
+        .status();
+    assert!(sent.expect("kill").success());
+    let answer = portolan::wait_for(build);
+    assert_eq!(answer.code, 130, "{answer}");
+    let result: Value = serde_json::from_str(&answer.stdout).unwrap_or_else(|_| panic!("{answer}"));
+    assert_eq!(
+        statuses(&result),
+        [
+            ("web", "built"),
+            ("slow", "cancelled"),
+            ("after", "cancelled")
+        ]
+    );
+    let pid = fs::read_to_string(project.path("pid")).expect("a number");
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+    let runs = fs::read_dir(project.path(".portolan/portolan/runs")).expect("runs");
+    for run in runs.flatten() {
+        assert!(!run.path().join("scratch").exists());
     }
 }
 

@@ -83,6 +83,16 @@ fn images_are_pushed_once_and_layers_are_mounted() {
             let seen = String::from_utf8_lossy(&seen.stdout).into_owned()
                 + &String::from_utf8_lossy(&seen.stderr);
             assert!(seen.contains(digest), "{seen}");
+            let list = format!(
+                "docker://{}/shop/{name}:{}",
+                registry.host(),
+                digest.replace(':', "-")
+            );
+            let list = Command::new("skopeo")
+                .args(["inspect", "--raw", "--tls-verify=false", &list])
+                .output();
+            let list = String::from_utf8_lossy(&list.expect("skopeo").stdout).into_owned();
+            assert!(list.contains("application/vnd.in-toto+json"), "{list}");
         }
     }
 }

@@ -42,10 +42,7 @@ impl Guard {
         let headers = request.headers();
         let text =
             |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let authority = request
-            .uri()
-            .authority()
-            .map(Authority::as_str);
+        let authority = request.uri().authority().map(Authority::as_str);
         // A name that somebody made to point to this machine is not ours.
         let host = text(header::HOST).or(authority).unwrap_or_default();
         if !self.is_ours(host) || headers.get_all(header::HOST).iter().count() > 1 {

@@ -15,6 +15,7 @@ use portolan_image::{CopySpec, Descriptor, Entry, Node, Scan, ScanOptions, scan}
 use portolan_layout::{ActionResult, Directory, Run};
 
 use super::oci::{BUILDER_VERSION, Layout, built};
+use super::referrers::{Subject, refer};
 use super::secrets::give_secrets;
 use super::{BuildSetup, Builder, Needs, Prospect, ShipError, ended_well};
 use crate::document::{CommandOutput, CommandSource};
@@ -29,6 +30,7 @@ const VERSION_LIMIT: Duration = Duration::from_secs(30);
 /// Runs a command.
 pub(crate) struct CommandBuilder {
     pub(crate) name: String,
+    pub(crate) image: String,
     pub(crate) source: CommandSource,
     pub(crate) setup: BuildSetup,
     pub(crate) needs: Needs,
@@ -55,6 +57,7 @@ impl Builder for CommandBuilder {
             if !is_of(last.as_deref(), &prepared.key) {
                 prepared.keep_inputs(&self.name);
             }
+            self.refer(&prepared.run, &known.image, &prepared.key)?;
             return Ok(built(&known, true, Vec::new()));
         }
         let because = prepared.inputs.changes_since(last.as_deref());
@@ -66,6 +69,7 @@ impl Builder for CommandBuilder {
         prepared.run.record(&prepared.key, &result)?;
         prepared.run.tag(&self.name, &result.image)?;
         prepared.keep_inputs(&self.name);
+        self.refer(&prepared.run, &result.image, &prepared.key)?;
         Ok(built(&result, false, because))
     }
 }
@@ -77,6 +81,18 @@ impl Prepared<'_> {
 }
 
 impl CommandBuilder {
+    /// Says beside the image where it comes from.
+    fn refer(&self, run: &Run<'_>, image: &Descriptor, key: &Digest) -> Result<(), ShipError> {
+        let subject = Subject {
+            repository: &self.image,
+            image,
+            key,
+            base: None,
+            files: None,
+        };
+        refer(&subject, &self.setup, run)
+    }
+
     /// What is known before it is built.
     pub(crate) fn look(&self, task: &Task) -> Result<Prospect, ShipError> {
         let mut prepared = self.prepare(task)?;
@@ -127,6 +143,8 @@ impl CommandBuilder {
         let name = format!("{}.files", self.name);
         let layout = Layout {
             name: &name,
+            image: &self.image,
+            made_of: Some(&prepared.key),
             source,
             setup: &self.setup,
             needs: &self.needs,
@@ -228,6 +246,8 @@ impl CommandBuilder {
         if let CommandOutput::Files(source) = &self.source.output {
             let layout = Layout {
                 name: &self.name,
+                image: &self.image,
+                made_of: None,
                 source,
                 setup: &self.setup,
                 needs: &self.needs,

@@ -12,6 +12,7 @@ use portolan_image::{CopySpec, Descriptor, Scan, ScanOptions, ignore_patterns, s
 use portolan_layout::{ActionResult, Directory, Run};
 
 use super::oci::{BUILDER_VERSION, built};
+use super::referrers::{Subject, refer};
 use super::secrets::{GivenSecrets, give_secrets};
 use super::{BuildSetup, Builder, Needs, Prospect, ShipError, ended_well};
 use crate::document::{DockerfileEngine, DockerfileSource};
@@ -41,6 +42,7 @@ const ENGINE_VARIABLES: &[&str] = &[
 /// Builds a Dockerfile.
 pub(crate) struct DockerfileBuilder {
     pub(crate) name: String,
+    pub(crate) image: String,
     pub(crate) source: DockerfileSource,
     pub(crate) setup: BuildSetup,
     pub(crate) needs: Needs,
@@ -71,6 +73,7 @@ impl Builder for DockerfileBuilder {
             if !is_of(last.as_deref(), &prepared.key) {
                 keep(&prepared);
             }
+            self.refer(&prepared.run, &known.image, &prepared.key)?;
             return Ok(built(&known, true, Vec::new()));
         }
         let because = prepared.inputs.changes_since(last.as_deref());
@@ -82,11 +85,24 @@ impl Builder for DockerfileBuilder {
         prepared.run.record(&prepared.key, &result)?;
         prepared.run.tag(&self.name, &result.image)?;
         keep(&prepared);
+        self.refer(&prepared.run, &result.image, &prepared.key)?;
         Ok(built(&result, false, because))
     }
 }
 
 impl DockerfileBuilder {
+    /// Says beside the image where it comes from.
+    fn refer(&self, run: &Run<'_>, image: &Descriptor, key: &Digest) -> Result<(), ShipError> {
+        let subject = Subject {
+            repository: &self.image,
+            image,
+            key,
+            base: None,
+            files: None,
+        };
+        refer(&subject, &self.setup, run)
+    }
+
     /// What is known before it is built.
     pub(crate) fn look(&self, task: &Task) -> Result<Prospect, ShipError> {
         let mut prepared = self.prepare(task)?;

@@ -8,10 +8,11 @@ use camino::Utf8Path;
 use portolan_digest::Digest;
 use portolan_image::{
     Base, BuildIo, CopySpec, Descriptor, ImageSpec, LayerOptions, Platform, Scan, ScanOptions,
-    build_image, build_index, ignore_patterns, scan,
+    Source, build_image, build_index, ignore_patterns, scan,
 };
 use portolan_layout::{ActionResult, Directory, Run};
 
+use super::referrers::{Subject, refer};
 use super::{BuildSetup, Builder, Needs, Prospect, ShipError};
 use crate::document::{BaseImage, OciSource};
 use crate::inputs::{Inputs, is_of};
@@ -24,6 +25,7 @@ pub(crate) const BUILDER_VERSION: &str = concat!("portolan ", env!("CARGO_PKG_VE
 /// Lays out files.
 pub(crate) struct OciBuilder {
     pub(crate) name: String,
+    pub(crate) image: String,
     pub(crate) source: OciSource,
     pub(crate) setup: BuildSetup,
     pub(crate) needs: Needs,
@@ -46,6 +48,8 @@ impl OciBuilder {
     fn layout(&self) -> Layout<'_> {
         Layout {
             name: &self.name,
+            image: &self.image,
+            made_of: None,
             source: &self.source,
             setup: &self.setup,
             needs: &self.needs,
@@ -56,6 +60,10 @@ impl OciBuilder {
 /// Files of a directory, laid out as an image.
 pub(super) struct Layout<'a> {
     pub(super) name: &'a str,
+    /// The repository of the image.
+    pub(super) image: &'a str,
+    /// The key of whatever made the files; none if they are there by themselves.
+    pub(super) made_of: Option<&'a Digest>,
     pub(super) source: &'a OciSource,
     pub(super) setup: &'a BuildSetup,
     pub(super) needs: &'a Needs,
@@ -88,6 +96,7 @@ impl Layout<'_> {
                 prepared.name_files();
                 prepared.keep_inputs(self.name);
             }
+            self.refer(&prepared, &known.image)?;
             return Ok(built(&known, true, Vec::new()));
         }
         if task.is_cancelled() {
@@ -104,7 +113,30 @@ impl Layout<'_> {
         prepared.run.record(&prepared.key, &result)?;
         prepared.run.tag(self.name, &result.image)?;
         prepared.keep_inputs(self.name);
+        self.refer(&prepared, &result.image)?;
         Ok(built(&result, false, because))
+    }
+
+    /// Says beside the image where it comes from.
+    fn refer(&self, prepared: &Prepared<'_>, image: &Descriptor) -> Result<(), ShipError> {
+        let base = match &self.source.base {
+            BaseImage::Registry(name) | BaseImage::Artifact(name) => name.as_str(),
+            BaseImage::Layout { directory, .. } => directory.as_str(),
+            BaseImage::Scratch => "",
+        };
+        let only = match prepared.scans.as_slice() {
+            [(_, scan)] => Some(scan),
+            // Which file is for which platform is in no bill of the whole.
+            _ => None,
+        };
+        let subject = Subject {
+            repository: self.image,
+            image,
+            key: self.made_of.unwrap_or(&prepared.key),
+            base: prepared.base.as_ref().map(|digest| (base, digest)),
+            files: only.map(|scan| (scan.entries.as_slice(), &prepared.files as &dyn Source)),
+        };
+        refer(&subject, self.setup, &prepared.run)
     }
 
     /// What is known before it is built.

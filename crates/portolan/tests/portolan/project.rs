@@ -66,15 +66,18 @@ impl Project {
     pub(crate) fn build(&self, args: &[&str]) -> (Value, i32) {
         let answer = self.run(&[&["ship", "build", "-o", "json"], args].concat());
         let json = serde_json::from_str(&answer.stdout);
-        (json.unwrap_or_else(|_| unreachable!("{answer}")), answer.code)
+        (
+            json.unwrap_or_else(|_| unreachable!("{answer}")),
+            answer.code,
+        )
     }
 }
 
 /// Name and status of each artifact.
 pub(crate) fn statuses(result: &Value) -> Vec<(&str, &str)> {
     let artifacts = result["artifacts"].as_array().expect("a list");
-    let statuses = artifacts.iter().filter_map(|artifact| {
-        Some((artifact["name"].as_str()?, artifact["status"].as_str()?))
-    });
+    let statuses = artifacts
+        .iter()
+        .filter_map(|artifact| Some((artifact["name"].as_str()?, artifact["status"].as_str()?)));
     statuses.collect()
 }

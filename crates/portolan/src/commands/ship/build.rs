@@ -66,6 +66,10 @@ pub(crate) struct BuildOptions {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Build")]
     jobs: Option<u16>,
 
+    /// Write a bill of materials (SPDX) for each image of files, beside its provenance
+    #[arg(long, help_heading = "Build")]
+    sbom: bool,
+
     /// Serve the events of the run at this address while it goes on, as in `127.0.0.1:0`
     #[arg(long, value_name = "ADDRESS", help_heading = "Build")]
     listen: Option<SocketAddr>,
@@ -148,7 +152,10 @@ impl BuildOptions {
         let registry = self.registries.registry()?;
         let mut pins = BasePins::load(&project.directory)?;
         let bases = Arc::new(pins.images(&registry, false));
-        let setup = project.setup(store, run.clone(), Arc::clone(&bases), jobs);
+        let setup = BuildSetup {
+            writes_sbom: self.sbom,
+            ..project.setup(store, run.clone(), Arc::clone(&bases), jobs)
+        };
         let pusher = self
             .push
             .then(|| Arc::new(Pusher::new(registry, self.tag.clone())));

@@ -143,6 +143,8 @@ impl Project {
             store: Arc::new(store),
             run: Arc::new(run),
             bases,
+            writes_sbom: false,
+            git: Arc::default(),
             threads: (cores / jobs.max(1)).max(1),
             now: i64::try_from(now.as_nanos()).unwrap_or(i64::MAX),
             env: Arc::clone(&self.env),
