@@ -9,7 +9,7 @@ use portolan_image::{BlobSink, Descriptor, Index, Manifest, media_type};
 use serde::de::DeserializeOwned;
 
 use crate::error::StoreError;
-use crate::refs::name_of;
+use crate::refs::{name_of, subject_of};
 use crate::run::Run;
 
 /// The longest manifest, index or config.
@@ -75,8 +75,12 @@ impl Run<'_> {
     /// Takes an image of another layout over, with everything it is made of; without a name the layout must have one image.
     pub fn import(&self, layout: &Utf8Path, name: Option<&str>) -> Result<Descriptor, ImportError> {
         let index: Index = document(&layout.join("index.json"))?;
-        let count = index.manifests.len();
-        let mut chosen = index.manifests.into_iter();
+        // Lists of what refers to an image are no images.
+        let is_list = |image: &Descriptor| name_of(image).and_then(subject_of).is_some();
+        let images = index.manifests.into_iter();
+        let images: Vec<Descriptor> = images.filter(|image| !is_list(image)).collect();
+        let count = images.len();
+        let mut chosen = images.into_iter();
         let image = match name {
             Some(name) => chosen.find(|image| name_of(image) == Some(name)),
             None => chosen.next().filter(|_| count == 1),

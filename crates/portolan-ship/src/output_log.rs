@@ -4,6 +4,7 @@
 //! web.first    the first mebibyte
 //! web.last-0   mebibytes after it, each in the file that was not written last: the newest two are there
 //! web.last-1
+//! web.turns    how many bytes are in no file any more, and which of the last files is written
 //! ```
 //!
 //! Files are appended to as lines come, so that a killed process loses nothing, and never hold more than three mebibytes.
@@ -38,7 +39,8 @@ pub(crate) struct OutputLog {
 struct LogFiles {
     first: Utf8PathBuf,
     last: [Utf8PathBuf; 2],
-    dropped: Utf8PathBuf,
+    /// How many bytes are in no file any more, and which of the last files is written.
+    turns: Utf8PathBuf,
 }
 
 /// What is kept of an output.
@@ -95,10 +97,10 @@ impl OutputLog {
                 // What the other file held goes.
                 self.dropped += self.filled;
                 self.filled = self.written;
-                fs::write(&self.files.dropped, self.dropped.to_string())?;
                 1 - last
             }
         };
+        fs::write(&self.files.turns, format!("{} {next}", self.dropped))?;
         let path = self.files.last.get(next).unwrap_or(&self.files.first);
         self.file = create(path)?;
         self.written = 0;
@@ -115,17 +117,13 @@ impl KeptOutput {
             return Ok(None);
         };
         let [a, b] = &files.last;
-        let modified = |path: &Utf8Path| fs::metadata(path).and_then(|found| found.modified()).ok();
-        let (older, newer) = if modified(a) > modified(b) {
-            (b, a)
-        } else {
-            (a, b)
-        };
+        let turns = fs::read_to_string(&files.turns).unwrap_or_default();
+        let (dropped, open) = turns.split_once(' ').unwrap_or(("0", "0"));
+        let dropped: u64 = dropped.parse().unwrap_or(0);
+        let (older, newer) = if open == "0" { (b, a) } else { (a, b) };
         let (newest, length) = read_end(newer, KEPT)?.unwrap_or_default();
         let (before, before_length) =
             read_end(older, KEPT.saturating_sub(newest.len() as u64))?.unwrap_or_default();
-        let dropped = fs::read_to_string(&files.dropped).unwrap_or_default();
-        let dropped: u64 = dropped.trim().parse().unwrap_or(0);
         let unread = length + before_length - (newest.len() + before.len()) as u64;
         let last = [before, newest].concat();
         Ok(Some(Self {
@@ -149,7 +147,7 @@ impl LogFiles {
         Self {
             first: path("first"),
             last: [path("last-0"), path("last-1")],
-            dropped: path("dropped"),
+            turns: path("turns"),
         }
     }
 }

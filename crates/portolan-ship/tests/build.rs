@@ -451,6 +451,17 @@ fn a_command_that_prints_millions_of_lines_is_read_to_its_end() {
         .map(|file| file.metadata().expect("a file").len())
         .sum();
     assert!(bytes < 4 << 20, "{bytes}");
+    let store = Utf8Path::from_path(project.store.path()).expect("UTF-8");
+    let run = ShipRun::newest(store).expect("runs");
+    // The journal of the test is in memory: the run has not begun for others.
+    assert_eq!(run, None);
+    let run = ShipRun::list(store).expect("runs").remove(0);
+    let kept = run.kept_output("tool").expect("read").expect("there");
+    let line = "a line that nobody reads\n";
+    assert!(kept.first.starts_with(line) && kept.last.ends_with(&format!("{line}the reason\n")));
+    let all = 4_000_000 * line.len() as u64 + "the reason\n".len() as u64;
+    let sum = kept.first.len() as u64 + kept.dropped + kept.last.len() as u64;
+    assert_eq!(sum, all);
 }
 
 #[test]
