@@ -97,7 +97,9 @@ fn write_canonical(value: &Value, text: &mut String) {
             Some(float) if float.fract() == 0.0 && float.abs() < EXACT => {
                 text.push_str(&(float as i64).to_string());
             }
-            _ => text.push_str(&number.to_string()),
+            // Not as the JSON library prints it: that may change with its version.
+            Some(float) => text.push_str(&format!("{float:?}")),
+            None => text.push_str(&number.to_string()),
         },
         other => text.push_str(&other.to_string()),
     }
