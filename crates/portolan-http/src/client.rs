@@ -67,6 +67,7 @@ pub struct Request {
     secret_headers: Vec<(String, Secret)>,
     form: Option<Secret>,
     authorization: Authorization,
+    hides_path: bool,
 }
 
 /// What a request that stores something does.
@@ -152,7 +153,23 @@ impl Request {
             secret_headers: Vec::new(),
             form: None,
             authorization: Authorization::None,
+            hides_path: false,
         }
+    }
+
+    /// Shows nothing of the address but its host, in logs and errors: of incoming webhooks the path is the secret.
+    #[must_use]
+    pub fn hide_path(mut self) -> Self {
+        self.hides_path = true;
+        self
+    }
+
+    /// The address as it may be shown.
+    fn shown(&self) -> String {
+        if self.hides_path {
+            return format!("{}://{}/…", self.url.scheme(), host_of(&self.url));
+        }
+        shown(&self.url)
     }
 
     /// Asks whether something is at an address.
@@ -291,10 +308,10 @@ impl Client {
     /// A host that turned out to be out of reach is not asked again.
     pub async fn send(&self, request: &Request) -> Result<Response, HttpError> {
         if let Some(refused) = refused_url(&request.url).filter(|_| !self.link_local) {
-            return Err(unreachable(&request.url, refused));
+            return Err(unreachable(request.shown(), refused));
         }
         let turn = self.hosts.turn(&request.url).await;
-        let first = turn.map_err(|source| unreachable(&request.url, source))?;
+        let first = turn.map_err(|source| unreachable(request.shown(), source))?;
         let outcome = self.send_patiently(request).await;
         let outcome = outcome.map_err(|error| self.unreachable_if_silent(request, error));
         if let Err(HttpError::Unreachable { source, .. }) = &outcome {
@@ -312,7 +329,7 @@ impl Client {
             HttpError::TooSlow { received: 0, .. } if !self.hosts.is_forgetful() => {
                 let host = host_of(&request.url);
                 let why = UnreachableReason::TimedOut;
-                unreachable(&request.url, Unreachable { host, why })
+                unreachable(request.shown(), Unreachable { host, why })
             }
             error => error,
         }
@@ -325,7 +342,7 @@ impl Client {
             let outcome = self.send_once(request).await;
             match retry_delay(&outcome, tries, started.elapsed()) {
                 Some(delay) if tries < self.retries => {
-                    tracing::debug!(url = %shown(&request.url), ?delay, "trying again");
+                    tracing::debug!(url = %request.shown(), ?delay, "trying again");
                     tokio::time::sleep(delay).await;
                     tries += 1;
                 }
@@ -341,7 +358,7 @@ impl Client {
 
     async fn send_once(&self, request: &Request) -> Result<Response, HttpError> {
         let permit = self.permit().await;
-        tracing::debug!(url = %shown(&request.url), "fetching");
+        tracing::debug!(url = %request.shown(), "fetching");
         let sent = Sent::default();
         let url = || request.url.clone();
         let mut builder = match (&request.store, &request.form) {
@@ -387,19 +404,19 @@ impl Client {
             biased;
             answered = answered => match answered {
                 (Ok(answer), _) => {
-                    let url = shown(&request.url);
+                    let url = request.shown();
                     Ok(Response::new(url, answer, permit, started, self.pace))
                 }
-                (Err(source), last) => Err(request_error(&request.url, &last, source)),
+                (Err(source), last) => Err(request_error(request.shown(), &last, source)),
             },
             () = too_slow => Err(match &request.store {
                 Some(Store::Put(_)) => HttpError::StuckUpload {
-                    url: shown(&request.url),
+                    url: request.shown(),
                     sent: sent.bytes(),
                     elapsed: started.elapsed(),
                 },
                 _ => HttpError::TooSlow {
-                    url: shown(&request.url),
+                    url: request.shown(),
                     received: 0,
                     elapsed: started.elapsed(),
                 },
@@ -416,21 +433,18 @@ impl Client {
 }
 
 /// Tells a host that cannot be reached from other failures; it may be one that a server redirected to.
-fn request_error(asked: &Url, last: &Url, source: reqwest::Error) -> HttpError {
+fn request_error(asked: String, last: &Url, source: reqwest::Error) -> HttpError {
     if let Some(found) = Unreachable::from_causes(&source, last) {
         return unreachable(asked, found);
     }
     HttpError::Request {
-        url: shown(asked),
+        url: asked,
         source: source.without_url(),
     }
 }
 
-fn unreachable(asked: &Url, source: Unreachable) -> HttpError {
-    HttpError::Unreachable {
-        url: shown(asked),
-        source,
-    }
+fn unreachable(asked: String, source: Unreachable) -> HttpError {
+    HttpError::Unreachable { url: asked, source }
 }
 
 fn leaves_origin(attempt: &Attempt) -> bool {

@@ -72,7 +72,7 @@ impl Webhooks {
     async fn send(&self, url: &str, body: String) -> Result<(), String> {
         let client = self.0.as_ref().ok_or("TLS cannot be set up")?;
         let request = Request::parse(url).map_err(|_| "the address is none".to_owned())?;
-        let answer = client.send(&request.json(body)).await;
+        let answer = client.send(&request.json(body).hide_path()).await;
         let answer = answer.map_err(|error| words(&error))?;
         let status = answer.status();
         if (200..300).contains(&status) {
