@@ -1,7 +1,7 @@
 //! Why a rollout is in its current state, in words and numbers.
 
 use portolan_judge::Counts;
-use portolan_rollout::{MetricSummary, Status};
+use portolan_rollout::{Analysis, MetricSummary, Status};
 
 use crate::rollout::Rollout;
 
@@ -75,9 +75,9 @@ fn canary(status: &Status) -> Vec<String> {
     lines.extend(
         evidence
             .iter()
-            .map(|summary| metric_line(summary, analysis)),
+            .map(|summary| metric_line(summary, analysis, Some(canary.attempt))),
     );
-    let needed = (1.0 / analysis.false_promote_rate).ln();
+    let needed = proof(analysis, canary.attempt).ln();
     let slowest = evidence
         .iter()
         .map(|summary| summary.ln_promote / needed)
@@ -96,23 +96,31 @@ fn canary(status: &Status) -> Vec<String> {
     lines
 }
 
-/// Returns a line about what a metric has shown.
-pub fn metric_line(summary: &MetricSummary, analysis: &portolan_rollout::Analysis) -> String {
+/// Returns the evidence that a promotion needs: more at each attempt of the same revision, so that all of them together keep
+/// the stated rate.
+fn proof(analysis: &Analysis, attempt: u32) -> f64 {
+    let attempt = f64::from(attempt.max(1));
+    attempt * (attempt + 1.0) / analysis.false_promote_rate
+}
+
+/// Returns a line about what a metric has shown. What a proof needs is told if it is known which attempt it was.
+pub fn metric_line(summary: &MetricSummary, analysis: &Analysis, attempt: Option<u32>) -> String {
     let metrics = analysis.metrics_or_default().len().max(1) as f64;
     let excluded = summary.excluded_odds;
     let excluded = excluded.and_then(|least| TOLD_ODDS.into_iter().rfind(|odds| *odds >= least));
     let excluded = excluded.map_or_else(String::new, |odds| format!("; {odds}× worse is excluded"));
     let counted = summary.counted_by.as_deref().map(who_counted);
     let counted = counted.map_or_else(String::new, |who| format!("; counted by {who}"));
+    let needed = attempt.map(|attempt| proof(analysis, attempt).round());
+    let needed = needed.map_or_else(String::new, |needed| format!(" of {needed}"));
     format!(
-        "{}: {} new, {} old; evidence for a rollback {} of {}, for a promotion {} of {}{excluded}{counted}",
+        "{}: {} new, {} old; evidence for a rollback {} of {}, for a promotion {}{needed}{excluded}{counted}",
         summary.name,
         share(summary.canary),
         share(summary.stable),
         evidence(summary.ln_rollback),
         (metrics / analysis.false_rollback_rate).round(),
         evidence(summary.ln_promote),
-        (1.0 / analysis.false_promote_rate).round(),
     )
 }
 

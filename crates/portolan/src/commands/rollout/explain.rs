@@ -110,7 +110,11 @@ pub(crate) fn history(args: &HistoryArgs, app: &App) -> CommandResult {
     if let Some(last) = records.iter().rfind(|record| !record.evidence.is_empty()) {
         text.push_str("\nevidence of the last that was judged:\n");
         for summary in &last.evidence {
-            let _ = writeln!(text, "  {}", metric_line(summary, &rollout.spec.analysis));
+            let _ = writeln!(
+                text,
+                "  {}",
+                metric_line(summary, &rollout.spec.analysis, None)
+            );
         }
     }
     printer.data(text)?;

@@ -159,7 +159,9 @@ fn tree(rollout: &Rollout, pods: &[Value], lines: &mut BTreeMap<String, Vec<f64>
         seen.push(summary.ln_rollback);
         let from = seen.len().saturating_sub(DRAWN);
         let drawn = sparkline(&seen[from..], (1.0 / analysis.false_rollback_rate).ln());
-        let _ = writeln!(text, "{}\n  {drawn}", metric_line(&summary, analysis));
+        let attempt = status.canary.as_deref().map(|canary| canary.attempt);
+        let line = metric_line(&summary, analysis, attempt);
+        let _ = writeln!(text, "{line}\n  {drawn}");
     }
     text
 }
