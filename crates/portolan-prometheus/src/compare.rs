@@ -222,6 +222,23 @@ fn with_ages(pods: &[PodCounts], arm: &ArmLabels) -> Vec<PodCounts> {
     aged.collect()
 }
 
+/// Returns an arm without the requests of pods that have all just started, where it is not known which pod had which. Those
+/// of an arm that fails more than half of them count.
+pub(crate) fn without_cold_start(
+    arm: Arm,
+    pod_ages: &BTreeMap<String, u64>,
+    warm_up_seconds: u64,
+) -> Arm {
+    let is_cold = arm.pods.is_empty()
+        && !pod_ages.is_empty()
+        && pod_ages.values().all(|age| *age < warm_up_seconds);
+    let fails = arm.counts.bad > arm.counts.total / 2;
+    if is_cold && !fails {
+        return Arm::default();
+    }
+    arm
+}
+
 /// Returns the requests of as many pods of the old revision as the new one has, beside those of the others: two arms of
 /// the same revision, to learn how much arms differ by themselves. `None` if there are not enough pods. Pods younger
 /// than the warm-up do not count.
@@ -245,4 +262,26 @@ pub fn same_revision(stable: &Arm, canary_pods: usize, warm_up_seconds: u64) -> 
         canary: sum(one),
         stable: sum(other),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_an_arm_that_has_just_started_count_if_most_of_them_fail() {
+        let arm = |bad| Arm {
+            counts: Counts { total: 100, bad },
+            pods: Vec::new(),
+        };
+        let ages = |ages: &[u64]| {
+            let ages = ages.iter().enumerate();
+            ages.map(|(at, age)| (at.to_string(), *age)).collect()
+        };
+        let counted = |bad, of: &[u64]| without_cold_start(arm(bad), &ages(of), 60).counts.total;
+        assert_eq!(counted(10, &[5, 59]), 0);
+        assert_eq!(counted(60, &[5, 59]), 100);
+        assert_eq!(counted(10, &[5, 60]), 100, "one of them is warm");
+        assert_eq!(counted(10, &[]), 100, "nobody knows");
+    }
 }

@@ -15,7 +15,7 @@ use portolan_rollout::{
 use crate::answer::Answer;
 use crate::arm::add_up;
 use crate::arms::{ArmLabels, Arms};
-use crate::compare::{Compared, Found, NotCompared, compare, same_revision};
+use crate::compare::{Compared, Found, NotCompared, compare, same_revision, without_cold_start};
 use crate::http_counts::read_counts;
 use crate::latency::{Edge, count_slow, edge_of, next_edge};
 use crate::requests::{Reporter, count_requests};
@@ -391,6 +391,12 @@ impl Question<'_> {
         notes: Vec<String>,
     ) -> Measured {
         let same_revision = same_revision(&stable, canary.pods.len(), self.warm_up_seconds);
+        let warm =
+            |arm: Arm, of: &ArmLabels| without_cold_start(arm, &of.pod_ages, self.warm_up_seconds);
+        let (canary, stable) = (
+            warm(canary, &self.arms.canary),
+            warm(stable, &self.arms.stable),
+        );
         Measured {
             measurement: Some(Measurement::Counts {
                 from: self.from,

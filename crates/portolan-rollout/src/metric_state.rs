@@ -216,9 +216,9 @@ impl MetricState {
         let is_broken = self
             .slo
             .is_some_and(|slo| slo.is_broken(settings.false_rollback_rate));
-        let against = explanation.ln_rollback.max(self.evidence.ln_newest());
-        let is_doubtful = against >= DOUBT.ln();
         let is_material = explanation.excess >= explanation.least_excess;
+        let is_doubtful = explanation.ln_rollback >= DOUBT.ln()
+            || (is_material && self.evidence.ln_newest() >= DOUBT.ln());
         match explanation.verdict {
             Verdict::Rollback => MetricVerdict::Bad,
             _ if is_broken => MetricVerdict::Bad,

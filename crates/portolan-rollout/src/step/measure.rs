@@ -63,7 +63,15 @@ impl Pass<'_> {
             }
             let seen = interval.canary.total;
             requests = Some(requests.map_or(seen, |fewest| fewest.min(seen)));
-            if let Some(is_split) = is_split_as(weight, &interval, &canary.plan) {
+            // Also requests to fresh pods are split by the routes, though they do not count for anything else.
+            let split = match measurement {
+                Measurement::Counts { canary, stable, .. } => Interval {
+                    canary: canary.counts,
+                    stable: stable.counts,
+                },
+                _ => interval,
+            };
+            if let Some(is_split) = is_split_as(weight, &split, &canary.plan) {
                 canary.is_verified = Some(is_split);
             }
         }
