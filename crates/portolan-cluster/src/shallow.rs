@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use kube::Resource;
-use kube::core::{ApiResource, DynamicObject, DynamicResourceScope, ObjectMeta};
+use kube::core::{ApiResource, DynamicObject, DynamicResourceScope, ObjectMeta, TypeMeta};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
@@ -63,12 +63,22 @@ impl<'de> serde::Deserialize<'de> for ShallowObject {
             depth: 0,
             is_cut: &mut is_cut,
         };
-        let value = seed.deserialize(deserializer)?;
-        let mut object: DynamicObject = serde_json::from_value(value).map_err(D::Error::custom)?;
+        let Value::Object(mut fields) = seed.deserialize(deserializer)? else {
+            return Err(D::Error::custom("not an object"));
+        };
+        let metadata = fields.remove("metadata").unwrap_or_default();
+        let metadata: Option<ObjectMeta> =
+            serde_json::from_value(metadata).map_err(D::Error::custom)?;
+        let mut text = |field: &str| Some(fields.remove(field)?.as_str()?.to_owned());
+        let types = text("apiVersion").zip(text("kind"));
         if is_cut {
-            object.data = Value::Object(Map::from_iter([(TOO_DEEP.to_owned(), true.into())]));
+            fields = Map::from_iter([(TOO_DEEP.to_owned(), true.into())]);
         }
-        Ok(Self(object))
+        Ok(Self(DynamicObject {
+            types: types.map(|(api_version, kind)| TypeMeta { api_version, kind }),
+            metadata: metadata.unwrap_or_default(),
+            data: Value::Object(fields),
+        }))
     }
 }
 

@@ -122,10 +122,15 @@ impl Look<'_> {
             }
         };
         let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
+        let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
+        // Until Kubernetes has seen the newest change, what it says of pods is about those from before.
+        let observed = object["status"]["observedGeneration"].as_i64();
+        let ready = number(&object["status"]["readyReplicas"])
+            .filter(|_| observed.is_some_and(|observed| observed >= generation));
         let workload = Workload {
-            generation: object["metadata"]["generation"].as_i64().unwrap_or(0),
+            generation,
             replicas: number(&object["spec"]["replicas"]).unwrap_or(1),
-            ready: number(&object["status"]["readyReplicas"]).unwrap_or(0),
+            ready: ready.unwrap_or(0),
         };
         Ok(Some((object["spec"]["template"].clone(), workload)))
     }

@@ -1,6 +1,7 @@
 //! The two slots: what they run, how many of their pods are ready, and what keeps the others from being so.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use portolan_cluster::ClusterError;
 use portolan_cluster::kube::core::DynamicObject;
@@ -27,7 +28,7 @@ impl Look<'_> {
         let replicas = deployment.as_deref().map_or(0, |deployment| {
             self.floor(&name).unwrap_or_else(|| asked_pods(deployment))
         });
-        let of_slot = |pod: &&std::sync::Arc<DynamicObject>| {
+        let of_slot = |pod: &&Arc<DynamicObject>| {
             label(pod, SLOT_LABEL) == Some(slot_text(slot))
                 && pod.metadata.deletion_timestamp.is_none()
         };
@@ -71,31 +72,34 @@ impl Look<'_> {
 
     /// How many ready endpoints a Service has.
     fn endpoints(&self, service: &str) -> u32 {
-        let slices = self
-            .ctx
-            .caches
-            .endpoint_slices
-            .group(self.namespace(), self.name());
-        let of_service = slices
+        let slices = self.slices_of(service);
+        let pods: BTreeSet<&str> = slices
             .iter()
-            .filter(|slice| label(slice, SERVICE_LABEL) == Some(service));
-        let pods: BTreeSet<&str> = of_service
             .flat_map(|slice| ready_endpoints(&slice.data))
             .collect();
         u32::try_from(pods.len()).unwrap_or(u32::MAX)
     }
 
+    /// What is watched of a Service's endpoints.
+    fn slices_of(&self, service: &str) -> Vec<Arc<DynamicObject>> {
+        let slices = &self.ctx.caches.endpoint_slices;
+        let mut slices = slices.group(self.namespace(), self.name());
+        slices.retain(|slice| label(slice, SERVICE_LABEL) == Some(service));
+        slices
+    }
+
     /// Whether the Service of a slot has a ready endpoint at this moment, as the API server knows it. What is watched may
     /// be late: pods that are gone would get requests.
     pub(crate) async fn answers_now(&self, slot: Slot) -> Result<bool, ClusterError> {
-        let mut query = kinds::endpoint_slices().query(Some(self.namespace()));
-        query.labels = format!("{SERVICE_LABEL}={}", self.app().slot_name(slot));
-        let mut answers = false;
-        let listed = self.ctx.cluster.list_whole(&query, |slice| {
-            answers |= ready_endpoints(&slice).next().is_some();
-        });
-        listed.await?;
-        Ok(answers)
+        for slice in self.slices_of(&self.app().slot_name(slot)) {
+            let name = slice.metadata.name.as_deref().unwrap_or_default();
+            let kind = kinds::endpoint_slices();
+            let slice = self.ctx.cluster.read(&kind, self.namespace(), name).await?;
+            if slice.is_some_and(|slice| ready_endpoints(&slice).next().is_some()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The slot that the application's own Service selects.
