@@ -96,8 +96,14 @@ async fn a_deployment_that_stays_in_its_chart_is_the_template_and_gets_its_pods_
     .await;
     let ready = async |pods: u64| {
         let found = bed.deployments().get("shop").await.expect("the Deployment");
-        let ready = found.data["status"]["readyReplicas"].as_u64().unwrap_or(0);
-        (found.data["spec"]["replicas"].as_u64(), ready) == (Some(pods), pods)
+        let status = &found.data["status"];
+        // Of a Deployment that is scaled back and forth, Kubernetes tells for a moment of pods that are gone.
+        let is_settled = status["observedGeneration"].as_i64() == found.metadata.generation;
+        let count = |field: &str| status[field].as_u64().unwrap_or(0);
+        let counted = (count("replicas"), count("readyReplicas"));
+        is_settled
+            && found.data["spec"]["replicas"].as_u64() == Some(pods)
+            && counted == (pods, pods)
     };
     eventually("its pods", || ready(3)).await;
     let service = json!({
