@@ -5,7 +5,7 @@
 //! operator changes no hash. The scheme that a hash was made by is part of its name; content is compared by the scheme
 //! of the recorded revision, so that even a new scheme starts nothing. What was recorded by a newer operator is believed once.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -98,7 +98,9 @@ fn write_canonical(value: &Value, text: &mut String) {
                 text.push_str(&(float as i64).to_string());
             }
             // Not as the JSON library prints it: that may change with its version.
-            Some(float) => text.push_str(&format!("{float:?}")),
+            Some(float) => {
+                let _ = write!(text, "{float:?}");
+            }
             None => text.push_str(&number.to_string()),
         },
         other => text.push_str(&other.to_string()),

@@ -440,7 +440,7 @@ fn a_command_that_prints_millions_of_lines_is_read_to_its_end() {
     let error = answer.results[0].error.as_deref().expect("an error");
     assert!(error.ends_with("the reason"), "{error}");
     assert!(
-        began.elapsed() < Duration::from_secs(60),
+        began.elapsed() < Duration::from_mins(1),
         "{:?}",
         began.elapsed()
     );

@@ -113,12 +113,13 @@ fn documents_of_other_kinds_are_left_to_others() {
 /// Ten lists of ten aliases each are ten thousand million values.
 #[test]
 fn a_document_that_is_written_to_fill_the_memory_ends_at_a_limit() {
-    let mut bomb = "  artifacts:\n  - &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    let mut lines = vec!["  artifacts:\n  - &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned()];
     for level in 1..12 {
         let below = level - 1;
         let items = vec![format!("*a{below}"); 10].join(", ");
-        bomb.push_str(&format!("  - &a{level} [{items}]\n"));
+        lines.push(format!("  - &a{level} [{items}]\n"));
     }
+    let bomb = lines.concat();
     assert!(matches!(read(&bomb), Err(DocumentError::Faults(_))));
     let deep = format!("  artifacts: {}{}\n", "[".repeat(5000), "]".repeat(5000));
     assert!(matches!(read(&deep), Err(DocumentError::Faults(_))));

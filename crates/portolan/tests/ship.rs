@@ -185,12 +185,12 @@ fn explain_names_the_input_that_changed() {
         "{never}"
     );
     assert!(
-        !project
+        project
             .path(".portolan/blobs/sha256")
             .read_dir()
             .expect("a store")
             .next()
-            .is_some()
+            .is_none()
     );
     project.build(&[]);
     let good = project.run(&["ship", "explain", "front"]);
@@ -538,11 +538,7 @@ fn events_are_the_same_from_the_option_and_from_the_files() {
     let events = project.run(&["events"]);
     assert_eq!(events.stdout, log, "{events}");
     let rest = project.run(&["events", "--after", "3"]);
-    let wanted: String = log
-        .lines()
-        .skip(3)
-        .map(|line| format!("{line}\n"))
-        .collect();
+    let wanted: String = log.lines().skip(3).flat_map(|line| [line, "\n"]).collect();
     assert_eq!(rest.stdout, wanted);
     let unknown = project.run(&["events", "--run", "nothing"]);
     assert!(

@@ -79,10 +79,7 @@ impl Served {
     /// Sends a request with the token and the right host, and with more headers.
     fn send(&self, method: &str, target: &str, headers: &[&str], body: &str) -> (u16, String) {
         let (address, token, length) = (&self.address, &self.token, body.len());
-        let more: String = headers
-            .iter()
-            .map(|header| format!("{header}\r\n"))
-            .collect();
+        let more: String = headers.iter().flat_map(|header| [header, "\r\n"]).collect();
         self.raw(&format!(
             "{method} /api/ship/v1/{target} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close\r\ncontent-length: {length}\r\n{more}\r\n{body}"
         ))

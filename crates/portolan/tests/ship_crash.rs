@@ -72,10 +72,7 @@ fn check_store(project: &Project, kill: u64) {
     for blob in blobs.flatten() {
         let name = blob.file_name().into_string().expect("UTF-8");
         let content = fs::read(blob.path()).expect("a blob");
-        let digest: String = Sha256::digest(&content)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let digest = format!("{:x}", Sha256::digest(&content));
         assert_eq!(digest, name, "kill {kill}");
     }
     let index = fs::read_to_string(project.path(".portolan/index.json"));

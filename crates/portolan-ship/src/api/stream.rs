@@ -124,7 +124,6 @@ impl Lines {
         };
         let is_sse = self.run.is_some();
         match next {
-            Ok(Next::End) => None,
             Ok(Next::Nothing) if is_sse => Some(Bytes::from_static(b": still there\n\n")),
             Ok(Next::Nothing) => Some(Bytes::from_static(b"\n")),
             Ok(Next::Records(records)) => Some(lines(&records, is_sse).into()),
@@ -133,8 +132,8 @@ impl Lines {
                 let snapshot = self.run.as_ref().map(|run| snapshot(oldest, run));
                 Some(snapshot.unwrap_or_else(|| forgotten(oldest)).into())
             }
-            // The journal cannot be read back: the stream ends, and whoever asks again is told why.
-            Err(_) => None,
+            // Where the journal cannot be read back the stream ends too, and whoever asks again is told why.
+            Ok(Next::End) | Err(_) => None,
         }
     }
 }

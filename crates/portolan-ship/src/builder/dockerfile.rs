@@ -22,7 +22,7 @@ use crate::process::Program;
 use crate::task::Task;
 
 /// How long a program may take to say its version, and to remove an image.
-const SHORT_LIMIT: Duration = Duration::from_secs(60);
+const SHORT_LIMIT: Duration = Duration::from_mins(1);
 
 /// Variables that programs which build Dockerfiles are set up by.
 const ENGINE_VARIABLES: &[&str] = &[

@@ -64,7 +64,7 @@ impl Surface for Lines {
         let lines = draw(state, tick, running_for, |key| self.running_for(key));
         let lines: Vec<String> = lines
             .iter()
-            .map(|line| clip(line, width.saturating_sub(1)).to_string())
+            .map(|line| clip(line, width.saturating_sub(1)))
             .collect();
         self.bar.set_message(lines.join("\n"));
         self.bar.tick();

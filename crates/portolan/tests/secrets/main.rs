@@ -62,7 +62,9 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
                 "127.0.0.1:0",
             ],
         )],
-        "audit table" | "cache list" | "cache gc" | "crds" | "version" => vec![well(&[])],
+        "audit table" | "cache list" | "cache gc" | "crds" | "ship schema" | "version" => {
+            vec![well(&[])]
+        }
         "build" => vec![
             on_repository(&[]),
             on_repository(&["-v", "--provenance"]),
@@ -228,7 +230,6 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
         ])],
         "ship gc" => vec![badly(&["--store", "nowhere"])],
         "ship init" => vec![well(&["shop-source", "--dry-run"])],
-        "ship schema" => vec![well(&[])],
         "template" => vec![well(&["page.tmpl"]), badly(&["nowhere.tmpl"])],
         "test" => vec![on_repository(&[]), on_repository(&["-v"])],
         "watch" => vec![(Ends::Never("watching "), REPO.to_vec())],

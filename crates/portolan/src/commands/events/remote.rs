@@ -82,7 +82,7 @@ pub(super) async fn print(
         let lines: Vec<u8> = rest.drain(..end).collect();
         let lines = String::from_utf8_lossy(&lines);
         let lines = lines.lines().filter(|line| !line.is_empty());
-        let text: String = lines.map(|line| format!("{line}\n")).collect();
+        let text: String = lines.flat_map(|line| [line, "\n"]).collect();
         printer.data(text)?;
     }
     Ok(ExitStatus::Clean)

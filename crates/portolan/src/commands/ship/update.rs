@@ -72,12 +72,13 @@ pub(crate) fn update(args: &UpdateArgs, app: &App) -> CommandResult {
             });
             format!("{json:#}\n")
         }
-        Format::Text => lines
-            .map(|(name, digest, changed)| {
+        Format::Text => {
+            let lines = lines.map(|(name, digest, changed)| {
                 let word = if changed { "moved" } else { "kept" };
                 format!("{word}  {name}  {digest}\n")
-            })
-            .collect(),
+            });
+            lines.collect::<Vec<String>>().concat()
+        }
     })?;
     Ok(ExitStatus::Clean)
 }
