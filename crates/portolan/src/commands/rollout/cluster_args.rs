@@ -108,13 +108,26 @@ impl Found {
 
     /// Merges a patch into the object.
     pub(super) async fn merge(&self, patch: &Value) -> Result<(), CommandError> {
-        let place = (self.namespace.as_str(), self.name.as_str());
-        let merged = self.cluster.merge(&resource(), place, patch, MANAGER).await;
-        match merged {
-            Ok(_) => Ok(()),
+        match self.merged(patch).await {
+            Ok(()) => Ok(()),
             Err(error) if error.is_missing() => self.object().await.map(drop),
             Err(error) => Err(refused(error)),
         }
+    }
+
+    /// Merges a patch that holds for one version of the object; says whether it still was that one.
+    pub(super) async fn merge_version(&self, patch: &Value) -> Result<bool, CommandError> {
+        match self.merged(patch).await {
+            Ok(()) => Ok(true),
+            Err(ClusterError::Outdated { .. }) => Ok(false),
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    async fn merged(&self, patch: &Value) -> Result<(), ClusterError> {
+        let place = (self.namespace.as_str(), self.name.as_str());
+        let merged = self.cluster.merge(&resource(), place, patch, MANAGER).await;
+        merged.map(drop)
     }
 }
 

@@ -11,6 +11,9 @@ use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 
+/// How often an object is read again that somebody else changed.
+const ATTEMPTS: usize = 10;
+
 /// Start all pods again, as a new revision that is judged like any other
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -82,19 +85,28 @@ pub(crate) fn set(args: &SetArgs, app: &App) -> CommandResult {
     let SetCommand::Image(args) = &args.command;
     let found = app.runtime()?.block_on(async {
         let found = args.one.find().await?;
-        let mut object = own_template(&found).await?;
-        for image in &args.images {
-            set_image(&mut object, image)?;
+        // The operator writes the status while it works, and each time the version is another.
+        for _ in 0..ATTEMPTS {
+            let mut object = own_template(&found).await?;
+            for image in &args.images {
+                set_image(&mut object, image)?;
+            }
+            // With the resource version: lists are replaced whole, and nobody else's change may be lost.
+            let patch = json!({
+                "metadata": {"resourceVersion": object["metadata"]["resourceVersion"]},
+                "spec": {"template": {"spec": {
+                    "containers": object["spec"]["template"]["spec"]["containers"],
+                }}},
+            });
+            if found.merge_version(&patch).await? {
+                return Ok(found);
+            }
         }
-        // With the resource version: lists are replaced whole, and nobody else's change may be lost.
-        let patch = json!({
-            "metadata": {"resourceVersion": object["metadata"]["resourceVersion"]},
-            "spec": {"template": {"spec": {
-                "containers": object["spec"]["template"]["spec"]["containers"],
-            }}},
-        });
-        found.merge(&patch).await?;
-        Ok::<_, CommandError>(found)
+        Err(CommandError::usage(format!(
+            "{}/{} is changed all the time: nothing was written",
+            found.namespace, found.name
+        ))
+        .hint("try again"))
     })?;
     printer.say_unless_quiet(&format!(
         "{}/{}: images changed",
