@@ -53,12 +53,17 @@ impl Digest {
 
     /// The 64 hexadecimal digits alone.
     pub fn hex(&self) -> String {
-        let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble & 0xf)]);
-        let digits = self.bytes.iter();
-        digits
-            .flat_map(|byte| [digit(byte >> 4), digit(*byte)])
-            .collect()
+        hex(&self.bytes)
     }
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble & 0xf)]);
+    let digits = bytes.iter();
+    digits
+        .flat_map(|byte| [digit(byte >> 4), digit(*byte)])
+        .collect()
 }
 
 impl fmt::Debug for Digest {

@@ -1,9 +1,8 @@
 //! A journal read from its files by somebody who does not write it.
 
-use portolan_engine::{
-    Durability, Failure, Journal, JournalFiles, JournalOptions, Limits, ReadError, Record, Run,
-    Unit,
-};
+mod speaker;
+
+use portolan_engine::{Durability, Journal, JournalFiles, JournalOptions, ReadError, Record};
 
 /// Segments of a few records.
 fn small() -> JournalOptions {
@@ -15,13 +14,7 @@ fn small() -> JournalOptions {
 }
 
 async fn say(journal: &Journal, lines: u64) {
-    let run = Run::new(Limits::default(), journal.clone());
-    let talk = Unit::cpu(move |cx| {
-        (0..lines).for_each(|line| cx.log(format!("line {line}")));
-        Ok::<_, Failure>(())
-    });
-    run.add("speaker", &[], talk);
-    assert!(run.finish().await.is_success());
+    speaker::say(journal, lines).await;
     journal.flush().await.expect("written");
 }
 

@@ -1,13 +1,15 @@
 //! A journal on a sink that is no file: read back from far behind, bounded, and a sink that fails.
 
+mod speaker;
+
 use std::error::Error;
 use std::sync::Arc;
 
 use portolan_engine::{
-    Failure, History, Journal, JournalError, JournalOptions, Limits, MemorySink, ReadError, Record,
-    Run, Sink, State, Unit,
+    History, Journal, JournalError, JournalOptions, MemorySink, ReadError, Record, Sink, State,
 };
 use proptest::prelude::*;
+use speaker::say;
 
 /// A ring that holds a few events only.
 fn tiny() -> JournalOptions {
@@ -16,16 +18,6 @@ fn tiny() -> JournalOptions {
         log_bytes: u64::MAX,
         ..JournalOptions::default()
     }
-}
-
-async fn say(journal: &Journal, lines: u64) {
-    let run = Run::new(Limits::default(), journal.clone());
-    let talk = Unit::cpu(move |cx| {
-        (0..lines).for_each(|line| cx.log(format!("line {line}")));
-        Ok::<_, Failure>(())
-    });
-    run.add("speaker", &[], talk);
-    assert!(run.finish().await.is_success());
 }
 
 async fn read_after(journal: &Journal, after: u64) -> Result<Vec<Record>, ReadError> {

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use portolan_yaml::Text;
 use thiserror::Error;
@@ -50,6 +51,27 @@ impl ObjectId {
             gvk,
             namespace: namespace.into(),
             name: name.into(),
+        }
+    }
+
+    /// Moves its texts to a text of their own: they may be parts of a long one, which they keep in memory.
+    pub(crate) fn detach(&mut self) {
+        let parts = [
+            &mut self.gvk.group,
+            &mut self.gvk.version,
+            &mut self.gvk.kind,
+            &mut self.namespace,
+            &mut self.name,
+        ];
+        let all: String = parts.iter().map(|part| part.as_str()).collect();
+        let all: Arc<str> = Arc::from(all);
+        let mut begin = 0;
+        for part in parts {
+            let end = begin + part.len();
+            if let Some(own) = Text::slice(&all, begin, end) {
+                *part = own;
+            }
+            begin = end;
         }
     }
 

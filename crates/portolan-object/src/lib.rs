@@ -30,6 +30,7 @@ mod gvk;
 mod id;
 mod origin;
 
+mod held_node;
 mod list;
 mod object;
 

@@ -4,6 +4,7 @@ use portolan_yaml::{Map, Node, Position, Text, Value};
 use thiserror::Error;
 
 use crate::gvk::Gvk;
+use crate::held_node::HeldNode;
 use crate::id::ObjectId;
 use crate::origin::Origin;
 
@@ -12,7 +13,7 @@ use crate::origin::Origin;
 /// The id always agrees with the tree: the tree is only changed through methods that keep it so.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
-    node: Node,
+    node: HeldNode,
     id: ObjectId,
     /// Where it came from.
     pub origin: Origin,
@@ -63,7 +64,20 @@ impl Object {
     /// custom, as no name can.
     pub fn new(node: Node, origin: Origin) -> Result<Self, ObjectError> {
         let id = identify(&node)?;
-        Ok(Self { node, id, origin })
+        Ok(Self {
+            node: HeldNode::new(node),
+            id,
+            origin,
+        })
+    }
+
+    /// Keeps the tree in packed form, for an object that will not be read for a while or not at all.
+    ///
+    /// Reading the object unpacks the tree again and keeps it. Whoever reads one of many objects once reads a clone of
+    /// it, and the object stays packed.
+    pub fn pack(&mut self) {
+        self.node.pack();
+        self.id.detach();
     }
 
     /// What names it.
@@ -93,12 +107,12 @@ impl Object {
 
     /// The whole tree.
     pub fn node(&self) -> &Node {
-        &self.node
+        self.node.get()
     }
 
     /// Gives up the tree.
     pub fn into_node(self) -> Node {
-        self.node
+        self.node.into_node()
     }
 
     /// The value of a label.
@@ -158,22 +172,22 @@ impl Object {
     /// Changes the tree freely; when it is no object afterwards, the change is undone and refused.
     pub fn edit(&mut self, change: impl FnOnce(&mut Node)) -> Result<(), ObjectError> {
         // A clone shares everything; only what `change` touches is copied.
-        let mut node = self.node.clone();
+        let mut node = self.node().clone();
         change(&mut node);
         self.id = identify(&node)?;
-        self.node = node;
+        self.node = HeldNode::new(node);
         Ok(())
     }
 
     fn text_of(&self, which: MetadataMap, key: &str) -> Option<&str> {
-        self.node
+        self.node()
             .at_path(&["metadata", which.name(), key])?
             .as_str()
     }
 
     fn texts_of(&self, which: MetadataMap) -> impl Iterator<Item = (&str, &str)> {
         let map = self
-            .node
+            .node()
             .at_path(&["metadata", which.name()])
             .and_then(Node::as_map);
         let entries = map.into_iter().flat_map(Map::iter);
@@ -183,6 +197,7 @@ impl Object {
     fn remove(&mut self, which: MetadataMap, key: &str) {
         let Some(map) = self
             .node
+            .get_mut()
             .get_mut("metadata")
             .and_then(|node| node.get_mut(which.name()))
         else {
@@ -202,7 +217,7 @@ impl Object {
     }
 
     fn metadata_mut(&mut self) -> &mut Map {
-        map_at(as_map(&mut self.node), "metadata")
+        map_at(as_map(self.node.get_mut()), "metadata")
     }
 }
 
@@ -312,6 +327,25 @@ mod tests {
     #[test]
     fn the_id_comes_from_the_tree() {
         assert_eq!(web().id().to_string(), "apps/v1/Deployment/web");
+    }
+
+    #[test]
+    fn a_packed_object_reads_and_changes_as_before() {
+        let mut packed = web();
+        packed.set_label("app", "web");
+        let plain = packed.clone();
+        packed.pack();
+        assert_eq!(packed.clone().label("app"), Some("web"));
+        assert_eq!(packed.id(), plain.id());
+        assert_eq!(packed, plain);
+        packed.pack();
+        packed.set_label("app", "other");
+        assert_eq!(packed.label("app"), Some("other"));
+        packed.pack();
+        assert_eq!(
+            packed.into_node().at_path(&["metadata", "labels", "app"]),
+            Some(&Node::string("other"))
+        );
     }
 
     #[test]
