@@ -15,6 +15,7 @@ use serde_json::Value as Json;
 
 use crate::manifest::Hook;
 use crate::package::{ChartFile, Dependency, ImportValues, Lock, Metadata, Package};
+use crate::values::Tree;
 
 /// The largest record that is unpacked: etcd's limit for the packed one is 1.5 MB.
 pub const MAX_RECORD_BYTES: u64 = 256 * 1024 * 1024;
@@ -149,9 +150,20 @@ pub fn unpack(record: &[u8]) -> Result<Vec<u8>, StorageError> {
 
 /// Writes a record; the Secret's own base64 is not part of it.
 pub fn encode(release: &StoredRelease) -> Result<String, StorageError> {
+    pack(&serde_json::to_value(release)?)
+}
+
+/// Packs the JSON of a release as a record. Fields that are not known here stay as they are.
+pub fn pack(release: &Json) -> Result<String, StorageError> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     packed.write_all(&serde_json::to_vec(release)?)?;
     Ok(STANDARD.encode(packed.finish()?))
+}
+
+/// The values that a user gave, as a release records them.
+pub fn stored_values(values: &Tree) -> Json {
+    let text = crate::values::json::text(&values.thaw());
+    serde_json::from_str(&text).unwrap_or_default()
 }
 
 /// The name of the Secret that holds a revision.

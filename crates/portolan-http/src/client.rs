@@ -79,6 +79,8 @@ enum Store {
     Post,
     /// Sends a body.
     Put(Upload),
+    /// Deletes.
+    Delete,
 }
 
 #[derive(Debug, Clone)]
@@ -192,6 +194,14 @@ impl Request {
     pub fn put(url: Url, body: Upload) -> Self {
         Self {
             store: Some(Store::Put(body)),
+            ..Self::get(url)
+        }
+    }
+
+    /// Deletes what is at an address.
+    pub fn delete(url: Url) -> Self {
+        Self {
+            store: Some(Store::Delete),
             ..Self::get(url)
         }
     }
@@ -363,6 +373,7 @@ impl Client {
         let url = || request.url.clone();
         let mut builder = match (&request.store, &request.form) {
             (Some(Store::Head), _) => self.inner.head(url()),
+            (Some(Store::Delete), _) => self.same_origin.delete(url()),
             (Some(Store::Post), _) => self.same_origin.post(url()).header("content-length", 0),
             (Some(Store::Put(body)), _) => self
                 .uploads

@@ -1,6 +1,7 @@
 //! The base image: its config, its unchanged layers, and its directories and links.
 
 mod archive;
+mod content;
 mod files;
 
 use std::io::{self, Read};
@@ -13,6 +14,7 @@ use crate::entry::{Entry, Node};
 use crate::scan::merge::with_parents;
 use crate::wire::{Descriptor, Index, Manifest, Platform, media_type};
 
+pub use content::{ImageContent, ImageFile, read_image};
 pub use files::{FileIndex, LayerFiles};
 
 /// The longest manifest, index or config: what registries take.
@@ -293,29 +295,40 @@ fn layer_files(
     kind: &str,
     diff_id: &Digest,
 ) -> Result<LayerFiles, BaseError> {
+    let (names, plain) = read_layer(blobs, digest, kind, |tar| names_of(tar))?;
+    if plain != *diff_id {
+        return Err(BaseError::Digest(*diff_id));
+    }
+    Ok(names)
+}
+
+/// Reads a layer without its compression; the digest of what is compressed is checked.
+pub(crate) fn read_layer<T>(
+    blobs: &dyn BlobSource,
+    digest: &Digest,
+    kind: &str,
+    read: impl FnOnce(&mut dyn Read) -> io::Result<T>,
+) -> Result<T, BaseError> {
     let failed = |source| BaseError::Read {
         digest: *digest,
         source,
     };
     let mut packed = Hashed::new(blobs.open(digest).map_err(failed)?);
-    let (names, plain) = match kind {
-        media_type::TAR_GZIP => names_of(flate2::read::MultiGzDecoder::new(&mut packed)),
+    let done = match kind {
+        media_type::TAR_GZIP => read(&mut flate2::read::MultiGzDecoder::new(&mut packed)),
         media_type::TAR_ZSTD => {
             let mut decoder = zstd::Decoder::new(&mut packed).map_err(failed)?;
             decoder.window_log_max(MAX_ZSTD_WINDOW).map_err(failed)?;
-            names_of(decoder)
+            read(&mut decoder)
         }
-        _ => names_of(&mut packed),
+        _ => read(&mut packed),
     }
     .map_err(failed)?;
     io::copy(&mut packed, &mut io::sink()).map_err(failed)?;
     if packed.hasher.finish() != *digest {
         return Err(BaseError::Digest(*digest));
     }
-    if plain != *diff_id {
-        return Err(BaseError::Digest(*diff_id));
-    }
-    Ok(names)
+    Ok(done)
 }
 
 /// The names in a tar, and the digest of all of it.

@@ -33,7 +33,9 @@ mod tar;
 mod time;
 mod wire;
 
-pub use base::{Base, BaseError, FileIndex, LayerFiles, LayerFilesCache};
+pub use base::{
+    Base, BaseError, FileIndex, ImageContent, ImageFile, LayerFiles, LayerFilesCache, read_image,
+};
 pub use blob::{BlobSink, BlobSource, BlobWriter, MemoryBlobs};
 pub use compression::{CompressError, Compression};
 pub use config::ConfigSpec;

@@ -1,15 +1,15 @@
 //! The hardened HTTP listener that every server of Portolan uses.
 //!
 //! ```text
-//! TcpListener ──accept──▶ Connections (caps, eviction) ──▶ TLS ──▶ HTTP/1 or HTTP/2 ──▶ respond ──▶ the server's Router
+//! Listener ───accept──▶ Connections (caps, eviction) ──▶ TLS ──▶ HTTP/1 or HTTP/2 ──▶ respond ──▶ the server's Router
 //!                               ▲                                        │                 └─▶ /healthz /readyz /metrics
 //!                               └──────────── Activity (deadlines) ◀─────┘
 //! ```
 //!
-//! The entry point is [`serve`]: it takes a bound listener, a router and a [`ListenConfig`], and answers requests
-//! until it is cancelled; then it finishes the requests in flight. Whatever a client does, it costs no more than
-//! [`Limits`] allow: how many connections in total and per client, how large and how slow a request may be, how
-//! slowly an answer may be read. This crate does not know what the routes do.
+//! The entry point is [`serve`]: it takes a bound [`Listener`] (an address, or a socket for this user alone), a router
+//! and a [`ListenConfig`], and answers requests until it is cancelled; then it finishes the requests in flight.
+//! Whatever a client does, it costs no more than [`Limits`] allow: how many connections in total and per client, how
+//! large and how slow a request may be, how slowly an answer may be read. This crate does not know what the routes do.
 
 mod limits;
 mod tls;
@@ -20,13 +20,15 @@ mod client;
 mod connections;
 mod error_reply;
 mod executor;
+mod listener;
 mod metrics;
 mod respond;
 mod serve;
 
 pub use error_reply::error_reply;
 pub use limits::Limits;
+pub use listener::Listener;
 pub use metrics::{Metrics, MetricsText};
-pub use respond::ResponseTime;
+pub use respond::{PeerAddress, ResponseTime};
 pub use serve::{Drained, ListenConfig, Readiness, serve};
 pub use tls::{TlsError, TlsSource};

@@ -31,6 +31,10 @@ const ANSWER_GRACE: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseTime(pub Duration);
 
+/// In the extensions of every request: the address that it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeerAddress(pub std::net::IpAddr);
+
 /// What a connection's requests share.
 pub(crate) struct Responder {
     pub(crate) router: Router,
@@ -95,7 +99,7 @@ impl Responder {
             let kind = [(header::CONTENT_TYPE, CONTENT_TYPE)];
             return axum::response::IntoResponse::into_response((kind, self.metrics.text()));
         }
-        self.ask_router(request).await
+        self.ask_router(request, asker).await
     }
 
     fn ready(&self) -> Response<Body> {
@@ -105,11 +109,12 @@ impl Responder {
         }
     }
 
-    async fn ask_router(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn ask_router(&self, mut request: Request<Incoming>, asker: &Asker) -> Response<Body> {
         let limits = self.connections.limits();
         if said_length(&request) > limits.body_bytes {
             return self.refusal(Refused::TooLarge);
         }
+        request.extensions_mut().insert(PeerAddress(asker.address));
         let verdict = Verdict::default();
         let deadline = Instant::now() + limits.body_time;
         let body = |inner| RequestBody::new(inner, limits.body_bytes, deadline, verdict.clone());

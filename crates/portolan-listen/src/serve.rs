@@ -10,7 +10,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +18,7 @@ use crate::client::Client;
 use crate::connections::{Connections, Place};
 use crate::executor::{ConnectionTasks, log_panic};
 use crate::limits::Limits;
+use crate::listener::{Connection, Listener};
 use crate::metrics::Metrics;
 use crate::respond::{Asker, Responder, with_json_errors};
 use crate::tls::{Certificates, TlsError, TlsSource};
@@ -84,11 +84,12 @@ impl Default for ListenConfig {
 /// `/healthz`, `/readyz` and `/metrics` are answered here, everything else by the router. An error means that there is no
 /// certificate to begin with; nothing that happens later ends the server.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     router: Router,
     config: ListenConfig,
     cancelled: CancellationToken,
 ) -> Result<Drained, TlsError> {
+    let listener = listener.into();
     let certificates = config.tls.map(Certificates::load).transpose()?;
     let tls = certificates.as_ref().map(Certificates::server_config);
     let connections = Arc::new(Connections::new(config.limits));
@@ -115,10 +116,10 @@ pub async fn serve(
             () = cancelled.cancelled() => break,
             () = &mut renewals => {}
             Some(ended) = tasks.join_next() => log_panic(&ended),
-            (stream, address) = accept(&listener, &connections) => {
-                match connections.admit(Client::of(address)).await {
+            connection = accept(&listener, &connections) => {
+                match connections.admit(Client::of(connection.address())).await {
                     Some(place) => {
-                        tasks.spawn(Arc::clone(&server).connection(stream, address, place));
+                        tasks.spawn(Arc::clone(&server).connection(connection, place));
                     }
                     None => server.responder.metrics.refused(),
                 }
@@ -143,10 +144,10 @@ async fn drain(mut tasks: JoinSet<()>, time: Duration) -> Drained {
 }
 
 /// The next connection. An error of one connection is no error of the server.
-async fn accept(listener: &TcpListener, connections: &Connections) -> (TcpStream, IpAddr) {
+async fn accept(listener: &Listener, connections: &Connections) -> Connection {
     loop {
         match listener.accept().await {
-            Ok((stream, address)) => return (stream, address.ip()),
+            Ok(connection) => return connection,
             Err(error) if is_of_connection(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -174,8 +175,13 @@ struct Server {
 
 impl Server {
     /// One connection, from its handshake to its end.
-    async fn connection(self: Arc<Self>, stream: TcpStream, address: IpAddr, place: Place) {
+    async fn connection(self: Arc<Self>, connection: Connection, place: Place) {
         let _open = self.responder.metrics.opened();
+        let address = connection.address();
+        let stream = match connection {
+            Connection::Tcp(stream, _) => stream,
+            Connection::Socket(stream) => return self.drive(stream, address, &place).await,
+        };
         // The end of a long answer must not wait until its beginning is acknowledged.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {

@@ -1,4 +1,4 @@
-//! Reads only the names in a layer of a base image.
+//! Reads the names in a layer of an image, and contents for who wants them.
 //!
 //! The `tar` crate reads names of any length into memory; these layers come from registries, so names have a limit here.
 
@@ -9,6 +9,9 @@ const MAX_EXTENSION: u64 = 1 << 20;
 
 const BLOCK: usize = 512;
 
+/// How much of a file is read at a time.
+const PIECE: usize = 64 << 10;
+
 /// One name of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
@@ -18,6 +21,10 @@ pub(super) struct Found {
     pub(super) kind: u8,
     /// What a link says.
     pub(super) target: Vec<u8>,
+    /// Its permissions.
+    pub(super) mode: u32,
+    /// The numbers of its user and group.
+    pub(super) owner: (u64, u64),
 }
 
 /// Reads names one after the other.
@@ -35,6 +42,8 @@ struct Extension {
     path: Option<Vec<u8>>,
     target: Option<Vec<u8>>,
     size: Option<u64>,
+    user: Option<u64>,
+    group: Option<u64>,
 }
 
 impl<R: Read> Archive<R> {
@@ -69,6 +78,15 @@ impl<R: Read> Archive<R> {
                         target: extension
                             .target
                             .unwrap_or_else(|| until_zero(&header[157..257]).to_vec()),
+                        mode: u32::try_from(number(&header[100..108])? & 0o7777).unwrap_or(0),
+                        owner: (
+                            extension
+                                .user
+                                .map_or_else(|| number(&header[108..116]), Ok)?,
+                            extension
+                                .group
+                                .map_or_else(|| number(&header[116..124]), Ok)?,
+                        ),
                     }));
                 }
             }
@@ -99,6 +117,24 @@ impl<R: Read> Archive<R> {
             return Err(invalid("a header's checksum is wrong"));
         }
         Ok(Some(header))
+    }
+
+    /// Gives the content of the file whose name was read last, in pieces.
+    pub(super) fn read_content(&mut self, take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        let mut piece = vec![0; PIECE];
+        while self.content > 0 {
+            let most = usize::try_from(self.content).unwrap_or(PIECE).min(PIECE);
+            match self.reader.read(&mut piece[..most]) {
+                Ok(0) => return Err(invalid("it ends inside a file")),
+                Ok(read) => {
+                    take(&piece[..read]);
+                    self.content -= read as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     fn skip_content(&mut self) -> io::Result<()> {
@@ -135,17 +171,22 @@ impl<R: Read> Archive<R> {
             match keyword {
                 b"path" => extension.path = Some(value.to_vec()),
                 b"linkpath" => extension.target = Some(value.to_vec()),
-                b"size" => {
-                    let digits = std::str::from_utf8(value).ok();
-                    let size = digits.and_then(|digits| digits.parse().ok());
-                    extension.size = Some(size.ok_or_else(|| invalid("a length is no number"))?);
-                }
+                b"size" => extension.size = Some(decimal(value)?),
+                b"uid" => extension.user = Some(decimal(value)?),
+                b"gid" => extension.group = Some(decimal(value)?),
                 _ => {}
             }
             rest = after;
         }
         Ok(())
     }
+}
+
+/// A number of an extended header.
+fn decimal(value: &[u8]) -> io::Result<u64> {
+    let digits = std::str::from_utf8(value).ok();
+    let number = digits.and_then(|digits| digits.parse().ok());
+    number.ok_or_else(|| invalid("a number of an extended header is none"))
 }
 
 /// Links, directories and devices have no content, whatever their headers say.

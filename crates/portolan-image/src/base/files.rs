@@ -78,7 +78,7 @@ impl LayerFiles {
 }
 
 /// A path without `./` and `/` before and behind it; `None` for the root, for what leads out of it and what is no text.
-fn cleaned(path: &[u8]) -> Option<String> {
+pub(super) fn cleaned(path: &[u8]) -> Option<String> {
     let path = std::str::from_utf8(path).ok()?;
     let parts: Vec<&str> = path
         .split('/')
