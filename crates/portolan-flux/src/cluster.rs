@@ -369,7 +369,7 @@ pub(crate) fn access(source: &Source, index: &Index) -> Access {
         namespace: source.id.id.namespace.clone(),
         name,
     });
-    let secret = name.and_then(|name| index.data(&(crate::api::DataKind::Secret, name)).cloned());
+    let secret = name.and_then(|name| index.data(&(crate::api::DataKind::Secret, name)));
     Access {
         secret,
         insecure: source.insecure,

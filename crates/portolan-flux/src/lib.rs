@@ -27,6 +27,7 @@ mod kustomization;
 mod source;
 mod walk;
 
+mod packed_objects;
 mod release;
 mod render;
 mod stream;

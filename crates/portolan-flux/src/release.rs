@@ -17,6 +17,7 @@ pub(crate) mod release_lookups;
 pub(crate) mod release_name;
 pub(crate) mod release_unit;
 pub(crate) mod template_lines;
+pub(crate) mod value_hints;
 pub(crate) mod values;
 
 use std::collections::HashSet;
@@ -36,6 +37,7 @@ use portolan_yaml::{Dialect, List, Map, Node, Text, Value};
 
 use crate::api::{CrdsPolicy, HelmRelease, NamespacedName, PostRenderer};
 use crate::kustomization::metadata::{set_common_metadata, set_metadata};
+use crate::packed_objects::PackedObjects;
 use crate::release::loaded_chart::LoadedChart;
 use crate::release::lookup::{Answers, Asking, View};
 use crate::release::placement::place;
@@ -113,24 +115,46 @@ impl ReleaseError {
 }
 
 /// What a release gave.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Released {
-    objects: Mutex<Option<Arc<Vec<Object>>>>,
+    objects: Mutex<Held>,
     /// Why Flux would not take what the chart gave, though Helm does.
     pub(crate) refusals: Vec<String>,
     /// What the chart looked up and found.
     pub(crate) answers: Arc<Answers>,
 }
 
+/// The objects of a release, in the form that they are needed in.
+#[derive(Debug)]
+enum Held {
+    Plain(Arc<Vec<Object>>),
+    /// They wait for their turn.
+    Packed(PackedObjects),
+    /// Nobody will ask for them again.
+    Forgotten,
+}
+
 impl Released {
-    /// The objects, unless they were forgotten.
+    /// The objects, unless they were forgotten; packed ones stay packed.
     pub(crate) fn objects(&self) -> Option<Arc<Vec<Object>>> {
-        self.objects.lock().clone()
+        match &*self.objects.lock() {
+            Held::Plain(objects) => Some(Arc::clone(objects)),
+            Held::Packed(packed) => Some(Arc::new(packed.unpack())),
+            Held::Forgotten => None,
+        }
+    }
+
+    /// Keeps the objects in little memory until somebody asks for them.
+    pub(crate) fn pack(&self) {
+        let mut held = self.objects.lock();
+        if let Held::Plain(objects) = &*held {
+            *held = Held::Packed(PackedObjects::pack(objects));
+        }
     }
 
     /// Lets go of the objects, which nobody will ask for again.
     pub(crate) fn forget(&self) {
-        self.objects.lock().take();
+        *self.objects.lock() = Held::Forgotten;
     }
 }
 
@@ -257,7 +281,7 @@ pub(crate) fn render(
     place(&mut objects, release_namespace(release));
     objects.shrink_to_fit();
     Ok(Released {
-        objects: Mutex::new(Some(Arc::new(objects))),
+        objects: Mutex::new(Held::Plain(Arc::new(objects))),
         refusals,
         answers: Arc::new(asking.map(|asking| asking.answers()).unwrap_or_default()),
     })

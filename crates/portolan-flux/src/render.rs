@@ -10,31 +10,34 @@
 //! repository defines. So is a chart that looks up objects; it is rendered again if an answer has changed by then,
 //! because charts may look up each other's objects.
 
+mod stage;
+mod taken;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use portolan_engine::{Context, Failure, Key, Unit, WaitError};
 use portolan_helm::Capabilities;
 use portolan_helm::values::Tree;
-use portolan_object::{Digest, Object, Producer, producer_kinds};
+use portolan_object::{Digest, Object};
+use portolan_yaml::{Node, PackedNode};
 
+use self::stage::Stage;
 use crate::api::{FieldError, HelmRelease, NamespacedName};
 use crate::cluster::Cluster;
 use crate::demand::{Demand, Wanted};
 use crate::release::chart::{ChartError, Location};
-use crate::release::loaded_chart::{DEFINITION, FLUX_GROUPS, LoadedChart, add_defined};
+use crate::release::loaded_chart::{LoadedChart, add_defined};
 use crate::release::looked_up::LookedUp;
-use crate::release::lookup::{Answers, EmittedObjects, View};
+use crate::release::lookup::Answers;
 use crate::release::quick_scan::QuickScan;
-use crate::release::release_lookups;
-use crate::release::release_unit::{
-    self, AllKinds, ChartUnit, Known, ReleaseInputs, Visible, may_look_up,
-};
+use crate::release::release_unit::{self, AllKinds, ChartUnit};
+use crate::release::value_hints::ValueHints;
 use crate::release::values::Composed;
-use crate::release::{self, Released, Surroundings};
+use crate::release::{Released, Surroundings};
 use crate::session::SessionResult;
 use crate::stream::{OutputSink, Retention, Stream};
-use crate::walk::index::{DataId, Emitter, Index, data_id, data_of, name_of};
+use crate::walk::index::{DataId, Emitter, name_of};
 use crate::walk::{Walk, Walker, data_ids};
 
 /// The API group of HelmReleases.
@@ -45,7 +48,7 @@ const MAX_ROUNDS: usize = 8;
 
 /// How many releases are begun while Kustomizations are still built: enough to keep all cores busy, and not more, for
 /// what they give must wait for its turn.
-const MAX_EARLY_RELEASES: usize = 128;
+const MAX_EARLY_RELEASES: usize = 32;
 
 /// A HelmRelease and what became of it.
 #[derive(Debug)]
@@ -56,8 +59,10 @@ pub struct RenderedRelease {
     pub emitter: Emitter,
     /// What it says, or what is wrong with what it says.
     pub spec: Result<Arc<HelmRelease>, Vec<FieldError>>,
-    /// Its values, and what of them was not to be had.
+    /// Its values, and what of them was not to be had. The values are not kept when outputs are forgotten.
     pub composed: Composed,
+    /// What its values may lead to.
+    pub(crate) hints: ValueHints,
     /// Where its chart lies.
     pub location: Option<Location>,
     /// Why its chart is not to be had.
@@ -113,6 +118,9 @@ pub fn streamed_unit(
 fn unit(cluster: Arc<Cluster>, demand: Demand, stream: Option<Stream>) -> Unit<Rendering> {
     Unit::io(move |cx| async move {
         let mut renderer = Renderer::new(&cx, &cluster, &demand);
+        renderer.walker.retention = stream
+            .as_ref()
+            .map_or(Retention::Keep, |stream| stream.retention);
         renderer.stream = stream;
         if demand.releases == Wanted::All {
             renderer.walker.early_releases = MAX_EARLY_RELEASES;
@@ -265,8 +273,7 @@ impl<'a> Renderer<'a> {
         }
         let may_emit_flux = |release: &RenderedRelease| {
             let chart = release.chart.as_ref();
-            chart.is_some_and(|chart| chart.may_emit_flux())
-                || release_unit::mentions(&release.composed.values, FLUX_GROUPS)
+            chart.is_some_and(|chart| chart.may_emit_flux()) || release.hints.mention_flux
         };
         let may_change =
             self.releases.values().any(may_emit_flux) || !self.awaited_data().is_empty();
@@ -309,11 +316,18 @@ impl<'a> Renderer<'a> {
         before: Option<RenderedRelease>,
     ) -> RenderedRelease {
         let index = &self.walker.walk.index;
-        let spec = HelmRelease::read(object.node()).map(Arc::new);
-        let composed = spec
+        // A clone is read, so that a packed definition stays packed.
+        let mut spec = HelmRelease::read(object.clone().node());
+        let mut composed = spec
             .as_ref()
             .map(|spec| release_unit::composed(spec, index))
             .unwrap_or_default();
+        let hints = ValueHints::of(&composed.values);
+        if self.walker.retention == Retention::Forget {
+            // They are composed again when the release is rendered.
+            composed.values = Tree::default();
+            spec = spec.and_then(|_| without_values(object));
+        }
         let located = spec.as_ref().ok();
         let located = located.map(|spec| self.cluster.locate_chart(spec, index));
         let (location, chart_error) = match located {
@@ -325,7 +339,8 @@ impl<'a> Renderer<'a> {
             definition: object.clone(),
             emitter: emitter.clone(),
             composed,
-            spec,
+            hints,
+            spec: spec.map(Arc::new),
             location,
             chart_error,
             chart_unit: None,
@@ -367,7 +382,7 @@ impl<'a> Renderer<'a> {
             if let Some(chart) = &release.chart {
                 self.looked_up.extend(chart.looked_up());
             }
-            self.looked_up.read_values(&release.composed.values);
+            self.looked_up.extend(&release.hints.looked_up);
             if let Some(chart) = &release.chart
                 && !chart.needs_only(base)
             {
@@ -387,7 +402,8 @@ impl<'a> Renderer<'a> {
         let mut served = BTreeSet::new();
         let index = &self.walker.walk.index;
         for (_, object) in index.of_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
-            add_defined(&mut served, object);
+            // A clone is read, so that a packed definition stays packed.
+            add_defined(&mut served, &object.clone());
         }
         for chart in self
             .releases
@@ -399,161 +415,6 @@ impl<'a> Renderer<'a> {
         let mut capabilities = Capabilities::clone(&self.cluster.capabilities);
         capabilities.add_api_versions(served);
         capabilities
-    }
-
-    /// Renders the chosen releases of a stage. Says whether what they gave may change something else.
-    async fn render(&mut self, choice: &Choice<'_>, stage: &Stage) -> Result<bool, WaitError> {
-        let base = &self.cluster.capabilities;
-        let mut begun = Vec::new();
-        let visible = matches!(stage, Stage::LookingUp(_))
-            .then(|| Arc::new(EmittedObjects::of(&self.walker.walk.index)));
-        for (id, release) in &mut self.releases {
-            let (Ok(spec), Some(chart), Some(chart_unit)) =
-                (&release.spec, &release.chart, &release.chart_unit)
-            else {
-                // A release without a chart is skipped because of its chart's unit.
-                release.unit = release.chart_unit.as_ref().map(Key::untyped);
-                continue;
-            };
-            let is_given = |stream: &Stream| stream.has_given(id);
-            let values = &release.composed.values;
-            let needs_only_base = chart.needs_only(base);
-            let looks_up = may_look_up(chart, values);
-            let defines = needs_only_base
-                && self.asks_for_kinds
-                && !looks_up
-                && may_define_kinds(chart, values);
-            if !stage.is_for(defines, looks_up) || self.stream.as_ref().is_some_and(is_given) {
-                continue;
-            }
-            let known = match stage {
-                Stage::Others(Some(all)) | Stage::LookingUp(Some(all)) if !needs_only_base => {
-                    Known::All(all.clone())
-                }
-                _ => Known::Base,
-            };
-            let capabilities = match &known {
-                Known::All(all) => &all.capabilities,
-                Known::Base => base,
-            };
-            let profile = self.cluster.profile;
-            let visible = visible.as_ref().map(|objects| {
-                let emitter = Emitter::Release(id.clone());
-                let view = View::new(objects, emitter, release.objects.as_ref());
-                let answers = release.answers.as_ref().map(|asked| asked.renewed(&view));
-                let answers = Arc::new(answers.unwrap_or_default());
-                Visible { view, answers }
-            });
-            let digest = release::fingerprint(spec, chart, values, capabilities, profile);
-            let digest = match &visible {
-                Some(visible) => release::with_answers(digest, &visible.answers),
-                None => digest,
-            };
-            release.digest = Some(digest);
-            release.rendered_for = Some(Surroundings {
-                capabilities: Arc::clone(capabilities),
-                profile,
-                view: visible.as_ref().map(|visible| visible.view.clone()),
-            });
-            let is_wanted = self.demand.releases.includes(id)
-                || release_lookups::may_print(chart, values, &self.sought_kinds);
-            if !choice.includes(id, digest, release, is_wanted) {
-                continue;
-            }
-            let inputs = ReleaseInputs {
-                cluster: Arc::clone(self.cluster),
-                spec: Arc::clone(spec),
-                values: values.clone(),
-                chart: chart_unit.clone(),
-            };
-            let unit = inputs.add(self.cx, known, visible);
-            release.unit = Some(unit.untyped());
-            begun.push((id.clone(), unit, needs_only_base));
-        }
-        let mut is_news = false;
-        let referenced = self.referenced_data();
-        let may_ask_again = self.may_ask_again();
-        let all_kinds = match stage {
-            Stage::Others(all_kinds) | Stage::LookingUp(all_kinds) => all_kinds.as_ref(),
-            Stage::Definers => None,
-        };
-        for (id, unit, needs_only_base) in begun {
-            let released = available(self.cx.output(&unit).await)?;
-            let released = released.and_then(|released| Option::clone(&released));
-            is_news |= self.take(&id, released, &referenced, all_kinds);
-            let is_answered = self.note_answers(&id, &unit.untyped());
-            if is_answered && (needs_only_base || !may_ask_again) {
-                self.finish(&id, &referenced);
-            }
-        }
-        Ok(is_news)
-    }
-
-    /// Has a release handed out, if something takes it and its turn has come.
-    fn finish(&mut self, id: &NamespacedName, referenced: &BTreeSet<DataId>) {
-        let Some(stream) = &mut self.stream else {
-            return;
-        };
-        let index = &mut self.walker.walk.index;
-        let given = stream.finish(id, &self.releases, index);
-        if stream.retention == Retention::Keep {
-            return;
-        }
-        let asks_for_kinds = self.asks_for_kinds;
-        let looked_up = &self.looked_up;
-        let added_producers = index.added_producers();
-        for id in given {
-            if let Some(release) = self.releases.get_mut(&id) {
-                release.forget();
-            }
-            index.reduce(&Emitter::Release(id), |object| {
-                object.gvk().group.ends_with("fluxcd.io")
-                    || data_id(object).is_some_and(|id| referenced.contains(&id))
-                    || is_producer(object, &added_producers)
-                    || looked_up.includes(object.kind())
-                    || (asks_for_kinds && object.kind() == DEFINITION)
-            });
-        }
-    }
-
-    /// Takes in what a release gave; says whether it is new and may change something else.
-    fn take(
-        &mut self,
-        id: &NamespacedName,
-        released: Option<Arc<Released>>,
-        referenced: &BTreeSet<DataId>,
-        all_kinds: Option<&AllKinds>,
-    ) -> bool {
-        let Some(release) = self.releases.get_mut(id) else {
-            return false;
-        };
-        let refusals = released.as_ref().map(|released| released.refusals.clone());
-        release.refusals = refusals.unwrap_or_default();
-        let objects = released.as_ref().and_then(|released| released.objects());
-        release.released = released;
-        let is_same = match (&release.objects, &objects) {
-            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
-            (None, None) => true,
-            _ => false,
-        };
-        let before = std::mem::replace(&mut release.objects, objects);
-        if is_same {
-            return false;
-        }
-        let objects = release.objects.clone().unwrap_or_default();
-        let news = News {
-            before: before.as_ref().map_or(&[], |before| before.as_slice()),
-            referenced,
-            index: &self.walker.walk.index,
-            known_kinds: all_kinds.map(|all| &all.capabilities.api_versions),
-        };
-        let changed = objects.iter().filter(|object| news.includes(object));
-        release.unsettled = changed
-            .map(|object| object.id().short().to_string())
-            .collect();
-        let is_news = !release.unsettled.is_empty();
-        self.walker.emitted(&Emitter::Release(id.clone()), &objects);
-        is_news
     }
 
     /// The data that something wants and that nothing emits so far.
@@ -588,115 +449,14 @@ impl<'a> Renderer<'a> {
     }
 }
 
-impl RenderedRelease {
-    /// Lets go of the objects, which nobody will ask for again.
-    fn forget(&mut self) {
-        self.objects = None;
-        if let Some(released) = &self.released {
-            released.forget();
-        }
+/// What a release says besides its values, in texts of its own: a part of a text keeps the whole text in memory.
+fn without_values(definition: &Object) -> Result<HelmRelease, Vec<FieldError>> {
+    let mut node = definition.clone().into_node();
+    let spec = node.get_mut("spec").and_then(Node::as_map_mut);
+    if let Some(spec) = spec {
+        spec.remove("values");
     }
-}
-
-/// What tells whether an object that a release gives changes what else is rendered.
-struct News<'a> {
-    /// What the release gave before.
-    before: &'a [Object],
-    /// The data that variables and values come from.
-    referenced: &'a BTreeSet<DataId>,
-    /// What was emitted before.
-    index: &'a Index,
-    /// Every kind that charts were told of, when some ask.
-    known_kinds: Option<&'a Vec<String>>,
-}
-
-impl News<'_> {
-    fn includes(&self, object: &Object) -> bool {
-        let is_same = || {
-            self.before
-                .iter()
-                .any(|before| before.node() == object.node())
-        };
-        let is_flux = object.gvk().group.ends_with("fluxcd.io");
-        (is_flux && !is_same()) || self.changes_data(object) || self.defines_more(object)
-    }
-
-    fn changes_data(&self, object: &Object) -> bool {
-        let Some(id) = data_id(object).filter(|id| self.referenced.contains(id)) else {
-            return false;
-        };
-        self.index.data(&id) != data_of(object).map(|(_, data)| data).as_ref()
-    }
-
-    /// Kinds that were defined before all were collected are among them.
-    fn defines_more(&self, object: &Object) -> bool {
-        let mut defined = BTreeSet::new();
-        add_defined(&mut defined, object);
-        self.known_kinds
-            .is_some_and(|known| defined.iter().any(|kind| !known.contains(kind)))
-    }
-}
-
-/// Releases that are rendered together.
-enum Stage {
-    /// Those that may define kinds which others ask for, and ask for none themselves.
-    Definers,
-    /// All others; with every kind that there is, when some ask.
-    Others(Option<AllKinds>),
-    /// Those that look objects up; with every kind that there is, when some ask.
-    LookingUp(Option<AllKinds>),
-}
-
-impl Stage {
-    /// Whether a release is rendered at this stage.
-    fn is_for(&self, defines: bool, looks_up: bool) -> bool {
-        match self {
-            Self::Definers => defines,
-            Self::Others(_) => !defines && !looks_up,
-            Self::LookingUp(_) => looks_up,
-        }
-    }
-
-    fn into_kinds(self) -> Option<AllKinds> {
-        match self {
-            Self::Definers => None,
-            Self::Others(kinds) | Self::LookingUp(kinds) => kinds,
-        }
-    }
-}
-
-/// Whether a chart or the values that it may print define kinds.
-fn may_define_kinds(chart: &LoadedChart, values: &Tree) -> bool {
-    chart.may_define_kinds() || release_unit::mentions(values, DEFINITION)
-}
-
-/// Whether an object may make others in the cluster.
-fn is_producer(object: &Object, added: &[Producer]) -> bool {
-    let is = |(group, kind): (&str, &str)| object.gvk().is(group, kind);
-    let mut added = added.iter();
-    producer_kinds().any(is) || added.any(|producer| is(producer.group_and_kind()))
-}
-
-impl Choice<'_> {
-    fn includes(
-        &self,
-        id: &NamespacedName,
-        digest: Digest,
-        release: &RenderedRelease,
-        is_wanted: bool,
-    ) -> bool {
-        let matters = release.chart.as_ref().is_some_and(|chart| {
-            chart.may_define_kinds()
-                || chart.may_emit_flux()
-                || may_look_up(chart, &release.composed.values)
-                || release_unit::mentions(&release.composed.values, FLUX_GROUPS)
-        });
-        match self {
-            Self::Wanted => is_wanted || matters,
-            Self::Followed => matters,
-            Self::Unlike(others) => matters || others.get(id) != Some(&digest),
-        }
-    }
+    HelmRelease::read(&PackedNode::pack(&node).unpack())
 }
 
 /// Whether an object is a HelmRelease.

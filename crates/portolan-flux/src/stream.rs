@@ -19,19 +19,21 @@ pub struct EmitterOutput<'a> {
     /// Whose it is.
     pub emitter: Emitter,
     /// The objects.
-    pub objects: &'a Arc<Vec<Object>>,
+    pub objects: Arc<Vec<Object>>,
     release: Option<(&'a RenderedRelease, &'a Index)>,
 }
 
 /// Takes what is ready.
 pub type OutputSink = Box<dyn Fn(EmitterOutput<'_>) + Send + Sync>;
 
-/// What becomes of the objects of a release after they were handed out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What becomes of objects after they were handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Retention {
     /// They are kept, for others may ask for them.
+    #[default]
     Keep,
-    /// They are forgotten.
+    /// Those of releases are forgotten, and until then everything takes as little memory as possible: what waits is
+    /// packed, values are composed again when they are needed, and no result is kept for another render.
     Forget,
 }
 
@@ -59,8 +61,19 @@ impl Stream {
     pub(crate) fn give_walk(&mut self, walk: &Walk) {
         if !self.has_given_walk {
             self.has_given_walk = true;
-            walk.outputs().for_each(&self.sink);
+            for mut output in walk.outputs() {
+                if self.retention == Retention::Forget {
+                    // Reading unpacks objects; with this list, what was unpacked goes.
+                    output.objects = Arc::new(output.objects.to_vec());
+                }
+                (self.sink)(output);
+            }
         }
+    }
+
+    /// Whether what Kustomizations and ResourceSets gave was handed out, so that it cannot change any more.
+    pub(crate) fn has_given_walk(&self) -> bool {
+        self.has_given_walk
     }
 
     /// Whether a release was handed out, or would have been if it had given something.
@@ -116,8 +129,8 @@ impl Stream {
     }
 }
 
-impl<'a> EmitterOutput<'a> {
-    fn new(emitter: Emitter, objects: &'a Arc<Vec<Object>>) -> Self {
+impl EmitterOutput<'_> {
+    fn new(emitter: Emitter, objects: Arc<Vec<Object>>) -> Self {
         Self {
             emitter,
             objects,
@@ -133,10 +146,16 @@ impl<'a> EmitterOutput<'a> {
 }
 
 impl RenderedRelease {
+    /// What it gave, also if that is packed.
+    pub(crate) fn given_objects(&self) -> Option<Arc<Vec<Object>>> {
+        let released = || self.released.as_ref()?.objects();
+        self.objects.clone().or_else(released)
+    }
+
     fn output<'a>(&'a self, id: &NamespacedName, index: &'a Index) -> Option<EmitterOutput<'a>> {
         Some(EmitterOutput {
             release: Some((self, index)),
-            ..EmitterOutput::new(Emitter::Release(id.clone()), self.objects.as_ref()?)
+            ..EmitterOutput::new(Emitter::Release(id.clone()), self.given_objects()?)
         })
     }
 }
@@ -145,7 +164,7 @@ impl Walk {
     /// What Kustomizations and ResourceSets gave, in order.
     fn outputs(&self) -> impl Iterator<Item = EmitterOutput<'_>> {
         let kustomizations = self.kustomizations.iter().filter_map(|(id, walked)| {
-            let objects = &walked.built.as_ref()?.objects;
+            let objects = Arc::clone(&walked.built.as_ref()?.objects);
             Some(EmitterOutput::new(
                 Emitter::Kustomization(id.clone()),
                 objects,
@@ -153,7 +172,7 @@ impl Walk {
         });
         let sets = self.expansions.iter().filter_map(|(emitter, expansion)| {
             let is_set = matches!(emitter, Emitter::ResourceSet(_));
-            let objects = expansion.objects.as_ref().filter(|_| is_set)?;
+            let objects = expansion.objects.clone().filter(|_| is_set)?;
             Some(EmitterOutput::new(emitter.clone(), objects))
         });
         kustomizations.chain(sets)

@@ -39,6 +39,7 @@ use crate::kustomization::build::{BuildInputs, Built};
 use crate::kustomization::variables::{Data, Unset, Variables};
 use crate::release::release_unit;
 use crate::session::SessionResult;
+use crate::stream::Retention;
 use crate::walk::expansion::Expansion;
 use crate::walk::goal_search::GoalSearch;
 use crate::walk::index::{DataId, Emitter, Index, name_of};
@@ -107,6 +108,8 @@ pub(crate) struct Walker<'a> {
     pub(crate) skipped: SkippedByName,
     /// How many more releases are begun as soon as they are emitted.
     pub(crate) early_releases: usize,
+    /// What becomes of objects that are handed out.
+    pub(crate) retention: Retention,
 }
 
 /// Where one Kustomization stands.
@@ -152,6 +155,7 @@ impl<'a> Walker<'a> {
             skip_plan: None,
             skipped: SkippedByName::new(),
             early_releases: 0,
+            retention: Retention::Keep,
         };
         let root = Arc::new(cluster.root.clone());
         walker.found(root.id.clone(), None, Ok(Arc::clone(&root)));
@@ -323,6 +327,7 @@ impl<'a> Walker<'a> {
             spec: Arc::clone(&state.spec),
             variables,
             files,
+            retention: self.retention,
         };
         let (key, unit) = build.into_unit();
         self.cx.add(key.clone(), &[], unit);
@@ -376,7 +381,8 @@ impl<'a> Walker<'a> {
             return;
         };
         let definition = (definition.clone(), emitter.clone());
-        let spec = Kustomization::read(definition.0.node()).map(Arc::new);
+        // A clone is read, so that a packed definition stays packed.
+        let spec = Kustomization::read(definition.0.clone().node()).map(Arc::new);
         self.found(id, Some(definition), spec);
     }
 
@@ -479,7 +485,7 @@ pub(crate) fn filling(spec: &Kustomization, index: &Index) -> Filling {
 
 /// What is there of the data that a Kustomization's variables come from, in order.
 fn inputs(index: &Index, spec: &Kustomization) -> Vec<Option<Arc<Data>>> {
-    data_ids(spec).map(|id| index.data(&id).cloned()).collect()
+    data_ids(spec).map(|id| index.data(&id)).collect()
 }
 
 /// The data that a Kustomization's variables come from, in order.

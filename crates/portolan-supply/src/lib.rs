@@ -14,6 +14,7 @@
 
 mod address;
 mod bases;
+mod lazy_runtime;
 mod login;
 mod netrc;
 mod opener;
@@ -21,6 +22,7 @@ mod remote;
 mod source_mapping;
 
 pub use address::same_repository;
+pub use lazy_runtime::LazyRuntime;
 pub use netrc::Netrc;
 pub use opener::{Opener, WithoutKeys};
 pub use remote::{ChartsAtHand, OwnTree, Remote};

@@ -1,7 +1,7 @@
 //! Remote sources and charts for portolan-flux.
 //!
-//! Everything is fetched on separate threads: connections live as long as the runtime that made them, and a computing
-//! build must not block a download.
+//! Everything is fetched on the threads of the process's one runtime; what computes runs elsewhere and never blocks a
+//! download.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -21,14 +21,11 @@ use portolan_sources::{
     OciRequest, SourceError, Sources,
 };
 use portolan_vfs::{Memory, Vfs};
-use tokio::runtime::{Builder, Runtime};
 
 use crate::address::{over_https, same_repository};
+use crate::lazy_runtime::LazyRuntime;
 use crate::login;
 use crate::netrc::Netrc;
-
-/// How many downloads' worth of work is done at once; waiting costs no thread.
-const THREADS: usize = 2;
 
 /// What the progress of a download counts.
 const BYTES: &str = "bytes";
@@ -55,8 +52,8 @@ pub struct Remote {
 pub(crate) struct World {
     pub(crate) sources: Arc<Sources>,
     netrc: Netrc,
-    /// Started when something is fetched for the first time.
-    runtime: OnceLock<Runtime>,
+    /// Where it is fetched.
+    runtime: LazyRuntime,
     failures: Mutex<BTreeSet<String>>,
     /// The same without a network, for what has to be at hand.
     offline: OnceLock<Arc<Self>>,
@@ -80,10 +77,15 @@ enum RemoteError {
 }
 
 impl Remote {
-    /// Brings what the given sources reach, with the user's logins.
-    pub fn new(sources: Arc<Sources>, netrc: Netrc, own: Option<OwnTree>) -> Self {
+    /// Brings what the given sources reach, with the user's logins, on a runtime.
+    pub fn new(
+        sources: Arc<Sources>,
+        netrc: Netrc,
+        own: Option<OwnTree>,
+        runtime: LazyRuntime,
+    ) -> Self {
         Self {
-            world: Arc::new(World::new(sources, netrc)),
+            world: Arc::new(World::new(sources, netrc, runtime)),
             own,
         }
     }
@@ -93,7 +95,8 @@ impl Remote {
         let world = &self.world;
         let offline = world.offline.get_or_init(|| {
             let sources = Arc::new(world.sources.offline());
-            Arc::new(World::new(sources, world.netrc.clone()))
+            let runtime = world.runtime.clone();
+            Arc::new(World::new(sources, world.netrc.clone(), runtime))
         });
         Self {
             world: Arc::clone(offline),
@@ -144,24 +147,6 @@ impl Remote {
         }
     }
 
-    fn runtime(&self) -> Result<&Runtime, std::io::Error> {
-        if let Some(runtime) = self.world.runtime.get() {
-            return Ok(runtime);
-        }
-        let started = Builder::new_multi_thread()
-            .worker_threads(THREADS)
-            .enable_all()
-            .build()?;
-        // Of two that started one at the same moment, one is let go unused; waiting for its threads is not allowed here.
-        if let Err(unused) = self.world.runtime.set(started) {
-            unused.shutdown_background();
-        }
-        self.world
-            .runtime
-            .get()
-            .ok_or_else(|| std::io::Error::other("no runtime"))
-    }
-
     /// Lets something be fetched and awaits it on the caller's own runtime.
     async fn fetch<T, E>(
         &self,
@@ -171,7 +156,7 @@ impl Remote {
         T: Send + 'static,
         E: Into<OutsideError> + Send + 'static,
     {
-        let task = self.runtime()?.spawn(work);
+        let task = self.world.runtime.get()?.spawn(work);
         task.await
             .map_err(|_| RemoteError::Stopped)?
             .map_err(|error| self.noted(error.into()))
@@ -182,14 +167,8 @@ impl Remote {
         &self,
         work: impl Future<Output = Result<T, E>> + Send,
     ) -> Result<T, OutsideError> {
-        let runtime = self.runtime()?;
-        // The caller's thread may belong to another runtime, which would not let it block.
-        std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| runtime.block_on(work));
-            let joined = waiting.join();
-            joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
-        .map_err(|error| self.noted(error.into()))
+        let fetched = self.world.runtime.wait(work)?;
+        fetched.map_err(|error| self.noted(error.into()))
     }
 
     async fn git(
@@ -419,22 +398,13 @@ impl SourceStore for ChartsAtHand {
 }
 
 impl World {
-    fn new(sources: Arc<Sources>, netrc: Netrc) -> Self {
+    fn new(sources: Arc<Sources>, netrc: Netrc, runtime: LazyRuntime) -> Self {
         Self {
             sources,
             netrc,
-            runtime: OnceLock::new(),
+            runtime,
             failures: Mutex::default(),
             offline: OnceLock::new(),
-        }
-    }
-}
-
-impl Drop for World {
-    /// A runtime may be dropped where waiting is forbidden; what it still does is of no use to anybody.
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
         }
     }
 }

@@ -62,22 +62,18 @@ pub(super) fn left_out(report: &Report) -> impl Iterator<Item = String> {
 fn equal_inputs(report: &Report) -> Option<String> {
     let mut failures = report.failures.iter();
     let is_other = |failure: &Failure| failure.owner.kind != OwnerKind::Release;
-    let noun = if failures.any(|failure| !failure.is_change() && is_other(failure)) {
-        "release or Kustomization"
+    let has_others = failures.any(|failure| !failure.is_change() && is_other(failure));
+    let (one, many) = if has_others {
+        ("release or Kustomization", "releases or Kustomizations")
     } else {
-        "release"
+        ("release", "releases")
     };
     match report.equal_inputs {
         0 => None,
-        1 => Some(format!("1 {noun} has equal inputs and was not rendered")),
-        count => {
-            let plural = noun
-                .replace("release", "releases")
-                .replace("ation", "ations");
-            Some(format!(
-                "{count} {plural} have equal inputs and were not rendered"
-            ))
-        }
+        1 => Some(format!("1 {one} has equal inputs and was not rendered")),
+        count => Some(format!(
+            "{count} {many} have equal inputs and were not rendered"
+        )),
     }
 }
 

@@ -130,10 +130,11 @@ impl BeforeAfter<'_> {
         let (reference, text, at) = references.find_map(|reference| {
             let data = index.data(&reference.data_id(&spec.id.namespace))?;
             let text = std::str::from_utf8(data.get(reference.key.as_str())?).ok()?;
+            let text = text.to_owned();
             let at = match &reference.target_path {
                 Some(target) => (*target == leaf.path.to_string().as_str()).then_some(None)?,
                 None => {
-                    let values = portolan_yaml::parse_one(text.to_owned(), Dialect::Helm).ok()?;
+                    let values = portolan_yaml::parse_one(text.clone(), Dialect::Helm).ok()?;
                     Some(leaf.path.find(&values)?.at)
                 }
             };
@@ -146,7 +147,7 @@ impl BeforeAfter<'_> {
             let path = Path::from_keys(["data", reference.key.as_str()]);
             return Some(written(object, &path, &Node::string(text), self.files)?.place);
         };
-        written_in_text(object, &reference.key, text, at, self.files)
+        written_in_text(object, &reference.key, &text, at, self.files)
     }
 
     /// The variables in a text that differ, each where its value is written; without any, the text itself.

@@ -107,7 +107,7 @@ impl<'a, 'r> EqualInputs<'a, 'r> {
         release.values_from.iter().all(|reference| {
             let name = NamespacedName::new(release.id.namespace.clone(), reference.name.clone());
             let id: DataId = (reference.kind, name);
-            let data = |side: &Renderer<'_>| side.walker.walk.index.data(&id).cloned();
+            let data = |side: &Renderer<'_>| side.walker.walk.index.data(&id);
             let (mine, theirs) = (data(self.one), data(self.other));
             let mut texts = mine.iter().flat_map(|data| data.values());
             let leads_on = |text: &Vec<u8>| memchr::memmem::find(text, FLUX_GROUPS.as_bytes());

@@ -195,11 +195,10 @@ impl Renderer<'_> {
         };
         let source = self.cluster.elsewhere(&spec.source, index);
         let files = self.files_input(&spec.source, |artifact| directory_digest(artifact, spec));
-        let data: Vec<VariableData<'_>> = data_ids(spec)
-            .map(|id| {
-                let data = index.data(&id).map(AsRef::as_ref);
-                (id.0, Text::from(id.1.to_string()), data)
-            })
+        let known: Vec<_> = data_ids(spec).map(|id| (index.data(&id), id)).collect();
+        let data: Vec<VariableData<'_>> = known
+            .iter()
+            .map(|(data, (kind, name))| (*kind, Text::from(name.to_string()), data.as_deref()))
             .collect();
         let facts = self.facts(is_whole);
         let inputs = Inputs::of_kustomization(spec, source.as_ref(), &files, &data, &facts);

@@ -76,7 +76,7 @@ impl SkipCheck<'_, '_> {
                 self.before.walk.index.data(&id),
                 self.after.walk.index.data(&id),
             );
-            let mut texts = other.into_iter().flat_map(|data| data.values());
+            let mut texts = other.iter().flat_map(|data| data.values());
             let leads_on = |text: &Vec<u8>| memmem::find(text, FLUX_GROUPS.as_bytes()).is_some();
             one == other && !texts.any(leads_on)
         })

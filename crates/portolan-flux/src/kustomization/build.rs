@@ -4,7 +4,7 @@
 //! files ──generate──▶ kustomize ──▶ each object: substitute ──▶ Lists opened ──▶ common metadata ──▶ owner labels
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -28,7 +28,9 @@ use crate::problem::error_line;
 use crate::session::fingerprint::Fingerprint;
 use crate::session::trace::Traced;
 use crate::session::{KeptBuild, SessionResult};
+use crate::source::artifact::Artifact;
 use crate::source::outside::{Decrypt, OutsideError};
+use crate::stream::Retention;
 
 /// The labels that say which Kustomization an object belongs to.
 const OWNER_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
@@ -105,9 +107,17 @@ pub(crate) struct BuildInputs {
     pub(crate) spec: Arc<Kustomization>,
     pub(crate) variables: Option<Variables>,
     pub(crate) files: Files,
+    pub(crate) retention: Retention,
 }
 
 impl Built {
+    /// The same with its objects packed.
+    fn packed(mut self) -> Self {
+        let objects = Arc::make_mut(&mut self.objects);
+        objects.iter_mut().for_each(Object::pack);
+        self
+    }
+
     /// The same with other places.
     fn with_places(mut self, change: impl Fn(&Place) -> Place) -> Self {
         let objects = Arc::make_mut(&mut self.objects);
@@ -207,22 +217,30 @@ impl BuildInputs {
                 if let Some(kept) = slot.find(|kept| kept.holds_for(&artifact)) {
                     return Ok(kept.built());
                 }
+                if self.retention == Retention::Forget {
+                    let built = self.build_placed(&artifact, artifact.as_ref())?;
+                    return Ok(Arc::new(built.packed()));
+                }
                 let traced = Traced::new(&artifact);
-                let built = self.build(&traced);
-                let built = Arc::new(if artifact.is_copied() {
-                    let place = |place: &Place| artifact.place_in_repository(place);
-                    built
-                        .map(|built| built.with_places(place))
-                        .map_err(|error| error.with_places(place))?
-                } else {
-                    built?
-                });
+                let built = Arc::new(self.build_placed(&artifact, &traced)?);
                 let kept = KeptBuild::new(&artifact, traced.into_trace(), &built);
                 slot.keep(Arc::new(kept));
                 Ok::<_, BuildError>(built)
             });
             Ok(SessionResult(made.await?))
         })
+    }
+
+    /// Builds the files of an artifact; places are those in the repository.
+    fn build_placed(&self, artifact: &Artifact, files: &dyn Vfs) -> Result<Built, BuildError> {
+        let built = self.build(files);
+        if !artifact.is_copied() {
+            return built;
+        }
+        let place = |place: &Place| artifact.place_in_repository(place);
+        built
+            .map(|built| built.with_places(place))
+            .map_err(|error| error.with_places(place))
     }
 
     fn build(&self, files: &dyn Vfs) -> Result<Built, BuildError> {
@@ -328,8 +346,9 @@ fn build(
         settle(&mut resource.node);
     }
     let mut read = Vec::with_capacity(resources.len());
+    let mut texts = SharedTexts::default();
     for resource in resources {
-        let origin = origin_of(&resource);
+        let origin = origin_of(&resource, &mut texts);
         read.push(match keys {
             Some((decrypt, how)) => open(resource.node, origin, decrypt, how)?,
             None => (resource.node, origin),
@@ -337,11 +356,12 @@ fn build(
     }
     let substitutes = read.iter().any(|(node, _)| !opted_out(node));
     let (completed, unset) = substitute(read, variables, files)?;
+    let built_by = Step::new(Act::Build, format!("Kustomization {}", spec.id));
     for (node, origin) in completed {
         objects.extend(
             expand_lists(node)
                 .into_iter()
-                .filter_map(|node| as_object(node, &origin, spec)),
+                .filter_map(|node| as_object(node, &origin, &built_by)),
         );
     }
     for object in &mut objects {
@@ -497,7 +517,8 @@ fn substitute(
                 return Err(BuildError::Duplicate(after.to_string()));
             }
         }
-        done.push((node, origin.then(Step::new(Act::Substitute, "postBuild"))));
+        let step = Step::new(Act::Substitute, Text::from_static("postBuild"));
+        done.push((node, origin.then(step)));
     }
     Ok((done, unset))
 }
@@ -545,21 +566,37 @@ impl fmt::Display for Identity {
 }
 
 /// Where kustomize says a resource was written and what changed it.
-fn origin_of(resource: &Resource) -> Origin {
-    let place = |origin: &portolan_kustomize::Origin| Place::new(origin.file.as_str(), origin.at);
-    let read = Origin::read(place(&resource.origin));
-    resource
-        .transformations
-        .iter()
-        .fold(read, |origin, change| {
-            origin.then(Step::new(Act::Transform, change.step.clone()).at(place(change)))
-        })
+fn origin_of(resource: &Resource, texts: &mut SharedTexts) -> Origin {
+    let written = &resource.origin;
+    let file = texts.get(written.file.as_str());
+    let read = Origin::read(Place::new(file, written.at));
+    let changes = resource.transformations.iter();
+    changes.fold(read, |origin, change| {
+        let place = Place::new(texts.get(change.file.as_str()), change.at);
+        let step = Step::new(Act::Transform, texts.get(&change.step));
+        origin.then(step.at(place))
+    })
+}
+
+/// The texts that many steps of a build name, each once.
+#[derive(Default)]
+struct SharedTexts(HashSet<Text>);
+
+impl SharedTexts {
+    /// A text that is no part of a longer one, which it would keep in memory.
+    fn get(&mut self, text: &str) -> Text {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        let own = Text::from(text);
+        self.0.insert(own.clone());
+        own
+    }
 }
 
 /// What is no Kubernetes object, or kustomize's own file, is dropped without a word, as Flux does.
-fn as_object(node: Node, origin: &Origin, spec: &Kustomization) -> Option<Object> {
-    let step = Step::new(Act::Build, format!("Kustomization {}", spec.id));
-    let object = Object::new(node, origin.then(step)).ok()?;
+fn as_object(node: Node, origin: &Origin, built_by: &Step) -> Option<Object> {
+    let object = Object::new(node, origin.then(built_by.clone())).ok()?;
     let is_kustomize =
         object.gvk().group == "kustomize.config.k8s.io" && object.kind() == "Kustomization";
     (!is_kustomize).then_some(object)

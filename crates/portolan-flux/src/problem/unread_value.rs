@@ -99,7 +99,8 @@ fn in_references(
             return None;
         }
         let id = reference.data_id(&spec.id.namespace);
-        let text = std::str::from_utf8(index.data(&id)?.get(reference.key.as_str())?).ok()?;
+        let data = index.data(&id)?;
+        let text = std::str::from_utf8(data.get(reference.key.as_str())?).ok()?;
         let values = portolan_yaml::parse_one(text.to_owned(), Dialect::Helm).ok()?;
         let entry = follow(&values, path)?;
         let (_, object) = index.named("", reference.kind.as_str(), &id.1)?;

@@ -125,10 +125,13 @@ impl View {
         // A chart may put it anywhere.
         if let Some(secrets) = &self.objects.secrets {
             for object in found.values() {
-                secrets.add_secret(object);
+                secrets.add_secret(&Object::clone(object));
             }
         }
-        let mut stored = found.values().map(|object| stored(object, question));
+        // Clones are read, so that packed objects stay packed.
+        let mut stored = found
+            .values()
+            .map(|object| stored(&Object::clone(object), question));
         if !question.name.is_empty() {
             return stored.next().filter(|_| !question.is_among(&self.own));
         }

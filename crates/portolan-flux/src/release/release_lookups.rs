@@ -14,6 +14,7 @@ use crate::release::loaded_chart::LoadedChart;
 use crate::release::lookup::{EmittedObjects, Question, View};
 use crate::release::release_unit;
 use crate::render::{RenderedRelease, Renderer};
+use crate::stream::Retention;
 use crate::walk::index::Emitter;
 
 impl Renderer<'_> {
@@ -26,7 +27,7 @@ impl Renderer<'_> {
                 continue;
             };
             let emitter = Emitter::Release(id.clone());
-            let view = View::new(&objects, emitter, release.objects.as_ref());
+            let view = View::new(&objects, emitter, release.given_objects().as_ref());
             let outdated: Vec<String> = answers.outdated(&view).map(ToString::to_string).collect();
             is_outdated |= !outdated.is_empty();
             release.unsettled.extend(outdated);
@@ -81,7 +82,9 @@ impl Renderer<'_> {
         let Some(answers) = &release.answers else {
             return true;
         };
-        if let Some(surroundings) = &release.rendered_for
+        // Digests are for comparisons, which keep everything.
+        if self.walker.retention == Retention::Keep
+            && let Some(surroundings) = &release.rendered_for
             && let (Ok(spec), Some(chart)) = (&release.spec, &release.chart)
         {
             let values = &release.composed.values;
@@ -89,8 +92,7 @@ impl Renderer<'_> {
             let digest = release::fingerprint(spec, chart, values, capabilities, profile);
             release.digest = Some(release::with_answers(digest, answers));
         }
-        let own = release.objects.as_ref().map_or(&[][..], |own| own);
-        answers.are_own(own)
+        answers.are_own(&release.given_objects().unwrap_or_default())
     }
 }
 

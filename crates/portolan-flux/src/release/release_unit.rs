@@ -84,7 +84,8 @@ pub(crate) fn begin_early(
 ) -> usize {
     let mut begun = 0;
     for object in objects.iter().filter(|object| is_release(object)) {
-        let Ok(spec) = HelmRelease::read(object.node()) else {
+        // A clone is read, so that a packed definition stays packed.
+        let Ok(spec) = HelmRelease::read(object.clone().node()) else {
             continue;
         };
         let Ok(location) = cluster.locate_chart(&spec, index) else {
@@ -114,7 +115,7 @@ pub(crate) fn composed(spec: &HelmRelease, index: &Index) -> Composed {
             name: Text::from(name),
         };
         match index.data(&(kind, name.clone())) {
-            Some(data) => Referenced::Known(Arc::clone(data)),
+            Some(data) => Referenced::Known(data),
             None if index.producer(&name.namespace, &name.name).is_some() => Referenced::Unknown,
             None => Referenced::Nothing,
         }

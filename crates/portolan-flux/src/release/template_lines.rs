@@ -122,6 +122,10 @@ fn parts(text: &str) -> Vec<Part> {
             begin = at + 1;
         }
     }
+    // One part by itself is compared with nothing.
+    if let [only] = parts.as_mut_slice() {
+        only.literal = Vec::new();
+    }
     parts
 }
 

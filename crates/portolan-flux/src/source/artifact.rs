@@ -263,6 +263,7 @@ impl Artifact {
             verdicts = rules
                 .map(|(rules, above)| rules.verdict(directory, true, *above))
                 .collect();
+            make_room(&mut known);
             known.insert(directory.as_str().to_owned(), Arc::clone(&verdicts));
         }
         verdicts
@@ -279,7 +280,9 @@ impl Artifact {
             Err(error) => return Err(error),
         };
         let kind = found.filter(|kind| !self.is_left_out(path, *kind == FileKind::Directory));
-        self.kinds().insert(path.as_str().to_owned(), kind);
+        let mut kinds = self.kinds();
+        make_room(&mut kinds);
+        kinds.insert(path.as_str().to_owned(), kind);
         Ok(kind)
     }
 
@@ -293,6 +296,16 @@ impl Artifact {
             Some(_) => Ok(path),
             None => Err(VfsError::NotFound(path)),
         }
+    }
+}
+
+/// How much is remembered of paths: more than one build asks for.
+const MAX_REMEMBERED: usize = 1 << 13;
+
+/// Forgets everything when there is too much: builds ask about the paths of one directory and then of another.
+fn make_room<T>(known: &mut HashMap<String, T>) {
+    if known.len() >= MAX_REMEMBERED {
+        known.clear();
     }
 }
 

@@ -3,12 +3,14 @@
 //! The same object may come from several emitters. The one whose name sorts first is used, so the answer does not
 //! depend on which of them was built first.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use parking_lot::Mutex;
 use portolan_object::{Object, Owner, OwnerKind, Producer, makes, producer_kinds};
 use portolan_secret::{KnownSecrets, without_passwords};
 use portolan_yaml::{Node, Text};
@@ -80,10 +82,10 @@ pub(crate) type DataId = (DataKind, NamespacedName);
 /// Everything emitted so far.
 #[derive(Debug, Default)]
 pub struct Index {
-    emitted: BTreeMap<Emitter, Arc<Vec<Object>>>,
-    kinds: HashMap<Kind, BTreeSet<Spot>>,
-    names: HashMap<(Kind, NamespacedName), BTreeSet<Spot>>,
-    data: HashMap<DataId, BTreeMap<Emitter, Arc<Data>>>,
+    emitted: BTreeMap<Arc<Emitter>, Arc<Vec<Object>>>,
+    kinds: HashMap<Kind, OfKind>,
+    /// The content of ConfigMaps and Secrets, as far as somebody asked for it.
+    data: Mutex<HashMap<DataId, Arc<Data>>>,
     /// Learns the values of Secrets that are asked for.
     secrets: Option<Arc<KnownSecrets>>,
     /// What controllers make that the built-in table does not know.
@@ -94,7 +96,56 @@ pub struct Index {
 type Kind = (Text, Text);
 
 /// Where an object stands: its emitter and its place among what that emits.
-type Spot = (Emitter, usize);
+type Spot = (Arc<Emitter>, u32);
+
+/// Where the objects of a kind stand.
+#[derive(Debug, Default)]
+struct OfKind {
+    all: BTreeSet<Spot>,
+    names: HashMap<NamespacedName, Spots>,
+}
+
+/// Where the objects of one name stand. There is hardly ever more than one, and a set takes a hundred times the room.
+#[derive(Debug)]
+enum Spots {
+    One(Spot),
+    More(BTreeSet<Spot>),
+}
+
+impl OfKind {
+    fn insert(&mut self, name: NamespacedName, spot: &Spot) {
+        self.all.insert(spot.clone());
+        match self.names.entry(name) {
+            Entry::Vacant(entry) => _ = entry.insert(Spots::One(spot.clone())),
+            Entry::Occupied(mut entry) => entry.get_mut().insert(spot.clone()),
+        }
+    }
+
+    fn remove(&mut self, name: &NamespacedName, spot: &Spot) {
+        self.all.remove(spot);
+        match self.names.get_mut(name) {
+            Some(Spots::One(one)) if one == spot => _ = self.names.remove(name),
+            Some(Spots::More(spots)) => _ = spots.remove(spot),
+            Some(Spots::One(_)) | None => {}
+        }
+    }
+}
+
+impl Spots {
+    fn insert(&mut self, spot: Spot) {
+        match self {
+            Self::One(one) => *self = Self::More(BTreeSet::from([one.clone(), spot])),
+            Self::More(spots) => _ = spots.insert(spot),
+        }
+    }
+
+    fn first(&self) -> Option<&Spot> {
+        match self {
+            Self::One(spot) => Some(spot),
+            Self::More(spots) => spots.first(),
+        }
+    }
+}
 
 impl Index {
     /// An index that tells which values of Secrets were asked for, and knows what controllers make besides.
@@ -150,60 +201,71 @@ impl Index {
 
     /// Takes in what an emitter gives, in place of what it gave before.
     pub fn replace(&mut self, emitter: &Emitter, objects: &Arc<Vec<Object>>) {
-        if let Some(before) = self.emitted.insert(emitter.clone(), Arc::clone(objects)) {
-            self.remove(emitter, &before);
+        let emitter = Arc::new(emitter.clone());
+        let before = self
+            .emitted
+            .insert(Arc::clone(&emitter), Arc::clone(objects));
+        if let Some(before) = before {
+            self.remove(&emitter, &before);
         }
-        for (at, object) in objects.iter().enumerate() {
-            let (kind, name) = (kind_of(object), name_of(object));
-            let spot = (emitter.clone(), at);
-            self.kinds
-                .entry(kind.clone())
-                .or_default()
-                .insert(spot.clone());
-            self.names.entry((kind, name)).or_default().insert(spot);
-            if let Some((id, data)) = data_of(object) {
-                let by_emitter = self.data.entry(id).or_default();
-                by_emitter.entry(emitter.clone()).or_insert(data);
-            }
+        for (spot, object) in spots(&emitter, objects) {
+            let of_kind = self.kinds.entry(kind_of(object)).or_default();
+            of_kind.insert(name_of(object), &spot);
+            self.forget_data(object);
         }
     }
 
-    /// Forgets what an emitter gave, but for some of it.
+    /// Forgets what an emitter gave, but for some of it, which is packed.
     pub(crate) fn reduce(&mut self, emitter: &Emitter, is_kept: impl Fn(&Object) -> bool) {
         let Some(objects) = self.emitted.get(emitter) else {
             return;
         };
-        // What is kept is little and seldom there; the rest goes with the list.
+        // The rest goes with the list.
         let kept = objects.iter().filter(|object| is_kept(object)).cloned();
-        let kept = Arc::new(kept.collect());
+        let mut kept: Vec<Object> = kept.collect();
+        kept.iter_mut().for_each(Object::pack);
+        kept.shrink_to_fit();
+        let kept = Arc::new(kept);
         self.replace(emitter, &kept);
     }
 
-    fn remove(&mut self, emitter: &Emitter, objects: &[Object]) {
-        for (at, object) in objects.iter().enumerate() {
-            let (kind, name) = (kind_of(object), name_of(object));
-            let spot = (emitter.clone(), at);
-            if let Some(spots) = self.kinds.get_mut(&kind) {
-                spots.remove(&spot);
+    fn remove(&mut self, emitter: &Arc<Emitter>, objects: &[Object]) {
+        for (spot, object) in spots(emitter, objects) {
+            if let Some(of_kind) = self.kinds.get_mut(&kind_of(object)) {
+                of_kind.remove(&name_of(object), &spot);
             }
-            if let Some(spots) = self.names.get_mut(&(kind, name)) {
-                spots.remove(&spot);
-            }
-            if let Some(by_emitter) = data_id(object).and_then(|id| self.data.get_mut(&id)) {
-                by_emitter.remove(emitter);
-            }
+            self.forget_data(object);
+        }
+    }
+
+    /// Has the content of an object read again when somebody asks for it.
+    fn forget_data(&mut self, object: &Object) {
+        if let Some(id) = data_id(object) {
+            self.data.get_mut().remove(&id);
         }
     }
 
     /// The content of a ConfigMap or Secret. Whoever asks may put it anywhere, so what is secret is made known.
-    pub fn data(&self, id: &DataId) -> Option<&Arc<Data>> {
-        let data = self.data.get(id)?.values().next()?;
+    pub fn data(&self, id: &DataId) -> Option<Arc<Data>> {
+        let data = self.read_data(id)?;
         if let (DataKind::Secret, Some(secrets)) = (id.0, &self.secrets) {
             secrets.add_data(
                 data.iter()
                     .map(|(key, bytes)| (key.as_str(), bytes.as_slice())),
             );
         }
+        Some(data)
+    }
+
+    fn read_data(&self, id: &DataId) -> Option<Arc<Data>> {
+        let mut known = self.data.lock();
+        if let Some(data) = known.get(id) {
+            return Some(Arc::clone(data));
+        }
+        let (_, object) = self.named("", id.0.as_str(), &id.1)?;
+        // A clone is read, so that a packed object stays packed.
+        let (_, data) = data_of(&object.clone())?;
+        known.insert(id.clone(), Arc::clone(&data));
         Some(data)
     }
 
@@ -232,13 +294,14 @@ impl Index {
         kind: &str,
         id: &NamespacedName,
     ) -> Option<(&Emitter, &Object)> {
-        let kind = (Text::from(group), Text::from(kind));
-        self.at(self.names.get(&(kind, id.clone()))?.first()?)
+        let of_kind = self.kinds.get(&(Text::from(group), Text::from(kind)))?;
+        self.at(of_kind.names.get(id)?.first()?)
     }
 
     /// Every object, by emitter.
     pub fn emitted(&self) -> impl Iterator<Item = (&Emitter, &Arc<Vec<Object>>)> {
-        self.emitted.iter()
+        let emitted = self.emitted.iter();
+        emitted.map(|(emitter, objects)| (emitter.as_ref(), objects))
     }
 
     /// What emitters give that give something else in another index, or nothing; with what they give there.
@@ -256,8 +319,9 @@ impl Index {
 
     /// Every object of a group and kind with who emitted it, emitters in order.
     pub fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = (&Emitter, &Object)> {
-        let spots = self.kinds.get(&(Text::from(group), Text::from(kind)));
-        spots.into_iter().flatten().filter_map(|spot| self.at(spot))
+        let of_kind = self.kinds.get(&(Text::from(group), Text::from(kind)));
+        let spots = of_kind.into_iter().flat_map(|of_kind| &of_kind.all);
+        spots.filter_map(|spot| self.at(spot))
     }
 
     /// Every object of a group and kind that no earlier emitter gives under the same name, with who emitted it.
@@ -273,8 +337,17 @@ impl Index {
 
     fn at(&self, (emitter, at): &Spot) -> Option<(&Emitter, &Object)> {
         let (emitter, objects) = self.emitted.get_key_value(emitter)?;
-        Some((emitter, objects.get(*at)?))
+        Some((emitter, objects.get(*at as usize)?))
     }
+}
+
+/// The objects of an emitter with where they stand.
+fn spots<'a>(
+    emitter: &Arc<Emitter>,
+    objects: &'a [Object],
+) -> impl Iterator<Item = (Spot, &'a Object)> {
+    let numbered = (0..).zip(objects);
+    numbered.map(|(at, object)| ((Arc::clone(emitter), at), object))
 }
 
 fn kind_of(object: &Object) -> Kind {

@@ -16,10 +16,11 @@ impl Rendering {
         let mut owner = owner;
         for _ in 0..MAX_DEPTH {
             let (definition, emitter) = self.brought_by(owner)?;
-            let config =
-                definition.and_then(|object| object.node().at_path(&["spec", "kubeConfig"]));
+            // A clone is read, so that a packed definition stays packed.
+            let node = definition.map(|object| object.clone().into_node());
+            let config = node.and_then(|node| node.at_path(&["spec", "kubeConfig"]).cloned());
             if let Some(config) = config.filter(|config| !Node::is_null(config)) {
-                let config = canonical_json(config).ok()?;
+                let config = canonical_json(&config).ok()?;
                 return Some(format!("{}/{config}", owner.id().namespace));
             }
             owner = emitter?;

@@ -1,0 +1,238 @@
+//! Renders the releases of one stage: a limited number at a time, in the order in which they are handed out.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use portolan_engine::{Key, WaitError};
+use portolan_helm::values::Tree;
+use portolan_object::Digest;
+
+use super::{Choice, RenderedRelease, Renderer, available};
+use crate::api::{HelmRelease, NamespacedName};
+use crate::release::lookup::{EmittedObjects, View};
+use crate::release::release_lookups;
+use crate::release::release_unit::{self, AllKinds, Known, ReleaseInputs, Rendered, Visible};
+use crate::release::{self, Surroundings};
+use crate::stream::{Retention, Stream};
+use crate::walk::index::{DataId, Emitter};
+
+/// How many releases are rendered at a time, counted from the first that is not done: enough for all cores while one of
+/// them takes long, and not more, for each has its values and objects in memory.
+const MAX_BEGUN_RELEASES: usize = 32;
+
+/// Releases that are rendered together.
+pub(super) enum Stage {
+    /// Those that may define kinds which others ask for, and ask for none themselves.
+    Definers,
+    /// All others; with every kind that there is, when some ask.
+    Others(Option<AllKinds>),
+    /// Those that look objects up; with every kind that there is, when some ask.
+    LookingUp(Option<AllKinds>),
+}
+
+impl Stage {
+    /// Whether a release is rendered at this stage.
+    fn is_for(&self, defines: bool, looks_up: bool) -> bool {
+        match self {
+            Self::Definers => defines,
+            Self::Others(_) => !defines && !looks_up,
+            Self::LookingUp(_) => looks_up,
+        }
+    }
+
+    /// Every kind that there is, when some ask.
+    fn kinds(&self) -> Option<&AllKinds> {
+        match self {
+            Self::Definers => None,
+            Self::Others(kinds) | Self::LookingUp(kinds) => kinds.as_ref(),
+        }
+    }
+
+    pub(super) fn into_kinds(self) -> Option<AllKinds> {
+        match self {
+            Self::Definers => None,
+            Self::Others(kinds) | Self::LookingUp(kinds) => kinds,
+        }
+    }
+}
+
+/// A release whose unit was added.
+struct Begun {
+    id: NamespacedName,
+    unit: Key<Rendered>,
+    /// Whether all that its chart wants to know of the cluster is known from what Kubernetes itself serves.
+    needs_only_base: bool,
+}
+
+/// What decides whether a release of a stage changes others, and whether it is done.
+struct StageEffects<'a> {
+    /// The data that variables and values come from.
+    referenced: BTreeSet<DataId>,
+    /// Whether a chart that asks for kinds may define some itself.
+    may_ask_again: bool,
+    /// Every kind that charts were told of, when some ask.
+    all_kinds: Option<&'a AllKinds>,
+}
+
+impl Renderer<'_> {
+    /// Renders the chosen releases of a stage. Says whether what they gave may change something else.
+    pub(super) async fn render(
+        &mut self,
+        choice: &Choice<'_>,
+        stage: &Stage,
+    ) -> Result<bool, WaitError> {
+        let visible = matches!(stage, Stage::LookingUp(_))
+            .then(|| Arc::new(EmittedObjects::of(&self.walker.walk.index)));
+        let effects = StageEffects {
+            referenced: self.referenced_data(),
+            may_ask_again: self.may_ask_again(),
+            all_kinds: stage.kinds(),
+        };
+        let mut is_news = false;
+        let mut begun = VecDeque::new();
+        let ids: Vec<NamespacedName> = self.releases.keys().cloned().collect();
+        for id in ids {
+            if begun.len() >= MAX_BEGUN_RELEASES
+                && let Some(first) = begun.pop_front()
+            {
+                is_news |= self.end(first, &effects).await?;
+            }
+            begun.extend(self.begin(id, choice, stage, visible.as_ref()));
+        }
+        for one in begun {
+            is_news |= self.end(one, &effects).await?;
+        }
+        Ok(is_news)
+    }
+
+    /// Adds the unit of a release, if the release belongs to the stage and is chosen.
+    fn begin(
+        &mut self,
+        id: NamespacedName,
+        choice: &Choice<'_>,
+        stage: &Stage,
+        visible: Option<&Arc<EmittedObjects>>,
+    ) -> Option<Begun> {
+        let base = &self.cluster.capabilities;
+        let release = self.releases.get(&id)?;
+        let (Ok(_), Some(chart), Some(chart_unit)) =
+            (&release.spec, &release.chart, &release.chart_unit)
+        else {
+            // A release without a chart is skipped because of its chart's unit.
+            let unit = release.chart_unit.as_ref().map(Key::untyped);
+            self.releases.get_mut(&id)?.unit = unit;
+            return None;
+        };
+        let needs_only_base = chart.needs_only(base);
+        let looks_up = release.may_look_up(chart);
+        let defines = needs_only_base
+            && self.asks_for_kinds
+            && !looks_up
+            && (chart.may_define_kinds() || release.hints.mention_definitions);
+        let is_given = |stream: &Stream| stream.has_given(&id);
+        if !stage.is_for(defines, looks_up) || self.stream.as_ref().is_some_and(is_given) {
+            return None;
+        }
+        let known = match stage.kinds() {
+            Some(all) if !needs_only_base => Known::All(all.clone()),
+            _ => Known::Base,
+        };
+        let capabilities = match &known {
+            Known::All(all) => &all.capabilities,
+            Known::Base => base,
+        };
+        let profile = self.cluster.profile;
+        let visible = visible.map(|objects| {
+            let emitter = Emitter::Release(id.clone());
+            let view = View::new(objects, emitter, release.given_objects().as_ref());
+            let answers = release.answers.as_ref().map(|asked| asked.renewed(&view));
+            let answers = Arc::new(answers.unwrap_or_default());
+            Visible { view, answers }
+        });
+        let (spec, values) = self.spec_and_values(release)?;
+        let digest = release::fingerprint(&spec, chart, &values, capabilities, profile);
+        let digest = match &visible {
+            Some(visible) => release::with_answers(digest, &visible.answers),
+            None => digest,
+        };
+        let surroundings = Surroundings {
+            capabilities: Arc::clone(capabilities),
+            profile,
+            view: visible.as_ref().map(|visible| visible.view.clone()),
+        };
+        let is_wanted = self.demand.releases.includes(&id)
+            || release_lookups::may_print(chart, &values, &self.sought_kinds);
+        let is_chosen = choice.includes(&id, digest, release, is_wanted);
+        let inputs = ReleaseInputs {
+            cluster: Arc::clone(self.cluster),
+            spec,
+            values,
+            chart: chart_unit.clone(),
+        };
+        let release = self.releases.get_mut(&id)?;
+        release.digest = Some(digest);
+        release.rendered_for = Some(surroundings);
+        if !is_chosen {
+            return None;
+        }
+        let unit = inputs.add(self.cx, known, visible);
+        release.unit = Some(unit.untyped());
+        Some(Begun {
+            id,
+            unit,
+            needs_only_base,
+        })
+    }
+
+    /// What a release is rendered from: as it is kept, or read and composed again.
+    fn spec_and_values(&self, release: &RenderedRelease) -> Option<(Arc<HelmRelease>, Tree)> {
+        if self.walker.retention == Retention::Keep {
+            let spec = Arc::clone(release.spec.as_ref().ok()?);
+            return Some((spec, release.composed.values.clone()));
+        }
+        let spec = HelmRelease::read(release.definition.clone().node()).ok()?;
+        let composed = release_unit::composed(&spec, &self.walker.walk.index);
+        Some((Arc::new(spec), composed.values))
+    }
+
+    /// Waits for a release and takes in what it gave. Says whether that may change something else.
+    async fn end(&mut self, begun: Begun, effects: &StageEffects<'_>) -> Result<bool, WaitError> {
+        let Begun {
+            id,
+            unit,
+            needs_only_base,
+        } = begun;
+        let released = available(self.cx.output(&unit).await)?;
+        let released = released.and_then(|released| Option::clone(&released));
+        let is_news = self.take(&id, released, &effects.referenced, effects.all_kinds);
+        let is_answered = self.note_answers(&id, &unit.untyped());
+        if is_answered && (needs_only_base || !effects.may_ask_again) {
+            self.finish(&id, &effects.referenced);
+        } else {
+            self.pack(&id, &effects.referenced);
+        }
+        Ok(is_news)
+    }
+}
+
+impl Choice<'_> {
+    fn includes(
+        &self,
+        id: &NamespacedName,
+        digest: Digest,
+        release: &RenderedRelease,
+        is_wanted: bool,
+    ) -> bool {
+        let matters = release.chart.as_ref().is_some_and(|chart| {
+            chart.may_define_kinds()
+                || chart.may_emit_flux()
+                || release.may_look_up(chart)
+                || release.hints.mention_flux
+        });
+        match self {
+            Self::Wanted => is_wanted || matters,
+            Self::Followed => matters,
+            Self::Unlike(others) => matters || others.get(id) != Some(&digest),
+        }
+    }
+}
