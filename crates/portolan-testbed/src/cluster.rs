@@ -3,7 +3,8 @@
 //! ```text
 //! etcd ◀── kube-apiserver ◀── kube-controller-manager (only the controllers asked for)
 //!                 ▲
-//!                 └── kubeconfig, kube client, fake kubelet
+//!                 ├── kubeconfig, kube client, fake kubelet
+//!                 └──▶ kubelet-endpoint (only if asked for): logs, commands and ports of pods
 //! ```
 //!
 //! There is no scheduler: pods stay pending until [`Kubelet`] makes them run, on nodes that are only names. A test
@@ -13,10 +14,12 @@
 mod eventually;
 mod follow;
 mod kubelet;
+mod node;
 mod program;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -27,7 +30,8 @@ use crate::Authority;
 use crate::process::Process;
 pub use eventually::eventually;
 pub use follow::Follower;
-pub use kubelet::{Kubelet, KubeletSetup, PodFault};
+pub use kubelet::{EXIT_CODE, Kubelet, KubeletSetup, PodFault};
+pub use node::{NodeEndpoint, PORT_ANNOTATION, PodDirectory};
 use program::Programs;
 pub use program::definitions;
 
@@ -48,7 +52,7 @@ pub struct ClusterSetup<'a> {
     pub rbac: bool,
 }
 
-/// The controllers that make Deployments roll and scale, and deletions complete.
+/// The controllers that make Deployments roll and scale, Jobs run, and deletions complete.
 pub const WORKLOADS: &[&str] = &[
     "deployment-controller",
     "replicaset-controller",
@@ -56,6 +60,7 @@ pub const WORKLOADS: &[&str] = &[
     "horizontal-pod-autoscaler-controller",
     "endpointslice-controller",
     "namespace-controller",
+    "job-controller",
 ];
 
 /// A running cluster.
@@ -63,6 +68,7 @@ pub struct Cluster {
     directory: PathBuf,
     url: String,
     kubeconfig: String,
+    endpoint: OnceLock<Option<NodeEndpoint>>,
     /// Held for their end; what needs another stops first.
     processes: Vec<Process>,
 }
@@ -114,6 +120,7 @@ impl Cluster {
             kubeconfig,
             directory,
             processes: vec![apiserver, etcd],
+            endpoint: OnceLock::new(),
         };
         cluster.wait().await;
         if !setup.controllers.is_empty() {
@@ -149,6 +156,14 @@ impl Cluster {
     /// When the kubeconfig is not understood.
     pub async fn client(&self) -> kube::Client {
         client(&self.kubeconfig).await
+    }
+
+    /// The endpoint of this cluster's nodes, for a [`KubeletSetup`]: with it, pods have logs, commands and ports.
+    ///
+    /// `None` when the program is not installed; under `CI` that is a failure instead.
+    pub fn node_endpoint(&self) -> Option<NodeEndpoint> {
+        let start = || Some(NodeEndpoint::start(&program::endpoint()?, &self.directory));
+        self.endpoint.get_or_init(start).clone()
     }
 
     /// What the API server wrote to its log so far.
@@ -274,6 +289,11 @@ fn start_apiserver(
         format!("--authorization-mode={mode}"),
         "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
         "--disable-admission-plugins=ServiceAccount".to_owned(),
+        // How nodes know this server, and this server nodes.
+        format!("--kubelet-certificate-authority={}", files.path("ca.pem")),
+        format!("--kubelet-client-certificate={}", files.path("server.pem")),
+        format!("--kubelet-client-key={}", files.path("server.key")),
+        "--kubelet-preferred-address-types=InternalIP".to_owned(),
         // An API that is deprecated and yet served, for tests of what finds such.
         "--runtime-config=resource.k8s.io/v1beta1=true".to_owned(),
     ];

@@ -1,5 +1,6 @@
 //! A fake kubelet: makes pods run by writing their status, on nodes that are only names.
 //!
+//! A pod with the annotation [`EXIT_CODE`] ends at once with that code, as those of Jobs do.
 //! It watches pods, so hundreds of them cost no more than their own changes. If there are nodes, pods are bound to
 //! them and `EndpointSlices` are filled.
 
@@ -18,19 +19,26 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use super::node::NodeEndpoint;
+
 /// The pause after a watch that failed, as while a cluster goes down.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// So many pods are looked after at a time.
 const AT_ONCE: usize = 16;
 
+/// The annotation of a pod whose containers end, with the code that they end with.
+pub const EXIT_CODE: &str = "testbed.portolan.dev/exit-code";
+
 /// How the fake kubelet behaves.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct KubeletSetup {
     /// Pods with a container of one of these images never become ready.
     pub failing_images: Vec<String>,
     /// How many nodes there are. Without any, pods run but no `EndpointSlice` names them.
     pub nodes: u32,
+    /// Gives pods logs, commands and ports; needs a node.
+    pub endpoint: Option<NodeEndpoint>,
 }
 
 /// What keeps pods of an image from running.
@@ -55,6 +63,7 @@ pub struct Kubelet {
 struct Shared {
     client: kube::Client,
     nodes: u32,
+    endpoint: Option<NodeEndpoint>,
     faults: Mutex<BTreeMap<String, PodFault>>,
     rooms: Mutex<BTreeMap<String, Room>>,
     changed: Notify,
@@ -79,6 +88,7 @@ impl Kubelet {
         let shared = Arc::new(Shared {
             client,
             nodes: setup.nodes,
+            endpoint: setup.endpoint,
             faults: Mutex::new(faults),
             rooms: Mutex::default(),
             changed: Notify::new(),
@@ -177,6 +187,16 @@ impl Shared {
                 // Another kubelet of the same cluster may have made it.
                 let _ = nodes.create(&PostParams::default(), &node).await;
             }
+            if let Some(endpoint) = &self.endpoint {
+                let status = json!({"status": {
+                    "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+                    "daemonEndpoints": {"kubeletEndpoint": {"Port": endpoint.port()}},
+                }});
+                let params = PatchParams::default();
+                let _ = nodes
+                    .patch_status(&node_name(number), &params, &Patch::Merge(status))
+                    .await;
+            }
         }
     }
 
@@ -187,11 +207,27 @@ impl Shared {
         };
         let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         if pod.metadata.deletion_timestamp.is_some() {
+            if let Some(endpoint) = &self.endpoint {
+                endpoint.remove_pod(pod);
+            }
             let at_once = DeleteParams::default().grace_period(0);
             let _ = api.delete(name, &at_once).await;
             return;
         }
+        if let Some(code) = exit_code(pod) {
+            if !is_ended(pod) {
+                let status = ended(pod, code);
+                let _ = api
+                    .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
+                    .await;
+            }
+            return;
+        }
         let fault = self.fault_of(pod);
+        if let Some(endpoint) = &self.endpoint {
+            // A test that misses the directory says so.
+            let _ = endpoint.make_pod(pod);
+        }
         if fault != Some(PodFault::Unschedulable) {
             self.bind(&api, pod, name, namespace).await;
         }
@@ -317,6 +353,30 @@ fn node_name(number: u32) -> String {
 
 fn waiting(reason: &str) -> serde_json::Value {
     json!({"waiting": {"reason": reason, "message": "the test wants it so"}})
+}
+
+/// The code that the containers of a pod end with.
+fn exit_code(pod: &Pod) -> Option<i32> {
+    let annotations = pod.metadata.annotations.as_ref()?;
+    annotations.get(EXIT_CODE)?.parse().ok()
+}
+
+fn is_ended(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    let phase = status.and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+fn ended(pod: &Pod, code: i32) -> serde_json::Value {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let containers: Vec<_> = containers
+        .map(|container| {
+            let state = json!({"terminated": {"exitCode": code, "reason": if code == 0 { "Completed" } else { "Error" }}});
+            json!({"name": container.name, "image": container.image, "imageID": "", "ready": false, "restartCount": 0, "state": state})
+        })
+        .collect();
+    let phase = if code == 0 { "Succeeded" } else { "Failed" };
+    json!({"status": {"phase": phase, "containerStatuses": containers}})
 }
 
 /// Whether the pod is ready; `None` when nobody has said yet.

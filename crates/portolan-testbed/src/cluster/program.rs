@@ -1,9 +1,10 @@
 //! Where the cluster's programs are: etcd from the system, the others built from `testbed/kubernetes` into a cache.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::has_program;
+use crate::tools::{is_built, tools};
 
 /// The release is written once, where Go reads it.
 const MODULE: &str = include_str!("../../../../testbed/kubernetes/go.mod");
@@ -21,32 +22,23 @@ impl Programs {
         if !has_program("etcd", "--version") {
             return None;
         }
-        let directory = cache()
-            .join("tools")
-            .join(format!("kubernetes-{}", release()));
+        let directory = tools().join(format!("kubernetes-{}", release()));
         let programs = Self {
             etcd: PathBuf::from("etcd"),
             apiserver: directory.join("kube-apiserver"),
             controllers: directory.join("kube-controller-manager"),
         };
-        let built = is_built(&programs.apiserver) && is_built(&programs.controllers);
+        let hint = "`testbed/kubernetes/build` makes it, and `./test` calls that; it needs Go";
+        let built = is_built(&programs.apiserver, hint) && is_built(&programs.controllers, hint);
         built.then_some(programs)
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
-fn is_built(path: &Path) -> bool {
-    if path.is_file() {
-        return true;
-    }
-    let hint = "`testbed/kubernetes/build` makes it, and `./test` calls that; it needs Go";
-    assert!(
-        env::var_os("CI").is_none(),
-        "`{}` is not there: {hint}",
-        path.display()
-    );
-    eprintln!("SKIPPED: `{}` is not there: {hint}", path.display());
-    false
+/// The program that answers for nodes; says so and gives `None` when it is not there, fails under `CI`.
+pub(super) fn endpoint() -> Option<PathBuf> {
+    let path = tools().join("bin/kubelet-endpoint");
+    let hint = "`./test` builds it from `testbed/kubelet-endpoint`; it needs Go";
+    is_built(&path, hint).then_some(path)
 }
 
 /// The definitions of kinds that are not Kubernetes' own, as YAML: `istio` or `gateway-api`.
@@ -57,9 +49,7 @@ fn is_built(path: &Path) -> bool {
 /// Under `CI`, when they are missing.
 #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
 pub fn definitions(name: &str) -> Option<String> {
-    let path = cache()
-        .join("tools/definitions")
-        .join(format!("{name}.yaml"));
+    let path = tools().join("definitions").join(format!("{name}.yaml"));
     if let Ok(text) = std::fs::read_to_string(&path) {
         return Some(text);
     }
@@ -68,19 +58,6 @@ pub fn definitions(name: &str) -> Option<String> {
     assert!(env::var_os("CI").is_none(), "{message}");
     eprintln!("SKIPPED: {message}");
     None
-}
-
-/// The directory that `./test` keeps its tools in.
-fn cache() -> PathBuf {
-    let named = |name: &str| {
-        env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    named("PORTOLAN_CACHE")
-        .or_else(|| named("XDG_CACHE_HOME").map(|path| path.join("portolan")))
-        .or_else(|| named("HOME").map(|path| path.join(".cache/portolan")))
-        .unwrap_or_else(|| PathBuf::from(".cache/portolan"))
 }
 
 /// The release that `go.mod` requires, without its `v`.

@@ -1,0 +1,243 @@
+//! Three etcd members, each with a network, a disk and a process that a test can break.
+//!
+//! ```text
+//! clients 10.0.0.100 ── bridge ─┬─ 10.0.0.1  etcd 0   disk of its own (tmpfs)
+//!                               ├─ 10.0.0.2  etcd 1   …
+//!                               └─ 10.0.0.3  etcd 2   …
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use crate::namespace::Namespace;
+use crate::process::Process;
+use crate::tools::{is_built, tools};
+
+/// Members of a cluster.
+const MEMBERS: usize = 3;
+/// A disk has room for etcd's two log segments of 64 MB and some data.
+const DISK: &str = "300m";
+
+/// Who sends or receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Everything that runs inside of [`EtcdCluster::enter`].
+    Clients,
+    /// A member by its number.
+    Member(usize),
+}
+
+/// A running cluster. Everything of it goes when it is dropped.
+pub struct EtcdCluster {
+    // Before the namespaces, so that programs end first.
+    processes: Vec<Option<Process>>,
+    members: Vec<Namespace>,
+    clients: Namespace,
+    program: PathBuf,
+    directory: tempfile::TempDir,
+}
+
+impl EtcdCluster {
+    /// Starts three members of a release such as `3.7`, as `testbed/etcd/build` makes it. `None` when that is not there, or
+    /// when the process may not make namespaces.
+    ///
+    /// # Panics
+    /// When a part cannot be made; under `CI`, when something is missing.
+    pub fn start(minor: &str) -> Option<Self> {
+        let program = tools().join(format!("etcd-{minor}/etcd"));
+        let hint =
+            format!("`testbed/etcd/build {minor}` makes it, and `./test` calls that; it needs Go");
+        if !is_built(&program, &hint) {
+            return None;
+        }
+        let Some(clients) = Namespace::new() else {
+            skip("namespaces cannot be made: root may, and `unshare` must be installed");
+            return None;
+        };
+        let bridge = "ip link set lo up; ip link add lan type bridge; ip addr add 10.0.0.100/24 dev lan; ip link set lan up";
+        assert!(clients.shell(bridge), "no bridge can be made");
+        let mut cluster = Self {
+            processes: (0..MEMBERS).map(|_| None).collect(),
+            members: Vec::new(),
+            clients,
+            program,
+            directory: tempfile::tempdir().expect("a directory"),
+        };
+        for number in 0..MEMBERS {
+            let member = cluster.make_member(number);
+            cluster.members.push(member);
+        }
+        (0..MEMBERS).for_each(|number| cluster.restart(number));
+        Some(cluster)
+    }
+
+    fn make_member(&self, number: usize) -> Namespace {
+        let member = Namespace::new().expect("a second namespace");
+        let id = member.id();
+        let cable = format!(
+            "ip link add port{number} type veth peer name eth0 netns {id}; ip link set port{number} master lan up"
+        );
+        assert!(self.clients.shell(&cable), "no link can be made");
+        let disk = self.disk(number);
+        std::fs::create_dir(&disk).expect("a directory");
+        let own = format!(
+            "ip link set lo up; ip addr add {}/24 dev eth0; ip link set eth0 up; mount -t tmpfs -o size={DISK} disk '{}'",
+            address(Place::Member(number)),
+            disk.display()
+        );
+        assert!(member.shell(&own), "no member can be made");
+        member
+    }
+
+    fn disk(&self, number: usize) -> PathBuf {
+        self.directory.path().join(format!("member-{number}"))
+    }
+
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there are none, which never is.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Where clients reach the members.
+    pub fn urls(&self) -> Vec<String> {
+        let members = (0..self.members.len()).map(Place::Member);
+        members
+            .map(|member| format!("http://{}:2379", address(member)))
+            .collect()
+    }
+
+    /// Moves the calling thread to the clients. Threads, runtimes and processes that it starts afterwards are there too.
+    pub fn enter(&self) {
+        self.clients.enter();
+    }
+
+    /// Kills a member at once.
+    pub fn kill(&mut self, number: usize) {
+        self.processes[number] = None;
+    }
+
+    /// Starts a member on the data that it has, if it does not run.
+    pub fn restart(&mut self, number: usize) {
+        if self.processes[number].is_some() {
+            return;
+        }
+        let url = |port: u16| format!("http://{}:{port}", address(Place::Member(number)));
+        let names = (0..MEMBERS).map(|other| {
+            let peer = address(Place::Member(other));
+            format!("m{other}=http://{peer}:2380")
+        });
+        let names: Vec<String> = names.collect();
+        let args = [
+            self.program.display().to_string(),
+            format!("--name=m{number}"),
+            format!("--data-dir={}", self.disk(number).join("data").display()),
+            format!("--listen-client-urls={}", url(2379)),
+            format!("--advertise-client-urls={}", url(2379)),
+            format!("--listen-peer-urls={}", url(2380)),
+            format!("--initial-advertise-peer-urls={}", url(2380)),
+            format!("--initial-cluster={}", names.join(",")),
+            "--heartbeat-interval=100".to_owned(),
+            "--election-timeout=1000".to_owned(),
+            "--log-level=error".to_owned(),
+        ];
+        let line = self.members[number].command_line(&args);
+        let process = Process::start(Path::new(&line[0]), &line[1..], self.directory.path());
+        self.processes[number] = Some(process);
+    }
+
+    /// Stops a member where it stands.
+    pub fn pause(&self, number: usize) {
+        self.signal(number, "STOP");
+    }
+
+    /// Lets a paused member go on.
+    pub fn resume(&self, number: usize) {
+        self.signal(number, "CONT");
+    }
+
+    fn signal(&self, number: usize, name: &str) {
+        if let Some(process) = &self.processes[number] {
+            process.signal(name);
+        }
+    }
+
+    /// Loses everything that one place sends to another. What comes back is not touched.
+    ///
+    /// # Panics
+    /// When the way cannot be blocked.
+    pub fn block(&self, from: Place, to: Place) {
+        let script = format!("ip route replace blackhole {}/32", address(to));
+        assert!(self.namespace(from).shell(&script), "{from:?} to {to:?}");
+    }
+
+    /// Lets two places reach each other again, both ways.
+    pub fn unblock(&self, one: Place, other: Place) {
+        for (from, to) in [(one, other), (other, one)] {
+            // What was not blocked is not there to be removed.
+            let script = format!("ip route del blackhole {}/32", address(to));
+            let _ = self.namespace(from).shell(&script);
+        }
+    }
+
+    /// Takes all that is left of a member's disk.
+    ///
+    /// # Panics
+    /// When there is room left afterwards.
+    pub fn fill_disk(&self, number: usize) {
+        let ballast = self.disk(number).join("ballast");
+        let script = format!(
+            "dd if=/dev/zero of='{0}' bs=64k 2>/dev/null || true; ! dd if=/dev/zero of='{0}2' bs=64k count=4 2>/dev/null",
+            ballast.display()
+        );
+        assert!(self.members[number].shell(&script), "the disk is not full");
+    }
+
+    /// Gives that room back.
+    ///
+    /// # Panics
+    /// When it cannot be given back.
+    pub fn free_disk(&self, number: usize) {
+        let script = format!(
+            "rm -f '{0}' '{0}2'",
+            self.disk(number).join("ballast").display()
+        );
+        assert!(self.members[number].shell(&script), "the disk stays full");
+    }
+
+    /// Starts again every member that ended by itself.
+    pub fn restart_ended(&mut self) {
+        for number in 0..self.members.len() {
+            if self.processes[number]
+                .as_ref()
+                .is_some_and(Process::has_ended)
+            {
+                self.processes[number] = None;
+            }
+            self.restart(number);
+        }
+    }
+
+    fn namespace(&self, place: Place) -> &Namespace {
+        match place {
+            Place::Clients => &self.clients,
+            Place::Member(number) => &self.members[number],
+        }
+    }
+}
+
+fn address(place: Place) -> String {
+    match place {
+        Place::Clients => "10.0.0.100".to_owned(),
+        Place::Member(number) => format!("10.0.0.{}", number + 1),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+fn skip(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{why}");
+    eprintln!("SKIPPED: {why}");
+}
