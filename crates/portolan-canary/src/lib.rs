@@ -25,4 +25,4 @@ pub use explain::{explain, metric_line};
 pub use lint::{Advice, RULES, lint};
 pub use review::{Review, definitions, review, review_objects};
 pub use rollout::{Rollout, RolloutError};
-pub use standing::Standing;
+pub use standing::{RevisionWait, Standing};

@@ -86,6 +86,26 @@ impl Standing {
     }
 }
 
+/// A wait for the revision that is the newest one when an operator has first seen it.
+#[derive(Debug, Clone, Default)]
+pub struct RevisionWait {
+    awaited: Option<Revision>,
+}
+
+impl RevisionWait {
+    /// Returns where a rollout stands for who waits; it is called with each new state of the rollout.
+    pub fn look(&mut self, rollout: &Rollout) -> Standing {
+        if self.awaited.is_none() && Standing::of(rollout) != Standing::NotSeen {
+            let status = rollout.status.as_ref();
+            self.awaited = status.and_then(|status| status.target.clone());
+        }
+        match &self.awaited {
+            Some(awaited) => Standing::of_revision(rollout, awaited),
+            None => Standing::of(rollout),
+        }
+    }
+}
+
 /// Returns how a revision last ended.
 fn last_outcome(history: &[Record], revision: Option<&Revision>) -> Option<Outcome> {
     let about = |record: &&Record| record.revision.as_ref() == revision;

@@ -8,6 +8,8 @@
 //! The kind may not be served yet: its CRD can be created later, and deleted again. Until it exists, the cache is
 //! empty and says so.
 
+mod kept;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
@@ -22,6 +24,7 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use portolan_engine::with_causes;
 
+use self::kept::Kept;
 use crate::cluster::Cluster;
 use crate::discovery::Resource;
 use crate::metadata::object_key;
@@ -39,10 +42,13 @@ pub struct CacheOptions {
     pub labels: String,
     /// Whether metadata are enough.
     pub metadata_only: bool,
-    /// The label that objects are found by, together with their namespace.
-    pub group_label: Option<&'static str>,
+    /// The group that an object is found by, together with its namespace.
+    pub group: fn(&DynamicObject) -> Option<String>,
     /// Takes away what nobody reads, so that a large cluster costs little memory.
     pub trim: fn(&mut DynamicObject),
+    /// Whether an object is read so often that it is kept ready for it. Else it is kept as text: a fifth of the memory,
+    /// and some microseconds for each read.
+    pub read_often: fn(&DynamicObject) -> bool,
 }
 
 impl Default for CacheOptions {
@@ -51,8 +57,9 @@ impl Default for CacheOptions {
             namespace: None,
             labels: String::new(),
             metadata_only: false,
-            group_label: None,
+            group: |_| None,
             trim: |_| {},
+            read_often: |_| false,
         }
     }
 }
@@ -85,13 +92,20 @@ struct Contents {
     /// Objects of a list that is not complete yet.
     listed: Objects,
     /// Names by namespace and group.
-    groups: BTreeMap<(String, String), Vec<Arc<DynamicObject>>>,
+    groups: BTreeMap<(String, String), Vec<Arc<Kept>>>,
     state: CacheState,
     /// Whether all objects were known at least once since the kind is served.
     is_filled: bool,
 }
 
-type Objects = BTreeMap<String, Arc<DynamicObject>>;
+type Objects = BTreeMap<String, Entry>;
+
+/// An object, and the group that it is in.
+#[derive(Clone)]
+struct Entry {
+    kept: Arc<Kept>,
+    group: Option<(String, String)>,
+}
 
 impl Cache {
     /// An empty cache; [`Self::follow`] fills it.
@@ -129,27 +143,21 @@ impl Cache {
     /// One object.
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
         let key = object_key(namespace, name);
-        self.read().objects.get(&key).cloned()
+        let kept = Arc::clone(&self.read().objects.get(&key)?.kept);
+        kept.object()
     }
 
     /// Every object.
     pub fn all(&self) -> Vec<Arc<DynamicObject>> {
-        self.read().objects.values().cloned().collect()
+        let kept: Vec<_> = self.read().objects.values().cloned().collect();
+        objects(kept.iter().map(|entry| &entry.kept))
     }
 
-    /// The objects of a namespace.
-    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<DynamicObject>> {
-        let first = format!("{namespace}/");
-        let contents = self.read();
-        let from_first = contents.objects.range(first.clone()..);
-        let of_namespace = from_first.take_while(|(key, _)| key.starts_with(&first));
-        of_namespace.map(|(_, object)| Arc::clone(object)).collect()
-    }
-
-    /// The objects of a namespace with a value of the label that the cache groups by, in order of their names.
+    /// The objects of a group, in order of their names.
     pub fn group(&self, namespace: &str, group: &str) -> Vec<Arc<DynamicObject>> {
         let key = (namespace.to_owned(), group.to_owned());
-        self.read().groups.get(&key).cloned().unwrap_or_default()
+        let group = self.read().groups.get(&key).cloned().unwrap_or_default();
+        objects(&group)
     }
 
     /// How many objects it holds.
@@ -235,23 +243,28 @@ impl Cache {
             }
             Event::InitApply(object) => {
                 let (key, object) = self.trimmed(object);
-                self.write().listed.insert(key, object);
+                let entry = self.entry(&object);
+                self.write().listed.insert(key, entry);
                 return;
             }
             Event::InitDone => self.replace_all(),
             Event::Apply(object) => {
                 let (key, object) = self.trimmed(object);
+                let entry = self.entry(&object);
                 let mut contents = self.write();
-                let before = contents.objects.insert(key, Arc::clone(&object));
-                self.regroup(&mut contents, before.as_deref(), Some(&object));
+                contents.join_group(&entry);
+                if let Some(before) = contents.objects.insert(key, entry) {
+                    contents.leave_group(&before);
+                }
                 contents.state = CacheState::Current;
                 vec![object]
             }
             Event::Delete(object) => {
                 let (key, object) = self.trimmed(object);
                 let mut contents = self.write();
-                let before = contents.objects.remove(&key);
-                self.regroup(&mut contents, before.as_deref(), None);
+                if let Some(before) = contents.objects.remove(&key) {
+                    contents.leave_group(&before);
+                }
                 vec![object]
             }
         };
@@ -267,52 +280,29 @@ impl Cache {
         let before = std::mem::replace(&mut contents.objects, listed);
         contents.groups.clear();
         let now: Vec<_> = contents.objects.values().cloned().collect();
-        for object in &now {
-            self.regroup(&mut contents, None, Some(object));
+        for entry in &now {
+            contents.join_group(entry);
         }
         contents.state = CacheState::Current;
         contents.is_filled = true;
-        let version = |object: &DynamicObject| object.metadata.resource_version.clone();
-        let is_new = |object: &&Arc<DynamicObject>| {
-            let known = before.get(&key_of(object));
-            known.is_none_or(|known| version(known) != version(object))
+        let is_new = |(key, entry): &(&String, &Entry)| {
+            let known = before.get(*key);
+            known.is_none_or(|known| known.kept.version != entry.kept.version)
         };
-        let gone = before
-            .iter()
-            .filter(|(key, _)| !contents.objects.contains_key(*key))
-            .map(|(_, object)| Arc::clone(object));
-        let mut differing: Vec<_> = now.iter().filter(is_new).cloned().collect();
-        differing.extend(gone);
-        differing
+        let is_gone = |(key, _): &(&String, &Entry)| !contents.objects.contains_key(*key);
+        let new = contents.objects.iter().filter(is_new);
+        let gone = before.iter().filter(is_gone);
+        objects(new.chain(gone).map(|(_, entry)| &entry.kept))
     }
 
-    fn regroup(
-        &self,
-        contents: &mut Contents,
-        before: Option<&DynamicObject>,
-        now: Option<&Arc<DynamicObject>>,
-    ) {
-        let before = before.and_then(|object| Some((self.group_of(object)?, object)));
-        if let Some((key, object)) = before
-            && let Some(group) = contents.groups.get_mut(&key)
-        {
-            group.retain(|other| other.metadata.name != object.metadata.name);
-            if group.is_empty() {
-                contents.groups.remove(&key);
-            }
+    fn entry(&self, object: &Arc<DynamicObject>) -> Entry {
+        let options = &self.0.options;
+        let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+        let group = (options.group)(object).map(|group| (namespace.to_owned(), group));
+        Entry {
+            kept: Arc::new(Kept::new(object, (options.read_often)(object))),
+            group,
         }
-        if let Some((key, object)) = now.and_then(|object| Some((self.group_of(object)?, object))) {
-            let group = contents.groups.entry(key).or_default();
-            let place = group.partition_point(|other| other.metadata.name < object.metadata.name);
-            group.insert(place, Arc::clone(object));
-        }
-    }
-
-    fn group_of(&self, object: &DynamicObject) -> Option<(String, String)> {
-        let labels = object.metadata.labels.as_ref()?;
-        let group = labels.get(self.0.options.group_label?)?;
-        let namespace = object.metadata.namespace.clone().unwrap_or_default();
-        Some((namespace, group.clone()))
     }
 
     fn trimmed(&self, mut object: DynamicObject) -> (String, Arc<DynamicObject>) {
@@ -337,6 +327,27 @@ impl Cache {
     }
 }
 
+impl Contents {
+    fn join_group(&mut self, entry: &Entry) {
+        if let Some(key) = entry.group.clone() {
+            let group = self.groups.entry(key).or_default();
+            let place = group.partition_point(|other| other.name < entry.kept.name);
+            group.insert(place, Arc::clone(&entry.kept));
+        }
+    }
+
+    fn leave_group(&mut self, entry: &Entry) {
+        if let Some(key) = &entry.group
+            && let Some(group) = self.groups.get_mut(key)
+        {
+            group.retain(|other| !Arc::ptr_eq(other, &entry.kept));
+            if group.is_empty() {
+                self.groups.remove(key);
+            }
+        }
+    }
+}
+
 impl fmt::Debug for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache")
@@ -344,6 +355,10 @@ impl fmt::Debug for Cache {
             .field("state", &self.state())
             .finish_non_exhaustive()
     }
+}
+
+fn objects<'a>(kept: impl IntoIterator<Item = &'a Arc<Kept>>) -> Vec<Arc<DynamicObject>> {
+    kept.into_iter().filter_map(|kept| kept.object()).collect()
 }
 
 fn key_of(object: &DynamicObject) -> String {

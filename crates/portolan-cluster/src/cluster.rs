@@ -251,7 +251,7 @@ impl Cluster {
             path: call.path.to_owned(),
             message: error.to_string(),
         })?;
-        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.count_request();
         if call.method != Method::GET {
             self.writes.fetch_add(1, Ordering::Relaxed);
         }
@@ -259,6 +259,10 @@ impl Cluster {
             .send(request)
             .await
             .map_err(|error| ClusterError::unreachable(&self.server, &error))
+    }
+
+    pub(crate) fn count_request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn too_slow(&self, path: &str) -> ClusterError {

@@ -96,6 +96,36 @@ impl Cluster {
         Ok((resources, troubles))
     }
 
+    /// Every group version and every kind that the cluster serves, as Helm names them: `apps/v1`, `apps/v1/Deployment`.
+    /// A group whose own server is down is left out.
+    pub async fn api_versions(&self) -> Result<Vec<String>, ClusterError> {
+        let groups: Groups = self.json("/apis", "application/json").await?;
+        let of_group = |group: Group| group.versions.into_iter();
+        let versions = groups.groups.into_iter().flat_map(of_group);
+        let mut names = self.kinds_of("v1").await?;
+        for version in versions {
+            match self.kinds_of(&version.group_version).await {
+                Ok(kinds) => names.extend(kinds),
+                Err(ClusterError::Status { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(names)
+    }
+
+    /// A group version and the kinds in it.
+    async fn kinds_of(&self, api_version: &str) -> Result<Vec<String>, ClusterError> {
+        let served: Served = self.json(&root(api_version), "application/json").await?;
+        let kinds = served.resources.into_iter();
+        let kinds: BTreeSet<String> = kinds
+            .filter(|kind| !kind.name.contains('/'))
+            .map(|kind| format!("{api_version}/{}", kind.kind))
+            .collect();
+        Ok(std::iter::once(api_version.to_owned())
+            .chain(kinds)
+            .collect())
+    }
+
     /// Whether the cluster serves a kind; its definition may come later, or go.
     pub async fn serves(&self, resource: &Resource) -> Result<bool, ClusterError> {
         let served = self.served_by(&resource.api_version).await?;

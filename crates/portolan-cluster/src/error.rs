@@ -98,6 +98,26 @@ pub enum ClusterError {
         /// What is wrong with it.
         message: String,
     },
+    /// There is no pod that a stream can lead to.
+    #[error("no pod of `{target}` in the namespace `{namespace}` is ready: {why}")]
+    NoPod {
+        /// What has the pods: `service/web`.
+        target: String,
+        /// Its namespace.
+        namespace: String,
+        /// Why not.
+        why: String,
+    },
+    /// The connection to a command in a pod broke before the command ended.
+    #[error(
+        "the connection to `{path}` broke before the command ended, which may still run: {cause}"
+    )]
+    Interrupted {
+        /// What was asked for.
+        path: String,
+        /// Why.
+        cause: String,
+    },
 }
 
 /// A field that somebody else applies.
@@ -223,14 +243,16 @@ impl ClusterError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Config(_) | Self::Kubeconfig { .. } => ErrorKind::Config,
-            Self::Unreachable { .. } | Self::Untrusted { .. } => ErrorKind::Unreachable,
+            Self::Unreachable { .. } | Self::Untrusted { .. } | Self::Interrupted { .. } => {
+                ErrorKind::Unreachable
+            }
             Self::Credentials { .. } => ErrorKind::Unauthorized,
             Self::Timeout { .. } => ErrorKind::Timeout,
             Self::Gone { .. } => ErrorKind::Gone,
             Self::Conflict { .. } | Self::Outdated { .. } | Self::Exists { .. } => {
                 ErrorKind::Conflict
             }
-            Self::Answer { .. } => ErrorKind::Other,
+            Self::Answer { .. } | Self::NoPod { .. } => ErrorKind::Other,
             Self::Status { code, .. } => match code {
                 401 => ErrorKind::Unauthorized,
                 403 => ErrorKind::Forbidden,

@@ -8,6 +8,7 @@
 //!                                           ├─▶ Cache: the objects of a kind, kept current by kube's runtime
 //!                                           ├─▶ apply, create, patch, delete: without losing changes of others
 //!                                           ├─▶ ObjectSet: objects that are applied, waited for and pruned together
+//!                                           ├─▶ logs of pods, commands in them, connections to their ports
 //!                                           └─▶ Lease, EventRecorder: which process acts, and events for people
 //! ```
 //!
@@ -28,8 +29,10 @@ mod helm;
 mod kstatus;
 mod lease;
 mod metric;
+mod served;
 mod set;
 mod shallow;
+mod stream;
 mod watch;
 mod write;
 
@@ -47,10 +50,15 @@ pub use lease::{Lease, LeaseOptions};
 pub use metadata::{ManagedBy, Metadata, object_key};
 pub use metric::{DeprecatedRequest, deprecated_requests};
 pub use pages::{PAGE_SIZE, Query};
+pub use served::ServedKinds;
 pub use set::{
     Deployed, Inventory, KeptBecause, Member, MemberError, ObjectSet, ObjectSetError, PruneOptions,
     Pruned, SetOptions, WaitOptions, Waited,
 };
 pub use shallow::TOO_DEEP;
+pub use stream::{
+    ForwardEvent, ForwardOptions, LogEvent, PodCommand, PodLog, PodLogOptions, PodOutput,
+    PodTarget, PortForward, TargetKind, TargetPod,
+};
 pub use watch::{Event, Watch};
 pub use write::{ApplyOptions, ObjectVersion};

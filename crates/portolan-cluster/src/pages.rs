@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use kube::core::DynamicObject;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
 use crate::metadata::Metadata;
+use crate::shallow::ShallowObject;
 
 /// How many objects a page of metadata has.
 pub const PAGE_SIZE: usize = 256;
@@ -112,6 +114,21 @@ impl Cluster {
         self.pages(query, &form, take).await
     }
 
+    /// The same; of an object that is nested deeper than anybody needs, only the metadata and [`crate::TOO_DEEP`], so
+    /// that the others can still be listed.
+    pub async fn list_shallow(
+        &self,
+        query: &Query,
+        mut take: impl FnMut(DynamicObject),
+    ) -> Result<String, ClusterError> {
+        let form = Form {
+            accept: "application/json",
+            page_size: WHOLE_PAGE_SIZE,
+        };
+        self.pages(query, &form, |object: ShallowObject| take(object.0))
+            .await
+    }
+
     async fn pages<T: DeserializeOwned>(
         &self,
         query: &Query,
@@ -160,7 +177,7 @@ fn endless(query: &Query, message: &str) -> ClusterError {
 }
 
 /// A value inside a URL's query.
-fn encode(text: &str) -> String {
+pub(crate) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

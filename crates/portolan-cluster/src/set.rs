@@ -17,7 +17,6 @@ pub use inventory::{Inventory, Member};
 pub use prune::{KeptBecause, PruneOptions, Pruned};
 pub use wait::{WaitOptions, Waited};
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -27,6 +26,7 @@ use crate::cluster::Cluster;
 use crate::discovery::Resource;
 use crate::error::ClusterError;
 use crate::kstatus::{Stage, kstatus};
+use crate::served::ServedKinds;
 use crate::write::ApplyOptions;
 
 /// How often a definition that was just made is looked at.
@@ -40,7 +40,7 @@ pub struct ObjectSet<'a> {
     /// Where the inventory is, and where objects without a namespace go.
     namespace: String,
     manager: String,
-    served: BTreeMap<String, Vec<Resource>>,
+    served: ServedKinds<'a>,
 }
 
 /// How a set is applied.
@@ -124,7 +124,7 @@ impl<'a> ObjectSet<'a> {
             name: name.to_owned(),
             namespace: namespace.to_owned(),
             manager: manager.to_owned(),
-            served: BTreeMap::new(),
+            served: ServedKinds::new(cluster),
         }
     }
 
@@ -225,7 +225,7 @@ impl<'a> ObjectSet<'a> {
         let applied = self.cluster.apply(&resource, &object, options).await?;
         if member.kind == "CustomResourceDefinition" {
             self.await_definition(&resource, &member, deadline).await?;
-            self.served.clear();
+            self.served.forget();
         }
         Ok(applied)
     }
@@ -249,27 +249,6 @@ impl<'a> ObjectSet<'a> {
 
     /// The kind of an object as the cluster serves it; asked for again while it is not known.
     async fn resource(&mut self, object: &Value) -> Result<Resource, MemberError> {
-        let text = |field: &'static str| {
-            let text = object[field].as_str().filter(|text| !text.is_empty());
-            text.ok_or(MemberError::Incomplete(field))
-        };
-        let (api_version, kind) = (text("apiVersion")?, text("kind")?);
-        if object["metadata"]["name"]
-            .as_str()
-            .is_none_or(str::is_empty)
-        {
-            return Err(MemberError::Incomplete("metadata.name"));
-        }
-        let found = |served: &[Resource]| served.iter().find(|served| served.kind == kind).cloned();
-        if let Some(known) = self.served.get(api_version).and_then(|known| found(known)) {
-            return Ok(known);
-        }
-        let served = self.cluster.served_by(api_version).await?;
-        let resource = found(&served);
-        self.served.insert(api_version.to_owned(), served);
-        resource.ok_or_else(|| MemberError::Unserved {
-            api_version: api_version.to_owned(),
-            kind: kind.to_owned(),
-        })
+        self.served.resource(object).await
     }
 }

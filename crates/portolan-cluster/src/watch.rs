@@ -78,8 +78,7 @@ impl Cluster {
             life(query)
         );
         let path = query.target(&more);
-        let opened = tokio::time::timeout(self.patience(), self.open_watch(&path)).await;
-        let response = opened.map_err(|_| self.too_slow(&path))??;
+        let response = self.open_body(&path, METADATA).await?;
         Ok(Watch {
             server: self.server().to_owned(),
             path,
@@ -91,9 +90,18 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// The answer to a watch, whose body is still to come; a refusal is read to its end.
-    async fn open_watch(&self, path: &str) -> Result<Response<Body>, ClusterError> {
-        let response = self.open(path, METADATA).await?;
+    /// A successful answer whose body is still to come; a refusal is read to its end.
+    pub(crate) async fn open_body(
+        &self,
+        path: &str,
+        accept: &str,
+    ) -> Result<Response<Body>, ClusterError> {
+        let opened = tokio::time::timeout(self.patience(), self.head(path, accept)).await;
+        opened.map_err(|_| self.too_slow(path))?
+    }
+
+    async fn head(&self, path: &str, accept: &str) -> Result<Response<Body>, ClusterError> {
+        let response = self.open(path, accept).await?;
         let code = response.status();
         if code.is_success() {
             return Ok(response);

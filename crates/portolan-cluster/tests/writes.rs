@@ -268,7 +268,7 @@ async fn a_lease_that_nobody_renews_is_taken_over_and_the_old_holder_loses_it() 
 fn cached(cluster_labels: &str) -> CacheOptions {
     CacheOptions {
         labels: cluster_labels.to_owned(),
-        group_label: Some("app"),
+        group: |object| Some(object.metadata.labels.as_ref()?.get("app")?.clone()),
         ..CacheOptions::default()
     }
 }

@@ -13,6 +13,7 @@ use portolan_rollout::objects::ROLLOUT_LABEL;
 use serde_json::{Value, json};
 
 use crate::kinds;
+use crate::observe::ready_endpoints;
 
 /// Everything that is watched.
 pub(crate) struct Caches {
@@ -39,7 +40,7 @@ impl Caches {
     pub(crate) fn new(namespace: Option<&str>) -> Self {
         let options = |trim: fn(&mut DynamicObject)| CacheOptions {
             namespace: namespace.map(str::to_owned),
-            group_label: Some(ROLLOUT_LABEL),
+            group: |object| Some(object.metadata.labels.as_ref()?.get(ROLLOUT_LABEL)?.clone()),
             trim,
             ..CacheOptions::default()
         };
@@ -65,7 +66,15 @@ impl Caches {
                 },
             ),
             pods: Cache::new(kinds::pods(), own(trim_pod)),
-            services: Cache::new(kinds::services(), options(trim_metadata)),
+            services: Cache::new(
+                kinds::services(),
+                CacheOptions {
+                    group: |service| Some(selected_rollout(service).to_owned()),
+                    // Every look at a rollout looks at all of them.
+                    read_often: |service| selected_rollout(service).is_empty(),
+                    ..options(trim_service)
+                },
+            ),
             endpoint_slices: Cache::new(kinds::endpoint_slices(), own(trim_endpoints)),
             config_maps: Cache::new(kinds::config_maps(), metadata()),
             secrets: Cache::new(kinds::secrets(), metadata()),
@@ -103,6 +112,13 @@ impl Caches {
             ConfigKind::ConfigMap => &self.config_maps,
             ConfigKind::Secret => &self.secrets,
         }
+    }
+
+    /// The Services that may select pods of a rollout, its own among them.
+    pub(crate) fn services_for(&self, namespace: &str, rollout: &str) -> Vec<Arc<DynamicObject>> {
+        let mut services = self.services.group(namespace, rollout);
+        services.extend(self.services.group(namespace, ""));
+        services
     }
 
     /// Keeps all of them current for as long as it is polled; tells of each object that changes.
@@ -147,6 +163,13 @@ impl Caches {
     }
 }
 
+/// The rollout whose pods a Service selects by name; empty for one that selects by other labels, and so the pods of any
+/// rollout perhaps.
+fn selected_rollout(service: &DynamicObject) -> &str {
+    let label = &service.data["spec"]["selector"][ROLLOUT_LABEL];
+    label.as_str().unwrap_or_default()
+}
+
 /// An object as JSON, as far as it is kept.
 pub(crate) fn as_json(object: &DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or(Value::Null)
@@ -184,17 +207,17 @@ fn trim_pod(object: &mut DynamicObject) {
     }});
 }
 
-/// Of endpoints: which pods can be reached.
+/// Of a Service: what it selects, and its ports.
+fn trim_service(object: &mut DynamicObject) {
+    trim_metadata(object);
+    let spec = &object.data["spec"];
+    object.data = json!({"spec": {"selector": spec["selector"], "ports": spec["ports"]}});
+}
+
+/// Of endpoints: the pods that can be reached, each as its name where its address stood.
 fn trim_endpoints(object: &mut DynamicObject) {
     trim_metadata(object);
-    let endpoints = object.data["endpoints"].as_array();
-    let kept = endpoints.into_iter().flatten().map(|endpoint| {
-        json!({
-            "conditions": endpoint["conditions"],
-            "addresses": endpoint["addresses"],
-            "targetRef": {"name": endpoint["targetRef"]["name"]},
-        })
-    });
-    let kept: Vec<Value> = kept.collect();
-    object.data = json!({"endpoints": kept});
+    let ready = ready_endpoints(&object.data);
+    let ready: Vec<Value> = ready.map(|name| json!({"addresses": [name]})).collect();
+    object.data = json!({"endpoints": ready});
 }

@@ -4,7 +4,7 @@ mod config;
 mod routes;
 mod slots;
 
-pub(crate) use slots::label;
+pub(crate) use slots::{label, ready_endpoints};
 
 use std::sync::Arc;
 

@@ -123,7 +123,7 @@ impl Look<'_> {
     /// Other Services that select pods of the slots: requests to them are not split.
     pub(super) fn bypasses(&self) -> Vec<String> {
         let pods = self.ctx.caches.pods.group(self.namespace(), self.name());
-        let services = self.ctx.caches.services.in_namespace(self.namespace());
+        let services = self.ctx.caches.services_for(self.namespace(), self.name());
         let others = services.iter().filter(|service| !self.is_own(service));
         let selects = |service: &DynamicObject| {
             let selector = service.data["spec"]["selector"].as_object();
@@ -167,7 +167,7 @@ impl Look<'_> {
 }
 
 /// The pods or addresses of an `EndpointSlice` that are ready.
-fn ready_endpoints(slice: &Value) -> impl Iterator<Item = &str> {
+pub(crate) fn ready_endpoints(slice: &Value) -> impl Iterator<Item = &str> {
     let endpoints = slice["endpoints"].as_array().into_iter().flatten();
     endpoints.filter_map(|endpoint| {
         // What is not said is ready.
