@@ -1,4 +1,7 @@
-//! The numbers of the embedded engine, as rows of the table in `bench/README.md`.
+//! The numbers of the engines, as rows of the table in `bench/README.md`.
+//!
+//! Without arguments, those of the embedded engine. With `etcd URL,URL SECONDS WRITERS`, only the transactions a second on
+//! an etcd, to be compared with those of its own client.
 //!
 //! Every number is printed beside its bar. What is measured depends on the disk and on what else the machine does.
 #![expect(clippy::print_stdout, reason = "its results go there")]
@@ -7,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use portolan_store::etcd::{Etcd, EtcdOptions};
 use portolan_store::{Compare, Embedded, EmbeddedOptions, Range, Span, Store, Transaction};
 use tokio::runtime::Runtime;
 
@@ -15,12 +19,34 @@ const TIME: Duration = Duration::from_secs(5);
 
 fn main() {
     let runtime = Runtime::new().expect("a runtime");
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [_, urls, seconds, writers] = &args[..] {
+        let number = |text: &str| text.parse().expect("a number");
+        let time = Duration::from_secs(number(seconds));
+        runtime.block_on(etcd(urls, time, number(writers) as usize));
+        return;
+    }
     let directory = std::env::temp_dir().join(format!("store-bench-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
     let path = directory.join("store.redb");
     runtime.block_on(embedded(&path));
     objects(&runtime, &directory.join("objects.redb"));
     std::fs::remove_dir_all(&directory).expect("removed");
+}
+
+/// Writers that each replace a key of their own on an etcd. Prints the transactions a second.
+async fn etcd(urls: &str, time: Duration, writers: usize) {
+    let engine = Etcd::new(EtcdOptions::new(urls.split(','))).expect("usable addresses");
+    let store = Store::new(Arc::new(engine));
+    let start = Instant::now();
+    let tasks: Vec<_> = (0..writers)
+        .map(|writer| tokio::spawn(write(store.clone(), writer, start + time)))
+        .collect();
+    let mut count = 0;
+    for task in tasks {
+        count += task.await.expect("a writer").len();
+    }
+    println!("{:.0}", count as f64 / start.elapsed().as_secs_f64());
 }
 
 fn tell(what: &str, measured: &str, bar: &str) {

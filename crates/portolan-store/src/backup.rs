@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::keys::{META, OPERATIONS, ROOT};
 use crate::limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
-use crate::{Compare, Incarnation, Revision, Span, Store, StoreError, Transaction};
+use crate::{Compare, Incarnation, Position, Revision, Span, Store, StoreError, Transaction};
 
 const MAGIC: &[u8] = b"portolan-store 1\n";
 /// Where the next key's length would be.
@@ -28,7 +28,7 @@ const BATCH_BYTES: usize = 256 << 10;
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The file cannot be read or written.
-    #[error("cannot read or write the backup: {0}")]
+    #[error("cannot read or write the backup")]
     Io(#[from] io::Error),
     /// The file is not what was written.
     #[error("the backup is damaged or cut off: {0}")]
@@ -194,7 +194,11 @@ pub async fn restore(
     if again != summary {
         return Err(BackupError::Damaged("it changed while it was read"));
     }
-    Incarnation::raise(store, summary.incarnation).await?;
+    let origin = Position {
+        incarnation: summary.incarnation,
+        revision: summary.revision,
+    };
+    Incarnation::raise(store, origin).await?;
     Ok(summary)
 }
 

@@ -4,6 +4,7 @@
 //! sequences   random transactions, reads, compactions and leases, one after the other, compared with a model
 //! watching    what watches report: ordered, once, whole, resumable; compaction and slow readers
 //! leasing     leases that end, are renewed and revoked
+//! linear      whether what clients saw could have happened one operation after the other
 //! lost        writes that get lost, or whose answers get lost
 //! ```
 //!
@@ -13,6 +14,7 @@
 
 mod disk;
 mod leasing;
+mod linear;
 mod lost;
 mod model;
 mod sequences;
@@ -24,6 +26,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 pub use disk::{Crash, DiskFault, ForgetfulDisk};
+pub use linear::{HistoryVerdict, RegisterAction, RegisterCall, Seen, judge};
 pub use lost::{Loss, LossyEngine};
 
 use crate::{Engine, Update, Watcher};

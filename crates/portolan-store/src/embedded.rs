@@ -14,6 +14,7 @@ mod batch;
 mod fault;
 mod hub;
 mod leases;
+mod open_database;
 mod tables;
 mod verify;
 mod view;
@@ -33,6 +34,7 @@ pub use verify::Verification;
 use self::fault::{Fault, guarded};
 use self::hub::{Hub, Look};
 use self::leases::Leases;
+use self::open_database::OpenDatabase;
 use self::tables::{
     CURRENT, DIGEST, FORMAT, HISTORY, LEASE, LEASED, LOG, META, META_BYTES, META_COMPACTED,
     META_FORMAT, META_REVISION,
@@ -46,6 +48,9 @@ use crate::{
 
 /// Pages up to this many records are read on the caller's thread; larger ones on one that may block.
 const SMALL_PAGE: usize = 64;
+
+/// The name of the store's file in a server's data directory.
+pub const STORE_FILE: &str = "store.redb";
 
 /// How the embedded engine behaves.
 #[derive(Debug, Clone)]
@@ -114,6 +119,7 @@ impl Embedded {
         options: EmbeddedOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
+        let database = OpenDatabase::new(database);
         let leases = Leases::new(clock);
         let (revision, compacted) = guarded(|| {
             prepare(&database)?;
@@ -474,7 +480,8 @@ fn spawn(writer: Writer) -> Result<std::thread::JoinHandle<()>, StoreError> {
 }
 
 /// A new file is only there after a crash when its directory was synced too.
-fn sync_directory(path: &Path) -> Result<(), StoreError> {
+/// Makes the name of a new file durable.
+pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
     let directory = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())

@@ -7,8 +7,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use bytes::Bytes;
+
 use crate::keys::META;
-use crate::{Compare, Revision, Store, StoreError, Transaction};
+use crate::{Compare, Record, Revision, Store, StoreError, Transaction, level};
 
 /// One life of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub struct Incarnation {
     pub uuid: u128,
     /// The identity of the etcd cluster that it lives in.
     pub cluster: Option<u64>,
+    /// What it was restored or moved from; `None` for a new store, and for one that level 1 began.
+    pub origin: Option<Position>,
 }
 
 impl Incarnation {
@@ -35,9 +39,11 @@ impl Incarnation {
                 number: 1,
                 uuid: rand::random(),
                 cluster,
+                origin: None,
             };
+            let text = first.at_level(level::stored_level(store).await?);
             if store
-                .commit(Transaction::create(key(), first.to_string()))
+                .commit(Transaction::create(key(), text))
                 .await?
                 .succeeded
             {
@@ -46,24 +52,27 @@ impl Incarnation {
         }
     }
 
-    /// Begins a new life, after a restore or a move. `before` is the number of the one that the data comes from.
-    pub async fn raise(store: &Store, before: u64) -> Result<Self, StoreError> {
+    /// Begins a new life, after a restore or a move of the data of `origin`.
+    pub async fn raise(store: &Store, origin: Position) -> Result<Self, StoreError> {
         let cluster = store.status().await?.cluster;
         loop {
             let record = store.get(key()).await?;
             let known = record
                 .as_ref()
                 .and_then(|record| Self::parse(&record.value));
-            let number = known.map_or(0, |known| known.number).max(before) + 1;
+            let number = known.map_or(0, |known| known.number);
+            let number = number.max(origin.incarnation) + 1;
             let next = Self {
                 number,
                 uuid: rand::random(),
                 cluster,
+                origin: Some(origin),
             };
+            let text = next.at_level(level::stored_level(store).await?);
             let revision = record.map_or(0, |record| record.mod_revision);
-            let replace = Transaction::replace(key(), revision, next.to_string());
+            let replace = Transaction::replace(key(), revision, text.clone());
             if store.commit(replace).await?.succeeded {
-                return Ok(next);
+                return Ok(Self::parse(text.as_bytes()).unwrap_or(next));
             }
         }
     }
@@ -88,7 +97,23 @@ impl Incarnation {
         })
     }
 
-    /// Reads what [`fmt::Display`] writes.
+    /// The stored text at a level: level 2 added the origin.
+    fn at_level(&self, level: u64) -> String {
+        let text = self.to_string();
+        match text.rsplit_once(' ') {
+            Some((first, _)) if level < 2 => first.to_owned(),
+            _ => text,
+        }
+    }
+
+    /// The stored text at level 2, made of that at level 1; `None` when it has the new form already.
+    pub(crate) fn to_level_2(record: &Record) -> Result<Option<Bytes>, String> {
+        let known = Self::parse(&record.value).ok_or("it is no incarnation")?;
+        let text = known.to_string();
+        Ok((text.as_bytes() != record.value).then(|| text.into()))
+    }
+
+    /// Reads a stored text of any level.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut words = std::str::from_utf8(text).ok()?.split(' ');
         let number = words.next()?.parse().ok()?;
@@ -97,19 +122,29 @@ impl Incarnation {
             "-" => None,
             id => Some(u64::from_str_radix(id, 16).ok()?),
         };
+        let origin = match words.next() {
+            None | Some("-") => None,
+            Some(position) => Some(position.parse().ok()?),
+        };
         words.next().is_none().then_some(Self {
             number,
             uuid,
             cluster,
+            origin,
         })
     }
 }
 
 impl fmt::Display for Incarnation {
+    /// As it is stored at the newest level: `3 UUID CLUSTER ORIGIN`, with `-` for what there is not.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} {:032x} ", self.number, self.uuid)?;
         match self.cluster {
-            Some(cluster) => write!(out, "{cluster:016x}"),
+            Some(cluster) => write!(out, "{cluster:016x} ")?,
+            None => out.write_str("- ")?,
+        }
+        match self.origin {
+            Some(origin) => write!(out, "{origin}"),
             None => out.write_str("-"),
         }
     }

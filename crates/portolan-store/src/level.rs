@@ -11,10 +11,19 @@
 use bytes::Bytes;
 
 use crate::keys::META;
-use crate::{LeaseId, Record, Revision, Span, Store, StoreError, Transaction};
+use crate::{Incarnation, LeaseId, Record, Revision, Span, Store, StoreError, Transaction};
 
 /// The highest level that this program reads and writes.
-pub const NEWEST_LEVEL: u64 = 1;
+pub const NEWEST_LEVEL: u64 = 2;
+
+/// All conversions of this program.
+///
+/// Level 2: an incarnation says what it was restored or moved from, so that it can be told which changes are gone.
+pub const MIGRATIONS: &[Migration] = &[Migration {
+    to: 2,
+    prefix: "/portolan/v1/meta/incarnation",
+    convert: Incarnation::to_level_2,
+}];
 
 /// How often a record that somebody else changes meanwhile is converted again.
 const ATTEMPTS: u32 = 10;
@@ -165,6 +174,11 @@ async fn announced(store: &Store) -> Result<Option<u64>, StoreError> {
         })
         .await?;
     Ok(lowest)
+}
+
+/// The level of a store as it is; 1 where none is written yet, so that every program can read what is written meanwhile.
+pub(crate) async fn stored_level(store: &Store) -> Result<u64, StoreError> {
+    Ok(read_level(store).await?.0.unwrap_or(1))
 }
 
 async fn read_level(store: &Store) -> Result<(Option<u64>, Revision), StoreError> {

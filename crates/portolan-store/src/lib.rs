@@ -3,7 +3,7 @@
 //! ```text
 //!              ┌── Store ───────────────┐        ┌── Engine ─────────────────────────────┐
 //! callers ──▶  │ limits, operation      │  ──▶   │ Embedded  one server, a file (redb)   │
-//!              │ slots, lost answers    │        │ Etcd      three servers (to come)     │
+//!              │ slots, lost answers    │        │ Etcd      three servers               │
 //!              └────────────────────────┘        └───────────────────────────────────────┘
 //! ```
 //!
@@ -33,7 +33,8 @@
 //! finds out whether it did; see [`StoreError::Unknown`] and the module `slot`.
 //!
 //! **Operation.** [`Incarnation`] distinguishes a store before and after a restore, [`Ownership`] fences the owners
-//! of shards, [`level`] raises the stored format, [`backup()`] and [`restore`] copy a store, [`blob`] holds content
+//! of shards, [`level`] raises the stored format, [`backup()`] and [`restore`] copy a store ([`backup_to_file`] to a file, [`copy_store`]
+//! to another engine), [`blob`] holds content
 //! that is too large for it.
 //!
 //! This crate does not know what the values mean.
@@ -41,6 +42,7 @@
 #![warn(missing_docs)]
 
 mod backup;
+mod backup_file;
 pub mod blob;
 mod clock;
 #[cfg(feature = "conformance")]
@@ -48,6 +50,7 @@ pub mod conformance;
 pub mod embedded;
 mod engine;
 mod error;
+pub mod etcd;
 mod incarnation;
 pub mod keys;
 mod lease;
@@ -62,8 +65,11 @@ mod transaction;
 mod watch;
 
 pub use backup::{BackupError, BackupSummary, backup, compare_backup, read_backup, restore};
+pub use backup_file::{
+    backup_into, backup_to_file, check_file, compare_file, copy_store, restore_file, try_backup,
+};
 pub use clock::{BootClock, Clock, ManualClock};
-pub use embedded::{Embedded, EmbeddedOptions};
+pub use embedded::{Embedded, EmbeddedOptions, STORE_FILE};
 pub use engine::{Answer, Engine, EngineStatus};
 pub use error::{Refusal, StoreError};
 pub use incarnation::{Incarnation, NotAPosition, Position};

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use portolan_store::blob::{BlobArea, BlobError};
 use portolan_store::conformance::{DiskFault, ForgetfulDisk};
-use portolan_store::level::{Migration, announce, migrate, open_level};
+use portolan_store::level::{self, Migration, NEWEST_LEVEL, announce, migrate, open_level};
 use portolan_store::{
     BackupError, Embedded, EmbeddedOptions, Incarnation, ManualClock, Ownership, Position, Range,
-    ShardLayout, Span, Store, StoreError, Transaction, backup, compare_backup, read_backup,
-    restore,
+    ShardLayout, Span, Store, StoreError, Transaction, backup, backup_into, compare_backup,
+    compare_file, copy_store, read_backup, restore, restore_file, try_backup,
 };
 
 fn store() -> Store {
@@ -37,7 +37,11 @@ async fn a_new_store_is_its_first_incarnation_and_stays_it() {
     let first = Incarnation::open(&store).await.expect("opens");
     assert_eq!((first.number, first.cluster), (1, None));
     assert_eq!(Incarnation::open(&store).await.expect("opens"), first);
-    let next = Incarnation::raise(&store, 4).await.expect("raised");
+    let origin = Position {
+        incarnation: 4,
+        revision: 17,
+    };
+    let next = Incarnation::raise(&store, origin).await.expect("raised");
     assert_eq!(next.number, 5);
     assert_eq!(Incarnation::open(&store).await.expect("opens"), next);
 }
@@ -68,6 +72,7 @@ fn a_position_of_another_incarnation_is_gone() {
         number: 3,
         uuid: 1,
         cluster: None,
+        origin: None,
     };
     let position: Position = "3.1042".parse().expect("a position");
     assert_eq!(position.revision_in(&now).expect("of this one"), 1042);
@@ -220,6 +225,147 @@ async fn an_interrupted_migration_goes_on() {
 }
 
 /// A store with records of several kinds, a lease and some history.
+/// A store as the program before level 2 left it: `tests/data/level-1.redb.gz`, with twelve nodes.
+fn level_1(directory: &std::path::Path) -> Store {
+    let packed = std::fs::File::open("tests/data/level-1.redb.gz").expect("the fixture");
+    let path = directory.join("store.redb");
+    let mut unpacked = std::fs::File::create(&path).expect("a file");
+    let mut packed = flate2::read::GzDecoder::new(packed);
+    std::io::copy(&mut packed, &mut unpacked).expect("unpacked");
+    let engine = Embedded::open(&path, EmbeddedOptions::default());
+    Store::new(Arc::new(engine.expect("opens")))
+}
+
+async fn incarnation_text(store: &Store) -> String {
+    let record = store.get("/portolan/v1/meta/incarnation").await;
+    let record = record.expect("an answer").expect("it is there");
+    String::from_utf8(record.value.to_vec()).expect("text")
+}
+
+#[tokio::test]
+async fn data_of_level_1_is_read_and_converted_to_level_2() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = level_1(directory.path());
+    let before = incarnation_text(&store).await;
+    assert_eq!(before.split(' ').count(), 3, "{before}");
+    let old = Incarnation::open(&store).await.expect("old data is read");
+    // The old side of a mixed pair keeps the level down.
+    let (lease, _) = store.grant(hour()).await.expect("a lease");
+    announce(&store, "old", 1, lease).await.expect("announced");
+    announce(&store, "new", NEWEST_LEVEL, lease)
+        .await
+        .expect("announced");
+    let kept = migrate(&store, level::MIGRATIONS, NEWEST_LEVEL)
+        .await
+        .expect("kept");
+    assert_eq!((kept.level, kept.converted), (1, 0));
+    assert_eq!(incarnation_text(&store).await, before);
+    // A restore meanwhile writes what the old side reads.
+    let origin = Position {
+        incarnation: 1,
+        revision: 9,
+    };
+    let raised = Incarnation::raise(&store, origin).await.expect("raised");
+    assert_eq!(incarnation_text(&store).await.split(' ').count(), 3);
+    assert_eq!((raised.number, raised.origin), (2, None));
+    // It leaves.
+    store.revoke(lease).await.expect("an answer");
+    let risen = migrate(&store, level::MIGRATIONS, NEWEST_LEVEL)
+        .await
+        .expect("converted");
+    assert_eq!((risen.level, risen.converted), (2, 1));
+    assert_eq!(incarnation_text(&store).await.split(' ').count(), 4);
+    let new = Incarnation::open(&store).await.expect("opens");
+    assert_eq!((new.uuid, new.cluster), (raised.uuid, old.cluster));
+    let again = migrate(&store, level::MIGRATIONS, NEWEST_LEVEL)
+        .await
+        .expect("nothing to do");
+    assert_eq!((again.level, again.converted), (2, 0));
+    let refused = open_level(&store, 1)
+        .await
+        .expect_err("the old side comes back");
+    assert!(
+        refused.to_string().contains("use a newer program"),
+        "{refused}"
+    );
+    let nodes = store
+        .range(Range::new(Span::prefix("/portolan/v1/node/")))
+        .await;
+    assert_eq!(nodes.expect("a list").records.len(), 12);
+}
+
+#[tokio::test]
+async fn a_backup_of_level_1_is_restored_and_converted() {
+    let store = store();
+    let path = std::path::Path::new("tests/data/level-1.backup");
+    let summary = restore_file(&store, path).await.expect("restored");
+    compare_file(&store, path).await.expect("the same");
+    assert_eq!(open_level(&store, NEWEST_LEVEL).await.expect("opens"), 1);
+    let risen = migrate(&store, level::MIGRATIONS, NEWEST_LEVEL)
+        .await
+        .expect("converted");
+    assert_eq!((risen.level, risen.converted), (2, 1));
+    let raised = Incarnation::raise(
+        &store,
+        Position {
+            incarnation: summary.incarnation,
+            revision: summary.revision,
+        },
+    );
+    let raised = raised.await.expect("raised");
+    let origin = raised.origin.expect("level 2 knows it");
+    assert_eq!(origin.revision, summary.revision);
+}
+
+#[tokio::test]
+async fn scheduled_backups_are_tried_and_the_oldest_removed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = filled().await;
+    let mut paths = Vec::new();
+    for number in 0..4 {
+        create(&store, &format!("/portolan/v1/more/{number}"), "x").await;
+        let (path, summary) = backup_into(&store, directory.path(), 2)
+            .await
+            .expect("a backup");
+        assert_eq!(try_backup(&path).await.expect("restored"), summary);
+        paths.push(path);
+    }
+    let left = std::fs::read_dir(directory.path())
+        .expect("a list")
+        .flatten();
+    let mut left: Vec<_> = left.map(|entry| entry.path()).collect();
+    left.sort();
+    assert_eq!(left, paths[2..]);
+    // A flipped byte is found by trying.
+    let mut bytes = std::fs::read(&paths[3]).expect("read");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&paths[3], bytes).expect("written");
+    let damaged = try_backup(&paths[3]).await.expect_err("damaged");
+    assert!(matches!(damaged, BackupError::Damaged(_)), "{damaged}");
+}
+
+#[tokio::test]
+async fn a_store_is_copied_whole_to_another_and_only_to_an_empty_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (from, to) = (filled().await, store());
+    let summary = copy_store(&from, &to, directory.path())
+        .await
+        .expect("copied");
+    assert_eq!(
+        Incarnation::open(&to).await.expect("opens").number,
+        summary.incarnation + 1
+    );
+    let again = copy_store(&from, &to, directory.path())
+        .await
+        .expect_err("not empty");
+    assert!(matches!(again, BackupError::NotEmpty(_)), "{again}");
+    assert_eq!(
+        std::fs::read_dir(directory.path()).expect("a list").count(),
+        0
+    );
+}
+
 async fn filled() -> Store {
     let store = store();
     Incarnation::open(&store).await.expect("opens");

@@ -1,7 +1,8 @@
 //! Tasks of this repository: `cargo run -p xtask -- gen NAME [--check]` writes committed tables again, or only says
 //! whether they are current.
 //!
-//! Each generator is one file here with a `generate()` that returns the text of one file of the repository.
+//! Each generator is one file here with a `generate()` that returns the text of one file of the repository. Code for
+//! `.proto` files has a table of its own, because one row makes several files.
 
 mod audit_table;
 mod extract;
@@ -10,15 +11,18 @@ mod flux_definitions;
 mod generator;
 mod go_module;
 mod kubernetes_types;
+mod proto_code;
 mod protobuf;
 mod schema_table;
 mod served;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
 use generator::{Generator, Mode};
+use proto_code::ProtoCode;
 
 /// Every generator by name.
 const GENERATORS: &[Generator] = &[
@@ -59,6 +63,52 @@ const GENERATORS: &[Generator] = &[
     },
 ];
 
+/// Every set of `.proto` files by name.
+const PROTO_CODE: &[ProtoCode] = &[
+    ProtoCode {
+        name: "etcd-protocol",
+        sources: "crates/portolan-store/proto",
+        files: &["etcd.proto"],
+        output: "crates/portolan-store/src/etcd/wire",
+        server: false,
+        client: false,
+        descriptors: false,
+    },
+    ProtoCode {
+        name: "skaffold-api",
+        sources: "crates/portolan-ship/proto",
+        files: &["skaffold_v2.proto"],
+        output: "crates/portolan-ship/src/skaffold/wire",
+        server: true,
+        client: false,
+        descriptors: true,
+    },
+    ProtoCode {
+        name: "kinds",
+        sources: "crates/portolan-kinds/proto",
+        files: &[
+            "portolan/v1alpha/api.proto",
+            "portolan/v1alpha/config.proto",
+            "portolan/v1alpha/event.proto",
+            "portolan/v1alpha/metadata.proto",
+            "portolan/v1alpha/namespace.proto",
+            "portolan/v1alpha/node.proto",
+            "portolan/v1alpha/node_grant.proto",
+            "portolan/v1alpha/node_group.proto",
+            "portolan/v1alpha/repository.proto",
+            "portolan/v1alpha/role.proto",
+            "portolan/v1alpha/secret.proto",
+            "portolan/v1alpha/stored.proto",
+            "portolan/v1alpha/value.proto",
+            "portolan/v1alpha/variable.proto",
+        ],
+        output: "crates/portolan-kinds/src/wire",
+        server: false,
+        client: false,
+        descriptors: true,
+    },
+];
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match run(&args) {
@@ -77,14 +127,20 @@ fn run(args: &[String]) -> Result<()> {
         ["gen", names @ ..] => (names, Mode::Write),
         _ => bail!("usage: cargo run -p xtask -- gen [NAME…] [--check]"),
     };
-    for name in names {
-        if !GENERATORS.iter().any(|generator| generator.name == *name) {
-            bail!("no generator is called `{name}`");
-        }
+    let known = |name: &str| {
+        let mut all = GENERATORS.iter().map(|generator| generator.name);
+        all.any(|one| one == name) || PROTO_CODE.iter().any(|set| set.name == name)
+    };
+    if let Some(name) = names.iter().find(|name| !known(name)) {
+        bail!("no generator is called `{name}`");
     }
-    let chosen = |generator: &&Generator| names.is_empty() || names.contains(&generator.name);
-    for generator in GENERATORS.iter().filter(chosen) {
+    let chosen = |name: &str| names.is_empty() || names.contains(&name);
+    for generator in GENERATORS.iter().filter(|one| chosen(one.name)) {
         report(&generator.run(mode)?);
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for set in PROTO_CODE.iter().filter(|set| chosen(set.name)) {
+        report(&set.run(&root, mode)?);
     }
     Ok(())
 }

@@ -176,6 +176,10 @@ fn public_types() -> BTreeMap<String, BTreeSet<String>> {
         }
         for file in rust_files(&library.path().join("src")) {
             let text = fs::read_to_string(&file).expect("a source file can be read");
+            // The names of messages are a protocol's, and the same message may be spoken by several crates.
+            if text.starts_with("// This file is @generated") {
+                continue;
+            }
             for declared in text.lines().filter_map(declared_type) {
                 types.entry(declared).or_default().insert(name.clone());
             }

@@ -12,7 +12,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redb::Database;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::EmbeddedOptions;
@@ -20,6 +19,7 @@ use super::batch::Batch;
 use super::fault::{Fault, guarded};
 use super::hub::{Changes, Hub};
 use super::leases::Leases;
+use super::open_database::OpenDatabase;
 use crate::{LeaseId, Outcome, Revision, StoreError, Transaction};
 
 /// Requests that wait for the writer; further ones wait in their callers.
@@ -45,7 +45,7 @@ enum Ready {
 
 /// What the writer shares with readers.
 pub(super) struct Shared {
-    pub(super) database: Database,
+    pub(super) database: OpenDatabase,
     pub(super) hub: Hub,
     pub(super) leases: Leases,
     /// Why nothing is written any more.
