@@ -16,6 +16,7 @@ mod git;
 mod helm;
 mod image;
 mod journal;
+mod kinds;
 mod kustomize;
 mod packed;
 mod prometheus;
@@ -51,6 +52,7 @@ pub fn targets() -> Vec<Target> {
         helm::TARGETS,
         image::TARGETS,
         journal::TARGETS,
+        kinds::TARGETS,
         kustomize::TARGETS,
         prometheus::TARGETS,
         registry::TARGETS,

@@ -1,0 +1,38 @@
+//! All kinds, one file each.
+
+mod cluster_role;
+mod cluster_role_binding;
+mod cluster_variable;
+mod cluster_variables_binding;
+mod config;
+mod event;
+mod namespace;
+mod node;
+mod node_grant;
+mod node_group;
+mod repository;
+mod role;
+mod role_binding;
+mod secret;
+mod variable;
+
+use crate::definition::KindDefinition;
+
+/// Every kind, by name.
+pub const KINDS: [&KindDefinition; 15] = [
+    &cluster_role::DEFINITION,
+    &cluster_role_binding::DEFINITION,
+    &cluster_variable::DEFINITION,
+    &cluster_variables_binding::DEFINITION,
+    &config::DEFINITION,
+    &event::DEFINITION,
+    &namespace::DEFINITION,
+    &node::DEFINITION,
+    &node_grant::DEFINITION,
+    &node_group::DEFINITION,
+    &repository::DEFINITION,
+    &role::DEFINITION,
+    &role_binding::DEFINITION,
+    &secret::DEFINITION,
+    &variable::DEFINITION,
+];

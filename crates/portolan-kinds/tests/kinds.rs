@@ -1,0 +1,286 @@
+//! Objects of all kinds as users write them: what is read, what is refused and where, and what never changes.
+
+use portolan_kinds::{
+    KINDS, KindObject, decode, definition_schema, encode, explain, find_kind, message,
+};
+use serde_json::json;
+
+fn read(text: &str) -> KindObject {
+    KindObject::read_text(text).unwrap_or_else(|faults| unreachable!("{faults:#?}\n{text}"))
+}
+
+/// Each fault as `line:column path message (hint)`.
+fn faults(text: &str) -> Vec<String> {
+    let faults = KindObject::read_text(text).expect_err("it is wrong");
+    let shown = faults.iter().map(|fault| {
+        let hint = fault.hint.as_ref().map(|hint| format!(" ({hint})"));
+        format!("{fault}{}", hint.unwrap_or_default())
+    });
+    shown.collect()
+}
+
+const EXAMPLES: &[&str] = &[
+    "{kind: Namespace, apiVersion: v1alpha, metadata: {name: web}, spec: {description: the shop}}",
+    "{kind: Node, apiVersion: v1alpha, metadata: {name: db-1.example.com, labels: {role: db}},
+      spec: {network: {fqdn: db-1.example.com, addresses: [10.0.0.1], daemonPorts: [{name: ssh, port: 22}]}}}",
+    "{kind: NodeGroup, apiVersion: v1alpha, metadata: {name: web}, spec: {selector: 'role=web,zone in (a,b)'}}",
+    "{kind: Config, apiVersion: v1alpha, metadata: {name: server}, spec: {events: {retention: 48h}}}",
+    "{kind: ClusterVariable, apiVersion: v1alpha, metadata: {name: dns}, spec: {values: {servers: [10.0.0.2], n: 3}}}",
+    "{kind: ClusterVariablesBinding, apiVersion: v1alpha, metadata: {name: dns},
+      spec: {variables: [dns], namespaces: [web]}}",
+    "{kind: NodeGrant, apiVersion: v1alpha, metadata: {name: web}, spec: {namespaces: [web], groups: [web]}}",
+    "{kind: Repository, apiVersion: v1alpha, metadata: {name: main},
+      spec: {url: 'https://git.example.com/fleet', serviceAccount: git}}",
+    "{kind: ClusterRole, apiVersion: v1alpha, metadata: {name: view}, spec: {rules: [{verbs: [get], kinds: ['*']}]}}",
+    "{kind: ClusterRoleBinding, apiVersion: v1alpha, metadata: {name: view},
+      spec: {role: {kind: ClusterRole, name: view}, subjects: [{kind: user, name: ann}]}}",
+    "{kind: Role, apiVersion: v1alpha, metadata: {name: edit, namespace: web},
+      spec: {rules: [{verbs: [get, update], kinds: [Variable], names: [region]}]}}",
+    "{kind: RoleBinding, apiVersion: v1alpha, metadata: {name: edit, namespace: web},
+      spec: {role: {kind: Role, name: edit}, subjects: [{kind: group, name: team}]}}",
+    "{kind: Variable, apiVersion: v1alpha, metadata: {name: region, namespace: web},
+      spec: {for: {groups: [web]}, values: {region: north, replicas: 3, ratio: 0.5, on: true, none: null}}}",
+    "{kind: Secret, apiVersion: v1alpha, metadata: {name: db, namespace: web}, spec: {values: {password: abc}}}",
+    "{kind: Event, apiVersion: v1alpha, metadata: {name: e1, namespace: web},
+      spec: {type: run.completed, summary: done, data: {big: 9223372036854775807}}}",
+];
+
+#[test]
+fn every_kind_has_an_example_that_survives_storage() {
+    assert_eq!(EXAMPLES.len(), KINDS.len());
+    for text in EXAMPLES {
+        let object = read(text);
+        let mut stored = object.clone();
+        stored
+            .set_spec_bytes(&object.spec_bytes())
+            .expect("the bytes of a spec");
+        assert_eq!(stored, object);
+        let again = KindObject::read_text(&object.to_json().to_string()).expect("its own JSON");
+        assert_eq!(again, object, "what is printed can be read");
+    }
+}
+
+#[test]
+fn a_variable_reads_as_it_is_written() {
+    let object = read(EXAMPLES[12]);
+    assert_eq!(
+        object.to_json(),
+        json!({
+            "apiVersion": "v1alpha", "kind": "Variable", "metadata": {"name": "region", "namespace": "web"},
+            "spec": {
+                "for": {"groups": ["web"]},
+                "values": {"none": null, "on": true, "ratio": 0.5, "region": "north", "replicas": 3},
+            },
+        })
+    );
+}
+
+/// Stored data depends on these bytes: they must never change.
+#[test]
+fn the_bytes_of_a_spec_do_not_change() {
+    let object = read(EXAMPLES[12]);
+    let hex = portolan_digest::hex(&object.spec_bytes());
+    let golden = [
+        "0a051203776562",                           // for: {groups: [web]}
+        "120a0a046e6f6e6512020801",                 // none: null
+        "12080a026f6e12021001",                     // on: true
+        "12120a05726174696f120921000000000000e03f", // ratio: 0.5
+        "12110a06726567696f6e12072a056e6f727468",   // region: north
+        "120e0a087265706c6963617312021806",         // replicas: 3
+    ];
+    assert_eq!(hex, golden.concat());
+}
+
+#[test]
+fn defaults_are_part_of_the_object() {
+    let spec = read(EXAMPLES[7]).spec;
+    assert_eq!(
+        spec,
+        json!({
+            "url": "https://git.example.com/fleet", "serviceAccount": "git", "path": ".", "prune": true,
+            "interval": "5m", "suspend": false,
+        })
+    );
+    let node = read(EXAMPLES[1]);
+    assert_eq!(node.spec["network"]["daemonPorts"][0]["protocol"], "tcp");
+}
+
+#[test]
+fn every_fault_is_told_with_its_line_and_the_nearest_name() {
+    let found = faults(
+        "apiVersion: v1alpha\nkind: Repository\nmetadata:\n  name: Main\n  lables: {a: b}\nspec:\n  ulr: x\n  prune: maybe\n  interval: soon\n",
+    );
+    assert_eq!(
+        found,
+        [
+            "4:9: `metadata.name` must be lower-case letters, digits, `-` or `.`, each part beginning and ending with a letter or digit, at most 253 characters",
+            "5:3: `metadata.lables` is not a field (did you mean `labels`?)",
+            "6:1: `spec.serviceAccount` must be there and not be empty",
+            "6:1: `spec` must have either `url` or `dir`",
+            "7:3: `spec.ulr` is not a field (did you mean `url`?)",
+            "8:10: `spec.prune` must be true or false, not a text",
+            "9:13: `spec.interval` must be a span of time such as `90s`, `10m` or `1h30m`",
+        ]
+    );
+}
+
+#[test]
+fn the_type_may_stand_in_metadata_as_in_the_first_design() {
+    let text = "metadata: {apiVersion: v1alpha, kind: Namespace, name: web}\n";
+    assert_eq!(read(text).to_json()["kind"], "Namespace");
+    let both = "kind: Node\nmetadata: {apiVersion: v1alpha, kind: Namespace, name: web}\n";
+    assert_eq!(
+        faults(both),
+        ["2:39: `metadata.kind` is `Namespace`, but the one at the top is `Node`"]
+    );
+}
+
+#[test]
+fn a_number_is_no_text_and_a_large_one_is_never_rounded() {
+    let secret = "{apiVersion: v1alpha, kind: Secret, metadata: {name: a, namespace: b}, spec: {values: {pin: 0123}}}";
+    let found = faults(secret);
+    assert!(
+        found[0].contains("must be a text, not a number (quote it: \"0123\")"),
+        "{found:?}"
+    );
+    let large = "{apiVersion: v1alpha, kind: ClusterVariable, metadata: {name: a}, spec: {values: {n: 9223372036854775808}}}";
+    assert!(
+        faults(large)[0].contains("must fit in 64 bits"),
+        "{:?}",
+        faults(large)
+    );
+}
+
+#[test]
+fn a_fault_never_repeats_the_value_of_a_secret() {
+    let text = "apiVersion: v1alpha\nkind: Secret\nmetadata: {name: a, namespace: b}\nspec:\n  values: {p: hunter2!, 'x y': hunter2!}\n  vault: {path: ../hunter2!}\n";
+    for fault in faults(text) {
+        assert!(!fault.contains("hunter2!"), "{fault}");
+    }
+}
+
+#[test]
+fn an_unknown_kind_is_told_the_nearest_one() {
+    let found = faults("{apiVersion: v1alpha, kind: nodegroups, metadata: {name: a}}");
+    assert_eq!(
+        found,
+        ["1:29: `kind` `nodegroups` is not known (did you mean `NodeGroup`?)"]
+    );
+    let found = faults(
+        "{apiVersion: v1alpha, kind: Role, metadata: {name: a, namespace: b}, spec: {rules: [{verbs: [gett], kinds: [Varable]}]}}",
+    );
+    assert!(found[0].contains("did you mean `get`?"), "{found:?}");
+    assert!(found[1].contains("did you mean `Variable`?"), "{found:?}");
+}
+
+#[test]
+fn kinds_are_found_by_every_name() {
+    for name in ["NodeGroup", "nodegroup", "nodegroups", "ng", "NG"] {
+        assert_eq!(
+            find_kind(name).map(|kind| kind.name),
+            Some("NodeGroup"),
+            "{name}"
+        );
+    }
+    assert!(find_kind("pods").is_none());
+}
+
+#[test]
+fn names_of_kinds_are_unique_and_their_messages_exist() {
+    let mut names: Vec<&str> = Vec::new();
+    for kind in KINDS {
+        names.extend([kind.plural]);
+        names.extend(kind.short_names);
+        assert!(message(kind.spec).is_some(), "{}", kind.name);
+        assert!(
+            kind.status.is_none_or(|status| message(status).is_some()),
+            "{}",
+            kind.name
+        );
+        for path in kind
+            .selectable
+            .iter()
+            .chain(kind.columns.iter().map(|column| &column.path))
+        {
+            let above = path
+                .split(".0")
+                .next()
+                .unwrap_or(path)
+                .split(".*")
+                .next()
+                .unwrap_or(path);
+            assert!(
+                explain(&format!("{}.{above}", kind.name)).is_ok(),
+                "{} {path}",
+                kind.name
+            );
+        }
+        for rule in kind.rules {
+            let path = rule.path.trim_end_matches("[]").replace(".*", "");
+            assert!(
+                explain(&format!("{}.spec.{path}", kind.name)).is_ok(),
+                "{} {path}",
+                kind.name
+            );
+        }
+    }
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn fields_explain_themselves() {
+    let interval = explain("repo.spec.interval").expect("a field");
+    assert_eq!(interval.doc, "How often the repository is looked at.");
+    assert_eq!(
+        interval.demands,
+        [
+            "default: 5m",
+            "a span of time such as `90s`, `10m` or `1h30m`"
+        ]
+    );
+    let wrong = explain("repo.spec.intervall").expect_err("no field");
+    assert_eq!(wrong.1, "did you mean `interval`?");
+}
+
+#[test]
+fn schemas_say_what_validation_says() {
+    let schema = definition_schema(find_kind("Role").expect("a kind"));
+    let rule = &schema["properties"]["spec"]["properties"]["rules"]["items"];
+    assert_eq!(rule["required"], json!(["verbs", "kinds"]));
+    assert_eq!(rule["properties"]["verbs"]["items"]["enum"][1], "get");
+    assert_eq!(rule["additionalProperties"], json!(false));
+}
+
+proptest::proptest! {
+    /// Whatever bytes the store or a client has: no panic, and what decodes gives the same bytes again.
+    #[test]
+    fn any_bytes_decode_or_are_refused(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+        for kind in KINDS {
+            let schema = message(kind.spec).expect("a message");
+            if let Ok(value) = decode(schema, &bytes) {
+                let canonical = encode(schema, &value);
+                proptest::prop_assert_eq!(decode(schema, &canonical), Ok(value));
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
+        let _ = KindObject::read_text(&text);
+        let wrapped = format!("apiVersion: v1alpha\nkind: Variable\nmetadata: {{name: a}}\nspec:\n  values:\n    x: {text}\n");
+        let _ = KindObject::read_text(&wrapped);
+    }
+}
+
+#[test]
+fn free_values_keep_their_shape() {
+    let value =
+        json!({"a": [1, -1, 0.25, "x", null, true, {"b": []}], "max": i64::MAX, "min": i64::MIN});
+    let schema = message("ClusterVariableSpec").expect("a message");
+    let spec = json!({ "values": value });
+    let bytes = encode(schema, &spec);
+    assert_eq!(decode(schema, &bytes), Ok(spec));
+}

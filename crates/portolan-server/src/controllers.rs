@@ -1,0 +1,263 @@
+//! What the server does by itself: deletes what belongs to deleted owners and namespaces, and events by age.
+//!
+//! Several servers may run; the one that owns the shard acts, and every write compares that it still does.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use portolan_kinds::wire::ConfigSpec;
+use portolan_kinds::{KindObject, find_kind, read_span};
+use portolan_store::{Incarnation, LeaseId, Ownership, Store, StoreError};
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::cache::Cache;
+use crate::clock::rfc3339;
+use crate::error::{ApiError, RefusalReason};
+use crate::objects::{Author, CONTENT_FINALIZER, Objects, Preconditions, key_of};
+use crate::rate::{RateLimits, Rates};
+
+/// The name of the Config that servers read.
+const CONFIG: &str = "server";
+/// How long events are kept when no Config says otherwise.
+const EVENT_RETENTION: Duration = Duration::from_hours(24);
+/// How long an owner that died keeps its shard.
+const LEASE: Duration = Duration::from_secs(5);
+/// How often the lease is renewed, and everything looked at.
+const TICK: Duration = Duration::from_millis(1_500);
+/// Objects that are deleted in one round.
+const MAX_ROUND: usize = 1_000;
+/// The name that controllers write under.
+const NAME: &str = "system:controller";
+
+/// The controllers of a server.
+pub(crate) struct Controllers {
+    pub(crate) objects: Objects,
+    pub(crate) cache: Cache,
+    pub(crate) rates: Arc<Rates>,
+    pub(crate) default_rates: RateLimits,
+    /// The name of this server.
+    pub(crate) server: String,
+    /// Told whenever this server gets or loses the shard.
+    pub(crate) owned: watch::Sender<Option<Ownership>>,
+}
+
+impl Controllers {
+    /// Acts whenever this server owns the shard, until the future is dropped.
+    pub(crate) async fn run(self) {
+        let mut owned: Option<(Ownership, LeaseId)> = None;
+        loop {
+            self.read_config();
+            if let Err(error) = self.hold(&mut owned).await {
+                tracing::warn!(%error, "the shard cannot be held");
+                owned = None;
+            }
+            let ownership = owned.as_ref().map(|(ownership, _)| ownership.clone());
+            self.owned.send_if_modified(|told| {
+                let is_new = *told != ownership;
+                told.clone_from(&ownership);
+                is_new
+            });
+            if let Some(ownership) = &ownership {
+                self.round(ownership).await;
+            }
+            let mut revisions = self.cache.subscribe();
+            revisions.borrow_and_update();
+            // Changes are acted on at once; leases need renewal in any case.
+            let _ = tokio::time::timeout(TICK, revisions.changed()).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Takes the shard, or renews it.
+    async fn hold(&self, owned: &mut Option<(Ownership, LeaseId)>) -> Result<(), StoreError> {
+        let store: &Store = &self.objects.store;
+        if let Some((_, lease)) = owned {
+            match store.keep_alive(*lease).await {
+                Ok(_) => return Ok(()),
+                Err(StoreError::NoLease { .. }) => *owned = None,
+                Err(error) => return Err(error),
+            }
+        }
+        let incarnation: &Incarnation = &self.objects.incarnation;
+        let (lease, _) = store.grant(LEASE).await?;
+        match Ownership::claim(store, incarnation, 0, &self.server, lease).await? {
+            Some(ownership) => *owned = Some((ownership, lease)),
+            None => store.revoke(lease).await?,
+        }
+        Ok(())
+    }
+
+    async fn round(&self, ownership: &Ownership) {
+        let author = Author {
+            name: NAME.to_owned(),
+            fence: Some(ownership.fence()),
+            ..Author::default()
+        };
+        for (what, done) in [
+            ("namespaces", self.finish_namespaces(&author).await),
+            ("owners", self.collect_garbage(&author).await),
+            ("events", self.expire_events(&author).await),
+            ("keys", self.rewrap_secrets().await),
+        ] {
+            if let Err(error) = done {
+                tracing::warn!(%error, what, "a controller could not finish");
+            }
+        }
+    }
+
+    /// Deletes the content of namespaces that are being deleted, and then the namespaces.
+    async fn finish_namespaces(&self, author: &Author) -> Result<(), ApiError> {
+        let Some(kind) = find_kind("Namespace") else {
+            return Ok(());
+        };
+        let ending = self.cache.objects(kind, None);
+        for namespace in ending
+            .iter()
+            .filter(|one| one.metadata.deletion_timestamp.is_some())
+        {
+            let content: Vec<Arc<KindObject>> = self.content(namespace.name());
+            for object in content.iter().take(MAX_ROUND) {
+                self.delete(object, author).await?;
+            }
+            let left = u32::try_from(content.len()).unwrap_or(u32::MAX);
+            if left > 0 {
+                let status = json!({"phase": "terminating", "remaining": left});
+                self.objects
+                    .set_status(&key_of(namespace), status, author)
+                    .await?;
+            } else {
+                self.release(namespace, author).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn content(&self, namespace: &str) -> Vec<Arc<KindObject>> {
+        let all = self.cache.all().into_iter();
+        all.filter(|object| object.namespace() == Some(namespace))
+            .collect()
+    }
+
+    /// Takes the finalizer of a namespace away, which deletes it.
+    async fn release(&self, namespace: &KindObject, author: &Author) -> Result<(), ApiError> {
+        let Some(found) = self.objects.get(&key_of(namespace)).await? else {
+            return Ok(());
+        };
+        let mut object = found.object.clone();
+        object
+            .metadata
+            .finalizers
+            .retain(|one| one != CONTENT_FINALIZER);
+        match self.objects.update(object, author).await {
+            Err(error) if error.reason == RefusalReason::Conflict => Ok(()),
+            updated => updated.map(|_| ()),
+        }
+    }
+
+    /// Deletes objects none of whose owners exists any more.
+    async fn collect_garbage(&self, author: &Author) -> Result<(), ApiError> {
+        let all = self.cache.all();
+        let living: HashSet<&str> = all.iter().map(|object| object.metadata.uuid()).collect();
+        let orphans = all.iter().filter(|object| {
+            let owners = &object.metadata.owners;
+            !owners.is_empty() && owners.iter().all(|owner| !living.contains(owner.uuid()))
+        });
+        for object in orphans.take(MAX_ROUND) {
+            self.delete(object, author).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes events by age.
+    async fn expire_events(&self, author: &Author) -> Result<(), ApiError> {
+        let Some(kind) = find_kind("Event") else {
+            return Ok(());
+        };
+        let now = self.objects.time.now();
+        let oldest = rfc3339(now.saturating_sub(self.retention()));
+        let old = self.cache.objects(kind, None).into_iter();
+        // Times in UTC with whole seconds sort as texts.
+        let old = old.filter(|event| event.metadata.creation_timestamp() < oldest.as_str());
+        for event in old.take(MAX_ROUND) {
+            self.delete(&event, author).await?;
+        }
+        Ok(())
+    }
+
+    /// Encrypts the keys of secrets by the newest key-encryption key.
+    async fn rewrap_secrets(&self) -> Result<(), ApiError> {
+        let (Some(kind), Some(sealer)) = (find_kind("Secret"), &self.objects.sealer) else {
+            return Ok(());
+        };
+        for secret in self.cache.objects(kind, None) {
+            let key = key_of(&secret);
+            let Some(found) = self.objects.get(&key).await? else {
+                continue;
+            };
+            let is_old = found
+                .sealed
+                .as_ref()
+                .is_some_and(|sealed| sealed.key_id != sealer.current());
+            if is_old {
+                self.objects.rewrap(&key, found).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes an object that is still the same one.
+    async fn delete(&self, object: &KindObject, author: &Author) -> Result<(), ApiError> {
+        let same = Preconditions {
+            uuid: Some(object.metadata.uuid().to_owned()),
+            version: None,
+        };
+        // What comes from Git goes with its owner too.
+        let author = Author {
+            source: object.metadata.source.clone(),
+            ..author.clone()
+        };
+        match self
+            .objects
+            .delete(&key_of(object), object.name(), &same, &author)
+            .await
+        {
+            Err(error)
+                if matches!(
+                    error.reason,
+                    RefusalReason::NotFound | RefusalReason::Conflict
+                ) =>
+            {
+                Ok(())
+            }
+            deleted => deleted.map(|_| ()),
+        }
+    }
+
+    fn config(&self) -> Option<ConfigSpec> {
+        let kind = find_kind("Config")?;
+        let key = crate::keys::ObjectKey::new(kind, None, CONFIG);
+        self.cache.object(&key)?.typed_spec().ok()
+    }
+
+    fn retention(&self) -> Duration {
+        let events = self.config().and_then(|config| config.events);
+        let retention = events.and_then(|events| read_span(events.retention()).ok());
+        retention.unwrap_or(EVENT_RETENTION)
+    }
+
+    /// Takes over the settings that can change while the server runs.
+    fn read_config(&self) {
+        let limits = self
+            .config()
+            .and_then(|config| config.limits)
+            .unwrap_or_default();
+        self.rates.set(RateLimits {
+            per_second: limits
+                .requests_per_second
+                .unwrap_or(self.default_rates.per_second),
+            burst: limits.request_burst.unwrap_or(self.default_rates.burst),
+        });
+    }
+}

@@ -1,0 +1,490 @@
+//! The API over HTTP and JSON: reads requests, writes answers, and holds no rules.
+//!
+//! ```text
+//! /api/v1alpha/KINDS[/NAME]                            global kinds, and namespaced ones of all namespaces
+//! /api/v1alpha/namespaces/NAMESPACE/KINDS[/NAME]       namespaced kinds
+//! /api/v1alpha/auth/can-i | rights | tokens[/ID]       rights and tokens
+//! /api/v1alpha/status                                  the server itself
+//! /openapi.json
+//! ```
+
+mod guard;
+mod query;
+mod reply;
+mod route;
+mod stream;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::any;
+use http::{HeaderMap, Method, StatusCode, header};
+use portolan_kinds::KindObject;
+use serde_json::{Value, json};
+
+use crate::error::{ApiError, RefusalReason};
+use crate::history;
+use crate::objects::Preconditions;
+use crate::openapi;
+use crate::page::{ListQuery, MAX_OBJECTS, PageToken};
+use crate::server::{ApiServer, Caller, Target, WriteMode};
+use crate::token::NewToken;
+use crate::watching::WatchQuery;
+use guard::Guard;
+use query::Wanted;
+use reply::{json_reply, refusal};
+use route::Route;
+
+/// The most bytes of an object in a request.
+const MAX_BODY: usize = 512 << 10;
+
+struct Http {
+    server: Arc<ApiServer>,
+    guard: Guard,
+}
+
+/// The routes of a server that clients call by these names.
+pub(crate) fn router(server: Arc<ApiServer>, hosts: Vec<String>) -> Router {
+    let http = Arc::new(Http {
+        server,
+        guard: Guard::new(hosts),
+    });
+    // The listener has a fallback of its own, so every path is named.
+    Router::new()
+        .route("/", any(answer))
+        .route("/{*path}", any(answer))
+        .with_state(http)
+}
+
+async fn answer(State(http): State<Arc<Http>>, request: Request) -> Response {
+    match http.handle(request).await {
+        Ok(response) => response,
+        Err(error) => refusal(&error),
+    }
+}
+
+impl Http {
+    /// The order of all requests: host, identity, rate, right from the path alone, and only then the body.
+    async fn handle(&self, request: Request) -> Result<Response, ApiError> {
+        self.guard.check(&request)?;
+        let path = request.uri().path().to_owned();
+        if path == "/openapi.json" && request.method() == Method::GET {
+            return Ok(json_reply(StatusCode::OK, openapi::document()));
+        }
+        let address = address_of(&request);
+        let token = guard::bearer(request.headers())?;
+        let identity = match self.server.authenticate(token.as_deref()).await {
+            Ok(identity) => identity,
+            Err(error) => {
+                if error.reason == RefusalReason::Unauthenticated && token.is_some() {
+                    self.server.record_stranger(&address, &path, &error).await;
+                }
+                return Err(error);
+            }
+        };
+        let caller = Caller { identity, address };
+        let wanted = Wanted::read(request.uri().query().unwrap_or_default())?;
+        match Route::parse(&path)? {
+            Route::Objects(target) => self.objects(&caller, target, wanted, request).await,
+            Route::Status => {
+                allow(&request, &[Method::GET])?;
+                Ok(json_reply(StatusCode::OK, &self.server.status().await?))
+            }
+            Route::CanI => self.can_i(&caller, request).await,
+            Route::Rights => {
+                allow(&request, &[Method::GET])?;
+                let rights = self.server.access.rights_of(&caller.identity);
+                let items: Vec<Value> = rights.iter().map(crate::access::Right::to_json).collect();
+                let body = json!({
+                    "apiVersion": portolan_kinds::VERSION, "kind": "RightList", "user": caller.identity.user,
+                    "groups": caller.identity.groups, "items": items,
+                });
+                Ok(json_reply(StatusCode::OK, &body))
+            }
+            Route::Tokens => self.tokens(&caller, request).await,
+            Route::Token(id) => {
+                allow(&request, &[Method::DELETE])?;
+                self.server.delete_token(&caller, &id).await?;
+                Ok(json_reply(
+                    StatusCode::OK,
+                    &json!({"apiVersion": portolan_kinds::VERSION, "kind": "Deleted"}),
+                ))
+            }
+        }
+    }
+
+    async fn objects(
+        &self,
+        caller: &Caller,
+        target: Target,
+        wanted: Wanted,
+        request: Request,
+    ) -> Result<Response, ApiError> {
+        let method = request.method().clone();
+        let has_name = target.name.is_some();
+        match (method.as_str(), has_name) {
+            ("GET", false) if wanted.watch => {
+                self.watch(caller, &target, wanted, request.headers().clone())
+                    .await
+            }
+            ("GET", false) => self.list(caller, &target, &wanted).await,
+            ("GET", true) => self.get(caller, &target, &wanted).await,
+            ("POST", false) => {
+                self.write(caller, target, WriteMode::Create, &wanted, request)
+                    .await
+            }
+            ("PUT", true) => {
+                let how = if wanted.apply {
+                    WriteMode::Apply
+                } else {
+                    WriteMode::Update
+                };
+                self.write(caller, target, how, &wanted, request).await
+            }
+            ("DELETE", true) => self.delete(caller, &target, wanted).await,
+            _ => Err(not_allowed(if has_name {
+                "GET, PUT, DELETE"
+            } else {
+                "GET, POST"
+            })),
+        }
+    }
+
+    async fn get(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        wanted: &Wanted,
+    ) -> Result<Response, ApiError> {
+        self.server.authorise(caller, "get", target).await?;
+        if wanted.history {
+            let changes =
+                history::history(&self.server.objects, &target.key()?, &target.shown()).await?;
+            return Ok(json_reply(StatusCode::OK, &changes));
+        }
+        let reveal = wanted.reveal && target.kind.name == "Secret";
+        if reveal {
+            self.server.authorise(caller, "read-secret", target).await?;
+        }
+        let object = self.server.get(caller, target, reveal).await?;
+        Ok(json_reply(StatusCode::OK, &object.to_json()))
+    }
+
+    async fn list(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        wanted: &Wanted,
+    ) -> Result<Response, ApiError> {
+        self.server.authorise(caller, "list", target).await?;
+        let prefix = crate::keys::collection(target.kind, target.namespace.as_deref());
+        let resume = match wanted.resume.as_deref() {
+            None | Some("") => None,
+            Some(text) => Some(PageToken::read(text, &prefix)?),
+        };
+        let page = self
+            .server
+            .list(&ListQuery {
+                kind: target.kind,
+                namespace: target.namespace.clone(),
+                filter: target.filter(&wanted.labels, &wanted.fields)?,
+                limit: wanted.limit.unwrap_or(MAX_OBJECTS),
+                resume,
+            })
+            .await?;
+        let position = portolan_store::Position {
+            incarnation: self.server.objects.incarnation.number,
+            revision: page.revision,
+        };
+        let items: Vec<Value> = page
+            .objects
+            .iter()
+            .map(|stored| stored.object.to_json())
+            .collect();
+        let mut metadata = json!({"resourceVersion": position.to_string()});
+        if let Some(next) = &page.next {
+            metadata["continue"] = next.to_text().into();
+        }
+        let body = json!({
+            "apiVersion": portolan_kinds::VERSION, "kind": format!("{}List", target.kind.name),
+            "metadata": metadata, "items": items,
+        });
+        Ok(json_reply(StatusCode::OK, &body))
+    }
+
+    async fn watch(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        wanted: Wanted,
+        headers: HeaderMap,
+    ) -> Result<Response, ApiError> {
+        self.server.authorise(caller, "watch", target).await?;
+        let query = WatchQuery {
+            kind: target.kind,
+            namespace: target.namespace.clone(),
+            filter: target.filter(&wanted.labels, &wanted.fields)?,
+        };
+        // A browser that lost its connection says where it was.
+        let last = headers.get("last-event-id");
+        let last = last.and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let version = last.or(wanted.version).filter(|_| !wanted.initial);
+        let version = version.filter(|version| !version.is_empty() && version != "0");
+        let watch = self.server.watch(query, version.as_deref()).await?;
+        let accepts = headers.get(header::ACCEPT);
+        let is_sse = accepts
+            .and_then(|accepts| accepts.to_str().ok())
+            .is_some_and(|accepts| accepts.contains("text/event-stream"));
+        let access =
+            stream::WatchAccess::new(Arc::clone(&self.server), caller.clone(), target.clone());
+        Ok(stream::reply(watch, access, is_sse))
+    }
+
+    async fn write(
+        &self,
+        caller: &Caller,
+        mut target: Target,
+        how: WriteMode,
+        wanted: &Wanted,
+        request: Request,
+    ) -> Result<Response, ApiError> {
+        self.server.authorise(caller, how.verb(), &target).await?;
+        let text = read_body(request).await?;
+        let mut object =
+            KindObject::read_text(&text).map_err(|faults| ApiError::invalid(&faults))?;
+        fit_path(&mut object, &mut target)?;
+        let object = self
+            .server
+            .write(caller, &target, how, object, wanted.dry_run)
+            .await?;
+        let status = if how == WriteMode::Create {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        };
+        Ok(json_reply(status, &object.to_json()))
+    }
+
+    async fn delete(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        wanted: Wanted,
+    ) -> Result<Response, ApiError> {
+        self.server.authorise(caller, "delete", target).await?;
+        let preconditions = Preconditions {
+            uuid: wanted.uuid,
+            version: wanted.version,
+        };
+        let (deletion, dependents) = self
+            .server
+            .delete(caller, target, &preconditions, wanted.dry_run)
+            .await?;
+        let body = json!({
+            "apiVersion": portolan_kinds::VERSION, "kind": "Deletion", "deleted": deletion.is_done,
+            "dependents": dependents, "finalizers": deletion.object.metadata.finalizers,
+            "object": deletion.object.to_json(),
+        });
+        let status = if deletion.is_done {
+            StatusCode::OK
+        } else {
+            StatusCode::ACCEPTED
+        };
+        Ok(json_reply(status, &body))
+    }
+
+    /// Says whether the caller may do something, and why.
+    async fn can_i(&self, caller: &Caller, request: Request) -> Result<Response, ApiError> {
+        allow(&request, &[Method::POST])?;
+        let body = read_json(request).await?;
+        let text = |key: &str| {
+            body.get(key)
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+        };
+        let (Some(verb), Some(kind)) = (text("verb"), text("kind")) else {
+            return Err(ApiError::bad_request(
+                "the body must have `verb` and `kind`",
+            ));
+        };
+        let known = portolan_kinds::find_kind(kind);
+        let kind = known.map_or(kind, |kind| kind.name);
+        let action = crate::access::Action {
+            verb,
+            kind,
+            namespace: text("namespace").filter(|_| known.is_none_or(|kind| kind.is_namespaced)),
+            name: text("name"),
+        };
+        let answer = match self.server.access.check(&caller.identity, &action) {
+            Ok(right) => json!({"allowed": true, "because": &*right.because}),
+            Err(error) => {
+                json!({"allowed": false, "because": error.message, "missing": error.details["missing"]})
+            }
+        };
+        Ok(json_reply(StatusCode::OK, &answer))
+    }
+
+    async fn tokens(&self, caller: &Caller, request: Request) -> Result<Response, ApiError> {
+        allow(&request, &[Method::GET, Method::POST])?;
+        if request.method() == Method::GET {
+            return Ok(json_reply(
+                StatusCode::OK,
+                &self.server.list_tokens(caller).await?,
+            ));
+        }
+        let body = read_json(request).await?;
+        let text = |key: &str| {
+            body.get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let life = match text("life").as_str() {
+            "" => None,
+            life => Some(
+                portolan_kinds::read_span(life)
+                    .map_err(|why| ApiError::bad_request(format!("`life` {why}")))?,
+            ),
+        };
+        let user = text("user");
+        if user.is_empty() || user.len() > 253 || user.starts_with("system:") {
+            return Err(ApiError::bad_request(
+                "`user` must be a name that does not begin with `system:`",
+            ));
+        }
+        let groups = body
+            .get("groups")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let groups = groups
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        let new = NewToken {
+            user,
+            groups,
+            life,
+            description: text("description").chars().take(200).collect(),
+        };
+        Ok(json_reply(
+            StatusCode::CREATED,
+            &self.server.create_token(caller, new).await?,
+        ))
+    }
+}
+
+/// The object must be the one of the path; a name or namespace that it does not have comes from there.
+fn fit_path(object: &mut KindObject, target: &mut Target) -> Result<(), ApiError> {
+    if object.kind != target.kind {
+        let message = format!(
+            "the object is a {}, but the path is of {}",
+            object.kind.name, target.kind.plural
+        );
+        return Err(ApiError::bad_request(message));
+    }
+    if target.kind.is_namespaced {
+        if object.metadata.namespace.is_none() {
+            object.metadata.namespace.clone_from(&target.namespace);
+        }
+        if object.metadata.namespace.is_none() || object.metadata.namespace != target.namespace {
+            let message = "the namespace of the object is not the one of the path";
+            return Err(ApiError::bad_request(message));
+        }
+    }
+    match &target.name {
+        Some(name) if name != object.name() => Err(ApiError::bad_request(
+            "the name of the object is not the one of the path",
+        )),
+        _ => {
+            target.name = Some(object.name().to_owned());
+            Ok(())
+        }
+    }
+}
+
+async fn read_body(request: Request) -> Result<String, ApiError> {
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !matches!(kind, "application/json" | "application/yaml") {
+        let message = "the body must be `content-type: application/json` or `application/yaml`";
+        return Err(ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            RefusalReason::BadRequest,
+            message,
+        ));
+    }
+    let limited = http_body_util::Limited::new(request.into_body(), MAX_BODY);
+    let collected = http_body_util::BodyExt::collect(limited).await;
+    let bytes = collected.map_err(|_| {
+        let message = format!("the body is larger than {MAX_BODY} bytes, or ended early");
+        ApiError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            RefusalReason::BadRequest,
+            message,
+        )
+    })?;
+    String::from_utf8(bytes.to_bytes().into())
+        .map_err(|_| ApiError::bad_request("the body is not UTF-8"))
+}
+
+async fn read_json(request: Request) -> Result<Value, ApiError> {
+    let text = read_body(request).await?;
+    let value: Value = serde_json::from_str(&text)
+        .map_err(|error| ApiError::bad_request(format!("the body is not JSON: {error}")))?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(ApiError::bad_request("the body must be a JSON object"))
+    }
+}
+
+fn allow(request: &Request<Body>, methods: &[Method]) -> Result<(), ApiError> {
+    if methods.contains(request.method()) {
+        return Ok(());
+    }
+    let allowed: Vec<&str> = methods.iter().map(Method::as_str).collect();
+    Err(not_allowed(&allowed.join(", ")))
+}
+
+fn not_allowed(allowed: &str) -> ApiError {
+    let message = format!("this path takes {allowed}");
+    ApiError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        RefusalReason::BadRequest,
+        message,
+    )
+    .details(json!({ "allow": allowed }))
+}
+
+fn address_of(request: &Request) -> String {
+    let address = request.extensions().get::<portolan_listen::PeerAddress>();
+    address.map_or_else(String::new, |peer| peer.0.to_string())
+}
+
+/// Reads an address as the server does, for the fuzz targets; says whether it is one of ours.
+pub fn fuzz_request(address: &str) -> bool {
+    let (path, query) = address.split_once('?').unwrap_or((address, ""));
+    let (Ok(Route::Objects(target)), Ok(wanted)) = (Route::parse(path), Wanted::read(query)) else {
+        return false;
+    };
+    let prefix = crate::keys::collection(target.kind, target.namespace.as_deref());
+    let resumed = wanted
+        .resume
+        .as_deref()
+        .map(|text| PageToken::read(text, &prefix));
+    if let Some(Ok(token)) = &resumed {
+        let again = PageToken::read(&token.to_text(), &prefix);
+        assert_eq!(
+            again.as_ref(),
+            Ok(token),
+            "a page token reads as it is written"
+        );
+    }
+    target.filter(&wanted.labels, &wanted.fields).is_ok()
+        && resumed.is_none_or(|token| token.is_ok())
+}

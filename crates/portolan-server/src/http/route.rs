@@ -1,0 +1,95 @@
+//! What a path is about.
+
+use portolan_kinds::{KINDS, KindDefinition};
+use portolan_object::{NameRule, similar};
+
+use super::query::decoded;
+use crate::error::ApiError;
+use crate::server::Target;
+
+/// What a path is about.
+#[derive(Debug)]
+pub(super) enum Route {
+    Objects(Target),
+    Status,
+    CanI,
+    Rights,
+    Tokens,
+    Token(String),
+}
+
+impl Route {
+    pub(super) fn parse(path: &str) -> Result<Self, ApiError> {
+        let nothing = || ApiError::not_found(&format!("path {path}"));
+        let rest = path.strip_prefix("/api/v1alpha/").ok_or_else(nothing)?;
+        let parts: Result<Vec<String>, ApiError> = rest.split('/').map(decoded_part).collect();
+        let parts = parts?;
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        match parts.as_slice() {
+            ["status"] => Ok(Self::Status),
+            ["auth", "can-i"] => Ok(Self::CanI),
+            ["auth", "rights"] => Ok(Self::Rights),
+            ["auth", "tokens"] => Ok(Self::Tokens),
+            ["auth", "tokens", id] => Ok(Self::Token((*id).to_owned())),
+            [plural] => target(plural, None, None),
+            [plural, name] => target(plural, None, Some(name)),
+            ["namespaces", namespace, plural] => target(plural, Some(namespace), None),
+            ["namespaces", namespace, plural, name] => target(plural, Some(namespace), Some(name)),
+            _ => Err(nothing()),
+        }
+    }
+}
+
+fn target(plural: &str, namespace: Option<&str>, name: Option<&str>) -> Result<Route, ApiError> {
+    let kind = find(plural)?;
+    if namespace.is_some() && !kind.is_namespaced {
+        let message = format!(
+            "{} are global: their path is /api/v1alpha/{}",
+            kind.plural, kind.plural
+        );
+        return Err(ApiError::bad_request(message));
+    }
+    if namespace.is_some_and(|namespace| !NameRule::Label.fits(namespace)) {
+        return Err(ApiError::bad_request(format!(
+            "the namespace {}",
+            NameRule::Label
+        )));
+    }
+    if namespace.is_none() && name.is_some() && kind.is_namespaced {
+        let message = format!(
+            "{} are in namespaces: their path is /api/v1alpha/namespaces/NAMESPACE/{}",
+            kind.plural, kind.plural
+        );
+        return Err(ApiError::bad_request(message));
+    }
+    if name.is_some_and(|name| !NameRule::Segment.fits(name) || name.len() > 253) {
+        return Err(ApiError::bad_request(format!(
+            "the name {}",
+            NameRule::Segment
+        )));
+    }
+    Ok(Route::Objects(Target {
+        kind,
+        namespace: namespace.map(str::to_owned),
+        name: name.map(str::to_owned),
+    }))
+}
+
+fn find(plural: &str) -> Result<&'static KindDefinition, ApiError> {
+    let found = KINDS.into_iter().find(|kind| kind.plural == plural);
+    found.ok_or_else(|| {
+        let error = ApiError::not_found(&format!("kind {plural}"));
+        match similar(plural, KINDS, |kind| kind.plural) {
+            Some(near) => error.hint(format!("did you mean `{}`?", near.plural)),
+            None => error.hint(format!(
+                "there are {}",
+                KINDS.map(|kind| kind.plural).join(", ")
+            )),
+        }
+    })
+}
+
+/// A `+` in a path is a plus.
+fn decoded_part(part: &str) -> Result<String, ApiError> {
+    decoded(&part.replace('+', "%2B"))
+}

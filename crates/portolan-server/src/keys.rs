@@ -1,0 +1,99 @@
+//! Where objects are in the store.
+//!
+//! ```text
+//! /portolan/v1/object/<plural>/<namespace or _>/<name>/spec     what its author wishes for
+//! /portolan/v1/object/<plural>/<namespace or _>/<name>/status   what was observed
+//! /portolan/v1/gate/<namespace>                                 exists as long as objects can be created in it
+//! /portolan/v1/token/<id>
+//! ```
+
+use portolan_kinds::{KINDS, KindDefinition};
+use portolan_store::keys::ROOT;
+
+/// What stands for the namespace of global objects; no namespace can be called so.
+const GLOBAL: &str = "_";
+
+/// The prefix of all objects.
+pub(crate) fn all_objects() -> String {
+    format!("{ROOT}object/")
+}
+
+/// The prefix of the objects of a kind, in one namespace or all.
+pub(crate) fn collection(kind: &KindDefinition, namespace: Option<&str>) -> String {
+    match namespace {
+        Some(namespace) => format!("{ROOT}object/{}/{namespace}/", kind.plural),
+        None => format!("{ROOT}object/{}/", kind.plural),
+    }
+}
+
+/// Names an object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ObjectKey {
+    /// `…/<name>/`
+    prefix: String,
+}
+
+/// Which part of an object a key holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Spec,
+    Status,
+}
+
+impl ObjectKey {
+    pub(crate) fn new(kind: &KindDefinition, namespace: Option<&str>, name: &str) -> Self {
+        let namespace = namespace.filter(|_| kind.is_namespaced).unwrap_or(GLOBAL);
+        Self {
+            prefix: format!("{}{name}/", collection(kind, Some(namespace))),
+        }
+    }
+
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    pub(crate) fn spec(&self) -> String {
+        format!("{}spec", self.prefix)
+    }
+
+    pub(crate) fn status(&self) -> String {
+        format!("{}status", self.prefix)
+    }
+
+    /// The object and part of a key; `None` for other keys.
+    pub(crate) fn parse(key: &[u8]) -> Option<(Self, Part)> {
+        let key = std::str::from_utf8(key).ok()?;
+        let (prefix, part) = key.rsplit_once('/')?;
+        let part = match part {
+            "spec" => Part::Spec,
+            "status" => Part::Status,
+            _ => return None,
+        };
+        let prefix = format!("{prefix}/");
+        let parsed = Self { prefix };
+        parsed.kind()?;
+        Some((parsed, part))
+    }
+
+    /// The kind of the object.
+    pub(crate) fn kind(&self) -> Option<&'static KindDefinition> {
+        let rest = self.prefix.strip_prefix(ROOT)?.strip_prefix("object/")?;
+        let plural = rest.split('/').next()?;
+        KINDS.into_iter().find(|kind| kind.plural == plural)
+    }
+}
+
+/// The key that objects can be created in a namespace by.
+pub(crate) fn gate(namespace: &str) -> String {
+    format!("{ROOT}gate/{namespace}")
+}
+
+/// The prefix of tokens.
+pub(crate) fn tokens() -> String {
+    format!("{ROOT}token/")
+}
+
+/// A token.
+pub(crate) fn token(id: &str) -> String {
+    format!("{ROOT}token/{id}")
+}

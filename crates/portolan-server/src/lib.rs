@@ -1,0 +1,55 @@
+//! The API server: objects of all kinds over HTTP and JSON, on a store.
+//!
+//! ```text
+//! request ──▶ http ──▶ ApiServer ─────────────────────────────────▶ Objects ──▶ Store
+//!                       who asks? (Tokens)   may they? (Access)         │ one watch
+//!                       what was done: AuditLog                         ▼
+//!                                                          Cache ──▶ watches, rights
+//! ```
+//!
+//! The entry point is [`ApiServer::start`], which opens a data directory, makes what a first start needs, and gives
+//! the router for `portolan-listen`. `http` reads requests and writes answers and holds no rules; [`ApiServer`] holds
+//! the order in which a request is checked; `objects` knows how objects are stored and nothing of users.
+
+mod clock;
+mod error;
+mod keys;
+
+mod record;
+mod seal;
+mod vault;
+
+mod field_selector;
+mod objects;
+mod page;
+
+mod cache;
+mod watching;
+
+mod access;
+mod audit;
+mod rate;
+mod token;
+
+mod controllers;
+mod repositories;
+mod repository_source;
+
+mod history;
+mod server;
+mod setup;
+
+mod http;
+mod openapi;
+
+mod client;
+
+pub use audit::{AuditError, verify_audit};
+pub use client::{FleetClient, FleetError, FleetMethod, ObjectPath};
+pub use clock::{ManualTime, SystemTimeSource, TimeSource};
+pub use error::{ApiError, RefusalReason};
+pub use http::fuzz_request;
+pub use seal::{KeyEncryptionKey, SealError};
+pub use server::{ApiServer, ServerOptions, StartError, StartedServer};
+pub use setup::{DataDirectory, FirstStart};
+pub use vault::VaultOptions;

@@ -1,0 +1,172 @@
+//! What a first start makes: namespaces, roles, the admin's token and the key for secrets.
+
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use portolan_kinds::{KindObject, find_kind};
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use crate::error::{ApiError, RefusalReason};
+use crate::objects::{Author, OWN_NAMESPACES, Objects};
+use crate::seal::KeyEncryptionKey;
+use crate::token::{NewToken, Tokens};
+
+/// How long the first token works: enough to make another one.
+pub(crate) const FIRST_TOKEN_LIFE: Duration = Duration::from_hours(24);
+
+/// The files of a data directory.
+#[derive(Debug, Clone)]
+pub struct DataDirectory {
+    directory: PathBuf,
+}
+
+/// What a first start made.
+#[derive(Debug, Clone)]
+pub struct FirstStart {
+    /// The file with the admin's token.
+    pub token_file: PathBuf,
+    /// How long the token works.
+    pub token_life: Duration,
+}
+
+impl DataDirectory {
+    /// The files of a directory, which is made for its owner alone if it does not exist.
+    ///
+    /// # Errors
+    /// When the directory cannot be made.
+    pub fn open(directory: &Path) -> std::io::Result<Self> {
+        if !directory.exists() {
+            std::fs::create_dir_all(directory)?;
+            std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o700))?;
+        }
+        Ok(Self {
+            directory: directory.to_owned(),
+        })
+    }
+
+    /// The embedded store.
+    pub fn store(&self) -> PathBuf {
+        self.directory.join("store.redb")
+    }
+
+    /// The authority's certificate, which clients trust.
+    pub fn authority(&self) -> PathBuf {
+        self.directory.join("ca.pem")
+    }
+
+    /// The admin's first token.
+    pub fn admin_token(&self) -> PathBuf {
+        self.directory.join("admin.token")
+    }
+
+    /// The directory itself.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The keys that encrypt secrets: those of the file in this directory, which is made if `may_create`.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written, or is no file of keys.
+    pub fn secret_keys(&self, may_create: bool) -> std::io::Result<Vec<KeyEncryptionKey>> {
+        let path = self.directory.join("secrets.key");
+        let wrong =
+            |error: crate::seal::SealError| std::io::Error::new(ErrorKind::InvalidData, error);
+        match std::fs::read_to_string(&path).map(Zeroizing::new) {
+            Ok(text) => KeyEncryptionKey::read_all(&text).map_err(wrong),
+            Err(error) if error.kind() == ErrorKind::NotFound && may_create => {
+                let key = KeyEncryptionKey::generate();
+                write_private(&path, key.to_line().as_bytes())?;
+                Ok(vec![key])
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Writes a file that only its owner may read, synced with its directory.
+pub(crate) fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(path)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    if let Some(directory) = path.parent() {
+        std::fs::File::open(directory)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Makes what every store must have. Called at every start: what is there stays as it is.
+pub(crate) async fn prepare(
+    objects: &Objects,
+    tokens: &Tokens,
+    files: &DataDirectory,
+) -> Result<Option<FirstStart>, ApiError> {
+    let author = Author {
+        name: "system:server".to_owned(),
+        ..Author::default()
+    };
+    for name in OWN_NAMESPACES {
+        create(objects, &author, "Namespace", name, json!({})).await?;
+    }
+    let rules = |verbs: &[&str]| json!({"rules": [{"verbs": verbs, "kinds": ["*"]}]});
+    let is_first = create(objects, &author, "ClusterRole", "admin", rules(&["*"])).await?;
+    if is_first {
+        create(
+            objects,
+            &author,
+            "ClusterRole",
+            "view",
+            rules(&["get", "list", "watch"]),
+        )
+        .await?;
+        let binding = json!({
+            "role": {"kind": "ClusterRole", "name": "admin"},
+            "subjects": [{"kind": "user", "name": "admin"}],
+        });
+        create(objects, &author, "ClusterRoleBinding", "admin", binding).await?;
+    }
+    // A start that was interrupted before it could write the token makes another one.
+    if !is_first && (files.admin_token().exists() || !tokens.list().await?.is_empty()) {
+        return Ok(None);
+    }
+    let new = NewToken {
+        user: "admin".to_owned(),
+        groups: Vec::new(),
+        life: Some(FIRST_TOKEN_LIFE),
+        description: "made at the first start".to_owned(),
+    };
+    let (_, text) = tokens.create(new).await?;
+    let line = Zeroizing::new(format!("{}\n", text.as_str()));
+    write_private(&files.admin_token(), line.as_bytes())
+        .map_err(|error| ApiError::internal(format!("cannot write the admin's token: {error}")))?;
+    Ok(Some(FirstStart {
+        token_file: files.admin_token(),
+        token_life: FIRST_TOKEN_LIFE,
+    }))
+}
+
+/// Creates an object; false if it exists.
+async fn create(
+    objects: &Objects,
+    author: &Author,
+    kind: &str,
+    name: &str,
+    spec: Value,
+) -> Result<bool, ApiError> {
+    let kind = find_kind(kind).ok_or_else(|| ApiError::internal(format!("no kind {kind}")))?;
+    match objects
+        .create(KindObject::new(kind, name, None, spec), author)
+        .await
+    {
+        Ok(_) => Ok(true),
+        Err(error) if error.reason == RefusalReason::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}

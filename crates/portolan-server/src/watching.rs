@@ -1,0 +1,226 @@
+//! A client's watch: the objects that exist, then every change of those it selects, with bookmarks between.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use portolan_kinds::{KindDefinition, KindObject};
+use portolan_store::{Position, Revision};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::cache::{Cache, Change, Found};
+use crate::field_selector::ObjectFilter;
+
+/// How often a client is told how far it is when nothing happens.
+pub(crate) const BOOKMARK_EVERY: Duration = Duration::from_secs(10);
+/// Changes that are looked up at a time.
+const STEP: usize = 256;
+
+/// What a watch selects.
+#[derive(Debug, Clone)]
+pub(crate) struct WatchQuery {
+    pub(crate) kind: &'static KindDefinition,
+    /// `None` for all namespaces.
+    pub(crate) namespace: Option<String>,
+    pub(crate) filter: ObjectFilter,
+}
+
+/// What a watch tells.
+#[derive(Debug, Clone)]
+pub(crate) struct WatchMessage {
+    /// What happened.
+    pub(crate) kind: MessageKind,
+    /// The object as JSON.
+    pub(crate) object: Bytes,
+    /// Where a later watch goes on.
+    pub(crate) position: Position,
+}
+
+/// What happened to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MessageKind {
+    Added,
+    Modified,
+    Deleted,
+    /// Everything up to here has been told.
+    Bookmark,
+    /// History is gone: the last message.
+    Expired,
+}
+
+impl MessageKind {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+            Self::Bookmark => "BOOKMARK",
+            Self::Expired => "EXPIRED",
+        }
+    }
+}
+
+impl WatchMessage {
+    /// One line of JSON.
+    pub(crate) fn line(&self) -> Bytes {
+        let head = format!("{{\"type\":\"{}\",\"object\":", self.kind.word());
+        Bytes::from([head.as_bytes(), &self.object, b"}\n"].concat())
+    }
+}
+
+/// A watch under way.
+pub(crate) struct ObjectWatch {
+    cache: Cache,
+    query: WatchQuery,
+    told: Revision,
+    ready: VecDeque<WatchMessage>,
+    bookmark_at: Instant,
+    has_ended: bool,
+}
+
+impl ObjectWatch {
+    /// A watch of the changes after a revision.
+    pub(crate) fn after(cache: Cache, query: WatchQuery, revision: Revision) -> Self {
+        Self {
+            cache,
+            query,
+            told: revision,
+            ready: VecDeque::new(),
+            bookmark_at: Instant::now() + BOOKMARK_EVERY,
+            has_ended: false,
+        }
+    }
+
+    /// A watch that first tells the objects of a list, read at a revision, and then a bookmark.
+    pub(crate) fn initial(
+        cache: Cache,
+        query: WatchQuery,
+        objects: Vec<KindObject>,
+        revision: Revision,
+    ) -> Self {
+        let mut watch = Self::after(cache, query, revision);
+        for object in objects {
+            let message = WatchMessage {
+                kind: MessageKind::Added,
+                object: object.to_json().to_string().into(),
+                position: watch.position(revision),
+            };
+            watch.ready.push_back(message);
+        }
+        let bookmark = watch.bookmark();
+        watch.ready.push_back(bookmark);
+        watch
+    }
+
+    /// The next message; `None` after `Expired`.
+    pub(crate) async fn next(&mut self) -> Option<WatchMessage> {
+        let mut revisions = self.cache.subscribe();
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                self.bookmark_at = Instant::now() + BOOKMARK_EVERY;
+                return Some(message);
+            }
+            if self.has_ended {
+                return None;
+            }
+            revisions.borrow_and_update();
+            self.look();
+            if !self.ready.is_empty() {
+                continue;
+            }
+            tokio::select! {
+                changed = revisions.changed() => if changed.is_err() {
+                    return None;
+                },
+                () = tokio::time::sleep_until(self.bookmark_at) => {
+                    self.bookmark_at = Instant::now() + BOOKMARK_EVERY;
+                    return Some(self.bookmark());
+                }
+            }
+        }
+    }
+
+    /// The last bookmark, for a server that ends.
+    pub(crate) fn bookmark(&self) -> WatchMessage {
+        let position = self.position(self.told);
+        let object = json!({
+            "apiVersion": portolan_kinds::VERSION, "kind": self.query.kind.name,
+            "metadata": {"resourceVersion": position.to_string()},
+        });
+        WatchMessage {
+            kind: MessageKind::Bookmark,
+            object: object.to_string().into(),
+            position,
+        }
+    }
+
+    fn look(&mut self) {
+        let query = &self.query;
+        let found = self.cache.changes_after(self.told, STEP, |change| {
+            change.kind == query.kind && query.selects(change).is_some()
+        });
+        match found {
+            Found::Expired => {
+                self.has_ended = true;
+                self.ready.push_back(self.expired());
+            }
+            Found::Changes(changes, told) => {
+                let messages = changes.iter().filter_map(|change| self.message(change));
+                let messages: Vec<WatchMessage> = messages.collect();
+                self.ready.extend(messages);
+                self.told = told;
+            }
+        }
+    }
+
+    fn message(&self, change: &Arc<Change>) -> Option<WatchMessage> {
+        Some(WatchMessage {
+            kind: self.query.selects(change)?,
+            object: change.json(self.cache.incarnation()).clone(),
+            position: self.position(change.revision),
+        })
+    }
+
+    fn expired(&self) -> WatchMessage {
+        let newest = self.position(self.cache.revision());
+        let error = json!({
+            "apiVersion": portolan_kinds::VERSION, "kind": "Error", "status": 410, "reason": "Expired",
+            "error": "the history after this revision is gone",
+            "hint": "list again, and watch from the revision of the list",
+            "details": {"resourceVersion": newest.to_string()},
+        });
+        WatchMessage {
+            kind: MessageKind::Expired,
+            object: error.to_string().into(),
+            position: newest,
+        }
+    }
+
+    fn position(&self, revision: Revision) -> Position {
+        Position {
+            incarnation: self.cache.incarnation(),
+            revision,
+        }
+    }
+}
+
+impl WatchQuery {
+    /// What a change means to this watch: an object that comes into the selection is added, one that leaves it is deleted.
+    fn selects(&self, change: &Change) -> Option<MessageKind> {
+        let is_in = |object: &Option<Arc<KindObject>>| {
+            object.as_ref().is_some_and(|object| {
+                let namespace = self.namespace.as_deref();
+                namespace.is_none_or(|wanted| object.namespace() == Some(wanted))
+                    && self.filter.matches(object)
+            })
+        };
+        match (is_in(&change.old), is_in(&change.new)) {
+            (false, true) => Some(MessageKind::Added),
+            (true, true) => Some(MessageKind::Modified),
+            (true, false) => Some(MessageKind::Deleted),
+            (false, false) => None,
+        }
+    }
+}
