@@ -1,8 +1,8 @@
 //! The event API of a run: where it stands, what happened, what programs printed, and how it is called off.
 //!
 //! ```text
-//! request ──guard (Host, Origin, token, content type)──▶ /api/ship/v1/runs | state | events | log | control
-//!                                                             └─ the run of this process, or the files of another one
+//! socket or address ──guard (Host, Origin, token, content type)──▶ /api/ship/v1/runs | state | events | log | control
+//!                                                                       └─ the run of this process, or the files of another one
 //! ```
 //!
 //! Readers pull from the journal: one that is slow or never comes back costs nothing.
@@ -24,8 +24,9 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use camino::Utf8PathBuf;
+use futures_util::future::try_join_all;
 use portolan_engine::{Canceller, Journal, Key, State};
-use portolan_listen::{Limits, ListenConfig, TlsError, error_reply};
+use portolan_listen::{Limits, ListenConfig, Listener, TlsError, error_reply};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -36,6 +37,7 @@ pub use session::{ServedRun, SessionError};
 
 use crate::document::API_VERSION;
 use crate::runs::ShipRun;
+use crate::skaffold::{RunOutline, SkaffoldApi};
 
 /// How long readers have to take the last events when a run has ended.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
@@ -50,6 +52,19 @@ pub struct EventApi {
     pub journal: Journal,
     /// Calls it off.
     pub canceller: Canceller,
+    /// What it is about, for clients of Skaffold.
+    pub outline: RunOutline,
+}
+
+/// The addresses that a run is served at, beside its socket; each may be left out.
+#[derive(Debug, Default)]
+pub struct Addresses {
+    /// Of this API. Every request must carry the token of the session.
+    pub own: Option<TcpListener>,
+    /// Of Skaffold's API over gRPC; without a token, so it must be an address of this machine for itself.
+    pub skaffold_grpc: Option<TcpListener>,
+    /// Of Skaffold's API over HTTP; likewise.
+    pub skaffold_http: Option<TcpListener>,
 }
 
 /// What a request says it wants.
@@ -90,38 +105,67 @@ impl IntoResponse for Refusal {
 }
 
 impl EventApi {
-    /// Answers requests until it is cancelled; every request must carry the token of the session.
+    /// Answers requests until it is cancelled: through the socket of the run, which only its owner can open, and at the
+    /// addresses that there are. Inside of the runtime.
     ///
     /// # Errors
     /// When the session file cannot be written.
     pub fn start(
         self,
-        listener: TcpListener,
+        addresses: Addresses,
         cancelled: CancellationToken,
     ) -> Result<impl Future<Output = Result<(), TlsError>> + Send + 'static, SessionError> {
-        let address: SocketAddr = listener.local_addr().map_err(SessionError::Address)?;
-        let session = ServedRun::begin(&self.run, address)?;
-        let guard = Arc::new(Guard::new(address, session.token.clone()));
-        let router = Router::new()
+        let run = self.run.clone();
+        let skaffold = SkaffoldApi::new(&self.journal, self.outline.clone());
+        let skaffold = skaffold.map_err(|status| SessionError::Skaffold(status.to_string()))?;
+        let router = self.router();
+        let mut served = Vec::new();
+        if let Some(socket) = socket(&run) {
+            served.push((socket, Guard::for_socket(), router.clone()));
+        }
+        let mut session = None;
+        if let Some(listener) = addresses.own {
+            let at = local_address(&listener)?;
+            let begun = ServedRun::begin(&run, at)?;
+            let guard = Guard::with_token(at, begun.token.clone());
+            served.push((listener.into(), guard, router));
+            session = Some(begun);
+        }
+        let of_skaffold = [
+            (addresses.skaffold_grpc, skaffold.grpc),
+            (addresses.skaffold_http, skaffold.http),
+        ];
+        for (listener, router) in of_skaffold {
+            if let Some(listener) = listener {
+                let guard = Guard::for_skaffold(local_address(&listener)?);
+                served.push((listener.into(), guard, router));
+            }
+        }
+        let serve_all = served.into_iter().map(move |(listener, guard, router)| {
+            let guarded = from_fn_with_state(Arc::new(guard), guard::check);
+            let router = router.layer(guarded);
+            portolan_listen::serve(listener, router, config(), cancelled.clone())
+        });
+        let serve_all = try_join_all(serve_all);
+        Ok(async move {
+            let ended = serve_all.await;
+            if let Some(session) = session {
+                session.end();
+            }
+            // Where it cannot be removed, nobody answers there.
+            let _ = std::fs::remove_file(run.socket());
+            ended.map(|_| ())
+        })
+    }
+
+    fn router(self) -> Router {
+        Router::new()
             .route("/api/ship/v1/runs", get(runs))
             .route("/api/ship/v1/state", get(state))
             .route("/api/ship/v1/events", get(events))
             .route("/api/ship/v1/log", get(log))
             .route("/api/ship/v1/control", post(control))
             .with_state(Arc::new(self))
-            .layer(from_fn_with_state(guard, guard::check));
-        let config = ListenConfig {
-            limits: Limits {
-                drain_time: LAST_EVENTS,
-                ..Limits::default()
-            },
-            ..ListenConfig::default()
-        };
-        Ok(async move {
-            let served = portolan_listen::serve(listener, router, config, cancelled).await;
-            session.end();
-            served.map(|_| ())
-        })
     }
 
     /// The run that is wanted; none is the one of this process.
@@ -136,6 +180,32 @@ impl EventApi {
 
     fn is_own(&self, run: &ShipRun) -> bool {
         *run == self.run
+    }
+}
+
+fn local_address(listener: &TcpListener) -> Result<SocketAddr, SessionError> {
+    listener.local_addr().map_err(SessionError::Address)
+}
+
+/// The socket of a run. A build does not fail for the want of one: its events can be read from its files.
+fn socket(run: &ShipRun) -> Option<Listener> {
+    let path = run.socket();
+    match Listener::socket(path.as_std_path()) {
+        Ok(socket) => Some(socket),
+        Err(error) => {
+            tracing::warn!(%path, %error, "the run has no socket; `--listen` gives it an address");
+            None
+        }
+    }
+}
+
+fn config() -> ListenConfig {
+    ListenConfig {
+        limits: Limits {
+            drain_time: LAST_EVENTS,
+            ..Limits::default()
+        },
+        ..ListenConfig::default()
     }
 }
 

@@ -59,6 +59,7 @@ fn unit(artifact: Artifact, setup: BuildSetup) -> Unit<Built> {
     observe(
         &asked,
         &run,
+        artifact.retries,
         move |context, task| -> Result<Built, Failure> {
             let needs = needs(&artifact, context)?;
             let Artifact {
@@ -66,7 +67,8 @@ fn unit(artifact: Artifact, setup: BuildSetup) -> Unit<Built> {
                 image,
                 source,
                 ..
-            } = artifact;
+            } = artifact.clone();
+            let setup = setup.clone();
             let built: Result<Built, ShipError> = match source {
                 ArtifactSource::Oci(source) => OciBuilder {
                     name,

@@ -2,7 +2,9 @@
 
 mod command;
 mod dockerfile;
+mod input_files;
 mod oci;
+mod read_artifact;
 mod referrers;
 mod secrets;
 
@@ -14,13 +16,16 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_digest::Digest;
 use portolan_image::{BaseError, BuildError, CompressError, ScanError};
-use portolan_layout::{ImportError, Store, StoreError};
+use portolan_layout::{Directory, ImportError, Store, StoreError};
 
 pub(crate) use command::CommandBuilder;
 pub(crate) use dockerfile::DockerfileBuilder;
+pub(crate) use input_files::InputFiles;
 pub(crate) use oci::OciBuilder;
+pub(crate) use secrets::give_secrets;
 
 use crate::base::{BaseImageError, BaseImages};
+use crate::git_facts::GitFacts;
 use crate::inputs::Inputs;
 use crate::outcome::Built;
 use crate::process::{End, Ended};
@@ -59,8 +64,8 @@ pub struct BuildSetup {
     pub bases: Arc<BaseImages>,
     /// Whether a bill of materials is written for each image of files.
     pub writes_sbom: bool,
-    /// The address and revision of the git repository, found out when it is first needed.
-    pub git: Arc<OnceLock<Option<(String, String)>>>,
+    /// What git knows of the repository, found out when it is first needed.
+    pub git: Arc<OnceLock<Option<GitFacts>>>,
     /// How many threads one artifact may use.
     pub threads: usize,
     /// The time, in nanoseconds since 1970.
@@ -130,6 +135,9 @@ pub enum ShipError {
         /// What it printed last.
         last_lines: Vec<String>,
     },
+    /// The time of a commit is asked for, and there is none.
+    #[error("`mtime: commit` needs a git repository with a commit, and `git`")]
+    NoCommit,
     /// A variable that a command needs is not set.
     #[error("the environment has no variable `{0}`")]
     NoVariable(String),
@@ -157,7 +165,7 @@ const USUAL_VARIABLES: &[&str] = &["PATH", "HOME", "LANG"];
 
 impl BuildSetup {
     /// The variables that every program gets, without being part of a key.
-    fn usual_variables(&self) -> BTreeMap<String, String> {
+    pub(crate) fn usual_variables(&self) -> BTreeMap<String, String> {
         let given = |name: &&str| Some(((*name).to_owned(), self.env.get(*name)?.clone()));
         USUAL_VARIABLES.iter().filter_map(given).collect()
     }
@@ -169,8 +177,17 @@ impl BuildSetup {
         [".git".to_owned()].into_iter().chain(store).collect()
     }
 
+    /// A directory that is read, and its files.
+    fn open(&self, relative: &str) -> Result<(Utf8PathBuf, Directory), ShipError> {
+        let path = self.path(relative)?;
+        match Directory::open(&path) {
+            Ok(files) => Ok((path, files)),
+            Err(source) => Err(ShipError::Context { path, source }),
+        }
+    }
+
     /// A directory of the document; one that leads out of it is refused.
-    fn path(&self, relative: &str) -> Result<Utf8PathBuf, ShipError> {
+    pub(crate) fn path(&self, relative: &str) -> Result<Utf8PathBuf, ShipError> {
         inside(&self.directory, relative).ok_or_else(|| ShipError::Outside(relative.to_owned()))
     }
 }
@@ -193,7 +210,7 @@ pub(crate) fn inside(directory: &Utf8Path, relative: &str) -> Option<Utf8PathBuf
 }
 
 /// The end of a program, if it is a good one.
-fn ended_well(
+pub(crate) fn ended_well(
     ended: io::Result<Ended>,
     argv: &[String],
     limit: Duration,

@@ -5,25 +5,32 @@
 //! deploy/crds ─────────────┴─▶ deploy/shop: images put in ──▶ applied ──▶ pruned ──▶ ready
 //! ```
 
+mod git;
+mod helm;
+mod manifests;
+mod owners;
+mod rollout;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use portolan_cluster::{
-    ApplyOptions, Cluster, ClusterError, Deployed, KeptBecause, Member, MemberError, ObjectSet,
-    ObjectSetError, PruneOptions, Pruned, Resource, SetOptions, WaitOptions, Waited,
-};
+use portolan_cluster::{Cluster, ClusterError, Member, MemberError, ObjectSetError, PruneOptions};
 use portolan_engine::{Context, Failure, Key, Outcome, Report, Run, Unit, with_causes};
-use portolan_secret::{KnownSecrets, Mask};
 use serde::Serialize;
-use serde_json::{Value, json};
-use tokio::runtime::Handle;
+use serde_json::json;
 
 use crate::builder::BuildSetup;
-use crate::document::{DeployStep, Ship};
+use crate::check::tests_of;
+use crate::document::{DeploySource, DeployStep, Ship};
+use crate::git_images::GitImagesError;
 use crate::observe::{Summarised, observe};
 use crate::outcome::reference;
-use crate::render::RenderedStep;
+use crate::render::{RenderError, RenderedStep};
 use crate::task::Task;
+use git::GitDeployer;
+use helm::HelmDeployer;
+use manifests::ManifestDeployer;
+use rollout::RolloutDeployer;
 
 /// Who changes objects, as the cluster keeps it.
 const MANAGER: &str = "portolan-ship";
@@ -41,6 +48,8 @@ pub struct DeploySetup {
     pub images: Option<BTreeMap<String, String>>,
     /// Whether images are pushed in this run, and must have been before they are deployed.
     pub is_pushing: bool,
+    /// Whether images are tested in this run, and must have passed before they are deployed.
+    pub is_testing: bool,
     /// Whether more than half of a step may be pruned.
     pub prune_many: bool,
     /// What became of each object so far, by step.
@@ -105,13 +114,18 @@ pub struct StepResult {
     pub error: Option<String>,
     /// What it waited for.
     pub because: Vec<String>,
+    /// What is left to do, or worth to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// A step that was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StepSummary {
     objects: usize,
     pruned: usize,
+    /// What is left to do, or worth to know.
+    note: Option<String>,
 }
 
 /// Why a step could not be done.
@@ -135,12 +149,29 @@ pub enum DeployError {
         #[source]
         source: ClusterError,
     },
+    /// The cluster could not be asked.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// A canary was not promoted.
+    #[error("the rollout `{name}` was not promoted: {why}")]
+    Rollout {
+        /// Its namespace and name.
+        name: String,
+        /// What became of it.
+        why: String,
+    },
+    /// Images could not be committed.
+    #[error(transparent)]
+    Git(#[from] GitImagesError),
+    /// A release could not be uninstalled.
+    #[error(transparent)]
+    Release(Box<portolan_release::HelmReleaseError>),
     /// The run was called off.
     #[error("it was called off")]
     Cancelled,
 }
 
-fn key(name: &str) -> Key<StepSummary> {
+pub(crate) fn key(name: &str) -> Key<StepSummary> {
     Key::from(format!("deploy/{name}").as_str())
 }
 
@@ -153,6 +184,9 @@ pub fn plan_deploy(steps: &[RenderedStep], setup: &DeploySetup, run: &Run) {
                 needs.push(crate::build::key(name).untyped());
                 if setup.is_pushing {
                     needs.push(crate::push::key(name).untyped());
+                }
+                if setup.is_testing {
+                    needs.extend(tests_of(&setup.ship, name));
                 }
             }
         }
@@ -194,6 +228,9 @@ pub fn finish_deploy(setup: &DeploySetup, report: &Report) -> Vec<StepResult> {
             duration_ms: u64::try_from(unit.took.as_millis()).unwrap_or(u64::MAX),
             error,
             because,
+            note: report
+                .output(&key(&step.name))
+                .and_then(|summary| summary.note.clone()),
         })
     });
     results.collect()
@@ -203,13 +240,18 @@ pub fn finish_deploy(setup: &DeploySetup, report: &Report) -> Vec<StepResult> {
 pub async fn delete_step(
     ship: &Ship,
     step: &DeployStep,
-    cluster: &Cluster,
+    cluster: &Arc<Cluster>,
     options: PruneOptions,
 ) -> Result<Vec<ObjectResult>, DeployError> {
-    let namespace = namespace(step, cluster);
-    let mut set = ObjectSet::new(cluster, &namespace, &set_name(ship, step), MANAGER);
-    let deleted = set.delete(options).await?;
-    Ok(deleted.pruned.iter().map(pruned_result).collect())
+    match &step.source {
+        DeploySource::Manifests(_) | DeploySource::Kustomize(_) => {
+            manifests::delete(ship, step, cluster, options).await
+        }
+        DeploySource::Flux(_) => manifests::delete(ship, step, cluster, options).await,
+        DeploySource::Helm(source) => helm::uninstall(step, source, cluster).await,
+        // A commit stays, and what a canary runs belongs to the step that applied it.
+        DeploySource::Git(_) | DeploySource::Rollout(_) => Ok(Vec::new()),
+    }
 }
 
 fn set_name(ship: &Ship, step: &DeployStep) -> String {
@@ -229,18 +271,38 @@ fn unit(rendered: RenderedStep, setup: DeploySetup) -> Unit<StepSummary> {
     observe(
         &name,
         &run,
+        0,
         move |context, task| -> Result<StepSummary, Failure> {
             let images = images(&rendered, &setup, context)?;
-            let objects = rendered.with_images(&setup.ship, &images);
-            let deployer = ManifestDeployer {
-                secrets: secrets(&objects),
-                objects,
-                step: rendered.step,
-                setup,
-            };
+            let deployer = deployer(rendered.clone(), setup.clone(), images)?;
             Ok(deployer.deploy(task)?)
         },
     )
+}
+
+/// What deploys a step.
+fn deployer(
+    rendered: RenderedStep,
+    setup: DeploySetup,
+    images: BTreeMap<String, String>,
+) -> Result<Box<dyn Deployer>, RenderError> {
+    Ok(match rendered.step.source.clone() {
+        DeploySource::Manifests(_) | DeploySource::Kustomize(_) | DeploySource::Flux(_) => {
+            let objects = rendered.with_images(&setup.ship, &images)?;
+            Box::new(ManifestDeployer::new(rendered.step, objects, setup))
+        }
+        DeploySource::Helm(_) => Box::new(HelmDeployer::new(rendered, setup, images)?),
+        DeploySource::Git(source) => Box::new(GitDeployer {
+            source,
+            images,
+            setup,
+        }),
+        DeploySource::Rollout(source) => Box::new(RolloutDeployer {
+            step: rendered.step,
+            source,
+            setup,
+        }),
+    })
 }
 
 /// The images of the artifacts that a step names.
@@ -268,168 +330,12 @@ pub(crate) trait Deployer {
     fn deploy(&self, task: &Task) -> Result<StepSummary, DeployError>;
 }
 
-/// Applies objects that are written out.
-struct ManifestDeployer {
-    step: DeployStep,
-    objects: Vec<Value>,
-    /// What the Secrets among them hold: no message may repeat it.
-    secrets: Arc<Mask>,
-    setup: DeploySetup,
-}
-
-/// What the Secrets among objects hold.
-fn secrets(objects: &[Value]) -> Arc<Mask> {
-    let known = KnownSecrets::default();
-    for object in objects.iter().filter(|object| object["kind"] == "Secret") {
-        for part in ["data", "stringData"] {
-            let values = object[part].as_object().into_iter().flatten();
-            for (key, value) in values {
-                known.add_text(key, value.as_str().unwrap_or_default());
-            }
-        }
-    }
-    known.mask()
-}
-
-impl Deployer for ManifestDeployer {
-    fn deploy(&self, task: &Task) -> Result<StepSummary, DeployError> {
-        Handle::current().block_on(async {
-            tokio::select! {
-                deployed = self.apply(task) => deployed,
-                () = task.token().cancelled() => Err(DeployError::Cancelled),
-            }
-        })
-    }
-}
-
-impl ManifestDeployer {
-    async fn apply(&self, task: &Task) -> Result<StepSummary, DeployError> {
-        let cluster = &*self.setup.cluster;
-        let namespace = namespace(&self.step, cluster);
-        self.make_namespace(&namespace).await?;
-        let name = set_name(&self.setup.ship, &self.step);
-        let mut set = ObjectSet::new(cluster, &namespace, &name, MANAGER);
-        task.progress(0, Some(self.objects.len() as u64), "applying");
-        let options = SetOptions {
-            force: self.step.force,
-            definitions: self.step.timeout,
-            prune: self.step.prune.then_some(PruneOptions {
-                dangerous: false,
-                many: self.setup.prune_many,
-            }),
-        };
-        let deployed = set.apply(self.objects.clone(), options).await?;
-        self.tell(&deployed, task);
-        let failures: Vec<String> = deployed
-            .applied
-            .iter()
-            .filter_map(|(member, result)| Some((member, result.as_ref().err()?)))
-            .map(|(member, error)| self.hide(&format!("{member}: {}", with_causes(error))))
-            .collect();
-        if !failures.is_empty() {
-            return Err(DeployError::Objects(failures));
-        }
-        let members: Vec<Member> = deployed
-            .applied
-            .iter()
-            .map(|(member, _)| member.clone())
-            .collect();
-        self.wait(&mut set, &members, task).await?;
-        Ok(StepSummary {
-            objects: members.len(),
-            pruned: deployed
-                .pruned
-                .iter()
-                .filter(|(_, pruned)| pruned.is_gone())
-                .count(),
-        })
-    }
-
-    /// A namespace that the step brings is needed before its inventory can be kept there.
-    async fn make_namespace(&self, namespace: &str) -> Result<(), DeployError> {
-        let is_it = |object: &&Value| {
-            object["kind"] == "Namespace" && object["metadata"]["name"] == *namespace
-        };
-        let Some(object) = self.objects.iter().find(is_it) else {
-            return Ok(());
-        };
-        let kind = Resource::without_namespace("v1", "Namespace", "namespaces");
-        let options = ApplyOptions {
-            manager: MANAGER,
-            force: self.step.force,
-            dry_run: false,
-        };
-        let applied = self.setup.cluster.apply(&kind, object, options).await;
-        applied
-            .map(|_| ())
-            .map_err(|source| DeployError::Namespace {
-                namespace: namespace.to_owned(),
-                source,
-            })
-    }
-
-    async fn wait(
-        &self,
-        set: &mut ObjectSet<'_>,
-        members: &[Member],
-        task: &Task,
-    ) -> Result<(), DeployError> {
-        let options = WaitOptions {
-            timeout: self.step.timeout,
-            fail_fast: self.step.fail_fast,
-        };
-        let mut ready = 0;
-        let waited = set.wait(members, options, |waited| {
-            if waited.is_current() {
-                ready += 1;
-            }
-            let state = state(waited);
-            task.log(format!("{}: {state}", waited.member));
-            task.progress(ready, Some(members.len() as u64), "waiting until ready");
-            self.note(waited, &state);
-        });
-        let waited = waited.await?;
-        let open: Vec<String> = waited
-            .iter()
-            .filter(|waited| !waited.is_current())
-            .map(|waited| {
-                let state = state(waited);
-                self.set_status(&waited.member, ObjectStatus::Failed, Some(state.clone()));
-                format!("{} is not ready: {state}", waited.member)
-            })
-            .collect();
-        if open.is_empty() {
-            Ok(())
-        } else {
-            Err(DeployError::Objects(open))
-        }
-    }
-
-    fn note(&self, waited: &Waited, state: &str) {
-        if waited.is_current() {
-            self.set_status(&waited.member, ObjectStatus::Ready, None);
-        } else {
-            self.set_status(
-                &waited.member,
-                ObjectStatus::Applied,
-                Some(state.to_owned()),
-            );
-        }
-    }
-
-    fn hide(&self, text: &str) -> String {
-        self.secrets.text(text).into_owned()
-    }
-
-    fn set_status(&self, member: &Member, status: ObjectStatus, message: Option<String>) {
-        let message = message.map(|message| self.hide(&message));
+impl DeploySetup {
+    /// Notes how far an object of a step is.
+    fn note(&self, step: &str, member: &Member, status: ObjectStatus, message: Option<String>) {
         let name = member.to_string();
-        let mut all = self
-            .setup
-            .objects
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let objects = all.entry(self.step.name.clone()).or_default();
+        let mut all = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let objects = all.entry(step.to_owned()).or_default();
         match objects.iter_mut().find(|object| object.object == name) {
             Some(object) => (object.status, object.message) = (status, message),
             None => objects.push(ObjectResult {
@@ -439,70 +345,14 @@ impl ManifestDeployer {
             }),
         }
     }
-
-    /// Says what became of each object.
-    fn tell(&self, deployed: &Deployed, task: &Task) {
-        for (member, result) in &deployed.applied {
-            match result {
-                Ok(_) => {
-                    task.log(format!("applied {member}"));
-                    self.set_status(member, ObjectStatus::Applied, None);
-                }
-                Err(error) => {
-                    let error = self.hide(&with_causes(error));
-                    task.log(format!("cannot apply {member}: {error}"));
-                    self.set_status(member, ObjectStatus::Failed, Some(error));
-                }
-            }
-        }
-        for pruned in &deployed.pruned {
-            let result = pruned_result(pruned);
-            let (object, status) = (&result.object, result.status);
-            task.log(match status {
-                ObjectStatus::Pruned => format!("pruned {object}"),
-                _ => format!(
-                    "{object} stays: {}",
-                    result.message.clone().unwrap_or_default()
-                ),
-            });
-            self.set_status(&pruned.0, status, result.message);
-        }
-    }
-}
-
-fn pruned_result((member, pruned): &(Member, Pruned)) -> ObjectResult {
-    let (status, message) = match pruned {
-        Pruned::Deleted | Pruned::Gone => (ObjectStatus::Pruned, None),
-        Pruned::Failed(error) => (ObjectStatus::Failed, Some(with_causes(error))),
-        Pruned::Kept(because) => {
-            let why = match because {
-                KeptBecause::Kind => "its deletion could lose data",
-                KeptBecause::Annotation => "an annotation of it says so",
-                KeptBecause::Many => {
-                    "more than half of the step would go; `--prune-many` deletes it"
-                }
-                KeptBecause::Foreign => "somebody else manages it",
-            };
-            (ObjectStatus::Kept, Some(why.to_owned()))
-        }
-    };
-    ObjectResult {
-        object: member.to_string(),
-        status,
-        message,
-    }
-}
-
-/// How far an object is, in words.
-fn state(waited: &Waited) -> String {
-    match &waited.status {
-        None => "it does not exist".to_owned(),
-        Some(status) => status.message.clone(),
-    }
 }
 
 impl Summarised for StepSummary {
     fn summary(&self) -> impl Serialize {
-        json!({"objects": self.objects, "pruned": self.pruned})
+        let mut summary = json!({"objects": self.objects, "pruned": self.pruned});
+        if let Some(note) = &self.note {
+            summary["note"] = note.as_str().into();
+        }
+        summary
     }
 }

@@ -5,7 +5,9 @@
 //! ```
 
 mod artifact;
+mod check;
 mod deploy;
+mod dev;
 mod effective;
 mod fields;
 
@@ -19,11 +21,22 @@ use portolan_yaml::{Dialect, List, Map, Node, Position, Scalar, Text, Value, par
 pub(crate) use artifact::fields_of;
 pub use artifact::{
     Artifact, ArtifactSource, BaseImage, CommandOutput, CommandSource, DockerfileEngine,
-    DockerfileSource, OciSource, SecretPlace, SecretSource,
+    DockerfileSource, FileTime, OciSource, SecretPlace, SecretSource,
+};
+#[cfg(test)]
+pub(crate) use check::check_fields;
+pub use check::{
+    ArtifactTest, ClusterCheck, CommandCheck, ConfigCheck, DeployCheck, FileCheck, HttpCheck,
+    HttpTarget, ImageCheck, TestSource, VerifySource,
 };
 #[cfg(test)]
 pub(crate) use deploy::deploy_fields;
-pub use deploy::{DeploySource, DeployStep};
+pub use deploy::{
+    AfterFailure, DeploySource, DeployStep, FluxSource, GitSource, HelmSource, RolloutSource,
+};
+#[cfg(test)]
+pub(crate) use dev::dev_fields;
+pub use dev::{DevSettings, ForwardRule, SyncRule};
 pub use effective::{Effective, EffectiveValue, effective};
 pub use fields::Fault;
 use fields::{Faults, Fields};
@@ -49,8 +62,8 @@ const MAX_VALUES: usize = 1_000_000;
 /// The most bytes of all texts together after variables were put in.
 const MAX_FILLED_BYTES: usize = 16 << 20;
 
-/// Variables that builders put in themselves: they are left for them.
-const OF_BUILDERS: &[&str] = &["arch", "os", "platform"];
+/// Variables that builders and deployers put in themselves: they are left for them.
+const OF_BUILDERS: &[&str] = &["arch", "os", "platform", "DIGEST"];
 
 /// What is built.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,8 +72,14 @@ pub struct Ship {
     pub name: String,
     /// What is built, in the document's order.
     pub artifacts: Vec<Artifact>,
+    /// How artifacts are tested, in the document's order.
+    pub tests: Vec<ArtifactTest>,
     /// What is deployed, in the document's order.
     pub deploy: Vec<DeployStep>,
+    /// How what was deployed is verified, in the document's order.
+    pub verify: Vec<DeployCheck>,
+    /// What `portolan dev` does besides.
+    pub dev: DevSettings,
 }
 
 /// Why a document cannot be used.
@@ -174,22 +193,109 @@ fn read(node: &Node, faults: &mut Faults) -> Ship {
     let metadata = root.map("metadata", &["name"], faults);
     let name = metadata.map(|metadata| metadata.required("name", faults));
     let (mut artifacts, mut deploy) = (Vec::new(), Vec::new());
-    if let Some(spec) = root.map("spec", &["artifacts", "deploy"], faults) {
+    let (mut tests, mut verify) = (Vec::new(), Vec::new());
+    let known = &["artifacts", "tests", "deploy", "verify", "dev"];
+    let mut dev = DevSettings::default();
+    if let Some(spec) = root.map("spec", known, faults) {
         for (item, path) in entries(&spec, "artifacts", faults) {
             artifacts.extend(Artifact::read(item, path, faults));
         }
         for (item, path) in entries(&spec, "deploy", faults) {
             deploy.extend(DeployStep::read(item, path, faults));
         }
+        for (item, path) in entries(&spec, "tests", faults) {
+            tests.extend(ArtifactTest::read(item, path, faults));
+        }
+        for (item, path) in entries(&spec, "verify", faults) {
+            verify.extend(DeployCheck::read(item, path, faults));
+        }
+        dev = DevSettings::read(&spec, &artifacts, faults);
     }
     let parts: Vec<Part<'_>> = artifacts.iter().map(Part::of_artifact).collect();
     check_parts("artifact", &parts, faults);
     let parts: Vec<Part<'_>> = deploy.iter().map(Part::of_step).collect();
     check_parts("deploy step", &parts, faults);
+    check_checks(&tests, &verify, &artifacts, &deploy, faults);
+    for step in &deploy {
+        check_artifacts(
+            step.at,
+            &format!("the step `{}`", step.name),
+            step.artifacts(),
+            &artifacts,
+            faults,
+        );
+    }
     Ship {
         name: name.unwrap_or_default(),
         artifacts,
+        tests,
         deploy,
+        verify,
+        dev,
+    }
+}
+
+/// Tests name artifacts, and verifications deploy steps.
+fn check_checks(
+    tests: &[ArtifactTest],
+    verify: &[DeployCheck],
+    artifacts: &[Artifact],
+    deploy: &[DeployStep],
+    faults: &mut Faults,
+) {
+    let part = |name, at| Part {
+        name,
+        needs: Vec::new(),
+        at,
+    };
+    let parts: Vec<Part<'_>> = tests.iter().map(|test| part(&test.name, test.at)).collect();
+    check_parts("test", &parts, faults);
+    let parts: Vec<Part<'_>> = verify.iter().map(|one| part(&one.name, one.at)).collect();
+    check_parts("verification", &parts, faults);
+    for test in tests {
+        let names = test.artifacts.iter().map(String::as_str);
+        check_artifacts(
+            test.at,
+            &format!("the test `{}`", test.name),
+            names,
+            artifacts,
+            faults,
+        );
+    }
+    for one in verify {
+        for need in &one.needs {
+            if deploy.iter().all(|step| step.name != *need) {
+                let near = similar(need, deploy.iter(), |step| &step.name);
+                faults.push(Fault {
+                    at: one.at,
+                    message: format!(
+                        "`{}` needs the deploy step `{need}`, which is not there",
+                        one.name
+                    ),
+                    hint: near.map(|near| format!("did you mean `{}`?", near.name)),
+                });
+            }
+        }
+    }
+}
+
+/// Artifacts that something names must be there.
+fn check_artifacts<'a>(
+    at: Position,
+    what: &str,
+    names: impl Iterator<Item = &'a str>,
+    artifacts: &[Artifact],
+    faults: &mut Faults,
+) {
+    for name in names {
+        if artifacts.iter().all(|artifact| artifact.name != name) {
+            let near = similar(name, artifacts.iter(), |artifact| &artifact.name);
+            faults.push(Fault {
+                at,
+                message: format!("{what} names the artifact `{name}`, which is not there"),
+                hint: near.map(|near| format!("did you mean `{}`?", near.name)),
+            });
+        }
     }
 }
 

@@ -69,6 +69,7 @@ fn unit(artifact: Artifact, setup: &BuildSetup) -> Unit<ArtifactExplanation> {
     observe(
         &name,
         &run,
+        0,
         move |context, task| -> Result<ArtifactExplanation, Failure> {
             let (needs, stale) = needs(&artifact, context)?;
             let Artifact {
@@ -76,7 +77,8 @@ fn unit(artifact: Artifact, setup: &BuildSetup) -> Unit<ArtifactExplanation> {
                 image,
                 source,
                 ..
-            } = artifact;
+            } = artifact.clone();
+            let setup = setup.clone();
             let look: Result<Prospect, ShipError> = match source {
                 ArtifactSource::Oci(source) => OciBuilder {
                     name: name.clone(),

@@ -20,8 +20,15 @@ mod runs;
 mod base;
 mod build;
 mod builder;
+mod check;
+mod context;
 mod deploy;
+mod dev;
 mod explain;
+mod flux_objects;
+mod git_facts;
+mod git_images;
+mod helm_chart;
 mod inputs;
 mod observe;
 mod orphans;
@@ -31,29 +38,44 @@ mod parts;
 mod process;
 mod push;
 mod render;
+mod skaffold;
 mod task;
 
-pub use api::{EventApi, ServedRun, SessionError};
+pub use api::{Addresses, EventApi, ServedRun, SessionError};
 pub use base::{BaseImageError, BaseImages, base_names};
 pub use build::{finish, plan, stop_at_first_failure};
 pub use builder::{BuildSetup, Builder, ShipError};
+pub use check::{
+    CheckError, CheckResult, CheckStatus, VerifySetup, finish_tests, finish_verify, needs_cluster,
+    plan_tests, plan_verify, tested,
+};
+pub use context::{ContextError, choose_context};
 pub use deploy::{
     DeployError, DeploySetup, ObjectResult, ObjectStatus, StepResult, StepStatus, delete_step,
     finish_deploy, plan_deploy,
 };
+pub use dev::{
+    ChangedFiles, DevEvent, DevEvents, DevProject, DevSession, DirtySet, FileChanges, FluxError,
+    FluxOwner, SuspendedFlux, SyncCount, SyncError, flux_owners, guard_suspended, resume_left,
+    sync_files,
+};
 pub use document::{
-    API_VERSION, Artifact, ArtifactSource, BaseImage, CommandOutput, CommandSource, DeploySource,
-    DeployStep, DockerfileEngine, DockerfileSource, DocumentError, Effective, EffectiveValue,
-    Fault, KIND, MAX_ARTIFACTS, MAX_DOCUMENT_BYTES, OciSource, SecretPlace, SecretSource, Ship,
-    effective, has_document,
+    API_VERSION, AfterFailure, Artifact, ArtifactSource, ArtifactTest, BaseImage, ClusterCheck,
+    CommandCheck, CommandOutput, CommandSource, ConfigCheck, DeployCheck, DeploySource, DeployStep,
+    DevSettings, DockerfileEngine, DockerfileSource, DocumentError, Effective, EffectiveValue,
+    Fault, FileCheck, FileTime, FluxSource, ForwardRule, GitSource, HelmSource, HttpCheck,
+    HttpTarget, ImageCheck, KIND, MAX_ARTIFACTS, MAX_DOCUMENT_BYTES, OciSource, RolloutSource,
+    SecretPlace, SecretSource, Ship, SyncRule, TestSource, VerifySource, effective, has_document,
 };
 pub use draft::{Draft, DraftError, SkaffoldError, draft_of_directory, draft_of_skaffold};
 pub use explain::{ArtifactExplanation, finish_explain, plan_explain};
+pub use git_facts::GitFacts;
 pub use outcome::{ArtifactResult, ArtifactStatus, BuildResult, Built};
 pub use output_log::KeptOutput;
 pub use process::{End, Ended, Program};
 pub use push::{PushError, Pushed, Pusher, finish_push, plan_push};
-pub use render::{RenderError, RenderedStep, manifests_yaml, render, unnamed};
+pub use render::{RenderError, RenderedStep, manifests_yaml, read_manifests, render, unnamed};
 pub use runs::{RunError, ShipRun};
 pub use schema::schema;
+pub use skaffold::{OutlinedArtifact, RunOutline};
 pub use task::Task;

@@ -4,9 +4,10 @@
 //! work can forget an event, send a second end, or be seen in a state that it is not in.
 
 use std::fmt;
+use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use portolan_engine::{Context, Failure, Unit};
+use portolan_engine::{Context, Failure, Retry, Unit};
 use serde::Serialize;
 
 use crate::output_log::OutputLog;
@@ -19,40 +20,62 @@ pub(crate) trait Summarised {
     fn summary(&self) -> impl Serialize;
 }
 
-/// Work on one target, as a unit of the engine. It runs on a thread of its own and is waited for when it is called off.
+/// Work on one target, as a unit of the engine. It runs on a thread of its own, is waited for when it is called off, and is
+/// done again so many times when it failed.
 pub(crate) fn observe<T, E>(
     name: &str,
     run: &ShipRun,
-    work: impl FnOnce(&Context, &Task) -> Result<T, E> + Send + 'static,
+    retries: u32,
+    work: impl Fn(&Context, &Task) -> Result<T, E> + Send + Sync + 'static,
 ) -> Unit<T>
 where
     T: Summarised + Send + Sync + 'static,
     E: Into<Failure> + Send + 'static,
 {
-    let (name, directory, scratch) = (name.to_owned(), run.output(), run.scratch());
-    let unit = Unit::process(move |context: Context| async move {
-        let output = OutputLog::begin(&directory, &name)?;
-        let scratch = tempfile::Builder::new()
-            .prefix("work-")
-            .tempdir_in(scratch)?;
-        let path = Utf8PathBuf::from_path_buf(scratch.path().to_owned());
-        let path = path.map_err(|_| NotUtf8)?;
-        let done = tokio::task::spawn_blocking(move || {
-            let task = Task::new(context.clone(), path, output);
-            let done = work(&context, &task).map_err(Into::into);
-            // Its files go before its end is told: nothing is left of work that has ended.
-            let removed = scratch.close();
-            let done = done?;
-            removed?;
-            context.summary(&done.summary())?;
-            Ok::<T, Failure>(done)
-        });
-        match done.await {
-            Ok(done) => done,
-            Err(panic) => Err(Failure::message(format!("panicked: {panic}"))),
-        }
+    let target: Arc<str> = name.into();
+    let work = Arc::new(work);
+    let (directory, scratch) = (run.output(), run.scratch());
+    let attempt = move |context: Context| {
+        let (target, work) = (Arc::clone(&target), Arc::clone(&work));
+        attempt(context, target, directory.clone(), scratch.clone(), work)
+    };
+    Retry::attempts(retries.saturating_add(1))
+        .process(attempt)
+        .graceful()
+}
+
+/// Does the work once.
+async fn attempt<T, E>(
+    context: Context,
+    name: Arc<str>,
+    directory: Utf8PathBuf,
+    scratch: Utf8PathBuf,
+    work: Arc<impl Fn(&Context, &Task) -> Result<T, E> + Send + Sync + 'static>,
+) -> Result<T, Failure>
+where
+    T: Summarised + Send + Sync + 'static,
+    E: Into<Failure> + Send + 'static,
+{
+    let output = OutputLog::begin(&directory, &name)?;
+    let scratch = tempfile::Builder::new()
+        .prefix("work-")
+        .tempdir_in(scratch)?;
+    let path = Utf8PathBuf::from_path_buf(scratch.path().to_owned());
+    let path = path.map_err(|_| NotUtf8)?;
+    let done = tokio::task::spawn_blocking(move || {
+        let task = Task::new(context.clone(), path, output);
+        let done = work(&context, &task).map_err(Into::into);
+        // Its files go before its end is told: nothing is left of work that has ended.
+        let removed = scratch.close();
+        let done = done?;
+        removed?;
+        context.summary(&done.summary())?;
+        Ok::<T, Failure>(done)
     });
-    unit.graceful()
+    match done.await {
+        Ok(done) => done,
+        Err(panic) => Err(Failure::message(format!("panicked: {panic}"))),
+    }
 }
 
 /// The directory for temporary files cannot be used.

@@ -71,6 +71,14 @@ pub enum PushError {
         #[source]
         source: OciError,
     },
+    /// A tag asks for a commit, and there is none that says what was built.
+    #[error("the tag `{tag}` asks for a commit: {why}")]
+    Tag {
+        /// The tag as it was given.
+        tag: String,
+        /// Why there is none.
+        why: &'static str,
+    },
     /// The image is no longer in the store.
     #[error("parts of the image `{0}` are no longer in the store")]
     Missing(Digest),
@@ -89,6 +97,29 @@ impl Pusher {
             registry,
             tags,
             homes: Mutex::default(),
+        }
+    }
+}
+
+/// A tag with what stands in braces put in: `{commit}`, `{artifact}` and `{digest}`; or why there is no commit.
+fn filled(
+    tag: &str,
+    artifact: &Artifact,
+    digest: &str,
+    setup: &BuildSetup,
+) -> Result<String, &'static str> {
+    let tag = tag
+        .replace("{artifact}", &artifact.name)
+        .replace("{digest}", digest);
+    if !tag.contains("{commit}") {
+        return Ok(tag);
+    }
+    match setup.git_facts() {
+        None => Err("the document is in no git repository with a commit"),
+        Some(facts) if !facts.is_clean => Err("the work tree has changes that were not committed"),
+        Some(facts) => {
+            let commit = facts.revision.get(..12).unwrap_or(&facts.revision);
+            Ok(tag.replace("{commit}", commit))
         }
     }
 }
@@ -126,6 +157,7 @@ fn unit(artifact: Artifact, setup: BuildSetup, pusher: Arc<Pusher>) -> Unit<Push
     observe(
         &name,
         &run,
+        0,
         move |context, task| -> Result<Pushed, Failure> {
             let built = context.need(&crate::build::key(&artifact.name))?;
             let image = Descriptor::new(&built.media_type, built.digest, built.size);
@@ -192,7 +224,15 @@ impl Pusher {
             return Err(missing());
         };
         let own = crate::outcome::tag(&image.digest);
-        for tag in std::iter::once(&own).chain(&self.tags) {
+        let mut more = Vec::with_capacity(self.tags.len());
+        for tag in &self.tags {
+            let filled = filled(tag, artifact, &own, setup);
+            more.push(filled.map_err(|why| PushError::Tag {
+                tag: tag.clone(),
+                why,
+            })?);
+        }
+        for tag in std::iter::once(&own).chain(&more) {
             let reference: Reference = repository.tag(tag).map_err(refused)?;
             // The tag of a digest never means anything else.
             if *tag == own

@@ -15,6 +15,9 @@ use serde_json::Value;
 
 use crate::builder::inside;
 use crate::document::{DeploySource, DeployStep, Ship};
+use crate::flux_objects::flux_objects;
+use crate::git_images::{GitImagesError, named_images};
+use crate::helm_chart::HelmChart;
 
 /// The longest manifest that is read.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -23,7 +26,7 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 const MAX_FILES: usize = 10_000;
 
 /// A step with its objects.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct RenderedStep {
     /// The step.
     pub step: DeployStep,
@@ -31,6 +34,8 @@ pub struct RenderedStep {
     pub objects: Vec<Value>,
     /// The artifacts that they name.
     pub artifacts: BTreeSet<String>,
+    /// The chart that they come from.
+    pub(crate) chart: Option<HelmChart>,
 }
 
 /// Why the objects of a step cannot be had.
@@ -66,6 +71,28 @@ pub enum RenderError {
         /// The directory.
         path: Utf8PathBuf,
     },
+    /// A chart cannot be loaded or rendered.
+    #[error("cannot render the chart `{path}`: {message}")]
+    Chart {
+        /// The chart.
+        path: String,
+        /// Why.
+        message: String,
+    },
+    /// A Flux repository cannot be rendered.
+    #[error("cannot render the Flux repository `{path}`: {message}")]
+    Flux {
+        /// The directory of the cluster.
+        path: String,
+        /// Why.
+        message: String,
+    },
+    /// Files of a git repository cannot be read.
+    #[error(transparent)]
+    Git(#[from] GitImagesError),
+    /// A step has no chart although it needs one.
+    #[error("the step `{0}` has no chart")]
+    NoChart(String),
     /// An overlay cannot be built.
     #[error("cannot build the overlay `{path}`: {message}")]
     Kustomize {
@@ -83,33 +110,103 @@ pub fn render(
 ) -> Result<Vec<RenderedStep>, (String, RenderError)> {
     let mut steps = Vec::new();
     for step in &ship.deploy {
-        let objects = objects(step, directory).map_err(|error| (step.name.clone(), error))?;
-        let artifacts = named(ship, &objects);
-        steps.push(RenderedStep {
-            step: step.clone(),
-            objects,
-            artifacts,
-        });
+        let rendered = render_step(ship, step, directory);
+        steps.push(rendered.map_err(|error| (step.name.clone(), error))?);
     }
     Ok(steps)
 }
 
-impl RenderedStep {
-    /// Its objects with images put in, by the name of the artifact.
-    pub fn with_images(&self, ship: &Ship, images: &BTreeMap<String, String>) -> Vec<Value> {
-        let by_repository = repositories(ship);
-        let mut objects = self.objects.clone();
-        for object in &mut objects {
-            for (path, reference) in references(object) {
-                let artifact = by_repository.get(&canonical(&reference).unwrap_or_default());
-                let image = artifact.and_then(|name| images.get(*name));
-                if let (Some(image), Some(field)) = (image, field(object, &path)) {
-                    *field = Value::from(image.as_str());
-                }
-            }
+fn render_step(
+    ship: &Ship,
+    step: &DeployStep,
+    directory: &Utf8Path,
+) -> Result<RenderedStep, RenderError> {
+    let chart = match &step.source {
+        DeploySource::Helm(source) => Some(HelmChart::load(step, source, directory)?),
+        _ => None,
+    };
+    let (objects, mut artifacts) = match &chart {
+        // Until there are images, repositories stand for them.
+        Some(chart) => {
+            let repositories = ship.artifacts.iter();
+            let repositories =
+                repositories.map(|artifact| (artifact.name.clone(), artifact.image.clone()));
+            let named = chart.source.images.values().cloned().collect();
+            // A chart may need the cluster: who renders without one is told by `with_images`.
+            let objects = chart.objects(&repositories.collect());
+            (objects.unwrap_or_default(), named)
         }
-        objects
+        None => (
+            objects(step, directory)?,
+            named_in_files(ship, step, directory)?,
+        ),
+    };
+    artifacts.extend(named(ship, &objects));
+    Ok(RenderedStep {
+        step: step.clone(),
+        objects,
+        artifacts,
+        chart,
+    })
+}
+
+impl RenderedStep {
+    /// A step whose objects were rendered before.
+    pub fn of_objects(step: DeployStep, objects: Vec<Value>) -> Self {
+        Self {
+            step,
+            objects,
+            artifacts: BTreeSet::new(),
+            chart: None,
+        }
     }
+
+    /// Its objects with images put in, by the name of the artifact.
+    pub fn with_images(
+        &self,
+        ship: &Ship,
+        images: &BTreeMap<String, String>,
+    ) -> Result<Vec<Value>, RenderError> {
+        let mut objects = match &self.chart {
+            Some(chart) => chart.objects(images)?,
+            None => self.objects.clone(),
+        };
+        for object in &mut objects {
+            put_images(object, ship, images);
+        }
+        Ok(objects)
+    }
+}
+
+/// The artifacts whose images stand in the files of a git repository.
+fn named_in_files(
+    ship: &Ship,
+    step: &DeployStep,
+    directory: &Utf8Path,
+) -> Result<BTreeSet<String>, RenderError> {
+    match &step.source {
+        DeploySource::Git(source) => Ok(named_images(source, ship, directory)?),
+        _ => Ok(BTreeSet::new()),
+    }
+}
+
+/// Puts the images of artifacts into an object, wherever it names their repositories; says whether it names one.
+pub(crate) fn put_images(
+    object: &mut Value,
+    ship: &Ship,
+    images: &BTreeMap<String, String>,
+) -> bool {
+    let by_repository = repositories(ship);
+    let mut is_changed = false;
+    for (path, reference) in references(object) {
+        let artifact = by_repository.get(&canonical(&reference).unwrap_or_default());
+        let image = artifact.and_then(|name| images.get(*name));
+        if let (Some(image), Some(field)) = (image, field(object, &path)) {
+            is_changed |= field.as_str() != Some(image);
+            *field = Value::from(image.as_str());
+        }
+    }
+    is_changed
 }
 
 /// Objects as YAML documents, and how many of them are Secrets whose values are hidden.
@@ -156,6 +253,9 @@ fn objects(step: &DeployStep, directory: &Utf8Path) -> Result<Vec<Value>, Render
             inside(directory, path).ok_or_else(|| RenderError::Outside(path.clone()))?;
             overlay(path, directory)
         }
+        DeploySource::Flux(source) => flux_objects(source, directory),
+        // A chart was rendered before, and the others have no objects.
+        DeploySource::Helm(_) | DeploySource::Git(_) | DeploySource::Rollout(_) => Ok(Vec::new()),
     }
 }
 
@@ -170,7 +270,7 @@ fn overlay(path: &str, directory: &Utf8Path) -> Result<Vec<Value>, RenderError> 
     let set = portolan_kustomize::build(&root, &disk, &options);
     let set = set.map_err(|error| failed(portolan_engine::with_causes(&error)))?;
     let text = portolan_kustomize::to_yaml(&set).map_err(|error| failed(error.to_string()))?;
-    read_text(&text, Utf8Path::new(path))
+    read_manifests(&text, Utf8Path::new(path))
 }
 
 /// The files of a path: itself, or what lies below it, sorted.
@@ -213,11 +313,11 @@ fn read_file(file: &Utf8Path, shown: &Utf8Path) -> Result<Vec<Value>, RenderErro
         let source = io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 64 MiB");
         return Err(failed(source));
     }
-    read_text(&std::fs::read_to_string(file).map_err(failed)?, shown)
+    read_manifests(&std::fs::read_to_string(file).map_err(failed)?, shown)
 }
 
 /// The objects of a text; lists are taken apart.
-fn read_text(text: &str, shown: &Utf8Path) -> Result<Vec<Value>, RenderError> {
+pub fn read_manifests(text: &str, shown: &Utf8Path) -> Result<Vec<Value>, RenderError> {
     let parse_error = |at: portolan_yaml::Position, message: String| RenderError::Parse {
         path: shown.to_owned(),
         line: at.line,
@@ -251,7 +351,7 @@ fn read_text(text: &str, shown: &Utf8Path) -> Result<Vec<Value>, RenderError> {
 }
 
 /// The artifacts by the canonical name of their repository.
-fn repositories(ship: &Ship) -> BTreeMap<String, &str> {
+pub(crate) fn repositories(ship: &Ship) -> BTreeMap<String, &str> {
     let artifacts = ship.artifacts.iter();
     let known = artifacts
         .filter_map(|artifact| Some((canonical(&artifact.image)?, artifact.name.as_str())));
@@ -267,7 +367,7 @@ fn named(ship: &Ship, objects: &[Value]) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-fn canonical(reference: &str) -> Option<String> {
+pub(crate) fn canonical(reference: &str) -> Option<String> {
     let image: ImageRef = reference.parse().ok()?;
     Some(format!("{}/{}", image.registry(), image.repository()))
 }

@@ -5,14 +5,15 @@
 //!     00000000000000000001.journal, lock    what happened, numbered
 //!     output/web.first, web.last-0, …       what the programs of an artifact printed
 //!     scratch/…                             files of work that goes on; removed after a kill by the next run
-//!     session.json                          where a live run can be asked, for its owner alone
+//!     api.sock                              where a live run can be asked by its owner's programs
+//!     session.json                          the address and the token of a run that also listens on one
 //! ```
 
 use std::fs::{self, DirBuilder};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_engine::{Durability, Journal, JournalError, JournalFiles, JournalOptions};
@@ -26,6 +27,9 @@ const KEPT_EVENT_BYTES: u64 = 1 << 30;
 
 /// How many runs are kept; older ones go when another begins.
 const KEPT_RUNS: usize = 100;
+
+/// How long a process may take between the directory of its run and the first event.
+const LONGEST_BEGINNING: Duration = Duration::from_hours(1);
 
 /// Where runs lie below a store.
 const RUNS: &str = "portolan/runs";
@@ -63,7 +67,7 @@ impl ShipRun {
         let surplus = known.len().saturating_sub(KEPT_RUNS);
         for (at, run) in known.into_iter().enumerate() {
             run.clear_if_dead()?;
-            if at < surplus && !run.is_live()? {
+            if at < surplus && run.is_over(now)? {
                 run.remove()?;
             }
         }
@@ -161,7 +165,12 @@ impl ShipRun {
         self.directory.join("scratch")
     }
 
-    /// The file that says where a live run can be asked.
+    /// The socket that a live run can be asked through.
+    pub fn socket(&self) -> Utf8PathBuf {
+        self.directory.join("api.sock")
+    }
+
+    /// The file that says at which address a live run can be asked.
     pub fn session_file(&self) -> Utf8PathBuf {
         self.directory.join("session.json")
     }
@@ -185,18 +194,38 @@ impl ShipRun {
     }
 
     /// Removes runs that ended before a time; the newest is kept. Returns how many went.
-    pub fn remove_old(store: &Utf8Path, before: SystemTime) -> Result<usize, RunError> {
+    pub fn remove_old(
+        store: &Utf8Path,
+        before: SystemTime,
+        now: SystemTime,
+    ) -> Result<usize, RunError> {
         let mut runs = Self::list(store)?;
         runs.pop();
         let mut removed = 0;
         for run in runs {
-            let changed = fs::metadata(&run.directory).and_then(|found| found.modified());
-            if changed.map_err(at(&run.directory))? < before && !run.is_live()? {
+            if run.changed()? < before && run.is_over(now)? {
                 run.remove()?;
                 removed += 1;
             }
         }
         Ok(removed)
+    }
+
+    /// Whether nobody works in it, or it is gone. A directory without a journal may be that of a process that is about to begin it.
+    fn is_over(&self, now: SystemTime) -> Result<bool, RunError> {
+        if self.has_begun() {
+            return Ok(!self.is_live()?);
+        }
+        let age = now.duration_since(self.changed()?).unwrap_or_default();
+        Ok(age > LONGEST_BEGINNING)
+    }
+
+    /// When its directory was changed last; long ago if another process has removed it.
+    fn changed(&self) -> Result<SystemTime, RunError> {
+        match fs::metadata(&self.directory).and_then(|found| found.modified()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(UNIX_EPOCH),
+            changed => changed.map_err(at(&self.directory)),
+        }
     }
 
     fn has_begun(&self) -> bool {
@@ -211,7 +240,9 @@ impl ShipRun {
             end_groups(&self.scratch());
             self.clear_scratch()?;
             // Where nobody answers any more.
-            let _ = fs::remove_file(self.session_file());
+            for file in [self.session_file(), self.socket()] {
+                let _ = fs::remove_file(file);
+            }
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! The JSON schema of the document, for editors.
 
+mod check;
+
 use serde_json::{Value, json};
 
 use crate::document::{API_VERSION, KIND};
@@ -30,11 +32,22 @@ pub fn schema() -> Value {
                         "type": "array",
                         "items": {"$ref": "#/definitions/artifact"},
                     },
+                    "tests": {
+                        "description": "How artifacts are tested",
+                        "type": "array",
+                        "items": {"$ref": "#/definitions/test"},
+                    },
+                    "verify": {
+                        "description": "How what was deployed is verified",
+                        "type": "array",
+                        "items": {"$ref": "#/definitions/verification"},
+                    },
                     "deploy": {
                         "description": "What is deployed, in steps",
                         "type": "array",
                         "items": {"$ref": "#/definitions/step"},
                     },
+                    "dev": {"$ref": "#/definitions/dev"},
                 },
             },
         },
@@ -46,6 +59,44 @@ pub fn schema() -> Value {
             "copy": copy(),
             "step": step(),
             "wait": wait(),
+            "helm": helm(),
+            "flux": object(
+                "A cluster of a Flux repository",
+                &[
+                    ("path", text("Directory of the cluster")),
+                    ("only", texts("Names of Kustomizations and HelmReleases; default: all")),
+                ],
+                &["path"],
+            ),
+            "git": object(
+                "Images in files of a git repository, committed to a branch",
+                &[
+                    ("path", text("Work tree, which may lie outside of the project")),
+                    ("files", texts("Patterns of the YAML files to look at")),
+                    ("branch", text("Branch to commit to")),
+                    ("message", text("Message of the commit; `${DIGEST}` stands for the digests")),
+                ],
+                &["path", "files", "branch"],
+            ),
+            "rollout": object(
+                "A canary whose verdict is waited for",
+                &[
+                    ("name", text("Name of the IstioCanaryDeployment")),
+                    ("timeout", json!({"$ref": "#/definitions/duration"})),
+                ],
+                &["name"],
+            ),
+            "test": check::test(),
+            "commandCheck": check::command(),
+            "imageCheck": check::image(),
+            "fileCheck": check::file(),
+            "configCheck": check::config(),
+            "verification": check::verification(),
+            "httpCheck": check::http(),
+            "clusterCheck": check::cluster(),
+            "dev": dev(),
+            "sync": sync(),
+            "forward": forward(),
             "base": base(),
             "secret": secret(),
             "duration": {
@@ -78,6 +129,7 @@ fn artifact() -> Value {
             "name": {"description": "Unique name", "type": "string", "pattern": name},
             "image": text("Repository of the image, without tag and digest"),
             "needs": texts("Artifacts that are built before this one"),
+            "retries": retries(),
             "oci": {"$ref": "#/definitions/oci"},
             "command": {"$ref": "#/definitions/command"},
             "dockerfile": {"$ref": "#/definitions/dockerfile"},
@@ -126,7 +178,7 @@ fn oci() -> Value {
             ),
             (
                 "mtime",
-                scalar("Time of all files: `epoch`, or seconds since 1970"),
+                scalar("Time of all files: `epoch`, `commit`, a date, or seconds since 1970"),
             ),
         ],
         &[],
@@ -281,13 +333,69 @@ fn step() -> Value {
                     &["fail", "force"],
                 ),
             ),
+            (
+                "adopt",
+                json!({
+                    "description": "Whether objects of others are taken over; default false",
+                    "type": "boolean",
+                }),
+            ),
             ("manifests", part("paths", texts("Files and directories"))),
             ("kustomize", part("path", text("Directory of an overlay"))),
+            ("helm", json!({"$ref": "#/definitions/helm"})),
+            ("flux", json!({"$ref": "#/definitions/flux"})),
+            ("git", json!({"$ref": "#/definitions/git"})),
+            ("rollout", json!({"$ref": "#/definitions/rollout"})),
         ],
         &["name"],
     );
-    step["oneOf"] = json!([{"required": ["manifests"]}, {"required": ["kustomize"]}]);
+    step["oneOf"] = ["manifests", "kustomize", "helm", "flux", "git", "rollout"]
+        .map(|kind| json!({"required": [kind]}))
+        .to_vec()
+        .into();
     step
+}
+
+fn helm() -> Value {
+    object(
+        "A chart as a release of Helm",
+        &[
+            ("chart", text("Directory or archive of the chart")),
+            ("release", text("Name of the release; default: the step's")),
+            (
+                "values",
+                texts("Files of values, later ones over earlier ones"),
+            ),
+            ("set", text_map("Single values by their paths")),
+            (
+                "images",
+                text_map("Artifacts whose images become values, by the paths of these"),
+            ),
+            (
+                "createNamespace",
+                json!({
+                    "description": "Whether the namespace is made if it is not there; default false",
+                    "type": "boolean",
+                }),
+            ),
+            (
+                "historyMax",
+                json!({
+                    "description": "How many revisions are kept; 0 keeps all; default 10",
+                    "type": "integer",
+                    "minimum": 0,
+                }),
+            ),
+            (
+                "onFailure",
+                choice(
+                    "What is done after a failure; default `keep`",
+                    &["keep", "rollback", "uninstall"],
+                ),
+            ),
+        ],
+        &["chart"],
+    )
 }
 
 fn wait() -> Value {
@@ -304,6 +412,86 @@ fn wait() -> Value {
             ),
         ],
         &[],
+    )
+}
+
+fn dev() -> Value {
+    let list = |part: &str, description: &str| {
+        json!({
+            "description": description,
+            "type": "array",
+            "items": {"$ref": format!("#/definitions/{part}")},
+        })
+    };
+    object(
+        "What `portolan dev` does besides building and deploying",
+        &[
+            (
+                "sync",
+                list("sync", "Files that are copied into running pods"),
+            ),
+            (
+                "forward",
+                list("forward", "Ports that are forwarded to this machine"),
+            ),
+            (
+                "cleanup",
+                json!({
+                    "description": "Whether what was deployed is deleted at the end; default false",
+                    "type": "boolean",
+                }),
+            ),
+        ],
+        &[],
+    )
+}
+
+fn sync() -> Value {
+    object(
+        "Files that are copied into the pods of an artifact instead of building it again",
+        &[
+            ("artifact", text("Artifact whose pods get the files")),
+            (
+                "from",
+                text(
+                    "Pattern of the files, relative to the directory that the artifact is built from",
+                ),
+            ),
+            (
+                "to",
+                text(
+                    "Directory in the container, in place of what the pattern says before its first wildcard",
+                ),
+            ),
+            (
+                "after",
+                texts("Command that runs in the container afterwards"),
+            ),
+        ],
+        &["artifact", "from", "to"],
+    )
+}
+
+fn forward() -> Value {
+    let port = |description: &str| json!({"description": description, "type": "integer", "minimum": 1, "maximum": 65535});
+    object(
+        "A port that is forwarded to this machine",
+        &[
+            (
+                "resource",
+                text("Whose port, such as `service/web` or `deployment/web`"),
+            ),
+            (
+                "namespace",
+                text("Its namespace; default: that of the deploy steps"),
+            ),
+            ("port", port("The port there")),
+            (
+                "local",
+                port("The port of this machine; default: the same one"),
+            ),
+        ],
+        &["resource", "port"],
     )
 }
 
@@ -343,6 +531,13 @@ fn object(description: &str, fields: &[(&str, Value)], required: &[&str]) -> Val
     })
 }
 
+fn retries() -> Value {
+    json!({
+        "description": "How often it is tried again when it failed; default 0",
+        "type": "integer", "minimum": 0, "maximum": 10,
+    })
+}
+
 fn text(description: &str) -> Value {
     json!({"description": description, "type": "string"})
 }
@@ -372,12 +567,17 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::document::{deploy_fields, fields_of};
+    use crate::document::{check_fields, deploy_fields, dev_fields, fields_of};
 
     #[test]
     fn the_schema_has_the_fields_that_are_read() {
         let schema = schema();
-        for (name, fields) in fields_of().into_iter().chain(deploy_fields()) {
+        for (name, fields) in fields_of()
+            .into_iter()
+            .chain(deploy_fields())
+            .chain(check_fields())
+            .chain(dev_fields())
+        {
             let properties = &schema["definitions"][name]["properties"];
             let properties = properties.as_object().expect("an object");
             let written: BTreeSet<&str> = properties.keys().map(String::as_str).collect();

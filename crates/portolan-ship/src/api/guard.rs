@@ -15,26 +15,41 @@ use portolan_listen::error_reply;
 pub(super) struct Guard {
     /// The names that this server has, with its port.
     hosts: Vec<String>,
-    token: String,
+    /// None where the operating system says who asks, and where Skaffold's clients do, which know none.
+    token: Option<String>,
+    /// Whether a request that changes something must be JSON, which no form of a page can send.
+    wants_json: bool,
 }
 
+/// The names of this machine for itself.
+const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
 impl Guard {
-    pub(super) fn new(address: SocketAddr, token: String) -> Self {
-        let port = address.port();
-        let names = [
-            "localhost".to_owned(),
-            "127.0.0.1".to_owned(),
-            "[::1]".to_owned(),
-        ];
-        let mut hosts = vec![address.to_string()];
-        for name in names {
-            hosts.push(format!("{name}:{port}"));
-            // The port of the scheme is left out of names.
-            if port == 80 {
-                hosts.push(name);
-            }
+    /// Of an address, where everybody who has the token may ask.
+    pub(super) fn with_token(address: SocketAddr, token: String) -> Self {
+        Self {
+            hosts: hosts(address),
+            token: Some(token),
+            wants_json: true,
         }
-        Self { hosts, token }
+    }
+
+    /// Of a socket, which only its owner's programs can open.
+    pub(super) fn for_socket() -> Self {
+        Self {
+            hosts: LOCAL.map(str::to_owned).to_vec(),
+            token: None,
+            wants_json: true,
+        }
+    }
+
+    /// Of the API that Skaffold's clients use: they know no token, and send what they like.
+    pub(super) fn for_skaffold(address: SocketAddr) -> Self {
+        Self {
+            hosts: hosts(address),
+            token: None,
+            wants_json: false,
+        }
     }
 
     /// Why a request is refused, if it is.
@@ -55,12 +70,14 @@ impl Guard {
             return Some((StatusCode::FORBIDDEN, "pages of other sites may not ask"));
         }
         let given = text(header::AUTHORIZATION).and_then(|given| given.strip_prefix("Bearer "));
-        if !given.is_some_and(|given| is_same(given.as_bytes(), self.token.as_bytes())) {
+        let is_right =
+            |token: &String| given.is_some_and(|given| is_same(given.as_bytes(), token.as_bytes()));
+        if !self.token.as_ref().is_none_or(is_right) {
             let message =
                 "the token of the run is missing: it is in the file `session.json` of the run";
             return Some((StatusCode::UNAUTHORIZED, message));
         }
-        let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
+        let changes = self.wants_json && !matches!(*request.method(), Method::GET | Method::HEAD);
         let kind = text(header::CONTENT_TYPE).and_then(|kind| kind.split(';').next());
         if changes && kind.map(str::trim) != Some("application/json") {
             let message =
@@ -73,6 +90,20 @@ impl Guard {
     fn is_ours(&self, host: &str) -> bool {
         self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host))
     }
+}
+
+/// The names that a server at an address has.
+fn hosts(address: SocketAddr) -> Vec<String> {
+    let port = address.port();
+    let mut hosts = vec![address.to_string()];
+    for name in LOCAL {
+        hosts.push(format!("{name}:{port}"));
+        // The port of the scheme is left out of names.
+        if port == 80 {
+            hosts.push(name.to_owned());
+        }
+    }
+    hosts
 }
 
 /// Whether a browser says that a page of another site asks.

@@ -1,6 +1,5 @@
 //! The file that says where a live run can be asked, and by which token; for its owner alone.
 
-use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -38,6 +37,9 @@ pub enum SessionError {
         #[source]
         source: io::Error,
     },
+    /// Skaffold's API cannot be made.
+    #[error("cannot make the API for clients of Skaffold: {0}")]
+    Skaffold(String),
     /// The file is something else.
     #[error("`{0}` is not a session file")]
     Parse(Utf8PathBuf),
@@ -105,9 +107,5 @@ impl std::fmt::Debug for ServedRun {
 fn random() -> io::Result<String> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    let mut digits = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        let _ = write!(digits, "{byte:02x}");
-    }
-    Ok(digits)
+    Ok(portolan_digest::hex(&bytes))
 }

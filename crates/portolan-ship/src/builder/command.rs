@@ -6,20 +6,18 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_digest::Digest;
-use portolan_image::{CopySpec, Descriptor, Entry, Node, Scan, ScanOptions, scan};
-use portolan_layout::{ActionResult, Directory, Run};
+use portolan_image::Descriptor;
 
-use super::oci::{BUILDER_VERSION, Layout, built};
-use super::referrers::{Subject, refer};
+use super::input_files::{InputFiles, copy_files};
+use super::oci::{BUILDER_VERSION, Layout};
+use super::read_artifact::{ArtifactName, ReadArtifact};
 use super::secrets::give_secrets;
 use super::{BuildSetup, Builder, Needs, Prospect, ShipError, ended_well};
 use crate::document::{CommandOutput, CommandSource};
-use crate::inputs::{Inputs, is_of};
+use crate::inputs::Inputs;
 use crate::outcome::Built;
 use crate::process::Program;
 use crate::task::Task;
@@ -38,113 +36,86 @@ pub(crate) struct CommandBuilder {
 
 /// A command that is ready to run: all that it is given was read.
 struct Prepared<'a> {
-    run: Run<'a>,
+    read: ReadArtifact<'a>,
     directory: Utf8PathBuf,
-    found: Scan,
     env: BTreeMap<String, String>,
-    inputs: Inputs,
-    key: Digest,
 }
 
 impl Builder for CommandBuilder {
     fn build(&self, task: &Task) -> Result<Built, ShipError> {
-        let mut prepared = self.prepare(task)?;
-        let known = prepared.run.cached(&prepared.key)?;
-        let last = prepared.run.inputs(&self.name);
-        prepared.inputs.add_entries(&prepared.found.entries);
-        if let Some(known) = known {
-            prepared.run.tag(&self.name, &known.image)?;
-            if !is_of(last.as_deref(), &prepared.key) {
-                prepared.keep_inputs(&self.name);
-            }
-            self.refer(&prepared.run, &known.image, &prepared.key)?;
-            return Ok(built(&known, true, Vec::new()));
-        }
-        let because = prepared.inputs.changes_since(last.as_deref());
-        let image = self.make(&prepared, task)?;
-        let result = ActionResult {
-            image,
-            inputs: Vec::new(),
-        };
-        prepared.run.record(&prepared.key, &result)?;
-        prepared.run.tag(&self.name, &result.image)?;
-        prepared.keep_inputs(&self.name);
-        self.refer(&prepared.run, &result.image, &prepared.key)?;
-        Ok(built(&result, false, because))
-    }
-}
-
-impl Prepared<'_> {
-    fn keep_inputs(&self, name: &str) {
-        self.run.keep_inputs(name, &self.inputs.kept(&self.key));
+        let Prepared {
+            read,
+            directory,
+            env,
+        } = self.prepare(task)?;
+        read.build(&self.named(), |read| self.make(read, &directory, env, task))
     }
 }
 
 impl CommandBuilder {
-    /// Says beside the image where it comes from.
-    fn refer(&self, run: &Run<'_>, image: &Descriptor, key: &Digest) -> Result<(), ShipError> {
-        let subject = Subject {
-            repository: &self.image,
-            image,
-            key,
-            base: None,
-            files: None,
-        };
-        refer(&subject, &self.setup, run)
-    }
-
     /// What is known before it is built.
     pub(crate) fn look(&self, task: &Task) -> Result<Prospect, ShipError> {
-        let mut prepared = self.prepare(task)?;
-        let image = prepared.run.cached(&prepared.key)?;
-        prepared.inputs.add_entries(&prepared.found.entries);
-        Ok(Prospect {
-            key: prepared.key,
-            image: image.map(|known| known.image.digest),
-            last: prepared.run.inputs(&self.name),
-            inputs: prepared.inputs,
-        })
+        self.prepare(task)?.read.look(&self.named())
+    }
+
+    fn named(&self) -> ArtifactName<'_> {
+        ArtifactName {
+            name: &self.name,
+            repository: &self.image,
+            setup: &self.setup,
+        }
     }
 
     fn prepare(&self, task: &Task) -> Result<Prepared<'_>, ShipError> {
-        let directory = self.setup.path(&self.source.directory)?;
         let run = self.setup.store.begin()?;
-        let files = Directory::open(&directory).map_err(|source| ShipError::Context {
-            path: directory.clone(),
-            source,
-        })?;
         task.progress(0, None, "reading files");
-        let found = self.scan(&files, &directory, &run)?;
+        let source = &self.source;
+        let files = InputFiles::read(
+            &self.setup,
+            &self.name,
+            &source.directory,
+            &source.inputs,
+            &run,
+        )?;
+        let InputFiles { directory, found } = files;
         let mut inputs = Inputs::default();
         let env = self.environment(&mut inputs)?;
         self.add_settings(&mut inputs, &directory, &env, task)?;
         let key = inputs.key(std::iter::once(&found));
         Ok(Prepared {
-            run,
+            read: ReadArtifact {
+                run,
+                found,
+                inputs,
+                key,
+            },
             directory,
-            found,
             env,
-            inputs,
-            key,
         })
     }
 
     /// Runs the command and takes over what it leaves.
-    fn make(&self, prepared: &Prepared<'_>, task: &Task) -> Result<Descriptor, ShipError> {
+    fn make(
+        &self,
+        read: &ReadArtifact<'_>,
+        directory: &Utf8Path,
+        env: BTreeMap<String, String>,
+        task: &Task,
+    ) -> Result<Descriptor, ShipError> {
         let directory = if self.source.hermetic {
-            copy_inputs(&prepared.directory, &prepared.found, task)?
+            copy_files(directory, &read.found, task)?
         } else {
-            prepared.directory.clone()
+            directory.to_owned()
         };
-        let out = self.run(&directory, prepared.env.clone(), task)?;
+        let out = self.run(&directory, env, task)?;
         let CommandOutput::Files(source) = &self.source.output else {
-            return Ok(prepared.run.import(&out, None)?);
+            return Ok(read.run.import(&out, None)?);
         };
         let name = format!("{}.files", self.name);
         let layout = Layout {
             name: &name,
             image: &self.image,
-            made_of: Some(&prepared.key),
+            made_of: Some(&read.key),
             source,
             setup: &self.setup,
             needs: &self.needs,
@@ -157,44 +128,6 @@ impl CommandBuilder {
             .filter(|_| source.platforms.len() == 1)
             .cloned();
         Ok(image)
-    }
-
-    /// The files that the command reads.
-    fn scan(
-        &self,
-        files: &Directory,
-        directory: &Utf8Path,
-        run: &Run<'_>,
-    ) -> Result<Scan, ShipError> {
-        // All is left out but what is named.
-        let mut patterns = vec!["**".to_owned()];
-        patterns.extend(
-            self.source
-                .inputs
-                .iter()
-                .map(|pattern| format!("!{pattern}")),
-        );
-        let copy = CopySpec {
-            to: "/".to_owned(),
-            ignore: if self.source.inputs.is_empty() {
-                Vec::new()
-            } else {
-                patterns
-            },
-            ..CopySpec::default()
-        };
-        let never = self.setup.never_read(directory);
-        let memo = run.memo(&self.name);
-        let options = ScanOptions {
-            ignore: &[],
-            never: &never,
-            memo: &memo,
-            now: self.setup.now,
-            threads: self.setup.threads,
-        };
-        let found = scan(files, &[copy], &options)?;
-        run.keep_memo(&self.name, &found.memo);
-        Ok(found)
     }
 
     /// The variables of the command, without secrets; those that the document names go into the key.
@@ -299,29 +232,6 @@ impl CommandBuilder {
         ended_well(ended, &self.source.run, self.source.timeout)?;
         Ok(out)
     }
-}
-
-/// A directory with the inputs and nothing else.
-fn copy_inputs(directory: &Utf8Path, found: &Scan, task: &Task) -> Result<Utf8PathBuf, ShipError> {
-    let target = task.scratch().join("inputs");
-    fs::create_dir(&target).map_err(at(&target))?;
-    for Entry {
-        path, node, mode, ..
-    } in &found.entries
-    {
-        if task.is_cancelled() {
-            return Err(ShipError::Cancelled);
-        }
-        let to = target.join(path);
-        let made = match node {
-            Node::Directory => fs::create_dir_all(&to),
-            Node::Link(link) => symlink(link, &to),
-            Node::File { source, .. } => fs::copy(directory.join(source), &to)
-                .and_then(|_| fs::set_permissions(&to, fs::Permissions::from_mode(*mode))),
-        };
-        made.map_err(at(&to))?;
-    }
-    Ok(target)
 }
 
 fn at(path: &Utf8Path) -> impl FnOnce(std::io::Error) -> ShipError {

@@ -7,16 +7,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_digest::Digest;
 use portolan_image::{CopySpec, Descriptor, Scan, ScanOptions, ignore_patterns, scan};
-use portolan_layout::{ActionResult, Directory, Run};
+use portolan_layout::{Directory, Run};
 
-use super::oci::{BUILDER_VERSION, built};
-use super::referrers::{Subject, refer};
+use super::oci::BUILDER_VERSION;
+use super::read_artifact::{ArtifactName, ReadArtifact};
 use super::secrets::{GivenSecrets, give_secrets};
 use super::{BuildSetup, Builder, Needs, Prospect, ShipError, ended_well};
 use crate::document::{DockerfileEngine, DockerfileSource};
-use crate::inputs::{Inputs, is_of};
+use crate::inputs::Inputs;
 use crate::outcome::Built;
 use crate::process::Program;
 use crate::task::Task;
@@ -50,79 +49,41 @@ pub(crate) struct DockerfileBuilder {
 
 /// A Dockerfile that is ready to be built.
 struct Prepared<'a> {
-    run: Run<'a>,
+    read: ReadArtifact<'a>,
     context: Utf8PathBuf,
-    found: Scan,
     engine: DockerfileEngine,
-    inputs: Inputs,
-    key: Digest,
 }
 
 impl Builder for DockerfileBuilder {
     fn build(&self, task: &Task) -> Result<Built, ShipError> {
-        let mut prepared = self.prepare(task)?;
-        let known = prepared.run.cached(&prepared.key)?;
-        let last = prepared.run.inputs(&self.name);
-        prepared.inputs.add_entries(&prepared.found.entries);
-        let keep = |prepared: &Prepared<'_>| {
-            let lines = prepared.inputs.kept(&prepared.key);
-            prepared.run.keep_inputs(&self.name, &lines);
-        };
-        if let Some(known) = known {
-            prepared.run.tag(&self.name, &known.image)?;
-            if !is_of(last.as_deref(), &prepared.key) {
-                keep(&prepared);
-            }
-            self.refer(&prepared.run, &known.image, &prepared.key)?;
-            return Ok(built(&known, true, Vec::new()));
-        }
-        let because = prepared.inputs.changes_since(last.as_deref());
-        let image = self.make(&prepared, task)?;
-        let result = ActionResult {
-            image,
-            inputs: Vec::new(),
-        };
-        prepared.run.record(&prepared.key, &result)?;
-        prepared.run.tag(&self.name, &result.image)?;
-        keep(&prepared);
-        self.refer(&prepared.run, &result.image, &prepared.key)?;
-        Ok(built(&result, false, because))
+        let Prepared {
+            read,
+            context,
+            engine,
+        } = self.prepare(task)?;
+        read.build(&self.named(), |read| {
+            self.make(read, &context, engine, task)
+        })
     }
 }
 
 impl DockerfileBuilder {
-    /// Says beside the image where it comes from.
-    fn refer(&self, run: &Run<'_>, image: &Descriptor, key: &Digest) -> Result<(), ShipError> {
-        let subject = Subject {
-            repository: &self.image,
-            image,
-            key,
-            base: None,
-            files: None,
-        };
-        refer(&subject, &self.setup, run)
-    }
-
     /// What is known before it is built.
     pub(crate) fn look(&self, task: &Task) -> Result<Prospect, ShipError> {
-        let mut prepared = self.prepare(task)?;
-        let image = prepared.run.cached(&prepared.key)?;
-        prepared.inputs.add_entries(&prepared.found.entries);
-        Ok(Prospect {
-            key: prepared.key,
-            image: image.map(|known| known.image.digest),
-            last: prepared.run.inputs(&self.name),
-            inputs: prepared.inputs,
-        })
+        self.prepare(task)?.read.look(&self.named())
+    }
+
+    fn named(&self) -> ArtifactName<'_> {
+        ArtifactName {
+            name: &self.name,
+            repository: &self.image,
+            setup: &self.setup,
+        }
     }
 
     fn prepare(&self, task: &Task) -> Result<Prepared<'_>, ShipError> {
-        let context = self.setup.path(&self.source.context)?;
+        let (context, files) = self.setup.open(&self.source.context)?;
         let run = self.setup.store.begin()?;
-        let files = Directory::open(&context).map_err(|source| ShipError::Context {
-            path: context.clone(),
-            source,
-        })?;
         task.progress(0, None, "reading files");
         let found = self.scan(&files, &context, &run)?;
         let mut inputs = Inputs::default();
@@ -130,12 +91,14 @@ impl DockerfileBuilder {
         self.add_settings(&mut inputs);
         let key = inputs.key(std::iter::once(&found));
         Ok(Prepared {
-            run,
+            read: ReadArtifact {
+                run,
+                found,
+                inputs,
+                key,
+            },
             context,
-            found,
             engine,
-            inputs,
-            key,
         })
     }
 
@@ -217,32 +180,32 @@ impl DockerfileBuilder {
     }
 
     /// Builds it and takes the image over.
-    fn make(&self, prepared: &Prepared<'_>, task: &Task) -> Result<Descriptor, ShipError> {
+    fn make(
+        &self,
+        read: &ReadArtifact<'_>,
+        context: &Utf8Path,
+        engine: DockerfileEngine,
+        task: &Task,
+    ) -> Result<Descriptor, ShipError> {
         let secrets = give_secrets(&self.source.secrets, &self.setup, task)?;
         let out = task.scratch().join("out");
-        task.progress(0, None, format!("running {}", program(prepared.engine)));
+        task.progress(0, None, format!("running {}", program(engine)));
         let run = |argv: &[String], limit: Duration| {
-            let mut program = self.program(argv, &prepared.context);
+            let mut program = self.program(argv, context);
             program.env.extend(secrets.variables.clone());
             let ended = task.run_hiding(&program, limit, &secrets.known.mask());
             ended_well(ended, argv, limit)
         };
-        match prepared.engine {
+        match engine {
             DockerfileEngine::Buildkit => {
-                run(
-                    &self.buildctl(&prepared.context, &secrets, &out),
-                    self.source.timeout,
-                )?;
+                run(&self.buildctl(context, &secrets, &out), self.source.timeout)?;
             }
             DockerfileEngine::Docker => {
-                run(
-                    &self.docker(&prepared.context, &secrets, &out),
-                    self.source.timeout,
-                )?;
+                run(&self.docker(context, &secrets, &out), self.source.timeout)?;
             }
             DockerfileEngine::Buildah | DockerfileEngine::Auto => {
-                let name = format!("localhost/portolan-{}", &prepared.key.hex());
-                let build = self.buildah(&prepared.context, &secrets, &name);
+                let name = format!("localhost/portolan-{}", read.key.hex());
+                let build = self.buildah(context, &secrets, &name);
                 let built = run(&build, self.source.timeout);
                 let pushed = built.and_then(|_| run(&self.push(&name, &out), self.source.timeout));
                 // Its own store needs no copy of what is in ours, also when the build failed half-way.
@@ -251,7 +214,7 @@ impl DockerfileBuilder {
                 removed?;
             }
         }
-        Ok(prepared.run.import(&out, None)?)
+        Ok(read.run.import(&out, None)?)
     }
 
     fn buildah(&self, context: &Utf8Path, secrets: &GivenSecrets, name: &str) -> Vec<String> {

@@ -14,7 +14,7 @@ use portolan_layout::{ActionResult, Directory, Run};
 
 use super::referrers::{Subject, refer};
 use super::{BuildSetup, Builder, Needs, Prospect, ShipError};
-use crate::document::{BaseImage, OciSource};
+use crate::document::{BaseImage, FileTime, OciSource};
 use crate::inputs::{Inputs, is_of};
 use crate::outcome::Built;
 use crate::task::Task;
@@ -257,7 +257,16 @@ impl Layout<'_> {
         Ok(scans)
     }
 
+    /// The time of all files; `None` if it is that of a commit and there is none.
+    fn modified(&self) -> Option<u64> {
+        match self.source.modified {
+            FileTime::At(seconds) => Some(seconds),
+            FileTime::Commit => self.setup.git_facts().map(|facts| facts.committed),
+        }
+    }
+
     fn base(&self, run: &Run<'_>) -> Result<Option<Digest>, ShipError> {
+        self.modified().ok_or(ShipError::NoCommit)?;
         Ok(match &self.source.base {
             BaseImage::Scratch => None,
             BaseImage::Artifact(name) => self.needs.get(name).copied(),
@@ -277,7 +286,7 @@ impl Layout<'_> {
             platform: platform.clone(),
             layers: LayerOptions {
                 compression: self.source.compression,
-                modified: self.source.modified,
+                modified: self.modified().unwrap_or(0),
             },
             buckets: self.source.buckets,
         }
@@ -288,7 +297,7 @@ impl Layout<'_> {
         let config = &self.source.config;
         inputs.add("builder", BUILDER_VERSION);
         inputs.add("compression", &self.source.compression.version());
-        inputs.add("mtime", &self.source.modified.to_string());
+        inputs.add("mtime", &self.modified().unwrap_or(0).to_string());
         inputs.add("buckets", &self.source.buckets.to_string());
         inputs.add_list("entrypoint", config.entrypoint.as_deref());
         inputs.add_list("cmd", config.cmd.as_deref());

@@ -2,15 +2,12 @@
 //!
 //! Neither changes the image's digest. Both are found by the tag that readers look for, `sha256-…`.
 
-use std::process::{Command, Stdio};
-
 use portolan_digest::Digest;
 use portolan_image::{
     Descriptor, Entry, IN_TOTO, ProvenanceSubject, SPDX, SbomSubject, Source, provenance,
     referrers_tag, sbom, write_referrer, write_referrers,
 };
 use portolan_layout::Run;
-use portolan_secret::without_passwords;
 
 use super::{BuildSetup, ShipError};
 
@@ -45,13 +42,14 @@ pub(super) fn refer(
     if known.is_some_and(|list| referrer_count(&list, run) >= count) {
         return Ok(());
     }
-    let git = git(setup);
+    let facts = setup.git_facts().filter(|facts| facts.is_clean);
+    let git = facts.and_then(|facts| Some((facts.address.as_deref()?, facts.revision.as_str())));
     let statement = provenance(&ProvenanceSubject {
         name: subject.repository,
         image: &subject.image.digest,
         key: subject.key,
         base: subject.base,
-        git: git.map(|(address, revision)| (address.as_str(), revision.as_str())),
+        git,
         builder: (BUILDER, env!("CARGO_PKG_VERSION")),
     });
     let mut referrers =
@@ -79,28 +77,4 @@ fn write(source: std::io::Error) -> ShipError {
 /// How many documents a list names; none if it cannot be read.
 fn referrer_count(list: &Descriptor, run: &Run<'_>) -> usize {
     crate::parts::parts(run, list).map_or(0, |parts| parts.documents.len().saturating_sub(1))
-}
-
-/// The address and revision of the repository that the document is in, if nothing in it was changed.
-fn git(setup: &BuildSetup) -> Option<&(String, String)> {
-    let found = setup.git.get_or_init(|| {
-        let ask = |args: &[&str]| {
-            let answer = Command::new("git")
-                .args(args)
-                .current_dir(&setup.directory)
-                .env_clear()
-                .envs(setup.usual_variables())
-                .stdin(Stdio::null())
-                .stderr(Stdio::null())
-                .output()
-                .ok()?;
-            let text = String::from_utf8(answer.stdout).ok()?;
-            answer.status.success().then(|| text.trim().to_owned())
-        };
-        let is_clean = ask(&["status", "--porcelain"])?.is_empty();
-        let revision = ask(&["rev-parse", "HEAD"]).filter(|_| is_clean)?;
-        let address = ask(&["config", "--get", "remote.origin.url"])?;
-        Some((without_passwords(&address).into_owned(), revision))
-    });
-    found.as_ref()
 }

@@ -17,17 +17,17 @@ const MAX_SECRET_BYTES: u64 = 64 << 10;
 
 /// Secrets as a program gets them.
 #[derive(Debug, Default)]
-pub(super) struct GivenSecrets {
+pub(crate) struct GivenSecrets {
     /// What must not be seen in what the program prints.
-    pub(super) known: KnownSecrets,
+    pub(crate) known: KnownSecrets,
     /// Variables for the program: secrets, and where the files are.
-    pub(super) variables: BTreeMap<String, String>,
+    pub(crate) variables: BTreeMap<String, String>,
     /// The file of each secret that is not a variable.
     pub(super) files: BTreeMap<String, Utf8PathBuf>,
 }
 
 /// Puts secrets where a program finds them; the files go with the scratch directory of the task.
-pub(super) fn give_secrets(
+pub(crate) fn give_secrets(
     secrets: &BTreeMap<String, SecretSource>,
     setup: &BuildSetup,
     task: &Task,

@@ -18,6 +18,8 @@ pub struct Artifact {
     pub image: String,
     /// The artifacts that must be built before it.
     pub needs: Vec<String>,
+    /// How often it is tried again when it failed.
+    pub retries: u32,
     /// How it is built.
     pub source: ArtifactSource,
     /// Where it stands in the file.
@@ -53,8 +55,20 @@ pub struct OciSource {
     /// How many layers the files are distributed over.
     pub buckets: usize,
     /// The time of all files, in seconds since 1970.
-    pub modified: u64,
+    pub modified: FileTime,
 }
+
+/// The time that all files of an image have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileTime {
+    /// So many seconds after the beginning of 1970.
+    At(u64),
+    /// That of the commit that is checked out.
+    Commit,
+}
+
+/// The most tries after the first one.
+const MAX_RETRIES: u32 = 10;
 
 /// What an image is built on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -178,7 +192,15 @@ const GZIP_LEVEL: u8 = 6;
 const KINDS: &[&str] = &["oci", "command", "dockerfile"];
 
 /// The fields of an artifact.
-const ARTIFACT_FIELDS: &[&str] = &["name", "image", "needs", "oci", "command", "dockerfile"];
+const ARTIFACT_FIELDS: &[&str] = &[
+    "name",
+    "image",
+    "needs",
+    "retries",
+    "oci",
+    "command",
+    "dockerfile",
+];
 
 const OCI_FIELDS: &[&str] = &[
     "context",
@@ -237,15 +259,7 @@ impl Artifact {
     pub(super) fn read(node: &Node, path: String, faults: &mut Faults) -> Option<Self> {
         let fields = Fields::of(node, path, ARTIFACT_FIELDS, faults);
         let name = fields.required("name", faults);
-        if !name.is_empty() && !is_name(&name) {
-            faults.push(Fault {
-                at: fields.at(),
-                message: format!(
-                    "`{name}` is no name: letters and digits, and `-`, `_` and `.` between them, no more than 63"
-                ),
-                hint: None,
-            });
-        }
+        check_name(&name, fields.at(), faults);
         let image = fields.required("image", faults);
         check_image(&image, &fields, faults);
         let source = match fields.one_of(KINDS, faults)? {
@@ -266,6 +280,7 @@ impl Artifact {
             name,
             image,
             needs: fields.texts("needs", faults).unwrap_or_default(),
+            retries: read_retries(&fields, faults),
             source,
             at: fields.at(),
         })
@@ -340,7 +355,7 @@ impl CommandSource {
             inputs: fields.texts("inputs", faults).unwrap_or_default(),
             env: fields.texts("env", faults).unwrap_or_default(),
             set: fields.text_map("set", faults),
-            secrets: secrets(fields, faults),
+            secrets: read_secrets(fields, faults),
             versions,
             timeout: fields
                 .duration("timeout", faults)
@@ -370,7 +385,7 @@ impl DockerfileSource {
                 .unwrap_or_else(|| "Dockerfile".to_owned()),
             target: target.filter(|target| !target.is_empty()),
             args: fields.text_map("args", faults),
-            secrets: secrets(fields, faults),
+            secrets: read_secrets(fields, faults),
             platforms: platforms(fields, faults).unwrap_or_default(),
             cache_from: fields.texts("cacheFrom", faults).unwrap_or_default(),
             engine: engine.unwrap_or(DockerfileEngine::Auto),
@@ -456,7 +471,10 @@ fn output(fields: &Fields<'_>, faults: &mut Faults) -> CommandOutput {
     CommandOutput::Files(Box::new(OciSource::read(&oci, faults)))
 }
 
-fn secrets(fields: &Fields<'_>, faults: &mut Faults) -> BTreeMap<String, SecretSource> {
+pub(super) fn read_secrets(
+    fields: &Fields<'_>,
+    faults: &mut Faults,
+) -> BTreeMap<String, SecretSource> {
     let Some(node) = fields.node("secrets") else {
         return BTreeMap::new();
     };
@@ -631,14 +649,30 @@ fn buckets(fields: &Fields<'_>, faults: &mut Faults) -> usize {
     read.unwrap_or(DEFAULT_BUCKETS)
 }
 
-fn modified(fields: &Fields<'_>, faults: &mut Faults) -> u64 {
+fn modified(fields: &Fields<'_>, faults: &mut Faults) -> FileTime {
     let read = fields.parsed("mtime", faults, |text| match text {
-        "epoch" => Ok(0),
-        _ => text
-            .parse()
-            .map_err(|_| "must be `epoch` or a number of seconds since 1970".to_owned()),
+        "epoch" => Ok(FileTime::At(0)),
+        "commit" => Ok(FileTime::Commit),
+        _ => seconds(text).map(FileTime::At).ok_or_else(|| {
+            "must be `epoch`, `commit`, a date such as `2026-01-31`, or seconds since 1970"
+                .to_owned()
+        }),
     });
-    read.unwrap_or(0)
+    read.unwrap_or(FileTime::At(0))
+}
+
+/// Seconds since 1970 of a number, a date or a time; `None` if it is before 1970 or none of them.
+fn seconds(text: &str) -> Option<u64> {
+    if let Ok(seconds) = text.parse() {
+        return Some(seconds);
+    }
+    let time: Option<jiff::Timestamp> = text.parse().ok();
+    let date = || -> Option<jiff::Timestamp> {
+        let date: jiff::civil::Date = text.parse().ok()?;
+        let day = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+        Some(day.timestamp())
+    };
+    u64::try_from(time.or_else(date)?.as_second()).ok()
 }
 
 fn is_variable(text: &str) -> bool {
@@ -646,7 +680,29 @@ fn is_variable(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_letter)
 }
 
-pub(super) fn is_name(text: &str) -> bool {
+/// How often something that failed is tried again.
+pub(super) fn read_retries(fields: &Fields<'_>, faults: &mut Faults) -> u32 {
+    let read = fields.parsed("retries", faults, |text| {
+        let number = text.parse().ok().filter(|number| *number <= MAX_RETRIES);
+        number.ok_or_else(|| format!("must be a number up to {MAX_RETRIES}"))
+    });
+    read.unwrap_or(0)
+}
+
+/// A name must be one.
+pub(super) fn check_name(name: &str, at: Position, faults: &mut Faults) {
+    if !name.is_empty() && !is_name(name) {
+        faults.push(Fault {
+            at,
+            message: format!(
+                "`{name}` is no name: letters and digits, and `-`, `_` and `.` between them, no more than 63"
+            ),
+            hint: None,
+        });
+    }
+}
+
+fn is_name(text: &str) -> bool {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let is_end = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_alphanumeric());
     let ends_well = is_end(text.chars().next()) && is_end(text.chars().last());
