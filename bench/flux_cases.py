@@ -71,8 +71,12 @@ def main():
     thousand = best([*build, "--path", "clusters/main"], f"{work}/1000", runs=3)
     growth = f"{thousand[0] / hundred[0]:.1f}x ({thousand[1] / hundred[1]:.1f}x CPU)"
     row("1,000 releases against 100", both(thousand), both(hundred), growth, "<= 11x")
-    row("peak memory of 1,000 releases", f"{thousand[2]:.0f} MB", "", "", "")
+    row("peak memory of 1,000 releases", f"{thousand[2]:.0f} MB", "", "", "<= 80 MB")
     row("cores in use, 1,000 releases", f"{thousand[1] / thousand[0]:.2f}", f"{os.cpu_count()} cores", "", ">= 1.7")
+    many = best([*build, "--path", "clusters/main"], f"{work}/10000", runs=1)
+    growth = f"{many[0] / thousand[0]:.1f}x ({many[1] / thousand[1]:.1f}x CPU)"
+    row("10,000 releases against 1,000", both(many), both(thousand), growth, "<= 11x")
+    row("peak memory of 10,000 releases", f"{many[2]:.0f} MB", "", "", "<= 200 MB")
     together = best(build, f"{work}/two")
     each = [best([*build, "--path", f"clusters/{name}"], f"{work}/two") for name in ("main", "second")]
     apart = [sum(run[index] for run in each) for index in (0, 1)]

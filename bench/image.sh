@@ -4,13 +4,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 runs="${RUNS:-5}"
-crane_version=v0.22.1
-tools="${PORTOLAN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/portolan}/tools/bench-image"
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 
-command -v buildah >/dev/null || { echo 'error: `buildah` is not installed' >&2; exit 2; }
-[ -x "$tools/crane" ] || GOBIN="$tools" go install "github.com/google/go-containerregistry/cmd/crane@$crane_version" >&2
+job=image
+source bench/image_peers.sh
 cargo build --profile dist -p portolan-layout --example image >&2
 ours="$(cargo metadata --format-version 1 --no-deps | python3 -c 'import json,sys; print(json.load(sys.stdin)["target_directory"])')/dist/examples/image"
 
@@ -31,26 +29,9 @@ printf 'FROM scratch\nCOPY context /\n' > "$work/Dockerfile"
 find "$work/context" -type f -exec cat {} + > /dev/null
 echo "load while measuring: $(cut -d' ' -f1-3 /proc/loadavg)" >&2
 
-# The median seconds of a command, a preparation before each run not counted.
-median() { # preparation, command
-  for _ in $(seq "$runs"); do
-    eval "$1" > /dev/null 2>&1
-    local start; start="$(date +%s.%N)"
-    eval "$2" > "$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-    echo "$(date +%s.%N) $start" | awk '{ printf "%.3f\n", $1 - $2 }'
-  done | sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'
-}
-row() { # work, ours, peer, seconds of the peer, target
-  awk -v work="$1" -v ours="$2" -v peer="$3" -v theirs="$4" -v target="$5" 'BEGIN {
-    if (theirs == "") printf "| image: %s | %.2f s |  |  | %s |\n", work, ours, target
-    else printf "| image: %s | %.2f s | %s %.2f s | %.1f× | %s |\n", work, ours, peer, theirs, theirs / ours, target }'
-}
-
 store="$work/store"
-buildah_run() { buildah --root "$work/containers" --runroot "$work/run" --storage-driver vfs "$@"; }
-build="buildah_run bud --isolation chroot --timestamp 0 -t bench '$work' && buildah_run push bench 'oci:$work/buildah:web'"
-layered="buildah_run bud --layers --isolation chroot --timestamp 0 -t bench '$work' && buildah_run push bench 'oci:$work/buildah:web'"
-fresh="buildah_run rmi -af; rm -rf '$work/buildah'"
+build="$(with_buildah "$work")"
+layered="$(with_buildah "$work" --layers)"
 append="tar -cf '$work/layer.tar' -C '$work/context' . && '$tools/crane' append -f '$work/layer.tar' -t web --oci-empty-base -o '$work/crane.tar'"
 
 buildah_cold="$(median "$fresh" "$build")"

@@ -7,13 +7,11 @@ cd "$(dirname "$0")/.."
 runs="${RUNS:-5}"
 files="${FILES:-10001}"
 artifact_files="${ARTIFACT_FILES:-10000}"
-crane_version=v0.22.1
-tools="${PORTOLAN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/portolan}/tools/bench-image"
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 
-command -v buildah >/dev/null || { echo 'error: `buildah` is not installed' >&2; exit 2; }
-[ -x "$tools/crane" ] || GOBIN="$tools" go install "github.com/google/go-containerregistry/cmd/crane@$crane_version" >&2
+job=ship
+source bench/image_peers.sh
 if [ -z "${BIN:-}" ]; then
   cargo build --profile dist --bin portolan >&2
   BIN="$(cargo metadata --format-version 1 --no-deps | python3 -c 'import json,sys; print(json.load(sys.stdin)["target_directory"])')/dist/portolan"
@@ -48,26 +46,9 @@ printf 'FROM scratch\nCOPY context /\n' > "$work/one/Dockerfile"
 find "$work/one/context" -type f -exec cat {} + > /dev/null
 echo "load while measuring: $(cut -d' ' -f1-3 /proc/loadavg)" >&2
 
-# The median seconds of a command, a preparation before each run not counted.
-median() { # preparation, command
-  for _ in $(seq "$runs"); do
-    eval "$1" > /dev/null 2>&1
-    local start; start="$(date +%s.%N)"
-    eval "$2" > "$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-    echo "$(date +%s.%N) $start" | awk '{ printf "%.3f\n", $1 - $2 }'
-  done | sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'
-}
-row() { # work, ours, peer, seconds of the peer, target
-  awk -v work="$1" -v ours="$2" -v peer="$3" -v theirs="$4" -v target="$5" 'BEGIN {
-    if (theirs == "") printf "| ship: %s | %.2f s |  |  | %s |\n", work, ours, target
-    else printf "| ship: %s | %.2f s | %s %.2f s | %.1f× | %s |\n", work, ours, peer, theirs, theirs / ours, target }'
-}
-
 ship="'$BIN' ship build -q -f '$work/one/portolan.yaml'"
-buildah_run() { buildah --root "$work/containers" --runroot "$work/run" --storage-driver vfs "$@"; }
-build="buildah_run bud --isolation chroot --timestamp 0 -t bench '$work/one' && buildah_run push bench 'oci:$work/buildah:web'"
-layered="buildah_run bud --layers --isolation chroot --timestamp 0 -t bench '$work/one' && buildah_run push bench 'oci:$work/buildah:web'"
-fresh="buildah_run rmi -af; rm -rf '$work/buildah'"
+build="$(with_buildah "$work/one")"
+layered="$(with_buildah "$work/one" --layers)"
 # crane compresses with gzip -1: gzip -6 before it makes equal things of both.
 append="tar -C '$work/one/context' -cf - . | gzip -6n > '$work/layer.tar.gz' && '$tools/crane' append -f '$work/layer.tar.gz' -t web --oci-empty-base -o '$work/crane.tar'"
 

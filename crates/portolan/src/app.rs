@@ -1,44 +1,70 @@
-//! What a process has only once: the printer, and the threads for all asynchronous work.
+//! What a process has only once: the printer, the threads for all asynchronous work, and what Ctrl-C cancels.
 
+use std::future::Future;
 use std::io;
 use std::sync::OnceLock;
 
+use portolan_engine::CancellationToken;
+use portolan_supply::LazyRuntime;
 use tokio::runtime::Runtime;
 
+use crate::error::CommandError;
 use crate::exit::ExitStatus;
+use crate::interrupt;
 use crate::printer::Printer;
 
 /// The context of a command, made in `main`.
 pub(crate) struct App {
     /// Writes to the terminal.
     pub(crate) printer: Printer,
-    /// Started when it is first asked for: many commands do without.
-    runtime: OnceLock<Runtime>,
+    runtime: LazyRuntime,
+    cancellation: CancellationToken,
+    /// Set once Ctrl-C cancels the token.
+    interrupts: OnceLock<()>,
 }
 
 impl App {
     pub(crate) fn new(printer: Printer) -> Self {
         Self {
             printer,
-            runtime: OnceLock::new(),
+            runtime: LazyRuntime::default(),
+            cancellation: CancellationToken::new(),
+            interrupts: OnceLock::new(),
         }
     }
 
     /// The one runtime of the process.
     pub(crate) fn runtime(&self) -> io::Result<&Runtime> {
-        if let Some(runtime) = self.runtime.get() {
-            return Ok(runtime);
-        }
-        let runtime = Runtime::new()?;
-        Ok(self.runtime.get_or_init(|| runtime))
+        self.runtime.get()
+    }
+
+    /// The same, for what may need it later.
+    pub(crate) fn lazy_runtime(&self) -> &LazyRuntime {
+        &self.runtime
+    }
+
+    /// The token that Ctrl-C cancels, now that somebody asks for it; a second Ctrl-C ends the process.
+    pub(crate) fn cancellation(&self) -> io::Result<&CancellationToken> {
+        let runtime = self.runtime()?;
+        self.interrupts.get_or_init(|| {
+            runtime.spawn(interrupt::watch(self.cancellation.clone()));
+        });
+        Ok(&self.cancellation)
+    }
+
+    /// Waits for something, until Ctrl-C.
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, CommandError> {
+        let cancellation = self.cancellation()?;
+        self.runtime()?.block_on(async {
+            tokio::select! {
+                done = work => Ok(done),
+                () = cancellation.cancelled() => Err(CommandError::stopped()),
+            }
+        })
     }
 
     /// Ends the process's work and prints what is left to say.
     pub(crate) fn finish(self, status: ExitStatus) -> ExitStatus {
-        // Threads that still compute for a cancelled unit must not hold up the end.
-        if let Some(runtime) = self.runtime.into_inner() {
-            runtime.shutdown_background();
-        }
         self.printer.finish(status)
     }
 }

@@ -6,6 +6,8 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use later::Later;
 
+#[cfg(feature = "store")]
+use crate::commands::store::ServerStoreArgs;
 use crate::commands::{
     audit::AuditArgs, build::BuildArgs, cache::CacheArgs, completions::CompletionsArgs,
     diff::DiffArgs, explain::ExplainArgs, fetch::FetchArgs, get::GetArgs, helm::HelmArgs,
@@ -15,7 +17,9 @@ use crate::commands::{
 #[cfg(feature = "rollout")]
 use crate::commands::{crds::CrdsArgs, operator::OperatorArgs, rollout::RolloutArgs};
 #[cfg(feature = "ship")]
-use crate::commands::{events::EventsArgs, ship::ShipArgs};
+use crate::commands::{events::EventsArgs, ship::DevArgs, ship::ShipArgs};
+#[cfg(feature = "fleet")]
+use crate::commands::{fleet::FleetArgs, serve::ServeArgs};
 use crate::printer::OutputOptions;
 
 /// Take what a Git repository declares all the way to where it runs
@@ -49,6 +53,9 @@ pub(crate) enum Command {
     /// Print the definitions of Portolan's own kinds
     #[cfg(feature = "rollout")]
     Crds(Later<CrdsArgs>),
+    /// Build and deploy again whenever a file is saved, and follow the logs and ports of the pods
+    #[cfg(feature = "ship")]
+    Dev(Later<DevArgs>),
     /// Show what a change of a Flux repository would change in its clusters
     Diff(Later<DiffArgs>),
     /// Print what happened in a run of `ship`, also while it goes on
@@ -58,6 +65,9 @@ pub(crate) enum Command {
     Explain(Later<ExplainArgs>),
     /// Fetch and pin every remote source and chart that a Flux repository needs
     Fetch(Later<FetchArgs>),
+    /// Read and write the objects of a Portolan server
+    #[cfg(feature = "fleet")]
+    Fleet(Later<FleetArgs>),
     /// Show what a Flux repository holds
     Get(Later<GetArgs>),
     /// Render and check Helm charts
@@ -72,9 +82,15 @@ pub(crate) enum Command {
     /// Judge canaries by measurement, look after them, and convert those of other tools
     #[cfg(feature = "rollout")]
     Rollout(Later<RolloutArgs>),
+    /// Serve the objects of the control plane
+    #[cfg(feature = "fleet")]
+    Serve(Later<ServeArgs>),
     /// Build the artifacts of a project into images and deploy them, one result for each
     #[cfg(feature = "ship")]
     Ship(Later<ShipArgs>),
+    /// Back up, restore, check and move the store of a server
+    #[cfg(feature = "store")]
+    Store(Later<ServerStoreArgs>),
     /// Execute a Go template with the functions of sprig and Helm
     Template(Later<TemplateArgs>),
     /// Check that a Flux repository builds, and that a cluster would accept it

@@ -71,6 +71,15 @@ impl CommandError {
         }
     }
 
+    /// Ctrl-C stopped what was waited for.
+    pub(crate) fn stopped() -> Self {
+        Self {
+            kind: ErrorKind::Interrupted,
+            source: anyhow::anyhow!("interrupted"),
+            hints: Vec::new(),
+        }
+    }
+
     /// The exit status that tells of this error.
     pub(crate) fn status(&self) -> ExitStatus {
         match self.kind {

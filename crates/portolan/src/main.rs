@@ -16,6 +16,7 @@ mod exit;
 mod findings;
 mod graph_tree;
 mod input;
+mod interrupt;
 mod limit_args;
 mod listing;
 mod log;
@@ -29,6 +30,7 @@ mod selection;
 mod session;
 mod source_args;
 mod table;
+mod units;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -48,6 +50,13 @@ fn main() -> ExitCode {
         .is_some_and(|first| first == portolan_cluster::RUN_PLUGIN)
     {
         return portolan_cluster::run_plugin(std::env::args_os().skip(2));
+    }
+    #[cfg(feature = "ship")]
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == commands::ship::GUARD)
+    {
+        return commands::ship::run_guard(std::env::args_os().skip(2));
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

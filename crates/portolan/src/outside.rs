@@ -12,6 +12,7 @@ use portolan_sources::{Lock, Options, Pinning, Sources, Watch};
 use portolan_supply::{Netrc, Opener, OwnTree, Remote, WithoutKeys};
 use portolan_vfs::Disk;
 
+use crate::app::App;
 use crate::error::CommandError;
 use crate::places;
 use crate::printer::Printer;
@@ -40,8 +41,9 @@ impl OutsideArgs {
         &self,
         disk: &Disk,
         pinning: Pinning,
-        printer: &Printer,
+        app: &App,
     ) -> Result<Supply, CommandError> {
+        let printer = &app.printer;
         let lock_file = disk.root().join(LOCK_FILE);
         let lock = Lock::load(&lock_file).map_err(CommandError::user)?;
         let options = Options {
@@ -67,7 +69,12 @@ impl OutsideArgs {
         };
         let opener = Opener::new(self.keys()?, without_keys, printer.secrets());
         Ok(Supply {
-            remote: Arc::new(Remote::new(Arc::clone(&sources), netrc(), Some(own))),
+            remote: Arc::new(Remote::new(
+                Arc::clone(&sources),
+                netrc(),
+                Some(own),
+                app.lazy_runtime().clone(),
+            )),
             opener: Arc::new(opener),
             secrets: (!printer.shows_secrets()).then(|| printer.secrets()),
             sources,

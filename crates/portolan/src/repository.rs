@@ -105,14 +105,14 @@ impl RepositoryArgs {
         demand: impl Into<Demand>,
         app: &App,
     ) -> Result<RenderedRepository, CommandError> {
-        let repository = self.repository(&app.printer)?;
+        let repository = self.repository(app)?;
         repository.render(demand, &ShownRuns::new(app))
     }
 
     /// Opens the repository and renders its clusters for a command that judges them, and tells itself what is not
     /// looked at.
     pub(crate) fn render_to_judge(&self, app: &App) -> Result<RenderedRepository, CommandError> {
-        let repository = self.repository(&app.printer)?;
+        let repository = self.repository(app)?;
         repository.render(Depth::Releases, &ShownRuns::judged(app))
     }
 
@@ -122,7 +122,7 @@ impl RepositoryArgs {
         demand: impl Into<Demand>,
         app: &App,
     ) -> Result<RenderedRepository, CommandError> {
-        let repository = self.repository(&app.printer)?.at_hand();
+        let repository = self.repository(app)?.at_hand();
         repository.render(demand, &ShownRuns::new(app))
     }
 
@@ -135,7 +135,7 @@ impl RepositoryArgs {
         token: &CancellationToken,
         app: &App,
     ) -> Result<RenderedRepository, CommandError> {
-        let repository = self.repository(&app.printer)?;
+        let repository = self.repository(app)?;
         let unit = |cluster: &Arc<Cluster>, name: Option<&str>| {
             // What several clusters have in common is rendered once.
             let retention = match name {
@@ -151,18 +151,18 @@ impl RepositoryArgs {
     }
 
     /// The repository, ready to be rendered; nothing is fetched yet.
-    pub(crate) fn repository(&self, printer: &Printer) -> Result<FluxRepository, CommandError> {
-        self.pinned(Pinning::Prefer, printer)
+    pub(crate) fn repository(&self, app: &App) -> Result<FluxRepository, CommandError> {
+        self.pinned(Pinning::Prefer, app)
     }
 
     /// The same; `pinning` says what the lock file is worth.
     pub(crate) fn pinned(
         &self,
         pinning: Pinning,
-        printer: &Printer,
+        app: &App,
     ) -> Result<FluxRepository, CommandError> {
         let (disk, root) = self.locate()?;
-        let supply = self.outside.open(&disk, pinning, printer)?;
+        let supply = self.outside.open(&disk, pinning, app)?;
         let repository = FluxRepository {
             settings: self.settings()?,
             supply: Some(supply),
@@ -170,7 +170,7 @@ impl RepositoryArgs {
             root,
         };
         if let Some(note) = repository.settings_note() {
-            printer.note(&note);
+            app.printer.note(&note);
         }
         Ok(repository)
     }

@@ -7,7 +7,6 @@
 //! ```
 
 mod events;
-mod interrupt;
 #[cfg(feature = "ship")]
 mod lines;
 mod log;
@@ -32,7 +31,8 @@ use crate::repository::tell;
 /// Runs of a review, shown as those of every command.
 pub(crate) struct ShownRuns<'a> {
     app: &'a App,
-    token: CancellationToken,
+    /// Ends the runs before their time; Ctrl-C does too.
+    token: Option<CancellationToken>,
     /// Whether the command has its own way to tell what is not looked at.
     is_judged: bool,
 }
@@ -40,7 +40,11 @@ pub(crate) struct ShownRuns<'a> {
 impl<'a> ShownRuns<'a> {
     /// Runs that say before the work what will not be looked at.
     pub(crate) fn new(app: &'a App) -> Self {
-        Self::under(&CancellationToken::new(), app)
+        Self {
+            app,
+            token: None,
+            is_judged: false,
+        }
     }
 
     /// Runs of a command that tells what was not looked at in its answer.
@@ -54,9 +58,8 @@ impl<'a> ShownRuns<'a> {
     /// Runs until a token is cancelled.
     pub(crate) fn under(token: &CancellationToken, app: &'a App) -> Self {
         Self {
-            app,
-            token: token.clone(),
-            is_judged: false,
+            token: Some(token.clone()),
+            ..Self::new(app)
         }
     }
 }
@@ -76,7 +79,10 @@ impl Runner for ShownRuns<'_> {
     }
 
     fn run(&self, plan: &mut dyn FnMut(&Run)) -> Result<Report, CommandError> {
-        run_under(&self.token, self.app, plan)
+        match &self.token {
+            Some(token) => run_under(token, self.app, plan),
+            None => run(self.app, plan),
+        }
     }
 
     fn run_unseen(&self, plan: &mut dyn FnMut(&Run)) -> Result<Report, CommandError> {
@@ -86,21 +92,18 @@ impl Runner for ShownRuns<'_> {
 
 /// Runs the units that `plan` adds and waits for all of them.
 pub(crate) fn run(app: &App, plan: impl FnOnce(&Run)) -> Result<Report, CommandError> {
-    run_under(&CancellationToken::new(), app, plan)
+    run_under(app.cancellation()?, app, plan)
 }
 
 /// Runs the units of an experiment, of which nothing is shown or written down: it is no part of the answer.
 fn run_unseen(app: &App, plan: impl FnOnce(&Run)) -> Result<Report, CommandError> {
     let runtime = app.runtime()?;
-    let token = CancellationToken::new();
+    let token = app.cancellation()?;
     let journal = Journal::in_memory(JournalOptions::default());
-    let run = Run::new(Limits::default(), journal).under(&token);
+    let run = Run::new(Limits::default(), journal).under(token);
     let report = runtime.block_on(async {
-        let interrupt = tokio::spawn(interrupt::watch(token.clone()));
         plan(&run);
-        let report = run.finish().await;
-        interrupt.abort();
-        report
+        run.finish().await
     });
     if token.is_cancelled() {
         Err(CommandError::interrupted(&report))
@@ -155,6 +158,7 @@ impl ShownRun {
         let printer = &app.printer;
         let sink = events::Sink::open(printer)?;
         let runtime = app.runtime()?;
+        let interrupted = app.cancellation()?.clone();
         let Self {
             journal,
             limits,
@@ -165,11 +169,15 @@ impl ShownRun {
             let view = tokio::spawn(view::follow(journal.after(0), style, printer.hidden()));
             let events = tokio::spawn(events::follow(journal.after(0), sink, printer.hidden()));
             let log = tokio::spawn(log::follow(journal.after(0), printer.hidden()));
-            let interrupt = tokio::spawn(interrupt::watch(token.clone()));
+            let cancelled = token.clone();
+            let interrupt = tokio::spawn(async move {
+                interrupted.cancelled().await;
+                cancelled.cancel();
+            });
             plan(&run);
             let report = run.finish().await;
-            journal.close();
             interrupt.abort();
+            journal.close();
             // A view that panicked has nothing left to show; the report is what counts.
             let _ = tokio::join!(view, log);
             let written = events.await.unwrap_or(Ok(()));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use portolan_testbed::{HttpServer, Reply};
 use rollout_bed::{Bed, OperatorProcess};
 use serde_json::{Value, json};
@@ -249,7 +249,8 @@ async fn measure_idle(bed: &Bed, operator: &OperatorProcess, idle: Duration) -> 
 }
 
 /// All requests that the API server counted as writes, those that changed nothing included. The lease is the price of
-/// having two operators, and not a rollout's; Endpoints are what the API server writes about itself.
+/// having two operators, and not a rollout's; Endpoints and addresses are what the API server looks after itself, and it
+/// writes events about that, so events are counted by who wrote them.
 async fn writes(bed: &Bed) -> BTreeMap<String, u64> {
     let request = http::Request::get("/metrics")
         .body(Vec::new())
@@ -261,14 +262,32 @@ async fn writes(bed: &Bed) -> BTreeMap<String, u64> {
             .any(|verb| line.contains(&format!("verb=\"{verb}\"")));
         line.starts_with("apiserver_request_total{")
             && is_write
-            && !line.contains("resource=\"leases\"")
-            && !line.contains("resource=\"endpoints\"")
+            && ["leases", "endpoints", "ipaddresses", "events"]
+                .iter()
+                .all(|resource| !line.contains(&format!("resource=\"{resource}\"")))
     });
     let values = counted.filter_map(|line| {
         let (labels, value) = line.rsplit_once(' ')?;
         Some((labels.to_owned(), value.parse::<f64>().ok()? as u64))
     });
-    values.collect()
+    let mut counted: BTreeMap<String, u64> = values.collect();
+    counted.insert("events of the operator".to_owned(), events(bed).await);
+    counted
+}
+
+/// How often the operator has written an event, or written it again.
+async fn events(bed: &Bed) -> u64 {
+    let api = bed.api(("events.k8s.io", "v1", "Event"), NAMESPACE);
+    let listed = api.list(&ListParams::default()).await.expect("a list");
+    let controller = |event: &DynamicObject| event.data["reportingController"].clone();
+    let own = listed.items.iter().filter(|event| {
+        let controller = controller(event);
+        controller
+            .as_str()
+            .is_some_and(|name| name.contains("portolan"))
+    });
+    own.map(|event| 1 + event.data["series"]["count"].as_u64().unwrap_or(0))
+        .sum()
 }
 
 fn changed(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> Vec<String> {

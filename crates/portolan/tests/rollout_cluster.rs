@@ -69,6 +69,7 @@ async fn the_commands_do_on_a_real_cluster_what_they_say() {
     rollouts_are_listed_shown_and_explained(&bed).await;
     commands_are_tokens_and_never_change_the_spec(&bed).await;
     images_are_set_and_pods_started_again(&bed).await;
+    a_rollout_that_cannot_be_read_does_not_hide_the_others(&bed).await;
 
     let Some(traffic) = Traffic::start(&bed, &["shop"], 8_000.0) else {
         return;
@@ -78,6 +79,27 @@ async fn the_commands_do_on_a_real_cluster_what_they_say() {
     a_release_is_followed_from_the_terminal(&bed, &traffic).await;
     content_of_secrets_is_told_nowhere(&bed, &operator).await;
     a_deployment_is_adopted_and_released_again_without_an_outage(&bed).await;
+}
+
+/// The API server accepts any nesting in a pod template; readers end at some depth.
+async fn a_rollout_that_cannot_be_read_does_not_hide_the_others(bed: &Bed) {
+    let nested = format!("{}1{}", "{\"a\":".repeat(300), "}".repeat(300));
+    let body = rollout(BY_HAND, "deep", "web:1").to_string();
+    let body = body.replacen("\"image\":", &format!("\"deep\":{nested},\"image\":"), 1);
+    let path = format!("/apis/portolan.dev/v1alpha1/namespaces/{BY_HAND}/istiocanarydeployments");
+    let request = http::Request::post(&path).header("content-type", "application/json");
+    let request = request.body(body.into_bytes()).expect("a request");
+    bed.client.request_text(request).await.expect("created");
+
+    let answer = bed.rollout(&["list", "-n", BY_HAND]);
+    assert_eq!(answer.code, 2, "{answer}");
+    assert!(answer.stdout.contains("web"), "{answer}");
+    let told = "by-hand/deep is not listed: its fields are nested too deep to be read";
+    assert!(answer.stderr.contains(told), "{answer}");
+
+    let request = http::Request::delete(format!("{path}/deep"));
+    let request = request.body(Vec::new()).expect("a request");
+    bed.client.request_text(request).await.expect("deleted");
 }
 
 async fn the_exit_code_says_whether_the_newest_revision_made_it(bed: &Bed) {

@@ -730,3 +730,75 @@ fn another_directory_umask_and_order_give_the_same_image() {
     fs::set_permissions(second.path("web/c"), fs::Permissions::from_mode(0o700)).expect("a mode");
     assert_eq!(digest(&second), wanted);
 }
+
+/// A repository with one commit at a known time.
+fn commit(project: &Project) {
+    for args in [
+        &["init", "--quiet", "--initial-branch", "main"][..],
+        &["add", "web", "portolan.yaml"],
+        &["commit", "--quiet", "--message", "first"],
+    ] {
+        let done = Command::new("git")
+            .args([
+                "-c",
+                "user.name=Tester",
+                "-c",
+                "user.email=tester@example.com",
+            ])
+            .args(args)
+            .env("GIT_COMMITTER_DATE", "2026-01-31T00:00:00Z")
+            .current_dir(project.path("."))
+            .status();
+        assert!(done.expect("git").success(), "{args:?}");
+    }
+}
+
+#[test]
+fn files_have_the_time_of_a_date_or_of_the_commit() {
+    let artifact = |name: &str, mtime: &str| {
+        format!(
+            "  - {{name: {name}, image: registry.example/{name}, oci: {{context: web, mtime: {mtime}}}}}\n"
+        )
+    };
+    let document = artifact("commit", "commit")
+        + &artifact("date", "2026-01-31")
+        + &artifact("seconds", "1769817600")
+        + &artifact("epoch", "epoch");
+    let project = Project::new(&document);
+    let (none, code) = project.build(&[]);
+    assert_eq!(
+        (code, &none["artifacts"][0]["status"]),
+        (1, &"failed".into())
+    );
+    assert_eq!(
+        none["artifacts"][0]["error"],
+        "`mtime: commit` needs a git repository with a commit, and `git`"
+    );
+    commit(&project);
+    let (all, code) = project.build(&[]);
+    assert_eq!(code, 0, "{all:#}");
+    let digest = |at: usize| all["artifacts"][at]["digest"].as_str().expect("a digest");
+    assert_eq!((digest(0), digest(1)), (digest(1), digest(2)));
+    assert_ne!(digest(2), digest(3));
+}
+
+#[test]
+fn an_artifact_that_failed_is_tried_again() {
+    let artifact = |retries: u32| {
+        format!(
+            "  - {{name: a, image: registry.example/a, retries: {retries}, command: {{run: [sh, -c, 'echo x >> count; test $(wc -l < count) -ge 3 && echo hi > $PORTOLAN_OUT/f'], output: files, oci: {{}}}}}}\n"
+        )
+    };
+    let project = Project::new(&artifact(1));
+    assert_eq!(project.build(&[]).1, 1, "twice is not enough");
+    fs::remove_file(project.path("count")).expect("it ran");
+    project.write("portolan.yaml", &format!("{HEAD}{}", artifact(2)));
+    let (result, code) = project.build(&["--events", "events.jsonl"]);
+    assert_eq!(code, 0, "{result:#}");
+    let events = fs::read_to_string(project.path("events.jsonl")).expect("events");
+    assert_eq!(
+        events.matches("\"event\":\"retrying\"").count(),
+        2,
+        "{events}"
+    );
+}

@@ -6,6 +6,8 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -295,6 +297,43 @@ fn whoever_should_not_ask_is_refused() {
             .1
             .contains("access-control")
     );
+}
+
+#[test]
+fn the_owner_asks_through_a_socket_without_a_token() {
+    let mut served = Served::start(&gated("a", ""));
+    wait_until(|| served.word("a") == "in progress");
+    let runs = fs::read_dir(served.project.path(".portolan/portolan/runs")).expect("runs");
+    let run = runs.flatten().next().expect("a run").path();
+    let socket = run.join("api.sock");
+    let mode = |path: &Path| {
+        fs::metadata(path)
+            .expect("it is there")
+            .permissions()
+            .mode()
+            & 0o777
+    };
+    // Another user can neither reach it nor open it.
+    assert_eq!((mode(&run), mode(&socket)), (0o700, 0o600));
+    let ask = |headers: &str| {
+        let mut stream = UnixStream::connect(&socket).expect("it listens");
+        let request =
+            format!("GET /api/ship/v1/state HTTP/1.1\r\nconnection: close\r\n{headers}\r\n");
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    };
+    let answer = ask("host: localhost\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains("\"in progress\""), "{answer}");
+    let answer = ask("host: evil.example\r\n");
+    assert!(answer.starts_with("HTTP/1.1 421"), "{answer}");
+    let answer = ask("host: localhost\r\norigin: http://evil.example\r\n");
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    served.open("a");
+    assert_eq!(served.end().code, 0);
+    assert!(!socket.exists(), "nobody answers any more");
 }
 
 #[test]

@@ -257,3 +257,44 @@ async fn steps_are_applied_waited_for_pruned_and_deleted() {
         "{deleted}"
     );
 }
+
+/// Two who apply the same object undo each other's work.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_flux_deploys_is_refused_unless_it_is_adopted() {
+    let Some(test) = TestCluster::shared().await else {
+        return;
+    };
+    let kubeconfig = test.kubeconfig_path().to_str().expect("UTF-8").to_owned();
+    let step = |more: &str| {
+        format!(
+            "{}  - {{name: web, image: registry.example/shop/web, oci: {{context: web}}}}\n  deploy:\n  - {{name: app, namespace: default, manifests: {{paths: [all.yaml]}}{more}}}\n",
+            portolan::project::HEAD
+        )
+    };
+    let project = Project::new("");
+    let config = |name: &str, labels: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}{labels}}}\n")
+    };
+    let flux = config(
+        "theirs",
+        ", labels: {kustomize.toolkit.fluxcd.io/name: apps}",
+    );
+    project.write("all.yaml", &flux);
+    project.write("portolan.yaml", &step(""));
+    assert_eq!(deploy(&project, &kubeconfig, &[]).code, 0, "it is new");
+    project.write(
+        "all.yaml",
+        &format!("{}---\n{}", config("ours", ""), config("theirs", "")),
+    );
+    let refused = deploy(&project, &kubeconfig, &[]);
+    assert_eq!(refused.code, 1, "{refused}");
+    let value = json(&refused);
+    assert_eq!(
+        value["steps"][0]["error"],
+        "ConfigMap theirs is deployed by the Kustomization `apps`; `adopt: true` takes it over"
+    );
+    assert!(objects(&value).is_empty(), "nothing was applied: {refused}");
+    project.write("portolan.yaml", &step(", adopt: true"));
+    let adopted = deploy(&project, &kubeconfig, &[]);
+    assert_eq!(adopted.code, 0, "{adopted}");
+}

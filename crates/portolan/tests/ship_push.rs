@@ -265,6 +265,73 @@ fn a_registry_that_misbehaves_is_one_clear_result_for_each_artifact() {
     );
 }
 
+/// A tag that names a commit is pushed only if the commit says what was built.
+#[test]
+fn a_tag_may_name_commit_artifact_and_digest() {
+    let Some(registry) = Registry::start(&RegistrySetup::default()) else {
+        return;
+    };
+    let project = project(&registry.host());
+    let tags = [
+        "web",
+        "--push",
+        "--tag",
+        "main-{commit}",
+        "--tag",
+        "{artifact}-{digest}",
+    ];
+    let (none, code) = project.build(&tags);
+    assert_eq!(code, 1, "{none:#}");
+    let error = none["artifacts"][0]["error"].as_str().expect("an error");
+    assert_eq!(
+        error,
+        "the tag `main-{commit}` asks for a commit: the document is in no git repository with a commit"
+    );
+    let git = |args: &[&str]| {
+        let output = Command::new("git")
+            .args([
+                "-c",
+                "user.name=Tester",
+                "-c",
+                "user.email=tester@example.com",
+            ])
+            .args(args)
+            .current_dir(project.path("."))
+            .output()
+            .expect("git");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "web", "portolan.yaml"]);
+    git(&["commit", "--quiet", "--message", "first"]);
+    let (good, code) = project.build(&tags);
+    assert_eq!(code, 0, "{good:#}");
+    let commit = git(&["rev-parse", "--short=12", "HEAD"]);
+    let digest = good["artifacts"][0]["digest"].as_str().expect("a digest");
+    let own = &digest["sha256:".len()..][..12];
+    if has_program("skopeo", "--version") {
+        for tag in [
+            format!("main-{commit}"),
+            format!("web-{own}"),
+            own.to_owned(),
+        ] {
+            let image = format!("docker://{}/shop/web:{tag}", registry.host());
+            let found = Command::new("skopeo")
+                .args(["inspect", "--tls-verify=false", "--raw", &image])
+                .output();
+            assert!(found.expect("skopeo").status.success(), "{tag}");
+        }
+    }
+    project.write("web/index.html", "changed");
+    let (dirty, _) = project.build(&tags);
+    let error = dirty["artifacts"][0]["error"].as_str().expect("an error");
+    assert!(
+        error.ends_with("the work tree has changes that were not committed"),
+        "{error}"
+    );
+}
+
 /// A registry that answers some requests with 429 and goes on is waited for.
 #[test]
 fn a_busy_registry_is_asked_again() {

@@ -5,6 +5,7 @@ mod check_options;
 mod cluster;
 mod files;
 mod fix;
+mod judge_options;
 mod patches;
 mod print;
 mod repo;

@@ -1,15 +1,14 @@
 //! `portolan build`: the objects a Flux repository declares, as YAML.
 
+mod document;
+mod stream;
 mod write;
 
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::Arc;
 
-use portolan_engine::CancellationToken;
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{
-    Emitter, EmitterOutput, OutputSink, Selection, set_kustomization_labels, set_release_labels,
-    set_resource_set_labels,
+    Emitter, Selection, set_kustomization_labels, set_release_labels, set_resource_set_labels,
 };
 use portolan_object::{KindNames, Object, ObjectId, OwnerKind, Step};
 use portolan_review::{RenderedRepository, has_known_kinds, inventory, selectable};
@@ -19,6 +18,7 @@ use crate::app::App;
 use crate::error::CommandError;
 use crate::repository::{RepositoryArgs, end, tell_problems};
 use crate::selection::{OwnersWord, SelectionArgs, Word};
+use stream::Ready;
 use write::{WriteArgs, Writer};
 
 /// Print the objects that a Flux repository declares
@@ -67,18 +67,17 @@ struct Batch {
     owner: String,
     /// What the owner is made of, for those who want to know.
     made_of: Vec<Step>,
+    /// What is written of it, without the owner's labels.
     objects: Vec<Object>,
+    /// Puts the owner's labels on an object.
+    label: Option<(SetLabels, NamespacedName)>,
     /// All objects of the owner, those that are left out too, by which its secrets are known.
     all: Arc<Vec<Object>>,
     owner_kind: OwnerKind,
 }
 
-/// What a Kustomization, ResourceSet or HelmRelease gave, and what that is made of.
-struct Ready {
-    owner: Emitter,
-    objects: Arc<Vec<Object>>,
-    made_of: Vec<Step>,
-}
+/// Puts the labels of an owner on an object.
+type SetLabels = fn(&mut Object, &NamespacedName);
 
 /// What is built and how it is written.
 struct Job<'a> {
@@ -109,63 +108,20 @@ pub(crate) fn build(args: &BuildArgs, app: &App) -> CommandResult {
     Ok(end(rendered, status))
 }
 
-impl<'a> Job<'a> {
-    /// Renders, and writes what is ready meanwhile.
-    fn streamed(&self) -> Result<RenderedRepository, CommandError> {
-        let (clusters, queue) = mpsc::channel();
-        let with_provenance = self.args.write.provenance;
-        let token = CancellationToken::new();
-        let (rendered, writer) = thread::scope(|scope| {
-            // Nobody wants what cannot be written: a pipe that was closed ends the rendering.
-            let stop = token.clone();
-            let writing =
-                scope.spawn(move || self.write_streams(&queue).inspect_err(|_| stop.cancel()));
-            let sink_for = move |cluster: Option<&str>| -> OutputSink {
-                let (ready, stream) = mpsc::channel::<Ready>();
-                // A writer that has given up wants nothing more.
-                let _ = clusters.send((cluster.map(str::to_owned), stream));
-                Box::new(move |given| {
-                    let _ = ready.send(Ready::new(given, with_provenance));
-                })
-            };
-            let (repository, demand) = (&self.args.repository, self.selection.demand());
-            let rendered = repository.render_streamed(&demand, sink_for, &token, self.app);
-            let written = writing.join();
-            let writer = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            Ok::<_, CommandError>((rendered?, writer))
-        })?;
-        let (writer, count) = writer;
-        if count == 0 && !self.selection.objects.is_everything() {
-            // What was written is gone; to say what is there instead, all of it is needed again.
-            self.render()?;
-        }
-        self.check(&rendered)?;
-        // Without a cluster there was nothing to write, not even an empty list.
-        writer.map_or(Ok(()), Writer::finish)?;
-        Ok(rendered)
-    }
-
-    /// Writes one cluster after the other, each as it becomes ready; returns how many objects that were.
-    fn write_streams(
-        &self,
-        queue: &mpsc::Receiver<(Option<String>, mpsc::Receiver<Ready>)>,
-    ) -> Result<(Option<Writer<'a>>, usize), CommandError> {
-        let kinds = KindNames::default();
-        let mut writer = None;
-        let mut count = 0;
-        for (cluster, stream) in queue {
-            let writer =
-                writer.get_or_insert_with(|| Writer::new(&self.args.write, &self.app.printer));
-            for ready in stream {
-                if let Some(batch) = self.batch(cluster.as_deref(), ready, &kinds, None) {
-                    count += batch.objects.len();
-                    writer.write(&batch)?;
-                }
+impl Batch {
+    /// The objects as they are written, one after the other: a list of thousands is not read all at once.
+    fn labelled(&self) -> impl Iterator<Item = Object> {
+        self.objects.iter().map(|object| {
+            let mut object = object.clone();
+            if let Some((label, owner)) = &self.label {
+                label(&mut object, owner);
             }
-        }
-        Ok((writer, count))
+            object
+        })
     }
+}
 
+impl Job<'_> {
     /// Renders, and then writes.
     fn collected(&self) -> Result<RenderedRepository, CommandError> {
         let rendered = self.render()?;
@@ -232,7 +188,7 @@ impl<'a> Job<'a> {
     ) -> Option<Batch> {
         let owner = &ready.owner;
         let id = owner.id();
-        let label: fn(&mut Object, &NamespacedName) = match owner {
+        let label: SetLabels = match owner {
             Emitter::Kustomization(_) => set_kustomization_labels,
             Emitter::ResourceSet(_) => set_resource_set_labels,
             Emitter::Release(_) => set_release_labels,
@@ -253,36 +209,19 @@ impl<'a> Job<'a> {
         };
         let all = ready.objects.iter().enumerate();
         let meant = all.filter(is_meant).map(|(_, object)| object.clone());
-        let mut objects: Vec<Object> = meant.collect();
+        let objects: Vec<Object> = meant.collect();
         if objects.is_empty() && !is_owner_meant {
             return None;
         }
-        if !self.args.write.no_owner_labels {
-            for object in &mut objects {
-                label(object, id);
-            }
-        }
+        let is_labelled = !self.args.write.no_owner_labels;
         Some(Batch {
             cluster: cluster.map(str::to_owned),
             owner: owner.to_string(),
             owner_kind: owner.owner_kind(),
             made_of: ready.made_of,
             objects,
+            label: is_labelled.then(|| (label, id.clone())),
             all: ready.objects,
         })
-    }
-}
-
-impl Ready {
-    fn new(given: EmitterOutput<'_>, with_provenance: bool) -> Self {
-        Self {
-            made_of: if with_provenance {
-                given.made_of()
-            } else {
-                Vec::new()
-            },
-            objects: Arc::clone(given.objects),
-            owner: given.emitter,
-        }
     }
 }

@@ -1,21 +1,24 @@
 //! `portolan cache`: lists what was fetched before, and removes what is not needed.
 
-use std::fmt::Write as _;
+mod print;
+
 use std::time::{Duration, SystemTime};
 
 use camino::Utf8PathBuf;
-use portolan_object::Day;
-use portolan_sources::{Cache, CacheEntry, CacheRules, Collected, Lock};
-use portolan_yaml::Node;
+use portolan_sources::{Cache, CacheRules, Lock};
 
 use super::CommandResult;
-use super::fetch::kind;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::listing::{Column, Entry, Format, Listing, record};
+use crate::listing::Format;
 use crate::places;
 use crate::printer::Printer;
-use crate::table::Cell;
+use crate::units::size;
+use print::{print, summary};
+
+pub(crate) use crate::units::age;
+#[cfg(feature = "ship")]
+pub(crate) use crate::units::shown_size;
 
 /// Show what was fetched before, and make room
 ///
@@ -127,161 +130,5 @@ impl GcArgs {
             max_size: self.max_size,
             locks,
         })
-    }
-}
-
-fn print(
-    list_kind: &'static str,
-    entries: &[CacheEntry],
-    format: Format,
-    printer: &Printer,
-) -> Result<(), CommandError> {
-    let columns = vec![
-        Column::Always("KIND"),
-        Column::Always("SOURCE"),
-        Column::Always("VERSION"),
-        Column::Always("SIZE"),
-        Column::Always("LAST USED"),
-        Column::Wide("DIGEST"),
-    ];
-    let mut listing = Listing::new(list_kind, columns).otherwise("nothing in the cache that fits");
-    for entry in entries {
-        listing.push(Entry {
-            cells: vec![
-                Cell::from(entry_kind(entry)),
-                Cell::name(entry.source.as_str()),
-                Cell::from(entry.version.as_str()),
-                Cell::from(shown_size(entry.size).as_str()),
-                Cell::from(day(entry.last_used).as_str()),
-                Cell::from(entry.digest.as_str()),
-            ],
-            record: item(entry),
-            name: match entry.digest.as_str() {
-                "" => entry.source.clone(),
-                digest => digest.to_owned(),
-            },
-        });
-    }
-    listing.print(format, printer)
-}
-
-fn item(entry: &CacheEntry) -> Node {
-    let size = i64::try_from(entry.size).unwrap_or(i64::MAX);
-    record([
-        ("kind", Node::string(entry_kind(entry))),
-        ("source", Node::string(entry.source.as_str())),
-        ("version", Node::string(entry.version.as_str())),
-        ("digest", Node::string(entry.digest.as_str())),
-        ("bytes", Node::int(size)),
-        ("lastUsed", Node::string(day(entry.last_used))),
-    ])
-}
-
-/// A content that no request in the cache leads to is of no known kind.
-fn entry_kind(entry: &CacheEntry) -> &'static str {
-    entry.kind.map_or("content", kind)
-}
-
-fn summary(collected: &Collected, dry_run: bool) -> String {
-    let sum = |entries: &[CacheEntry]| entries.iter().map(|entry| entry.size).sum();
-    let verb = if dry_run { "would remove" } else { "removed" };
-    let mut text = format!(
-        "{verb} {} of {} ({} of {})",
-        collected.removed.len(),
-        collected.removed.len() + collected.in_use.len() + collected.kept.len(),
-        shown_size(sum(&collected.removed)),
-        shown_size(sum(&collected.removed) + sum(&collected.in_use) + sum(&collected.kept)),
-    );
-    if !collected.in_use.is_empty() {
-        let count = collected.in_use.len();
-        let _ = write!(text, "; {count} stay because they are in use");
-    }
-    text
-}
-
-fn day(time: SystemTime) -> String {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH);
-    Day::of_unix_seconds(since.map_or(0, |since| since.as_secs())).to_string()
-}
-
-pub(crate) fn shown_size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
-    if bytes < 1000 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1000.0;
-    let mut unit = 0;
-    while value >= 1000.0 && unit + 1 < UNITS.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    format!(
-        "{value:.1} {}",
-        UNITS.get(unit).copied().unwrap_or_default()
-    )
-}
-
-/// Reads `30d`, `12h`, `15m` or `20s`.
-pub(crate) fn age(text: &str) -> Result<Duration, String> {
-    let bad = || format!("`{text}` is not an age such as `12h` or `30d`");
-    let (number, unit) = split_unit(text);
-    let seconds: u64 = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 24 * 3600,
-        _ => return Err(bad()),
-    };
-    let number: u64 = number.parse().map_err(|_| bad())?;
-    let seconds = number.checked_mul(seconds).ok_or_else(bad)?;
-    Ok(Duration::from_secs(seconds))
-}
-
-/// Reads `500MB`, `2GiB` or plain bytes.
-fn size(text: &str) -> Result<u64, String> {
-    let bad = || format!("`{text}` is not a size such as `500MB` or `2GiB`");
-    let (number, unit) = split_unit(text);
-    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "kb" => 1000,
-        "mb" => 1_000_000,
-        "gb" => 1_000_000_000,
-        "ki" | "kib" => 1 << 10,
-        "mi" | "mib" => 1 << 20,
-        "gi" | "gib" => 1 << 30,
-        _ => return Err(bad()),
-    };
-    let number: u64 = number.parse().map_err(|_| bad())?;
-    number.checked_mul(factor).ok_or_else(bad)
-}
-
-fn split_unit(text: &str) -> (&str, &str) {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    text.split_at(end)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ages_and_sizes_are_read_with_their_units() {
-        assert_eq!(age("30d"), Ok(DEFAULT_AGE));
-        assert_eq!(age("12h"), Ok(Duration::from_hours(12)));
-        assert_eq!(size("500MB"), Ok(500_000_000));
-        assert_eq!(size("2GiB"), Ok(2 << 30));
-        assert_eq!(size("17"), Ok(17));
-        for bad in ["", "d", "3w", "-1d", "99999999999999999999d"] {
-            assert!(age(bad).is_err(), "{bad}");
-        }
-        assert!(size("2 GB").is_err() && size("99999999999GiB").is_err());
-    }
-
-    #[test]
-    fn sizes_are_shown_short() {
-        assert_eq!(shown_size(999), "999 B");
-        assert_eq!(shown_size(1_500_000), "1.5 MB");
     }
 }

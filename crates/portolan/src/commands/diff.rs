@@ -119,7 +119,7 @@ enum What {
 
 pub(crate) fn diff(args: &DiffArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
-    let repository = args.repository.repository(printer)?;
+    let repository = args.repository.repository(app)?;
     let trees = args.trees(&repository)?;
     let options = CompareOptions {
         selection: args.selected(),

@@ -66,7 +66,7 @@ enum Form {
 pub(crate) fn explain(args: &ExplainArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
     args.secrets.apply(printer);
-    let repository = args.repository.repository(printer)?;
+    let repository = args.repository.repository(app)?;
     let runs = ShownRuns::new(app);
     let rendered = render_for(&repository, &args.what, args.namespace.as_deref(), &runs)?;
     let objects = inventory::objects(&rendered);

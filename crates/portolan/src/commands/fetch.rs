@@ -58,7 +58,7 @@ pub(crate) fn fetch(args: &FetchArgs, app: &App) -> CommandResult {
     } else {
         Pinning::Prefer
     };
-    let repository = args.repository.pinned(pinning, printer)?;
+    let repository = args.repository.pinned(pinning, app)?;
     let rendered = repository.render(Depth::Releases, &ShownRuns::new(app))?;
     let status = tell_fetch_problems(&rendered, printer);
     let Some(supply) = &rendered.supply else {

@@ -4,16 +4,18 @@ mod access_options;
 mod chart_options;
 mod cluster_options;
 mod dependency;
+mod generated_name;
 mod go_flags;
 mod install_options;
 mod lint;
 mod pull;
 mod schemas;
 mod template;
+mod template_files;
 
 use super::CommandResult;
+use crate::app::App;
 use crate::cli::Later;
-use crate::printer::Printer;
 
 /// Render and check Helm charts
 #[derive(Debug, clap::Args)]
@@ -34,11 +36,11 @@ enum HelmCommand {
     Template(Later<template::TemplateArgs>),
 }
 
-pub(crate) fn helm(args: &HelmArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn helm(args: &HelmArgs, app: &App) -> CommandResult {
     match &args.command {
-        HelmCommand::Dependency(args) => dependency::dependency(args, printer),
-        HelmCommand::Lint(args) => lint::lint(args, printer),
-        HelmCommand::Pull(args) => pull::pull(args, printer),
-        HelmCommand::Template(args) => template::template(args, printer),
+        HelmCommand::Dependency(args) => dependency::dependency(args, app),
+        HelmCommand::Lint(args) => lint::lint(args, &app.printer),
+        HelmCommand::Pull(args) => pull::pull(args, app),
+        HelmCommand::Template(args) => template::template(args, app),
     }
 }

@@ -5,7 +5,7 @@ mod charts;
 mod remote;
 
 use super::CommandResult;
-use crate::printer::Printer;
+use crate::app::App;
 
 /// Build kustomize overlays
 #[derive(Debug, clap::Args)]
@@ -19,8 +19,8 @@ enum KustomizeCommand {
     Build(build::BuildArgs),
 }
 
-pub(crate) fn kustomize(args: &KustomizeArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn kustomize(args: &KustomizeArgs, app: &App) -> CommandResult {
     match &args.command {
-        KustomizeCommand::Build(args) => build::build(args, printer),
+        KustomizeCommand::Build(args) => build::build(args, app),
     }
 }

@@ -11,6 +11,8 @@ pub(crate) mod diff;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod fetch;
+#[cfg(feature = "fleet")]
+pub(crate) mod fleet;
 pub(crate) mod get;
 pub(crate) mod helm;
 pub(crate) mod kustomize;
@@ -21,8 +23,12 @@ pub(crate) mod operator;
 pub(crate) mod prometheus_args;
 #[cfg(feature = "rollout")]
 pub(crate) mod rollout;
+#[cfg(feature = "fleet")]
+pub(crate) mod serve;
 #[cfg(feature = "ship")]
 pub(crate) mod ship;
+#[cfg(feature = "store")]
+pub(crate) mod store;
 pub(crate) mod template;
 pub(crate) mod test;
 pub(crate) mod version;
@@ -46,21 +52,29 @@ pub(crate) fn run(command: Command, app: &App) -> CommandResult {
         Command::Completions(args) => completions::completions(&args, &app.printer),
         #[cfg(feature = "rollout")]
         Command::Crds(args) => crds::crds(&args, &app.printer),
+        #[cfg(feature = "ship")]
+        Command::Dev(args) => ship::dev(&args, app),
         Command::Diff(args) => diff::diff(&args, app),
         #[cfg(feature = "ship")]
         Command::Events(args) => events::events(&args, app),
         Command::Explain(args) => explain::explain(&args, app),
         Command::Fetch(args) => fetch::fetch(&args, app),
+        #[cfg(feature = "fleet")]
+        Command::Fleet(args) => fleet::fleet(&args, app),
         Command::Get(args) => get::get(&args, app),
-        Command::Helm(args) => helm::helm(&args, &app.printer),
-        Command::Kustomize(args) => kustomize::kustomize(&args, &app.printer),
+        Command::Helm(args) => helm::helm(&args, app),
+        Command::Kustomize(args) => kustomize::kustomize(&args, app),
         Command::Man(args) => man::man(&args, &app.printer),
         #[cfg(feature = "rollout")]
         Command::Operator(args) => operator::operator(&args, app),
         #[cfg(feature = "rollout")]
         Command::Rollout(args) => rollout::rollout(&args, app),
+        #[cfg(feature = "fleet")]
+        Command::Serve(args) => serve::serve(&args, app),
         #[cfg(feature = "ship")]
         Command::Ship(args) => ship::ship(&args, app),
+        #[cfg(feature = "store")]
+        Command::Store(args) => store::store(&args, app),
         Command::Template(args) => template::template(&args, &app.printer),
         Command::Test(args) => test::test(&args, app),
         Command::Version(args) => version::version(&args, &app.printer),

@@ -1,21 +1,34 @@
 //! `portolan ship`: artifacts built into images, one result for each.
 
+mod apply;
 mod build;
 mod build_print;
+mod checks_print;
 mod config;
 mod deploy;
+mod deploy_print;
+mod dev;
+mod dev_flux;
+mod dev_print;
+mod document_file;
 mod explain;
 mod gc;
 mod images;
 mod init;
+mod output_args;
 mod project;
 mod registry_args;
 mod render;
+mod run;
 mod schema;
 mod serving;
 mod target_args;
+mod test;
 mod update;
+mod verify;
 
+pub(crate) use dev::{DevArgs, dev};
+pub(crate) use dev_flux::{GUARD, run_guard};
 pub(crate) use project::StoreArgs;
 
 use super::CommandResult;
@@ -33,6 +46,8 @@ pub(crate) struct ShipArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum ShipCommand {
+    /// Bring manifests that `ship render` wrote to a cluster, and wait until they are ready
+    Apply(Later<apply::ApplyArgs>),
     /// Build artifacts that changed into the store
     Build(Later<build::BuildArgs>),
     /// Print the document as it is understood, each value with where it comes from
@@ -49,14 +64,21 @@ enum ShipCommand {
     Init(Later<init::InitArgs>),
     /// Print the objects of the deploy steps, with the images that were built put in
     Render(Later<render::RenderArgs>),
+    /// Build, test, deploy and verify everything
+    Run(Later<run::RunArgs>),
     /// Print the JSON schema of the document
     Schema(Later<schema::SchemaArgs>),
+    /// Build artifacts that have tests, and test them
+    Test(Later<test::TestArgs>),
     /// Look base images up anew, and pin what their tags stand for now
     Update(Later<update::UpdateArgs>),
+    /// Verify that what was deployed works
+    Verify(Later<verify::VerifyArgs>),
 }
 
 pub(crate) fn ship(args: &ShipArgs, app: &App) -> CommandResult {
     match &args.command {
+        ShipCommand::Apply(args) => apply::apply(args, app),
         ShipCommand::Build(args) => build::build(args, app),
         ShipCommand::Config(args) => config::config(args, &app.printer),
         ShipCommand::Delete(args) => deploy::delete(args, app),
@@ -65,7 +87,10 @@ pub(crate) fn ship(args: &ShipArgs, app: &App) -> CommandResult {
         ShipCommand::Gc(args) => gc::gc(args, &app.printer),
         ShipCommand::Init(args) => init::init(args, &app.printer),
         ShipCommand::Render(args) => render::render(args, app),
+        ShipCommand::Run(args) => run::run(args, app),
         ShipCommand::Schema(args) => schema::schema(args, &app.printer),
+        ShipCommand::Test(args) => test::test(args, app),
         ShipCommand::Update(args) => update::update(args, app),
+        ShipCommand::Verify(args) => verify::verify(args, app),
     }
 }

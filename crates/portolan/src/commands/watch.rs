@@ -7,14 +7,11 @@
 //! A state that cannot be rendered, for example in the middle of an edit or of a branch switch, is reported; the next
 //! good state is compared with the last good one.
 
+mod print;
 mod wakeups;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use camino::Utf8PathBuf;
-use portolan_diff::Report;
-use portolan_diff::render::{Colour, TerminalOptions, json, unified};
-use portolan_flux::Work;
 use portolan_object::counted;
 use portolan_review::watch::{RepositoryWatch, WatchedState};
 
@@ -24,6 +21,7 @@ use crate::error::{CommandError, ErrorKind};
 use crate::exit::ExitStatus;
 use crate::repository::{RepositoryArgs, tell_new_problems};
 use crate::session::ShownRuns;
+use print::{named, print, rebuilt, spent};
 use wakeups::{Wakeup, Wakeups};
 
 /// Render again whenever a file is saved, and show what changed
@@ -61,16 +59,13 @@ enum Form {
     Json,
 }
 
-/// How many saved files are named.
-const NAMED_FILES: usize = 3;
-
 pub(crate) fn watch(args: &WatchArgs, app: &App) -> CommandResult {
     let mut watched = Watched {
-        watch: RepositoryWatch::begin(&args.repository.repository(&app.printer)?),
+        watch: RepositoryWatch::begin(&args.repository.repository(app)?),
         args,
         app,
     };
-    let mut wakeups = Wakeups::below(watched.watch.root(), app.runtime()?);
+    let mut wakeups = Wakeups::below(watched.watch.root(), app)?;
     watched.begin(&wakeups)?;
     loop {
         match wakeups.next() {
@@ -141,7 +136,7 @@ impl Watched<'_> {
     /// Renders the files as they are; what stops all of it is told and waited out.
     fn render(&mut self) -> Result<Option<WatchedState>, CommandError> {
         // Opened anew each time: the lock file and what is fetched may have changed too.
-        let repository = self.args.repository.repository(&self.app.printer)?;
+        let repository = self.args.repository.repository(self.app)?;
         let runs = ShownRuns::new(self.app);
         match self.watch.render(&repository, &runs) {
             Ok(state) => Ok(Some(state)),
@@ -161,61 +156,8 @@ impl Watched<'_> {
                 .printer
                 .say_unless_quiet(&format!("fixed: {message}"));
         }
-        state
-            .report
-            .as_ref()
-            .map_or(Ok(()), |report| self.print(report))
-    }
-
-    fn print(&self, report: &Report) -> Result<(), CommandError> {
-        if report.changes.is_empty() {
-            self.app
-                .printer
-                .say_unless_quiet("nothing changed in the objects");
-            return Ok(());
-        }
-        let canvas = self.app.printer.canvas();
-        let options = TerminalOptions {
-            colour: if canvas.styled {
-                Colour::Always
-            } else {
-                Colour::Never
-            },
-            width: canvas.width.unwrap_or(120),
-            full: false,
-        };
-        self.app.printer.data(match self.args.output {
-            Form::Text => unified(report, &options),
-            Form::Json => json(report),
+        state.report.as_ref().map_or(Ok(()), |report| {
+            print(report, self.args.output, &self.app.printer)
         })
     }
-}
-
-/// `apps/a.yaml, apps/b.yaml and 3 more`
-fn named(files: &[Utf8PathBuf]) -> String {
-    let first: Vec<&str> = files
-        .iter()
-        .take(NAMED_FILES)
-        .map(|file| file.as_str())
-        .collect();
-    match files.len().saturating_sub(NAMED_FILES) {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
-    }
-}
-
-/// `built 1 Kustomization and 2 releases again`
-fn rebuilt(before: Work, after: Work) -> String {
-    format!(
-        "built {} and {} again",
-        counted(
-            after.kustomizations - before.kustomizations,
-            "Kustomization"
-        ),
-        counted(after.releases - before.releases, "release"),
-    )
-}
-
-fn spent(time: Duration) -> String {
-    format!("{:.0} ms", time.as_secs_f64() * 1000.0)
 }

@@ -41,6 +41,12 @@ enum Ends {
 /// The arguments of calls to a command, besides the format; `None` for a command that is not known here.
 fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
     const REPO: [&str; 5] = ["--repo", ".", "--path", "cluster", "--offline"];
+    const NOBODY: [&str; 4] = [
+        "--server",
+        "https://user:plant-Rho7391@127.0.0.1:1",
+        "--token-file",
+        "kubeconfig",
+    ];
     let well = |args: &[&'static str]| (Ends::Well, args.to_vec());
     let badly = |args: &[&'static str]| (Ends::Badly, args.to_vec());
     let on_repository = |args: &[&'static str]| well(&[args, &REPO].concat());
@@ -103,6 +109,22 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
             ]),
             badly(&["--repo", ".", "--path", "cluster", "--path-orig", "nowhere"]),
         ],
+        "store backup" => vec![badly(&["--data", "nowhere", "--to", "x.backup"])],
+        "store migrate" => vec![badly(&[
+            "--from",
+            "embedded",
+            "--to",
+            "etcd",
+            "--data",
+            "nowhere",
+            "--etcd",
+            "http://127.0.0.1:1",
+        ])],
+        "store restore" => vec![badly(&["--from", "nowhere", "--data", "restored"])],
+        "store verify" => vec![
+            badly(&["--data", "nowhere"]),
+            badly(&["--etcd", "https://user:plant-Rho7391@127.0.0.1:1"]),
+        ],
         "events" => vec![
             badly(&["--store", "nowhere"]),
             badly(&["--server", "http://user:plant-Rho7391@127.0.0.1:1"]),
@@ -149,6 +171,27 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
             well(&["overlay"]),
             badly(&["remote"]),
             badly(&["https://user:plant-Rho7391@127.0.0.1:1/a.git//x?ref=v1"]),
+        ],
+        "fleet explain" => vec![well(&["secret.spec"]), badly(&["secret.spec.nothing"])],
+        "fleet apply" | "fleet diff" => {
+            vec![badly(&[&["-f", "web/config.yaml"][..], &NOBODY].concat())]
+        }
+        "fleet get" | "fleet describe" => vec![badly(&[&["secret", "db"][..], &NOBODY].concat())],
+        "fleet delete" | "fleet edit" | "fleet history" => {
+            vec![badly(&[&["secret/db"][..], &NOBODY].concat())]
+        }
+        "fleet watch" => vec![badly(&[&["secrets"][..], &NOBODY].concat())],
+        "fleet status" | "fleet login" => vec![badly(&NOBODY)],
+        "fleet auth can-i" | "fleet auth why" => {
+            vec![badly(&[&["get", "secrets"][..], &NOBODY].concat())]
+        }
+        "fleet auth token" => vec![badly(&[&["--user", "a"][..], &NOBODY].concat())],
+        "serve" => vec![
+            (
+                Ends::Never("listening"),
+                vec!["--data", "served", "--listen", "127.0.0.1:0"],
+            ),
+            badly(&["--data", "web/config.yaml", "--listen", "127.0.0.1:0"]),
         ],
         "man" => vec![well(&["--dir", "pages"])],
         "operator" => vec![
@@ -209,7 +252,20 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
             well(&["-f", "shop/portolan.yaml"]),
             badly(&["-f", "nowhere.yaml"]),
         ],
-        "ship delete" | "ship deploy" => vec![badly(&[
+        "ship apply" => vec![badly(&[
+            "shop/manifests/secret.yaml",
+            "-f",
+            "shop/deploy.yaml",
+            "--kubeconfig",
+            "unreachable",
+            "--context",
+            "a",
+        ])],
+        "ship test" | "ship verify" => vec![
+            well(&["-f", "shop/checks.yaml", "--store", "shop-store", "-vv"]),
+            badly(&["-f", "shop/deploy.yaml"]),
+        ],
+        "dev" | "ship delete" | "ship deploy" | "ship run" => vec![badly(&[
             "-f",
             "shop/deploy.yaml",
             "--kubeconfig",
@@ -294,6 +350,11 @@ impl Bench {
         );
         write(
             top,
+            "shop/checks.yaml",
+            "apiVersion: portolan.dev/v1alpha1\nkind: Ship\nmetadata: {name: shop}\nspec:\n  artifacts: [{name: web, image: registry.example/shop/web, oci: {context: web}}]\n  tests: [{name: t, artifacts: [web], command: {run: [sh, -c, 'cat $PORTOLAN_SECRETS/KEY; exit 3'], secrets: {KEY: {file: secret.txt}}}}]\n  verify: [{name: v, command: {run: [sh, -c, 'cat $PORTOLAN_SECRETS/KEY; exit 3'], secrets: {KEY: {file: secret.txt}}}}]\n",
+        );
+        write(
+            top,
             "shop/manifests/secret.yaml",
             "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {password: plant-Rho7391}\n",
         );
@@ -308,6 +369,10 @@ impl Bench {
             "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n",
         );
         std::os::unix::fs::symlink(planted.former.path(), top.join("former")).expect("a link");
+        // Outside of the repository: others search it while runs come and go in the store.
+        let store = planted.home.path().join("shop-store");
+        std::fs::create_dir(&store).expect("a directory");
+        std::os::unix::fs::symlink(&store, top.join("shop-store")).expect("a link");
         Self {
             planted,
             _server: server,

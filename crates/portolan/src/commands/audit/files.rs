@@ -7,8 +7,9 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use portolan_audit::{Baseline, Checker, Counts, Report, Scanned, Site, merge, plan_scan};
 
-use super::check_options::{CheckOptions, today};
+use super::check_options::CheckOptions;
 use super::fix::fix;
+use super::judge_options::today;
 use super::print::print;
 use crate::app::App;
 use crate::commands::CommandResult;

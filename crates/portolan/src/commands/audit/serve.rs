@@ -15,8 +15,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::check_options::JudgeOptions;
 use super::cluster::LookArgs;
+use super::judge_options::JudgeOptions;
 use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;

@@ -3,7 +3,7 @@
 use portolan_audit::{Lifecycle, NEWEST, Release, Table};
 use portolan_yaml::{Map, Node, Value};
 
-use super::check_options::not_known;
+use super::judge_options::not_known;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;

@@ -3,14 +3,13 @@
 use std::collections::HashSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_files::{OutputDir, file_name, write_file};
-use portolan_object::{API_VERSION, Object, Step};
-use portolan_secret::readable_json;
-use portolan_yaml::Node;
+use portolan_files::{OutputDir, write_file};
+use portolan_object::API_VERSION;
 
 use super::Batch;
+use super::document::{object_path, print, provenance};
 use crate::error::CommandError;
-use crate::printer::{Hidden, Printer};
+use crate::printer::Printer;
 use crate::secret::{ObjectView, SecretArgs};
 
 /// How objects are written.
@@ -49,12 +48,15 @@ pub(super) struct WriteArgs {
 
 /// Output format of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Form {
+pub(super) enum Form {
     /// Documents
     Yaml,
     /// A list
     Json,
 }
+
+/// How much text of one owner is written at once.
+const MAX_TEXT: usize = 1 << 18;
 
 /// Writes the objects of one owner after another.
 pub(super) struct Writer<'a> {
@@ -87,10 +89,7 @@ impl<'a> Writer<'a> {
     pub(super) fn write(&mut self, batch: &Batch) -> Result<(), CommandError> {
         match &self.args.output_dir {
             Some(directory) => self.write_files(batch, directory),
-            None => {
-                let text = self.text_of(batch)?;
-                self.give(&text)
-            }
+            None => self.write_text(batch),
         }
     }
 
@@ -124,13 +123,19 @@ impl<'a> Writer<'a> {
         self.printer.data(text)
     }
 
-    fn text_of(&mut self, batch: &Batch) -> Result<String, CommandError> {
+    /// Writes the objects to one text, of which only a part is in memory at a time.
+    fn write_text(&mut self, batch: &Batch) -> Result<(), CommandError> {
         let mut text = String::new();
         let secrets = self.view.secrets_of(batch.all.iter(), batch.owner_kind);
-        for object in &batch.objects {
-            let printed = print(object, &self.view.show(object, &secrets), self.args)?;
+        for object in batch.labelled() {
+            let shown = self.view.show(&object, &secrets);
+            let printed = print(&object, &shown, self.args.output)?;
             if self.args.output == Form::Yaml {
-                push_document(&mut text, batch, object, &printed, self.args);
+                text.push_str("---\n");
+                if self.args.provenance {
+                    text.push_str(&provenance(batch, &object));
+                }
+                text.push_str(&printed);
             } else {
                 if self.separator == "\n" {
                     text.push_str(&list_begin());
@@ -139,19 +144,24 @@ impl<'a> Writer<'a> {
                 text.push_str(&printed);
                 self.separator = ",\n";
             }
+            if text.len() >= MAX_TEXT {
+                self.give(&text)?;
+                text.clear();
+            }
         }
-        Ok(text)
+        self.give(&text)
     }
 
     /// Writes a file for each object.
     fn write_files(&mut self, batch: &Batch, directory: &Utf8Path) -> Result<(), CommandError> {
         let secrets = self.view.secrets_of(batch.all.iter(), batch.owner_kind);
-        for object in &batch.objects {
+        for object in batch.labelled() {
             let hidden = self.printer.hidden();
-            let path = object_path(batch, object, self.args.output, &hidden, &mut self.taken);
-            let mut text = print(object, &self.view.show(object, &secrets), self.args)?;
+            let path = object_path(batch, &object, self.args.output, &hidden, &mut self.taken);
+            let shown = self.view.show(&object, &secrets);
+            let mut text = print(&object, &shown, self.args.output)?;
             if self.args.provenance && self.args.output == Form::Yaml {
-                text.insert_str(0, &provenance(batch, object));
+                text.insert_str(0, &provenance(batch, &object));
             }
             let directory = match &self.directory {
                 Some(open) => open,
@@ -166,72 +176,4 @@ impl<'a> Writer<'a> {
 /// What a list of objects begins with.
 fn list_begin() -> String {
     format!("{{\"apiVersion\":\"{API_VERSION}\",\"kind\":\"ObjectList\",\"items\":[")
-}
-
-fn push_document(text: &mut String, batch: &Batch, object: &Object, yaml: &str, args: &WriteArgs) {
-    text.push_str("---\n");
-    if args.provenance {
-        text.push_str(&provenance(batch, object));
-    }
-    text.push_str(yaml);
-}
-
-/// What an object belongs to and where it comes from, as comments.
-fn provenance(batch: &Batch, object: &Object) -> String {
-    let cluster = batch.cluster.as_ref();
-    let cluster = cluster.map_or_else(String::new, |name| format!(" of {name}"));
-    let one_line = |text: String| text.replace(['\n', '\r'], " ");
-    let origin = one_line(object.origin.to_relative());
-    let mut text = format!("# {}{cluster}\n# {origin}\n", batch.owner);
-    if !batch.made_of.is_empty() {
-        let made_of = batch.made_of.iter().map(Step::to_string);
-        let made_of = one_line(made_of.collect::<Vec<_>>().join(", "));
-        text += &["# declared in ", &made_of, "\n"].concat();
-    }
-    text
-}
-
-fn print(object: &Object, shown: &Node, args: &WriteArgs) -> Result<String, CommandError> {
-    let printed = match args.output {
-        Form::Yaml => portolan_yaml::write_kustomize(shown),
-        Form::Json => portolan_yaml::to_json(shown).map(|json| readable_json(&json).into_owned()),
-    };
-    printed.map_err(|error| CommandError::usage(format!("cannot print {}: {error}", object.id())))
-}
-
-/// `Kustomization/flux-system/apps/shop/Deployment-web.yaml`; a second one of that name gets a number. All names come
-/// out of the repository, so each becomes one name of a file, without what is secret in it.
-fn object_path(
-    batch: &Batch,
-    object: &Object,
-    form: Form,
-    hidden: &Hidden,
-    taken: &mut HashSet<Utf8PathBuf>,
-) -> Utf8PathBuf {
-    let namespace = if object.namespace().is_empty() {
-        "_cluster"
-    } else {
-        object.namespace()
-    };
-    let (kind, owner) = batch.owner.split_once(' ').unwrap_or(("", &batch.owner));
-    let (place, name) = owner.split_once('/').unwrap_or(("", owner));
-    let mut directory = Utf8PathBuf::new();
-    let parents = [batch.cluster.as_deref().unwrap_or_default(), kind, place];
-    for parent in parents.into_iter().filter(|parent| !parent.is_empty()) {
-        directory.push(file_name(&hidden.clean(parent)));
-    }
-    directory.push(file_name(&hidden.clean(name)));
-    directory.push(file_name(&hidden.clean(namespace)));
-    let stem = file_name(&hidden.clean(&format!("{}-{}", object.kind(), object.name())));
-    let extension = match form {
-        Form::Yaml => "yaml",
-        Form::Json => "json",
-    };
-    let numbers = (2..).map(|number| format!("{stem}-{number}.{extension}"));
-    let mut paths = std::iter::once(format!("{stem}.{extension}"))
-        .chain(numbers)
-        .map(|name| directory.join(name));
-    paths
-        .find(|path| taken.insert(path.clone()))
-        .unwrap_or(directory)
 }

@@ -7,7 +7,6 @@ use camino::Utf8PathBuf;
 use portolan_http::{Credentials, Identity, Tls};
 use portolan_oci::DockerConfig;
 use portolan_sources::{Access, Lock, Options, Sources};
-use tokio::runtime::Runtime;
 
 use crate::error::CommandError;
 use crate::places;
@@ -126,11 +125,6 @@ impl AccessOptions {
         };
         Ok((tls != Tls::default()).then_some(tls))
     }
-}
-
-/// Waits for something that is fetched.
-pub(crate) fn wait<T>(fetched: impl Future<Output = T>) -> Result<T, CommandError> {
-    Ok(Runtime::new()?.block_on(fetched))
 }
 
 fn read(path: &Utf8PathBuf) -> Result<String, CommandError> {

@@ -9,11 +9,11 @@ use portolan_helm::lock::build_plan;
 use portolan_sources::{VendoredChart, lock_text};
 use portolan_vfs::Disk;
 
-use super::access_options::{AccessOptions, wait};
+use super::access_options::AccessOptions;
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::printer::Printer;
 
 /// Work with the charts that a chart depends on
 #[derive(Debug, clap::Args)]
@@ -44,15 +44,15 @@ struct BuildArgs {
     access: AccessOptions,
 }
 
-pub(crate) fn dependency(args: &DependencyArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn dependency(args: &DependencyArgs, app: &App) -> CommandResult {
     match &args.command {
-        DependencyCommand::Build(args) => build(args, printer),
+        DependencyCommand::Build(args) => build(args, app),
     }
 }
 
-fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
-    for path in bring(&args.chart, &args.access)? {
-        printer.data(format!("{path}\n"))?;
+fn build(args: &BuildArgs, app: &App) -> CommandResult {
+    for path in bring(&args.chart, &args.access, app)? {
+        app.printer.data(format!("{path}\n"))?;
     }
     Ok(ExitStatus::Clean)
 }
@@ -61,6 +61,7 @@ fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
 pub(super) fn bring(
     chart: &Utf8Path,
     access_options: &AccessOptions,
+    app: &App,
 ) -> Result<Vec<Utf8PathBuf>, CommandError> {
     // Dependencies at `file://` may lie beside the chart, so its directory cannot be the root.
     let directory = chart.canonicalize_utf8()?;
@@ -70,7 +71,7 @@ pub(super) fn bring(
     let sources = access_options.sources();
     let access = access_options.access()?;
     let brought = sources.dependencies(&disk, &directory, &wanted, &access);
-    let brought = wait(brought)?.map_err(CommandError::user)?;
+    let brought = app.wait(brought)?.map_err(CommandError::user)?;
     let output = OutputDir::create(chart)?;
     let mut written = Vec::new();
     for brought in &brought {

@@ -5,11 +5,11 @@ use portolan_files::{OutputDir, file_name};
 use portolan_sources::{Access, ChartRequest, FileRequest, Limits, Sources, unpack};
 use portolan_vfs::Vfs;
 
-use super::access_options::{AccessOptions, wait};
+use super::access_options::AccessOptions;
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::printer::Printer;
 
 /// Fetch a chart into a directory
 ///
@@ -72,7 +72,7 @@ pub(super) struct Pulled {
     pub(super) content: Vec<u8>,
 }
 
-pub(crate) fn pull(args: &PullArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn pull(args: &PullArgs, app: &App) -> CommandResult {
     let sources = args.access.sources();
     let access = args.access.access()?;
     let address = Address {
@@ -80,7 +80,7 @@ pub(crate) fn pull(args: &PullArgs, printer: &Printer) -> CommandResult {
         repo: args.repo.as_deref(),
         version: &args.version,
     };
-    let pulled = wait(fetch(&address, &sources, access))??;
+    let pulled = app.wait(fetch(&address, &sources, access))??;
     let path = if args.untar {
         untar(&pulled.content, &args.destination)?
     } else {
@@ -90,7 +90,7 @@ pub(crate) fn pull(args: &PullArgs, printer: &Printer) -> CommandResult {
             &pulled.content,
         )?
     };
-    printer.data(format!("{path}\n"))?;
+    app.printer.data(format!("{path}\n"))?;
     Ok(ExitStatus::Clean)
 }
 

@@ -1,32 +1,30 @@
 //! `portolan helm template`: what `helm template` prints.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_files::{OutputDir, file_name};
 use portolan_helm::{
-    Chart, Lookup, OutputOptions, Package, Profile, Release, Rendered, Snapshot, TemplateInput,
+    Chart, Lookup, OutputOptions, Package, Profile, Release, Snapshot, TemplateInput,
     template as render,
 };
 use portolan_vfs::Disk;
 
-use super::access_options::{AccessOptions, wait};
+use super::access_options::AccessOptions;
 use super::chart_options::{ChartOptions, load_chart};
 use super::cluster_options::ClusterOptions;
 use super::dependency::bring;
+use super::generated_name::generated_name;
 use super::go_flags;
 use super::install_options::InstallOptions;
 use super::pull::{Address, fetch};
 use super::schemas::WebSchemas;
+use super::template_files::write_files;
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::limit_args::LimitArgs;
-use crate::printer::Printer;
 use crate::random_args::RandomArgs;
 
 /// Render a chart and print its manifests
@@ -152,7 +150,8 @@ enum HelmVersion {
     V4,
 }
 
-pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn template(args: &TemplateArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     if args.validate {
         return Err(CommandError::usage(
             "--validate needs a cluster, and this command talks to none",
@@ -161,7 +160,7 @@ pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult 
     }
     args.install.check()?;
     let (name, path) = args.name_and_chart()?;
-    let chart = args.chart(&path)?;
+    let chart = args.chart(&path, app)?;
     if chart.package().metadata.deprecated {
         printer.warning("this chart is deprecated");
     }
@@ -176,7 +175,10 @@ pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult 
         capabilities: args.options.capabilities(profile)?,
         profile,
         skip_schema_validation: args.options.skip_schema_validation,
-        schemas: Some(Arc::new(WebSchemas(args.access.clone()))),
+        schemas: Some(Arc::new(WebSchemas {
+            access: args.access.clone(),
+            runtime: app.lazy_runtime().clone(),
+        })),
         now: args.random.now(),
         live_seed: args.random.live_seed()?,
         lookup: args.lookup()?,
@@ -188,7 +190,10 @@ pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult 
         printer.warning(warning);
     }
     match &args.output_dir {
-        Some(directory) => args.write(directory, &input.release.name, &rendered, printer)?,
+        Some(directory) => {
+            let below = args.release_name.then_some(input.release.name.as_str());
+            write_files(directory, below, &rendered, &args.output(), printer)?;
+        }
         None => {
             let text = rendered
                 .to_text(&args.output())
@@ -203,22 +208,22 @@ pub(crate) fn template(args: &TemplateArgs, printer: &Printer) -> CommandResult 
 
 impl TemplateArgs {
     /// The chart, fetched when it lies elsewhere.
-    fn chart(&self, path: &Utf8Path) -> Result<Chart, CommandError> {
+    fn chart(&self, path: &Utf8Path, app: &App) -> Result<Chart, CommandError> {
         let is_remote = ["oci://", "http://", "https://"]
             .iter()
             .any(|scheme| path.as_str().starts_with(scheme));
         if self.repo.is_some() || is_remote {
-            return self.fetched(path.as_str());
+            return self.fetched(path.as_str(), app);
         }
         let chart = load_chart(path)?;
         if !self.dependency_update || chart.package().missing_dependencies().is_empty() {
             return Ok(chart);
         }
-        bring(path, &self.access)?;
+        bring(path, &self.access, app)?;
         load_chart(path)
     }
 
-    fn fetched(&self, chart: &str) -> Result<Chart, CommandError> {
+    fn fetched(&self, chart: &str, app: &App) -> Result<Chart, CommandError> {
         let address = Address {
             chart,
             repo: self.repo.as_deref(),
@@ -226,7 +231,7 @@ impl TemplateArgs {
         };
         let sources = self.access.sources();
         let access = self.access.access()?;
-        let pulled = wait(fetch(&address, &sources, access))??;
+        let pulled = app.wait(fetch(&address, &sources, access))??;
         let package = Package::from_archive(&pulled.content).map_err(CommandError::user)?;
         Ok(Chart::new(package))
     }
@@ -257,7 +262,7 @@ impl TemplateArgs {
                     Some(template) => {
                         portolan_helm::name_from_template(template).map_err(CommandError::user)?
                     }
-                    None if self.generate_name => generated_name(chart),
+                    None if self.generate_name => generated_name(chart, SystemTime::now()),
                     None => "release-name".to_owned(),
                 };
                 Ok((name, chart.into()))
@@ -274,62 +279,4 @@ impl TemplateArgs {
             show_only: self.show_only.clone(),
         }
     }
-
-    /// Writes one file for each template, and says so as Helm does.
-    fn write(
-        &self,
-        directory: &Utf8Path,
-        release: &str,
-        rendered: &Rendered,
-        printer: &Printer,
-    ) -> Result<(), CommandError> {
-        let below = if self.release_name {
-            file_name(release)
-        } else {
-            String::new()
-        };
-        let crds = rendered.crds.iter().filter(|_| self.include_crds);
-        let crds = crds.map(|crd| {
-            let text = String::from_utf8_lossy(&crd.content);
-            ("", crd.path.as_str(), text)
-        });
-        let hooks = rendered
-            .hooks
-            .iter()
-            .filter(|hook| !(self.no_hooks || self.skip_tests && hook.is_test()))
-            .map(|hook| &hook.manifest);
-        let manifests = rendered.manifests.iter().chain(hooks).map(|manifest| {
-            let text = Cow::Borrowed(manifest.text.as_str());
-            (below.as_str(), manifest.source.as_str(), text)
-        });
-        let mut files: BTreeMap<Utf8PathBuf, String> = BTreeMap::new();
-        let mut order = Vec::new();
-        for (below, source, text) in crds.chain(manifests) {
-            let path = Utf8Path::new(below).join(source);
-            let content = files.entry(path.clone()).or_default();
-            let _ = writeln!(content, "---\n# Source: {source}\n{text}");
-            order.push(path);
-        }
-        let output = OutputDir::create(directory)?;
-        for (path, content) in &files {
-            output.write(path, content.as_bytes())?;
-        }
-        // Helm says so for each document.
-        for path in order {
-            printer.data(format!("wrote {}\n", directory.join(path)))?;
-        }
-        Ok(())
-    }
-}
-
-fn generated_name(chart: &str) -> String {
-    let base = Utf8Path::new(chart).file_name().unwrap_or("chart");
-    let base = base.split('.').next().filter(|base| !base.is_empty());
-    format!("{}-{}", base.unwrap_or("chart"), now() / 1_000_000_000)
-}
-
-/// Nanoseconds since 1970.
-fn now() -> i128 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_nanos() as i128)
 }

@@ -10,11 +10,11 @@ use portolan_vfs::{Disk, Memory};
 
 use super::charts::HelmCharts;
 use super::remote::Outside;
+use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::limit_args::LimitArgs;
-use crate::printer::Printer;
 
 /// Build an overlay and print its objects
 #[derive(Debug, clap::Args)]
@@ -93,16 +93,18 @@ enum Order {
     None,
 }
 
-pub(crate) fn build(args: &BuildArgs, printer: &Printer) -> CommandResult {
+pub(crate) fn build(args: &BuildArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
     if args.helm_command.is_some() {
         printer.warning("--helm-command is not used: charts are rendered without a helm program");
     }
     let root = absolute(&args.directory).map_err(CommandError::user)?;
-    let outside = Outside::open(&root, args.offline, printer)?;
+    let outside = Outside::open(&root, args.offline, app)?;
     let budget = args.limits.budget();
     let charts = HelmCharts {
         budget: &budget,
         sources: &outside.sources,
+        runtime: app.lazy_runtime(),
         kube_version: &args.helm_kube_version,
         api_versions: &args.helm_api_versions,
     };

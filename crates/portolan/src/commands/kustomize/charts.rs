@@ -10,6 +10,7 @@ use portolan_helm::{
 };
 use portolan_kustomize::{Chart, ChartArgs, ChartFailure, ChartRenderer};
 use portolan_sources::{ChartRequest, Limits, Sources, unpack};
+use portolan_supply::LazyRuntime;
 use portolan_vfs::{Memory, Vfs};
 
 /// What Helm calls a release that nobody named.
@@ -19,10 +20,12 @@ const UNNAMED: &str = "release-name";
 const DEVELOPMENT: &str = ">0.0.0-0";
 
 /// Renders charts, and pulls those that are not in the chart home into the cache; the chart home stays as it is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct HelmCharts<'a> {
     /// Brings charts that are not in the chart home.
     pub(super) sources: &'a Sources,
+    /// Where they are fetched.
+    pub(super) runtime: &'a LazyRuntime,
     /// Takes the place of what charts say, unless it is empty.
     pub(super) kube_version: &'a str,
     /// Take the place of what charts say, unless there are none.
@@ -54,9 +57,26 @@ impl HelmCharts<'_> {
     }
 }
 
+impl HelmCharts<'_> {
+    fn pulled(&self, args: &ChartArgs) -> anyhow::Result<Memory> {
+        let version = match args.version.as_str() {
+            "" if args.devel => DEVELOPMENT,
+            version => version,
+        };
+        let request = ChartRequest {
+            repository: args.repository.to_string(),
+            name: args.name.to_string(),
+            version: version.to_owned(),
+            ..ChartRequest::default()
+        };
+        let archive = self.runtime.wait(self.sources.chart(&request))??;
+        Ok(unpack(&archive.content, &Limits::default())?)
+    }
+}
+
 impl ChartRenderer for HelmCharts<'_> {
     fn pull(&self, args: &ChartArgs) -> Result<Arc<dyn Vfs>, ChartFailure> {
-        Ok(Arc::new(pull(self.sources, args)?))
+        Ok(Arc::new(self.pulled(args)?))
     }
 
     fn render(&self, chart: &Chart<'_>) -> Result<Vec<u8>, ChartFailure> {
@@ -96,24 +116,6 @@ fn release_name(args: &ChartArgs) -> Result<String, String> {
         (name, "") => Ok(name.to_owned()),
         _ => Err("cannot set `nameTemplate` and also `releaseName`".to_owned()),
     }
-}
-
-fn pull(sources: &Sources, args: &ChartArgs) -> anyhow::Result<Memory> {
-    let version = match args.version.as_str() {
-        "" if args.devel => DEVELOPMENT,
-        version => version,
-    };
-    let request = ChartRequest {
-        repository: args.repository.to_string(),
-        name: args.name.to_string(),
-        version: version.to_owned(),
-        ..ChartRequest::default()
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let archive = runtime.block_on(sources.chart(&request))?;
-    Ok(unpack(&archive.content, &Limits::default())?)
 }
 
 fn merged_values(chart: &Chart<'_>) -> Result<portolan_helm::values::Tree, String> {

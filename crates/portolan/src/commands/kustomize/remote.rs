@@ -6,10 +6,10 @@ use camino::Utf8Path;
 use portolan_sources::{Lock, Options, Sources, Watch};
 use portolan_supply::Remote;
 
+use crate::app::App;
 use crate::error::CommandError;
 use crate::outside::{LOCK_FILE, docker_config, netrc};
 use crate::places;
-use crate::printer::Printer;
 
 /// What brings remote things.
 pub(super) struct Outside {
@@ -24,19 +24,24 @@ impl Outside {
     pub(super) fn open(
         directory: &Utf8Path,
         offline: bool,
-        printer: &Printer,
+        app: &App,
     ) -> Result<Self, CommandError> {
         let options = Options {
             offline,
             docker_config: Arc::new(docker_config()),
             allow_local_git: true,
-            watch: Watch::new(printer.announcer()),
+            watch: Watch::new(app.printer.announcer()),
             ..Options::default()
         };
         let lock = lock(directory)?;
         let sources = Arc::new(Sources::open(&places::cache_directory(), lock, options));
         Ok(Self {
-            remote: Remote::new(Arc::clone(&sources), netrc(), None),
+            remote: Remote::new(
+                Arc::clone(&sources),
+                netrc(),
+                None,
+                app.lazy_runtime().clone(),
+            ),
             sources,
         })
     }

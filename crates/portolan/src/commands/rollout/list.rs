@@ -1,6 +1,8 @@
 //! `portolan rollout list`: every rollout of a namespace or a cluster.
 
 use portolan_canary::{Rollout, Standing};
+use portolan_cluster::TOO_DEEP;
+use portolan_cluster::kube::core::DynamicObject;
 use portolan_yaml::{Node, from_json};
 use serde_json::json;
 
@@ -76,10 +78,11 @@ pub(crate) fn list(args: &ListArgs, app: &App) -> CommandResult {
     .otherwise("no rollouts found");
     let mut status = ExitStatus::Clean;
     for object in &objects {
-        match Rollout::read(object) {
+        let read = rollout(object);
+        match read {
             Ok(rollout) => listing.push(entry(&rollout)?),
             Err(error) => {
-                printer.warning(&error.to_string());
+                printer.warning(&error);
                 status = ExitStatus::Failure;
             }
         }
@@ -88,7 +91,20 @@ pub(crate) fn list(args: &ListArgs, app: &App) -> CommandResult {
     Ok(status)
 }
 
-async fn read(args: &ListArgs) -> Result<Vec<serde_json::Value>, CommandError> {
+fn rollout(object: &DynamicObject) -> Result<Rollout, String> {
+    if object.data.get(TOO_DEEP).is_some() {
+        let metadata = &object.metadata;
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let (namespace, name) = (text(&metadata.namespace), text(&metadata.name));
+        return Err(format!(
+            "{namespace}/{name} is not listed: its fields are nested too deep to be read; delete it, or write it anew"
+        ));
+    }
+    let object = serde_json::to_value(object).map_err(|error| error.to_string())?;
+    Rollout::read(&object).map_err(|error| error.to_string())
+}
+
+async fn read(args: &ListArgs) -> Result<Vec<DynamicObject>, CommandError> {
     let cluster = args.cluster.connect().await?;
     let namespace = match &args.namespace {
         _ if args.all_namespaces => None,
@@ -99,7 +115,7 @@ async fn read(args: &ListArgs) -> Result<Vec<serde_json::Value>, CommandError> {
     query.labels.clone_from(&args.selector);
     let mut objects = Vec::new();
     let listed = cluster
-        .list_whole(&query, |object| objects.push(object))
+        .list_shallow(&query, |object| objects.push(object))
         .await;
     listed.map_err(refused)?;
     Ok(objects)

@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use portolan_canary::{Rollout, Standing, explain};
+use portolan_canary::{RevisionWait, Rollout, Standing, explain};
 use portolan_object::API_VERSION;
-use portolan_rollout::Revision;
 use serde_json::json;
 
 use super::cluster_args::{Found, OneArgs};
@@ -92,19 +91,10 @@ async fn look(args: &StatusArgs) -> Result<(Rollout, Standing), CommandError> {
 /// Looks until the revision that was the newest at first is decided, or the time is over.
 async fn wait(found: &Found, timeout: Duration) -> Result<(Rollout, Standing), CommandError> {
     let started = Instant::now();
-    let mut awaited: Option<Revision> = None;
+    let mut awaited = RevisionWait::default();
     loop {
         let rollout = found.rollout().await?;
-        if awaited.is_none() && Standing::of(&rollout) != Standing::NotSeen {
-            awaited = rollout
-                .status
-                .as_ref()
-                .and_then(|status| status.target.clone());
-        }
-        let standing = match &awaited {
-            Some(awaited) => Standing::of_revision(&rollout, awaited),
-            None => Standing::of(&rollout),
-        };
+        let standing = awaited.look(&rollout);
         if standing.is_final() || started.elapsed() >= timeout {
             return Ok((rollout, standing));
         }

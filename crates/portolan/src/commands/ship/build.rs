@@ -1,18 +1,19 @@
 //! `portolan ship build`: builds what changed, and says what came of each artifact.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use portolan_engine::{Limits, Report, Run};
+use camino::Utf8PathBuf;
+use portolan_engine::{CancellationToken, Limits, Report, Run};
 use portolan_ship::{
-    BuildResult, BuildSetup, EventApi, Pusher, finish, finish_push, plan, plan_push,
+    BuildResult, BuildSetup, EventApi, Pusher, RunOutline, finish, finish_push, plan, plan_push,
     stop_at_first_failure,
 };
 
 use super::build_print::{print_json, print_text};
-use super::project::{Project, ProjectArgs, StoreArgs, begin, token};
+use super::output_args::{Format, OutputArgs};
+use super::project::{Project, ProjectArgs, StoreArgs, begin};
 use super::registry_args::{BasePins, RegistryArgs};
-use super::serving::Serving;
+use super::serving::{Serving, ServingArgs};
 use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
@@ -38,15 +39,8 @@ pub(crate) struct BuildArgs {
     #[arg(value_name = "ARTIFACT")]
     artifacts: Vec<String>,
 
-    /// Output format
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        default_value = "text",
-        help_heading = "Output"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 
     #[command(flatten)]
     build: BuildOptions,
@@ -70,9 +64,8 @@ pub(crate) struct BuildOptions {
     #[arg(long, help_heading = "Build")]
     sbom: bool,
 
-    /// Serve the events of the run at this address while it goes on, as in `127.0.0.1:0`
-    #[arg(long, value_name = "ADDRESS", help_heading = "Build")]
-    listen: Option<SocketAddr>,
+    #[command(flatten)]
+    serving: ServingArgs,
 
     /// Push images to the repositories that the document names
     #[arg(long, overrides_with = "no_push", help_heading = "Registries")]
@@ -82,7 +75,7 @@ pub(crate) struct BuildOptions {
     #[arg(long, help_heading = "Registries")]
     no_push: bool,
 
-    /// Tag to push images under, besides the one of their digest; may be repeated
+    /// Tag to push images under, besides the one of their digest; may be repeated, and hold `{commit}`, `{artifact}` and `{digest}`
     #[arg(
         long,
         value_name = "TAG",
@@ -96,15 +89,6 @@ pub(crate) struct BuildOptions {
 
     #[command(flatten)]
     store: StoreArgs,
-}
-
-/// Output format of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// A line for each artifact, failures last
-    Text,
-    /// One JSON object
-    Json,
 }
 
 pub(crate) fn build(args: &BuildArgs, app: &App) -> CommandResult {
@@ -123,7 +107,7 @@ pub(crate) fn build(args: &BuildArgs, app: &App) -> CommandResult {
         names => names.to_vec(),
     };
     let ((result, _), interrupted) = args.build.run(&project, &names, app, |_, _, _| {})?;
-    match args.output {
+    match args.output.format {
         Format::Json => print_json(&result, printer)?,
         Format::Text => print_text(&result, printer)?,
     }
@@ -135,6 +119,11 @@ pub(crate) fn build(args: &BuildArgs, app: &App) -> CommandResult {
 }
 
 impl BuildOptions {
+    /// Where images and runs are kept; made if it is not there.
+    pub(super) fn store_directory(&self, project: &Project) -> Result<Utf8PathBuf, CommandError> {
+        Ok(self.store.open(project)?.root().to_owned())
+    }
+
     /// Builds artifacts and pushes them if that is asked for; `plan_more` adds what comes after. Returns whether Ctrl-C
     /// stopped it, too.
     pub(super) fn run(
@@ -167,8 +156,8 @@ impl BuildOptions {
             },
             style: printer.progress_style_of_few(),
         };
-        let token = token();
-        let mut serving = Serving::bind(self.listen)?;
+        let token = CancellationToken::new();
+        let mut serving = Serving::bind(self.serving)?;
         let root = setup.store.root().to_owned();
         let report = shown.finish(&token, app, |units| {
             serving.start(EventApi {
@@ -176,6 +165,7 @@ impl BuildOptions {
                 run: run.clone(),
                 journal: journal.clone(),
                 canceller: units.canceller(),
+                outline: RunOutline::of(&project.ship, run.id()),
             });
             if !names.is_empty() {
                 // Every name is known.

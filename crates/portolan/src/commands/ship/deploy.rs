@@ -1,19 +1,17 @@
 //! `portolan ship deploy` and `ship delete`: objects brought to a cluster, and taken away again.
 
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use camino::Utf8PathBuf;
 use portolan_cluster::PruneOptions;
-use portolan_object::{API_VERSION, counted};
 use portolan_ship::{
-    BuildResult, DeploySetup, ObjectResult, ObjectStatus, StepResult, StepStatus, delete_step,
-    finish_deploy, plan_deploy,
+    DeploySetup, ObjectStatus, StepStatus, delete_step, finish_deploy, plan_deploy,
 };
 
 use super::build::BuildOptions;
-use super::build_print::failures_text;
+use super::deploy_print::{deleted_json, deleted_text, deployed_json, deployed_text};
 use super::images::read_images;
+use super::output_args::{Format, OutputArgs};
 use super::project::ProjectArgs;
 use super::render::rendered;
 use super::target_args::TargetArgs;
@@ -21,8 +19,6 @@ use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::printer::Printer;
-use crate::table::Tone;
 
 /// Build what the deploy steps name, and bring their objects to a cluster
 ///
@@ -43,15 +39,8 @@ pub(crate) struct DeployArgs {
     #[arg(long, help_heading = "Cluster")]
     prune_many: bool,
 
-    /// Output format
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        default_value = "text",
-        help_heading = "Output"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 
     #[command(flatten)]
     target: TargetArgs,
@@ -77,30 +66,14 @@ pub(crate) struct DeleteArgs {
     #[arg(long, help_heading = "Cluster")]
     all: bool,
 
-    /// Output format
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        default_value = "text",
-        help_heading = "Output"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 
     #[command(flatten)]
     target: TargetArgs,
 
     #[command(flatten)]
     project: ProjectArgs,
-}
-
-/// Output format of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// A line for each object, failures last
-    Text,
-    /// One JSON object
-    Json,
 }
 
 pub(crate) fn deploy(args: &DeployArgs, app: &App) -> CommandResult {
@@ -130,6 +103,7 @@ pub(crate) fn deploy(args: &DeployArgs, app: &App) -> CommandResult {
                     cluster,
                     images,
                     is_pushing,
+                    is_testing: false,
                     prune_many: args.prune_many,
                     objects: Arc::new(Mutex::default()),
                 };
@@ -140,9 +114,12 @@ pub(crate) fn deploy(args: &DeployArgs, app: &App) -> CommandResult {
         .map(|setup| finish_deploy(&setup, &result.1))
         .unwrap_or_default();
     let result = result.0;
-    match args.output {
-        Format::Json => printer.data(json(&result, &results)?)?,
-        Format::Text => printer.data(text(&result, &results, printer))?,
+    match args.output.format {
+        Format::Json => {
+            let value = deployed_json(&result, &results, "DeployResult")?;
+            printer.data(format!("{value:#}\n"))?;
+        }
+        Format::Text => printer.data(deployed_text(&result, &results, printer))?,
     }
     let is_good = result.is_good()
         && results
@@ -159,7 +136,7 @@ pub(crate) fn delete(args: &DeleteArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
     let project = args.project.read(printer)?;
     let runtime = app.runtime()?;
-    let cluster = runtime.block_on(args.target.connect(&project.ship))?;
+    let cluster = Arc::new(runtime.block_on(args.target.connect(&project.ship))?);
     let options = PruneOptions {
         dangerous: args.all,
         many: true,
@@ -169,16 +146,9 @@ pub(crate) fn delete(args: &DeleteArgs, app: &App) -> CommandResult {
         let deleted = runtime.block_on(delete_step(&project.ship, step, &cluster, options));
         results.extend(deleted.map_err(CommandError::user)?);
     }
-    printer.data(match args.output {
-        Format::Json => {
-            let json = serde_json::json!({"apiVersion": API_VERSION, "kind": "DeleteResult", "objects": results});
-            format!("{json:#}\n")
-        }
-        Format::Text => {
-            let lines: String = results.iter().map(|object| line(object, printer.canvas().styled)).collect();
-            let deleted = results.iter().filter(|object| object.status == ObjectStatus::Pruned).count();
-            format!("{lines}{} deleted\n", counted(deleted, "object"))
-        }
+    printer.data(match args.output.format {
+        Format::Json => deleted_json(&results),
+        Format::Text => deleted_text(&results, printer),
     })?;
     let failed = results
         .iter()
@@ -188,73 +158,4 @@ pub(crate) fn delete(args: &DeleteArgs, app: &App) -> CommandResult {
     } else {
         ExitStatus::Clean
     })
-}
-
-fn json(result: &BuildResult, steps: &[StepResult]) -> Result<String, CommandError> {
-    let mut value = serde_json::to_value(result).map_err(CommandError::user)?;
-    value["kind"] = "DeployResult".into();
-    value["steps"] = serde_json::to_value(steps).map_err(CommandError::user)?;
-    Ok(format!("{value:#}\n"))
-}
-
-fn text(result: &BuildResult, steps: &[StepResult], printer: &Printer) -> String {
-    let styled = printer.canvas().styled;
-    let mut text = String::new();
-    let (good, bad): (Vec<_>, Vec<_>) = steps
-        .iter()
-        .partition(|step| step.status == StepStatus::Deployed);
-    for step in good.iter().chain(&bad) {
-        let name = Tone::Name.paint(&step.name, styled);
-        let seconds = step.duration_ms as f64 / 1000.0;
-        let _ = match step.status {
-            StepStatus::Deployed => writeln!(
-                text,
-                "{} {name}  deployed in {seconds:.1} s",
-                Tone::Good.paint("✓", styled)
-            ),
-            StepStatus::Failed => writeln!(
-                text,
-                "{} {name}  failed after {seconds:.1} s",
-                Tone::Bad.paint("✗", styled)
-            ),
-            StepStatus::Skipped => writeln!(text, "- {name}  skipped: {}", step.because.join(", ")),
-            StepStatus::Cancelled => writeln!(text, "- {name}  cancelled"),
-        };
-        for object in &step.objects {
-            text.push_str(&line(object, styled));
-        }
-        if let Some(error) = step.error.as_ref().filter(|_| step.objects.is_empty()) {
-            let _ = writeln!(text, "  {error}");
-        }
-    }
-    text.push_str(&failures_text(result, styled));
-    let deployed = good.len();
-    let _ = writeln!(
-        text,
-        "{} of {} deployed in {:.1} s",
-        deployed,
-        counted(steps.len(), "step"),
-        result.duration_ms as f64 / 1000.0
-    );
-    text
-}
-
-fn line(object: &ObjectResult, styled: bool) -> String {
-    let (word, tone) = match object.status {
-        ObjectStatus::Applied => ("applied", Tone::Plain),
-        ObjectStatus::Ready => ("ready", Tone::Good),
-        ObjectStatus::Failed => ("failed", Tone::Bad),
-        ObjectStatus::Pruned => ("deleted", Tone::Warning),
-        ObjectStatus::Kept => ("kept", Tone::Plain),
-    };
-    let message = object
-        .message
-        .as_ref()
-        .map(|message| format!(": {message}"));
-    let word = tone.paint(&format!("{word:8}"), styled);
-    format!(
-        "  {word} {}{}\n",
-        object.object,
-        message.unwrap_or_default()
-    )
 }

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use portolan_engine::Limits;
+use portolan_engine::{CancellationToken, Limits};
 use portolan_object::{API_VERSION, counted};
 use portolan_ship::{ArtifactExplanation, finish_explain, plan_explain};
 
-use super::project::{ProjectArgs, StoreArgs, begin, token};
+use super::output_args::{Format, OutputArgs};
+use super::project::{ProjectArgs, StoreArgs, begin};
 use super::registry_args::{BasePins, RegistryArgs};
 use crate::app::App;
 use crate::commands::CommandResult;
@@ -29,15 +30,8 @@ pub(crate) struct ExplainArgs {
     #[arg(value_name = "ARTIFACT")]
     artifact: String,
 
-    /// Output format
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        default_value = "text",
-        help_heading = "Output"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 
     #[command(flatten)]
     registries: RegistryArgs,
@@ -47,15 +41,6 @@ pub(crate) struct ExplainArgs {
 
     #[command(flatten)]
     store: StoreArgs,
-}
-
-/// Output format of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// Sentences
-    Text,
-    /// One JSON object
-    Json,
 }
 
 pub(crate) fn explain(args: &ExplainArgs, app: &App) -> CommandResult {
@@ -74,7 +59,7 @@ pub(crate) fn explain(args: &ExplainArgs, app: &App) -> CommandResult {
         limits: Limits::default(),
         style: printer.progress_style(),
     };
-    let token = token();
+    let token = CancellationToken::new();
     let report = shown.finish(&token, app, |units| {
         // The name is known.
         let _ = plan_explain(&project.ship, &args.artifact, &setup, units);
@@ -85,7 +70,7 @@ pub(crate) fn explain(args: &ExplainArgs, app: &App) -> CommandResult {
         return Err(CommandError::interrupted(&report));
     }
     let found = finish_explain(&args.artifact, &report).map_err(CommandError::usage)?;
-    printer.data(match args.output {
+    printer.data(match args.output.format {
         Format::Json => json(&found)?,
         Format::Text => text(&found),
     })?;

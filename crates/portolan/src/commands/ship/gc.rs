@@ -6,6 +6,7 @@ use portolan_layout::Store;
 use portolan_object::{API_VERSION, counted};
 use portolan_ship::ShipRun;
 
+use super::output_args::{Format, OutputArgs};
 use super::project::StoreArgs;
 use crate::commands::CommandResult;
 use crate::commands::cache::{age, shown_size};
@@ -27,27 +28,11 @@ pub(crate) struct GcArgs {
     #[arg(long, value_name = "AGE", default_value = "30d", value_parser = age, help_heading = "Selection")]
     max_age: Duration,
 
-    /// Output format
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        default_value = "text",
-        help_heading = "Output"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 
     #[command(flatten)]
     store: StoreArgs,
-}
-
-/// Output format of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// A sentence
-    Text,
-    /// One JSON object
-    Json,
 }
 
 pub(crate) fn gc(args: &GcArgs, printer: &Printer) -> CommandResult {
@@ -61,10 +46,10 @@ pub(crate) fn gc(args: &GcArgs, printer: &Printer) -> CommandResult {
     let before = now
         .checked_sub(args.max_age)
         .unwrap_or(SystemTime::UNIX_EPOCH);
-    let runs = ShipRun::remove_old(&path, before).map_err(CommandError::user)?;
+    let runs = ShipRun::remove_old(&path, before, now).map_err(CommandError::user)?;
     let collected = store.collect(before).map_err(CommandError::user)?;
     let (blobs, bytes) = (collected.blobs, collected.bytes);
-    printer.data(match args.output {
+    printer.data(match args.output.format {
         Format::Json => {
             let json = serde_json::json!({
                 "apiVersion": API_VERSION, "kind": "StoreRemovals",

@@ -1,4 +1,4 @@
-//! The arguments that name a project, and how what is wrong with its document is told.
+//! The arguments that name a project and its store, and what its builders get.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,20 +6,13 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_engine::CancellationToken;
 use portolan_layout::Store;
 use portolan_object::similar;
-use portolan_ship::{BaseImages, BuildSetup, DocumentError, Fault, Ship, ShipRun};
+use portolan_ship::{BaseImages, BuildSetup, Ship, ShipRun};
 
-use crate::diagnostic::{Diagnostic, Place};
+use super::document_file::{FILE, cannot_use, find_above, read_text, real_directory, refused};
 use crate::error::CommandError;
 use crate::printer::Printer;
-
-/// How many faults of a document are drawn.
-const DRAWN: usize = 20;
-
-/// The name of a document's file.
-const FILE: &str = "portolan.yaml";
 
 /// Where the store is if nothing is said, beside the document.
 const STORE: &str = ".portolan";
@@ -174,90 +167,4 @@ pub(super) fn begin(store: &Store) -> Result<(ShipRun, portolan_engine::Journal)
     let run = ShipRun::begin(store.root(), now).map_err(CommandError::user)?;
     let journal = run.journal(now).map_err(CommandError::user)?;
     Ok((run, journal))
-}
-
-/// A token that a first Ctrl-C cancels.
-pub(super) fn token() -> CancellationToken {
-    CancellationToken::new()
-}
-
-fn find_above() -> Option<Utf8PathBuf> {
-    let mut directory = Utf8PathBuf::from(".");
-    for _ in 0..256 {
-        let file = directory.join(FILE);
-        if file.is_file() {
-            return Some(file.strip_prefix(".").unwrap_or(&file).to_owned());
-        }
-        let top = directory.canonicalize_utf8().ok()?;
-        top.parent()?;
-        directory = if directory == "." {
-            "..".into()
-        } else {
-            directory.join("..")
-        };
-    }
-    None
-}
-
-fn read_text(file: &Utf8Path) -> Result<String, CommandError> {
-    let failed = |error: std::io::Error| {
-        let error = anyhow::Error::new(error);
-        CommandError::user(error.context(format!("cannot read `{file}`")))
-    };
-    // A device or a pipe may never end.
-    let is_file = fs::metadata(file).map_err(failed)?.is_file();
-    if !is_file {
-        return Err(CommandError::usage(format!("`{file}` is not a file")));
-    }
-    let length = fs::metadata(file).map_err(failed)?.len();
-    if length > portolan_ship::MAX_DOCUMENT_BYTES as u64 {
-        let length = usize::try_from(length).unwrap_or(usize::MAX);
-        let error = anyhow::Error::new(DocumentError::TooLong(length));
-        return Err(CommandError::user(
-            error.context(format!("cannot read `{file}`")),
-        ));
-    }
-    fs::read_to_string(file).map_err(failed)
-}
-
-fn real_directory(file: &Utf8Path) -> Result<Utf8PathBuf, CommandError> {
-    let directory = file.parent().filter(|parent| !parent.as_str().is_empty());
-    let directory = directory.unwrap_or(Utf8Path::new("."));
-    directory
-        .canonicalize_utf8()
-        .map_err(|error| cannot_use(directory, error))
-}
-
-fn cannot_use(path: &Utf8Path, error: std::io::Error) -> CommandError {
-    CommandError::output(&format!("`{path}`"), error)
-}
-
-/// Draws every fault at its line.
-fn refused(error: &DocumentError, file: &Utf8Path, text: &str, printer: &Printer) -> CommandError {
-    let faults: &[Fault] = match error {
-        DocumentError::Faults(faults) => faults,
-        DocumentError::None => {
-            let error = CommandError::usage(format!("`{file}` has no document of `kind: Ship`"));
-            return error.hint("`portolan ship init` adds one for what it finds here");
-        }
-        other => return CommandError::usage(format!("cannot use `{file}`: {other}")),
-    };
-    for fault in faults.iter().take(DRAWN) {
-        printer.diagnostic(&Diagnostic {
-            message: fault.message.clone(),
-            place: Some(Place {
-                file: file.as_str(),
-                text,
-                line: fault.at.line as usize,
-                column: fault.at.column as usize,
-            }),
-            hints: fault.hint.clone().into_iter().collect(),
-        });
-    }
-    let count = faults.len();
-    let error = CommandError::usage(format!(
-        "cannot use `{file}`: {} in it",
-        portolan_object::counted(count, "mistake")
-    ));
-    error.hint("`portolan ship schema` prints a schema that editors check a document with")
 }

@@ -56,7 +56,11 @@ pub(crate) fn render(args: &RenderArgs, app: &App) -> CommandResult {
             if names.is_empty() {
                 BTreeMap::new()
             } else {
-                let ((result, _), _) = args.build.run(&project, &names, app, |_, _, _| {})?;
+                let ((result, _), interrupted) =
+                    args.build.run(&project, &names, app, |_, _, _| {})?;
+                if interrupted {
+                    return Ok(ExitStatus::Interrupted);
+                }
                 tell_failures(&result, printer);
                 images_of(&result)
             }
@@ -75,7 +79,9 @@ pub(crate) fn render(args: &RenderArgs, app: &App) -> CommandResult {
             ));
             missing = true;
         }
-        let objects = step.with_images(&project.ship, &images);
+        let objects = step
+            .with_images(&project.ship, &images)
+            .map_err(CommandError::user)?;
         let written = manifests_yaml(&objects, printer.shows_secrets());
         let (text, count) = written.map_err(CommandError::user)?;
         hidden += count;

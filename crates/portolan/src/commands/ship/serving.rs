@@ -1,38 +1,48 @@
 //! The event API beside a run: bound before it begins, ended after it.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use portolan_engine::CancellationToken;
-use portolan_ship::EventApi;
+use portolan_ship::{Addresses, EventApi};
 use tokio::task::JoinHandle;
 
 use crate::app::App;
 use crate::error::CommandError;
 
-/// A server, if one was asked for.
+/// Where a run is served
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(super) struct ServingArgs {
+    /// Serve the events of the run at this address, as in `127.0.0.1:0`; its token is in the file `session.json` of the run
+    #[arg(long, value_name = "ADDRESS", help_heading = "Events")]
+    listen: Option<SocketAddr>,
+
+    /// Serve Skaffold's event API over gRPC on this port of this machine, without a token
+    #[arg(long, value_name = "PORT", help_heading = "Events")]
+    rpc_port: Option<u16>,
+
+    /// Serve Skaffold's event API over HTTP on this port of this machine, without a token
+    #[arg(long, value_name = "PORT", help_heading = "Events")]
+    rpc_http_port: Option<u16>,
+}
+
+/// The server of a run: on its socket, and at the addresses that were asked for.
 pub(super) struct Serving {
-    listener: Option<TcpListener>,
+    own: Option<TcpListener>,
+    skaffold_grpc: Option<TcpListener>,
+    skaffold_http: Option<TcpListener>,
     cancelled: CancellationToken,
     task: Option<JoinHandle<Result<(), CommandError>>>,
     failure: Option<CommandError>,
 }
 
 impl Serving {
-    /// Takes the address, so that a wrong one is told before anything is done.
-    pub(super) fn bind(address: Option<SocketAddr>) -> Result<Self, CommandError> {
-        let failed = |error: std::io::Error| {
-            let address = address
-                .map(|address| address.to_string())
-                .unwrap_or_default();
-            let error = anyhow::Error::new(error);
-            CommandError::user(error.context(format!("cannot listen on `{address}`")))
-        };
-        let listener = address.map(TcpListener::bind).transpose().map_err(failed)?;
-        if let Some(listener) = &listener {
-            listener.set_nonblocking(true).map_err(failed)?;
-        }
+    /// Takes the addresses, so that a wrong one is told before anything is done.
+    pub(super) fn bind(args: ServingArgs) -> Result<Self, CommandError> {
+        let of_this_machine = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         Ok(Self {
-            listener,
+            own: bind(args.listen)?,
+            skaffold_grpc: bind(args.rpc_port.map(of_this_machine))?,
+            skaffold_http: bind(args.rpc_http_port.map(of_this_machine))?,
             cancelled: CancellationToken::new(),
             task: None,
             failure: None,
@@ -41,13 +51,10 @@ impl Serving {
 
     /// Begins to answer; inside of the runtime.
     pub(super) fn start(&mut self, api: EventApi) {
-        let Some(listener) = self.listener.take() else {
-            return;
-        };
         let cancelled = self.cancelled.clone();
-        let listener = tokio::net::TcpListener::from_std(listener).map_err(CommandError::from);
-        let served = listener
-            .and_then(|listener| api.start(listener, cancelled).map_err(CommandError::user));
+        let served = self
+            .addresses()
+            .and_then(|addresses| api.start(addresses, cancelled).map_err(CommandError::user));
         match served {
             Ok(served) => {
                 let task = async { served.await.map_err(CommandError::user) };
@@ -55,6 +62,18 @@ impl Serving {
             }
             Err(error) => self.failure = Some(error),
         }
+    }
+
+    fn addresses(&mut self) -> Result<Addresses, CommandError> {
+        let listener = |bound: &mut Option<TcpListener>| {
+            let bound = bound.take().map(tokio::net::TcpListener::from_std);
+            bound.transpose().map_err(CommandError::from)
+        };
+        Ok(Addresses {
+            own: listener(&mut self.own)?,
+            skaffold_grpc: listener(&mut self.skaffold_grpc)?,
+            skaffold_http: listener(&mut self.skaffold_http)?,
+        })
     }
 
     /// Lets readers take the last events and ends.
@@ -68,4 +87,18 @@ impl Serving {
             Some(task) => app.runtime()?.block_on(task).unwrap_or(Ok(())),
         }
     }
+}
+
+fn bind(address: Option<SocketAddr>) -> Result<Option<TcpListener>, CommandError> {
+    let Some(address) = address else {
+        return Ok(None);
+    };
+    let bound = TcpListener::bind(address).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    bound.map(Some).map_err(|error| {
+        let error = anyhow::Error::new(error);
+        CommandError::user(error.context(format!("cannot listen on `{address}`")))
+    })
 }

@@ -1,16 +1,13 @@
-//! Which cluster is deployed to. A context that nobody named is refused unless it is one of this machine.
+//! The arguments that name the cluster that is deployed to.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use portolan_cluster::kube::config::Kubeconfig;
 use portolan_cluster::{Access, Cluster};
-use portolan_ship::Ship;
+use portolan_ship::{Ship, choose_context};
 
 use crate::error::CommandError;
-
-/// How the names of contexts begin that clusters on this machine have.
-const LOCAL: [&str; 4] = ["kind-", "k3d-", "minikube", "docker-desktop"];
 
 /// Which cluster.
 #[derive(Debug, clap::Args)]
@@ -30,13 +27,17 @@ pub(super) struct TargetArgs {
 }
 
 impl TargetArgs {
-    pub(super) async fn connect(&self, ship: &Ship) -> Result<Cluster, CommandError> {
-        let context = self.check(ship)?;
-        let access = Access {
+    /// Which cluster, and as whom.
+    pub(super) fn access(&self, ship: &Ship) -> Result<Access, CommandError> {
+        Ok(Access {
             kubeconfig: self.kubeconfig.clone(),
-            context,
+            context: self.check(ship)?,
             plugin_runner: std::env::current_exe().ok(),
-        };
+        })
+    }
+
+    pub(super) async fn connect(&self, ship: &Ship) -> Result<Cluster, CommandError> {
+        let access = self.access(ship)?;
         let cluster = Cluster::connect(&access)
             .await
             .map_err(CommandError::user)?;
@@ -45,41 +46,15 @@ impl TargetArgs {
 
     /// The context to use; one that nobody chose is refused.
     fn check(&self, ship: &Ship) -> Result<Option<String>, CommandError> {
-        let named: Vec<&str> = ship
-            .deploy
-            .iter()
-            .filter_map(|step| step.context.as_deref())
-            .collect();
-        let chosen = self.context.clone().or_else(|| self.current());
-        for step in &ship.deploy {
-            if let (Some(meant), Some(chosen)) = (&step.context, &chosen)
-                && self.context.is_some()
-                && meant != chosen
-            {
-                let name = &step.name;
-                return Err(CommandError::usage(format!(
-                    "the step `{name}` is meant for the context `{meant}`, not `{chosen}`"
-                )));
+        let current = self.current();
+        let chosen = choose_context(ship, self.context.as_deref(), current.as_deref());
+        chosen.map_err(|error| {
+            let refused = CommandError::usage(error.to_string());
+            match error.hint() {
+                Some(hint) => refused.hint(hint),
+                None => refused,
             }
-        }
-        if self.context.is_some() {
-            return Ok(self.context.clone());
-        }
-        if let [first, rest @ ..] = named.as_slice()
-            && named.len() == ship.deploy.len()
-            && rest.iter().all(|other| other == first)
-        {
-            return Ok(Some((*first).to_owned()));
-        }
-        match chosen {
-            Some(chosen) if !LOCAL.iter().any(|local| chosen.starts_with(local)) => {
-                let error = CommandError::usage(format!(
-                    "the current context `{chosen}` is named by nobody, and no cluster of this machine"
-                ));
-                Err(error.hint(format!("`--context {chosen}` deploys there; `context` of a step in the document allows it for good")))
-            }
-            chosen => Ok(chosen),
-        }
+        })
     }
 
     fn current(&self) -> Option<String> {

@@ -3,6 +3,7 @@
 use portolan_object::API_VERSION;
 use portolan_ship::base_names;
 
+use super::output_args::{Format, OutputArgs};
 use super::project::ProjectArgs;
 use super::registry_args::{BasePins, RegistryArgs};
 use crate::app::App;
@@ -20,30 +21,14 @@ Examples:
   portolan ship update
   portolan ship update -o json")]
 pub(crate) struct UpdateArgs {
-    /// Output format
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        default_value = "text",
-        help_heading = "Output"
-    )]
-    output: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 
     #[command(flatten)]
     registries: RegistryArgs,
 
     #[command(flatten)]
     project: ProjectArgs,
-}
-
-/// Output format of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// A line for each image
-    Text,
-    /// One JSON object
-    Json,
 }
 
 pub(crate) fn update(args: &UpdateArgs, app: &App) -> CommandResult {
@@ -60,7 +45,7 @@ pub(crate) fn update(args: &UpdateArgs, app: &App) -> CommandResult {
         let is_changed = changed.contains(&name);
         (name, digest.to_string(), is_changed)
     });
-    app.printer.data(match args.output {
+    app.printer.data(match args.output.format {
         Format::Json => {
             let images: Vec<_> = lines
                 .map(|(name, digest, changed)| {

@@ -6,13 +6,17 @@
 //! Ctrl-C ──────────────┘
 //! ```
 
+use std::io;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use portolan_engine::CancellationToken;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::app::App;
 
 /// A save is several events; this long without one means that it is over.
 const QUIET: Duration = Duration::from_millis(15);
@@ -37,6 +41,7 @@ pub(super) enum Wakeup {
 /// Wakes us up.
 pub(super) struct Wakeups<'a> {
     runtime: &'a Runtime,
+    interrupted: &'a CancellationToken,
     root: Utf8PathBuf,
     sender: UnboundedSender<()>,
     touched: UnboundedReceiver<()>,
@@ -45,17 +50,18 @@ pub(super) struct Wakeups<'a> {
 
 impl<'a> Wakeups<'a> {
     /// Begins to listen for what happens below a directory.
-    pub(super) fn below(root: &Utf8Path, runtime: &'a Runtime) -> Self {
+    pub(super) fn below(root: &Utf8Path, app: &'a App) -> io::Result<Self> {
         let (sender, touched) = unbounded_channel();
         let mut wakeups = Self {
-            runtime,
+            runtime: app.runtime()?,
+            interrupted: app.cancellation()?,
             root: root.to_owned(),
             sender,
             touched,
             watcher: None,
         };
         wakeups.listen_anew();
-        wakeups
+        Ok(wakeups)
     }
 
     /// Whether the operating system tells us; otherwise only time does.
@@ -84,11 +90,7 @@ impl<'a> Wakeups<'a> {
         let touched = &mut self.touched;
         self.runtime.block_on(async {
             tokio::select! {
-                stop = tokio::signal::ctrl_c() => match stop {
-                    Ok(()) => Wakeup::Stop,
-                    // Without signals there is still the clock.
-                    Err(_) => Wakeup::Time,
-                },
+                () = self.interrupted.cancelled() => Wakeup::Stop,
                 _ = touched.recv() => {
                     until_quiet(touched).await;
                     Wakeup::Told

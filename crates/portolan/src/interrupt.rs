@@ -1,11 +1,11 @@
-//! Ctrl-C: the first asks the run to stop, the second ends the process.
+//! Ctrl-C: the first asks the command to stop, the second ends the process.
 
 use portolan_engine::CancellationToken;
 
 use crate::exit::ExitStatus;
 
-/// Waits for Ctrl-C until the run is over.
-pub(super) async fn watch(token: CancellationToken) {
+/// Waits for Ctrl-C as long as the process lives.
+pub(crate) async fn watch(token: CancellationToken) {
     if tokio::signal::ctrl_c().await.is_err() {
         return;
     }

@@ -1,0 +1,126 @@
+//! Writes what is rendered while the rest is still being rendered.
+//!
+//! ```text
+//! cluster ──EmitterOutput──▶ WriteQueue ──▶ thread that writes one cluster after the other
+//! ```
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use portolan_flux::{Emitter, EmitterOutput, OutputSink};
+use portolan_object::{KindNames, Object, Step};
+use portolan_review::RenderedRepository;
+
+use super::Job;
+use super::write::Writer;
+use crate::error::CommandError;
+
+/// What a Kustomization, ResourceSet or HelmRelease gave, and what that is made of.
+pub(super) struct Ready {
+    pub(super) owner: Emitter,
+    pub(super) objects: Arc<Vec<Object>>,
+    pub(super) made_of: Vec<Step>,
+}
+
+/// How many owners may wait for the writer. Rendering waits for a slow reader, so that memory does not grow.
+const MAX_QUEUED: usize = 16;
+
+/// Leads to the writer.
+enum WriteQueue {
+    /// For one cluster of several: they are written one after the other, so those behind the first must not wait.
+    Any(mpsc::Sender<Ready>),
+    /// For the only cluster.
+    Few(mpsc::SyncSender<Ready>),
+}
+
+impl<'a> Job<'a> {
+    /// Renders, and writes what is ready meanwhile.
+    pub(super) fn streamed(&self) -> Result<RenderedRepository, CommandError> {
+        let (clusters, queue) = mpsc::channel();
+        let with_provenance = self.args.write.provenance;
+        let token = self.app.cancellation()?.child_token();
+        let (rendered, writer) = thread::scope(|scope| {
+            // Nobody wants what cannot be written: a pipe that was closed ends the rendering.
+            let stop = token.clone();
+            let writing =
+                scope.spawn(move || self.write_streams(&queue).inspect_err(|_| stop.cancel()));
+            let sink_for = move |cluster: Option<&str>| -> OutputSink {
+                let (queue, stream) = WriteQueue::new(cluster.is_some());
+                // A writer that has given up wants nothing more.
+                let _ = clusters.send((cluster.map(str::to_owned), stream));
+                Box::new(move |given| queue.send(Ready::new(given, with_provenance)))
+            };
+            let (repository, demand) = (&self.args.repository, self.selection.demand());
+            let rendered = repository.render_streamed(&demand, sink_for, &token, self.app);
+            let written = writing.join();
+            let writer = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            Ok::<_, CommandError>((rendered?, writer))
+        })?;
+        let (writer, count) = writer;
+        if count == 0 && !self.selection.objects.is_everything() {
+            // What was written is gone; to say what is there instead, all of it is needed again.
+            self.render()?;
+        }
+        self.check(&rendered)?;
+        // Without a cluster there was nothing to write, not even an empty list.
+        writer.map_or(Ok(()), Writer::finish)?;
+        Ok(rendered)
+    }
+
+    /// Writes one cluster after the other, each as it becomes ready; returns how many objects that were.
+    fn write_streams(
+        &self,
+        queue: &mpsc::Receiver<(Option<String>, mpsc::Receiver<Ready>)>,
+    ) -> Result<(Option<Writer<'a>>, usize), CommandError> {
+        let kinds = KindNames::default();
+        let mut writer = None;
+        let mut count = 0;
+        for (cluster, stream) in queue {
+            let writer =
+                writer.get_or_insert_with(|| Writer::new(&self.args.write, &self.app.printer));
+            for ready in stream {
+                if let Some(batch) = self.batch(cluster.as_deref(), ready, &kinds, None) {
+                    count += batch.objects.len();
+                    writer.write(&batch)?;
+                }
+            }
+        }
+        Ok((writer, count))
+    }
+}
+
+impl WriteQueue {
+    /// A queue to the writer; `several` says whether there are other clusters.
+    fn new(several: bool) -> (Self, mpsc::Receiver<Ready>) {
+        if several {
+            let (queue, stream) = mpsc::channel();
+            (Self::Any(queue), stream)
+        } else {
+            let (queue, stream) = mpsc::sync_channel(MAX_QUEUED);
+            (Self::Few(queue), stream)
+        }
+    }
+
+    /// Hands something to the writer, who may have given up.
+    fn send(&self, ready: Ready) {
+        match self {
+            Self::Any(queue) => _ = queue.send(ready),
+            // Others may use this thread of the runtime's while a slow reader is waited for.
+            Self::Few(queue) => _ = tokio::task::block_in_place(|| queue.send(ready)),
+        }
+    }
+}
+
+impl Ready {
+    pub(super) fn new(given: EmitterOutput<'_>, with_provenance: bool) -> Self {
+        Self {
+            made_of: if with_provenance {
+                given.made_of()
+            } else {
+                Vec::new()
+            },
+            objects: given.objects,
+            owner: given.emitter,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! `portolan fleet`: the objects of a Portolan server.
+
+mod apply;
+mod auth;
+mod connection;
+mod delete;
+mod describe;
+mod diff;
+mod documents;
+mod edit;
+mod explain;
+mod get;
+mod history;
+mod login;
+mod object_args;
+mod shown;
+mod status;
+mod watch;
+
+use super::CommandResult;
+use crate::app::App;
+use crate::cli::Later;
+
+/// Read and write the objects of a Portolan server
+///
+/// The server, token and authority come from --server, --token-file and --ca-file, from `PORTOLAN_SERVER`, `PORTOLAN_TOKEN_FILE` and
+/// `PORTOLAN_CA_FILE`, or from the context that `portolan fleet login` wrote.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FleetArgs {
+    #[command(subcommand)]
+    command: FleetCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum FleetCommand {
+    /// Create objects from files, or bring them to what the files say
+    Apply(Later<apply::ApplyArgs>),
+    /// Ask what you may do, and make tokens
+    Auth(Later<auth::AuthArgs>),
+    /// Delete objects
+    Delete(Later<delete::DeleteArgs>),
+    /// Print everything about objects, with their last changes
+    Describe(Later<describe::DescribeArgs>),
+    /// Show what an apply would change
+    Diff(Later<diff::DiffArgs>),
+    /// Change an object in an editor
+    Edit(Later<edit::EditArgs>),
+    /// Print the documentation of a kind or a field
+    Explain(Later<explain::ExplainArgs>),
+    /// List objects, or print them
+    Get(Later<get::GetArgs>),
+    /// Print who changed an object, when and what
+    History(Later<history::HistoryArgs>),
+    /// Remember a server, a token and an authority
+    Login(Later<login::LoginArgs>),
+    /// Print how the server stands
+    Status(Later<status::StatusArgs>),
+    /// Print changes of objects as they happen
+    Watch(Later<watch::WatchArgs>),
+}
+
+pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
+    match &args.command {
+        FleetCommand::Apply(args) => apply::apply(args, app),
+        FleetCommand::Auth(args) => auth::auth(args, app),
+        FleetCommand::Delete(args) => delete::delete(args, app),
+        FleetCommand::Describe(args) => describe::describe(args, app),
+        FleetCommand::Diff(args) => diff::diff(args, app),
+        FleetCommand::Edit(args) => edit::edit(args, app),
+        FleetCommand::Explain(args) => explain::explain(args, &app.printer),
+        FleetCommand::Get(args) => get::get(args, app),
+        FleetCommand::History(args) => history::history(args, app),
+        FleetCommand::Login(args) => login::login(args, app),
+        FleetCommand::Status(args) => status::status(args, app),
+        FleetCommand::Watch(args) => watch::watch(args, app),
+    }
+}

@@ -1,0 +1,239 @@
+//! `portolan serve`: the API server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use portolan_listen::{Limits, ListenConfig, TlsSource};
+use portolan_server::{
+    ApiServer, DataDirectory, FirstStart, KeyEncryptionKey, ServerOptions, VaultOptions,
+};
+use portolan_store::{Embedded, EmbeddedOptions, Engine, Store};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::CommandResult;
+use crate::app::App;
+use crate::error::CommandError;
+use crate::exit::ExitStatus;
+use crate::printer::Printer;
+
+/// The variable that can hold the keys for secrets.
+const KEY_VARIABLE: &str = "PORTOLAN_SECRET_KEY";
+
+/// Serve the objects of the control plane
+///
+/// The first start makes a certificate authority (`ca.pem`), the keys and a token of the user `admin` (`admin.token`, which works
+/// for 24 hours) in the data directory, and says how to use them. Everything that was answered is on the disk.
+///
+/// Secrets are encrypted with the key in `secrets.key` of the data directory, in --secret-key-file or in `PORTOLAN_SECRET_KEY`: 32
+/// bytes in base64. To rotate it, put a new key on a line before the old one; the server encrypts everything again, and then
+/// the old line can be removed.
+///
+/// `/healthz`, `/readyz`, `/metrics` and `/openapi.json` need no token. SIGTERM ends it in good order.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portolan serve --data /var/lib/portolan
+  portolan serve --data ./data --listen 127.0.0.1:7443
+  portolan serve --data /var/lib/portolan --listen 0.0.0.0:7443 --name fleet.example.com")]
+pub(crate) struct ServeArgs {
+    /// The directory of the store, the keys and the audit log
+    #[arg(long, value_name = "DIRECTORY", help_heading = "Server")]
+    data: PathBuf,
+
+    /// The address to listen on
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:7443",
+        help_heading = "Server"
+    )]
+    listen: SocketAddr,
+
+    /// A name or address that clients call the server by, besides localhost and the address of --listen
+    #[arg(long = "name", value_name = "NAME", help_heading = "Server")]
+    names: Vec<String>,
+
+    /// The server's certificate chain in PEM; without it, one of the own authority
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tls_key",
+        help_heading = "Certificates and keys"
+    )]
+    tls_certificate: Option<PathBuf>,
+
+    /// The key of --tls-certificate
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tls_certificate",
+        help_heading = "Certificates and keys"
+    )]
+    tls_key: Option<PathBuf>,
+
+    /// Keys that encrypt secrets, one in base64 per line, the current one first
+    #[arg(long, value_name = "FILE", help_heading = "Certificates and keys")]
+    secret_key_file: Option<PathBuf>,
+
+    /// The address of the Vault that secrets with a `vault` are read from
+    #[arg(
+        long,
+        value_name = "URL",
+        requires = "vault_token_file",
+        help_heading = "Vault"
+    )]
+    vault: Option<String>,
+
+    /// The file with the token for Vault, read before every request
+    #[arg(long, value_name = "FILE", requires = "vault", help_heading = "Vault")]
+    vault_token_file: Option<PathBuf>,
+}
+
+pub(crate) fn serve(args: &ServeArgs, app: &App) -> CommandResult {
+    app.runtime()?.block_on(run(args, &app.printer))
+}
+
+async fn run(args: &ServeArgs, printer: &Printer) -> CommandResult {
+    let in_directory = |error: std::io::Error| {
+        let context = format!("cannot use the data directory `{}`", args.data.display());
+        CommandError::user(anyhow::Error::new(error).context(context))
+    };
+    let files = DataDirectory::open(&args.data).map_err(in_directory)?;
+    let listener = TcpListener::bind(args.listen).await.map_err(|error| {
+        let context = format!("cannot listen on `{}`", args.listen);
+        CommandError::user(anyhow::Error::new(error).context(context))
+    })?;
+    let address = listener.local_addr()?;
+    let engine =
+        Embedded::open(&files.store(), EmbeddedOptions::default()).map_err(CommandError::user)?;
+    let engine = Arc::new(engine);
+    let store = Store::new(Arc::clone(&engine) as Arc<dyn Engine>);
+    let options = ServerOptions {
+        secret_keys: args.secret_keys()?,
+        vault: args.vault(),
+        ..ServerOptions::new(&args.data)
+    };
+    let (server, first) = ApiServer::start(store, options)
+        .await
+        .map_err(CommandError::user)?;
+    let names = args.names(address);
+    let config = ListenConfig {
+        limits: Limits {
+            connections: 4_000,
+            connections_per_client: 2_000,
+            ..Limits::default()
+        },
+        tls: Some(args.tls(&files, names.clone())),
+        readiness: server.readiness(),
+        ..ListenConfig::default()
+    };
+    let router = server.router(names);
+    let cancelled = CancellationToken::new();
+    let served = portolan_listen::serve(listener, router, config, cancelled.clone());
+    welcome(&files, first.as_ref(), address, printer);
+    let stop = wait_for_signal(cancelled.clone(), &engine);
+    let (served, (), stopped) = tokio::join!(served, server.run(cancelled.clone()), stop);
+    served.map_err(CommandError::user)?;
+    match stopped? {
+        None => Ok(ExitStatus::Clean),
+        // Only a new start shows what is on the disk.
+        Some(failure) => Err(CommandError::usage(format!(
+            "the store has stopped: {failure}"
+        ))),
+    }
+}
+
+/// Ends the server at a signal, or when the store cannot write any more; then it says why.
+async fn wait_for_signal(
+    cancelled: CancellationToken,
+    engine: &Embedded,
+) -> std::io::Result<Option<String>> {
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let failure = tokio::select! {
+        _ = terminated.recv() => None,
+        _ = interrupted.recv() => None,
+        failure = engine.failed() => Some(failure),
+        () = cancelled.cancelled() => None,
+    };
+    cancelled.cancel();
+    Ok(failure)
+}
+
+fn welcome(
+    files: &DataDirectory,
+    first: Option<&FirstStart>,
+    address: SocketAddr,
+    printer: &Printer,
+) {
+    printer.note(&format!("listening on https://{address}"));
+    let Some(first) = first else {
+        return;
+    };
+    let (token, authority) = (first.token_file.display(), files.authority());
+    printer.note(&format!(
+        "made an authority and a token for user admin, which works for {} hours; try:",
+        first.token_life.as_secs() / 3600
+    ));
+    printer.note(&format!(
+        "  portolan fleet login --server https://localhost:{} --token-file {token} --ca-file {}",
+        address.port(),
+        authority.display()
+    ));
+    printer.note("  portolan fleet get namespaces");
+}
+
+impl ServeArgs {
+    /// The names that clients may use: those that were given, and the local ones.
+    fn names(&self, address: SocketAddr) -> Vec<String> {
+        let mut names = self.names.clone();
+        names.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
+        if !address.ip().is_unspecified() {
+            names.push(address.ip().to_string());
+        }
+        names.sort();
+        names.dedup();
+        // The first one is the name in the certificate.
+        if let Some(first) = self.names.first() {
+            names.retain(|name| name != first);
+            names.insert(0, first.clone());
+        }
+        names
+    }
+
+    fn vault(&self) -> Option<VaultOptions> {
+        Some(VaultOptions {
+            address: self.vault.clone()?,
+            token_file: self.vault_token_file.clone()?,
+            authorities: Vec::new(),
+        })
+    }
+
+    fn tls(&self, files: &DataDirectory, names: Vec<String>) -> TlsSource {
+        match (&self.tls_certificate, &self.tls_key) {
+            (Some(certificate), Some(key)) => TlsSource::Files {
+                certificate: certificate.clone(),
+                key: key.clone(),
+            },
+            _ => TlsSource::OwnAuthority {
+                directory: files.directory().to_owned(),
+                names,
+            },
+        }
+    }
+
+    fn secret_keys(&self) -> Result<Vec<KeyEncryptionKey>, CommandError> {
+        let text = match (&self.secret_key_file, std::env::var(KEY_VARIABLE)) {
+            (Some(path), _) => std::fs::read_to_string(path).map_err(|error| {
+                let context = format!("cannot read `{}`", path.display());
+                CommandError::user(anyhow::Error::new(error).context(context))
+            })?,
+            (None, Ok(text)) if !text.is_empty() => text,
+            _ => return Ok(Vec::new()),
+        };
+        KeyEncryptionKey::read_all(&text).map_err(CommandError::user)
+    }
+}

@@ -1,0 +1,115 @@
+//! `portolan ship run`: everything, from the files of a project to what was deployed and verified.
+
+use std::sync::{Arc, Mutex};
+
+use portolan_ship::{
+    CheckResult, DeploySetup, StepStatus, VerifySetup, finish_deploy, finish_tests, finish_verify,
+    plan_deploy, plan_tests, plan_verify,
+};
+
+use super::build::BuildOptions;
+use super::checks_print::checks_text;
+use super::deploy_print::{deployed_json, deployed_text};
+use super::output_args::{Format, OutputArgs};
+use super::project::ProjectArgs;
+use super::render::rendered;
+use super::target_args::TargetArgs;
+use crate::app::App;
+use crate::commands::CommandResult;
+use crate::error::CommandError;
+use crate::exit::ExitStatus;
+
+/// Build, test, deploy and verify everything
+///
+/// All artifacts are built, and pushed with `--push`; each is tested; each deploy step is done when its artifacts have passed
+/// their tests; verifications come last. A failure skips what needs it and nothing else. The exit code is 1 if something
+/// failed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portolan ship run --push --context staging
+  portolan ship run -o json")]
+pub(crate) struct RunArgs {
+    /// Delete what is no longer in a step also if it is more than half of it
+    #[arg(long, help_heading = "Cluster")]
+    prune_many: bool,
+
+    #[command(flatten)]
+    output: OutputArgs,
+
+    #[command(flatten)]
+    target: TargetArgs,
+
+    #[command(flatten)]
+    build: BuildOptions,
+
+    #[command(flatten)]
+    project: ProjectArgs,
+}
+
+pub(crate) fn run(args: &RunArgs, app: &App) -> CommandResult {
+    let printer = &app.printer;
+    let project = args.project.read(printer)?;
+    let ship = Arc::new(project.ship.clone());
+    let steps = rendered(&project, printer)?;
+    let connected = args.target.connect(&project.ship);
+    let cluster = Arc::new(app.runtime()?.block_on(connected)?);
+    let names: Vec<String> = ship
+        .artifacts
+        .iter()
+        .map(|artifact| artifact.name.clone())
+        .collect();
+    let mut planned = None;
+    let planned_ship = Arc::clone(&ship);
+    let ((result, report), interrupted) =
+        args.build
+            .run(&project, &names, app, |build, is_pushing, units| {
+                plan_tests(&planned_ship, &names, build, units);
+                let setup = DeploySetup {
+                    build: build.clone(),
+                    ship: Arc::clone(&planned_ship),
+                    cluster: Arc::clone(&cluster),
+                    images: None,
+                    is_pushing,
+                    is_testing: true,
+                    prune_many: args.prune_many,
+                    objects: Arc::new(Mutex::default()),
+                };
+                plan_deploy(&steps, &setup, units);
+                planned = Some(setup);
+                let verify = VerifySetup {
+                    build: build.clone(),
+                    ship: Arc::clone(&planned_ship),
+                    cluster: Some(Arc::clone(&cluster)),
+                    is_deploying: true,
+                };
+                plan_verify(&verify, units);
+            })?;
+    let steps = planned
+        .map(|setup| finish_deploy(&setup, &report))
+        .unwrap_or_default();
+    let (tests, verifications) = (finish_tests(&ship, &report), finish_verify(&ship, &report));
+    match args.output.format {
+        Format::Json => {
+            let mut value = deployed_json(&result, &steps, "RunResult")?;
+            value["tests"] = serde_json::to_value(&tests).map_err(CommandError::user)?;
+            value["verifications"] =
+                serde_json::to_value(&verifications).map_err(CommandError::user)?;
+            printer.data(format!("{value:#}\n"))?;
+        }
+        Format::Text => {
+            let styled = printer.canvas().styled;
+            printer.data(checks_text(&tests, "test", styled))?;
+            printer.data(deployed_text(&result, &steps, printer))?;
+            printer.data(checks_text(&verifications, "verification", styled))?;
+        }
+    }
+    let is_good = result.is_good()
+        && steps.iter().all(|step| step.status == StepStatus::Deployed)
+        && tests.iter().chain(&verifications).all(CheckResult::is_good);
+    Ok(match is_good {
+        _ if interrupted => ExitStatus::Interrupted,
+        true => ExitStatus::Clean,
+        false => ExitStatus::Findings,
+    })
+}
