@@ -35,7 +35,12 @@ impl<'a> Parameters<'a> {
 
     /// A value as it was written; `None` if it is absent or null.
     pub fn value(&self, name: &str) -> Option<&'a Value> {
-        debug_assert!(self.module.parameters.iter().any(|known| known.name == name));
+        debug_assert!(
+            self.module
+                .parameters
+                .iter()
+                .any(|known| known.name == name)
+        );
         self.values.get(name).filter(|value| !value.is_null())
     }
 
