@@ -58,6 +58,14 @@ fn main() -> ExitCode {
     {
         return commands::ship::run_guard(std::env::args_os().skip(2));
     }
+    #[cfg(feature = "fleet")]
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == portolan_agent::SHIM)
+    {
+        let arguments: Vec<String> = std::env::args().skip(2).collect();
+        return portolan_agent::run_shim(&arguments);
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => return usage_exit(&usage),
