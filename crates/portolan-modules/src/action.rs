@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::host::{Host, View};
+use crate::host::Host;
 use crate::plan::{Decision, Plan};
+use crate::view::View;
 
 /// The work of one step. Made from rendered parameters by a [`ModuleDefinition`](crate::ModuleDefinition).
 pub trait Action: Send + Sync {
@@ -87,10 +88,14 @@ pub enum ModuleError {
 
 impl ModuleError {
     /// A failure without advice.
-    pub fn failed(act: &'static str, subject: impl Into<String>, reason: impl ToString) -> Self {
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers hand over paths, names and errors of many types"
+    )]
+    pub fn failed(act: &'static str, subject: impl ToString, reason: impl ToString) -> Self {
         Self::Failed {
             act,
-            subject: subject.into(),
+            subject: subject.to_string(),
             reason: reason.to_string(),
             hint: None,
         }

@@ -1,6 +1,6 @@
 //! What earlier steps of a check will have changed, so that later steps look at the host as it will be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -10,6 +10,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 pub enum Prediction {
     /// There will be this at a path.
     Path(Utf8PathBuf, PredictedPath),
+    /// What is at a path will have this owner, group and these permissions; those that are `None` stay as they are.
+    Attributes(Utf8PathBuf, Attributes),
     /// A package will be there in a version, if that is known, or be gone.
     Package(String, Option<PredictedPackage>),
     /// A user will be there, or be gone.
@@ -33,6 +35,17 @@ pub enum PredictedPath {
     Absent,
 }
 
+/// Owner, group and permissions of what is at a path; `None` if one is not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// The permissions.
+    pub mode: Option<u32>,
+    /// The owner's name, or its number if it has none.
+    pub owner: Option<String>,
+    /// The group's name, or its number if it has none.
+    pub group: Option<String>,
+}
+
 /// A package that will be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PredictedPackage {
@@ -44,10 +57,11 @@ pub struct PredictedPackage {
 #[derive(Debug, Clone, Default)]
 pub struct Ahead {
     paths: BTreeMap<Utf8PathBuf, PredictedPath>,
+    attributes: BTreeMap<Utf8PathBuf, Attributes>,
     packages: BTreeMap<String, Option<PredictedPackage>>,
     users: BTreeMap<String, bool>,
     groups: BTreeMap<String, bool>,
-    services: BTreeMap<String, ()>,
+    services: BTreeSet<String>,
 }
 
 impl Ahead {
@@ -58,8 +72,15 @@ impl Ahead {
                 Prediction::Path(path, state) => {
                     if state == PredictedPath::Absent {
                         self.paths.retain(|known, _| !known.starts_with(&path));
+                        self.attributes.retain(|known, _| !known.starts_with(&path));
                     }
                     self.paths.insert(path, state);
+                }
+                Prediction::Attributes(path, new) => {
+                    let known = self.attributes.entry(path).or_default();
+                    known.mode = new.mode.or(known.mode);
+                    known.owner = new.owner.or(known.owner.take());
+                    known.group = new.group.or(known.group.take());
                 }
                 Prediction::Package(name, state) => {
                     self.packages.insert(name, state);
@@ -71,7 +92,7 @@ impl Ahead {
                     self.groups.insert(name, is_there);
                 }
                 Prediction::Service(name) => {
-                    self.services.insert(name, ());
+                    self.services.insert(name);
                 }
             }
         }
@@ -87,6 +108,31 @@ impl Ahead {
             .skip(1)
             .find_map(|parent| self.paths.get(parent))
             .filter(|state| **state == PredictedPath::Absent)
+    }
+
+    /// What will be exactly at a path, whatever is said about the directories above it.
+    pub(crate) fn exact_path(&self, path: &Utf8Path) -> Option<&PredictedPath> {
+        self.paths.get(path)
+    }
+
+    /// Paths directly below a directory that will be there, or be gone.
+    pub(crate) fn below<'a>(
+        &'a self,
+        directory: &'a Utf8Path,
+    ) -> impl Iterator<Item = (&'a Utf8Path, &'a PredictedPath)> {
+        let all = self.paths.iter();
+        all.filter(move |(path, _)| path.parent() == Some(directory))
+            .map(|(path, state)| (path.as_path(), state))
+    }
+
+    /// The owner, group and permissions that steps give to what is at a path.
+    pub fn attributes(&self, path: &Utf8Path) -> Option<&Attributes> {
+        self.attributes.get(path)
+    }
+
+    /// Whether no step says anything about a path.
+    pub fn has_no_paths(&self) -> bool {
+        self.paths.is_empty() && self.attributes.is_empty()
     }
 
     /// Whether a package will be there; `None` if no step says anything about it.
@@ -106,7 +152,7 @@ impl Ahead {
 
     /// Whether an earlier step brings this unit.
     pub fn has_service(&self, name: &str) -> bool {
-        self.services.contains_key(name)
+        self.services.contains(name)
     }
 }
 

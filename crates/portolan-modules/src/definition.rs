@@ -1,8 +1,11 @@
 //! A module, and how it is found by name.
 
+use serde_json::{Map, Value};
+
 use crate::action::Action;
 use crate::modules::MODULES;
-use crate::parameters::Parameters;
+use crate::parameters::{ParameterFault, Parameters};
+use crate::words::nearest;
 
 /// Everything that is known about a module without running it; its reference is generated from this.
 pub struct ModuleDefinition {
@@ -91,12 +94,33 @@ pub fn find_module(name: &str) -> Option<&'static ModuleDefinition> {
 
 /// The name of a module that is spelled nearly like this, for messages.
 pub fn nearest_module(name: &str) -> Option<&'static str> {
-    MODULES
-        .iter()
-        .map(|module| (strsim::damerau_levenshtein(module.name, name), module.name))
-        .filter(|(distance, _)| *distance <= 2)
-        .min()
-        .map(|(_, module)| module)
+    nearest(name, MODULES.iter().map(|module| module.name))
+}
+
+impl ModuleDefinition {
+    /// Reads rendered parameters.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them: unknown and missing names, and values that do not fit.
+    pub fn read(
+        &self,
+        values: &Map<String, Value>,
+    ) -> Result<Box<dyn Action>, Vec<ParameterFault>> {
+        let mut parameters = Parameters::new(self, values);
+        parameters.check_names();
+        let action = (self.parse)(&mut parameters);
+        match action {
+            Some(action) if parameters.is_faultless() => Ok(action),
+            _ => Err(parameters.into_faults()),
+        }
+    }
+
+    /// What is wrong with the names of parameters that are not rendered yet.
+    pub fn check_names(&self, values: &Map<String, Value>) -> Vec<ParameterFault> {
+        let mut parameters = Parameters::new(self, values);
+        parameters.check_names();
+        parameters.into_faults()
+    }
 }
 
 impl std::fmt::Debug for ModuleDefinition {

@@ -1,29 +1,41 @@
 //! The machine that a step works on: its root directory, its programs, and the files that came with the book.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use tokio_util::sync::CancellationToken;
 
-use crate::ahead::Ahead;
-use crate::process::Processes;
+use crate::local_processes::LocalProcesses;
+use crate::process::{Command, Processes, Program};
+use crate::root::Root;
 
 /// The machine that a step works on.
 #[derive(Clone)]
 pub struct Host {
     /// The directory that stands for `/`; `/` itself unless the agent has another root.
-    pub root: Utf8PathBuf,
+    pub root: Arc<Root>,
+    /// Whether programs are confined to another root directory; they only start there otherwise.
+    pub is_confined: bool,
     /// Starts programs.
     pub processes: Arc<dyn Processes>,
     /// Files of the book's own commit.
     pub book_files: Arc<dyn BookFiles>,
     /// Who programs run as; the agent's own user without one.
     pub account: Option<Account>,
-    /// The TaskBook, as markers in files name it.
+    /// The name of the book, as markers in files name it.
     pub book: String,
+    /// The name of the step, as markers in files name it.
+    pub step: String,
+    /// How long the step may take; each program gets as long.
+    pub timeout: Duration,
     /// Ended when the step should end: cancelled, or out of time.
     pub stop: CancellationToken,
 }
+
+/// How long a step may take unless it says otherwise.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// A user, and a group other than its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,27 +61,71 @@ pub trait BookFiles: Send + Sync {
     fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, String>;
 }
 
-/// The host as a step sees it while it plans: what is there now, and what earlier steps of a check will change.
-pub struct View<'a> {
-    /// The host.
-    pub host: &'a Host,
-    /// What earlier steps will have changed; empty when steps are applied.
-    pub ahead: Ahead,
-}
+/// A book that came without files.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoBookFiles;
 
 impl Host {
+    /// This machine, or a directory of it, with programs started as children and no files of a book.
+    pub fn local(root: Arc<Root>) -> Self {
+        Self {
+            processes: Arc::new(LocalProcesses::new(Arc::clone(&root))),
+            root,
+            is_confined: false,
+            book_files: Arc::new(NoBookFiles),
+            account: None,
+            book: String::new(),
+            step: String::new(),
+            timeout: DEFAULT_TIMEOUT,
+            stop: CancellationToken::new(),
+        }
+    }
+
     /// Whether the host has another root directory than the machine's.
     pub fn is_rooted(&self) -> bool {
-        self.root != "/"
+        !self.root.is_machine()
+    }
+
+    /// A program as steps of this host start it: below another root directory it starts there and gets
+    /// `PORTOLAN_ROOT`, and if programs are confined, that directory is its root.
+    pub fn command(&self, program: Program) -> Command {
+        let mut environment = BTreeMap::new();
+        if self.is_rooted() {
+            let shown = if self.is_confined {
+                "/"
+            } else {
+                self.root.path().as_str()
+            };
+            environment.insert("PORTOLAN_ROOT".to_owned(), shown.to_owned());
+        }
+        let chroot = (self.is_rooted() && self.is_confined).then(|| self.root.path().to_owned());
+        Command {
+            program,
+            directory: self.program_path("/".into()),
+            environment,
+            input: Vec::new(),
+            account: self.account.clone(),
+            chroot,
+            timeout: self.timeout,
+        }
+    }
+
+    /// Where a path below the root is for programs of [`command`](Self::command).
+    pub fn program_path(&self, path: &Utf8Path) -> Utf8PathBuf {
+        if self.is_confined {
+            path.to_owned()
+        } else {
+            self.root.machine_path(path)
+        }
     }
 }
 
-impl<'a> View<'a> {
-    /// The host as it is.
-    pub fn of(host: &'a Host) -> Self {
-        Self {
-            host,
-            ahead: Ahead::default(),
-        }
+impl BookFiles for NoBookFiles {
+    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, String> {
+        Err(format!("the book came without the file `{path}`"))
+    }
+
+    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, String> {
+        Err(format!("the book came without the directory `{directory}`"))
     }
 }

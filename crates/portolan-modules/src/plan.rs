@@ -6,6 +6,7 @@ use camino::Utf8PathBuf;
 use portolan_digest::Digest;
 use serde_json::{Map, Value};
 
+use crate::action::ModuleError;
 use crate::ahead::Prediction;
 
 /// What a look at the host has shown.
@@ -121,6 +122,24 @@ impl Plan {
             Decision::Change(changes) => changes,
             _ => &[],
         }
+    }
+
+    /// Looks whether a new plan starts where this one did.
+    ///
+    /// # Errors
+    /// When a subject that both change was different when this plan was made.
+    pub fn confirm(&self, now: &Self) -> Result<(), ModuleError> {
+        for change in now.changes() {
+            let mut planned = self.changes().iter();
+            if let Some(planned) = planned.find(|planned| planned.subject == change.subject)
+                && planned.before != change.before
+            {
+                return Err(ModuleError::Drifted {
+                    subject: change.subject.to_string(),
+                });
+            }
+        }
+        Ok(())
     }
 
     fn decided(decision: Decision) -> Self {
