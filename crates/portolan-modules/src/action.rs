@@ -75,6 +75,14 @@ pub enum ModuleError {
         /// What still differs.
         subject: String,
     },
+    /// The work was done, and its result is that of a failure. A step's `success` may judge otherwise.
+    #[error("{message}")]
+    Unsuccessful {
+        /// What failed.
+        message: String,
+        /// What was done.
+        applied: Box<Applied>,
+    },
     /// The module does not work below another root directory.
     #[error("the module `{module}` does not work below another root directory")]
     NotBelowRoot {

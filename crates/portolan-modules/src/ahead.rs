@@ -135,6 +135,15 @@ impl Ahead {
         self.paths.is_empty() && self.attributes.is_empty()
     }
 
+    /// Whether no step says anything about the host.
+    pub fn is_empty(&self) -> bool {
+        self.has_no_paths()
+            && self.packages.is_empty()
+            && self.users.is_empty()
+            && self.groups.is_empty()
+            && self.services.is_empty()
+    }
+
     /// Whether a package will be there; `None` if no step says anything about it.
     pub fn package(&self, name: &str) -> Option<&Option<PredictedPackage>> {
         self.packages.get(name)

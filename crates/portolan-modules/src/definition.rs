@@ -97,6 +97,28 @@ pub fn nearest_module(name: &str) -> Option<&'static str> {
     nearest(name, MODULES.iter().map(|module| module.name))
 }
 
+impl ParameterDefinition {
+    /// A parameter that a step must have.
+    pub const fn required(name: &'static str, kind: ParameterType, summary: &'static str) -> Self {
+        Self {
+            name,
+            kind,
+            is_required: true,
+            summary,
+        }
+    }
+
+    /// A parameter that a step may have.
+    pub const fn optional(name: &'static str, kind: ParameterType, summary: &'static str) -> Self {
+        Self {
+            name,
+            kind,
+            is_required: false,
+            summary,
+        }
+    }
+}
+
 impl ModuleDefinition {
     /// Reads rendered parameters.
     ///

@@ -7,6 +7,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use tokio_util::sync::CancellationToken;
 
+use crate::boot::BootMode;
 use crate::local_processes::LocalProcesses;
 use crate::process::{Command, Processes, Program};
 use crate::root::Root;
@@ -30,6 +31,8 @@ pub struct Host {
     pub step: String,
     /// How long the step may take; each program gets as long.
     pub timeout: Duration,
+    /// What a `reboot` step does.
+    pub boot: BootMode,
     /// Ended when the step should end: cancelled, or out of time.
     pub stop: CancellationToken,
 }
@@ -77,6 +80,7 @@ impl Host {
             book: String::new(),
             step: String::new(),
             timeout: DEFAULT_TIMEOUT,
+            boot: BootMode::default(),
             stop: CancellationToken::new(),
         }
     }

@@ -22,11 +22,22 @@ mod ahead;
 mod plan;
 mod unified;
 
+mod account_tool;
 mod accounts;
+mod authorized_keys;
+mod boot;
+mod cron_schedule;
+mod fstab;
 mod host;
 mod local_processes;
 mod process;
 mod root;
+mod shadow;
+mod shadow_file;
+mod state;
+mod sysctl_file;
+mod text_file;
+mod tool;
 mod view;
 
 mod modules;
@@ -34,6 +45,7 @@ mod modules;
 pub use accounts::{Accounts, GroupRecord, UserRecord};
 pub use action::{Action, Applied, ModuleError};
 pub use ahead::{Ahead, Attributes, PredictedPackage, PredictedPath, Prediction};
+pub use boot::{BootMode, Restart, RestartState, boot_id};
 pub use definition::{
     Effect, ModuleDefinition, ParameterDefinition, ParameterType, RootSupport, find_module,
     nearest_module,
@@ -48,3 +60,11 @@ pub use root::{FileKind, Follow, Kept, NewFile, Root, RootError, StagedFile, Sta
 pub use unified::{MAX_DIFF_LINES, unified};
 pub use view::{Content, Found, View};
 pub use words::read_duration;
+
+/// Texts of the system that modules read and change, apart from the modules for whoever tries hostile ones.
+pub mod formats {
+    pub use crate::authorized_keys::{KeyLine, with_keys};
+    pub use crate::cron_schedule::fault_of_schedule;
+    pub use crate::fstab::{MountLine, line_of, mounted_type, with_line};
+    pub use crate::sysctl_file::{SysctlKey, plain_value, value_of, with_value};
+}

@@ -10,6 +10,7 @@
 
 mod attributes;
 mod change;
+mod inside;
 mod staged;
 mod tree;
 

@@ -1,0 +1,15 @@
+//! Modules that change the system, tried below temporary roots and in namespaces. What they share is in `bed.rs`.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may end where something unexpected happens"
+)]
+
+mod accounts;
+mod bed;
+mod command;
+mod cron;
+mod git;
+mod settings;
+mod waiting;
