@@ -14,6 +14,7 @@ mod audit;
 mod flux;
 mod git;
 mod helm;
+mod identity;
 mod image;
 mod journal;
 mod kinds;
@@ -50,6 +51,7 @@ pub fn targets() -> Vec<Target> {
         flux::TARGETS,
         git::TARGETS,
         helm::TARGETS,
+        identity::TARGETS,
         image::TARGETS,
         journal::TARGETS,
         kinds::TARGETS,

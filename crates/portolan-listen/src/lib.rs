@@ -31,4 +31,4 @@ pub use listener::Listener;
 pub use metrics::{Metrics, MetricsText};
 pub use respond::{PeerAddress, ResponseTime};
 pub use serve::{Drained, ListenConfig, Readiness, serve};
-pub use tls::{TlsError, TlsSource};
+pub use tls::{SharedCertificate, TlsError, TlsPeer, TlsSource};

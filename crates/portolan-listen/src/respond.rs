@@ -19,6 +19,7 @@ use crate::connections::Connections;
 use crate::error_reply::error_reply;
 use crate::metrics::{CONTENT_TYPE, Metrics};
 use crate::serve::Readiness;
+use crate::tls::TlsPeer;
 
 /// The characters of a path that the access log shows.
 const MAX_LOGGED_PATH: usize = 200;
@@ -48,6 +49,7 @@ pub(crate) struct Responder {
 pub(crate) struct Asker {
     pub(crate) client: Client,
     pub(crate) address: std::net::IpAddr,
+    pub(crate) peer: Option<Arc<TlsPeer>>,
     pub(crate) activity: Arc<Activity>,
 }
 
@@ -115,6 +117,9 @@ impl Responder {
             return self.refusal(Refused::TooLarge);
         }
         request.extensions_mut().insert(PeerAddress(asker.address));
+        if let Some(peer) = &asker.peer {
+            request.extensions_mut().insert(Arc::clone(peer));
+        }
         let verdict = Verdict::default();
         let deadline = Instant::now() + limits.body_time;
         let body = |inner| RequestBody::new(inner, limits.body_bytes, deadline, verdict.clone());

@@ -21,7 +21,7 @@ use crate::limits::Limits;
 use crate::listener::{Connection, Listener};
 use crate::metrics::Metrics;
 use crate::respond::{Asker, Responder, with_json_errors};
-use crate::tls::{Certificates, TlsError, TlsSource};
+use crate::tls::{Certificates, TlsError, TlsPeer, TlsSource};
 
 /// How often files with a certificate are looked at.
 const RELOAD_EVERY: Duration = Duration::from_secs(30);
@@ -54,6 +54,9 @@ pub struct ListenConfig {
     pub tls: Option<TlsSource>,
     /// How often files with a certificate are looked at.
     pub reload_every: Duration,
+    /// Asks clients for a certificate, which they need not have, and derives a secret of each connection by this
+    /// label. Requests then have a [`crate::TlsPeer`].
+    pub client_certificates: Option<&'static [u8]>,
     /// What `/readyz` says.
     pub readiness: Readiness,
     /// What `/metrics` says.
@@ -73,6 +76,7 @@ impl Default for ListenConfig {
             limits: Limits::default(),
             tls: None,
             reload_every: RELOAD_EVERY,
+            client_certificates: None,
             readiness: Arc::new(|| Ok(())),
             metrics: Metrics::default(),
         }
@@ -91,10 +95,14 @@ pub async fn serve(
 ) -> Result<Drained, TlsError> {
     let listener = listener.into();
     let certificates = config.tls.map(Certificates::load).transpose()?;
-    let tls = certificates.as_ref().map(Certificates::server_config);
+    let label = config.client_certificates;
+    let tls = certificates
+        .as_ref()
+        .map(|certificates| certificates.server_config(label.is_some()));
     let connections = Arc::new(Connections::new(config.limits));
     let server = Arc::new(Server {
         tls: tls.transpose()?.map(TlsAcceptor::from),
+        exporter_label: label,
         responder: Responder {
             router: with_json_errors(router),
             connections: Arc::clone(&connections),
@@ -169,6 +177,7 @@ fn is_of_connection(error: &std::io::Error) -> bool {
 /// What all connections share.
 struct Server {
     tls: Option<TlsAcceptor>,
+    exporter_label: Option<&'static [u8]>,
     responder: Responder,
     cancelled: CancellationToken,
 }
@@ -180,16 +189,20 @@ impl Server {
         let address = connection.address();
         let stream = match connection {
             Connection::Tcp(stream, _) => stream,
-            Connection::Socket(stream) => return self.drive(stream, address, &place).await,
+            Connection::Socket(stream) => return self.drive(stream, address, None, &place).await,
         };
         // The end of a long answer must not wait until its beginning is acknowledged.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
-            return self.drive(stream, address, &place).await;
+            return self.drive(stream, address, None, &place).await;
         };
         tokio::select! {
             secured = tls.accept(stream) => match secured {
-                Ok(stream) => self.drive(stream, address, &place).await,
+                Ok(stream) => {
+                    let label = self.exporter_label;
+                    let peer = label.map(|label| Arc::new(TlsPeer::of(stream.get_ref().1, label)));
+                    self.drive(stream, address, peer, &place).await;
+                }
                 Err(error) => tracing::debug!(client = %address, %error, "no TLS connection"),
             },
             closed = place.activity.overdue() => self.responder.metrics.closed(closed),
@@ -201,11 +214,13 @@ impl Server {
         self: &Arc<Self>,
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
         address: IpAddr,
+        peer: Option<Arc<TlsPeer>>,
         place: &Place,
     ) {
         let asker = Asker {
             client: place.client,
             address,
+            peer,
             activity: Arc::clone(&place.activity),
         };
         let service = service_fn(|request| {

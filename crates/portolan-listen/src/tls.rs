@@ -4,6 +4,8 @@
 //! be used is logged, and the old one stays.
 
 mod authority;
+mod peer;
+mod shared;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,6 +18,9 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
 use authority::Authority;
+pub(crate) use peer::AnyCertificate;
+pub use peer::TlsPeer;
+pub use shared::SharedCertificate;
 
 /// Where a server's certificate comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +39,8 @@ pub enum TlsSource {
         /// The host names and addresses that clients call the server by.
         names: Vec<String>,
     },
+    /// A certificate that the server itself renews.
+    Shared(SharedCertificate),
 }
 
 /// Why there is no certificate to show.
@@ -107,22 +114,37 @@ impl Certificates {
     }
 
     /// What speaks TLS for this server: HTTP/2 and HTTP/1, TLS 1.2 and 1.3.
-    pub(crate) fn server_config(self: &Arc<Self>) -> Result<Arc<ServerConfig>, TlsError> {
+    pub(crate) fn server_config(
+        self: &Arc<Self>,
+        asks_clients: bool,
+    ) -> Result<Arc<ServerConfig>, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()?;
+        let builder = if asks_clients {
+            builder.with_client_cert_verifier(Arc::new(AnyCertificate::new(provider)))
+        } else {
+            builder.with_no_client_auth()
+        };
+        let mut config =
+            builder.with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
 
     /// Looks again and again whether there is a new certificate, until the future is dropped.
     pub(crate) async fn keep_current(self: Arc<Self>, every: Duration) {
+        let mut replacements = match &self.source {
+            TlsSource::Shared(shared) => Some(shared.replacements()),
+            _ => None,
+        };
         let own = matches!(self.source, TlsSource::OwnAuthority { .. });
         let every = if own { authority::RENEW_EVERY } else { every };
         loop {
-            tokio::time::sleep(every).await;
+            match &mut replacements {
+                Some(replacements) => replacements.next().await,
+                None => tokio::time::sleep(every).await,
+            }
             let this = Arc::clone(&self);
             // Files are read, and keys made.
             let renewed = tokio::task::spawn_blocking(move || this.renew()).await;
@@ -174,6 +196,16 @@ impl Material {
                     key: issued.key.into_bytes(),
                     certificate_path: directory.clone(),
                     key_path: directory.clone(),
+                })
+            }
+            TlsSource::Shared(shared) => {
+                let (certificate, key) = shared.current();
+                let path = PathBuf::from("the server's own certificate");
+                Ok(Self {
+                    certificate,
+                    key,
+                    certificate_path: path.clone(),
+                    key_path: path,
                 })
             }
         }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cache::Cache;
 use crate::error::{ApiError, RefusalReason};
+use crate::node_access::NodeIdentity;
 use crate::token::Identity;
 
 /// What a request wants to do.
@@ -60,6 +61,9 @@ impl Access {
         identity: &Identity,
         action: &Action<'_>,
     ) -> Result<Right, ApiError> {
+        if let Some(node) = &identity.node {
+            return node_right(node, action).ok_or_else(|| forbidden(identity, action));
+        }
         let rights = self.rights_of(identity);
         let found = rights.into_iter().find(|right| right.allows(action));
         found.ok_or_else(|| forbidden(identity, action))
@@ -67,6 +71,10 @@ impl Access {
 
     /// All rights of somebody.
     pub(crate) fn rights_of(&self, identity: &Identity) -> Vec<Right> {
+        // Roles and bindings do not count for nodes.
+        if identity.node.is_some() {
+            return Vec::new();
+        }
         let rights = self.current();
         let of_user = rights.users.get(&identity.user).into_iter().flatten();
         let groups = identity.groups.iter();
@@ -114,7 +122,7 @@ impl Access {
         let other = Identity {
             user: user.to_owned(),
             groups: groups.to_vec(),
-            token: String::new(),
+            ..Identity::default()
         };
         let theirs = self.rights_of(&other);
         let missing = theirs
@@ -235,6 +243,20 @@ impl Right {
             "names": self.rule.names, "because": &*self.because,
         })
     }
+}
+
+/// The right of a node to something that its certificate gives.
+fn node_right(node: &NodeIdentity, action: &Action<'_>) -> Option<Right> {
+    let rule = RoleRule {
+        verbs: vec![action.verb.to_owned()],
+        kinds: vec![action.kind.to_owned()],
+        names: Vec::new(),
+    };
+    node.allows(action).then(|| Right {
+        namespace: None,
+        rule: Arc::new(rule),
+        because: format!("the certificate of node {} gives it", node.name).into(),
+    })
 }
 
 /// Every verb but `read-secret`, `run`, `approve` and `exec` is part of `*`, and they are too: `*` is everything.

@@ -4,6 +4,7 @@ use portolan_kinds::{KindDefinition, KindObject, field_text};
 use portolan_object::Selector;
 
 use crate::error::ApiError;
+use crate::node_access::NodeScope;
 
 /// The longest selector that is read.
 const MAX_BYTES: usize = 4096;
@@ -13,6 +14,8 @@ const MAX_BYTES: usize = 4096;
 pub(crate) struct ObjectFilter {
     labels: Selector,
     fields: Vec<FieldMatch>,
+    /// What concerns the node that asks.
+    scope: Option<NodeScope>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,12 +45,21 @@ impl ObjectFilter {
         Ok(Self {
             labels,
             fields: fields?,
+            scope: None,
         })
+    }
+
+    /// The same filter for a node, which sees only what concerns it.
+    #[must_use]
+    pub(crate) fn within(mut self, scope: Option<NodeScope>) -> Self {
+        self.scope = scope;
+        self
     }
 
     /// Whether an object is wanted.
     pub(crate) fn matches(&self, object: &KindObject) -> bool {
-        self.labels.matches(|key| object.label(key))
+        self.scope.as_ref().is_none_or(|scope| scope.sees(object))
+            && self.labels.matches(|key| object.label(key))
             && self.fields.iter().all(|field| {
                 let value = object.field(&field.path);
                 let text = value.as_ref().map(field_text).unwrap_or_default();

@@ -4,11 +4,14 @@
 //! /api/v1alpha/KINDS[/NAME]                            global kinds, and namespaced ones of all namespaces
 //! /api/v1alpha/namespaces/NAMESPACE/KINDS[/NAME]       namespaced kinds
 //! /api/v1alpha/auth/can-i | rights | tokens[/ID]       rights and tokens
+//! /api/v1alpha/enrolments[/…] | join-tokens[/ID]        nodes that come and go
+//! /api/v1alpha/authorities                             whom clients trust
 //! /api/v1alpha/status                                  the server itself
 //! /openapi.json
 //! ```
 
 mod guard;
+mod identity;
 mod query;
 mod reply;
 mod route;
@@ -31,9 +34,10 @@ use crate::objects::Preconditions;
 use crate::openapi;
 use crate::page::{ListQuery, MAX_OBJECTS, PageToken};
 use crate::server::{ApiServer, Caller, Target, WriteMode};
+use crate::strict_json;
 use crate::token::NewToken;
 use crate::watching::WatchQuery;
-use guard::Guard;
+use guard::{Guard, peer_of};
 use query::Wanted;
 use reply::{json_reply, refusal};
 use route::Route;
@@ -75,11 +79,20 @@ impl Http {
             return Ok(json_reply(StatusCode::OK, openapi::document()));
         }
         let address = address_of(&request);
-        let token = guard::bearer(request.headers())?;
-        let identity = match self.server.authenticate(token.as_deref()).await {
+        let route = Route::parse(&path);
+        if let Ok(Route::Identity(route)) = &route
+            && route.is_public(request.method())
+        {
+            return self.public_identity(route, request).await;
+        }
+        let identity = match guard::credential(&request) {
+            Ok(credential) => self.server.authenticate(&credential).await,
+            Err(error) => Err(error),
+        };
+        let identity = match identity {
             Ok(identity) => identity,
             Err(error) => {
-                if error.reason == RefusalReason::Unauthenticated && token.is_some() {
+                if error.reason == RefusalReason::Unauthenticated {
                     self.server.record_stranger(&address, &path, &error).await;
                 }
                 return Err(error);
@@ -87,7 +100,10 @@ impl Http {
         };
         let caller = Caller { identity, address };
         let wanted = Wanted::read(request.uri().query().unwrap_or_default())?;
-        match Route::parse(&path)? {
+        let route = route?;
+        self.check_node(&caller, &route).await?;
+        match route {
+            Route::Identity(route) => self.identity(&caller, route, request).await,
             Route::Objects(target) => self.objects(&caller, target, wanted, request).await,
             Route::Status => {
                 allow(&request, &[Method::GET])?;
@@ -112,6 +128,26 @@ impl Http {
                     StatusCode::OK,
                     &json!({"apiVersion": portolan_kinds::VERSION, "kind": "Deleted"}),
                 ))
+            }
+        }
+    }
+
+    /// Agents have no use for anything but objects, their certificate and their report.
+    async fn check_node(&self, caller: &Caller, route: &Route) -> Result<(), ApiError> {
+        let Some(node) = &caller.identity.node else {
+            return Ok(());
+        };
+        match route {
+            Route::Objects(_) | Route::CanI | Route::Rights => Ok(()),
+            Route::Identity(route) if route.is_for_nodes() => Ok(()),
+            _ => {
+                let error = crate::node_access::forbidden(node, "use this path");
+                let about = json!({"kind": format!("{route:?}")});
+                let recorded = self
+                    .server
+                    .record_about(caller, "request", about, Err(&error));
+                recorded.await?;
+                Err(error)
             }
         }
     }
@@ -161,6 +197,7 @@ impl Http {
     ) -> Result<Response, ApiError> {
         self.server.authorise(caller, "get", target).await?;
         if wanted.history {
+            self.server.check_visible(caller, target).await?;
             let changes =
                 history::history(&self.server.objects, &target.key()?, &target.shown()).await?;
             return Ok(json_reply(StatusCode::OK, &changes));
@@ -190,7 +227,9 @@ impl Http {
             .list(&ListQuery {
                 kind: target.kind,
                 namespace: target.namespace.clone(),
-                filter: target.filter(&wanted.labels, &wanted.fields)?,
+                filter: target
+                    .filter(&wanted.labels, &wanted.fields)?
+                    .within(self.server.scope_of(caller)),
                 limit: wanted.limit.unwrap_or(MAX_OBJECTS),
                 resume,
             })
@@ -226,7 +265,9 @@ impl Http {
         let query = WatchQuery {
             kind: target.kind,
             namespace: target.namespace.clone(),
-            filter: target.filter(&wanted.labels, &wanted.fields)?,
+            filter: target
+                .filter(&wanted.labels, &wanted.fields)?
+                .within(self.server.scope_of(caller)),
         };
         // A browser that lost its connection says where it was.
         let last = headers.get("last-event-id");
@@ -335,46 +376,50 @@ impl Http {
                 &self.server.list_tokens(caller).await?,
             ));
         }
-        let body = read_json(request).await?;
-        let text = |key: &str| {
-            body.get(key)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let life = match text("life").as_str() {
-            "" => None,
-            life => Some(
-                portolan_kinds::read_span(life)
-                    .map_err(|why| ApiError::bad_request(format!("`life` {why}")))?,
-            ),
-        };
-        let user = text("user");
-        if user.is_empty() || user.len() > 253 || user.starts_with("system:") {
-            return Err(ApiError::bad_request(
-                "`user` must be a name that does not begin with `system:`",
-            ));
-        }
-        let groups = body
-            .get("groups")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        let groups = groups
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect();
-        let new = NewToken {
-            user,
-            groups,
-            life,
-            description: text("description").chars().take(200).collect(),
-        };
+        let new = read_new_token(&read_json(request).await?)?;
         Ok(json_reply(
             StatusCode::CREATED,
             &self.server.create_token(caller, new).await?,
         ))
     }
+}
+
+/// Reads whom a token or certificate is for.
+fn read_new_token(body: &Value) -> Result<NewToken, ApiError> {
+    let text = |key: &str| {
+        body.get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let life = match text("life").as_str() {
+        "" => None,
+        life => Some(
+            portolan_kinds::read_span(life)
+                .map_err(|why| ApiError::bad_request(format!("`life` {why}")))?,
+        ),
+    };
+    let user = text("user");
+    if user.is_empty() || user.len() > 253 || user.starts_with("system:") {
+        return Err(ApiError::bad_request(
+            "`user` must be a name that does not begin with `system:`",
+        ));
+    }
+    let groups = body
+        .get("groups")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let groups = groups
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
+    Ok(NewToken {
+        user,
+        groups,
+        life,
+        description: text("description").chars().take(200).collect(),
+    })
 }
 
 /// The object must be the one of the path; a name or namespace that it does not have comes from there.
@@ -434,7 +479,7 @@ async fn read_body(request: Request) -> Result<String, ApiError> {
 
 async fn read_json(request: Request) -> Result<Value, ApiError> {
     let text = read_body(request).await?;
-    let value: Value = serde_json::from_str(&text)
+    let value = strict_json::parse(&text)
         .map_err(|error| ApiError::bad_request(format!("the body is not JSON: {error}")))?;
     if value.is_object() {
         Ok(value)
@@ -487,4 +532,10 @@ pub fn fuzz_request(address: &str) -> bool {
     }
     target.filter(&wanted.labels, &wanted.fields).is_ok()
         && resumed.is_none_or(|token| token.is_ok())
+}
+
+/// Reads the body of an enrolment as the server does, for the fuzz targets; says whether it is one.
+pub fn fuzz_enrolment(body: &str) -> bool {
+    let read = strict_json::parse(body).ok();
+    read.is_some_and(|body| identity::read_enrolment(&body, None, String::new()).is_ok())
 }

@@ -5,6 +5,8 @@
 //! /portolan/v1/object/<plural>/<namespace or _>/<name>/status   what was observed
 //! /portolan/v1/gate/<namespace>                                 exists as long as objects can be created in it
 //! /portolan/v1/token/<id>
+//! /portolan/v1/join-token/<id>
+//! /portolan/v1/enrolment/<digest of the key>
 //! ```
 
 use portolan_kinds::{KINDS, KindDefinition};
@@ -96,4 +98,24 @@ pub(crate) fn tokens() -> String {
 /// A token.
 pub(crate) fn token(id: &str) -> String {
     format!("{ROOT}token/{id}")
+}
+
+/// The prefix of join tokens.
+pub(crate) fn join_tokens() -> String {
+    format!("{ROOT}join-token/")
+}
+
+/// A join token.
+pub(crate) fn join_token(id: &str) -> String {
+    format!("{ROOT}join-token/{id}")
+}
+
+/// The prefix of enrolments.
+pub(crate) fn enrolments() -> String {
+    format!("{ROOT}enrolment/")
+}
+
+/// An enrolment by the digest of its key.
+pub(crate) fn enrolment(digest: &str) -> String {
+    format!("{ROOT}enrolment/{digest}")
 }

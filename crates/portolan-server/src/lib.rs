@@ -28,8 +28,16 @@ mod watching;
 
 mod access;
 mod audit;
+mod node_access;
 mod rate;
 mod token;
+
+mod authorities;
+mod enrolments;
+mod fleet_identity;
+mod join_tokens;
+mod peer;
+mod strict_json;
 
 mod controllers;
 mod repositories;
@@ -48,7 +56,8 @@ pub use audit::{AuditError, verify_audit};
 pub use client::{FleetClient, FleetError, FleetMethod, ObjectPath};
 pub use clock::{ManualTime, SystemTimeSource, TimeSource};
 pub use error::{ApiError, RefusalReason};
-pub use http::fuzz_request;
+pub use fleet_identity::CertificateUpkeep;
+pub use http::{fuzz_enrolment, fuzz_request};
 pub use seal::{KeyEncryptionKey, SealError};
 pub use server::{ApiServer, ServerOptions, StartError, StartedServer};
 pub use setup::{DataDirectory, FirstStart};

@@ -83,10 +83,22 @@ impl Objects {
         object: KindObject,
         author: &Author,
     ) -> Result<StoredKind, ApiError> {
-        let key = key_of(&object);
         let shown = shown(&object);
+        let (transaction, created) = self.prepare_creation(object, author).await?;
+        self.commit_object(transaction, created, author)
+            .await?
+            .ok_or_else(|| already_exists(&shown))
+    }
+
+    /// The transaction that creates an object, to be committed alone or with more.
+    pub(crate) async fn prepare_creation(
+        &self,
+        object: KindObject,
+        author: &Author,
+    ) -> Result<(Transaction, StoredKind), ApiError> {
+        let key = key_of(&object);
         if self.get(&key).await?.is_some() {
-            return Err(already_exists(&shown));
+            return Err(already_exists(&shown(&object)));
         }
         let created = self.new_object(object, author)?;
         let mut transaction = Transaction::new().when(Compare::absent(key.spec()));
@@ -104,9 +116,7 @@ impl Objects {
         } else if let Some(namespace) = created.object.namespace() {
             transaction = transaction.when(self.open_gate(namespace).await?);
         }
-        self.commit_object(transaction, created, author)
-            .await?
-            .ok_or_else(|| already_exists(&shown))
+        Ok((transaction, created))
     }
 
     /// Replaces an object. Its resource version must be the stored one.
@@ -192,14 +202,26 @@ impl Objects {
         status: Value,
         author: &Author,
     ) -> Result<Option<StoredKind>, ApiError> {
+        self.change_status(key, author, |_| Ok(status.clone()))
+            .await
+    }
+
+    /// Makes a new status of the old one, which nobody else changes in between. `None` if there is no object.
+    pub(crate) async fn change_status(
+        &self,
+        key: &ObjectKey,
+        author: &Author,
+        mut change: impl FnMut(&KindObject) -> Result<Value, ApiError>,
+    ) -> Result<Option<StoredKind>, ApiError> {
         for _ in 0..ATTEMPTS {
             let Some(mut found) = self.get(key).await? else {
                 return Ok(None);
             };
+            let status = change(&found.object)?;
             if found.object.status == status {
                 return Ok(Some(found));
             }
-            found.object.status = status.clone();
+            found.object.status = status;
             let Some(value) = found.status_value() else {
                 return Ok(Some(found));
             };
@@ -491,7 +513,7 @@ impl Objects {
     }
 
     /// Commits a write of an object and gives it its version; `None` if a compare failed.
-    async fn commit_object(
+    pub(crate) async fn commit_object(
         &self,
         mut transaction: Transaction,
         mut object: StoredKind,

@@ -185,8 +185,7 @@ impl Repositories {
         let declared = read_objects(source, spec.namespace.as_deref())?;
         let account = Identity {
             user: spec.service_account().to_owned(),
-            groups: Vec::new(),
-            token: String::new(),
+            ..Identity::default()
         };
         let gone = if spec.prune() {
             self.gone(name, &declared)

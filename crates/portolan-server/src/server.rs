@@ -16,18 +16,24 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, Action};
 use crate::audit::{AuditError, AuditLog, verify_audit};
+use crate::authorities::{Authorities, AuthorityError};
 use crate::cache::{Cache, CacheFeed};
 use crate::clock::{SystemTimeSource, TimeSource, rfc3339};
 use crate::controllers::Controllers;
+use crate::enrolments::Enrolments;
 use crate::error::{ApiError, RefusalReason};
 use crate::field_selector::ObjectFilter;
+use crate::fleet_identity::{Credential, FleetIdentity};
+use crate::join_tokens::JoinTokens;
 use crate::keys::ObjectKey;
+use crate::node_access::{forbidden, sign_event};
 use crate::objects::{Author, Deletion, Objects, Preconditions};
 use crate::page::{ListQuery, ObjectPage};
+use crate::peer::Peers;
 use crate::rate::{RateLimits, Rates};
 use crate::repositories::Repositories;
 use crate::repository_source::SourceOptions;
-use crate::seal::{KeyEncryptionKey, Sealer};
+use crate::seal::{KeyEncryptionKey, SealError, Sealer};
 use crate::setup::{self, DataDirectory, FirstStart};
 use crate::token::{Identity, NewToken, Tokens};
 use crate::vault::{Vault, VaultOptions};
@@ -35,6 +41,9 @@ use crate::watching::{ObjectWatch, WatchQuery};
 
 /// How often the head of the audit log is written to the store.
 const ANCHOR_EVERY: Duration = Duration::from_mins(1);
+
+/// How often certificates and authorities are looked at.
+const UPKEEP_EVERY: Duration = Duration::from_secs(30);
 
 /// How long a write of rights waits until they count.
 const CACHE_WAIT: Duration = Duration::from_secs(2);
@@ -101,9 +110,22 @@ pub enum StartError {
         /// The names of the keys.
         keys: String,
     },
+    /// The certificate authority of the fleet.
+    #[error("the certificate authority of the fleet cannot be used: {0}")]
+    Authority(String),
     /// What every store must have could not be made.
     #[error("the store cannot be prepared: {0}")]
     Prepare(#[from] ApiError),
+}
+
+impl From<AuthorityError> for StartError {
+    fn from(error: AuthorityError) -> Self {
+        match error {
+            AuthorityError::Api(error) => Self::Prepare(error),
+            AuthorityError::Seal(SealError::UnknownKey(keys)) => Self::WrongKey { count: 1, keys },
+            error => Self::Authority(error.to_string()),
+        }
+    }
 }
 
 /// The API server.
@@ -114,6 +136,7 @@ pub struct ApiServer {
     pub(crate) access: Arc<Access>,
     audit: AuditLog,
     vault: Option<Vault>,
+    pub(crate) fleet: FleetIdentity,
     rates: Arc<Rates>,
     /// The name of this process.
     name: String,
@@ -175,6 +198,12 @@ impl ApiServer {
             store: store.clone(),
             time: options.time,
         };
+        let authorities = Authorities::open(
+            store.clone(),
+            objects.sealer.clone(),
+            Arc::clone(&objects.time),
+        );
+        let authorities = Arc::new(authorities.await?);
         let audit = AuditLog::open(files.directory())?;
         check_anchor(&store, &files).await?;
         let first = setup::prepare(&objects, &tokens, &files).await?;
@@ -202,7 +231,23 @@ impl ApiServer {
             server: name.clone(),
             owned,
         };
+        let join_tokens = JoinTokens {
+            store: store.clone(),
+            time: Arc::clone(&objects.time),
+        };
+        let enrolments = Enrolments {
+            objects: objects.clone(),
+            tokens: join_tokens.clone(),
+            authorities: Arc::clone(&authorities),
+        };
+        let peers = Peers::new(
+            Arc::clone(&authorities),
+            cache.clone(),
+            objects.clone(),
+            tokens.clone(),
+        );
         let server = Self {
+            fleet: FleetIdentity::new(authorities, peers, enrolments, join_tokens),
             access,
             objects,
             cache,
@@ -215,6 +260,7 @@ impl ApiServer {
         };
         let running = StartedServer {
             server: Arc::new(server),
+            authority_file: files.authority(),
             background: Background {
                 feed,
                 controllers,
@@ -235,18 +281,9 @@ impl ApiServer {
         }
     }
 
-    /// Who asks, by a bearer token. The rate limit of the identity is counted here.
-    pub(crate) async fn authenticate(&self, token: Option<&str>) -> Result<Identity, ApiError> {
-        let Some(token) = token else {
-            let message = "the request has no token";
-            let error = ApiError::new(
-                http::StatusCode::UNAUTHORIZED,
-                RefusalReason::Unauthenticated,
-                message,
-            );
-            return Err(error.hint("send `Authorization: Bearer TOKEN`"));
-        };
-        let identity = self.tokens.identify(token).await?;
+    /// Who asks. The rate limit of the identity is counted here.
+    pub(crate) async fn authenticate(&self, credential: &Credential) -> Result<Identity, ApiError> {
+        let identity = self.identify(credential).await?;
         self.rates.take(&identity.user).map_err(|wait| {
             let message = format!("user {} makes too many requests", identity.user);
             ApiError::new(
@@ -308,7 +345,7 @@ impl ApiServer {
         self.record_about(caller, verb, about, result).await
     }
 
-    async fn record_about(
+    pub(crate) async fn record_about(
         &self,
         caller: &Caller,
         verb: &str,
@@ -355,6 +392,7 @@ impl ApiServer {
         reveal: bool,
     ) -> Result<KindObject, ApiError> {
         let key = target.key()?;
+        self.check_visible(caller, target).await?;
         let found = self.objects.get(&key).await?;
         let found = found.ok_or_else(|| ApiError::not_found(&target.shown()))?;
         if !reveal {
@@ -369,6 +407,23 @@ impl ApiServer {
         let mut object = found.object;
         object.spec["values"] = Value::Object(values);
         Ok(object)
+    }
+
+    /// Refuses a node what does not concern it, whether it exists or not.
+    pub(crate) async fn check_visible(
+        &self,
+        caller: &Caller,
+        target: &Target,
+    ) -> Result<(), ApiError> {
+        let (Some(scope), Some(node)) = (self.scope_of(caller), &caller.identity.node) else {
+            return Ok(());
+        };
+        let found = self.objects.get(&target.key()?).await?;
+        if found.is_some_and(|found| scope.sees(&found.object)) {
+            return Ok(());
+        }
+        let error = forbidden(node, "read what is not bound to it");
+        Err(self.refuse(caller, "get", target, error).await)
     }
 
     /// The values of a Secret that are in Vault, below the prefix of its namespace.
@@ -484,6 +539,10 @@ impl ApiServer {
             ));
         }
         self.access.check_escalation(&caller.identity, &object)?;
+        let mut object = object;
+        if let (Some(node), Some(scope)) = (&caller.identity.node, self.scope_of(caller)) {
+            sign_event(node, &scope, &mut object)?;
+        }
         let may = |verb: &str| {
             let action = Action {
                 verb,
@@ -700,7 +759,9 @@ impl WriteMode {
 
 /// A started server.
 pub struct StartedServer {
-    server: Arc<ApiServer>,
+    pub(crate) server: Arc<ApiServer>,
+    /// Where clients find the authorities.
+    pub(crate) authority_file: PathBuf,
     background: Background,
 }
 
@@ -719,6 +780,7 @@ impl StartedServer {
     /// Does the work between requests until it is cancelled; then watches are ended with a bookmark.
     pub async fn run(self, cancelled: CancellationToken) {
         let mut tasks = JoinSet::new();
+        let upkeep = self.certificates();
         tasks.spawn(self.background.feed.run());
         tasks.spawn(self.background.controllers.run());
         tasks.spawn(self.background.repositories.run());
@@ -729,6 +791,14 @@ impl StartedServer {
                     tracing::warn!(%error, "the head of the audit log cannot be stored");
                 }
                 tokio::time::sleep(ANCHOR_EVERY).await;
+            }
+        });
+        tasks.spawn(async move {
+            loop {
+                tokio::time::sleep(UPKEEP_EVERY).await;
+                if let Err(error) = upkeep.round().await {
+                    tracing::warn!(%error, "certificates cannot be kept current");
+                }
             }
         });
         tokio::select! {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portolan_digest::hex;
+use portolan_identity::{ClientCertificate, RequestedKey};
 use portolan_kinds::wire::StoredToken;
 use portolan_store::{Span, Store, Transaction};
 use prost::Message as _;
@@ -13,16 +14,21 @@ use zeroize::Zeroizing;
 use crate::clock::TimeSource;
 use crate::error::{ApiError, RefusalReason};
 use crate::keys;
+use crate::node_access::NodeIdentity;
 
 const PREFIX: &str = "ptl_";
 
 /// Who makes a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) user: String,
     pub(crate) groups: Vec<String>,
-    /// The public id of the token.
+    /// The public id of the token or user certificate, or the digest of the key of a node's certificate.
     pub(crate) token: String,
+    /// The node, when an agent asks.
+    pub(crate) node: Option<Arc<NodeIdentity>>,
+    /// The certificate that it was proved by; without one it was a token.
+    pub(crate) certificate: Option<Arc<ClientCertificate>>,
 }
 
 /// Tokens in the store.
@@ -58,6 +64,7 @@ impl Tokens {
             expires: new.life.map_or(0, |life| (now + life).as_secs()),
             created: now.as_secs(),
             description: new.description,
+            is_certificate: false,
         };
         let create = Transaction::create(keys::token(&id), stored.encode_to_vec());
         if !self.store.commit(create).await?.succeeded {
@@ -73,7 +80,7 @@ impl Tokens {
         let record = self.store.get(keys::token(id)).await?.ok_or_else(refused)?;
         let stored = StoredToken::decode(record.value).map_err(|_| refused())?;
         let digest = Sha256::digest(secret.as_bytes());
-        if !is_same(&digest, &stored.digest) {
+        if stored.is_certificate || !is_same(&digest, &stored.digest) {
             return Err(refused());
         }
         if stored.expires > 0 && self.time.now().as_secs() >= stored.expires {
@@ -83,16 +90,49 @@ impl Tokens {
             user: stored.user,
             groups: stored.groups,
             token: id.to_owned(),
+            ..Identity::default()
         })
     }
 
     /// Whether a token still works.
     pub(crate) async fn is_alive(&self, id: &str) -> Result<bool, ApiError> {
+        Ok(self.find(id).await?.is_some())
+    }
+
+    /// The record of a token or user certificate that still works.
+    pub(crate) async fn find(&self, id: &str) -> Result<Option<StoredToken>, ApiError> {
         let Some(record) = self.store.get(keys::token(id)).await? else {
-            return Ok(false);
+            return Ok(None);
         };
         let stored = StoredToken::decode(record.value).map_err(|_| refused())?;
-        Ok(stored.expires == 0 || self.time.now().as_secs() < stored.expires)
+        let is_alive = stored.expires == 0 || self.time.now().as_secs() < stored.expires;
+        Ok(is_alive.then_some(stored))
+    }
+
+    /// Records a client certificate of a user, and returns its id.
+    pub(crate) async fn create_certificate(
+        &self,
+        new: NewToken,
+        key: &RequestedKey,
+    ) -> Result<String, ApiError> {
+        let id = hex(&rand::random::<[u8; 8]>());
+        let now = self.time.now();
+        let stored = StoredToken {
+            digest: key.fingerprint().to_bytes().to_vec().into(),
+            user: new.user,
+            groups: new.groups,
+            expires: new.life.map_or(0, |life| (now + life).as_secs()),
+            created: now.as_secs(),
+            description: new.description,
+            is_certificate: true,
+        };
+        let create = Transaction::create(keys::token(&id), stored.encode_to_vec());
+        if !self.store.commit(create).await?.succeeded {
+            return Err(ApiError::unavailable(
+                "the certificate could not be recorded",
+            ));
+        }
+        Ok(id)
     }
 
     /// All tokens by id, without their secrets.
@@ -113,14 +153,19 @@ impl Tokens {
 
     /// Deletes a token; says whether there was one.
     pub(crate) async fn delete(&self, id: &str) -> Result<bool, ApiError> {
-        loop {
-            let Some(record) = self.store.get(keys::token(id)).await? else {
-                return Ok(false);
-            };
-            let remove = Transaction::remove(keys::token(id), record.mod_revision);
-            if self.store.commit(remove).await?.succeeded {
-                return Ok(true);
-            }
+        delete_key(&self.store, &keys::token(id)).await
+    }
+}
+
+/// Deletes a key, whatever its value is; says whether there was one.
+pub(crate) async fn delete_key(store: &Store, key: &str) -> Result<bool, ApiError> {
+    loop {
+        let Some(record) = store.get(key.to_owned()).await? else {
+            return Ok(false);
+        };
+        let remove = Transaction::remove(key.to_owned(), record.mod_revision);
+        if store.commit(remove).await?.succeeded {
+            return Ok(true);
         }
     }
 }

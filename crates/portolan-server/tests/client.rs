@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portolan_kinds::find_kind;
-use portolan_listen::{ListenConfig, TlsSource};
+use portolan_listen::ListenConfig;
 use portolan_server::{ApiServer, FleetClient, FleetError, FleetMethod, ObjectPath, ServerOptions};
 use portolan_store::{Embedded, EmbeddedOptions, Store};
 use serde_json::{Value, json};
@@ -31,10 +31,8 @@ async fn bed() -> Bed {
     let port = listener.local_addr().expect("an address").port();
     let names = vec!["localhost".to_owned()];
     let config = ListenConfig {
-        tls: Some(TlsSource::OwnAuthority {
-            directory: directory.path().to_owned(),
-            names: names.clone(),
-        }),
+        tls: Some(server.tls(names.clone()).expect("a certificate")),
+        client_certificates: Some(portolan_identity::EXPORTER_LABEL),
         readiness: server.readiness(),
         ..ListenConfig::default()
     };

@@ -114,6 +114,16 @@ impl Transaction {
         Self::default()
     }
 
+    /// Everything of both: all compares must hold, and all writes are done.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.compares.extend(other.compares);
+        self.writes.extend(other.writes);
+        self.reads.extend(other.reads);
+        self.otherwise.extend(other.otherwise);
+        self
+    }
+
     /// Creates a key that does not exist.
     pub fn create(key: impl Into<Bytes>, value: impl Into<Bytes>) -> Self {
         let key = key.into();

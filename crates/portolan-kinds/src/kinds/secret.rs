@@ -37,6 +37,18 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
             path: "vault.keys",
             demand: FieldDemand::Items(100),
         },
+        FieldRule {
+            path: "for.node",
+            demand: FieldDemand::Name(NameRule::Subdomain),
+        },
+        FieldRule {
+            path: "for.groups[]",
+            demand: FieldDemand::Name(NameRule::Subdomain),
+        },
+        FieldRule {
+            path: "for.groups",
+            demand: FieldDemand::Items(100),
+        },
     ],
     check,
     columns: &[
@@ -50,6 +62,7 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
 /// No message repeats a value.
 fn check(spec: &Value, faults: &mut Faults<'_>) {
     let path = FieldPath::top("spec");
+    super::variable::check_target(spec, faults);
     if spec.get("values").is_some() && spec.get("vault").is_some() {
         faults.add(&path, "must have either `values` or `vault`");
     }

@@ -75,6 +75,12 @@ const RULES: &[FieldRule] = &[
 ];
 
 fn check(spec: &Value, faults: &mut Faults<'_>) {
+    check_target(spec, faults);
+    check_values(spec, faults);
+}
+
+/// `for` names one node or some groups.
+pub(super) fn check_target(spec: &Value, faults: &mut Faults<'_>) {
     if let Some(target) = spec.get("for")
         && target.get("node").is_some() == target.get("groups").is_some()
     {
@@ -83,7 +89,6 @@ fn check(spec: &Value, faults: &mut Faults<'_>) {
             "must have either `node` or `groups`",
         );
     }
-    check_values(spec, faults);
 }
 
 /// Values are fixed or computed, and names are usable in expressions.

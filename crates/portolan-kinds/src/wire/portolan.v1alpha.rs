@@ -452,7 +452,7 @@ pub struct DaemonPort {
     pub protocol: ::core::option::Option<i32>,
 }
 /// How a node stands.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NodeStatus {
     /// What is known of its agent.
     #[prost(enumeration = "NodeState", optional, tag = "1")]
@@ -463,9 +463,18 @@ pub struct NodeStatus {
     /// When its certificate ends.
     #[prost(string, optional, tag = "3")]
     pub certificate_expires: ::core::option::Option<::prost::alloc::string::String>,
-    /// The SHA-256 digest of the public key that it was enrolled with.
+    /// The SHA-256 digest of the public key of its newest certificate.
     #[prost(string, optional, tag = "4")]
     pub key_digest: ::core::option::Option<::prost::alloc::string::String>,
+    /// The version of its agent.
+    #[prost(string, optional, tag = "5")]
+    pub agent_version: ::core::option::Option<::prost::alloc::string::String>,
+    /// What the agent found out about the machine.
+    #[prost(btree_map = "string, message", tag = "6")]
+    pub facts: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Value,
+    >,
 }
 /// A transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -705,144 +714,6 @@ impl SubjectKind {
         }
     }
 }
-/// Secret texts, given directly or read from Vault. They are encrypted in the store.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct SecretSpec {
-    /// What the values are for, such as `tls` or `token`; for people only.
-    #[prost(string, optional, tag = "1")]
-    pub r#type: ::core::option::Option<::prost::alloc::string::String>,
-    /// The values by name. Only who may `read-secret` sees them.
-    #[prost(btree_map = "string, string", tag = "2")]
-    pub values: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        ::prost::alloc::string::String,
-    >,
-    /// Where in Vault the values are instead.
-    #[prost(message, optional, tag = "3")]
-    pub vault: ::core::option::Option<VaultSource>,
-}
-/// A secret of Vault's key-value engine, version 2.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct VaultSource {
-    /// The path below the prefix of the namespace.
-    #[prost(string, optional, tag = "1")]
-    pub path: ::core::option::Option<::prost::alloc::string::String>,
-    /// The keys to take; without them, all.
-    #[prost(string, repeated, tag = "2")]
-    pub keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-/// What is known of a Secret without its values.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct SecretStatus {
-    /// The names of its values.
-    #[prost(string, repeated, tag = "1")]
-    pub keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-/// An object without its status as it is in the store.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct StoredObject {
-    /// The level of the schema that it was written by.
-    #[prost(uint32, tag = "1")]
-    pub level: u32,
-    /// Its metadata, without what its key and revision say.
-    #[prost(message, optional, tag = "2")]
-    pub metadata: ::core::option::Option<Metadata>,
-    /// The spec, a message of its kind. Secret values are in `sealed` instead.
-    #[prost(bytes = "bytes", tag = "3")]
-    pub spec: ::prost::bytes::Bytes,
-    /// Label keys that the last apply set.
-    #[prost(string, repeated, tag = "4")]
-    pub applied_labels: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Annotation keys that the last apply set.
-    #[prost(string, repeated, tag = "5")]
-    pub applied_annotations: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Secret values, encrypted.
-    #[prost(message, optional, tag = "6")]
-    pub sealed: ::core::option::Option<SealedValues>,
-    /// Who wrote it last.
-    #[prost(string, tag = "7")]
-    pub written_by: ::prost::alloc::string::String,
-    /// When it was written last.
-    #[prost(string, tag = "8")]
-    pub written_at: ::prost::alloc::string::String,
-}
-/// The status of an object as it is in the store.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct StoredStatus {
-    /// The level of the schema that it was written by.
-    #[prost(uint32, tag = "1")]
-    pub level: u32,
-    /// The status, a message of its kind.
-    #[prost(bytes = "bytes", tag = "2")]
-    pub status: ::prost::bytes::Bytes,
-}
-/// Encrypted values: a data key encrypted by a key-encryption key, and the values encrypted by the data key.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct SealedValues {
-    /// The name of the key-encryption key.
-    #[prost(string, tag = "1")]
-    pub key_id: ::prost::alloc::string::String,
-    /// The nonce and the encrypted data key.
-    #[prost(bytes = "bytes", tag = "2")]
-    pub wrapped_key: ::prost::bytes::Bytes,
-    /// The nonce and the encrypted values.
-    #[prost(bytes = "bytes", tag = "3")]
-    pub ciphertext: ::prost::bytes::Bytes,
-}
-/// Events that came in one second, as one record.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct EventPack {
-    /// The level of the schema that it was written by.
-    #[prost(uint32, tag = "1")]
-    pub level: u32,
-    /// The events, in the order in which they came.
-    #[prost(message, repeated, tag = "2")]
-    pub events: ::prost::alloc::vec::Vec<StoredObject>,
-}
-/// A token's public part: the store has only a digest of the secret part.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct StoredToken {
-    /// The SHA-256 digest of the secret part.
-    #[prost(bytes = "bytes", tag = "1")]
-    pub digest: ::prost::bytes::Bytes,
-    /// Who requests with the token are made by.
-    #[prost(string, tag = "2")]
-    pub user: ::prost::alloc::string::String,
-    /// The groups of the user.
-    #[prost(string, repeated, tag = "3")]
-    pub groups: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Until when it works, in seconds since 1970; 0 without an end.
-    #[prost(uint64, tag = "4")]
-    pub expires: u64,
-    /// When it was made, in seconds since 1970.
-    #[prost(uint64, tag = "5")]
-    pub created: u64,
-    /// What it is for.
-    #[prost(string, tag = "6")]
-    pub description: ::prost::alloc::string::String,
-}
-/// A join token's public part: the agent signs with the private one.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct StoredJoinToken {
-    /// The Ed25519 public key.
-    #[prost(bytes = "bytes", tag = "1")]
-    pub public_key: ::prost::bytes::Bytes,
-    /// Nodes that may still be enrolled with it.
-    #[prost(uint32, tag = "2")]
-    pub uses: u32,
-    /// Until when it works, in seconds since 1970.
-    #[prost(uint64, tag = "3")]
-    pub expires: u64,
-    /// What the names of nodes must match, `*` for any text.
-    #[prost(string, tag = "4")]
-    pub name_pattern: ::prost::alloc::string::String,
-    /// Labels that enrolled nodes get.
-    #[prost(btree_map = "string, string", tag = "5")]
-    pub labels: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        ::prost::alloc::string::String,
-    >,
-}
 /// Values for runs on the nodes of a namespace.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct VariableSpec {
@@ -957,4 +828,214 @@ impl StalePolicy {
             _ => None,
         }
     }
+}
+/// Secret texts, given directly or read from Vault. They are encrypted in the store.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SecretSpec {
+    /// What the values are for, such as `tls` or `token`; for people only.
+    #[prost(string, optional, tag = "1")]
+    pub r#type: ::core::option::Option<::prost::alloc::string::String>,
+    /// The values by name. Only who may `read-secret` sees them.
+    #[prost(btree_map = "string, string", tag = "2")]
+    pub values: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// Where in Vault the values are instead.
+    #[prost(message, optional, tag = "3")]
+    pub vault: ::core::option::Option<VaultSource>,
+    /// The nodes whose agents may read the values; without it, none.
+    #[prost(message, optional, tag = "4")]
+    pub r#for: ::core::option::Option<VariableTarget>,
+}
+/// A secret of Vault's key-value engine, version 2.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct VaultSource {
+    /// The path below the prefix of the namespace.
+    #[prost(string, optional, tag = "1")]
+    pub path: ::core::option::Option<::prost::alloc::string::String>,
+    /// The keys to take; without them, all.
+    #[prost(string, repeated, tag = "2")]
+    pub keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// What is known of a Secret without its values.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SecretStatus {
+    /// The names of its values.
+    #[prost(string, repeated, tag = "1")]
+    pub keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// An object without its status as it is in the store.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StoredObject {
+    /// The level of the schema that it was written by.
+    #[prost(uint32, tag = "1")]
+    pub level: u32,
+    /// Its metadata, without what its key and revision say.
+    #[prost(message, optional, tag = "2")]
+    pub metadata: ::core::option::Option<Metadata>,
+    /// The spec, a message of its kind. Secret values are in `sealed` instead.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub spec: ::prost::bytes::Bytes,
+    /// Label keys that the last apply set.
+    #[prost(string, repeated, tag = "4")]
+    pub applied_labels: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Annotation keys that the last apply set.
+    #[prost(string, repeated, tag = "5")]
+    pub applied_annotations: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Secret values, encrypted.
+    #[prost(message, optional, tag = "6")]
+    pub sealed: ::core::option::Option<SealedValues>,
+    /// Who wrote it last.
+    #[prost(string, tag = "7")]
+    pub written_by: ::prost::alloc::string::String,
+    /// When it was written last.
+    #[prost(string, tag = "8")]
+    pub written_at: ::prost::alloc::string::String,
+}
+/// The status of an object as it is in the store.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StoredStatus {
+    /// The level of the schema that it was written by.
+    #[prost(uint32, tag = "1")]
+    pub level: u32,
+    /// The status, a message of its kind.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub status: ::prost::bytes::Bytes,
+}
+/// Encrypted values: a data key encrypted by a key-encryption key, and the values encrypted by the data key.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SealedValues {
+    /// The name of the key-encryption key.
+    #[prost(string, tag = "1")]
+    pub key_id: ::prost::alloc::string::String,
+    /// The nonce and the encrypted data key.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub wrapped_key: ::prost::bytes::Bytes,
+    /// The nonce and the encrypted values.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub ciphertext: ::prost::bytes::Bytes,
+}
+/// Events that came in one second, as one record.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct EventPack {
+    /// The level of the schema that it was written by.
+    #[prost(uint32, tag = "1")]
+    pub level: u32,
+    /// The events, in the order in which they came.
+    #[prost(message, repeated, tag = "2")]
+    pub events: ::prost::alloc::vec::Vec<StoredObject>,
+}
+/// A token's public part: the store has only a digest of the secret part.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StoredToken {
+    /// The SHA-256 digest of the secret part.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub digest: ::prost::bytes::Bytes,
+    /// Who requests with the token are made by.
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    /// The groups of the user.
+    #[prost(string, repeated, tag = "3")]
+    pub groups: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Until when it works, in seconds since 1970; 0 without an end.
+    #[prost(uint64, tag = "4")]
+    pub expires: u64,
+    /// When it was made, in seconds since 1970.
+    #[prost(uint64, tag = "5")]
+    pub created: u64,
+    /// What it is for.
+    #[prost(string, tag = "6")]
+    pub description: ::prost::alloc::string::String,
+    /// Whether it is a client certificate: then `digest` is that of its public key, and no text works as a token.
+    #[prost(bool, tag = "7")]
+    pub is_certificate: bool,
+}
+/// A join token's public part: the agent signs with the private one.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StoredJoinToken {
+    /// The Ed25519 public key.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub public_key: ::prost::bytes::Bytes,
+    /// Nodes that may still be enrolled with it.
+    #[prost(uint32, tag = "2")]
+    pub uses: u32,
+    /// Until when it works, in seconds since 1970.
+    #[prost(uint64, tag = "3")]
+    pub expires: u64,
+    /// What the names of nodes must match, `*` for any text.
+    #[prost(string, tag = "4")]
+    pub name_pattern: ::prost::alloc::string::String,
+    /// Labels that enrolled nodes get.
+    #[prost(btree_map = "string, string", tag = "5")]
+    pub labels: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// When it was made, in seconds since 1970.
+    #[prost(uint64, tag = "6")]
+    pub created: u64,
+    /// Who made it.
+    #[prost(string, tag = "7")]
+    pub created_by: ::prost::alloc::string::String,
+}
+/// The certificate authorities of a fleet, the oldest first.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StoredAuthorities {
+    /// The name of the fleet in certificates.
+    #[prost(string, tag = "1")]
+    pub fleet: ::prost::alloc::string::String,
+    /// How many were made so far.
+    #[prost(uint32, tag = "2")]
+    pub made: u32,
+    /// Those that are still valid.
+    #[prost(message, repeated, tag = "3")]
+    pub authorities: ::prost::alloc::vec::Vec<StoredAuthority>,
+}
+/// A certificate authority.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StoredAuthority {
+    /// Tells it apart from the others of the fleet.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+    /// Its certificate, signed by itself.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub certificate: ::prost::bytes::Bytes,
+    /// A certificate for the same key, signed by the authority before; empty for the first.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub cross_certificate: ::prost::bytes::Bytes,
+    /// Its key, encrypted.
+    #[prost(message, optional, tag = "4")]
+    pub key: ::core::option::Option<SealedValues>,
+    /// From when it signs, in seconds since 1970; before, it is only trusted.
+    #[prost(uint64, tag = "5")]
+    pub signs_from: u64,
+}
+/// A key that asked to be a node.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StoredEnrolment {
+    /// The name that it asked for.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The signing request, in PEM.
+    #[prost(string, tag = "2")]
+    pub request: ::prost::alloc::string::String,
+    /// When it asked first, in seconds since 1970.
+    #[prost(uint64, tag = "3")]
+    pub requested: u64,
+    /// The address that it asked from.
+    #[prost(string, tag = "4")]
+    pub address: ::prost::alloc::string::String,
+    /// The node; empty while nobody has approved it.
+    #[prost(string, tag = "5")]
+    pub uid: ::prost::alloc::string::String,
+    /// The certificate, in PEM; empty while nobody has approved it.
+    #[prost(string, tag = "6")]
+    pub certificate: ::prost::alloc::string::String,
+    /// Labels that the node gets when it is approved.
+    #[prost(btree_map = "string, string", tag = "7")]
+    pub labels: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
 }

@@ -1,10 +1,14 @@
 //! Which requests are taken at all: for our own host, not from pages of other sites, with one kind of credential.
 
+use std::sync::Arc;
+
 use axum::extract::Request;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use portolan_listen::TlsPeer;
 
 use crate::error::{ApiError, RefusalReason};
+use crate::fleet_identity::Credential;
 
 /// The names that clients call the server by.
 pub(super) struct Guard {
@@ -68,8 +72,26 @@ impl Guard {
     }
 }
 
+/// What a request proves its identity by. Neither a cookie nor the query counts.
+pub(super) fn credential(request: &Request) -> Result<Credential, ApiError> {
+    let certificate = peer_of(request).and_then(|peer| peer.certificate.as_ref());
+    let token = bearer(request.headers())?;
+    Ok(match (token, certificate) {
+        (None, None) => Credential::Nothing,
+        (Some(token), None) => Credential::Token(token),
+        (None, Some(certificate)) => Credential::Certificate(certificate.to_vec()),
+        (Some(_), Some(_)) => Credential::Both,
+    })
+}
+
+/// The other end of the connection, over TLS.
+pub(super) fn peer_of(request: &Request) -> Option<&TlsPeer> {
+    let peer = request.extensions().get::<Arc<TlsPeer>>();
+    peer.map(AsRef::as_ref)
+}
+
 /// The bearer token of a request. Two of them are none.
-pub(super) fn bearer(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+fn bearer(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
     let Some(first) = given.next() else {
         return Ok(None);

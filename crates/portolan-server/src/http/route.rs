@@ -3,6 +3,7 @@
 use portolan_kinds::{KINDS, KindDefinition};
 use portolan_object::{NameRule, similar};
 
+use super::identity::IdentityRoute;
 use super::query::decoded;
 use crate::error::ApiError;
 use crate::server::Target;
@@ -16,6 +17,7 @@ pub(super) enum Route {
     Rights,
     Tokens,
     Token(String),
+    Identity(IdentityRoute),
 }
 
 impl Route {
@@ -25,6 +27,9 @@ impl Route {
         let parts: Result<Vec<String>, ApiError> = rest.split('/').map(decoded_part).collect();
         let parts = parts?;
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        if let Some(route) = IdentityRoute::parse(&parts) {
+            return Ok(Self::Identity(route));
+        }
         match parts.as_slice() {
             ["status"] => Ok(Self::Status),
             ["auth", "can-i"] => Ok(Self::CanI),

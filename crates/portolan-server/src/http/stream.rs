@@ -20,7 +20,7 @@ const WATCH_TIME: Duration = Duration::from_hours(1);
 /// How often it is checked whether the client may still watch.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// Ends a watch whose client has lost its token or its right.
+/// Ends a watch whose client has lost its token, its certificate or its right.
 pub(super) struct WatchAccess {
     server: Arc<ApiServer>,
     caller: Caller,
@@ -55,13 +55,7 @@ impl WatchAccess {
         {
             return false;
         }
-        // A store that cannot be asked is no reason to cut watches.
-        let alive = self
-            .server
-            .tokens
-            .is_alive(&self.caller.identity.token)
-            .await;
-        alive.unwrap_or(true)
+        self.server.is_alive(&self.caller.identity).await
     }
 }
 
@@ -111,6 +105,9 @@ impl Stream {
             tokio::select! {
                 message = self.watch.next() => {
                     let message = message?;
+                    if !self.access.server.may_go_on(&self.access.caller.identity) {
+                        return None;
+                    }
                     return Some(self.piece(&message));
                 }
                 () = ending.cancelled() => return Some(self.last()),

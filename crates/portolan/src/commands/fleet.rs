@@ -11,7 +11,9 @@ mod edit;
 mod explain;
 mod get;
 mod history;
+mod join_token;
 mod login;
+mod nodes;
 mod object_args;
 mod shown;
 mod status;
@@ -51,8 +53,12 @@ enum FleetCommand {
     Get(Later<get::GetArgs>),
     /// Print who changed an object, when and what
     History(Later<history::HistoryArgs>),
+    /// Make, list and end tokens that machines become nodes with
+    JoinToken(Later<join_token::JoinTokenArgs>),
     /// Remember a server, a token and an authority
     Login(Later<login::LoginArgs>),
+    /// Approve machines that want to be nodes, and throw nodes out
+    Nodes(Later<nodes::NodesArgs>),
     /// Print how the server stands
     Status(Later<status::StatusArgs>),
     /// Print changes of objects as they happen
@@ -70,7 +76,9 @@ pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
         FleetCommand::Explain(args) => explain::explain(args, &app.printer),
         FleetCommand::Get(args) => get::get(args, app),
         FleetCommand::History(args) => history::history(args, app),
+        FleetCommand::JoinToken(args) => join_token::join_token(args, app),
         FleetCommand::Login(args) => login::login(args, app),
+        FleetCommand::Nodes(args) => nodes::nodes(args, app),
         FleetCommand::Status(args) => status::status(args, app),
         FleetCommand::Watch(args) => watch::watch(args, app),
     }

@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use portolan_identity::CaPin;
 use portolan_listen::{Limits, ListenConfig, TlsSource};
 use portolan_server::{
-    ApiServer, DataDirectory, FirstStart, KeyEncryptionKey, ServerOptions, VaultOptions,
+    ApiServer, DataDirectory, FirstStart, KeyEncryptionKey, ServerOptions, StartedServer,
+    VaultOptions,
 };
 use portolan_store::{Embedded, EmbeddedOptions, Engine, Store};
 use tokio::net::TcpListener;
@@ -126,7 +128,8 @@ async fn run(args: &ServeArgs, printer: &Printer) -> CommandResult {
             connections_per_client: 2_000,
             ..Limits::default()
         },
-        tls: Some(args.tls(&files, names.clone())),
+        tls: Some(args.tls(&server, names.clone())?),
+        client_certificates: Some(portolan_identity::EXPORTER_LABEL),
         readiness: server.readiness(),
         ..ListenConfig::default()
     };
@@ -212,17 +215,24 @@ impl ServeArgs {
         })
     }
 
-    fn tls(&self, files: &DataDirectory, names: Vec<String>) -> TlsSource {
-        match (&self.tls_certificate, &self.tls_key) {
-            (Some(certificate), Some(key)) => TlsSource::Files {
-                certificate: certificate.clone(),
-                key: key.clone(),
-            },
-            _ => TlsSource::OwnAuthority {
-                directory: files.directory().to_owned(),
-                names,
-            },
+    /// The certificate of the files, or one of the fleet's own authority.
+    fn tls(&self, server: &StartedServer, names: Vec<String>) -> Result<TlsSource, CommandError> {
+        let (Some(certificate), Some(key)) = (&self.tls_certificate, &self.tls_key) else {
+            return server.tls(names).map_err(CommandError::user);
+        };
+        // Agents know the server by the last certificate of its chain.
+        let chain = std::fs::read_to_string(certificate).map_err(|error| {
+            let context = format!("cannot read `{}`", certificate.display());
+            CommandError::user(anyhow::Error::new(error).context(context))
+        })?;
+        let chain = portolan_identity::certificates_from_pem(&chain).map_err(CommandError::user)?;
+        if let Some(last) = chain.last() {
+            server.set_pin(CaPin::of_certificate(last).map_err(CommandError::user)?);
         }
+        Ok(TlsSource::Files {
+            certificate: certificate.clone(),
+            key: key.clone(),
+        })
     }
 
     fn secret_keys(&self) -> Result<Vec<KeyEncryptionKey>, CommandError> {
