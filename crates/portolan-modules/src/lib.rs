@@ -52,7 +52,7 @@ pub use definition::{
 };
 pub use host::{Account, BookFiles, DEFAULT_TIMEOUT, Host, NoBookFiles};
 pub use local_processes::{KEPT_OUTPUT_BYTES, LocalProcesses};
-pub use modules::MODULES;
+pub use modules::{MAX_BACKUPS, MAX_FILE_BYTES, MAX_TREE_ENTRIES, MODULES};
 pub use parameters::{ParameterFault, Parameters};
 pub use plan::{Change, ChangeKind, Decision, Plan, Subject};
 pub use process::{Command, Exit, Processes, Program};

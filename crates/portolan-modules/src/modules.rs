@@ -1,10 +1,20 @@
 //! All modules, in the order of the reference. A module is one file below this, and one line here.
 
+mod attributes;
+mod path_state;
+mod text_lines;
+mod write;
+
+mod block;
 mod command;
 mod cron;
+mod directory;
+mod file;
 mod git;
 mod group;
 mod hostname;
+mod line;
+mod link;
 mod mount;
 mod reboot;
 mod sysctl;
@@ -13,8 +23,17 @@ mod wait;
 
 use crate::definition::ModuleDefinition;
 
+pub use directory::MAX_TREE_ENTRIES;
+pub use file::MAX_BACKUPS;
+pub use write::MAX_FILE_BYTES;
+
 /// All modules.
 pub static MODULES: &[&ModuleDefinition] = &[
+    &file::FILE,
+    &directory::DIRECTORY,
+    &link::LINK,
+    &line::LINE,
+    &block::BLOCK,
     &user::USER,
     &group::GROUP,
     &command::COMMAND,
