@@ -5,10 +5,12 @@ mod path_state;
 mod text_lines;
 mod write;
 
+mod archive;
 mod block;
 mod command;
 mod cron;
 mod directory;
+mod download;
 mod file;
 mod git;
 mod group;
@@ -23,7 +25,9 @@ mod wait;
 
 use crate::definition::ModuleDefinition;
 
+pub use archive::{MAX_ARCHIVE_ENTRIES, MAX_UNPACKED_BYTES};
 pub use directory::MAX_TREE_ENTRIES;
+pub use download::MAX_DOWNLOAD_BYTES;
 pub use file::MAX_BACKUPS;
 pub use write::MAX_FILE_BYTES;
 
@@ -34,6 +38,8 @@ pub static MODULES: &[&ModuleDefinition] = &[
     &link::LINK,
     &line::LINE,
     &block::BLOCK,
+    &archive::ARCHIVE,
+    &download::DOWNLOAD,
     &user::USER,
     &group::GROUP,
     &command::COMMAND,

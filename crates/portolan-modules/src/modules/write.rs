@@ -170,7 +170,7 @@ impl WriteOptions {
     }
 
     /// The path that is written, after links, and what is there.
-    fn target(
+    pub(crate) fn target(
         &self,
         view: &View<'_>,
         asked: &Utf8Path,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
@@ -20,6 +20,17 @@ impl Root {
         place.sync();
         // The permissions apart, because the process's mask would take some away.
         self.set_mode(path, mode)
+    }
+
+    /// Makes an empty directory beside a path and under a name that was not there. Returns its path.
+    ///
+    /// # Errors
+    /// When the directory above is missing, or the system refuses it.
+    pub fn make_staging_directory(&self, beside: &Utf8Path) -> io::Result<Utf8PathBuf> {
+        let place = self.place(beside)?;
+        let mode = Mode::from_raw_mode(0o755);
+        let (name, ()) = with_new_name(|name| rustix::fs::mkdirat(&place.parent, name, mode))?;
+        Ok(beside.with_file_name(name))
     }
 
     /// Removes a file or link.
@@ -71,6 +82,27 @@ impl Root {
             )
         })?;
         move_over(&place, &name)
+    }
+
+    /// Lets two things change places in one step.
+    ///
+    /// # Errors
+    /// When one is missing, both are on different file systems, or the system refuses it.
+    pub fn exchange(&self, one: &Utf8Path, other: &Utf8Path) -> io::Result<()> {
+        let (one, other) = (self.place(one)?, self.place(other)?);
+        let flags = rustix::fs::RenameFlags::EXCHANGE;
+        rustix::fs::renameat_with(&one.parent, &*one.name, &other.parent, &*other.name, flags)?;
+        one.sync();
+        other.sync();
+        Ok(())
+    }
+
+    /// Brings everything that was written to the file system of a path to the disk.
+    ///
+    /// # Errors
+    /// When there is no directory, or the disk fails.
+    pub fn sync_below(&self, path: &Utf8Path) -> io::Result<()> {
+        Ok(rustix::fs::syncfs(self.resolve(path, super::DIRECTORY)?)?)
     }
 
     /// Moves something to another path; a file or link there is replaced, and so is an empty directory by a directory.

@@ -48,6 +48,19 @@ impl Root {
     /// # Errors
     /// When its directory is missing, or something at the path is no file, or the system refuses it.
     pub fn stage(&self, path: &Utf8Path, new: &NewFile<'_>) -> io::Result<StagedFile> {
+        self.stage_with(path, new, |_| Ok(()))
+    }
+
+    /// The same for content that is written piece by piece, after that of `new`.
+    ///
+    /// # Errors
+    /// As [`stage`](Self::stage), and those of `write`.
+    pub fn stage_with(
+        &self,
+        path: &Utf8Path,
+        new: &NewFile<'_>,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> io::Result<StagedFile> {
         let place = self.place(path)?;
         let old = match place.status()? {
             Some(old) if old.kind == FileKind::File => Some(old),
@@ -67,6 +80,7 @@ impl Root {
             is_committed: false,
         };
         file.write_all(new.content)?;
+        write(&mut file)?;
         // The owner first: a change of it takes the setuid bit away.
         let uid = new.uid.or(old.map(|old| old.uid)).map(Uid::from_raw);
         let gid = new.gid.or(old.map(|old| old.gid)).map(Gid::from_raw);
@@ -88,6 +102,31 @@ impl Root {
     /// As [`stage`](Self::stage) and [`StagedFile::commit`].
     pub fn replace(&self, path: &Utf8Path, new: &NewFile<'_>) -> io::Result<Kept> {
         self.stage(path, new)?.commit()
+    }
+
+    /// Makes a file that was not there, to be written by the caller, who also sees to it that it reaches the disk.
+    ///
+    /// # Errors
+    /// When something is there, its directory is missing, or the system refuses it.
+    pub fn create_file(&self, path: &Utf8Path, new: &NewFile<'_>) -> io::Result<File> {
+        let place = self.place(path)?;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o600);
+        let mut file = File::from(rustix::fs::openat(
+            &place.parent,
+            &*place.name,
+            flags,
+            mode,
+        )?);
+        file.write_all(new.content)?;
+        rustix::fs::fchown(
+            &file,
+            new.uid.map(Uid::from_raw),
+            new.gid.map(Gid::from_raw),
+        )?;
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(new.mode.unwrap_or(DEFAULT_MODE)))?;
+        Ok(file)
     }
 
     /// Writes into the file that is there, which stays the same file: for bind mounts and for files with several names.
