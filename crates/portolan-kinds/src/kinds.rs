@@ -13,13 +13,15 @@ mod node_group;
 mod repository;
 mod role;
 mod role_binding;
+mod run;
 mod secret;
+mod task_book;
 mod variable;
 
 use crate::definition::KindDefinition;
 
 /// Every kind, by name.
-pub const KINDS: [&KindDefinition; 15] = [
+pub const KINDS: [&KindDefinition; 17] = [
     &cluster_role::DEFINITION,
     &cluster_role_binding::DEFINITION,
     &cluster_variable::DEFINITION,
@@ -33,6 +35,8 @@ pub const KINDS: [&KindDefinition; 15] = [
     &repository::DEFINITION,
     &role::DEFINITION,
     &role_binding::DEFINITION,
+    &run::DEFINITION,
     &secret::DEFINITION,
+    &task_book::DEFINITION,
     &variable::DEFINITION,
 ];

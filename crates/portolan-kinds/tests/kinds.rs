@@ -43,6 +43,11 @@ const EXAMPLES: &[&str] = &[
     "{kind: Secret, apiVersion: v1alpha, metadata: {name: db, namespace: web}, spec: {values: {password: abc}}}",
     "{kind: Event, apiVersion: v1alpha, metadata: {name: e1, namespace: web},
       spec: {type: run.completed, summary: done, data: {big: 9223372036854775807}}}",
+    "{kind: TaskBook, apiVersion: v1alpha, metadata: {name: web, namespace: shop},
+      spec: {inputs: {version: {default: '1.0', pattern: '^1'}}, batches: [1, 50%], unreachable: {wait: 5m},
+             steps: [{name: note, print: {text: hello}}]}}",
+    "{kind: Run, apiVersion: v1alpha, metadata: {name: web-1, namespace: shop},
+      spec: {book: web, nodes: [{name: a, uuid: u}], inputs: {version: '1.0'}}}",
 ];
 
 #[test]
@@ -283,4 +288,27 @@ fn free_values_keep_their_shape() {
     let spec = json!({ "values": value });
     let bytes = encode(schema, &spec);
     assert_eq!(decode(schema, &bytes), Ok(spec));
+}
+
+#[test]
+fn the_options_of_a_book_are_checked() {
+    let found = faults(
+        "apiVersion: v1alpha\nkind: TaskBook\nmetadata: {name: web, namespace: shop}\nspec:\n  inputs:\n    a-b: {type: text}\n  batches: [0, 120%]\n  maxFailures: some\n  unreachable: wait\n  strategy: serial\n  reconcile: {every: 5m}\n  steps: []\n",
+    );
+    for expected in [
+        "6:5: `spec.inputs.a-b` must be a name of letters, digits and `_` that begins with a letter",
+        "6:17: `spec.inputs.a-b.type` must be one of `string`, `int`, `bool`, `duration`, `list`, `map`, not `text` (there are string, int, bool, duration, list, map)",
+        "7:13: `spec.batches[0]` must be a count from 1 on, or a percent such as `50%`",
+        "7:16: `spec.batches[1]` must be a count from 1 on, or a percent such as `50%`",
+        "8:16: `spec.maxFailures` must be a count, or a percent such as `10%`",
+        "9:16: `spec.unreachable` must be `fail`, `skip` or a wait such as `{wait: 10m}`",
+        "10:13: `spec.strategy` must be one of `lockstep`, `free`, not `serial` (there are lockstep, free)",
+        "11:3: `spec.reconcile` is not available yet",
+        "12:3: `spec.steps` must be there and not be empty",
+    ] {
+        assert!(
+            found.iter().any(|fault| fault == expected),
+            "{expected}: {found:#?}"
+        );
+    }
 }

@@ -28,7 +28,6 @@ mod flux;
 mod kubernetes;
 mod structural;
 
-mod cel;
 mod rules;
 mod validate;
 

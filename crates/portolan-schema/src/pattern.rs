@@ -80,11 +80,6 @@ impl Allowance {
     }
 }
 
-/// Compiles a pattern; `None` if it is not a regular expression or too large.
-pub(crate) fn compile(text: &str) -> Option<Regex> {
-    sized(text, LARGEST)
-}
-
 fn sized(text: &str, bytes: usize) -> Option<Regex> {
     RegexBuilder::new(text).size_limit(bytes).build().ok()
 }

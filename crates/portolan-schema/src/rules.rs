@@ -15,9 +15,9 @@ use std::thread;
 use kube_cel::cel::Value;
 use kube_cel::cel::objects::{Key, KeyRef, Map};
 use portolan_budget::{Budget, Limits, Stop};
+use portolan_cel::{Expression, Failure, Form, Meter, STACK_BYTES, Scope, escaped};
 use portolan_yaml::{List, Map as NodeMap, Node, Position};
 
-use crate::cel::{self, Expression, Failure, Form, Meter, STACK_BYTES, escaped, evaluate};
 use crate::path::{FieldPath, Segment, Trail};
 use crate::violation::{Problem, Violation};
 
@@ -153,7 +153,7 @@ impl Part {
         }
         match node.as_map() {
             Some(map) => self.map(map),
-            None => cel::scalar(node, self.form),
+            None => portolan_cel::scalar(node, self.form),
         }
     }
 
@@ -180,7 +180,7 @@ impl Part {
         if self.is_object {
             for name in ["apiVersion", "kind"] {
                 let key = Key::String(Arc::new(name.to_owned()));
-                entries.entry(key).or_insert_with(|| cel::text(""));
+                entries.entry(key).or_insert_with(|| portolan_cel::text(""));
             }
         }
         let map = Arc::new(entries);
@@ -195,6 +195,12 @@ impl Part {
             escaped(name)
         }
     }
+}
+
+/// Evaluates an expression in which `self` stands for a value, and `oldSelf` for none.
+fn evaluate(expression: &Expression, this: &Value, budget: &Budget) -> Result<Value, Failure> {
+    let scope = Scope::of([("self", this.clone()), ("oldSelf", portolan_cel::none())]);
+    portolan_cel::evaluate(expression, &scope, &mut Meter::new(budget))
 }
 
 fn form(schema: &Node) -> Form {
@@ -240,10 +246,10 @@ impl Rule {
     fn holds(&self, value: &Value, budget: &Budget) -> Result<bool, Failure> {
         let expression = self.expression.as_ref().map_err(Clone::clone)?;
         // Before its first change an object has nothing to be compared with.
-        if expression.compares_with_old() && !self.sees_creation {
+        if expression.names("oldSelf") && !self.sees_creation {
             return Ok(true);
         }
-        match evaluate(expression, value, &mut Meter::new(budget))? {
+        match evaluate(expression, value, budget)? {
             Value::Bool(holds) => Ok(holds),
             _ => Err(Failure::types()),
         }
@@ -251,7 +257,7 @@ impl Rule {
 
     fn message(&self, value: &Value, budget: &Budget) -> String {
         let computed = self.message_expression.as_ref().and_then(|expression| {
-            match evaluate(expression, value, &mut Meter::new(budget)) {
+            match evaluate(expression, value, budget) {
                 Ok(Value::String(text)) => Some(text.chars().take(MAX_MESSAGE).collect()),
                 _ => None,
             }

@@ -123,7 +123,8 @@ pub(super) fn check_values(spec: &Value, faults: &mut Faults<'_>) {
     }
 }
 
-fn is_variable_name(name: &str) -> bool {
+/// Whether expressions can spell a name.
+pub(super) fn is_variable_name(name: &str) -> bool {
     let mut letters = name.chars();
     let first = letters.next();
     first.is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_')

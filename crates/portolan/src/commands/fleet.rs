@@ -12,6 +12,7 @@ mod explain;
 mod get;
 mod history;
 mod join_token;
+mod lint;
 mod login;
 mod nodes;
 mod object_args;
@@ -55,6 +56,8 @@ enum FleetCommand {
     History(Later<history::HistoryArgs>),
     /// Make, list and end tokens that machines become nodes with
     JoinToken(Later<join_token::JoinTokenArgs>),
+    /// Check TaskBooks without running them
+    Lint(Later<lint::LintArgs>),
     /// Remember a server, a token and an authority
     Login(Later<login::LoginArgs>),
     /// Approve machines that want to be nodes, and throw nodes out
@@ -77,6 +80,7 @@ pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
         FleetCommand::Get(args) => get::get(args, app),
         FleetCommand::History(args) => history::history(args, app),
         FleetCommand::JoinToken(args) => join_token::join_token(args, app),
+        FleetCommand::Lint(args) => lint::lint(args, app),
         FleetCommand::Login(args) => login::login(args, app),
         FleetCommand::Nodes(args) => nodes::nodes(args, app),
         FleetCommand::Status(args) => status::status(args, app),

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use kube_cel::cel::Value;
+use kube_cel::cel::objects::{Key, Map};
 use portolan_yaml::{Node, Number};
+use serde_json::Value as Json;
 
-use super::function;
+use crate::function;
 
 /// What a definition makes of a single value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
     /// What it looks like.
     #[default]
     Plain,
@@ -24,7 +26,7 @@ pub(crate) enum Form {
 }
 
 /// A single value; null for anything else.
-pub(crate) fn scalar(node: &Node, form: Form) -> Value {
+pub fn scalar(node: &Node, form: Form) -> Value {
     if let Some(number) = node.number() {
         return match (number, form) {
             (number, Form::Double) => Value::Float(number.as_f64()),
@@ -40,7 +42,8 @@ pub(crate) fn scalar(node: &Node, form: Form) -> Value {
     }
 }
 
-pub(crate) fn text(text: &str) -> Value {
+/// A text.
+pub fn text(text: &str) -> Value {
     Value::String(Arc::new(text.to_owned()))
 }
 
@@ -60,7 +63,7 @@ fn formed(written: &str, form: Form) -> Value {
 }
 
 /// The name by which rules know a field: Kubernetes spells reserved words and signs out.
-pub(crate) fn escaped(field: &str) -> String {
+pub fn escaped(field: &str) -> String {
     const RESERVED: [&str; 21] = [
         "true",
         "false",
@@ -95,6 +98,55 @@ pub(crate) fn escaped(field: &str) -> String {
         .replace('.', "__dot__")
         .replace('-', "__dash__")
         .replace('/', "__slash__")
+}
+
+/// A value of JSON as CEL sees it. Whole numbers are whole.
+pub fn from_json(value: &Json) -> Value {
+    match value {
+        Json::Null => Value::Null,
+        Json::Bool(truth) => Value::Bool(*truth),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(whole), _) => Value::Int(whole),
+            (None, Some(whole)) => Value::UInt(whole),
+            _ => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(written) => text(written),
+        Json::Array(items) => Value::List(Arc::new(items.iter().map(from_json).collect())),
+        Json::Object(map) => {
+            let entries = map
+                .iter()
+                .map(|(key, value)| (Key::String(Arc::new(key.clone())), from_json(value)));
+            let map = Arc::new(entries.collect());
+            Value::Map(Map { map })
+        }
+    }
+}
+
+/// A value as JSON; `None` for what JSON does not have: bytes, functions, numbers that are not finite.
+pub fn to_json(value: &Value) -> Option<Json> {
+    Some(match value {
+        Value::Null => Json::Null,
+        Value::Bool(truth) => Json::Bool(*truth),
+        Value::Int(whole) => Json::from(*whole),
+        Value::UInt(whole) => Json::from(*whole),
+        Value::Float(number) => Json::Number(serde_json::Number::from_f64(*number)?),
+        Value::String(text) => Json::from(text.as_str()),
+        Value::List(items) => Json::Array(items.iter().map(to_json).collect::<Option<_>>()?),
+        Value::Map(map) => {
+            let entries = map.map.iter().map(|(key, value)| {
+                let Key::String(key) = key else { return None };
+                Some((key.to_string(), to_json(value)?))
+            });
+            Json::Object(entries.collect::<Option<_>>()?)
+        }
+        Value::Opaque(_) | Value::Duration(_) | Value::Timestamp(_) => {
+            match function::call("string", None, vec![value.clone()]) {
+                Ok(Value::String(text)) => Json::from(text.as_str()),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

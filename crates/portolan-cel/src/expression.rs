@@ -1,11 +1,11 @@
 //! The text of an expression as a tree.
 
-use kube_cel::cel::IdedExpr;
-use kube_cel::cel::common::ast::{EntryExpr, Expr};
+use kube_cel::cel::common::ast::{EntryExpr, Expr, operators};
 use kube_cel::cel::parser::Parser;
+use kube_cel::cel::{IdedExpr, Value};
 
-use super::depth::depth;
-use super::failure::Failure;
+use crate::depth::depth;
+use crate::failure::Failure;
 
 /// The longest expression that is read, in bytes; the longest in public definitions have three thousand.
 const MAX_BYTES: usize = 32 << 10;
@@ -16,18 +16,20 @@ const MAX_BYTES: usize = 32 << 10;
 const MAX_DEPTH: usize = 250;
 
 /// The stack that a thread needs to parse an expression of [`MAX_DEPTH`]; see the test beside [`Expression::parse`].
-pub(crate) const STACK_BYTES: usize = 32 << 20;
+pub const STACK_BYTES: usize = 32 << 20;
 
 /// An expression that can be evaluated.
 #[derive(Debug)]
-pub(crate) struct Expression {
+pub struct Expression {
     tree: IdedExpr,
-    compares_with_old: bool,
 }
 
 impl Expression {
     /// Reads an expression, on a stack of at least [`STACK_BYTES`].
-    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// When it is too large, or no CEL.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
         if text.len() > MAX_BYTES {
             let why = format!("it is longer than {MAX_BYTES} bytes");
             return Err(Failure::TooLarge(why));
@@ -43,19 +45,24 @@ impl Expression {
         if levels(&tree) > MAX_DEPTH {
             return Err(too_deep());
         }
-        Ok(Self {
-            compares_with_old: names(&tree, "oldSelf"),
-            tree,
-        })
+        Ok(Self { tree })
     }
 
     pub(crate) fn tree(&self) -> &IdedExpr {
         &self.tree
     }
 
-    /// Whether it speaks of the object before a change.
-    pub(crate) fn compares_with_old(&self) -> bool {
-        self.compares_with_old
+    /// Whether a variable of this name is used in it.
+    pub fn names(&self, name: &str) -> bool {
+        names(&self.tree, name)
+    }
+
+    /// The literal texts that a variable of this name is indexed by, as in `steps['a']` or `steps.a`, or that a
+    /// function of this name is called with, as in `results('a')`.
+    pub fn keys_of(&self, name: &str) -> Vec<String> {
+        let mut keys = Vec::new();
+        collect_keys(&self.tree, name, &mut keys);
+        keys
     }
 }
 
@@ -67,6 +74,36 @@ fn levels(tree: &IdedExpr) -> usize {
 fn names(tree: &IdedExpr, name: &str) -> bool {
     matches!(&tree.expr, Expr::Ident(ident) if ident == name)
         || parts(tree).into_iter().any(|part| names(part, name))
+}
+
+fn collect_keys(tree: &IdedExpr, name: &str, keys: &mut Vec<String>) {
+    let is_named = |tree: &IdedExpr| matches!(&tree.expr, Expr::Ident(ident) if ident == name);
+    match &tree.expr {
+        Expr::Select(select) if is_named(&select.operand) => keys.push(select.field.clone()),
+        Expr::Call(call) => {
+            let key = match call.args.as_slice() {
+                [value, key] if call.func_name == operators::INDEX && is_named(value) => Some(key),
+                [key] if call.func_name == name && call.target.is_none() => Some(key),
+                _ => None,
+            };
+            keys.extend(key.and_then(literal_text));
+        }
+        _ => {}
+    }
+    for part in parts(tree) {
+        collect_keys(part, name, keys);
+    }
+}
+
+/// The text, if an expression is nothing else.
+pub(crate) fn literal_text(tree: &IdedExpr) -> Option<String> {
+    let Expr::Literal(literal) = &tree.expr else {
+        return None;
+    };
+    match Value::try_from(literal.to_val().as_ref()) {
+        Ok(Value::String(text)) => Some(text.to_string()),
+        _ => None,
+    }
 }
 
 /// Returns the expressions directly inside one.

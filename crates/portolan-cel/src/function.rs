@@ -6,8 +6,8 @@ use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::{CallExpr, Expr};
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 
-use super::failure::Failure;
-use super::meter::{Meter, STEPS_PER_COPY};
+use crate::failure::Failure;
+use crate::meter::{Meter, STEPS_PER_COPY};
 
 /// What a call costs beyond a walk over its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

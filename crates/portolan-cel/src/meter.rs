@@ -4,7 +4,7 @@ use kube_cel::cel::Value;
 use kube_cel::cel::objects::{Key, OptionalValue};
 use portolan_budget::{Budget, Exceeded};
 
-use super::failure::Failure;
+use crate::failure::Failure;
 
 /// The steps that one expression may take: Kubernetes' limit on the cost of one rule.
 const STEPS_PER_RULE: u64 = 1_000_000;
@@ -16,13 +16,14 @@ const BYTES_PER_STEP: usize = 16;
 pub(crate) const STEPS_PER_COPY: u64 = 4;
 
 /// What one expression may still do; all expressions of an object share its budget.
-pub(crate) struct Meter<'a> {
+pub struct Meter<'a> {
     object: &'a Budget,
     left: u64,
 }
 
 impl<'a> Meter<'a> {
-    pub(crate) fn new(object: &'a Budget) -> Self {
+    /// Counts one expression, and charges the budget of all.
+    pub fn new(object: &'a Budget) -> Self {
         Self {
             object,
             left: STEPS_PER_RULE,

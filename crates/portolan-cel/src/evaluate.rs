@@ -11,19 +11,57 @@ use kube_cel::cel::objects::{Key, KeyRef, Map, OptionalValue};
 use kube_cel::cel::{IdedExpr, Value};
 use regex::Regex;
 
-use super::expression::Expression;
-use super::failure::Failure;
-use super::function;
-use super::meter::Meter;
-use crate::pattern;
+use crate::expression::Expression;
+use crate::failure::Failure;
+use crate::function;
+use crate::meter::Meter;
 
 type Answer = Result<Value, Failure>;
 
-/// Evaluates an expression in which `self` stands for a value, and `oldSelf` for none.
-pub(crate) fn evaluate(expression: &Expression, this: &Value, meter: &mut Meter<'_>) -> Answer {
+/// Functions beside those of CEL: gives `None` for a name that it does not know.
+type Function<'f> = dyn Fn(&str, &[Value]) -> Option<Answer> + 'f;
+
+/// What an expression can name.
+#[derive(Default)]
+pub struct Scope<'a> {
+    variables: Vec<(&'a str, Value)>,
+    function: Option<&'a Function<'a>>,
+}
+
+impl<'a> Scope<'a> {
+    /// These variables.
+    pub fn of(variables: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
+        Self {
+            variables: variables.into_iter().collect(),
+            function: None,
+        }
+    }
+
+    /// Adds functions beside those of CEL: gives `None` for a name that it does not know.
+    #[must_use]
+    pub fn with_function(mut self, function: &'a Function<'a>) -> Self {
+        self.function = Some(function);
+        self
+    }
+}
+
+/// An optional value that has none.
+pub fn none() -> Value {
+    optional(None)
+}
+
+/// Evaluates an expression.
+///
+/// # Errors
+/// When it has no value: a key is missing, types do not fit, or it needs more than it may use.
+pub fn evaluate(expression: &Expression, scope: &Scope<'_>, meter: &mut Meter<'_>) -> Answer {
+    let variables = scope.variables.iter();
     let mut run = Run {
         meter,
-        scope: vec![("self", Ok(this.clone())), ("oldSelf", Ok(optional(None)))],
+        function: scope.function,
+        scope: variables
+            .map(|(name, value)| (*name, Ok(value.clone())))
+            .collect(),
         patterns: HashMap::new(),
     };
     run.value(expression.tree())
@@ -32,6 +70,7 @@ pub(crate) fn evaluate(expression: &Expression, this: &Value, meter: &mut Meter<
 /// One evaluation under way.
 struct Run<'e, 'm, 'b> {
     meter: &'m mut Meter<'b>,
+    function: Option<&'e Function<'e>>,
     /// Variables, the innermost last. What a loop gathers may have no value yet and get one from a later item.
     scope: Vec<(&'e str, Answer)>,
     patterns: HashMap<String, Option<Regex>>,
@@ -284,6 +323,12 @@ impl<'e> Run<'e, '_, '_> {
         if let Some(answer) = self.own_function(&called.name, &arguments) {
             return answer;
         }
+        let given = self.function.filter(|_| called.target.is_none());
+        if let Some(answer) = given.and_then(|function| function(&called.name, &arguments)) {
+            let answer = answer?;
+            self.meter.value(&answer)?;
+            return Ok(answer);
+        }
         let name = &called.name;
         let Some(function) = function::named(name, arguments.len()) else {
             return Err(Failure::Unsupported(format!("`{name}` is not known here")));
@@ -323,7 +368,7 @@ impl<'e> Run<'e, '_, '_> {
             ("find", [Value::String(text), Value::String(pattern)]) => {
                 self.pattern(pattern, text).map(|pattern| {
                     let found = pattern.find(text).map_or("", |found| found.as_str());
-                    super::text(found)
+                    crate::text(found)
                 })
             }
             ("findAll", [Value::String(text), Value::String(pattern), rest @ ..]) => {
@@ -334,7 +379,7 @@ impl<'e> Run<'e, '_, '_> {
                 };
                 self.pattern(pattern, text).map(|pattern| {
                     let found = pattern.find_iter(text).take(most);
-                    let found = found.map(|found| super::text(found.as_str()));
+                    let found = found.map(|found| crate::text(found.as_str()));
                     Value::List(Arc::new(found.collect()))
                 })
             }
@@ -366,12 +411,20 @@ impl<'e> Run<'e, '_, '_> {
             .bytes(text.len().saturating_mul(1 + pattern.len()))?;
         if !self.patterns.contains_key(pattern) {
             self.meter.step(COMPILE_STEPS)?;
-            let compiled = pattern::compile(pattern);
+            let compiled = compile_pattern(pattern);
             self.patterns.insert(pattern.to_owned(), compiled);
         }
         let compiled = self.patterns.get(pattern).and_then(Option::as_ref);
         compiled.ok_or_else(|| Failure::Unsupported("a pattern cannot be read here".to_owned()))
     }
+}
+
+/// The largest compiled pattern, in bytes: large enough for real ones, small enough that a hostile one costs little.
+const LARGEST_PATTERN: usize = 1 << 20;
+
+fn compile_pattern(text: &str) -> Option<Regex> {
+    let mut builder = regex::RegexBuilder::new(text);
+    builder.size_limit(LARGEST_PATTERN).build().ok()
 }
 
 /// A function and the value that it is called on.

@@ -6,7 +6,7 @@ use portolan_budget::Exceeded;
 
 /// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// It needs more than it may use.
     Exceeded(Exceeded),
     /// It is too large to be read.
@@ -18,7 +18,8 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    pub(crate) fn types() -> Self {
+    /// A value is not of the type that is needed.
+    pub fn types() -> Self {
         Self::Undefined("a value is not of the type that is needed".to_owned())
     }
 }

@@ -1,0 +1,152 @@
+//! The files that come with a book: those of a directory, or those in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_modules::BookFiles;
+
+/// The largest file of a book, in bytes.
+pub const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// Files of a repository on this machine. Paths are relative to the book's directory and stay inside the repository.
+#[derive(Debug, Clone)]
+pub struct DirectoryFiles {
+    repository: Utf8PathBuf,
+    book: Utf8PathBuf,
+}
+
+/// Files in memory.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryFiles(BTreeMap<Utf8PathBuf, Arc<[u8]>>);
+
+// === impl DirectoryFiles ===
+
+impl DirectoryFiles {
+    /// Files beside a book. Its repository is the nearest directory above with a `.git`, or the book's own directory.
+    ///
+    /// # Errors
+    /// When the directory cannot be looked at.
+    pub fn beside(book: &Utf8Path) -> Result<Self, String> {
+        let parent = match book.parent() {
+            Some(parent) if !parent.as_str().is_empty() => parent,
+            _ => Utf8Path::new("."),
+        };
+        let unreadable = |error: std::io::Error| format!("cannot look at `{parent}`: {error}");
+        let directory = parent.canonicalize_utf8().map_err(unreadable)?;
+        let repository = directory
+            .ancestors()
+            .find(|above| above.join(".git").exists())
+            .unwrap_or(&directory)
+            .to_owned();
+        Ok(Self {
+            repository,
+            book: directory,
+        })
+    }
+
+    fn resolve(&self, path: &Utf8Path) -> Result<Utf8PathBuf, String> {
+        if path.is_absolute() {
+            return Err(format!(
+                "`{path}` must be relative to the book, inside its repository"
+            ));
+        }
+        let found = self.book.join(path).canonicalize_utf8();
+        let found = found.map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => format!("there is no file `{path}` beside the book"),
+            _ => format!("cannot read `{path}`: {error}"),
+        })?;
+        if found.starts_with(&self.repository) {
+            Ok(found)
+        } else {
+            Err(format!("`{path}` is outside the repository of the book"))
+        }
+    }
+}
+
+impl BookFiles for DirectoryFiles {
+    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, String> {
+        let found = self.resolve(path)?;
+        let unreadable = |error: std::io::Error| format!("cannot read `{path}`: {error}");
+        let about = std::fs::metadata(&found).map_err(unreadable)?;
+        if !about.is_file() {
+            return Err(format!("`{path}` is not a file"));
+        }
+        if about.len() > MAX_FILE_BYTES {
+            return Err(format!("`{path}` is larger than {MAX_FILE_BYTES} bytes"));
+        }
+        Ok(std::fs::read(&found).map_err(unreadable)?.into())
+    }
+
+    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, String> {
+        let found = self.resolve(directory)?;
+        let mut files = Vec::new();
+        let mut waiting = vec![found.clone()];
+        while let Some(next) = waiting.pop() {
+            let unreadable = |error: std::io::Error| format!("cannot read `{directory}`: {error}");
+            for entry in next.read_dir_utf8().map_err(unreadable)? {
+                let entry = entry.map_err(unreadable)?;
+                // A link is followed when it is read, and refused if it leads out.
+                if entry.file_type().map_err(unreadable)?.is_dir() {
+                    waiting.push(entry.path().to_owned());
+                } else if let Ok(below) = entry.path().strip_prefix(&found) {
+                    files.push(below.to_owned());
+                }
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+}
+
+// === impl MemoryFiles ===
+
+impl MemoryFiles {
+    /// These files.
+    pub fn of<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let files = files.into_iter();
+        Self(
+            files
+                .map(|(path, text)| (path.into(), text.as_bytes().into()))
+                .collect(),
+        )
+    }
+}
+
+impl BookFiles for MemoryFiles {
+    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, String> {
+        let found = self.0.get(path).cloned();
+        found.ok_or_else(|| format!("there is no file `{path}` beside the book"))
+    }
+
+    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, String> {
+        let below = self
+            .0
+            .keys()
+            .filter_map(|path| path.strip_prefix(directory).ok());
+        Ok(below.map(Utf8Path::to_owned).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_outside_the_repository_are_refused() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let root = Utf8Path::from_path(scratch.path()).expect("UTF-8");
+        std::fs::create_dir_all(root.join("repo/.git")).expect("made");
+        std::fs::create_dir_all(root.join("repo/books/templates")).expect("made");
+        std::fs::write(root.join("outside"), "x").expect("written");
+        std::fs::write(root.join("repo/shared"), "y").expect("written");
+        std::fs::write(root.join("repo/books/templates/a"), "z").expect("written");
+        std::os::unix::fs::symlink("../../outside", root.join("repo/books/link")).expect("linked");
+        let files = DirectoryFiles::beside(&root.join("repo/books/book.yaml")).expect("files");
+        assert_eq!(files.read("../shared".into()).as_deref(), Ok(&b"y"[..]));
+        assert_eq!(files.list("templates".into()), Ok(vec!["a".into()]));
+        for path in ["../../outside", "link", "/etc/passwd"] {
+            assert!(files.read(path.into()).is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! TaskBooks: what a server should be like, in steps, and how they are taken on one node or many.
+//!
+//! ```text
+//! book.yaml ──compile──▶ Book ──NodeRun (one node)──▶ a StepReport for each step, one NodeState
+//!                         │         │  plan, apply: portolan-modules
+//!                         │         └─ StepJournal: what was begun and what was done, on disk before and after
+//!                         └──step(RunState, Observed) (many nodes)──▶ RunState, RunEffects: whom to send what
+//! ```
+//!
+//! The crate does not know where it runs: a local run and an agent give it a [`NodeHost`], a server gives the state
+//! machine what it observed. It prints nothing.
+
+#![warn(missing_docs)]
+
+mod fault;
+
+mod book;
+mod book_files;
+mod compile;
+mod decision;
+mod input;
+mod known;
+mod text;
+
+mod execute;
+mod journal;
+mod outcome;
+
+pub use book::{
+    Barrier, Block, Book, DEFAULT_INTERVAL, DEFAULT_TIMEOUT, Gate, HandlerPolicy, Included, Input,
+    InputKind, Items, MAX_ITEMS, ModuleCall, OnUnknown, Retries, RunOn, RunOptions, Share, Step,
+    StepOptions, Unreachable, Work, batch_sizes,
+};
+pub use book_files::{DirectoryFiles, MAX_FILE_BYTES, MemoryFiles};
+pub use compile::{BookSource, TagSelection, compile};
+pub use decision::{Decision, DecisionError, Fleet, NoFleet};
+pub use execute::{NodeHost, NodeOutcome, NodeRequest, NodeRun, RunMode};
+pub use fault::{BookFault, Place};
+pub use input::{InputFault, bind_inputs};
+pub use journal::{
+    JournalEntry, JournalError, JournalState, MAX_JOURNAL_BYTES, MAX_RECORD_BYTES, Progress,
+    ReadJournal, StepJournal, StepKey, read_journal,
+};
+pub use known::fact_types;
+pub use outcome::{NodeState, PlannedChange, StepError, StepReport, StepState};
+pub use text::{MAX_FUEL, MAX_TEXT_BYTES, TextError, TextRenderer, scope_of};
