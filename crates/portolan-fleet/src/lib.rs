@@ -26,6 +26,9 @@ mod execute;
 mod journal;
 mod outcome;
 
+mod facts;
+mod local;
+
 pub use book::{
     Barrier, Block, Book, DEFAULT_INTERVAL, DEFAULT_TIMEOUT, Gate, HandlerPolicy, Included, Input,
     InputKind, Items, MAX_ITEMS, ModuleCall, OnUnknown, Retries, RunOn, RunOptions, Share, Step,
@@ -35,6 +38,7 @@ pub use book_files::{DirectoryFiles, MAX_FILE_BYTES, MemoryFiles};
 pub use compile::{BookSource, TagSelection, compile};
 pub use decision::{Decision, DecisionError, Fleet, NoFleet};
 pub use execute::{NodeHost, NodeOutcome, NodeRequest, NodeRun, RunMode};
+pub use facts::gather_facts;
 pub use fault::{BookFault, Place};
 pub use input::{InputFault, bind_inputs};
 pub use journal::{
@@ -42,5 +46,6 @@ pub use journal::{
     ReadJournal, StepJournal, StepKey, read_journal,
 };
 pub use known::fact_types;
+pub use local::{LocalError, LocalOutcome, LocalRun, check_local};
 pub use outcome::{NodeState, PlannedChange, StepError, StepReport, StepState};
 pub use text::{MAX_FUEL, MAX_TEXT_BYTES, TextError, TextRenderer, scope_of};
