@@ -678,8 +678,11 @@ fn failed_by(error: &ModuleError) -> Attempt {
 }
 
 /// What was done before a module failed.
-fn partial(_error: &ModuleError) -> Applied {
-    Applied::default()
+fn partial(error: &ModuleError) -> Applied {
+    match error {
+        ModuleError::Unsuccessful { applied, .. } => (**applied).clone(),
+        _ => Applied::default(),
+    }
 }
 
 /// The last lines that a program printed.
