@@ -4,7 +4,7 @@
 //! book.yaml ──compile──▶ Book ──NodeRun (one node)──▶ a StepReport for each step, one NodeState
 //!                         │         │  plan, apply: portolan-modules
 //!                         │         └─ StepJournal: what was begun and what was done, on disk before and after
-//!                         └──step(RunState, Observed) (many nodes)──▶ RunState, RunEffects: whom to send what
+//!                         └──advance(RunState, Observed) (many nodes)──▶ RunState, RunEffects: whom to send what
 //! ```
 //!
 //! The crate does not know where it runs: a local run and an agent give it a [`NodeHost`], a server gives the state
@@ -29,6 +29,8 @@ mod outcome;
 mod facts;
 mod local;
 
+mod fleet_run;
+
 pub use book::{
     Barrier, Block, Book, DEFAULT_INTERVAL, DEFAULT_TIMEOUT, Gate, HandlerPolicy, Included, Input,
     InputKind, Items, MAX_ITEMS, ModuleCall, OnUnknown, Retries, RunOn, RunOptions, Share, Step,
@@ -40,6 +42,10 @@ pub use decision::{Decision, DecisionError, Fleet, NoFleet};
 pub use execute::{NodeHost, NodeOutcome, NodeRequest, NodeRun, RunMode};
 pub use facts::gather_facts;
 pub use fault::{BookFault, Place};
+pub use fleet_run::{
+    Cancel, NodeEnd, NodeEvent, NodeProgress, NodeReport, Observed, RunEffect, RunEnd, RunPlan,
+    RunState, Stage, UnreachablePolicy, advance,
+};
 pub use input::{InputFault, bind_inputs};
 pub use journal::{
     JournalEntry, JournalError, JournalState, MAX_JOURNAL_BYTES, MAX_RECORD_BYTES, Progress,

@@ -1,4 +1,4 @@
-//! `portolan fleet`: the objects of a Portolan server.
+//! `portolan fleet`: the objects of a Portolan server, and TaskBooks.
 
 mod apply;
 mod auth;
@@ -24,7 +24,7 @@ use super::CommandResult;
 use crate::app::App;
 use crate::cli::Later;
 
-/// Read and write the objects of a Portolan server
+/// Read and write the objects of a Portolan server, and check TaskBooks
 ///
 /// The server, token and authority come from --server, --token-file and --ca-file, from `PORTOLAN_SERVER`, `PORTOLAN_TOKEN_FILE` and
 /// `PORTOLAN_CA_FILE`, or from the context that `portolan fleet login` wrote.

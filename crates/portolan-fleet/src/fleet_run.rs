@@ -1,0 +1,261 @@
+//! A run over many nodes, as a pure state machine: what is known goes in, the next state and what to do come out.
+//!
+//! ```text
+//! RunState + Observed ──advance──▶ RunState' + RunEffects      store RunState' first, then do the effects
+//!                                       │
+//!                              nodes: Queued ▶ Working(phase) ▶ Waiting at a barrier ▶ Done(state)
+//! ```
+//!
+//! The caller writes the new state before it does an effect, and may do any effect again after a crash: dispatches carry
+//! the phase, and agents answer a repeated one from their journal. No clock is read here; times are what the caller
+//! observed, as time since the run was made.
+
+mod decide;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::NodeState;
+
+pub use decide::advance;
+
+/// How a run goes over its nodes; nothing of it changes while it runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunPlan {
+    /// The nodes, in the order in which they are taken.
+    pub nodes: Vec<String>,
+    /// How many nodes each batch has; together all of them.
+    pub batches: Vec<usize>,
+    /// How many barriers of the whole run the book has: it has one phase more.
+    pub run_barriers: usize,
+    /// How many nodes may be bad before the run stops.
+    pub max_failures: usize,
+    /// Whether nodes at work end after their current step when the run stops.
+    pub stops_on_failure: bool,
+    /// What happens to nodes that cannot be reached.
+    pub unreachable: UnreachablePolicy,
+    /// Whether something must hold between two batches.
+    pub has_gate: bool,
+    /// How often a gate is tried.
+    pub gate_tries: u32,
+    /// How long the run waits for nodes that another run holds.
+    pub queue_limit: Duration,
+    /// How long an agent may still start steps after it was last heard of: its lease and the longest time-out of a step.
+    pub silence_limit: Duration,
+}
+
+/// What happens to a node that cannot be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum UnreachablePolicy {
+    /// It counts against the failures that are allowed.
+    Fail,
+    /// It is left out.
+    Skip,
+    /// It counts after this time.
+    Wait(Duration),
+}
+
+/// How far a run is. All of it is stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunState {
+    /// What it does now.
+    pub stage: Stage,
+    /// The current batch, from 0.
+    pub batch: usize,
+    /// The current phase: how many barriers of the whole run are open.
+    pub phase: usize,
+    /// Every node.
+    pub nodes: BTreeMap<String, NodeProgress>,
+    /// How often the gate was tried after this batch.
+    pub gate_tries: u32,
+    /// Whether somebody asked for an end, and how.
+    pub cancel: Option<Cancel>,
+    /// When the run began to wait for nodes that another run holds.
+    pub queued_since: Option<Duration>,
+}
+
+/// What a run does now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stage {
+    /// It waits until every node of its batch is free.
+    Reserving,
+    /// Nodes of its batch are at work.
+    Running,
+    /// It looks whether the next batch may begin.
+    Gate,
+    /// It begins no more nodes; those at work come to their end.
+    Stopping {
+        /// Why.
+        reason: String,
+    },
+    /// It waits for somebody: a node is held by another run for too long, or a gate does not open.
+    Stalled {
+        /// Why.
+        reason: String,
+    },
+    /// Every node has its end.
+    Ended(RunEnd),
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RunEnd {
+    /// Every node is ok, changed or skipped.
+    Succeeded,
+    /// A node failed, was not reached or is unknown.
+    Failed,
+    /// Somebody cancelled it.
+    Cancelled,
+}
+
+/// How far a node is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NodeProgress {
+    /// Its batch has not come.
+    Queued,
+    /// It was sent the book for this phase, or is about to be.
+    Working {
+        /// The phase.
+        phase: usize,
+        /// When it was last heard of.
+        heard: Duration,
+    },
+    /// It has come to the end of this phase.
+    Waiting {
+        /// The phase.
+        phase: usize,
+        /// How its steps ended so far.
+        state: NodeState,
+    },
+    /// It has its end, which never changes.
+    Done(NodeEnd),
+}
+
+/// The end of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NodeEnd {
+    /// It ended so.
+    State(NodeState),
+    /// It was not begun, because the run was cancelled or stopped.
+    NotBegun,
+}
+
+/// How somebody wants a run to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cancel {
+    /// Steps at work end.
+    Drain,
+    /// Steps at work are ended.
+    Now,
+}
+
+/// What the caller knows.
+#[derive(Debug, Clone, Default)]
+pub struct Observed {
+    /// Time since the run was made.
+    pub now: Duration,
+    /// What agents reported since the last time, in order.
+    pub reports: Vec<NodeReport>,
+    /// Nodes that another run holds, with that run.
+    pub held: BTreeMap<String, String>,
+    /// Nodes that have a stream now.
+    pub connected: std::collections::BTreeSet<String>,
+    /// What the gate answered, if it was asked.
+    pub gate: Option<bool>,
+    /// A cancel that somebody asked for.
+    pub cancel: Option<Cancel>,
+    /// Whether somebody asked a stalled run to go on.
+    pub resume: bool,
+}
+
+/// What an agent reported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeReport {
+    /// The node.
+    pub node: String,
+    /// The phase that it is about; a report about another one is late and changes nothing.
+    pub phase: usize,
+    /// What happened.
+    pub event: NodeEvent,
+}
+
+/// What happened on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeEvent {
+    /// It is at work.
+    Alive,
+    /// It has come to the end of the phase, with its steps ended so.
+    PhaseEnded(NodeState),
+    /// It has its end.
+    Ended(NodeState),
+}
+
+/// What to do, after the new state is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunEffect {
+    /// Take hold of these nodes, in this order.
+    Reserve(Vec<String>),
+    /// Send a node its book and let it take a phase. Repeating it does no harm.
+    Dispatch {
+        /// The node.
+        node: String,
+        /// The phase.
+        phase: usize,
+    },
+    /// Ask whether the next batch may begin.
+    AskGate {
+        /// The batch that has ended.
+        batch: usize,
+    },
+    /// Let a node end: after its current step, or at once.
+    Stop {
+        /// The node.
+        node: String,
+        /// How.
+        how: Cancel,
+    },
+    /// Let go of a node.
+    Release(String),
+}
+
+impl RunState {
+    /// A run that has not begun.
+    pub fn new(plan: &RunPlan) -> Self {
+        let nodes = plan.nodes.iter();
+        Self {
+            stage: Stage::Reserving,
+            batch: 0,
+            phase: 0,
+            nodes: nodes
+                .map(|node| (node.clone(), NodeProgress::Queued))
+                .collect(),
+            gate_tries: 0,
+            cancel: None,
+            queued_since: None,
+        }
+    }
+
+    /// The nodes of a batch.
+    pub fn batch_nodes(plan: &RunPlan, batch: usize) -> &[String] {
+        let start: usize = plan.batches.iter().take(batch).sum();
+        let size = plan.batches.get(batch).copied().unwrap_or_default();
+        plan.nodes.get(start..start + size).unwrap_or_default()
+    }
+
+    /// How many nodes count against the failures that are allowed.
+    pub fn failures(&self) -> usize {
+        let bad = |progress: &&NodeProgress| matches!(progress, NodeProgress::Done(NodeEnd::State(state)) if state.is_bad());
+        self.nodes.values().filter(bad).count()
+    }
+
+    /// Nodes at work, or waiting at a barrier with their place in the batch.
+    pub fn working(&self) -> impl Iterator<Item = &String> {
+        let is_working = |progress: &NodeProgress| matches!(progress, NodeProgress::Working { .. });
+        self.nodes
+            .iter()
+            .filter(move |(_, progress)| is_working(progress))
+            .map(|(node, _)| node)
+    }
+}

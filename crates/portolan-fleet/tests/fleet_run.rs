@@ -1,0 +1,383 @@
+//! Runs over many nodes in all kinds of disorder: what must hold at every moment, and that every run comes to an end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use portolan_fleet::{
+    Cancel, NodeEnd, NodeEvent, NodeProgress, NodeReport, NodeState, Observed, RunEffect, RunEnd,
+    RunPlan, RunState, Stage, UnreachablePolicy, advance,
+};
+use proptest::prelude::*;
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+fn plan(nodes: usize, batches: &[usize], run_barriers: usize, max_failures: usize) -> RunPlan {
+    RunPlan {
+        nodes: (0..nodes).map(|number| format!("n{number}")).collect(),
+        batches: batches.to_vec(),
+        run_barriers,
+        max_failures,
+        stops_on_failure: false,
+        unreachable: UnreachablePolicy::Fail,
+        has_gate: false,
+        gate_tries: 2,
+        queue_limit: MINUTE * 10,
+        silence_limit: MINUTE * 11,
+    }
+}
+
+/// A run with agents that do what a test says.
+struct World {
+    plan: RunPlan,
+    state: RunState,
+    now: Duration,
+    connected: BTreeSet<String>,
+    held: BTreeMap<String, String>,
+    /// Every dispatch that was made.
+    dispatched: Vec<(String, usize)>,
+    effects: Vec<RunEffect>,
+}
+
+impl World {
+    fn new(plan: RunPlan) -> Self {
+        Self {
+            state: RunState::new(&plan),
+            connected: plan.nodes.iter().cloned().collect(),
+            plan,
+            now: Duration::ZERO,
+            held: BTreeMap::new(),
+            dispatched: Vec::new(),
+            effects: Vec::new(),
+        }
+    }
+
+    fn observe(&mut self, change: impl FnOnce(&mut Observed)) {
+        let mut observed = Observed {
+            now: self.now,
+            held: self.held.clone(),
+            connected: self.connected.clone(),
+            ..Observed::default()
+        };
+        change(&mut observed);
+        let before = self.state.clone();
+        let (state, effects) = advance(&self.plan, &before, &observed);
+        // What was stored may be read again by another server: the same goes in, the same comes out.
+        assert_eq!(
+            (state.clone(), effects.clone()),
+            advance(&self.plan, &before, &observed)
+        );
+        self.state = state;
+        for effect in &effects {
+            if let RunEffect::Dispatch { node, phase } = effect {
+                self.dispatched.push((node.clone(), *phase));
+            }
+        }
+        self.check(&before, &effects);
+        self.effects = effects;
+    }
+
+    fn tick(&mut self) {
+        self.observe(|_| {});
+    }
+
+    fn report(&mut self, node: &str, event: NodeEvent) {
+        let phase = match self.state.nodes.get(node) {
+            Some(NodeProgress::Working { phase, .. }) => *phase,
+            _ => 0,
+        };
+        let report = NodeReport {
+            node: node.to_owned(),
+            phase,
+            event,
+        };
+        self.observe(|observed| observed.reports = vec![report]);
+    }
+
+    /// What holds at every moment.
+    fn check(&self, before: &RunState, effects: &[RunEffect]) {
+        let working: Vec<&String> = self.state.working().collect();
+        let batch = RunState::batch_nodes(&self.plan, self.state.batch);
+        if !matches!(self.state.stage, Stage::Stopping { .. } | Stage::Ended(_)) {
+            assert!(
+                working.iter().all(|node| batch.contains(node)),
+                "a node outside its batch is at work"
+            );
+        }
+        assert!(working.len() <= self.plan.batches.iter().copied().max().unwrap_or_default());
+        for (node, progress) in &before.nodes {
+            if matches!(progress, NodeProgress::Done(_)) {
+                assert_eq!(self.state.nodes.get(node), Some(progress), "an end changed");
+            }
+        }
+        for effect in effects {
+            let RunEffect::Dispatch { phase, .. } = effect else {
+                continue;
+            };
+            let is_behind = |progress: &NodeProgress| match progress {
+                NodeProgress::Queued => *phase > 0,
+                NodeProgress::Working { phase: at, .. } => at < phase,
+                NodeProgress::Waiting { phase: at, .. } => at + 1 < *phase,
+                NodeProgress::Done(_) => false,
+            };
+            assert!(
+                !self.state.nodes.values().any(is_behind),
+                "a barrier opened early"
+            );
+            assert!(
+                before.failures() <= self.plan.max_failures,
+                "begun after too many failures"
+            );
+        }
+        if let Stage::Ended(_) = self.state.stage {
+            assert!(
+                self.state
+                    .nodes
+                    .values()
+                    .all(|progress| matches!(progress, NodeProgress::Done(_)))
+            );
+        }
+    }
+
+    fn end(&self, node: &str) -> Option<NodeEnd> {
+        match self.state.nodes.get(node) {
+            Some(NodeProgress::Done(end)) => Some(*end),
+            _ => None,
+        }
+    }
+}
+
+#[test]
+fn batches_follow_each_other() {
+    let mut world = World::new(plan(3, &[1, 2], 0, 0));
+    world.tick();
+    assert_eq!(world.dispatched, [("n0".to_owned(), 0)]);
+    world.report("n0", NodeEvent::Ended(NodeState::Changed));
+    assert_eq!(world.dispatched.len(), 3);
+    world.report("n2", NodeEvent::Ended(NodeState::Ok));
+    assert_eq!(world.state.stage, Stage::Running);
+    world.report("n1", NodeEvent::Ended(NodeState::Ok));
+    assert_eq!(world.state.stage, Stage::Ended(RunEnd::Succeeded));
+}
+
+#[test]
+fn a_barrier_of_the_run_waits_for_every_batch() {
+    let mut world = World::new(plan(2, &[1, 1], 1, 0));
+    world.tick();
+    world.report("n0", NodeEvent::PhaseEnded(NodeState::Ok));
+    assert_eq!(
+        world.dispatched,
+        [("n0".to_owned(), 0), ("n1".to_owned(), 0)]
+    );
+    world.report("n1", NodeEvent::PhaseEnded(NodeState::Ok));
+    assert_eq!(
+        world.dispatched.last(),
+        Some(&("n0".to_owned(), 1)),
+        "one batch after the other again"
+    );
+    world.report("n0", NodeEvent::Ended(NodeState::Ok));
+    world.report("n1", NodeEvent::Ended(NodeState::Ok));
+    assert_eq!(world.state.stage, Stage::Ended(RunEnd::Succeeded));
+}
+
+#[test]
+fn more_failures_than_allowed_stop_a_run() {
+    let mut world = World::new(plan(4, &[2, 2], 0, 0));
+    world.tick();
+    world.report("n0", NodeEvent::Ended(NodeState::Failed));
+    assert!(matches!(world.state.stage, Stage::Stopping { .. }));
+    assert_eq!(world.end("n1"), None, "nodes at work come to their end");
+    world.report("n1", NodeEvent::Ended(NodeState::Changed));
+    assert_eq!(world.end("n2"), Some(NodeEnd::NotBegun));
+    assert_eq!(world.state.stage, Stage::Ended(RunEnd::Failed));
+}
+
+#[test]
+fn a_gate_is_asked_and_stalls_a_run_that_can_be_resumed() {
+    let mut world = World::new(RunPlan {
+        has_gate: true,
+        ..plan(2, &[1, 1], 0, 0)
+    });
+    world.tick();
+    world.report("n0", NodeEvent::Ended(NodeState::Ok));
+    assert_eq!(world.effects.last(), Some(&RunEffect::AskGate { batch: 0 }));
+    for _ in 0..2 {
+        world.observe(|observed| observed.gate = Some(false));
+        assert_eq!(world.effects, [RunEffect::AskGate { batch: 0 }]);
+    }
+    world.observe(|observed| observed.gate = Some(false));
+    assert!(matches!(world.state.stage, Stage::Stalled { .. }));
+    world.observe(|observed| observed.resume = true);
+    assert_eq!(world.effects, [RunEffect::AskGate { batch: 0 }]);
+    world.observe(|observed| observed.gate = Some(true));
+    assert_eq!(world.dispatched.last(), Some(&("n1".to_owned(), 0)));
+}
+
+#[test]
+fn a_run_waits_for_nodes_of_another_one_and_stalls() {
+    let mut world = World::new(plan(1, &[1], 0, 0));
+    world.held.insert("n0".to_owned(), "other".to_owned());
+    world.tick();
+    world.now += MINUTE * 9;
+    world.tick();
+    assert_eq!(world.state.stage, Stage::Reserving);
+    world.now += MINUTE * 2;
+    world.tick();
+    let Stage::Stalled { reason } = &world.state.stage else {
+        unreachable!("stalled")
+    };
+    assert_eq!(reason, "behind the run other");
+    world.held.clear();
+    world.observe(|observed| observed.resume = true);
+    assert_eq!(world.dispatched.len(), 1);
+}
+
+#[test]
+fn a_silent_node_is_unknown_only_when_no_step_of_it_can_run() {
+    let mut world = World::new(plan(2, &[2], 0, 1));
+    world.tick();
+    world.connected.remove("n0");
+    world.now += MINUTE * 10;
+    world.tick();
+    assert_eq!(
+        world.end("n0"),
+        None,
+        "its lease or a step may still be valid"
+    );
+    world.now += MINUTE * 2;
+    world.tick();
+    assert_eq!(world.end("n0"), Some(NodeEnd::State(NodeState::Unknown)));
+    world.report("n0", NodeEvent::Ended(NodeState::Ok));
+    assert_eq!(
+        world.end("n0"),
+        Some(NodeEnd::State(NodeState::Unknown)),
+        "a late report changes nothing"
+    );
+    world.report("n1", NodeEvent::Ended(NodeState::Ok));
+    assert_eq!(world.state.stage, Stage::Ended(RunEnd::Failed));
+}
+
+#[test]
+fn nodes_without_a_stream_follow_the_policy() {
+    for (policy, expected) in [
+        (
+            UnreachablePolicy::Fail,
+            Some(NodeEnd::State(NodeState::Unreachable)),
+        ),
+        (
+            UnreachablePolicy::Skip,
+            Some(NodeEnd::State(NodeState::Skipped)),
+        ),
+        (UnreachablePolicy::Wait(MINUTE * 20), None),
+    ] {
+        let mut world = World::new(RunPlan {
+            unreachable: policy,
+            ..plan(1, &[1], 0, 0)
+        });
+        world.connected.clear();
+        world.tick();
+        assert_eq!(world.end("n0"), expected);
+    }
+}
+
+#[test]
+fn a_cancelled_run_ends_with_what_is_at_work() {
+    let mut world = World::new(plan(3, &[2, 1], 1, 0));
+    world.tick();
+    world.report("n0", NodeEvent::PhaseEnded(NodeState::Changed));
+    world.observe(|observed| observed.cancel = Some(Cancel::Drain));
+    assert_eq!(world.end("n0"), Some(NodeEnd::State(NodeState::Changed)));
+    assert_eq!(world.end("n2"), Some(NodeEnd::NotBegun));
+    assert!(world.effects.contains(&RunEffect::Stop {
+        node: "n1".to_owned(),
+        how: Cancel::Drain
+    }));
+    world.report("n1", NodeEvent::PhaseEnded(NodeState::Ok));
+    assert_eq!(world.state.stage, Stage::Ended(RunEnd::Cancelled));
+}
+
+/// Something that happens: which node, what, how much time passes.
+type Happening = (usize, u8, u64);
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(
+        if std::env::var_os("PORTOLAN_LONG").is_some() { 20_000 } else { 500 }
+    ))]
+
+    /// Whatever happens in whatever order, what `World::check` says holds, and once nodes answer, the run ends.
+    #[test]
+    fn every_run_keeps_its_promises_and_ends(
+        sizes in prop::collection::vec(1usize..4, 1..4),
+        barriers in 0usize..3,
+        max_failures in 0usize..3,
+        policy in 0u8..3,
+        has_gate in any::<bool>(),
+        happenings in prop::collection::vec((0usize..12, 0u8..12, 0u64..400), 0..80),
+    ) {
+        let nodes = sizes.iter().sum();
+        let mut world = World::new(RunPlan {
+            has_gate,
+            unreachable: match policy {
+                0 => UnreachablePolicy::Fail,
+                1 => UnreachablePolicy::Skip,
+                _ => UnreachablePolicy::Wait(MINUTE * 15),
+            },
+            stops_on_failure: policy == 1,
+            ..plan(nodes, &sizes, barriers, max_failures)
+        });
+        for happening in happenings {
+            happen(&mut world, nodes, happening);
+        }
+        // From here on everything answers.
+        world.held.clear();
+        world.connected = world.plan.nodes.iter().cloned().collect();
+        for _ in 0..(nodes + 1) * (barriers + 2) * 4 {
+            let working: Vec<String> = world.state.working().cloned().collect();
+            for node in working {
+                world.report(&node, NodeEvent::PhaseEnded(NodeState::Ok));
+            }
+            let asks = matches!(world.state.stage, Stage::Gate);
+            world.observe(|observed| {
+                observed.resume = !asks;
+                observed.gate = asks.then_some(true);
+            });
+        }
+        prop_assert!(matches!(world.state.stage, Stage::Ended(_)), "{:?}", world.state);
+        let mut seen = BTreeSet::new();
+        for dispatch in &world.dispatched {
+            prop_assert!(seen.insert(dispatch.clone()), "{dispatch:?} twice");
+        }
+    }
+}
+
+fn happen(world: &mut World, nodes: usize, (node, what, seconds): Happening) {
+    let name = format!("n{}", node % nodes);
+    world.now += Duration::from_secs(seconds);
+    match what {
+        0..=2 => world.report(&name, NodeEvent::PhaseEnded(NodeState::Ok)),
+        3 => world.report(&name, NodeEvent::Ended(NodeState::Failed)),
+        4 => world.report(&name, NodeEvent::Ended(NodeState::Changed)),
+        5 => world.report(&name, NodeEvent::Alive),
+        6 => {
+            world.connected.remove(&name);
+            world.tick();
+        }
+        7 => {
+            world.connected.insert(name);
+            world.tick();
+        }
+        8 => {
+            world.held.insert(name, "other".to_owned());
+            world.tick();
+        }
+        9 => {
+            world.held.clear();
+            world.observe(|observed| observed.resume = true);
+        }
+        10 => {
+            let asks = matches!(world.state.stage, Stage::Gate);
+            world.observe(|observed| observed.gate = asks.then_some(seconds % 2 == 0));
+        }
+        _ if seconds < 20 => world.observe(|observed| observed.cancel = Some(Cancel::Drain)),
+        _ => world.tick(),
+    }
+}
