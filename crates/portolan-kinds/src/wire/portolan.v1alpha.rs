@@ -714,6 +714,218 @@ impl SubjectKind {
         }
     }
 }
+/// One run of a TaskBook. Nothing in it changes after it was made.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunSpec {
+    /// The name of the TaskBook.
+    #[prost(string, optional, tag = "1")]
+    pub book: ::core::option::Option<::prost::alloc::string::String>,
+    /// The digest of the compiled book.
+    #[prost(string, optional, tag = "2")]
+    pub book_digest: ::core::option::Option<::prost::alloc::string::String>,
+    /// The commit that the book and its files come from.
+    #[prost(string, optional, tag = "3")]
+    pub commit: ::core::option::Option<::prost::alloc::string::String>,
+    /// Values of the book's inputs, without secret ones.
+    #[prost(btree_map = "string, message", tag = "4")]
+    pub inputs: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Value,
+    >,
+    /// What is done.
+    #[prost(enumeration = "RunMode", optional, tag = "5")]
+    pub mode: ::core::option::Option<i32>,
+    /// The digest of the approved plan, for a run that applies one.
+    #[prost(string, optional, tag = "6")]
+    pub plan: ::core::option::Option<::prost::alloc::string::String>,
+    /// Only steps with one of these tags.
+    #[prost(string, repeated, tag = "7")]
+    pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// No steps with one of these tags.
+    #[prost(string, repeated, tag = "8")]
+    pub skip_tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The nodes, in the order in which they are taken.
+    #[prost(message, repeated, tag = "9")]
+    pub nodes: ::prost::alloc::vec::Vec<RunNode>,
+    /// How many nodes each batch has.
+    #[prost(uint32, repeated, tag = "10")]
+    pub batches: ::prost::alloc::vec::Vec<u32>,
+    /// The run that this one repeats.
+    #[prost(string, optional, tag = "11")]
+    pub parent: ::core::option::Option<::prost::alloc::string::String>,
+    /// Who asked for it.
+    #[prost(string, optional, tag = "12")]
+    pub requested_by: ::core::option::Option<::prost::alloc::string::String>,
+    /// A text that makes a second request for the same run harmless.
+    #[prost(string, optional, tag = "13")]
+    pub dedupe_key: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether it stops before the next step, or at once.
+    #[prost(enumeration = "RunCancel", optional, tag = "14")]
+    pub cancel: ::core::option::Option<i32>,
+}
+/// A node of a run.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunNode {
+    /// Its name.
+    #[prost(string, optional, tag = "1")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    /// Its identity; a node that was enrolled again has another.
+    #[prost(string, optional, tag = "2")]
+    pub uuid: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// How far a run is.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunStatus {
+    /// The phase.
+    #[prost(enumeration = "RunPhase", optional, tag = "1")]
+    pub phase: ::core::option::Option<i32>,
+    /// Why it waits or stopped.
+    #[prost(string, optional, tag = "2")]
+    pub reason: ::core::option::Option<::prost::alloc::string::String>,
+    /// The batch, from 0.
+    #[prost(uint32, optional, tag = "3")]
+    pub batch: ::core::option::Option<u32>,
+    /// How many nodes ended in each state.
+    #[prost(btree_map = "string, uint32", tag = "4")]
+    pub counts: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u32,
+    >,
+    /// When it was made.
+    #[prost(string, optional, tag = "5")]
+    pub started_at: ::core::option::Option<::prost::alloc::string::String>,
+    /// When it ended.
+    #[prost(string, optional, tag = "6")]
+    pub ended_at: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// What a run does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RunMode {
+    Unspecified = 0,
+    /// Brings nodes to the state of the book.
+    Apply = 1,
+    /// Says what would change.
+    Check = 2,
+    /// Does what an approved plan says, and nothing else.
+    ApplyPlan = 3,
+}
+impl RunMode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RUN_MODE_UNSPECIFIED",
+            Self::Apply => "RUN_MODE_APPLY",
+            Self::Check => "RUN_MODE_CHECK",
+            Self::ApplyPlan => "RUN_MODE_APPLY_PLAN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RUN_MODE_UNSPECIFIED" => Some(Self::Unspecified),
+            "RUN_MODE_APPLY" => Some(Self::Apply),
+            "RUN_MODE_CHECK" => Some(Self::Check),
+            "RUN_MODE_APPLY_PLAN" => Some(Self::ApplyPlan),
+            _ => None,
+        }
+    }
+}
+/// How a run is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RunCancel {
+    Unspecified = 0,
+    /// Current steps end.
+    Drain = 1,
+    /// Current steps are ended.
+    Now = 2,
+}
+impl RunCancel {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RUN_CANCEL_UNSPECIFIED",
+            Self::Drain => "RUN_CANCEL_DRAIN",
+            Self::Now => "RUN_CANCEL_NOW",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RUN_CANCEL_UNSPECIFIED" => Some(Self::Unspecified),
+            "RUN_CANCEL_DRAIN" => Some(Self::Drain),
+            "RUN_CANCEL_NOW" => Some(Self::Now),
+            _ => None,
+        }
+    }
+}
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RunPhase {
+    Unspecified = 0,
+    /// It was made.
+    Pending = 1,
+    /// It waits for somebody to approve it.
+    AwaitingApproval = 2,
+    /// It waits for nodes that other runs use.
+    Queued = 3,
+    /// Nodes are at work.
+    Running = 4,
+    /// It looks whether the next batch may begin.
+    Gate = 5,
+    /// Every node is ok or changed.
+    Succeeded = 6,
+    /// At least one node failed, was not reached, or is unknown.
+    Failed = 7,
+    /// Somebody cancelled it.
+    Cancelled = 8,
+    /// It cannot go on, and can be resumed.
+    Stalled = 9,
+}
+impl RunPhase {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RUN_PHASE_UNSPECIFIED",
+            Self::Pending => "RUN_PHASE_PENDING",
+            Self::AwaitingApproval => "RUN_PHASE_AWAITING_APPROVAL",
+            Self::Queued => "RUN_PHASE_QUEUED",
+            Self::Running => "RUN_PHASE_RUNNING",
+            Self::Gate => "RUN_PHASE_GATE",
+            Self::Succeeded => "RUN_PHASE_SUCCEEDED",
+            Self::Failed => "RUN_PHASE_FAILED",
+            Self::Cancelled => "RUN_PHASE_CANCELLED",
+            Self::Stalled => "RUN_PHASE_STALLED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RUN_PHASE_UNSPECIFIED" => Some(Self::Unspecified),
+            "RUN_PHASE_PENDING" => Some(Self::Pending),
+            "RUN_PHASE_AWAITING_APPROVAL" => Some(Self::AwaitingApproval),
+            "RUN_PHASE_QUEUED" => Some(Self::Queued),
+            "RUN_PHASE_RUNNING" => Some(Self::Running),
+            "RUN_PHASE_GATE" => Some(Self::Gate),
+            "RUN_PHASE_SUCCEEDED" => Some(Self::Succeeded),
+            "RUN_PHASE_FAILED" => Some(Self::Failed),
+            "RUN_PHASE_CANCELLED" => Some(Self::Cancelled),
+            "RUN_PHASE_STALLED" => Some(Self::Stalled),
+            _ => None,
+        }
+    }
+}
 /// Values for runs on the nodes of a namespace.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct VariableSpec {
@@ -1038,4 +1250,359 @@ pub struct StoredEnrolment {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+}
+/// Steps that bring servers to a state, and how a run takes them to many servers.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TaskBookSpec {
+    /// What a run must or may give, by name.
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub inputs: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        BookInput,
+    >,
+    /// Fixed values by name.
+    #[prost(btree_map = "string, message", tag = "2")]
+    pub vars: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Value,
+    >,
+    /// Values computed from others, as one CEL expression for each name.
+    #[prost(btree_map = "string, string", tag = "3")]
+    pub compute: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// The nodes that a run works on. The caller can only narrow it.
+    #[prost(message, optional, tag = "4")]
+    pub target: ::core::option::Option<BookTarget>,
+    /// Whether the nodes of a batch take their steps together.
+    #[prost(enumeration = "RunStrategy", optional, tag = "5")]
+    pub strategy: ::core::option::Option<i32>,
+    /// How many nodes each batch has, as counts or percents; the last one repeats.
+    #[prost(message, repeated, tag = "6")]
+    pub batches: ::prost::alloc::vec::Vec<Value>,
+    /// How many nodes may fail, as a count or percent; a run stops when more do.
+    #[prost(message, optional, tag = "7")]
+    pub max_failures: ::core::option::Option<Value>,
+    /// What happens to nodes that are at work when a run stops.
+    #[prost(enumeration = "FailurePolicy", optional, tag = "8")]
+    pub on_failure: ::core::option::Option<i32>,
+    /// What happens to a node that cannot be reached: `fail`, `skip` or `{wait: 10m}`.
+    #[prost(message, optional, tag = "9")]
+    pub unreachable: ::core::option::Option<Value>,
+    /// What must hold before the next batch begins.
+    #[prost(message, optional, tag = "10")]
+    pub r#continue: ::core::option::Option<BookGate>,
+    /// What happens to handlers that were notified on a node that failed.
+    #[prost(enumeration = "HandlerPolicy", optional, tag = "11")]
+    pub handlers_on_failure: ::core::option::Option<i32>,
+    /// Whether runs wait until this is false.
+    #[prost(bool, optional, tag = "12")]
+    pub suspend: ::core::option::Option<bool>,
+    /// When runs are made without being asked for. Not available yet.
+    #[prost(message, optional, tag = "13")]
+    pub reconcile: ::core::option::Option<BookReconcile>,
+    /// Options for all steps that do not set them.
+    #[prost(btree_map = "string, message", tag = "14")]
+    pub defaults: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Value,
+    >,
+    /// The steps, in order. A step has a name, exactly one action, and options.
+    #[prost(message, repeated, tag = "15")]
+    pub steps: ::prost::alloc::vec::Vec<Value>,
+    /// Steps that run once at the end of a phase, if another step notified them and changed something.
+    #[prost(message, repeated, tag = "16")]
+    pub handlers: ::prost::alloc::vec::Vec<Value>,
+}
+/// What a run must or may give.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BookInput {
+    /// The type of its value.
+    #[prost(enumeration = "InputType", optional, tag = "1")]
+    pub r#type: ::core::option::Option<i32>,
+    /// Its value if a run does not give one; without a default, runs must give it.
+    #[prost(message, optional, tag = "2")]
+    pub default: ::core::option::Option<Value>,
+    /// The only values that it can have.
+    #[prost(message, repeated, tag = "3")]
+    pub r#enum: ::prost::alloc::vec::Vec<Value>,
+    /// A regular expression that a text must match.
+    #[prost(string, optional, tag = "4")]
+    pub pattern: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether its value is secret.
+    #[prost(bool, optional, tag = "5")]
+    pub secret: ::core::option::Option<bool>,
+    /// What it is for.
+    #[prost(string, optional, tag = "6")]
+    pub description: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// Which nodes a run works on: those that match everything that is given.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BookTarget {
+    /// The nodes of this group.
+    #[prost(string, optional, tag = "1")]
+    pub group: ::core::option::Option<::prost::alloc::string::String>,
+    /// The nodes of any of these groups.
+    #[prost(string, repeated, tag = "2")]
+    pub groups: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The nodes whose labels match.
+    #[prost(string, optional, tag = "3")]
+    pub selector: ::core::option::Option<::prost::alloc::string::String>,
+    /// These nodes.
+    #[prost(string, repeated, tag = "4")]
+    pub nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Every node that the namespace may target.
+    #[prost(bool, optional, tag = "5")]
+    pub all: ::core::option::Option<bool>,
+    /// Names of nodes to leave out.
+    #[prost(string, repeated, tag = "6")]
+    pub exclude: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// At most so many of the matching nodes.
+    #[prost(uint32, optional, tag = "7")]
+    pub limit: ::core::option::Option<u32>,
+    /// The order of nodes.
+    #[prost(enumeration = "TargetOrder", optional, tag = "8")]
+    pub order: ::core::option::Option<i32>,
+    /// Whether it is no error if no node matches.
+    #[prost(bool, optional, tag = "9")]
+    pub allow_empty: ::core::option::Option<bool>,
+}
+/// What must hold before the next batch begins.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BookGate {
+    /// An action whose result is looked at, as in `{wait: {http: "<https://lb/health"}}`.>
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub probe: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Value,
+    >,
+    /// Where the action runs: `first`, or nodes as in a step's `runOn`.
+    #[prost(message, optional, tag = "2")]
+    pub run_on: ::core::option::Option<Value>,
+    /// The condition, in CEL over `result`.
+    #[prost(string, optional, tag = "3")]
+    pub that: ::core::option::Option<::prost::alloc::string::String>,
+    /// How often it is tried.
+    #[prost(message, optional, tag = "4")]
+    pub retries: ::core::option::Option<BookRetries>,
+    /// Whether somebody must approve.
+    #[prost(bool, optional, tag = "5")]
+    pub approve: ::core::option::Option<bool>,
+}
+/// How often something is tried again.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BookRetries {
+    /// How many times after the first.
+    #[prost(uint32, optional, tag = "1")]
+    pub limit: ::core::option::Option<u32>,
+    /// The pause between two attempts.
+    #[prost(string, optional, tag = "2")]
+    pub interval: ::core::option::Option<::prost::alloc::string::String>,
+    /// The factor by which the pause grows.
+    #[prost(message, optional, tag = "3")]
+    pub backoff: ::core::option::Option<Value>,
+    /// What ends the attempts, in CEL over `result`; success without it.
+    #[prost(string, optional, tag = "4")]
+    pub until: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// When runs are made without being asked for.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BookReconcile {
+    /// What makes a run: commit, join, drift.
+    #[prost(string, repeated, tag = "1")]
+    pub on: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// How often a run is made.
+    #[prost(string, optional, tag = "2")]
+    pub every: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether such a run only checks.
+    #[prost(string, optional, tag = "3")]
+    pub mode: ::core::option::Option<::prost::alloc::string::String>,
+    /// When such runs are allowed.
+    #[prost(message, repeated, tag = "4")]
+    pub windows: ::prost::alloc::vec::Vec<Value>,
+}
+/// The type of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum InputType {
+    Unspecified = 0,
+    /// A text.
+    String = 1,
+    /// A whole number.
+    Int = 2,
+    /// True or false.
+    Bool = 3,
+    /// A span of time such as `10m`.
+    Duration = 4,
+    /// A list.
+    List = 5,
+    /// A map.
+    Map = 6,
+}
+impl InputType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "INPUT_TYPE_UNSPECIFIED",
+            Self::String => "INPUT_TYPE_STRING",
+            Self::Int => "INPUT_TYPE_INT",
+            Self::Bool => "INPUT_TYPE_BOOL",
+            Self::Duration => "INPUT_TYPE_DURATION",
+            Self::List => "INPUT_TYPE_LIST",
+            Self::Map => "INPUT_TYPE_MAP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "INPUT_TYPE_UNSPECIFIED" => Some(Self::Unspecified),
+            "INPUT_TYPE_STRING" => Some(Self::String),
+            "INPUT_TYPE_INT" => Some(Self::Int),
+            "INPUT_TYPE_BOOL" => Some(Self::Bool),
+            "INPUT_TYPE_DURATION" => Some(Self::Duration),
+            "INPUT_TYPE_LIST" => Some(Self::List),
+            "INPUT_TYPE_MAP" => Some(Self::Map),
+            _ => None,
+        }
+    }
+}
+/// The order in which nodes are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum TargetOrder {
+    Unspecified = 0,
+    /// The same in every run, and unrelated to names.
+    Stable = 1,
+    /// By name.
+    Name = 2,
+    /// Another one in every run.
+    Random = 3,
+}
+impl TargetOrder {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TARGET_ORDER_UNSPECIFIED",
+            Self::Stable => "TARGET_ORDER_STABLE",
+            Self::Name => "TARGET_ORDER_NAME",
+            Self::Random => "TARGET_ORDER_RANDOM",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TARGET_ORDER_UNSPECIFIED" => Some(Self::Unspecified),
+            "TARGET_ORDER_STABLE" => Some(Self::Stable),
+            "TARGET_ORDER_NAME" => Some(Self::Name),
+            "TARGET_ORDER_RANDOM" => Some(Self::Random),
+            _ => None,
+        }
+    }
+}
+/// How the nodes of a batch take their steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RunStrategy {
+    Unspecified = 0,
+    /// All take a step before one takes the next.
+    Lockstep = 1,
+    /// Each at its own pace.
+    Free = 2,
+}
+impl RunStrategy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RUN_STRATEGY_UNSPECIFIED",
+            Self::Lockstep => "RUN_STRATEGY_LOCKSTEP",
+            Self::Free => "RUN_STRATEGY_FREE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RUN_STRATEGY_UNSPECIFIED" => Some(Self::Unspecified),
+            "RUN_STRATEGY_LOCKSTEP" => Some(Self::Lockstep),
+            "RUN_STRATEGY_FREE" => Some(Self::Free),
+            _ => None,
+        }
+    }
+}
+/// What happens to nodes at work when a run stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum FailurePolicy {
+    Unspecified = 0,
+    /// They go on to their end.
+    Drain = 1,
+    /// They end after their current step.
+    Stop = 2,
+}
+impl FailurePolicy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "FAILURE_POLICY_UNSPECIFIED",
+            Self::Drain => "FAILURE_POLICY_DRAIN",
+            Self::Stop => "FAILURE_POLICY_STOP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FAILURE_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
+            "FAILURE_POLICY_DRAIN" => Some(Self::Drain),
+            "FAILURE_POLICY_STOP" => Some(Self::Stop),
+            _ => None,
+        }
+    }
+}
+/// What happens to notified handlers of a node that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum HandlerPolicy {
+    Unspecified = 0,
+    /// The next run of the book runs them.
+    Owe = 1,
+    /// They run at once.
+    Run = 2,
+    /// They are forgotten.
+    Drop = 3,
+}
+impl HandlerPolicy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "HANDLER_POLICY_UNSPECIFIED",
+            Self::Owe => "HANDLER_POLICY_OWE",
+            Self::Run => "HANDLER_POLICY_RUN",
+            Self::Drop => "HANDLER_POLICY_DROP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "HANDLER_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
+            "HANDLER_POLICY_OWE" => Some(Self::Owe),
+            "HANDLER_POLICY_RUN" => Some(Self::Run),
+            "HANDLER_POLICY_DROP" => Some(Self::Drop),
+            _ => None,
+        }
+    }
 }
