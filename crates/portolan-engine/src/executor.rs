@@ -46,6 +46,7 @@ struct Attempting {
     token: CancellationToken,
     again: Option<(Work, Retry)>,
     is_graceful: bool,
+    weight: usize,
 }
 
 /// What follows an attempt.
@@ -107,6 +108,17 @@ impl Executor {
             token.cancel();
             self.change(Graph::sweep_cancelled);
         }
+    }
+
+    /// Queues a unit again that did not end well; returns it and those that were skipped because of it.
+    pub(crate) fn repeat(self: &Arc<Self>, key: &Key) -> Vec<Key> {
+        self.change(|graph, effects| {
+            if graph.is_open() {
+                graph.repeat(key, effects)
+            } else {
+                Vec::new()
+            }
+        })
     }
 
     /// Runs everything to its end, on the runtime that polls this. What is cancelled above cancels the run.
@@ -216,6 +228,7 @@ impl Executor {
             token,
             again,
             is_graceful,
+            weight,
             ..
         } = attempting;
         let failure = match attempt {
@@ -233,8 +246,10 @@ impl Executor {
                 retry: Some(retry),
                 is_lazy: false,
                 is_graceful,
-                // The graph took note of it when the unit was added.
+                // The graph took note of these when the unit was added.
                 is_transient: false,
+                is_repeatable: false,
+                weight,
             };
             return Next::Rest {
                 delay,

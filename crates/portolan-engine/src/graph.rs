@@ -12,6 +12,7 @@ mod cycle;
 mod ending;
 mod places;
 mod release;
+mod repeat;
 mod waiting;
 
 use std::collections::HashMap;
@@ -26,6 +27,7 @@ use crate::{Key, Outcome, WaitError};
 
 use places::Places;
 pub(crate) use places::{Job, Place};
+use repeat::Repeat;
 pub(crate) use waiting::Asked;
 
 /// A unit's place in the graph.
@@ -62,6 +64,8 @@ struct Node {
     readers: usize,
     is_transient: bool,
     is_asked: bool,
+    /// What it takes to queue it again after its end.
+    repeat: Option<Repeat>,
 }
 
 enum Stage {
@@ -81,6 +85,8 @@ enum Stage {
     Running {
         class: Class,
         place: Place,
+        /// How many places it takes.
+        weight: usize,
     },
     Ended(Over),
 }
@@ -171,7 +177,9 @@ impl Graph {
         if doom.is_some() {
             self.unlink_needs(id);
         }
+        let repeat = Repeat::of(&unit, &self.nodes[id].needs, parent);
         let node = &mut self.nodes[id];
+        node.repeat = repeat;
         node.token = Some(parent.child_token());
         node.is_transient = unit.is_transient;
         node.stage = Stage::Dormant(Plan { unit, doom });
@@ -193,9 +201,13 @@ impl Graph {
     }
 
     fn link_needs(&mut self, id: UnitId, needs: &[Key]) {
+        let needs: Vec<UnitId> = needs.iter().map(|key| self.intern(key)).collect();
+        self.link(id, &needs);
+    }
+
+    fn link(&mut self, id: UnitId, needs: &[UnitId]) {
         let mut linked = Vec::with_capacity(needs.len());
-        for key in needs {
-            let need = self.intern(key);
+        for &need in needs {
             if !linked.contains(&need) {
                 linked.push(need);
                 self.nodes[need].readers += 1;
@@ -321,6 +333,7 @@ impl Node {
             readers: 0,
             is_transient: false,
             is_asked: false,
+            repeat: None,
         }
     }
 

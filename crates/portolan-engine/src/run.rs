@@ -18,7 +18,7 @@ pub struct Run {
     seed: u64,
 }
 
-/// Calls a run or one of its units off, from anywhere.
+/// Calls a run or one of its units off, or has a unit tried again, from anywhere.
 #[derive(Clone)]
 pub struct Canceller {
     executor: Arc<Executor>,
@@ -104,5 +104,11 @@ impl Canceller {
     /// Calls one unit off, and those that it added, unless it has ended.
     pub fn cancel_unit(&self, key: &Key) {
         self.executor.cancel(key);
+    }
+
+    /// Queues a [repeatable](Unit::repeatable) unit again that failed or was called off, with all units that were
+    /// skipped because of it. Returns their keys, that unit's first; none if it has not ended, is done, or the run is over.
+    pub fn retry_unit(&self, key: &Key) -> Vec<Key> {
+        self.executor.repeat(key)
     }
 }

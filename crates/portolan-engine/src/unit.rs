@@ -44,6 +44,9 @@ pub(crate) struct Task {
     pub(crate) is_lazy: bool,
     pub(crate) is_graceful: bool,
     pub(crate) is_transient: bool,
+    pub(crate) is_repeatable: bool,
+    /// How many places of its class it takes while it runs.
+    pub(crate) weight: usize,
 }
 
 /// The end of one attempt.
@@ -137,6 +140,22 @@ impl<T: Send + Sync + 'static> Unit<T> {
         self
     }
 
+    /// Makes an asynchronous unit take so many places of its class, or all of them if there are fewer. For work that
+    /// takes as much of the machine as several others.
+    #[must_use]
+    pub fn weighing(mut self, places: usize) -> Self {
+        self.task.weight = places.max(1);
+        self
+    }
+
+    /// Keeps the work of a unit whose attempts can be repeated, so that it can be queued again after it failed:
+    /// [`crate::Canceller::retry_unit`].
+    #[must_use]
+    pub fn repeatable(mut self) -> Self {
+        self.task.is_repeatable = true;
+        self
+    }
+
     fn async_once<F, R>(class: Class, work: F) -> Self
     where
         F: FnOnce(Context) -> R + Send + 'static,
@@ -154,6 +173,8 @@ impl<T: Send + Sync + 'static> Unit<T> {
                 is_lazy: false,
                 is_graceful: false,
                 is_transient: false,
+                is_repeatable: false,
+                weight: 1,
             },
             output: PhantomData,
         }

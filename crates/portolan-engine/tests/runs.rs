@@ -624,3 +624,94 @@ async fn the_output_of_a_transient_unit_that_nobody_read_is_in_the_report() {
     let report = run.finish().await;
     assert_eq!(report.output::<i32>(&key("a")).as_deref(), Some(&1));
 }
+
+/// A unit that takes two of three places, with two that take one each: never more than three at once, and the heavy one
+/// gets its turn though light ones keep coming.
+#[tokio::test]
+async fn a_unit_takes_as_many_places_as_it_weighs() {
+    let journal = Journal::in_memory(JournalOptions::default());
+    let limits = Limits {
+        cpu: 1,
+        io: 3,
+        process: 1,
+    };
+    let run = Run::new(limits, journal);
+    let (taken, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let unit = |weight: usize| {
+        let (taken, most) = (Arc::clone(&taken), Arc::clone(&most));
+        let work = move |_| async move {
+            let now = taken.fetch_add(weight, Ordering::SeqCst) + weight;
+            most.fetch_max(now, Ordering::SeqCst);
+            for _ in 0..20 {
+                tokio::task::yield_now().await;
+            }
+            taken.fetch_sub(weight, Ordering::SeqCst);
+            Ok(())
+        };
+        Unit::io(work).weighing(weight)
+    };
+    for number in 0..30 {
+        run.add(format!("light-{number}").as_str(), &[], unit(1));
+        if number % 10 == 0 {
+            run.add(format!("heavy-{number}").as_str(), &[], unit(2));
+        }
+    }
+    // More than there are places is all of them.
+    run.add("too heavy", &[], Unit::io(|_| async { Ok(()) }).weighing(9));
+    let report = run.finish().await;
+    assert!(report.is_success(), "{report}");
+    assert_eq!(most.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_unit_that_failed_can_be_queued_again_with_what_it_skipped() {
+    let (run, journal) = new_run();
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&attempts);
+    let flaky = Retry::attempts(1).io(move |_| {
+        let attempt = counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            match attempt {
+                0 => Err(Failure::message("the first time")),
+                _ => Ok(()),
+            }
+        }
+    });
+    let again = || Retry::attempts(1).io(|_| async { Ok(()) }).repeatable();
+    run.add::<()>("flaky", &[], flaky.repeatable());
+    run.add::<()>("after", &[key("flaky")], again());
+    run.add::<()>("last", &[key("after")], again());
+    let canceller = run.canceller();
+    let mut reader = journal.after(0);
+    let (asked, all) = (
+        canceller.clone(),
+        Arc::new(std::sync::Mutex::new(Vec::new())),
+    );
+    let queued = Arc::clone(&all);
+    // Keeps the run open, waits until the others have ended, and has the first one tried again.
+    run.add::<()>(
+        "watcher",
+        &[],
+        Unit::io(move |_| async move {
+            loop {
+                let batch = reader.next().await.unwrap().unwrap();
+                let is_skipped = |event: &Event| matches!(event, Event::Skipped { .. });
+                let mut records = batch.iter();
+                if records.any(|record| record.key == key("last") && is_skipped(&record.event)) {
+                    assert!(asked.retry_unit(&key("watcher")).is_empty(), "it runs");
+                    assert!(asked.retry_unit(&key("nobody")).is_empty());
+                    *queued.lock().unwrap() = asked.retry_unit(&key("flaky"));
+                    return Ok(());
+                }
+            }
+        }),
+    );
+    let report = run.finish().await;
+    assert!(report.is_success(), "{report}");
+    let queued: Vec<String> = all.lock().unwrap().iter().map(Key::to_string).collect();
+    assert_eq!(queued, ["flaky", "after", "last"]);
+    assert_eq!(attempts.load(Ordering::SeqCst), 2);
+    let names: Vec<&str> = events(&journal, "last").iter().map(Event::name).collect();
+    assert_eq!(names, ["queued", "skipped", "queued", "started", "done"]);
+    assert!(canceller.retry_unit(&key("flaky")).is_empty(), "it is over");
+}

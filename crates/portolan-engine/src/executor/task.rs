@@ -118,6 +118,7 @@ impl Attempting {
                 token,
                 again,
                 is_graceful: unit.is_graceful,
+                weight: unit.weight,
             },
             unit.work,
         )

@@ -73,9 +73,14 @@ impl Graph {
 
     /// Gives back whatever a unit that stops running holds.
     pub(super) fn leave(&mut self, id: UnitId) {
-        if let Stage::Running { class, place } = &self.nodes[id].stage {
+        if let Stage::Running {
+            class,
+            place,
+            weight,
+        } = &self.nodes[id].stage
+        {
             if matches!(place, Place::Own) {
-                self.places.line(*class).taken -= 1;
+                self.places.line(*class).taken -= weight;
             }
             if !matches!(place, Place::Idle) {
                 self.active -= 1;
@@ -86,14 +91,19 @@ impl Graph {
     /// Whether an asynchronous unit may go on; if not, it is woken when it may.
     pub(crate) fn may_run(&mut self, id: UnitId, waker: &Waker) -> bool {
         self.rouse(id);
-        let Stage::Running { class, place } = &mut self.nodes[id].stage else {
+        let Stage::Running {
+            class,
+            place,
+            weight,
+        } = &mut self.nodes[id].stage
+        else {
             return true;
         };
         match place {
             Place::Roused => {
                 let line = self.places.line(*class);
-                if line.taken < line.limit {
-                    line.taken += 1;
+                if line.has_room(*weight) {
+                    line.taken += *weight;
                     *place = Place::Own;
                     return true;
                 }
@@ -116,12 +126,16 @@ impl Graph {
             && waits
                 .iter()
                 .all(|wait| !wait.is_refused && !self.nodes[wait.on].has_ended());
-        if let Stage::Running { class, place } = &mut self.nodes[id].stage
+        if let Stage::Running {
+            class,
+            place,
+            weight,
+        } = &mut self.nodes[id].stage
             && is_idle
             && matches!(place, Place::Own)
         {
             *place = Place::Idle;
-            self.places.line(*class).taken -= 1;
+            self.places.line(*class).taken -= *weight;
             self.active -= 1;
         }
     }
@@ -201,40 +215,68 @@ impl Graph {
         self.next_job()
     }
 
+    /// Hands places to units in the order in which they stand. One that needs several waits for them, and those behind it
+    /// with it: else a heavy unit would never get its turn.
     fn hand_out(&mut self, class: Class, effects: &mut Effects) {
-        while self.places.line(class).taken < self.places.line(class).limit {
-            if let Some(id) = self.places.line(class).again.pop_front() {
-                self.grant(id, effects);
-            } else if let Some(id) = self.places.line(class).starts.pop_front() {
-                if let Some(launch) = self.launch(id, Place::Own) {
-                    self.places.line(class).taken += 1;
-                    effects.spawn.push(launch);
-                }
-            } else {
+        loop {
+            let line = self.places.line(class);
+            let (again, start) = (line.again.front().copied(), line.starts.front().copied());
+            let Some(id) = again.or(start) else { return };
+            let weight = self.weight_of(id);
+            let line = self.places.line(class);
+            if !line.has_room(weight) {
                 return;
             }
+            if again.is_some() {
+                line.again.pop_front();
+                self.grant(id, effects);
+            } else {
+                line.starts.pop_front();
+                if let Some(launch) = self.launch(id, Place::Own) {
+                    self.places.line(class).taken += weight;
+                    effects.spawn.push(launch);
+                }
+            }
+        }
+    }
+
+    /// How many places a unit in line takes; one that was cancelled there takes none.
+    fn weight_of(&mut self, id: UnitId) -> usize {
+        match &self.nodes[id].stage {
+            Stage::Ready { plan, .. } => {
+                let (weight, class) = (plan.unit.weight, plan.unit.work.class());
+                weight.min(self.places.line(class).limit)
+            }
+            Stage::Running { weight, .. } => *weight,
+            _ => 0,
         }
     }
 
     /// Gives a place to a unit in line, unless it was cancelled while it stood there.
     fn grant(&mut self, id: UnitId, effects: &mut Effects) {
-        if let Stage::Running { class, place } = &mut self.nodes[id].stage
+        if let Stage::Running {
+            class,
+            place,
+            weight,
+        } = &mut self.nodes[id].stage
             && let Place::InLine(waker) = place
         {
             effects.wake.push(waker.clone());
             *place = Place::Own;
-            self.places.line(*class).taken += 1;
+            self.places.line(*class).taken += *weight;
         }
     }
 
     /// Marks a ready unit as running, unless it was cancelled while it stood in line.
     fn launch(&mut self, id: UnitId, place: Place) -> Option<Launch> {
+        let weight = self.weight_of(id);
         let node = &mut self.nodes[id];
         match std::mem::replace(&mut node.stage, Stage::Absent) {
             Stage::Ready { plan, life } => {
                 node.stage = Stage::Running {
                     class: plan.unit.work.class(),
                     place,
+                    weight,
                 };
                 let token = node.token.clone()?;
                 Some(Launch {
@@ -249,6 +291,12 @@ impl Graph {
                 None
             }
         }
+    }
+}
+
+impl Line {
+    fn has_room(&self, weight: usize) -> bool {
+        self.taken + weight <= self.limit
     }
 }
 
