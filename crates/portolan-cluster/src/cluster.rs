@@ -350,6 +350,14 @@ pub(crate) fn status(path: &str, status: StatusCode, body: &[u8]) -> ClusterErro
                 ClusterError::Conflict { path, conflicts }
             }
         }
+        (422, _) => match answer.details.immutable() {
+            Some(fields) => ClusterError::Immutable { path, fields },
+            None => ClusterError::Status {
+                path,
+                code: 422,
+                message: answer.message,
+            },
+        },
         (code, _) => ClusterError::Status {
             path,
             code,
@@ -388,7 +396,27 @@ struct Cause {
     field: String,
 }
 
+/// What validation says of a field that cannot be changed: `spec.selector: Invalid value: …: field is immutable`.
+const IMMUTABLE: [&str; 5] = [
+    "immutable",
+    "may not change once set",
+    "cannot change roleRef",
+    "updates to statefulset spec for fields other than",
+    "updates to parameters are forbidden",
+];
+
 impl Details {
+    /// The fields that cannot be changed, if that is all that is wrong.
+    fn immutable(&self) -> Option<Vec<String>> {
+        let is_immutable = |cause: &Cause| {
+            let mut words = IMMUTABLE.iter();
+            words.any(|word| cause.message.contains(word))
+        };
+        let causes = &self.causes;
+        let is_all = !causes.is_empty() && causes.iter().all(is_immutable);
+        is_all.then(|| causes.iter().map(|cause| cause.field.clone()).collect())
+    }
+
     /// Who else has which fields. The server says it in a sentence: `conflict with "kubectl-edit" using v1`.
     fn conflicts(self) -> Vec<FieldConflict> {
         let causes = self.causes.into_iter();

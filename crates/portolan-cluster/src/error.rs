@@ -70,6 +70,14 @@ pub enum ClusterError {
         /// Who has which field.
         conflicts: Vec<FieldConflict>,
     },
+    /// Fields were to be changed that cannot be.
+    #[error("{} of `{path}` cannot be changed once it is made", fields_text(.fields))]
+    Immutable {
+        /// What was to be changed.
+        path: String,
+        /// The paths of the fields: `spec.selector`.
+        fields: Vec<String>,
+    },
     /// The object is not the one that was meant, or no longer what it was when it was read.
     #[error("`{path}` was changed by somebody else in the meantime")]
     Outdated {
@@ -134,6 +142,11 @@ fn conflicts_text(conflicts: &[FieldConflict]) -> String {
         .iter()
         .map(|conflict| format!("`{}` has {}", conflict.manager, conflict.field));
     each.collect::<Vec<_>>().join(", ")
+}
+
+fn fields_text(fields: &[String]) -> String {
+    let fields = fields.iter().map(|field| format!("`{field}`"));
+    fields.collect::<Vec<_>>().join(", ")
 }
 
 /// The kinds of errors, as metrics tell them.
@@ -217,6 +230,11 @@ impl ClusterError {
         matches!(self, Self::Status { code: 404, .. })
     }
 
+    /// Whether the API server could not ask a webhook about the object, which may be about to start.
+    pub fn is_webhook_failure(&self) -> bool {
+        matches!(self, Self::Status { code: 500..=599, message, .. } if message.contains("failed calling webhook"))
+    }
+
     /// What the API server has against an object, if it refuses it for what it is: it is invalid, or somebody who is asked
     /// about every object forbids it. The same object is refused again.
     pub fn refusal(&self) -> Option<&str> {
@@ -231,6 +249,7 @@ impl ClusterError {
             } if message.contains("denied the request") || message.contains("violates") => {
                 Some(message)
             }
+            Self::Immutable { .. } => Some("fields were to be changed that cannot be"),
             // What is applied with a field that its type does not have is answered as if the server had failed.
             Self::Status {
                 code: 500, message, ..
@@ -252,7 +271,7 @@ impl ClusterError {
             Self::Conflict { .. } | Self::Outdated { .. } | Self::Exists { .. } => {
                 ErrorKind::Conflict
             }
-            Self::Answer { .. } | Self::NoPod { .. } => ErrorKind::Other,
+            Self::Answer { .. } | Self::NoPod { .. } | Self::Immutable { .. } => ErrorKind::Other,
             Self::Status { code, .. } => match code {
                 401 => ErrorKind::Unauthorized,
                 403 => ErrorKind::Forbidden,

@@ -10,7 +10,9 @@
 
 mod inventory;
 mod order;
+mod pods;
 mod prune;
+mod replace;
 mod wait;
 
 pub use inventory::{Inventory, Member};
@@ -27,7 +29,6 @@ use crate::discovery::Resource;
 use crate::error::ClusterError;
 use crate::kstatus::{Stage, kstatus};
 use crate::served::ServedKinds;
-use crate::write::ApplyOptions;
 
 /// How often a definition that was just made is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -48,8 +49,11 @@ pub struct ObjectSet<'a> {
 pub struct SetOptions {
     /// Whether fields of other managers are taken over.
     pub force: bool,
-    /// Until when definitions are waited for that others of the set need.
-    pub definitions: Duration,
+    /// How long definitions are waited for that others of the set need, and webhooks that do not answer.
+    pub deadline: Duration,
+    /// Whether objects with changes that cannot be made are deleted and made anew. Finished Jobs are in any case, and
+    /// what loses data when it is deleted never is.
+    pub replace: bool,
     /// What is pruned; `None` leaves everything that is no longer in the set.
     pub prune: Option<PruneOptions>,
 }
@@ -77,6 +81,17 @@ pub enum MemberError {
         /// `Deployment`
         kind: String,
     },
+    /// It differs in fields that cannot be changed.
+    #[error("{} cannot be changed{}", .fields.join(", "), if *.is_running_job { " while the Job runs" } else { "" })]
+    Immutable {
+        /// The paths of the fields: `spec.selector`.
+        fields: Vec<String>,
+        /// Whether it is a Job that has not ended; a finished one would have been replaced.
+        is_running_job: bool,
+    },
+    /// It had to be made anew, and the old one did not go away in time.
+    #[error("the old one was deleted to make it anew, and was not gone in time")]
+    NotGone,
     /// The cluster refuses it or cannot be asked.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
@@ -112,6 +127,13 @@ impl Deployed {
     pub fn is_success(&self) -> bool {
         self.applied.iter().all(|(_, result)| result.is_ok())
     }
+
+    /// What was pruned and need not be remembered.
+    fn gone(&self) -> Vec<&Member> {
+        let pruned = self.pruned.iter();
+        let gone = pruned.filter(|(_, pruned)| pruned.is_gone());
+        gone.map(|(member, _)| member).collect()
+    }
 }
 
 // === impl ObjectSet ===
@@ -139,30 +161,37 @@ impl<'a> ObjectSet<'a> {
             planned.push(self.plan(object).await);
         }
         let members = inventory::distinct(planned.iter().map(|planned| &planned.member))?;
-        let before = self.inventory().await?;
-        self.write_inventory(&before.clone().with(members)).await?;
+        let before = self
+            .edit_inventory(|inventory| inventory.with(members.clone()))
+            .await?;
         let mut deployed = Deployed::default();
-        let deadline = Instant::now() + options.definitions;
+        let deadline = Instant::now() + options.deadline;
         for planned in planned {
             let mut member = planned.member.clone();
-            let result = self.apply_one(planned, options.force, deadline).await;
+            let result = self.apply_one(planned, options, deadline).await;
             if let Ok(applied) = &result {
                 member.note_uid(applied);
             }
             deployed.applied.push((member, result));
         }
-        let applied = deployed.applied.iter().map(|(member, _)| member.clone());
-        let mut after = Inventory::of(applied);
-        match options.prune {
-            Some(prune) if deployed.is_success() => {
-                deployed.pruned = self.prune(&before, &after, prune).await;
-                let left = deployed.pruned.iter();
-                let left = left.filter(|(_, pruned)| !pruned.is_gone());
-                after = after.with(left.map(|(member, _)| member.clone()));
-            }
-            _ => after = before.with(after.into_members()),
+        let applied: Vec<Member> = deployed
+            .applied
+            .iter()
+            .map(|(member, _)| member.clone())
+            .collect();
+        if let Some(prune) = options.prune
+            && deployed.is_success()
+        {
+            let now = Inventory::of(applied.clone());
+            deployed.pruned = self.prune(&before, &now, prune).await;
         }
-        self.write_inventory(&after).await?;
+        let gone = deployed.gone();
+        let edit = |inventory: Inventory| {
+            // An object whose kind the set itself defines was planned without its namespace.
+            let left = inventory.without(gone.iter().copied()).without(&members);
+            left.with(applied.clone())
+        };
+        self.edit_inventory(edit).await?;
         Ok(deployed)
     }
 
@@ -173,14 +202,17 @@ impl<'a> ObjectSet<'a> {
             many: true,
             ..options
         };
-        let pruned = self.prune(&before, &Inventory::default(), all).await;
-        let left = pruned.iter().filter(|(_, pruned)| !pruned.is_gone());
-        let left = Inventory::of(left.map(|(member, _)| member.clone()));
-        self.write_inventory(&left).await?;
-        Ok(Deployed {
+        let deployed = Deployed {
             applied: Vec::new(),
-            pruned,
-        })
+            pruned: self.prune(&before, &Inventory::default(), all).await,
+        };
+        let gone = deployed.gone();
+        if !gone.is_empty() {
+            self.edit_inventory(|inventory| inventory.without(gone.iter().copied()))
+                .await?;
+        }
+        self.delete_empty_inventory().await?;
+        Ok(deployed)
     }
 
     async fn plan(&mut self, mut object: Value) -> Planned {
@@ -201,7 +233,7 @@ impl<'a> ObjectSet<'a> {
     async fn apply_one(
         &mut self,
         planned: Planned,
-        force: bool,
+        options: SetOptions,
         deadline: Instant,
     ) -> Result<Value, MemberError> {
         let Planned {
@@ -217,12 +249,9 @@ impl<'a> ObjectSet<'a> {
         if resource.namespaced && member.namespace.is_empty() {
             object["metadata"]["namespace"] = Value::from(self.namespace.clone());
         }
-        let options = ApplyOptions {
-            manager: &self.manager,
-            force,
-            dry_run: false,
-        };
-        let applied = self.cluster.apply(&resource, &object, options).await?;
+        let applied = self
+            .apply_or_replace(&resource, &object, options, deadline)
+            .await?;
         if member.kind == "CustomResourceDefinition" {
             self.await_definition(&resource, &member, deadline).await?;
             self.served.forget();

@@ -89,18 +89,40 @@ impl Cluster {
         status: &Value,
         manager: &str,
     ) -> Result<Value, ClusterError> {
-        let path = format!(
-            "{}/status?fieldManager={manager}",
-            resource.path(at.namespace, at.name)
-        );
+        let path = format!("{}/status", resource.path(at.namespace, at.name));
+        self.replace_at(&path, at, ("status", status), manager)
+            .await
+    }
+
+    /// Replaces a field at the top of an object that is still what it was at a resource version;
+    /// [`ClusterError::Outdated`] if it is not.
+    pub async fn replace_field(
+        &self,
+        resource: &Resource,
+        at: &ObjectVersion<'_>,
+        (field, value): (&str, &Value),
+        manager: &str,
+    ) -> Result<Value, ClusterError> {
+        let path = resource.path(at.namespace, at.name);
+        self.replace_at(&path, at, (field, value), manager).await
+    }
+
+    async fn replace_at(
+        &self,
+        path: &str,
+        at: &ObjectVersion<'_>,
+        (field, value): (&str, &Value),
+        manager: &str,
+    ) -> Result<Value, ClusterError> {
         let patch = json!([
             {"op": "add", "path": "/metadata/resourceVersion", "value": at.resource_version},
-            {"op": "add", "path": "/status", "value": status},
+            {"op": "add", "path": format!("/{field}"), "value": value},
         ]);
         let body = (
             "application/json-patch+json",
             patch.to_string().into_bytes(),
         );
+        let path = format!("{path}?fieldManager={manager}");
         self.change(Method::PATCH, &path, Some(body)).await
     }
 
@@ -163,7 +185,21 @@ impl Cluster {
         place: (&str, &str),
         uid: &str,
     ) -> Result<bool, ClusterError> {
-        self.delete_with(resource, place, uid, "Background").await
+        let which = json!({"uid": uid});
+        self.delete_with(resource, place, &which, "Background")
+            .await
+    }
+
+    /// Deletes an object that is still what it was at a resource version; `false` if it is not, or is gone.
+    pub async fn delete_unchanged(
+        &self,
+        resource: &Resource,
+        at: &ObjectVersion<'_>,
+    ) -> Result<bool, ClusterError> {
+        let which = json!({"resourceVersion": at.resource_version});
+        let place = (at.namespace, at.name);
+        self.delete_with(resource, place, &which, "Background")
+            .await
     }
 
     /// Deletes the object with this uid and keeps everything that belongs to it. One that is gone is left alone: `false`.
@@ -173,18 +209,19 @@ impl Cluster {
         place: (&str, &str),
         uid: &str,
     ) -> Result<bool, ClusterError> {
-        self.delete_with(resource, place, uid, "Orphan").await
+        let which = json!({"uid": uid});
+        self.delete_with(resource, place, &which, "Orphan").await
     }
 
     async fn delete_with(
         &self,
         resource: &Resource,
         (namespace, name): (&str, &str),
-        uid: &str,
+        which: &Value,
         policy: &str,
     ) -> Result<bool, ClusterError> {
         let options = json!({
-            "preconditions": {"uid": uid},
+            "preconditions": which,
             "propagationPolicy": policy,
         });
         let body = (JSON, options.to_string().into_bytes());

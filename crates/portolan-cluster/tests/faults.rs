@@ -24,7 +24,8 @@ const OURS: ApplyOptions<'_> = ApplyOptions {
 
 const PRUNING: SetOptions = SetOptions {
     force: false,
-    definitions: Duration::from_secs(30),
+    deadline: Duration::from_secs(30),
+    replace: false,
     prune: Some(PruneOptions {
         dangerous: false,
         many: true,

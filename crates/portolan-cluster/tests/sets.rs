@@ -6,14 +6,17 @@ use portolan_cluster::{
     Access, ApplyOptions, Cluster, Deployed, KeptBecause, Member, MemberError, ObjectSet,
     ObjectSetError, PruneOptions, Pruned, Resource, SetOptions, Stage, WaitOptions,
 };
-use portolan_testbed::cluster::{Cluster as TestCluster, Kubelet, KubeletSetup, PodFault};
+use portolan_testbed::cluster::{
+    Cluster as TestCluster, EXIT_CODE, Kubelet, KubeletSetup, PodFault, eventually,
+};
 use serde_json::{Value, json};
 
 const MANAGER: &str = "portolan-test";
 
 const PRUNING: SetOptions = SetOptions {
     force: false,
-    definitions: Duration::from_secs(30),
+    deadline: Duration::from_secs(30),
+    replace: false,
     prune: Some(PruneOptions {
         dangerous: false,
         many: false,
@@ -361,6 +364,160 @@ async fn objects_are_waited_for_until_they_are_current_or_failed() {
     };
     let waited = set.wait(&[absent], short, |_| {}).await.expect("an answer");
     assert!(waited.iter().all(|waited| waited.status.is_none()));
+}
+
+/// Eight processes that apply one set, each with an object of its own: whoever writes last must not forget the others.
+#[tokio::test]
+async fn members_of_applies_at_the_same_time_are_all_remembered() {
+    let Some(cluster) = connect("sets-race").await else {
+        return;
+    };
+    let keeping = SetOptions {
+        prune: None,
+        ..PRUNING
+    };
+    let applies = (0..8).map(|number| {
+        let cluster = cluster.clone();
+        async move {
+            let mut set = ObjectSet::new(&cluster, "sets-race", "app", MANAGER);
+            let objects = vec![config_map("common"), config_map(&format!("own-{number}"))];
+            set.apply(objects, keeping).await.expect("applied")
+        }
+    });
+    for deployed in futures_util::future::join_all(applies).await {
+        assert_eq!(failures(&deployed), Vec::<String>::new());
+    }
+    let mut set = ObjectSet::new(&cluster, "sets-race", "app", MANAGER);
+    let inventory = set.inventory().await.expect("an inventory");
+    assert_eq!(inventory.members().len(), 9, "{inventory:?}");
+    assert!(inventory.members().all(|member| !member.uid.is_empty()));
+    // Nothing is left of a set that is deleted, its inventory neither.
+    set.delete(PruneOptions::default()).await.expect("deleted");
+    let left = cluster.read(&config_maps(), "sets-race", "app").await;
+    assert_eq!(left.expect("an answer"), None);
+}
+
+fn job(name: &str, image: &str, code: &str) -> Value {
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"backoffLimit": 0, "template": {
+            "metadata": {"annotations": {EXIT_CODE: code}},
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "run", "image": image}]},
+        }},
+    })
+}
+
+#[tokio::test]
+async fn fields_that_cannot_be_changed_are_named_and_finished_jobs_replaced() {
+    let Some(test) = TestCluster::shared().await else {
+        return;
+    };
+    let Some(cluster) = connect("sets-immutable").await else {
+        return;
+    };
+    let _kubelet = Kubelet::start(
+        test.client().await,
+        Some("sets-immutable"),
+        KubeletSetup::default(),
+    );
+    let mut set = ObjectSet::new(&cluster, "sets-immutable", "app", MANAGER);
+    let first = vec![deployment("web", "web:1"), job("migrate", "migrate:1", "0")];
+    let deployed = set.apply(first, PRUNING).await.expect("applied");
+    assert_eq!(failures(&deployed), Vec::<String>::new());
+    let jobs = Resource::in_namespaces("batch/v1", "Job", "jobs");
+    let read_job = async || {
+        let job = cluster.read(&jobs, "sets-immutable", "migrate").await;
+        job.expect("an answer").expect("a Job")
+    };
+    eventually("the Job is done", || async {
+        read_job().await["status"]["succeeded"] == 1
+    })
+    .await;
+    let old = read_job().await["metadata"]["uid"].clone();
+    let mut other = deployment("web", "web:1");
+    for part in [
+        "/spec/selector/matchLabels",
+        "/spec/template/metadata/labels",
+    ] {
+        *other.pointer_mut(part).expect("labels") = json!({"app": "other"});
+    }
+    let second = vec![other.clone(), job("migrate", "migrate:2", "0")];
+    let deployed = set.apply(second, PRUNING).await.expect("applied");
+    assert_eq!(
+        failures(&deployed),
+        ["Deployment sets-immutable/web: spec.selector cannot be changed"]
+    );
+    let new = read_job().await;
+    assert_ne!(new["metadata"]["uid"], old, "the finished Job was replaced");
+    let image = &new["spec"]["template"]["spec"]["containers"][0]["image"];
+    assert_eq!(image, "migrate:2");
+    let replacing = SetOptions {
+        replace: true,
+        ..PRUNING
+    };
+    let deployed = set.apply(vec![other], replacing).await.expect("applied");
+    assert_eq!(failures(&deployed), Vec::<String>::new());
+}
+
+/// Deployments report a failure minutes later; their pods know at once.
+#[tokio::test]
+async fn a_pod_that_cannot_start_ends_the_wait_with_what_it_said() {
+    let Some(test) = TestCluster::shared().await else {
+        return;
+    };
+    let Some(cluster) = connect("sets-stuck").await else {
+        return;
+    };
+    let kubelet = Kubelet::start(
+        test.client().await,
+        Some("sets-stuck"),
+        KubeletSetup::default(),
+    );
+    kubelet.fail_image_with("crashing:1", PodFault::CrashLoop);
+    kubelet.fail_image_with("absent:1", PodFault::ImagePull);
+    let mut set = ObjectSet::new(&cluster, "sets-stuck", "app", MANAGER);
+    let mut objects = vec![
+        deployment("crashing", "crashing:1"),
+        deployment("absent", "absent:1"),
+        deployment("healed", "crashing:1"),
+    ];
+    for object in &mut objects {
+        object["spec"]["progressDeadlineSeconds"] = json!(3600);
+    }
+    set.apply(objects.clone(), PRUNING).await.expect("applied");
+    // A new revision of one: the pods of the old one still crash, which must not count.
+    objects[2]["spec"]["template"]["spec"]["containers"][0]["image"] = json!("web:1");
+    let deployed = set.apply(objects, PRUNING).await.expect("applied");
+    let members: Vec<Member> = deployed
+        .applied
+        .into_iter()
+        .map(|(member, _)| member)
+        .collect();
+    let options = WaitOptions {
+        timeout: Duration::from_mins(3),
+        fail_fast: false,
+    };
+    let waited = set
+        .wait(&members, options, |_| {})
+        .await
+        .expect("an answer");
+    let state = |name: &str| {
+        let found = waited.iter().find(|waited| waited.member.name == name);
+        found.expect("waited for").state()
+    };
+    assert!(
+        state("crashing").contains("is stuck: CrashLoopBackOff"),
+        "{}",
+        state("crashing")
+    );
+    assert!(
+        state("absent").contains("is stuck: ImagePullBackOff"),
+        "{}",
+        state("absent")
+    );
+    assert_eq!(state("healed"), "");
 }
 
 const APPLY: ApplyOptions<'_> = ApplyOptions {

@@ -198,7 +198,7 @@ impl<'a> Objects<'a> {
             fail_fast: self.target.fail_fast,
         };
         let waited = set.wait(members, options, |waited| {
-            let message = waited.status.as_ref().map(|status| status.message.clone());
+            let message = waited.status.as_ref().map(|_| waited.state());
             if waited.is_current() {
                 self.say(&waited.member, ObjectState::Ready, None);
             } else {
@@ -209,10 +209,7 @@ impl<'a> Objects<'a> {
         let open = waited.iter().filter(|waited| !waited.is_current());
         let open: Vec<String> = open
             .map(|waited| {
-                let message = match &waited.status {
-                    Some(status) => status.message.clone(),
-                    None => "it does not exist".to_owned(),
-                };
+                let message = waited.state();
                 self.say(&waited.member, ObjectState::Failed, Some(message.clone()));
                 format!("{} is not ready: {message}", waited.member)
             })

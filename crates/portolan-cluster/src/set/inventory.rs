@@ -9,10 +9,13 @@ use serde_json::{Value, json};
 use super::{ObjectSet, ObjectSetError};
 use crate::discovery::Resource;
 use crate::error::ClusterError;
-use crate::write::ApplyOptions;
+use crate::write::ObjectVersion;
 
 /// Says what the ConfigMap is, for people and for `kubectl get -l`.
 const LABEL: &str = "portolan.dev/inventory";
+
+/// How often the inventory is written while others write it too.
+const MAX_ATTEMPTS: u32 = 50;
 
 /// An object of a set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +37,14 @@ pub struct Member {
 pub struct Inventory {
     /// By what tells objects apart, whatever the version they are asked for in.
     members: BTreeMap<String, Member>,
+}
+
+/// An inventory as it was read.
+#[derive(Default)]
+struct StoredInventory {
+    inventory: Inventory,
+    /// The resource version of its ConfigMap; `None` if there is none.
+    version: Option<String>,
 }
 
 // === impl Member ===
@@ -109,6 +120,22 @@ impl Inventory {
         self
     }
 
+    /// The same without these members, unless the object of that name is another one by now.
+    #[must_use]
+    pub fn without<'m>(mut self, members: impl IntoIterator<Item = &'m Member>) -> Self {
+        for member in members {
+            let key = member.key();
+            if self
+                .members
+                .get(&key)
+                .is_some_and(|known| known.uid == member.uid)
+            {
+                self.members.remove(&key);
+            }
+        }
+        self
+    }
+
     /// Whether it has this object, whichever uid it has.
     pub fn contains(&self, member: &Member) -> bool {
         self.members.contains_key(&member.key())
@@ -117,10 +144,6 @@ impl Inventory {
     /// The members, by kind and name.
     pub fn members(&self) -> impl ExactSizeIterator<Item = &Member> {
         self.members.values()
-    }
-
-    pub(super) fn into_members(self) -> impl Iterator<Item = Member> {
-        self.members.into_values()
     }
 
     fn to_data(&self) -> BTreeMap<&str, String> {
@@ -181,38 +204,105 @@ fn config_maps() -> Resource {
 impl ObjectSet<'_> {
     /// What the set has in the cluster; nothing if it was never applied.
     pub async fn inventory(&self) -> Result<Inventory, ObjectSetError> {
+        Ok(self.read_inventory().await?.inventory)
+    }
+
+    /// Changes the inventory and returns it as it was before. Several processes may apply the same set at once: each
+    /// change is made to what is there at that moment, and `edit` is called again if somebody else was faster.
+    pub(super) async fn edit_inventory(
+        &self,
+        edit: impl Fn(Inventory) -> Inventory,
+    ) -> Result<Inventory, ObjectSetError> {
+        let mut attempts = 0;
+        loop {
+            let stored = self.read_inventory().await?;
+            let changed = edit(stored.inventory.clone());
+            attempts += 1;
+            match self.write_inventory(&stored, &changed).await {
+                Ok(()) => return Ok(stored.inventory),
+                Err(ClusterError::Outdated { .. } | ClusterError::Exists { .. })
+                    if attempts < MAX_ATTEMPTS => {}
+                // It was deleted after it was read.
+                Err(error) if error.is_missing() && attempts < MAX_ATTEMPTS => {}
+                Err(error) => return Err(self.inventory_error(error)),
+            }
+        }
+    }
+
+    /// Deletes the inventory if it has no members.
+    pub(super) async fn delete_empty_inventory(&self) -> Result<(), ObjectSetError> {
+        let stored = self.read_inventory().await?;
+        let Some(version) = &stored.version else {
+            return Ok(());
+        };
+        if stored.inventory.members().len() > 0 {
+            return Ok(());
+        }
+        let at = self.at(version);
+        let deleted = self.cluster.delete_unchanged(&config_maps(), &at).await;
+        // `false`: somebody has added members meanwhile.
+        deleted
+            .map(|_| ())
+            .map_err(|error| self.inventory_error(error))
+    }
+
+    async fn read_inventory(&self) -> Result<StoredInventory, ObjectSetError> {
         let kind = config_maps();
         let read = self.cluster.read(&kind, &self.namespace, &self.name);
         let found = read.await.map_err(|error| self.inventory_error(error))?;
-        Ok(found.map_or_else(Inventory::default, |found| {
-            Inventory::from_data(&found["data"])
-        }))
+        Ok(match found {
+            None => StoredInventory::default(),
+            Some(found) => StoredInventory {
+                inventory: Inventory::from_data(&found["data"]),
+                version: Some(
+                    found["metadata"]["resourceVersion"]
+                        .as_str()
+                        .unwrap_or_default()
+                        .to_owned(),
+                ),
+            },
+        })
     }
 
-    /// Replaces the inventory. It is owned by the set's manager, so that lines which are left out are removed.
-    pub(super) async fn write_inventory(
+    /// Writes the inventory, if it is still what it was when it was read.
+    async fn write_inventory(
         &self,
-        inventory: &Inventory,
-    ) -> Result<(), ObjectSetError> {
-        let object = json!({
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {
-                "name": self.name,
-                "namespace": self.namespace,
-                "labels": {LABEL: self.name},
-            },
-            "data": inventory.to_data(),
-        });
-        let options = ApplyOptions {
-            manager: &self.manager,
-            force: true,
-            dry_run: false,
+        stored: &StoredInventory,
+        changed: &Inventory,
+    ) -> Result<(), ClusterError> {
+        let kind = config_maps();
+        let data = changed.to_data();
+        let written = match &stored.version {
+            None => {
+                let object = json!({
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "metadata": {
+                        "name": self.name,
+                        "namespace": self.namespace,
+                        "labels": {LABEL: self.name},
+                    },
+                    "data": data,
+                });
+                self.cluster.create(&kind, &object, &self.manager).await
+            }
+            Some(version) => {
+                let at = self.at(version);
+                let data = json!(data);
+                self.cluster
+                    .replace_field(&kind, &at, ("data", &data), &self.manager)
+                    .await
+            }
         };
-        let applied = self.cluster.apply(&config_maps(), &object, options).await;
-        applied
-            .map(|_| ())
-            .map_err(|error| self.inventory_error(error))
+        written.map(|_| ())
+    }
+
+    fn at<'v>(&'v self, version: &'v str) -> ObjectVersion<'v> {
+        ObjectVersion {
+            namespace: &self.namespace,
+            name: &self.name,
+            resource_version: version,
+        }
     }
 
     fn inventory_error(&self, source: ClusterError) -> ObjectSetError {

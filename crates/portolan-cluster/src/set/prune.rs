@@ -98,7 +98,7 @@ impl ObjectSet<'_> {
         member: &Member,
         options: PruneOptions,
     ) -> Result<Pruned, MemberError> {
-        if DANGEROUS.contains(&member.kind.as_str()) && !options.dangerous {
+        if is_dangerous(&member.kind) && !options.dangerous {
             return Ok(Pruned::Kept(KeptBecause::Kind));
         }
         let resource = match self.resource(&member.as_object()).await {
@@ -139,6 +139,11 @@ impl Member {
             "metadata": {"namespace": self.namespace, "name": self.name},
         })
     }
+}
+
+/// Whether the deletion of an object of this kind loses data or other people's objects.
+pub(super) fn is_dangerous(kind: &str) -> bool {
+    DANGEROUS.contains(&kind)
 }
 
 fn says_keep(object: &Value) -> bool {

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{Member, MemberError, ObjectSet};
+use crate::cluster::Cluster;
+use crate::discovery::Resource;
+use crate::error::ClusterError;
 use crate::kstatus::{Stage, Status, kstatus};
 
 /// How many objects are asked for at the same time.
@@ -34,6 +36,8 @@ pub struct Waited {
     pub member: Member,
     /// How far it was when it was last looked at; `None` if it does not exist.
     pub status: Option<Status>,
+    /// What events and logs of its pods say, if one of them is stuck.
+    pub evidence: Vec<String>,
 }
 
 impl Waited {
@@ -42,10 +46,54 @@ impl Waited {
         self.is_at(Stage::Current)
     }
 
+    /// What it waits for or what went wrong: a sentence, then lines of events and logs.
+    pub fn state(&self) -> String {
+        let mut state = match &self.status {
+            None => "it does not exist".to_owned(),
+            Some(status) => status.message.clone(),
+        };
+        for line in &self.evidence {
+            state.push_str("\n  ");
+            state.push_str(line);
+        }
+        state
+    }
+
     fn is_at(&self, stage: Stage) -> bool {
         let status = self.status.as_ref();
         status.is_some_and(|status| status.stage == stage)
     }
+}
+
+/// How far an object is. One whose pods are stuck has failed, though its controller would go on trying for minutes.
+async fn look(
+    cluster: &Cluster,
+    resource: &Resource,
+    member: &Member,
+) -> Result<(Option<Status>, Vec<String>), ClusterError> {
+    let read = cluster.read(resource, &member.namespace, &member.name);
+    let Some(mut found) = read.await? else {
+        return Ok((None, Vec::new()));
+    };
+    let status = kstatus(&found);
+    let has_pods = matches!(
+        member.kind.as_str(),
+        "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet" | "Job" | "Pod"
+    );
+    if !has_pods || !matches!(status.stage, Stage::InProgress | Stage::Failed) {
+        return Ok((Some(status), Vec::new()));
+    }
+    found["kind"] = member.kind.as_str().into();
+    // Pods that may not be read explain nothing; the object itself is still waited for.
+    let Ok(Some(stuck)) = cluster.stuck_container(&found).await else {
+        return Ok((Some(status), Vec::new()));
+    };
+    let evidence = cluster.evidence(&stuck).await;
+    let status = Status {
+        stage: Stage::Failed,
+        message: stuck.sentence(),
+    };
+    Ok((Some(status), evidence))
 }
 
 impl ObjectSet<'_> {
@@ -68,6 +116,7 @@ impl ObjectSet<'_> {
             waited.push(Waited {
                 member: member.clone(),
                 status: None,
+                evidence: Vec::new(),
             });
         }
         let mut pause = FIRST_PAUSE;
@@ -84,18 +133,15 @@ impl ObjectSet<'_> {
             let looks = asked
                 .into_iter()
                 .map(|(index, resource, member)| async move {
-                    let found = cluster
-                        .read(resource, &member.namespace, &member.name)
-                        .await;
-                    (index, found)
+                    (index, look(cluster, resource, member).await)
                 });
             let mut looks = futures_util::stream::iter(looks).buffer_unordered(AT_ONCE);
             while let Some((index, found)) = looks.next().await {
-                let status = found?.as_ref().map(|found: &Value| kstatus(found));
+                let (status, evidence) = found?;
                 if let Some(waited) = waited.get_mut(index)
                     && waited.status != status
                 {
-                    waited.status = status;
+                    (waited.status, waited.evidence) = (status, evidence);
                     progress(waited);
                 }
             }
