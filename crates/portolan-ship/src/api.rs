@@ -93,6 +93,7 @@ struct Order {
 #[serde(rename_all = "lowercase")]
 enum Action {
     Cancel,
+    Retry,
 }
 
 /// An answer that is an error; boxed because it is large and rare.
@@ -307,7 +308,8 @@ async fn log(
     Ok((kind, text).into_response())
 }
 
-/// Calls an artifact or the whole run off. One that has ended already is answered with how.
+/// Calls an artifact or the whole run off, or has an artifact tried again that failed. What cannot be done any more is answered
+/// with how the artifact ended.
 async fn control(
     Shared(api): Shared<Arc<EventApi>>,
     Query(wanted): Query<Wanted>,
@@ -324,13 +326,16 @@ async fn control(
         let message = format!("{error}; write `{{\"action\": \"cancel\", \"artifact\": \"web\"}}`");
         refuse(StatusCode::BAD_REQUEST, &message)
     })?;
-    let Action::Cancel = order.action;
     let mut answer = json!({
         "apiVersion": API_VERSION, "kind": "ControlResult", "requestId": order.request_id, "accepted": true,
     });
-    match &order.artifact {
-        None => api.canceller.cancel(),
-        Some(name) => {
+    match (&order.artifact, order.action) {
+        (None, Action::Cancel) => api.canceller.cancel(),
+        (None, Action::Retry) => {
+            let message = "say which artifact is tried again: `\"artifact\": \"web\"`";
+            return Err(refuse(StatusCode::BAD_REQUEST, message));
+        }
+        (Some(name), action) => {
             let folded = api.journal.state();
             let key = Key::from(format!("artifact/{name}").as_str());
             let Some(unit) = folded.get(&key) else {
@@ -339,12 +344,16 @@ async fn control(
                     "the run builds no such artifact",
                 ));
             };
-            if unit.phase.is_end() {
-                answer["accepted"] = false.into();
-            } else {
-                api.canceller.cancel_unit(&key);
-            }
             answer["state"] = state::unit_to_json(unit);
+            match action {
+                Action::Cancel if unit.phase.is_end() => answer["accepted"] = false.into(),
+                Action::Cancel => api.canceller.cancel_unit(&key),
+                Action::Retry => {
+                    let queued = api.canceller.retry_unit(&key);
+                    answer["accepted"] = (!queued.is_empty()).into();
+                    answer["queued"] = queued.iter().map(Key::as_str).collect();
+                }
+            }
         }
     }
     Ok(json_reply(&answer))

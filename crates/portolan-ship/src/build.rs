@@ -6,7 +6,7 @@ use crate::builder::{
     BuildSetup, Builder, CommandBuilder, DockerfileBuilder, Needs, OciBuilder, ShipError,
 };
 use crate::document::{Artifact, ArtifactSource, Ship};
-use crate::observe::{Summarised, observe};
+use crate::observe::{Effort, Summarised, observe};
 use crate::outcome::{ArtifactResult, Built, Summary, results};
 
 /// The key of an artifact's unit.
@@ -59,7 +59,10 @@ fn unit(artifact: Artifact, setup: BuildSetup) -> Unit<Built> {
     observe(
         &asked,
         &run,
-        artifact.retries,
+        Effort {
+            retries: artifact.retries,
+            weight: artifact.weight,
+        },
         move |context, task| -> Result<Built, Failure> {
             let needs = needs(&artifact, context)?;
             let Artifact {

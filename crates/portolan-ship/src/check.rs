@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::builder::{BuildSetup, ShipError};
 use crate::document::{ArtifactTest, DeployCheck, HttpTarget, Ship, TestSource, VerifySource};
-use crate::observe::{Summarised, observe};
+use crate::observe::{Effort, ONCE, Summarised, observe};
 use crate::outcome::Built;
 use crate::task::Task;
 use cluster::ClusterVerifier;
@@ -212,7 +212,8 @@ fn test_unit(test: ArtifactTest, artifact: String, setup: BuildSetup) -> Unit<Pa
         };
         Ok(tester.test(task)?)
     };
-    observe(&name, &run, retries, work)
+    let effort = Effort { retries, ..ONCE };
+    observe(&name, &run, effort, work)
 }
 
 /// Whether a verification looks at a cluster.
@@ -268,7 +269,7 @@ fn verify_unit(verification: DeployCheck, setup: VerifySetup) -> Unit<Passed> {
         };
         Ok(verifier.verify(task)?)
     };
-    observe(&name, &run, 0, work)
+    observe(&name, &run, ONCE, work)
 }
 
 /// What came of the tests, in the document's order.

@@ -5,6 +5,7 @@
 //! deploy/crds ─────────────┴─▶ deploy/shop: images put in ──▶ applied ──▶ pruned ──▶ ready
 //! ```
 
+mod autoscaled;
 mod git;
 mod helm;
 mod manifests;
@@ -23,7 +24,7 @@ use crate::builder::BuildSetup;
 use crate::check::tests_of;
 use crate::document::{DeploySource, DeployStep, Ship};
 use crate::git_images::GitImagesError;
-use crate::observe::{Summarised, observe};
+use crate::observe::{ONCE, Summarised, observe};
 use crate::outcome::reference;
 use crate::render::{RenderError, RenderedStep};
 use crate::task::Task;
@@ -271,7 +272,7 @@ fn unit(rendered: RenderedStep, setup: DeploySetup) -> Unit<StepSummary> {
     observe(
         &name,
         &run,
-        0,
+        ONCE,
         move |context, task| -> Result<StepSummary, Failure> {
             let images = images(&rendered, &setup, context)?;
             let deployer = deployer(rendered.clone(), setup.clone(), images)?;

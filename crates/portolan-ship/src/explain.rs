@@ -8,7 +8,7 @@ use crate::builder::{
     BuildSetup, CommandBuilder, DockerfileBuilder, Needs, OciBuilder, Prospect, ShipError,
 };
 use crate::document::{Artifact, ArtifactSource, Ship};
-use crate::observe::{Summarised, observe};
+use crate::observe::{ONCE, Summarised, observe};
 
 /// How many changes are named.
 const TOLD: usize = 1000;
@@ -69,7 +69,7 @@ fn unit(artifact: Artifact, setup: &BuildSetup) -> Unit<ArtifactExplanation> {
     observe(
         &name,
         &run,
-        0,
+        ONCE,
         move |context, task| -> Result<ArtifactExplanation, Failure> {
             let (needs, stale) = needs(&artifact, context)?;
             let Artifact {

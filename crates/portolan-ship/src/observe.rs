@@ -20,12 +20,27 @@ pub(crate) trait Summarised {
     fn summary(&self) -> impl Serialize;
 }
 
-/// Work on one target, as a unit of the engine. It runs on a thread of its own, is waited for when it is called off, and is
-/// done again so many times when it failed.
+/// How much work is put into a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Effort {
+    /// How often it is done again when it failed.
+    pub(crate) retries: u32,
+    /// How many of the places of `--jobs` it takes.
+    pub(crate) weight: usize,
+}
+
+/// Work that takes one place and is done once.
+pub(crate) const ONCE: Effort = Effort {
+    retries: 0,
+    weight: 1,
+};
+
+/// Work on one target, as a unit of the engine. It runs on a thread of its own, is waited for when it is called off, and can
+/// be queued again after it failed.
 pub(crate) fn observe<T, E>(
     name: &str,
     run: &ShipRun,
-    retries: u32,
+    effort: Effort,
     work: impl Fn(&Context, &Task) -> Result<T, E> + Send + Sync + 'static,
 ) -> Unit<T>
 where
@@ -39,9 +54,11 @@ where
         let (target, work) = (Arc::clone(&target), Arc::clone(&work));
         attempt(context, target, directory.clone(), scratch.clone(), work)
     };
-    Retry::attempts(retries.saturating_add(1))
+    Retry::attempts(effort.retries.saturating_add(1))
         .process(attempt)
         .graceful()
+        .weighing(effort.weight)
+        .repeatable()
 }
 
 /// Does the work once.

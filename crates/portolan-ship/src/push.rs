@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::builder::BuildSetup;
 use crate::document::{Artifact, Ship};
-use crate::observe::{Summarised, observe};
+use crate::observe::{ONCE, Summarised, observe};
 use crate::parts::{Parts, parts};
 use crate::task::Task;
 
@@ -157,7 +157,7 @@ fn unit(artifact: Artifact, setup: BuildSetup, pusher: Arc<Pusher>) -> Unit<Push
     observe(
         &name,
         &run,
-        0,
+        ONCE,
         move |context, task| -> Result<Pushed, Failure> {
             let built = context.need(&crate::build::key(&artifact.name))?;
             let image = Descriptor::new(&built.media_type, built.digest, built.size);

@@ -10,7 +10,6 @@
 //! ```
 
 use std::fs::{self, DirBuilder};
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -30,6 +29,9 @@ const KEPT_RUNS: usize = 100;
 
 /// How long a process may take between the directory of its run and the first event.
 const LONGEST_BEGINNING: Duration = Duration::from_hours(1);
+
+/// How finely the names of runs tell the time.
+const PARTS_OF_SECOND: u64 = 0x1_0000;
 
 /// Where runs lie below a store.
 const RUNS: &str = "portolan/runs";
@@ -72,7 +74,8 @@ impl ShipRun {
             }
         }
         loop {
-            let id = name(now);
+            let newest = Self::list(store)?.pop();
+            let id = name(now, newest.as_ref().map(Self::id));
             let directory = runs.join(&id);
             match owned_directory(&directory) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -248,16 +251,21 @@ impl ShipRun {
     }
 }
 
-/// `20261117-151433-5f1c`: names sort by time, and two runs of a second differ.
-fn name(now: SystemTime) -> String {
-    let seconds = now
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |now| now.as_secs());
+/// `20261117-151433-5f1c`: names sort by time. The last part is the part of the second, or one more than that of the newest
+/// run if that began in the same moment.
+fn name(now: SystemTime, newest: Option<&str>) -> String {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = since.as_secs();
     let day = Day::of_unix_seconds(seconds).to_string().replace('-', "");
     let of_day = seconds % 86_400;
     let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    let random = RandomState::new().hash_one(0) & 0xffff;
-    format!("{day}-{hour:02}{minute:02}{second:02}-{random:04x}")
+    let second = format!("{day}-{hour:02}{minute:02}{second:02}-");
+    let part = u64::from(since.subsec_nanos()) * PARTS_OF_SECOND / 1_000_000_000;
+    let after = newest
+        .and_then(|newest| newest.strip_prefix(&second))
+        .and_then(|part| u64::from_str_radix(part, 16).ok())
+        .map_or(0, |part| part.saturating_add(1));
+    format!("{second}{:04x}", part.max(after))
 }
 
 fn owned_directory(path: &Utf8Path) -> io::Result<()> {
@@ -267,4 +275,20 @@ fn owned_directory(path: &Utf8Path) -> io::Result<()> {
 fn at(path: &Utf8Path) -> impl FnOnce(io::Error) -> RunError {
     let path = path.to_owned();
     move |source| RunError::Directory { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_runs_sort_by_time_also_within_a_second() {
+        let at = |nanos: u32| UNIX_EPOCH + Duration::new(1_794_928_473, nanos);
+        let first = name(at(500_000_000), None);
+        assert_eq!(first, "20261117-151433-8000");
+        assert!(name(at(500_100_000), Some(&first)) > first);
+        // The same moment, and a clock that went back.
+        assert_eq!(name(at(500_000_000), Some(&first)), "20261117-151433-8001");
+        assert_eq!(name(at(0), Some(&first)), "20261117-151433-8001");
+    }
 }

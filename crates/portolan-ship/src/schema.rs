@@ -130,6 +130,10 @@ fn artifact() -> Value {
             "image": text("Repository of the image, without tag and digest"),
             "needs": texts("Artifacts that are built before this one"),
             "retries": retries(),
+            "weight": {
+                "description": "How many of the places of `--jobs` its build takes; default 1",
+                "type": "integer", "minimum": 1, "maximum": 1024,
+            },
             "oci": {"$ref": "#/definitions/oci"},
             "command": {"$ref": "#/definitions/command"},
             "dockerfile": {"$ref": "#/definitions/dockerfile"},
@@ -331,6 +335,13 @@ fn step() -> Value {
                 choice(
                     "What is done about fields of other managers; default `fail`",
                     &["fail", "force"],
+                ),
+            ),
+            (
+                "immutable",
+                choice(
+                    "What is done about changes of fields that cannot be changed: `replace` deletes the object and makes it anew; default `fail`",
+                    &["fail", "replace"],
                 ),
             ),
             (

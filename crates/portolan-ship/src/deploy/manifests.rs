@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use portolan_cluster::{
-    ApplyOptions, Cluster, Deployed, KeptBecause, Member, ObjectSet, PruneOptions, Pruned,
-    Resource, SetOptions, WaitOptions, Waited,
+    ApplyOptions, Cluster, Deployed, KeptBecause, Member, MemberError, ObjectSet, PruneOptions,
+    Pruned, Resource, SetOptions, WaitOptions, Waited,
 };
 use portolan_engine::with_causes;
 use portolan_secret::{KnownSecrets, Mask};
 use serde_json::Value;
 use tokio::runtime::Handle;
 
+use super::autoscaled;
 use super::owners::foreign;
 use super::{
     DeployError, DeploySetup, Deployer, MANAGER, ObjectResult, ObjectStatus, StepSummary,
@@ -99,19 +100,24 @@ impl ManifestDeployer {
         task.progress(0, Some(self.objects.len() as u64), "applying");
         let options = SetOptions {
             force: self.step.force,
-            definitions: self.step.timeout,
+            deadline: self.step.timeout,
+            replace: self.step.replace,
             prune: self.step.prune.then_some(PruneOptions {
                 dangerous: false,
                 many: self.setup.prune_many,
             }),
         };
-        let deployed = set.apply(self.objects.clone(), options).await?;
+        let mut objects = self.objects.clone();
+        for line in autoscaled::leave_replicas(cluster, &mut objects, &namespace, MANAGER).await? {
+            task.log(line);
+        }
+        let deployed = set.apply(objects, options).await?;
         self.tell(&deployed, task);
         let failures: Vec<String> = deployed
             .applied
             .iter()
             .filter_map(|(member, result)| Some((member, result.as_ref().err()?)))
-            .map(|(member, error)| self.hide(&format!("{member}: {}", with_causes(error))))
+            .map(|(member, error)| self.hide(&format!("{member}: {}", why_not_applied(error))))
             .collect();
         if !failures.is_empty() {
             return Err(DeployError::Objects(failures));
@@ -171,8 +177,8 @@ impl ManifestDeployer {
             if waited.is_current() {
                 ready += 1;
             }
-            let state = state(waited);
-            task.log(format!("{}: {state}", waited.member));
+            let state = waited.state();
+            task.log(self.hide(&format!("{}: {state}", waited.member)));
             task.progress(ready, Some(members.len() as u64), "waiting until ready");
             self.note(waited, &state);
         });
@@ -181,9 +187,9 @@ impl ManifestDeployer {
             .iter()
             .filter(|waited| !waited.is_current())
             .map(|waited| {
-                let state = state(waited);
+                let state = waited.state();
                 self.set_status(&waited.member, ObjectStatus::Failed, Some(state.clone()));
-                format!("{} is not ready: {state}", waited.member)
+                self.hide(&format!("{} is not ready: {state}", waited.member))
             })
             .collect();
         if open.is_empty() {
@@ -223,7 +229,7 @@ impl ManifestDeployer {
                     self.set_status(member, ObjectStatus::Applied, None);
                 }
                 Err(error) => {
-                    let error = self.hide(&with_causes(error));
+                    let error = self.hide(&why_not_applied(error));
                     task.log(format!("cannot apply {member}: {error}"));
                     self.set_status(member, ObjectStatus::Failed, Some(error));
                 }
@@ -267,10 +273,18 @@ fn pruned_result((member, pruned): &(Member, Pruned)) -> ObjectResult {
     }
 }
 
-/// How far an object is, in words.
-fn state(waited: &Waited) -> String {
-    match &waited.status {
-        None => "it does not exist".to_owned(),
-        Some(status) => status.message.clone(),
+/// Why an object was not applied, with what can be done.
+fn why_not_applied(error: &MemberError) -> String {
+    let why = with_causes(error);
+    match error {
+        MemberError::Immutable { is_running_job, .. } => {
+            let wait = if *is_running_job {
+                "deploy again when it has ended, or "
+            } else {
+                ""
+            };
+            format!("{why}; {wait}`immutable: replace` deletes the object and makes it anew")
+        }
+        _ => why,
     }
 }

@@ -20,6 +20,8 @@ pub struct Artifact {
     pub needs: Vec<String>,
     /// How often it is tried again when it failed.
     pub retries: u32,
+    /// How many of the places of `--jobs` its build takes.
+    pub weight: usize,
     /// How it is built.
     pub source: ArtifactSource,
     /// Where it stands in the file.
@@ -69,6 +71,9 @@ pub enum FileTime {
 
 /// The most tries after the first one.
 const MAX_RETRIES: u32 = 10;
+
+/// The most places that an artifact may take.
+const MAX_WEIGHT: usize = 1024;
 
 /// What an image is built on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -197,6 +202,7 @@ const ARTIFACT_FIELDS: &[&str] = &[
     "image",
     "needs",
     "retries",
+    "weight",
     "oci",
     "command",
     "dockerfile",
@@ -281,6 +287,7 @@ impl Artifact {
             image,
             needs: fields.texts("needs", faults).unwrap_or_default(),
             retries: read_retries(&fields, faults),
+            weight: read_weight(&fields, faults),
             source,
             at: fields.at(),
         })
@@ -687,6 +694,16 @@ pub(super) fn read_retries(fields: &Fields<'_>, faults: &mut Faults) -> u32 {
         number.ok_or_else(|| format!("must be a number up to {MAX_RETRIES}"))
     });
     read.unwrap_or(0)
+}
+
+/// How many builds it counts as.
+fn read_weight(fields: &Fields<'_>, faults: &mut Faults) -> usize {
+    let read = fields.parsed("weight", faults, |text| {
+        let number = text.parse().ok();
+        let number = number.filter(|number| (1..=MAX_WEIGHT).contains(number));
+        number.ok_or_else(|| format!("must be a number from 1 to {MAX_WEIGHT}"))
+    });
+    read.unwrap_or(1)
 }
 
 /// A name must be one.

@@ -26,6 +26,8 @@ pub struct DeployStep {
     pub fail_fast: bool,
     /// Whether fields of other managers are taken over.
     pub force: bool,
+    /// Whether objects with changes that cannot be made are deleted and made anew.
+    pub replace: bool,
     /// Whether objects of others are taken over.
     pub adopt: bool,
     /// Where its objects come from.
@@ -129,6 +131,7 @@ const STEP_FIELDS: &[&str] = &[
     "prune",
     "wait",
     "onConflict",
+    "immutable",
     "adopt",
     "manifests",
     "kustomize",
@@ -188,6 +191,7 @@ impl DeployStep {
             timeout: DEFAULT_WAIT,
             fail_fast: true,
             force: false,
+            replace: false,
             adopt: false,
             source: DeploySource::Manifests(paths),
             at: Position::default(),
@@ -251,6 +255,10 @@ impl DeployStep {
             "fail" | "force" => Ok(text == "force"),
             _ => Err("must be `fail` or `force`".to_owned()),
         });
+        let replace = fields.parsed("immutable", faults, |text| match text {
+            "fail" | "replace" => Ok(text == "replace"),
+            _ => Err("must be `fail` or `replace`".to_owned()),
+        });
         Some(Self {
             name,
             needs: fields.texts("needs", faults).unwrap_or_default(),
@@ -260,6 +268,7 @@ impl DeployStep {
             timeout: timeout.unwrap_or(DEFAULT_WAIT),
             fail_fast: fail_fast.unwrap_or(true),
             force: force.unwrap_or(false),
+            replace: replace.unwrap_or(false),
             adopt: fields.flag("adopt", faults).unwrap_or(false),
             source,
             at: fields.at(),
