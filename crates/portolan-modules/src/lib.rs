@@ -28,6 +28,7 @@ mod accounts;
 mod authorized_keys;
 mod boot;
 mod cron_schedule;
+mod dpkg_status;
 mod fstab;
 mod host;
 mod local_processes;
@@ -39,6 +40,7 @@ mod state;
 mod sysctl_file;
 mod text_file;
 mod tool;
+mod unit;
 mod view;
 
 mod modules;
@@ -70,6 +72,8 @@ pub use words::read_duration;
 pub mod formats {
     pub use crate::authorized_keys::{KeyLine, with_keys};
     pub use crate::cron_schedule::fault_of_schedule;
+    pub use crate::dpkg_status::{AptStep, DpkgPackage, parse_simulation, parse_status};
     pub use crate::fstab::{MountLine, line_of, mounted_type, with_line};
     pub use crate::sysctl_file::{SysctlKey, plain_value, value_of, with_value};
+    pub use crate::unit::{ActiveState, EnabledState, Unit, parse_unit};
 }

@@ -18,7 +18,9 @@ mod hostname;
 mod line;
 mod link;
 mod mount;
+mod package;
 mod reboot;
+mod service;
 mod sysctl;
 mod user;
 mod wait;
@@ -40,6 +42,8 @@ pub static MODULES: &[&ModuleDefinition] = &[
     &block::BLOCK,
     &archive::ARCHIVE,
     &download::DOWNLOAD,
+    &package::PACKAGE,
+    &service::SERVICE,
     &user::USER,
     &group::GROUP,
     &command::COMMAND,

@@ -93,19 +93,15 @@ impl Bed {
         let outside = tree(&self.outside);
         let before = tree(&self.root);
         let plan = action.plan(&View::of(&self.host));
-        assert_eq!(tree(&self.root), before, "a plan changes nothing");
+        assert_same(&tree(&self.root), &before, "a plan changes nothing");
         let plan = plan?;
         let applied = action.apply(&self.host, &plan);
-        assert_eq!(
-            tree(&self.outside),
-            outside,
-            "nothing outside the root is touched"
-        );
+        assert_same(&tree(&self.outside), &outside, "nothing outside is touched");
         let applied = applied?;
         match &plan.decision {
             Decision::Unchanged => {
                 assert!(!applied.is_changed, "a check that says unchanged is kept");
-                assert_eq!(tree(&self.root), before);
+                assert_same(&tree(&self.root), &before, "unchanged changes nothing");
             }
             Decision::Change(changes) => {
                 assert!(!changes.is_empty());
@@ -129,7 +125,7 @@ impl Bed {
             plan.decision
         );
         assert!(!second.is_changed);
-        assert_eq!(tree(&self.root), after, "a second apply changes nothing");
+        assert_same(&tree(&self.root), &after, "a second apply changes nothing");
         first
     }
 
@@ -138,11 +134,8 @@ impl Bed {
     pub(crate) fn fails(&self, module: &str, parameters: &Value) -> String {
         let before = tree(&self.root);
         let error = self.apply(module, parameters).unwrap_err();
-        assert_eq!(
-            tree(&self.root),
-            before,
-            "a step that fails in its plan changes nothing"
-        );
+        let why = "a step that fails in its plan changes nothing";
+        assert_same(&tree(&self.root), &before, why);
         match error.hint() {
             Some(hint) => format!("{error} ({hint})"),
             None => error.to_string(),
@@ -174,6 +167,21 @@ fn read(module: &str, parameters: &Value) -> Result<Box<dyn Action>, Vec<Paramet
     find_module(module).unwrap().read(values)
 }
 
+/// Compares two trees and shows only what differs.
+#[track_caller]
+fn assert_same(now: &[String], before: &[String], rule: &str) {
+    let only = |these: &[String], those: &[String]| -> Vec<String> {
+        let other = |line: &&String| !those.contains(line);
+        these.iter().filter(other).cloned().collect()
+    };
+    assert!(
+        now == before,
+        "{rule}: {:#?} became {:#?}",
+        only(before, now),
+        only(now, before)
+    );
+}
+
 /// Everything below a directory: names, kinds, permissions, owners and contents.
 pub(crate) fn tree(directory: &Utf8Path) -> Vec<String> {
     let mut lines = Vec::new();
@@ -186,7 +194,14 @@ fn collect(path: &std::path::Path, lines: &mut Vec<String>) {
     let found = fs::symlink_metadata(path).unwrap();
     let content = match found.file_type() {
         kind if kind.is_symlink() => fs::read_link(path).unwrap().display().to_string(),
-        kind if kind.is_file() => format!("{:?}", fs::read(path).unwrap()),
+        kind if kind.is_file() => {
+            let content = fs::read(path).unwrap();
+            format!(
+                "{} bytes, {}",
+                content.len(),
+                portolan_digest::Digest::of(&content)
+            )
+        }
         _ => String::new(),
     };
     let (mode, uid, gid) = (found.permissions().mode(), found.uid(), found.gid());

@@ -11,5 +11,7 @@ mod bed;
 mod command;
 mod cron;
 mod git;
+mod packages;
+mod services;
 mod settings;
 mod waiting;
