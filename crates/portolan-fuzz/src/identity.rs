@@ -5,7 +5,7 @@ use std::time::Duration;
 use portolan_identity::{
     Authority, CertificateSubject, ClientCertificate, JoinToken, RequestedKey, SubjectKind,
 };
-use portolan_server::fuzz_enrolment;
+use portolan_server::{fuzz_enrolment, fuzz_grpc_object};
 
 use crate::{Target, texts};
 
@@ -34,6 +34,17 @@ pub(crate) const TARGETS: &[Target] = &[
                 r#"{"name": "web-1", "name": "web-2"}"#,
                 r#"{"token": "../../ca", "signature": "%"}"#,
             ])
+        },
+    },
+    Target {
+        name: "grpc-object",
+        about: "an object in a gRPC call",
+        run: fuzz_grpc_object,
+        seeds: || {
+            vec![
+                b"\x12\x09Namespace\x1a\x03\x0a\x01a".to_vec(),
+                b"\x12\x04Node\x1a\x03\x0a\x01a\x22\x00".to_vec(),
+            ]
         },
     },
     Target {

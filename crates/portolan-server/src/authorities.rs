@@ -54,6 +54,8 @@ pub(crate) struct Loaded {
     pub(crate) fleet: String,
     pub(crate) trusted: Vec<TrustedAuthority>,
     signer: Authority,
+    /// Whether the next authority is trusted already and does not sign yet.
+    pub(crate) is_next_announced: bool,
     /// What a server shows after its own certificate, the signer's first.
     chain: String,
 }
@@ -267,6 +269,7 @@ fn load(
     Ok(Loaded {
         fleet: stored.fleet.clone(),
         trusted: trusted?,
+        is_next_announced: signing + 1 < all.len(),
         signer: open_authority(&stored.fleet, signer, sealer)?,
         chain,
     })

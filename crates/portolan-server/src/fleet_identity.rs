@@ -404,8 +404,13 @@ impl ApiServer {
     /// Makes the next authority now.
     pub(crate) async fn rotate(&self, caller: &Caller) -> Result<Value, ApiError> {
         self.require(caller, "*", "*").await?;
-        let rotated = self.fleet.authorities.refresh(true).await;
-        let rotated = rotated.map_err(|error| ApiError::internal(error.to_string()));
+        let rotated = if self.fleet.authorities.current().is_next_announced {
+            let message = "the next authority exists already, and signs when everybody knows it";
+            Err(ApiError::conflict(RefusalReason::Conflict, message))
+        } else {
+            let rotated = self.fleet.authorities.refresh(true).await;
+            rotated.map_err(|error| ApiError::internal(error.to_string()))
+        };
         let about = json!({"kind": "Authorities"});
         self.record_about(caller, "rotate", about, rotated.as_ref().map(|()| None))
             .await?;

@@ -10,6 +10,7 @@
 //! /openapi.json
 //! ```
 
+mod grpc;
 mod guard;
 mod identity;
 mod query;
@@ -29,6 +30,7 @@ use portolan_kinds::KindObject;
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, RefusalReason};
+use crate::fleet_identity::Credential;
 use crate::history;
 use crate::objects::Preconditions;
 use crate::openapi;
@@ -60,7 +62,25 @@ pub(crate) fn router(server: Arc<ApiServer>, hosts: Vec<String>) -> Router {
     Router::new()
         .route("/", any(answer))
         .route("/{*path}", any(answer))
-        .with_state(http)
+        .with_state(Arc::clone(&http))
+        .merge(grpc::routes(http))
+}
+
+/// Who a request says it comes from.
+struct Claim {
+    credential: Result<Credential, ApiError>,
+    address: String,
+    path: String,
+}
+
+impl Claim {
+    fn of(request: &Request) -> Self {
+        Self {
+            credential: guard::credential(request),
+            address: address_of(request),
+            path: request.uri().path().to_owned(),
+        }
+    }
 }
 
 async fn answer(State(http): State<Arc<Http>>, request: Request) -> Response {
@@ -78,27 +98,13 @@ impl Http {
         if path == "/openapi.json" && request.method() == Method::GET {
             return Ok(json_reply(StatusCode::OK, openapi::document()));
         }
-        let address = address_of(&request);
         let route = Route::parse(&path);
         if let Ok(Route::Identity(route)) = &route
             && route.is_public(request.method())
         {
             return self.public_identity(route, request).await;
         }
-        let identity = match guard::credential(&request) {
-            Ok(credential) => self.server.authenticate(&credential).await,
-            Err(error) => Err(error),
-        };
-        let identity = match identity {
-            Ok(identity) => identity,
-            Err(error) => {
-                if error.reason == RefusalReason::Unauthenticated {
-                    self.server.record_stranger(&address, &path, &error).await;
-                }
-                return Err(error);
-            }
-        };
-        let caller = Caller { identity, address };
+        let caller = self.caller(Claim::of(&request)).await?;
         let wanted = Wanted::read(request.uri().query().unwrap_or_default())?;
         let route = route?;
         self.check_node(&caller, &route).await?;
@@ -128,6 +134,28 @@ impl Http {
                     StatusCode::OK,
                     &json!({"apiVersion": portolan_kinds::VERSION, "kind": "Deleted"}),
                 ))
+            }
+        }
+    }
+
+    /// Who asks; who does not say it is in the audit log.
+    async fn caller(&self, claim: Claim) -> Result<Caller, ApiError> {
+        let Claim {
+            credential,
+            address,
+            path,
+        } = claim;
+        let identity = match credential {
+            Ok(credential) => self.server.authenticate(&credential).await,
+            Err(error) => Err(error),
+        };
+        match identity {
+            Ok(identity) => Ok(Caller { identity, address }),
+            Err(error) => {
+                if error.reason == RefusalReason::Unauthenticated {
+                    self.server.record_stranger(&address, &path, &error).await;
+                }
+                Err(error)
             }
         }
     }
@@ -294,6 +322,11 @@ impl Http {
     ) -> Result<Response, ApiError> {
         self.server.authorise(caller, how.verb(), &target).await?;
         let text = read_body(request).await?;
+        if let Some(why) = strict_json::repeated_key(&text) {
+            return Err(ApiError::bad_request(format!(
+                "the body is ambiguous: {why}"
+            )));
+        }
         let mut object =
             KindObject::read_text(&text).map_err(|faults| ApiError::invalid(&faults))?;
         fit_path(&mut object, &mut target)?;
@@ -538,4 +571,9 @@ pub fn fuzz_request(address: &str) -> bool {
 pub fn fuzz_enrolment(body: &str) -> bool {
     let read = strict_json::parse(body).ok();
     read.is_some_and(|body| identity::read_enrolment(&body, None, String::new()).is_ok())
+}
+
+/// Reads an object of a gRPC call as the server does, for the fuzz targets; says whether it is one.
+pub fn fuzz_grpc_object(bytes: &[u8]) -> bool {
+    grpc::fuzz(bytes)
 }

@@ -57,7 +57,7 @@ pub use client::{FleetClient, FleetError, FleetMethod, ObjectPath};
 pub use clock::{ManualTime, SystemTimeSource, TimeSource};
 pub use error::{ApiError, RefusalReason};
 pub use fleet_identity::CertificateUpkeep;
-pub use http::{fuzz_enrolment, fuzz_request};
+pub use http::{fuzz_enrolment, fuzz_grpc_object, fuzz_request};
 pub use seal::{KeyEncryptionKey, SealError};
 pub use server::{ApiServer, ServerOptions, StartError, StartedServer};
 pub use setup::{DataDirectory, FirstStart};

@@ -22,6 +22,7 @@ fn make() -> Value {
         add_paths(&mut paths, kind);
     }
     add_other_paths(&mut paths);
+    add_identity_paths(&mut paths);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -187,6 +188,84 @@ fn add_other_paths(paths: &mut Map<String, Value>) {
             "delete": {"summary": "Ends a token.", "responses": responses(&["200"], &object)},
         }),
     );
+}
+
+/// Paths of identities. What only agents do is described by `portolan-identity`, which does it.
+fn add_identity_paths(paths: &mut Map<String, Value>) {
+    let object = json!({"type": "object"});
+    let operation = |summary: &str, code: &str| json!({"summary": summary, "responses": responses(&[code], &object)});
+    let with_body = |summary: &str, code: &str, properties: Value, required: &[&str]| {
+        let mut operation = operation(summary, code);
+        let schema = json!({"type": "object", "properties": properties, "required": required});
+        operation["requestBody"] =
+            json!({"required": true, "content": {"application/json": {"schema": schema}}});
+        operation
+    };
+    let text = || json!({"type": "string"});
+    let key = path_parameter("fingerprint", "The SHA-256 digest of the key.");
+    let node = path_parameter("name", "The name of the node.");
+    let new_token = json!({
+        "uses": {"type": "integer", "minimum": 1}, "life": text(), "namePattern": text(),
+        "labels": {"type": "object", "additionalProperties": text()},
+    });
+    let new_certificate = json!({
+        "user": text(), "groups": {"type": "array", "items": text()}, "life": text(), "csr": text(),
+    });
+    let rows = [
+        (
+            "authorities",
+            json!({"get": operation("Returns the authorities of the fleet.", "200")}),
+        ),
+        (
+            "authorities/rotate",
+            json!({"post": operation("Makes the next authority now.", "200")}),
+        ),
+        (
+            "auth/certificates",
+            json!({
+                "post": with_body("Makes a client certificate of a user.", "201", new_certificate, &["user", "csr"]),
+            }),
+        ),
+        (
+            "enrolments",
+            json!({"get": operation("Lists machines that wait for approval.", "200")}),
+        ),
+        (
+            "enrolments/{fingerprint}",
+            json!({
+                "parameters": [key], "delete": operation("Forgets a waiting machine.", "200"),
+            }),
+        ),
+        (
+            "enrolments/{fingerprint}/approve",
+            json!({
+                "parameters": [key], "post": operation("Makes a waiting machine a node.", "200"),
+            }),
+        ),
+        (
+            "join-tokens",
+            json!({
+                "get": operation("Lists join tokens.", "200"),
+                "post": with_body("Makes a join token.", "201", new_token, &[]),
+            }),
+        ),
+        (
+            "join-tokens/{id}",
+            json!({
+                "parameters": [path_parameter("id", "The public id of the token.")],
+                "delete": operation("Ends a join token.", "200"),
+            }),
+        ),
+        (
+            "nodes/{name}/revoke",
+            json!({
+                "parameters": [node], "post": operation("Makes all certificates of a node useless.", "200"),
+            }),
+        ),
+    ];
+    for (path, operations) in rows {
+        paths.insert(format!("/api/v1alpha/{path}"), operations);
+    }
 }
 
 fn path_parameter(name: &str, description: &str) -> Value {

@@ -1,6 +1,7 @@
 //! JSON in which no key stands twice: two readers could otherwise understand two different things.
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
 use serde_json::{Map, Value};
 
 /// Parses JSON.
@@ -12,6 +13,13 @@ pub(crate) fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let value = Strict.deserialize(&mut reader)?;
     reader.end()?;
     Ok(value)
+}
+
+/// Why a text is refused that is JSON but for a key that stands there twice. Everything else that may be wrong with it
+/// is told better by who reads it.
+pub(crate) fn repeated_key(text: &str) -> Option<String> {
+    let error = parse(text).err()?;
+    (error.classify() == Category::Data).then(|| error.to_string())
 }
 
 struct Strict;
@@ -94,6 +102,10 @@ mod tests {
             "{",
         ] {
             assert!(parse(text).is_err(), "{text}");
+        }
+        assert!(repeated_key(r#"{"a": {"b": 1, "b": 2}}"#).is_some());
+        for text in [r#"{"a": 1}"#, "{a: 1, a: 2}", "{", "kind: Node"] {
+            assert_eq!(repeated_key(text), None, "{text}");
         }
     }
 }

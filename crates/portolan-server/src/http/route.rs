@@ -46,7 +46,15 @@ impl Route {
 }
 
 fn target(plural: &str, namespace: Option<&str>, name: Option<&str>) -> Result<Route, ApiError> {
-    let kind = find(plural)?;
+    checked_target(find(plural)?, namespace, name).map(Route::Objects)
+}
+
+/// What a request is about; names that cannot be are refused.
+pub(super) fn checked_target(
+    kind: &'static KindDefinition,
+    namespace: Option<&str>,
+    name: Option<&str>,
+) -> Result<Target, ApiError> {
     if namespace.is_some() && !kind.is_namespaced {
         let message = format!(
             "{} are global: their path is /api/v1alpha/{}",
@@ -73,11 +81,11 @@ fn target(plural: &str, namespace: Option<&str>, name: Option<&str>) -> Result<R
             NameRule::Segment
         )));
     }
-    Ok(Route::Objects(Target {
+    Ok(Target {
         kind,
         namespace: namespace.map(str::to_owned),
         name: name.map(str::to_owned),
-    }))
+    })
 }
 
 fn find(plural: &str) -> Result<&'static KindDefinition, ApiError> {

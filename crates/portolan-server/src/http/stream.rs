@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use http::{HeaderValue, header};
 use portolan_listen::ResponseTime;
 use tokio::time::Instant;
@@ -16,7 +16,7 @@ use crate::server::{ApiServer, Caller, Target};
 use crate::watching::{MessageKind, ObjectWatch, WatchMessage};
 
 /// How long a watch may go on; a client that is still there resumes it.
-const WATCH_TIME: Duration = Duration::from_hours(1);
+pub(super) const WATCH_TIME: Duration = Duration::from_hours(1);
 /// How often it is checked whether the client may still watch.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
@@ -63,22 +63,29 @@ struct Stream {
     watch: ObjectWatch,
     access: WatchAccess,
     until: Instant,
-    is_sse: bool,
     is_done: bool,
 }
 
-pub(super) fn reply(watch: ObjectWatch, access: WatchAccess, is_sse: bool) -> Response {
+/// The messages of a watch, until its client has lost its right or the server ends.
+pub(super) fn messages(
+    watch: ObjectWatch,
+    access: WatchAccess,
+) -> impl futures_util::Stream<Item = WatchMessage> + Send + 'static {
     let start = Stream {
         watch,
         access,
         until: Instant::now() + WATCH_TIME,
-        is_sse,
         is_done: false,
     };
-    let pieces = stream::unfold(start, |mut stream| async move {
-        let piece = stream.next().await?;
-        Some((Ok::<Bytes, std::convert::Infallible>(piece), stream))
-    });
+    stream::unfold(start, |mut stream| async move {
+        let message = stream.next().await?;
+        Some((message, stream))
+    })
+}
+
+pub(super) fn reply(watch: ObjectWatch, access: WatchAccess, is_sse: bool) -> Response {
+    let pieces = messages(watch, access)
+        .map(move |message| Ok::<Bytes, std::convert::Infallible>(piece(&message, is_sse)));
     let mut response = Response::new(Body::from_stream(pieces));
     let kind = if is_sse {
         "text/event-stream"
@@ -99,7 +106,7 @@ pub(super) fn reply(watch: ObjectWatch, access: WatchAccess, is_sse: bool) -> Re
 }
 
 impl Stream {
-    async fn next(&mut self) -> Option<Bytes> {
+    async fn next(&mut self) -> Option<WatchMessage> {
         while !self.is_done {
             let ending = self.access.server.ending.clone();
             tokio::select! {
@@ -108,7 +115,7 @@ impl Stream {
                     if !self.access.server.may_go_on(&self.access.caller.identity) {
                         return None;
                     }
-                    return Some(self.piece(&message));
+                    return Some(message);
                 }
                 () = ending.cancelled() => return Some(self.last()),
                 () = tokio::time::sleep_until(self.until) => return Some(self.last()),
@@ -123,23 +130,22 @@ impl Stream {
     }
 
     /// A bookmark, so that the client can go on elsewhere.
-    fn last(&mut self) -> Bytes {
+    fn last(&mut self) -> WatchMessage {
         self.is_done = true;
-        let bookmark = self.watch.bookmark();
-        self.piece(&bookmark)
+        self.watch.bookmark()
     }
+}
 
-    fn piece(&self, message: &WatchMessage) -> Bytes {
-        if !self.is_sse {
-            return message.line();
-        }
-        let word = message.kind.word();
-        let id = match message.kind {
-            MessageKind::Expired => String::new(),
-            _ => format!("id: {}\n", message.position),
-        };
-        let line = message.line();
-        let data = String::from_utf8_lossy(&line);
-        Bytes::from(format!("{id}event: {word}\ndata: {}\n\n", data.trim_end()))
+fn piece(message: &WatchMessage, is_sse: bool) -> Bytes {
+    if !is_sse {
+        return message.line();
     }
+    let word = message.kind.word();
+    let id = match message.kind {
+        MessageKind::Expired => String::new(),
+        _ => format!("id: {}\n", message.position),
+    };
+    let line = message.line();
+    let data = String::from_utf8_lossy(&line);
+    Bytes::from(format!("{id}event: {word}\ndata: {}\n\n", data.trim_end()))
 }

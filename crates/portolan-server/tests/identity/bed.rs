@@ -57,12 +57,17 @@ pub(crate) struct Answer {
 }
 
 pub(crate) async fn bed() -> Bed {
+    bed_at(1_800_000_000).await
+}
+
+/// A bed whose clock begins at so many seconds since 1970.
+pub(crate) async fn bed_at(seconds: u64) -> Bed {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("store.redb");
     let engine = Embedded::open(&path, EmbeddedOptions::default()).expect("a store");
     let store = Store::new(Arc::new(engine));
     let keys = vec![KeyEncryptionKey::generate()];
-    let time = Arc::new(ManualTime::new(1_800_000_000));
+    let time = Arc::new(ManualTime::new(seconds));
     let first = start(&store, &keys, &time, Arc::new(directory)).await;
     Bed {
         store,

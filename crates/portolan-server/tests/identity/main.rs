@@ -3,6 +3,9 @@
 mod bed;
 
 mod enrolment;
+mod grpc;
+mod hostile;
 mod refusals;
 mod revocation;
+mod schemathesis;
 mod years;
