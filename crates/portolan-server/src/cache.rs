@@ -16,16 +16,16 @@ use portolan_store::{
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::keys::{ObjectKey, all_objects};
+use crate::keys::{ObjectKey, all_objects, followed, tick};
 use crate::record::StoredKind;
 
 /// Changes that are kept for watches to resume.
 const MAX_CHANGES: usize = 20_000;
 /// How many revisions before its start the cache begins.
 const LOOK_BACK: u64 = 5_000;
-/// How often the store is asked how far it is.
-const PROGRESS_EVERY: Duration = Duration::from_secs(2);
-/// A cache that heard nothing for so long is not to be trusted.
+/// A watch of the store that tells nothing for so long, not even ticks, is made anew.
+const SILENCE: Duration = Duration::from_secs(5);
+/// A cache that did not see the server's own tick for so long is not to be trusted.
 const STALE_AFTER: Duration = Duration::from_secs(10);
 /// Between two attempts to watch a store that cannot be reached.
 const RETRY: Duration = Duration::from_millis(500);
@@ -36,6 +36,8 @@ pub(crate) struct Cache(Arc<Shared>);
 
 struct Shared {
     incarnation: Arc<Incarnation>,
+    /// The key of the server's own tick.
+    tick: String,
     state: RwLock<State>,
     /// Rises with every change and with progress.
     revision: watch::Sender<Revision>,
@@ -46,7 +48,8 @@ struct State {
     changes: VecDeque<Arc<Change>>,
     /// All changes after this revision are in `changes`.
     complete_after: Revision,
-    heard: Instant,
+    /// When the server's own tick came back last.
+    ticked: Instant,
     /// Rises whenever a role or binding changes.
     rights: u64,
 }
@@ -101,23 +104,26 @@ pub(crate) enum Found {
 }
 
 impl Cache {
-    /// Reads all objects and begins to follow their changes.
+    /// Reads all objects and begins to follow their changes. Something followed was changed at revision `newest`, so the
+    /// watch will come to it.
     pub(crate) async fn start(
         store: &Store,
         incarnation: Arc<Incarnation>,
+        server: &str,
+        newest: Revision,
     ) -> Result<(Self, CacheFeed), StoreError> {
         let cache = Self(Arc::new(Shared {
             incarnation,
+            tick: tick(server),
             state: RwLock::new(State {
                 objects: BTreeMap::new(),
                 changes: VecDeque::new(),
                 complete_after: 0,
-                heard: Instant::now(),
+                ticked: Instant::now(),
                 rights: 0,
             }),
             revision: watch::Sender::new(0),
         }));
-        let newest = store.status().await?.revision;
         let back = newest.saturating_sub(LOOK_BACK).max(1);
         let from = match cache.load(store, Some(back)).await {
             Err(StoreError::Compacted { .. } | StoreError::Future { .. }) => {
@@ -128,7 +134,7 @@ impl Cache {
         let mut feed = CacheFeed {
             cache: cache.clone(),
             store: store.clone(),
-            watcher: store.watch(Span::prefix(all_objects()), from + 1).await?,
+            watcher: store.watch(Span::prefix(followed()), from + 1).await?,
         };
         feed.catch_up(newest).await?;
         Ok((cache, feed))
@@ -166,7 +172,6 @@ impl Cache {
     }
 
     fn advance(&self, revision: Revision) {
-        self.0.state.write().heard = Instant::now();
         self.0.revision.send_if_modified(|known| {
             let is_new = revision > *known;
             *known = revision.max(*known);
@@ -181,6 +186,10 @@ impl Cache {
         let mut parts: BTreeMap<ObjectKey, [Option<&Event>; 2]> = BTreeMap::new();
         for event in events {
             let Some((key, part)) = ObjectKey::parse(event.key()) else {
+                let is_put = matches!(event, Event::Put(_));
+                if is_put && event.key() == self.0.tick.as_bytes() {
+                    state.ticked = Instant::now();
+                }
                 continue;
             };
             let entry = parts.entry(key.clone()).or_insert_with(|| {
@@ -221,9 +230,9 @@ impl Cache {
         self.0.incarnation.number
     }
 
-    /// Why the cache cannot be trusted, if so.
+    /// How long the server's own tick has not come back, if that is too long to trust the cache.
     pub(crate) fn stale(&self) -> Option<Duration> {
-        let silent = self.0.state.read().heard.elapsed();
+        let silent = self.0.state.read().ticked.elapsed();
         (silent > STALE_AFTER).then_some(silent)
     }
 
@@ -385,7 +394,6 @@ impl CacheFeed {
     /// Takes everything up to a revision, so that the cache starts complete.
     async fn catch_up(&mut self, revision: Revision) -> Result<(), StoreError> {
         while self.cache.revision() < revision {
-            self.watcher.request_progress();
             self.step().await?;
         }
         Ok(())
@@ -395,19 +403,22 @@ impl CacheFeed {
     /// read anew.
     pub(crate) async fn run(mut self) {
         loop {
-            let wait = tokio::time::timeout(PROGRESS_EVERY, self.step()).await;
-            match wait {
-                Err(_) => self.watcher.request_progress(),
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => self.recover(&error).await,
-            }
+            let error = match tokio::time::timeout(SILENCE, self.step()).await {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => error,
+                Err(_) => StoreError::Unavailable {
+                    detail: format!("it told nothing for {} s", SILENCE.as_secs()),
+                },
+            };
+            self.recover(&error).await;
         }
     }
 
     async fn step(&mut self) -> Result<(), StoreError> {
         match self.watcher.next().await? {
             Update::Changes { revision, events } => self.cache.take(revision, &events),
-            Update::Progress { revision } => self.cache.advance(revision),
+            // Ticks tell how far the watch is. A revision that only a header names says nothing of the events before it.
+            Update::Progress { .. } => {}
         }
         Ok(())
     }
@@ -420,11 +431,7 @@ impl CacheFeed {
                 _ => Ok(self.cache.revision()),
             };
             let watched = match from {
-                Ok(from) => {
-                    self.store
-                        .watch(Span::prefix(all_objects()), from + 1)
-                        .await
-                }
+                Ok(from) => self.store.watch(Span::prefix(followed()), from + 1).await,
                 Err(error) => Err(error),
             };
             match watched {

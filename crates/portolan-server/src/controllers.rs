@@ -8,24 +8,26 @@ use std::time::Duration;
 
 use portolan_kinds::wire::ConfigSpec;
 use portolan_kinds::{KindObject, find_kind, read_span};
-use portolan_store::{Incarnation, LeaseId, Ownership, Store, StoreError};
+use portolan_store::{LeaseId, Ownership, StoreError};
 use serde_json::json;
 use tokio::sync::watch;
 
 use crate::cache::Cache;
 use crate::clock::rfc3339;
 use crate::error::{ApiError, RefusalReason};
+use crate::membership::LeaseView;
 use crate::objects::{Author, CONTENT_FINALIZER, Objects, Preconditions, key_of};
 use crate::rate::{RateLimits, Rates};
+use crate::upkeep::Upkeep;
 
 /// The name of the Config that servers read.
 const CONFIG: &str = "server";
 /// How long events are kept when no Config says otherwise.
 const EVENT_RETENTION: Duration = Duration::from_hours(24);
-/// How long an owner that died keeps its shard.
-const LEASE: Duration = Duration::from_secs(5);
-/// How often the lease is renewed, and everything looked at.
-const TICK: Duration = Duration::from_millis(1_500);
+/// How often a server that does not own the shard tries to take it.
+const CLAIM_EVERY: Duration = Duration::from_millis(500);
+/// How often everything is looked at when nothing changes.
+const LOOK_EVERY: Duration = Duration::from_millis(1_500);
 /// Objects that are deleted in one round.
 const MAX_ROUND: usize = 1_000;
 /// The name that controllers write under.
@@ -39,19 +41,21 @@ pub(crate) struct Controllers {
     pub(crate) default_rates: RateLimits,
     /// The name of this server.
     pub(crate) server: String,
+    /// The lease of this server, by which it holds the shard.
+    pub(crate) lease: LeaseView,
+    pub(crate) upkeep: Upkeep,
     /// Told whenever this server gets or loses the shard.
     pub(crate) owned: watch::Sender<Option<Ownership>>,
 }
 
 impl Controllers {
     /// Acts whenever this server owns the shard, until the future is dropped.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(mut self) {
         let mut owned: Option<(Ownership, LeaseId)> = None;
         loop {
             self.read_config();
             if let Err(error) = self.hold(&mut owned).await {
-                tracing::warn!(%error, "the shard cannot be held");
-                owned = None;
+                tracing::warn!(%error, "the shard cannot be taken");
             }
             let ownership = owned.as_ref().map(|(ownership, _)| ownership.clone());
             self.owned.send_if_modified(|told| {
@@ -59,33 +63,38 @@ impl Controllers {
                 told.clone_from(&ownership);
                 is_new
             });
-            if let Some(ownership) = &ownership {
-                self.round(ownership).await;
+            let Some(ownership) = ownership else {
+                tokio::time::sleep(CLAIM_EVERY).await;
+                continue;
+            };
+            self.round(&ownership).await;
+            if let Err(error) = self.upkeep.round(&self.objects.store).await {
+                tracing::warn!(%error, "old revisions cannot be removed");
             }
             let mut revisions = self.cache.subscribe();
             revisions.borrow_and_update();
-            // Changes are acted on at once; leases need renewal in any case.
-            let _ = tokio::time::timeout(TICK, revisions.changed()).await;
+            // Changes are acted on at once; time passes in any case.
+            let _ = tokio::time::timeout(LOOK_EVERY, revisions.changed()).await;
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 
-    /// Takes the shard, or renews it.
+    /// Takes the shard, and gives it up when the lease under which it was taken cannot be counted on any more.
     async fn hold(&self, owned: &mut Option<(Ownership, LeaseId)>) -> Result<(), StoreError> {
-        let store: &Store = &self.objects.store;
-        if let Some((_, lease)) = owned {
-            match store.keep_alive(*lease).await {
-                Ok(_) => return Ok(()),
-                Err(StoreError::NoLease { .. }) => *owned = None,
-                Err(error) => return Err(error),
-            }
+        let lease = self.lease.current();
+        if owned
+            .as_ref()
+            .is_some_and(|(_, under)| Some(*under) == lease)
+        {
+            return Ok(());
         }
-        let incarnation: &Incarnation = &self.objects.incarnation;
-        let (lease, _) = store.grant(LEASE).await?;
-        match Ownership::claim(store, incarnation, 0, &self.server, lease).await? {
-            Some(ownership) => *owned = Some((ownership, lease)),
-            None => store.revoke(lease).await?,
-        }
+        *owned = None;
+        let Some(lease) = lease else {
+            return Ok(());
+        };
+        let (store, incarnation) = (&self.objects.store, &self.objects.incarnation);
+        let claimed = Ownership::claim(store, incarnation, 0, &self.server, lease).await?;
+        *owned = claimed.map(|ownership| (ownership, lease));
         Ok(())
     }
 
@@ -99,7 +108,7 @@ impl Controllers {
             ("namespaces", self.finish_namespaces(&author).await),
             ("owners", self.collect_garbage(&author).await),
             ("events", self.expire_events(&author).await),
-            ("keys", self.rewrap_secrets().await),
+            ("keys", self.rewrap_secrets(ownership).await),
         ] {
             if let Err(error) = done {
                 tracing::warn!(%error, what, "a controller could not finish");
@@ -187,7 +196,7 @@ impl Controllers {
     }
 
     /// Encrypts the keys of secrets by the newest key-encryption key.
-    async fn rewrap_secrets(&self) -> Result<(), ApiError> {
+    async fn rewrap_secrets(&self, ownership: &Ownership) -> Result<(), ApiError> {
         let (Some(kind), Some(sealer)) = (find_kind("Secret"), &self.objects.sealer) else {
             return Ok(());
         };
@@ -201,7 +210,7 @@ impl Controllers {
                 .as_ref()
                 .is_some_and(|sealed| sealed.key_id != sealer.current());
             if is_old {
-                self.objects.rewrap(&key, found).await?;
+                self.objects.rewrap(&key, found, ownership.fence()).await?;
             }
         }
         Ok(())

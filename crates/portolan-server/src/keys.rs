@@ -3,14 +3,18 @@
 //! ```text
 //! /portolan/v1/object/<plural>/<namespace or _>/<name>/spec     what its author wishes for
 //! /portolan/v1/object/<plural>/<namespace or _>/<name>/status   what was observed
+//! /portolan/v1/object-tick/<server>                             written every two seconds, so that watches get on
 //! /portolan/v1/gate/<namespace>                                 exists as long as objects can be created in it
 //! /portolan/v1/token/<id>
 //! /portolan/v1/join-token/<id>
 //! /portolan/v1/enrolment/<digest of the key>
+//! /portolan/v1/server/<server>                                  a server that is alive
+//! /portolan/v1/meta/audit/<server>                              the newest entry of its audit log
+//! /portolan/v1/meta/secret-key                                  the key that seals secrets, by its name
 //! ```
 
 use portolan_kinds::{KINDS, KindDefinition};
-use portolan_store::keys::ROOT;
+use portolan_store::keys::{META, ROOT};
 
 /// What stands for the namespace of global objects; no namespace can be called so.
 const GLOBAL: &str = "_";
@@ -18,6 +22,41 @@ const GLOBAL: &str = "_";
 /// The prefix of all objects.
 pub(crate) fn all_objects() -> String {
     format!("{ROOT}object/")
+}
+
+/// The prefix of everything that the cache follows: objects and ticks.
+pub(crate) fn followed() -> String {
+    format!("{ROOT}object")
+}
+
+/// The tick of a server.
+pub(crate) fn tick(server: &str) -> String {
+    format!("{ROOT}object-tick/{server}")
+}
+
+/// The prefix of the servers that are alive.
+pub(crate) fn servers() -> String {
+    format!("{ROOT}server/")
+}
+
+/// A server that is alive.
+pub(crate) fn server(server: &str) -> String {
+    format!("{ROOT}server/{server}")
+}
+
+/// The prefix of what is known of the audit logs of all servers.
+pub(crate) fn audit_anchors() -> String {
+    format!("{META}audit/")
+}
+
+/// The newest entry of a server's audit log that the store knows of.
+pub(crate) fn audit_anchor(server: &str) -> String {
+    format!("{META}audit/{server}")
+}
+
+/// The name of the key that seals secrets.
+pub(crate) fn secret_key() -> String {
+    format!("{META}secret-key")
 }
 
 /// The prefix of the objects of a kind, in one namespace or all.

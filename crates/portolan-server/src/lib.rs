@@ -27,6 +27,7 @@ mod cache;
 mod watching;
 
 mod access;
+mod anchor;
 mod audit;
 mod node_access;
 mod rate;
@@ -36,16 +37,20 @@ mod authorities;
 mod enrolments;
 mod fleet_identity;
 mod join_tokens;
+mod membership;
 mod peer;
+mod shared_key;
 mod strict_json;
 
 mod controllers;
 mod repositories;
 mod repository_source;
+mod upkeep;
 
 mod history;
 mod server;
 mod setup;
+mod status;
 
 mod http;
 mod openapi;
@@ -61,4 +66,5 @@ pub use http::{fuzz_enrolment, fuzz_grpc_object, fuzz_request};
 pub use seal::{KeyEncryptionKey, SealError};
 pub use server::{ApiServer, ServerOptions, StartError, StartedServer};
 pub use setup::{DataDirectory, FirstStart};
+pub use shared_key::SharedKeyError;
 pub use vault::VaultOptions;

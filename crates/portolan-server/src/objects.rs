@@ -484,6 +484,7 @@ impl Objects {
         &self,
         key: &ObjectKey,
         mut found: StoredKind,
+        fence: Compare,
     ) -> Result<bool, ApiError> {
         let (Some(sealer), Some(sealed)) = (&self.sealer, &found.sealed) else {
             return Ok(false);
@@ -495,7 +496,7 @@ impl Objects {
         };
         found.sealed = Some(rewrapped);
         let replace = Transaction::replace(key.spec(), found.spec_revision, found.spec_value());
-        Ok(self.store.commit(replace).await?.succeeded)
+        Ok(self.store.commit(replace.when(fence)).await?.succeeded)
     }
 
     fn remove(key: &ObjectKey, found: &StoredKind, author: &Author) -> Transaction {

@@ -8,14 +8,16 @@ use axum::Router;
 use portolan_kinds::wire::SecretSpec;
 use portolan_kinds::{KindDefinition, KindObject, find_kind};
 use portolan_listen::Readiness;
-use portolan_store::{Incarnation, ShardLayout, Store, StoreError, Transaction};
+use portolan_store::level::NEWEST_LEVEL;
+use portolan_store::{BootClock, Clock, Incarnation, ShardLayout, Store, StoreError};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, Action};
-use crate::audit::{AuditError, AuditLog, verify_audit};
+use crate::anchor::{check_anchor, store_anchor};
+use crate::audit::{AuditError, AuditLog};
 use crate::authorities::{Authorities, AuthorityError};
 use crate::cache::{Cache, CacheFeed};
 use crate::clock::{SystemTimeSource, TimeSource, rfc3339};
@@ -26,6 +28,7 @@ use crate::field_selector::ObjectFilter;
 use crate::fleet_identity::{Credential, FleetIdentity};
 use crate::join_tokens::JoinTokens;
 use crate::keys::ObjectKey;
+use crate::membership::{LeaseView, Membership, ServerEntry, ServerName};
 use crate::node_access::{forbidden, sign_event};
 use crate::objects::{Author, Deletion, Objects, Preconditions};
 use crate::page::{ListQuery, ObjectPage};
@@ -35,7 +38,9 @@ use crate::repositories::Repositories;
 use crate::repository_source::SourceOptions;
 use crate::seal::{KeyEncryptionKey, SealError, Sealer};
 use crate::setup::{self, DataDirectory, FirstStart};
+use crate::shared_key::{self, SharedKeyError};
 use crate::token::{Identity, NewToken, Tokens};
+use crate::upkeep::Upkeep;
 use crate::vault::{Vault, VaultOptions};
 use crate::watching::{ObjectWatch, WatchQuery};
 
@@ -66,6 +71,10 @@ pub struct ServerOptions {
     pub local_git: bool,
     /// Where secrets with a `vault` are read from.
     pub vault: Option<VaultOptions>,
+    /// Where other servers reach this one, as `https://name:port`; empty for a single server.
+    pub address: String,
+    /// The highest level of the stored format that is used: lower than the newest while servers of an older release run.
+    pub max_level: u64,
 }
 
 impl ServerOptions {
@@ -77,6 +86,8 @@ impl ServerOptions {
             time: Arc::new(SystemTimeSource),
             local_git: false,
             vault: None,
+            address: String::new(),
+            max_level: NEWEST_LEVEL,
         }
     }
 }
@@ -113,6 +124,9 @@ pub enum StartError {
     /// The certificate authority of the fleet.
     #[error("the certificate authority of the fleet cannot be used: {0}")]
     Authority(String),
+    /// The keys for secrets are not those of the other servers.
+    #[error(transparent)]
+    SharedKey(#[from] SharedKeyError),
     /// What every store must have could not be made.
     #[error("the store cannot be prepared: {0}")]
     Prepare(#[from] ApiError),
@@ -134,12 +148,14 @@ pub struct ApiServer {
     pub(crate) cache: Cache,
     pub(crate) tokens: Tokens,
     pub(crate) access: Arc<Access>,
-    audit: AuditLog,
+    pub(crate) audit: AuditLog,
     vault: Option<Vault>,
     pub(crate) fleet: FleetIdentity,
     rates: Arc<Rates>,
-    /// The name of this process.
-    name: String,
+    /// The name of this server, which stays with its data directory.
+    pub(crate) name: String,
+    pub(crate) lease: LeaseView,
+    pub(crate) max_level: u64,
     /// Ended when the server should end.
     pub(crate) ending: CancellationToken,
 }
@@ -149,6 +165,7 @@ pub(crate) struct Background {
     feed: CacheFeed,
     controllers: Controllers,
     repositories: Repositories,
+    membership: Membership,
 }
 
 /// One request's caller.
@@ -181,13 +198,25 @@ impl ApiServer {
             source,
         };
         let files = DataDirectory::open(&options.data).map_err(in_directory)?;
+        let (server, _) = files.server_name().map_err(in_directory)?;
+        let name = ServerName {
+            server: server.clone(),
+            process: crate::objects::new_uuid(),
+        };
         let incarnation = Arc::new(Incarnation::open(&store).await?);
-        portolan_store::level::open_level(&store, portolan_store::level::NEWEST_LEVEL).await?;
+        let keys = shared_key::agree(&store, &files, options.secret_keys, &server).await?;
+        let clock: Arc<dyn Clock> = Arc::new(BootClock);
+        let entry = ServerEntry {
+            server: server.clone(),
+            address: options.address,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            max_level: options.max_level,
+            secret_keys: keys.iter().map(|key| key.id().to_owned()).collect(),
+            time: options.time.now().as_secs(),
+        };
+        let membership = Membership::new(store.clone(), name, entry, Arc::clone(&clock));
+        membership.join().await?;
         ShardLayout::new(1).open(&store).await?;
-        let mut keys = options.secret_keys;
-        if keys.is_empty() {
-            keys = files.secret_keys(true).map_err(in_directory)?;
-        }
         let objects = Objects {
             store: store.clone(),
             incarnation: Arc::clone(&incarnation),
@@ -205,12 +234,12 @@ impl ApiServer {
         );
         let authorities = Arc::new(authorities.await?);
         let audit = AuditLog::open(files.directory())?;
-        check_anchor(&store, &files).await?;
+        check_anchor(&store, &incarnation, &files, &server).await?;
         let first = setup::prepare(&objects, &tokens, &files).await?;
-        let (cache, feed) = Cache::start(&store, incarnation).await?;
+        let newest = membership.tick_first().await?;
+        let (cache, feed) = Cache::start(&store, incarnation, &server, newest).await?;
         check_keys(&objects, &cache).await?;
         let rates = Arc::new(Rates::new(RATES));
-        let name = crate::objects::new_uuid();
         let access = Arc::new(Access::new(cache.clone()));
         let (owned, told) = watch::channel(None);
         let repositories = Repositories {
@@ -228,7 +257,9 @@ impl ApiServer {
             cache: cache.clone(),
             rates: Arc::clone(&rates),
             default_rates: RATES,
-            server: name.clone(),
+            server: server.clone(),
+            lease: membership.view(),
+            upkeep: Upkeep::new(clock, options.max_level),
             owned,
         };
         let join_tokens = JoinTokens {
@@ -255,7 +286,9 @@ impl ApiServer {
             audit,
             vault: options.vault.map(Vault::new).transpose()?,
             rates,
-            name,
+            name: server,
+            lease: membership.view(),
+            max_level: options.max_level,
             ending: CancellationToken::new(),
         };
         let running = StartedServer {
@@ -265,6 +298,7 @@ impl ApiServer {
                 feed,
                 controllers,
                 repositories,
+                membership,
             },
         };
         Ok((running, first))
@@ -274,15 +308,23 @@ impl ApiServer {
     pub(crate) fn readiness(&self) -> Result<(), String> {
         match self.cache.stale() {
             Some(silent) => Err(format!(
-                "nothing was heard of the store for {} s",
+                "the store was not heard of for {} s",
                 silent.as_secs()
             )),
             None => Ok(()),
         }
     }
 
+    /// Refuses requests while this server may not know what the others wrote.
+    fn check_fresh(&self) -> Result<(), ApiError> {
+        self.readiness().map_err(|why| {
+            ApiError::unavailable(why).hint("ask another server, or this one again later")
+        })
+    }
+
     /// Who asks. The rate limit of the identity is counted here.
     pub(crate) async fn authenticate(&self, credential: &Credential) -> Result<Identity, ApiError> {
+        self.check_fresh()?;
         let identity = self.identify(credential).await?;
         self.rates.take(&identity.user).map_err(|wait| {
             let message = format!("user {} makes too many requests", identity.user);
@@ -690,52 +732,9 @@ impl ApiServer {
         self.access.check(&caller.identity, &everything).is_ok()
     }
 
-    /// The state of the server on one screen.
-    pub(crate) async fn status(&self) -> Result<Value, ApiError> {
-        let engine = self.objects.store.status().await?;
-        let (objects, changes) = self.cache.counts();
-        let head = self.audit.head();
-        let owner = self
-            .objects
-            .store
-            .get(format!("{}0", portolan_store::keys::SHARDS))
-            .await?;
-        let owner = owner.map(|record| String::from_utf8_lossy(&record.value).into_owned());
-        Ok(json!({
-            "apiVersion": portolan_kinds::VERSION, "kind": "ServerStatus",
-            "server": self.name, "version": env!("CARGO_PKG_VERSION"),
-            "incarnation": self.objects.incarnation.number,
-            "time": rfc3339(self.objects.time.now()),
-            "store": {
-                "revision": engine.revision, "bytes": engine.bytes, "warnings": engine.warnings,
-                "engine": if engine.cluster.is_some() { "etcd" } else { "embedded" },
-            },
-            "cache": {
-                "objects": objects, "changes": changes, "lag": engine.revision.saturating_sub(self.cache.revision()),
-            },
-            "controllers": {"owner": owner, "isOwner": owner.as_deref() == Some(self.name.as_str())},
-            "audit": {"number": head.number, "digest": head.digest},
-            "secrets": {"key": self.objects.sealer.as_ref().map(|sealer| sealer.current().to_owned())},
-        }))
-    }
-
     async fn anchor(&self) -> Result<(), StoreError> {
-        let key = anchor_key();
-        let head = self.audit.head();
-        let known = self.objects.store.get(key.clone()).await?;
-        let text = format!("{} {}", head.number, head.digest);
-        if known
-            .as_ref()
-            .is_some_and(|record| record.value == text.as_bytes())
-        {
-            return Ok(());
-        }
-        let revision = known.map_or(0, |record| record.mod_revision);
-        self.objects
-            .store
-            .commit(Transaction::replace(key, revision, text))
-            .await?;
-        Ok(())
+        let (objects, head) = (&self.objects, self.audit.head());
+        store_anchor(&objects.store, &objects.incarnation, &self.name, &head).await
     }
 }
 
@@ -777,8 +776,9 @@ impl StartedServer {
         Arc::new(move || server.readiness())
     }
 
-    /// Does the work between requests until it is cancelled; then watches are ended with a bookmark.
-    pub async fn run(self, cancelled: CancellationToken) {
+    /// Does the work between requests until it is cancelled; then watches are ended with a bookmark. Returns why it ended by
+    /// itself, if it did.
+    pub async fn run(self, cancelled: CancellationToken) -> Option<String> {
         let mut tasks = JoinSet::new();
         let upkeep = self.certificates();
         tasks.spawn(self.background.feed.run());
@@ -801,18 +801,26 @@ impl StartedServer {
                 }
             }
         });
-        tokio::select! {
-            () = cancelled.cancelled() => {}
+        let membership = self.background.membership;
+        let failure = tokio::select! {
+            () = cancelled.cancelled() => None,
+            why = membership.run() => Some(why),
             Some(ended) = tasks.join_next() => {
                 tracing::error!(?ended, "a task of the server has died");
+                Some("a task of the server has died".to_owned())
             }
-        }
+        };
         self.server.ending.cancel();
         if let Err(error) = self.server.anchor().await {
             tracing::warn!(%error, "the head of the audit log cannot be stored");
         }
         cancelled.cancel();
+        // Controllers stop before the shard is given up.
         tasks.shutdown().await;
+        if let Err(error) = membership.leave().await {
+            tracing::warn!(%error, "the lease of this server cannot be given up");
+        }
+        failure
     }
 }
 
@@ -843,24 +851,6 @@ impl Target {
     pub(crate) fn filter(&self, labels: &str, fields: &str) -> Result<ObjectFilter, ApiError> {
         ObjectFilter::read(self.kind, labels, fields)
     }
-}
-
-fn anchor_key() -> String {
-    format!("{}audit", portolan_store::keys::META)
-}
-
-/// Refuses an audit log that ends before what the store knows of it.
-async fn check_anchor(store: &Store, files: &DataDirectory) -> Result<(), StartError> {
-    let Some(record) = store.get(anchor_key()).await? else {
-        return Ok(());
-    };
-    let text = String::from_utf8_lossy(&record.value).into_owned();
-    let known = text
-        .split(' ')
-        .next()
-        .and_then(|number| number.parse().ok());
-    verify_audit(files.directory(), known.unwrap_or(0))?;
-    Ok(())
 }
 
 /// Refuses to start without the keys of secrets that exist.

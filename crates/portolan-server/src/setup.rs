@@ -1,5 +1,6 @@
 //! What a first start makes: namespaces, roles, the admin's token and the key for secrets.
 
+use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use crate::error::{ApiError, RefusalReason};
-use crate::objects::{Author, OWN_NAMESPACES, Objects};
+use crate::objects::{Author, OWN_NAMESPACES, Objects, new_uuid};
 use crate::seal::KeyEncryptionKey;
 use crate::token::{NewToken, Tokens};
 
@@ -62,30 +63,74 @@ impl DataDirectory {
         self.directory.join("admin.token")
     }
 
+    /// Keeps other processes from this directory as long as the file is open.
+    ///
+    /// # Errors
+    /// When another process has it, or the file cannot be made.
+    pub fn lock(&self) -> std::io::Result<File> {
+        let file = File::create(self.directory.join("server.lock"))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(std::io::Error::new(
+                ErrorKind::ResourceBusy,
+                "another process uses it",
+            )),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// The name of the server that this directory belongs to, and whether it was made just now.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written, or holds no name.
+    pub(crate) fn server_name(&self) -> std::io::Result<(String, bool)> {
+        let path = self.directory.join("server.id");
+        match std::fs::read_to_string(&path) {
+            Ok(text) if is_uuid(text.trim()) => Ok((text.trim().to_owned(), false)),
+            Ok(_) => Err(std::io::Error::new(
+                ErrorKind::InvalidData,
+                "`server.id` holds no uuid",
+            )),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let name = new_uuid();
+                write_private(&path, format!("{name}\n").as_bytes())?;
+                Ok((name, true))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// The directory itself.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The keys that encrypt secrets: those of the file in this directory, which is made if `may_create`.
+    /// The file with the keys that encrypt secrets.
+    pub(crate) fn secret_key_file(&self) -> PathBuf {
+        self.directory.join("secrets.key")
+    }
+
+    /// The keys that encrypt secrets: those of the file in this directory; none without a file.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or is no file of keys.
-    pub fn secret_keys(&self, may_create: bool) -> std::io::Result<Vec<KeyEncryptionKey>> {
-        let path = self.directory.join("secrets.key");
+    /// When the file cannot be read, or is no file of keys.
+    pub(crate) fn secret_keys(&self) -> std::io::Result<Vec<KeyEncryptionKey>> {
+        let path = self.secret_key_file();
         let wrong =
             |error: crate::seal::SealError| std::io::Error::new(ErrorKind::InvalidData, error);
         match std::fs::read_to_string(&path).map(Zeroizing::new) {
             Ok(text) => KeyEncryptionKey::read_all(&text).map_err(wrong),
-            Err(error) if error.kind() == ErrorKind::NotFound && may_create => {
-                let key = KeyEncryptionKey::generate();
-                write_private(&path, key.to_line().as_bytes())?;
-                Ok(vec![key])
-            }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(error),
         }
     }
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text
+            .bytes()
+            .all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
 }
 
 /// Writes a file that only its owner may read, synced with its directory.

@@ -18,7 +18,7 @@ struct Bed {
     admin: String,
     directory: tempfile::TempDir,
     cancelled: CancellationToken,
-    running: tokio::task::JoinHandle<()>,
+    running: tokio::task::JoinHandle<Option<String>>,
     engine: Arc<Embedded>,
 }
 

@@ -11,7 +11,9 @@
 use bytes::Bytes;
 
 use crate::keys::META;
-use crate::{Incarnation, LeaseId, Record, Revision, Span, Store, StoreError, Transaction};
+use crate::{
+    Compare, Incarnation, LeaseId, Record, Revision, Span, Store, StoreError, Transaction,
+};
 
 /// The highest level that this program reads and writes.
 pub const NEWEST_LEVEL: u64 = 2;
@@ -70,7 +72,8 @@ pub async fn open_level(store: &Store, newest: u64) -> Result<u64, StoreError> {
     }
 }
 
-/// Says that a server is alive and reads up to a level, as long as its lease lives.
+/// Says that a server is alive and reads up to a level, as long as its lease lives. The level of the store is to be read
+/// afterwards: once a server is announced, the level does not rise above what it reads.
 pub async fn announce(
     store: &Store,
     server: &str,
@@ -79,17 +82,22 @@ pub async fn announce(
 ) -> Result<(), StoreError> {
     let key = format!("{}{server}", server_prefix());
     loop {
-        let seen = store
-            .get(key.clone())
-            .await?
-            .map_or(0, |record| record.mod_revision);
+        let seen = revision_of(store, &key).await?;
+        let last = revision_of(store, &last_announced_key()).await?;
         let put = Transaction::new()
-            .when(crate::Compare::unchanged(key.clone(), seen))
-            .put_leased(key.clone(), newest.to_string(), lease);
+            .when(Compare::unchanged(key.clone(), seen))
+            .put_leased(key.clone(), newest.to_string(), lease)
+            .when(Compare::unchanged(last_announced_key(), last))
+            .put(last_announced_key(), server.to_owned());
         if store.commit(put).await?.succeeded {
             return Ok(());
         }
     }
+}
+
+async fn revision_of(store: &Store, key: &str) -> Result<Revision, StoreError> {
+    let record = store.get(key.to_owned()).await?;
+    Ok(record.map_or(0, |record| record.mod_revision))
 }
 
 /// Converts the store level by level, up to what every server that is alive can read. It can be interrupted at any point and
@@ -101,7 +109,12 @@ pub async fn migrate(
 ) -> Result<Migrated, StoreError> {
     let mut level = open_level(store, newest).await?;
     let mut converted = 0;
-    while level < newest.min(announced(store).await?.unwrap_or(newest)) {
+    loop {
+        // Read before the announcements: a server that announces itself after them changes it, and the level stays.
+        let last_announced = revision_of(store, &last_announced_key()).await?;
+        if level >= newest.min(announced(store).await?.unwrap_or(newest)) {
+            return Ok(Migrated { level, converted });
+        }
         let next = level + 1;
         for migration in migrations.iter().filter(|migration| migration.to == next) {
             converted += convert(store, migration).await?;
@@ -109,11 +122,11 @@ pub async fn migrate(
         let (found, revision) = read_level(store).await?;
         if found == Some(level) {
             let raise = Transaction::replace(level_key(), revision, next.to_string());
-            store.commit(raise).await?;
+            let unseen = Compare::unchanged(last_announced_key(), last_announced);
+            store.commit(raise.when(unseen)).await?;
         }
         level = open_level(store, newest).await?;
     }
-    Ok(Migrated { level, converted })
 }
 
 async fn convert(store: &Store, migration: &Migration) -> Result<u64, StoreError> {
@@ -148,7 +161,7 @@ async fn convert_one(store: &Store, migration: &Migration, key: Bytes) -> Result
             return Ok(false);
         };
         let mut replace =
-            Transaction::new().when(crate::Compare::unchanged(key.clone(), record.mod_revision));
+            Transaction::new().when(Compare::unchanged(key.clone(), record.mod_revision));
         replace = match record.lease {
             Some(lease) => replace.put_leased(key.clone(), value, lease),
             None => replace.put(key.clone(), value),
@@ -177,7 +190,7 @@ async fn announced(store: &Store) -> Result<Option<u64>, StoreError> {
 }
 
 /// The level of a store as it is; 1 where none is written yet, so that every program can read what is written meanwhile.
-pub(crate) async fn stored_level(store: &Store) -> Result<u64, StoreError> {
+pub async fn stored_level(store: &Store) -> Result<u64, StoreError> {
     Ok(read_level(store).await?.0.unwrap_or(1))
 }
 
@@ -198,6 +211,11 @@ fn parse(record: &Record) -> Result<u64, StoreError> {
 
 fn level_key() -> String {
     format!("{META}level")
+}
+
+/// Changes with every announcement.
+fn last_announced_key() -> String {
+    format!("{META}last-announced")
 }
 
 fn server_prefix() -> String {

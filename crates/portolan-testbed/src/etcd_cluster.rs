@@ -3,7 +3,8 @@
 //! ```text
 //! clients 10.0.0.100 ── bridge ─┬─ 10.0.0.1  etcd 0   disk of its own (tmpfs)
 //!                               ├─ 10.0.0.2  etcd 1   …
-//!                               └─ 10.0.0.3  etcd 2   …
+//!                               ├─ 10.0.0.3  etcd 2   …
+//!                               └─ 10.0.0.11 and on   guests: programs of the test's own, if it asks for them
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ pub enum Place {
     Clients,
     /// A member by its number.
     Member(usize),
+    /// A guest by its number.
+    Guest(usize),
 }
 
 /// A running cluster. Everything of it goes when it is dropped.
@@ -31,6 +34,7 @@ pub struct EtcdCluster {
     // Before the namespaces, so that programs end first.
     processes: Vec<Option<Process>>,
     members: Vec<Namespace>,
+    guests: Vec<Namespace>,
     clients: Namespace,
     program: PathBuf,
     directory: tempfile::TempDir,
@@ -58,6 +62,7 @@ impl EtcdCluster {
         let mut cluster = Self {
             processes: (0..MEMBERS).map(|_| None).collect(),
             members: Vec::new(),
+            guests: Vec::new(),
             clients,
             program,
             directory: tempfile::tempdir().expect("a directory"),
@@ -71,21 +76,42 @@ impl EtcdCluster {
     }
 
     fn make_member(&self, number: usize) -> Namespace {
-        let member = Namespace::new().expect("a second namespace");
-        let id = member.id();
-        let cable = format!(
-            "ip link add port{number} type veth peer name eth0 netns {id}; ip link set port{number} master lan up"
-        );
-        assert!(self.clients.shell(&cable), "no link can be made");
+        let member = self.make_place(Place::Member(number), &format!("port{number}"));
         let disk = self.disk(number);
         std::fs::create_dir(&disk).expect("a directory");
-        let own = format!(
-            "ip link set lo up; ip addr add {}/24 dev eth0; ip link set eth0 up; mount -t tmpfs -o size={DISK} disk '{}'",
-            address(Place::Member(number)),
-            disk.display()
-        );
-        assert!(member.shell(&own), "no member can be made");
+        let mount = format!("mount -t tmpfs -o size={DISK} disk '{}'", disk.display());
+        assert!(member.shell(&mount), "no disk can be made");
         member
+    }
+
+    /// A network of its own, connected to the others by a port of the bridge.
+    fn make_place(&self, place: Place, port: &str) -> Namespace {
+        let made = Namespace::new().expect("a second namespace");
+        let id = made.id();
+        let cable = format!(
+            "ip link add {port} type veth peer name eth0 netns {id}; ip link set {port} master lan up"
+        );
+        assert!(self.clients.shell(&cable), "no link can be made");
+        let own = format!(
+            "ip link set lo up; ip addr add {}/24 dev eth0; ip link set eth0 up",
+            address(place)
+        );
+        assert!(made.shell(&own), "no network can be made");
+        made
+    }
+
+    /// Adds a place for a program of the test's own, and returns its address.
+    pub fn add_guest(&mut self) -> String {
+        let place = Place::Guest(self.guests.len());
+        let guest = self.make_place(place, &format!("guest{}", self.guests.len()));
+        self.guests.push(guest);
+        address(place)
+    }
+
+    /// Starts a program in the network of a guest. It logs to `nsenter.log` in the directory.
+    pub fn start_in_guest(&self, number: usize, words: &[String], directory: &Path) -> Process {
+        let line = self.guests[number].command_line(words);
+        Process::start(Path::new(&line[0]), &line[1..], directory)
     }
 
     fn disk(&self, number: usize) -> PathBuf {
@@ -225,6 +251,7 @@ impl EtcdCluster {
         match place {
             Place::Clients => &self.clients,
             Place::Member(number) => &self.members[number],
+            Place::Guest(number) => &self.guests[number],
         }
     }
 }
@@ -233,6 +260,7 @@ fn address(place: Place) -> String {
     match place {
         Place::Clients => "10.0.0.100".to_owned(),
         Place::Member(number) => format!("10.0.0.{}", number + 1),
+        Place::Guest(number) => format!("10.0.0.{}", number + 11),
     }
 }
 

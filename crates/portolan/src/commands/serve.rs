@@ -10,12 +10,15 @@ use portolan_server::{
     ApiServer, DataDirectory, FirstStart, KeyEncryptionKey, ServerOptions, StartedServer,
     VaultOptions,
 };
+use portolan_store::etcd::Etcd;
+use portolan_store::level::NEWEST_LEVEL;
 use portolan_store::{Embedded, EmbeddedOptions, Engine, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandResult;
+use super::store::{EtcdArgs, store_error};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
@@ -33,15 +36,19 @@ const KEY_VARIABLE: &str = "PORTOLAN_SECRET_KEY";
 /// bytes in base64. To rotate it, put a new key on a line before the old one; the server encrypts everything again, and then
 /// the old line can be removed.
 ///
+/// Several servers share one store in etcd (--etcd): each has a data directory of its own, for its keys and its audit log, and
+/// the same `secrets.key`. Any of them answers; when one ends, another does its work between requests.
+///
 /// `/healthz`, `/readyz`, `/metrics` and `/openapi.json` need no token. SIGTERM ends it in good order.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   portolan serve --data /var/lib/portolan
   portolan serve --data ./data --listen 127.0.0.1:7443
-  portolan serve --data /var/lib/portolan --listen 0.0.0.0:7443 --name fleet.example.com")]
+  portolan serve --data /var/lib/portolan --listen 0.0.0.0:7443 --name fleet.example.com
+  portolan serve --data /var/lib/portolan --etcd http://10.0.0.1:2379,http://10.0.0.2:2379,http://10.0.0.3:2379")]
 pub(crate) struct ServeArgs {
-    /// The directory of the store, the keys and the audit log
+    /// The directory of the keys and the audit log, and of the store unless that is in etcd
     #[arg(long, value_name = "DIRECTORY", help_heading = "Server")]
     data: PathBuf,
 
@@ -57,6 +64,22 @@ pub(crate) struct ServeArgs {
     /// A name or address that clients call the server by, besides localhost and the address of --listen
     #[arg(long = "name", value_name = "NAME", help_heading = "Server")]
     names: Vec<String>,
+
+    /// The highest level of the stored format to use, while servers of an older release run
+    ///
+    /// The level rises when every running server can read the new one. Default: the newest that this release knows.
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        default_value_t = NEWEST_LEVEL,
+        hide_default_value = true,
+        value_parser = clap::value_parser!(u64).range(1..=NEWEST_LEVEL),
+        help_heading = "Store"
+    )]
+    max_level: u64,
+
+    #[command(flatten)]
+    etcd: EtcdArgs,
 
     /// The server's certificate chain in PEM; without it, one of the own authority
     #[arg(
@@ -104,24 +127,25 @@ async fn run(args: &ServeArgs, printer: &Printer) -> CommandResult {
         CommandError::user(anyhow::Error::new(error).context(context))
     };
     let files = DataDirectory::open(&args.data).map_err(in_directory)?;
+    let _lock = files.lock().map_err(in_directory)?;
     let listener = TcpListener::bind(args.listen).await.map_err(|error| {
         let context = format!("cannot listen on `{}`", args.listen);
         CommandError::user(anyhow::Error::new(error).context(context))
     })?;
     let address = listener.local_addr()?;
-    let engine =
-        Embedded::open(&files.store(), EmbeddedOptions::default()).map_err(CommandError::user)?;
-    let engine = Arc::new(engine);
-    let store = Store::new(Arc::clone(&engine) as Arc<dyn Engine>);
+    let engine = ServerEngine::open(args, &files)?;
+    engine.warn(printer).await;
+    let names = args.names(address);
     let options = ServerOptions {
         secret_keys: args.secret_keys()?,
         vault: args.vault(),
+        address: format!("https://{}", host_and_port(&names, address)),
+        max_level: args.max_level,
         ..ServerOptions::new(&args.data)
     };
-    let (server, first) = ApiServer::start(store, options)
+    let (server, first) = ApiServer::start(engine.store(), options)
         .await
         .map_err(CommandError::user)?;
-    let names = args.names(address);
     let config = ListenConfig {
         limits: Limits {
             connections: 4_000,
@@ -138,21 +162,92 @@ async fn run(args: &ServeArgs, printer: &Printer) -> CommandResult {
     let served = portolan_listen::serve(listener, router, config, cancelled.clone());
     welcome(&files, first.as_ref(), address, printer);
     let stop = wait_for_signal(cancelled.clone(), &engine);
-    let (served, (), stopped) = tokio::join!(served, server.run(cancelled.clone()), stop);
+    let (served, failure, stopped) = tokio::join!(served, server.run(cancelled.clone()), stop);
     served.map_err(CommandError::user)?;
-    match stopped? {
+    // Only a new start shows what is on the disk.
+    let stopped = stopped?.map(|failure| format!("the store has stopped: {failure}"));
+    match stopped.or(failure) {
         None => Ok(ExitStatus::Clean),
-        // Only a new start shows what is on the disk.
-        Some(failure) => Err(CommandError::usage(format!(
-            "the store has stopped: {failure}"
-        ))),
+        Some(failure) => Err(CommandError::usage(failure)),
+    }
+}
+
+/// Where the objects are.
+enum ServerEngine {
+    Embedded(Arc<Embedded>),
+    Etcd(Arc<Etcd>),
+}
+
+impl ServerEngine {
+    fn open(args: &ServeArgs, files: &DataDirectory) -> Result<Self, CommandError> {
+        if args.etcd.etcd.is_empty() {
+            let engine = Embedded::open(&files.store(), EmbeddedOptions::default());
+            return Ok(Self::Embedded(Arc::new(engine.map_err(store_error)?)));
+        }
+        if files.store().exists() {
+            let error = format!(
+                "`{}` has a store of its own, and --etcd names another one",
+                args.data.display()
+            );
+            let hint = "`portolan store migrate --from embedded --to etcd` moves it; then remove `store.redb`";
+            return Err(CommandError::usage(error).hint(hint));
+        }
+        Ok(Self::Etcd(args.etcd.engine()?))
+    }
+
+    fn store(&self) -> Store {
+        Store::new(match self {
+            Self::Embedded(engine) => Arc::clone(engine) as Arc<dyn Engine>,
+            Self::Etcd(engine) => Arc::clone(engine) as Arc<dyn Engine>,
+        })
+    }
+
+    /// Names the bugs of etcd's releases that matter.
+    async fn warn(&self, printer: &Printer) {
+        let Self::Etcd(engine) = self else {
+            return;
+        };
+        for member in engine.members().await {
+            match &member.version {
+                Ok(version) if !member.bugs.is_empty() => printer.warning(&format!(
+                    "etcd {version} at {} has known bugs: {}",
+                    member.endpoint,
+                    member.bugs.join("; ")
+                )),
+                Ok(_) => {}
+                Err(why) => {
+                    printer.warning(&format!(
+                        "etcd at {} does not answer: {why}",
+                        member.endpoint
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Why the store cannot write any more; never for etcd, which others look after.
+    async fn failed(&self) -> String {
+        match self {
+            Self::Embedded(engine) => engine.failed().await,
+            Self::Etcd(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// How other servers call this one.
+fn host_and_port(names: &[String], address: SocketAddr) -> String {
+    let name = names.first().map_or("localhost", String::as_str);
+    if name.contains(':') {
+        format!("[{name}]:{}", address.port())
+    } else {
+        format!("{name}:{}", address.port())
     }
 }
 
 /// Ends the server at a signal, or when the store cannot write any more; then it says why.
 async fn wait_for_signal(
     cancelled: CancellationToken,
-    engine: &Embedded,
+    engine: &ServerEngine,
 ) -> std::io::Result<Option<String>> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;

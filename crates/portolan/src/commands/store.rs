@@ -10,6 +10,7 @@ use camino::Utf8Path;
 use portolan_store::{BackupError, BackupSummary, StoreError};
 use portolan_yaml::Node;
 
+pub(crate) use self::access::EtcdArgs;
 use self::backup::BackupArgs;
 use self::migrate::MigrateArgs;
 use self::restore::RestoreArgs;
@@ -90,7 +91,7 @@ fn print(
 }
 
 /// An error of a store with what helps.
-fn store_error(error: StoreError) -> CommandError {
+pub(crate) fn store_error(error: StoreError) -> CommandError {
     let hint = match &error {
         StoreError::Stopped { detail } if detail.contains("already open") => {
             Some("stop the server that has it open")

@@ -27,7 +27,7 @@ pub(super) struct AccessArgs {
 
 /// How etcd is reached.
 #[derive(Debug, clap::Args)]
-pub(super) struct EtcdArgs {
+pub(crate) struct EtcdArgs {
     /// Addresses of etcd's members, separated by commas
     #[arg(
         long,
@@ -35,7 +35,7 @@ pub(super) struct EtcdArgs {
         value_delimiter = ',',
         help_heading = "Store"
     )]
-    pub(super) etcd: Vec<String>,
+    pub(crate) etcd: Vec<String>,
 
     /// Certificate of the authority that signed etcd's certificates, for `https` addresses
     #[arg(long, value_name = "FILE", help_heading = "Store")]
@@ -132,14 +132,18 @@ pub(super) fn open_directory(data: &Utf8Path, is_new: bool) -> Result<Opened, Co
 
 impl EtcdArgs {
     pub(super) fn open(&self) -> Result<Opened, CommandError> {
+        Ok(Opened::Etcd(self.engine()?))
+    }
+
+    /// The engine that the options describe.
+    pub(crate) fn engine(&self) -> Result<Arc<Etcd>, CommandError> {
         let options = EtcdOptions {
             tls: self.tls()?,
             login: self.login()?,
             read_deadline: DEADLINE,
             ..EtcdOptions::new(&self.etcd)
         };
-        let engine = Etcd::new(options).map_err(store_error)?;
-        Ok(Opened::Etcd(Arc::new(engine)))
+        Ok(Arc::new(Etcd::new(options).map_err(store_error)?))
     }
 
     fn tls(&self) -> Result<Option<EtcdTls>, CommandError> {
