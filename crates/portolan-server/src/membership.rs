@@ -26,8 +26,8 @@ pub(crate) const LEASE: Duration = Duration::from_secs(5);
 const RENEW_EVERY: Duration = Duration::from_millis(1_500);
 /// How often the tick is written.
 const TICK_EVERY: Duration = Duration::from_secs(2);
-/// How long before its end the lease is not counted on any more.
-const MARGIN: Duration = Duration::from_secs(1);
+/// How long a lease is counted on after it was renewed: a second less than it goes on.
+const COUNTED_ON: Duration = Duration::from_secs(4);
 
 /// The name of a server and of its process.
 #[derive(Debug, Clone)]
@@ -134,7 +134,7 @@ impl Membership {
         .await?;
         self.held.send_replace(Some(HeldLease {
             id: lease,
-            until: started + LEASE - MARGIN,
+            until: started + COUNTED_ON,
         }));
         Ok(())
     }
@@ -171,7 +171,7 @@ impl Membership {
             };
             match renewed {
                 Ok(Some(id)) => {
-                    let until = started + LEASE - MARGIN;
+                    let until = started + COUNTED_ON;
                     self.held.send_replace(Some(HeldLease { id, until }));
                 }
                 Ok(None) => {}

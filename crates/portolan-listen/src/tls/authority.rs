@@ -112,7 +112,8 @@ fn write(directory: &Path, path: &Path, text: &str) -> Result<(), TlsError> {
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
         file.persist(path)?;
-        Ok(())
+        // The name is as important as the content: certificates of a lost authority are worth nothing.
+        std::fs::File::open(directory)?.sync_all()
     };
     written().map_err(|source: std::io::Error| file_error(path, source))
 }

@@ -77,6 +77,9 @@ impl Clients {
         let shared = Arc::new(Shared::default());
         // Connections are made by the tasks, which run inside.
         let own = servers.clients();
+        let first = own[0].clone();
+        let begin = runtime.spawn(async move { begin(&first).await });
+        let begin = runtime.block_on(begin).expect("no panic");
         let workers = (0..CLIENTS).map(|number| {
             let client = Client {
                 servers: servers.clients(),
@@ -88,7 +91,7 @@ impl Clients {
             runtime.spawn(client.work())
         });
         let workers = workers.collect();
-        let watch = runtime.spawn(follow(servers.clients()));
+        let watch = runtime.spawn(follow(servers.clients(), begin));
         Self {
             shared,
             servers: own,
@@ -293,8 +296,23 @@ impl Client {
     }
 }
 
+/// The version of the store before the first write.
+async fn begin(server: &FleetClient) -> String {
+    let start = Instant::now();
+    loop {
+        let listed = server
+            .request(FleetMethod::Get, COLLECTION, &[], None)
+            .await;
+        if let Ok(list) = listed {
+            return version(&list);
+        }
+        assert!(start.elapsed() < SOON, "no server: {listed:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// Follows all objects, from the next server whenever one ends the watch, until the end is told.
-async fn follow(servers: Vec<FleetClient>) -> Vec<(String, usize, u64)> {
+async fn follow(servers: Vec<FleetClient>, begin: String) -> Vec<(String, usize, u64)> {
     let kind = find_kind("Variable").expect("a kind");
     let path = ObjectPath {
         kind,
@@ -302,15 +320,11 @@ async fn follow(servers: Vec<FleetClient>) -> Vec<(String, usize, u64)> {
         name: None,
     };
     let mut told = Vec::new();
-    let mut resume = String::new();
+    let mut resume = begin;
     for server in servers.iter().cycle() {
         let mut has_ended = false;
-        let query = [("resourceVersion", resume.clone())];
-        let query: Vec<(&str, &str)> = query
-            .iter()
-            .filter(|(_, version)| !version.is_empty())
-            .map(|(name, version)| (*name, version.as_str()))
-            .collect();
+        let from = resume.clone();
+        let query = [("resourceVersion", from.as_str())];
         // A bookmark comes every ten seconds; one that does not come means that the server is gone.
         let watching = server.watch(&path, &query, |message| {
             let object = &message["object"];
