@@ -49,16 +49,6 @@ pub enum AuditError {
         /// The one that the store knows.
         known: u64,
     },
-    /// The data directory belongs to another server than the store.
-    #[error(
-        "the store knows of entry {known} of the audit log of server {server}, whose `server.id` is not in this data directory"
-    )]
-    Lost {
-        /// The server.
-        server: String,
-        /// The entry.
-        known: u64,
-    },
 }
 
 /// The newest entry of a log.

@@ -234,7 +234,7 @@ impl ApiServer {
         );
         let authorities = Arc::new(authorities.await?);
         let audit = AuditLog::open(files.directory())?;
-        check_anchor(&store, &incarnation, &files, &server).await?;
+        check_anchor(&store, &files, &server).await?;
         let first = setup::prepare(&objects, &tokens, &files).await?;
         let newest = membership.tick_first().await?;
         let (cache, feed) = Cache::start(&store, incarnation, &server, newest).await?;
@@ -733,8 +733,7 @@ impl ApiServer {
     }
 
     async fn anchor(&self) -> Result<(), StoreError> {
-        let (objects, head) = (&self.objects, self.audit.head());
-        store_anchor(&objects.store, &objects.incarnation, &self.name, &head).await
+        store_anchor(&self.objects.store, &self.name, &self.audit.head()).await
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Running {
     pub(crate) port: u16,
     pub(crate) upkeep: CertificateUpkeep,
     cancelled: CancellationToken,
-    ended: tokio::task::JoinHandle<()>,
+    ended: tokio::task::JoinHandle<Option<String>>,
 }
 
 /// The clock of the clients is that of the servers.
