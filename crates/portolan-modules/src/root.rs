@@ -281,6 +281,22 @@ impl Root {
         Err(Errno::AGAIN)
     }
 
+    /// Whether a path is a directory without a link or `..` on the way.
+    pub(crate) fn is_plain_directory(&self, path: &Utf8Path) -> bool {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS;
+        let is_upwards = path.components().any(|part| part.as_str() == "..");
+        !is_upwards
+            && rustix::fs::openat2(
+                &self.directory,
+                path.as_std_path(),
+                flags,
+                Mode::empty(),
+                resolve,
+            )
+            .is_ok()
+    }
+
     /// The directory of a path, and its last name.
     fn place(&self, path: &Utf8Path) -> Result<Place, Errno> {
         let name = path.file_name().ok_or(Errno::ISDIR)?;

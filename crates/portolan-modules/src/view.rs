@@ -174,7 +174,9 @@ impl<'a> View<'a> {
 
     /// One look at a path: what is there, or the path that a link on the way leads to.
     fn step(&self, path: &Utf8Path) -> Result<Step, ModuleError> {
-        if self.ahead.has_no_paths() {
+        let parent = path.parent().unwrap_or(path);
+        // What most steps look at: no step says anything about paths, and no link is on the way.
+        if self.ahead.has_no_paths() && self.host.root.is_plain_directory(parent) {
             return Ok(Step::Here(self.now(path)?));
         }
         let mut walked = Utf8PathBuf::from("/");
@@ -209,7 +211,16 @@ impl<'a> View<'a> {
                 Found::Directory(_) => {
                     is_new = is_new || self.is_replaced(&walked)?;
                 }
-                _ => return Ok(Step::Here(Found::Absent)),
+                _ => {
+                    // Nothing is below it. Later steps must find the same path again, however it was written.
+                    let whole = walked.join(names[at + 1..].join("/"));
+                    let is_same = whole == *path;
+                    return Ok(if is_same {
+                        Step::Here(Found::Absent)
+                    } else {
+                        Step::Through(whole)
+                    });
+                }
             }
         }
         if walked == *path {

@@ -172,6 +172,21 @@ fn a_link_is_followed_and_its_target_replaced() {
     assert_eq!(bed.read("/real"), "again");
 }
 
+/// A link on the way leads on, also when what it leads to is missing.
+#[test]
+fn parents_are_made_where_a_link_leads() {
+    let bed = Bed::new();
+    symlink("/srv/real", bed.path("/link")).unwrap();
+    let parameters = json!({"path": "/link/x", "content": "a", "parents": {"mode": "0700"}});
+    bed.converge("file", &parameters).unwrap();
+    assert_eq!(bed.read("/srv/real/x"), "a");
+    symlink("../../../deep/er/x", bed.path("/up")).unwrap();
+    let parameters = json!({"path": "/up", "content": "b", "parents": {}});
+    let (plan, _) = bed.converge("file", &parameters).unwrap();
+    assert_eq!(plan.changes()[0].subject.to_string(), "/deep");
+    assert_eq!(bed.read("/deep/er/x"), "b");
+}
+
 #[test]
 fn links_in_a_circle_are_told() {
     let bed = Bed::new();
