@@ -16,6 +16,7 @@ mod lint;
 mod login;
 mod nodes;
 mod object_args;
+mod run;
 mod shown;
 mod status;
 mod watch;
@@ -24,7 +25,7 @@ use super::CommandResult;
 use crate::app::App;
 use crate::cli::Later;
 
-/// Read and write the objects of a Portolan server, and check TaskBooks
+/// Read and write the objects of a Portolan server, and run TaskBooks
 ///
 /// The server, token and authority come from --server, --token-file and --ca-file, from `PORTOLAN_SERVER`, `PORTOLAN_TOKEN_FILE` and
 /// `PORTOLAN_CA_FILE`, or from the context that `portolan fleet login` wrote.
@@ -62,6 +63,8 @@ enum FleetCommand {
     Login(Later<login::LoginArgs>),
     /// Approve machines that want to be nodes, and throw nodes out
     Nodes(Later<nodes::NodesArgs>),
+    /// Run a TaskBook on this machine, without a server
+    Run(Later<run::RunArgs>),
     /// Print how the server stands
     Status(Later<status::StatusArgs>),
     /// Print changes of objects as they happen
@@ -83,6 +86,7 @@ pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
         FleetCommand::Lint(args) => lint::lint(args, app),
         FleetCommand::Login(args) => login::login(args, app),
         FleetCommand::Nodes(args) => nodes::nodes(args, app),
+        FleetCommand::Run(args) => run::run(args, app),
         FleetCommand::Status(args) => status::status(args, app),
         FleetCommand::Watch(args) => watch::watch(args, app),
     }
