@@ -70,7 +70,7 @@ impl KeyLine {
 pub fn with_keys(text: &str, wanted: &[KeyLine], is_exclusive: bool) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut is_there = vec![false; wanted.len()];
-    for line in text.lines() {
+    for line in text.split_terminator('\n') {
         let Some(known) = KeyLine::parse(line) else {
             lines.push(line.to_owned());
             continue;

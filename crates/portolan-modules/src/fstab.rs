@@ -1,5 +1,7 @@
 //! `/etc/fstab` and the list of mounts: lines whose fields have blanks written as octal numbers.
 
+use std::fmt::Write as _;
+
 /// A line of `/etc/fstab`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountLine {
@@ -18,7 +20,7 @@ pub struct MountLine {
 impl MountLine {
     /// Reads a line; `None` for comments, empty lines and lines of another form.
     pub fn parse(line: &str) -> Option<Self> {
-        if line.trim_start().starts_with('#') {
+        if line.trim_ascii_start().starts_with('#') {
             return None;
         }
         let mut fields = line.split_ascii_whitespace().map(unescape);
@@ -52,7 +54,7 @@ impl MountLine {
 
 /// The line for a mount point.
 pub fn line_of(text: &str, path: &str) -> Option<MountLine> {
-    text.lines()
+    text.split_terminator('\n')
         .filter_map(MountLine::parse)
         .find(|line| line.path == path)
 }
@@ -61,7 +63,7 @@ pub fn line_of(text: &str, path: &str) -> Option<MountLine> {
 pub fn with_line(text: &str, path: &str, wanted: Option<&MountLine>) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut missing = wanted;
-    for line in text.lines() {
+    for line in text.split_terminator('\n') {
         match MountLine::parse(line) {
             Some(known) if known.path == path => {
                 if let Some(wanted) = missing.take() {
@@ -95,13 +97,12 @@ pub fn mounted_type(mountinfo: &str, path: &str) -> Option<String> {
 fn escape(field: &str) -> String {
     let mut text = String::new();
     for letter in field.chars() {
-        match letter {
-            ' ' => text.push_str("\\040"),
-            '\t' => text.push_str("\\011"),
-            '\n' => text.push_str("\\012"),
-            '\\' => text.push_str("\\134"),
-            '#' if text.is_empty() => text.push_str("\\043"),
-            other => text.push(other),
+        let is_special = letter.is_ascii_whitespace() || letter.is_ascii_control();
+        if is_special || letter == '\\' || (letter == '#' && text.is_empty()) {
+            // Only ASCII letters come here, which octal numbers of three digits can write.
+            let _ = write!(text, "\\{:03o}", u32::from(letter));
+        } else {
+            text.push(letter);
         }
     }
     text

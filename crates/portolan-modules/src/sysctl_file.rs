@@ -53,7 +53,7 @@ pub fn plain_value(value: &str) -> String {
 
 /// The value that a file gives to a key; the last line counts.
 pub fn value_of(text: &str, key: &SysctlKey) -> Option<String> {
-    let lines = text.lines().rev().filter_map(parse_line);
+    let lines = text.split_terminator('\n').rev().filter_map(parse_line);
     lines
         .filter(|(known, _)| known == key)
         .map(|(_, value)| value)
@@ -63,10 +63,13 @@ pub fn value_of(text: &str, key: &SysctlKey) -> Option<String> {
 /// The text with a value for a key: on the key's last line, or on a new one. Other lines of the key go.
 pub fn with_value(text: &str, key: &SysctlKey, name: &str, value: &str) -> String {
     let is_key = |line: &str| parse_line(line).is_some_and(|(known, _)| known == *key);
-    let last = text.lines().filter(|line| is_key(line)).count();
+    let last = text
+        .split_terminator('\n')
+        .filter(|line| is_key(line))
+        .count();
     let mut seen = 0;
     let mut lines: Vec<String> = Vec::new();
-    for line in text.lines() {
+    for line in text.split_terminator('\n') {
         if !is_key(line) {
             lines.push(line.to_owned());
             continue;
