@@ -184,3 +184,47 @@ fn what_a_local_run_cannot_do_is_refused_before_it_begins() {
         0
     );
 }
+
+/// The book of `examples/fleet`, which `docs/fleet.md` begins with.
+#[test]
+fn the_example_runs_and_then_finds_nothing_to_do() {
+    let place = Place::new();
+    let file = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/fleet/web.yaml");
+    let text = fs::read_to_string(&file).expect("the example");
+    let files = Arc::new(DirectoryFiles::beside(&file).expect("files"));
+    let book = compile(&BookSource::new(file.as_str(), &text, files.clone()));
+    let book = book.unwrap_or_else(|faults| unreachable!("{faults:#?}"));
+    let inputs = portolan_fleet::bind_inputs(&book.inputs, &Map::new()).expect("defaults");
+    let root = Root::other(&place.path.join("root")).expect("a root");
+    let run = LocalRun {
+        root: Arc::new(root),
+        is_confined: false,
+        files,
+        mode: RunMode::Apply,
+        inputs,
+        id: "r".to_owned(),
+        secrets: Arc::new(KnownSecrets::default()),
+        stop: CancellationToken::new(),
+        acknowledges_damage: false,
+        kill_at: None,
+    };
+    let first = run.run(&book, &mut |_| {}).expect("a run");
+    assert_eq!(
+        first.outcome.state,
+        NodeState::Changed,
+        "{:#?}",
+        first.outcome.steps
+    );
+    assert!(
+        place
+            .text("etc/web/web.conf")
+            .contains("listen = 8080\nuser = web\nsystem = debian\n")
+    );
+    let second = run.run(&book, &mut |_| {}).expect("a run");
+    assert_eq!(
+        second.outcome.state,
+        NodeState::Ok,
+        "{:#?}",
+        second.outcome.steps
+    );
+}
