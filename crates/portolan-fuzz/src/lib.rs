@@ -27,6 +27,7 @@ mod sealed;
 mod settings;
 mod sources;
 mod store;
+mod system;
 mod templates;
 mod text;
 mod yaml;
@@ -63,6 +64,7 @@ pub fn targets() -> Vec<Target> {
         settings::TARGETS,
         sources::TARGETS,
         store::TARGETS,
+        system::TARGETS,
         templates::TARGETS,
         text::TARGETS,
         yaml::TARGETS,

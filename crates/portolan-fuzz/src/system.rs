@@ -1,0 +1,93 @@
+//! Files of a server that modules edit: whatever is in them, an edit is stable and keeps other lines.
+
+use portolan_modules::formats::{
+    KeyLine, MountLine, SysctlKey, fault_of_schedule, line_of, mounted_type, value_of, with_keys,
+    with_line, with_value,
+};
+
+use crate::{Target, texts};
+
+pub(crate) const TARGETS: &[Target] = &[
+    Target {
+        name: "authorized-keys",
+        about: "an `authorized_keys`",
+        run: |bytes| std::str::from_utf8(bytes).is_ok_and(keys),
+        seeds: || {
+            texts(&[
+                "# mine\nfrom=\"10.0.0.0/8, ::1\",command=\"echo \\\"hi\\\"\" ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIanna anna\n",
+                "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABbert\nssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABbert b\n\"",
+            ])
+        },
+    },
+    Target {
+        name: "fstab",
+        about: "an `/etc/fstab` or a list of mounts",
+        run: |bytes| std::str::from_utf8(bytes).is_ok_and(fstab),
+        seeds: || {
+            texts(&[
+                "# disks\nUUID=1 / ext4 defaults 0 1\n/dev/sdb1 /srv/my\\040data ext4 ro\n",
+                "22 21 0:5 / /srv rw shared:1 - tmpfs none rw\n\\ \\777 /srv \\04",
+            ])
+        },
+    },
+    Target {
+        name: "sysctl",
+        about: "a file of kernel settings",
+        run: |bytes| std::str::from_utf8(bytes).is_ok_and(sysctl),
+        seeds: || {
+            texts(&[
+                "# x\nnet.ipv4.ip_forward=0\n-net/ipv4/ip_forward = 1 2\t3\n; y\n",
+                "net.ipv4.conf.eth0/1.x = 5\n= =\n-=",
+            ])
+        },
+    },
+    Target {
+        name: "cron-schedule",
+        about: "the time of a cron job",
+        run: |bytes| std::str::from_utf8(bytes).is_ok_and(|text| fault_of_schedule(text).is_none()),
+        seeds: || {
+            texts(&[
+                "*/5 0-6/2 1,15 jan-mar mon",
+                "@daily",
+                "99999999999 * * * *",
+                "-/ , * * *",
+            ])
+        },
+    },
+];
+
+fn keys(text: &str) -> bool {
+    let wanted: Vec<KeyLine> = text.lines().filter_map(KeyLine::parse).take(1).collect();
+    for is_exclusive in [false, true] {
+        let once = with_keys(text, &wanted, is_exclusive);
+        assert_eq!(with_keys(&once, &wanted, is_exclusive), once);
+    }
+    !wanted.is_empty()
+}
+
+fn fstab(text: &str) -> bool {
+    let _ = mounted_type(text, "/srv");
+    let Some(known) = text.lines().find_map(MountLine::parse) else {
+        return false;
+    };
+    assert_eq!(MountLine::parse(&known.to_text()).as_ref(), Some(&known));
+    let once = with_line(text, &known.path, Some(&known));
+    assert_eq!(with_line(&once, &known.path, Some(&known)), once);
+    assert_eq!(line_of(&once, &known.path), Some(known.clone()));
+    assert_eq!(
+        line_of(&with_line(&once, &known.path, None), &known.path),
+        None
+    );
+    true
+}
+
+fn sysctl(text: &str) -> bool {
+    let name = "net.ipv4.ip_forward";
+    let Some(key) = SysctlKey::parse(name) else {
+        return false;
+    };
+    let once = with_value(text, &key, name, "1");
+    assert_eq!(value_of(&once, &key).as_deref(), Some("1"));
+    assert_eq!(with_value(&once, &key, name, "1"), once);
+    value_of(text, &key).is_some()
+}
