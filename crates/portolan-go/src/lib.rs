@@ -1,10 +1,21 @@
 //! Behaviour of Go's standard library that tools written in Go depend on.
 //!
-//! [`path`] and [`wildcard`] do what `path/filepath` does with the text of paths; [`regexp`] translates regular
-//! expressions for the `regex` crate.
+//! | module | does what Go's package does |
+//! | --- | --- |
+//! | [`json`] | `encoding/json`: texts and numbers as its encoder writes them |
+//! | [`path`], [`wildcard`] | `path/filepath`, on the text of paths |
+//! | [`regexp`] | `regexp`: translates expressions for the `regex` crate |
+//! | [`strconv`] | `strconv`: numbers and quoted texts, read and written |
+//! | [`time`] | `time`: durations, layouts and zones |
+//!
+//! Go's strings are any bytes; [`marked`] holds them in Rust's strings.
 
 #![warn(missing_docs)]
 
+pub mod json;
+pub mod marked;
 pub mod path;
 pub mod regexp;
+pub mod strconv;
+pub mod time;
 pub mod wildcard;

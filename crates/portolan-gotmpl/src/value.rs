@@ -12,6 +12,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
+pub use portolan_go::strconv::FloatKind;
 use portolan_yaml::Text;
 
 use crate::object::{Kind, Object};
@@ -75,16 +76,6 @@ pub enum UintKind {
     Uint32,
     /// `uint64`
     Uint64,
-}
-
-/// Which floating point type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FloatKind {
-    /// `float64`
-    #[default]
-    Float64,
-    /// `float32`
-    Float32,
 }
 
 /// What the elements of a list are declared as.

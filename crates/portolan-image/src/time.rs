@@ -1,30 +1,14 @@
 //! Seconds since 1970 as images write them.
 
+use portolan_go::time::{SECOND, Time, Zone};
+
 /// A time as RFC 3339 in UTC: `1970-01-01T00:00:00Z`.
 pub(crate) fn rfc3339(seconds: u64) -> String {
-    let (days, left) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    let (hour, minute, second) = (left / 3600, left / 60 % 60, left % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
-/// The date of a day since 1970. Years begin in March here, so that a leap day is the last of its year.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let from_year_0 = days + 719_468;
-    let era = from_year_0 / 146_097;
-    let day_of_era = from_year_0 % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
+    let time = Time {
+        nanoseconds: i128::from(seconds) * SECOND,
+        zone: Zone::Utc,
     };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    (year, month, day)
+    time.format("2006-01-02T15:04:05Z")
 }
 
 #[cfg(test)]

@@ -1,17 +1,14 @@
 //! Printing as Go's `fmt` does: `%v` of every kind of value, the verbs of `Printf`, strings in Go syntax.
 
-mod float;
 mod pad;
 mod printf;
-mod quote;
 pub(crate) mod raw;
 mod verb;
 
 use crate::value::Value;
 
-pub use float::{FloatFormat, format_float};
+pub use portolan_go::strconv::{FloatFormat, format_float, is_print, quote, quote_rune};
 pub use printf::sprintf;
-pub use quote::{is_print, quote, quote_rune};
 pub(crate) use verb::write_struct;
 pub use verb::write_value;
 

@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 
-use super::float::{FloatFormat, format_float};
 use super::pad::Flags;
-use super::quote::{quote, quote_rune};
 use super::raw::mark;
+use super::{FloatFormat, format_float, quote, quote_rune};
 use crate::value::{FloatKind, List, MAX_DEPTH, Map, Value};
 
 /// Appends a value in its default format, `%v`; bytes that are not UTF-8 as [`super::raw`] has it.

@@ -2,9 +2,9 @@
 
 use crate::fmt::display;
 use crate::function::{Args, Ctx, FuncError};
-use crate::functions::strconv::{parse_float, parse_int, saturating_int};
 use crate::functions::time::Named;
 use crate::value::Value;
+use portolan_go::strconv::{parse_float, parse_int, saturating_int};
 
 type Answer = Result<Value, FuncError>;
 

@@ -1,8 +1,9 @@
 //! Dates and durations as sprig offers them.
 
+use portolan_go::strconv::parse_int;
+use portolan_go::time::{SECOND, Time, Zone, parse_duration, print_duration};
+
 use crate::function::{Args, Ctx, FuncError};
-use crate::functions::strconv::parse_int;
-use crate::functions::time::{SECOND, Time, Zone, parse_duration, print_duration};
 use crate::value::{IntKind, Value};
 
 type Answer = Result<Value, FuncError>;

@@ -42,7 +42,6 @@ mod yaml;
 
 mod convert;
 mod letters;
-mod strconv;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -11,10 +11,10 @@ use crate::fmt::raw;
 use crate::function::{Args, Ctx, FuncError};
 use crate::functions::encoding::base64_encode;
 use crate::functions::json::{self, Kind, error_map};
-use crate::functions::time::Time;
 use crate::meter::NODE_BYTES;
 use crate::object::Object;
 use crate::value::{MAX_DEPTH, Value};
+use portolan_go::time::Time;
 
 type Answer = Result<Value, FuncError>;
 

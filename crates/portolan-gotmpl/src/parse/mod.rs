@@ -8,7 +8,6 @@ mod parser;
 mod pipeline;
 mod scope;
 mod tree;
-mod unquote;
 
 pub(crate) use number::Number;
 pub(crate) use parser::parse;

@@ -1,7 +1,8 @@
 //! Number constants: one text may be an integer, an unsigned integer, a float and a complex number at once.
 
+use portolan_go::strconv::{self, CharError, unquote_char};
+
 use super::lexer::TokenKind;
-use super::unquote::{CharError, unquote_char};
 use crate::fmt::quote;
 
 /// Every type that can hold the constant, with its value.
@@ -90,8 +91,8 @@ impl Number {
             return Ok(Self::from_complex(0.0, im));
         }
         let mut number = Self {
-            uint: parse_uint(text),
-            int: parse_int(text),
+            uint: strconv::parse_uint(text, 0),
+            int: strconv::parse_int(text, 0),
             ..Self::default()
         };
         if number.int == Some(0) {
@@ -129,84 +130,9 @@ fn whole_uint(float: f64) -> Option<u64> {
     (float as u64 as f64 == float && float < 18_446_744_073_709_551_616.0).then_some(float as u64)
 }
 
-/// `strconv.ParseInt` with base 0.
-fn parse_int(text: &str) -> Option<i64> {
-    let negative = text.starts_with('-');
-    let magnitude = parse_uint(text.strip_prefix(['+', '-']).unwrap_or(text))?;
-    if negative {
-        0_i64.checked_sub_unsigned(magnitude)
-    } else {
-        i64::try_from(magnitude).ok()
-    }
-}
-
-/// `strconv.ParseUint` with base 0: prefixes `0x 0o 0b 0`, underscores between digits.
-fn parse_uint(text: &str) -> Option<u64> {
-    let lower = text.to_ascii_lowercase();
-    let (digits, radix) = match lower.as_bytes() {
-        [b'0', b'x', ..] => (&lower[2..], 16),
-        [b'0', b'o', ..] => (&lower[2..], 8),
-        [b'0', b'b', ..] => (&lower[2..], 2),
-        [b'0', _, ..] => (&lower[1..], 8),
-        _ => (&*lower, 10),
-    };
-    if digits.starts_with(['+', '-']) || !underscores_fit(digits, radix != 10) {
-        return None;
-    }
-    u64::from_str_radix(&digits.replace('_', ""), radix).ok()
-}
-
-/// Underscores must stand between digits, or between the prefix and a digit.
-fn underscores_fit(digits: &str, prefixed: bool) -> bool {
-    !digits.ends_with('_') && !digits.contains("__") && (prefixed || !digits.starts_with('_'))
-}
-
-/// Every underscore must have a digit on both sides.
-fn underscores_separate_digits(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let is_digit = |at: Option<usize>| {
-        at.and_then(|at| bytes.get(at))
-            .is_some_and(u8::is_ascii_digit)
-    };
-    let mut underscores = bytes.iter().enumerate().filter(|&(_, &byte)| byte == b'_');
-    underscores.all(|(at, _)| is_digit(at.checked_sub(1)) && is_digit(Some(at + 1)))
-}
-
-/// `strconv.ParseFloat`: decimal or hexadecimal, no out-of-range values.
+/// A float; unlike `strconv.ParseFloat` it has no names such as `Inf`.
 fn parse_float(text: &str) -> Option<f64> {
-    let lower = text.to_ascii_lowercase();
-    let unsigned = lower.strip_prefix(['+', '-']).unwrap_or(&lower);
-    let float = if let Some(hex) = unsigned.strip_prefix("0x") {
-        let float = parse_hex_float(hex)?;
-        if lower.starts_with('-') {
-            -float
-        } else {
-            float
-        }
-    } else {
-        if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-            || !underscores_separate_digits(unsigned)
-        {
-            return None;
-        }
-        lower.replace('_', "").parse().ok()?
-    };
-    float.is_finite().then_some(float)
-}
-
-/// The digits of a hexadecimal float; the exponent is a power of two and must be there.
-fn parse_hex_float(text: &str) -> Option<f64> {
-    let (mantissa, exponent) = text.split_once('p')?;
-    let mantissa = mantissa.replace('_', "");
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((&mantissa, ""));
-    let digits = format!("{whole}{fraction}");
-    if digits.is_empty() {
-        return None;
-    }
-    let exponent: i32 = exponent.replace('_', "").parse().ok()?;
-    let mut value = 0.0_f64;
-    for digit in digits.chars() {
-        value = value * 16.0 + f64::from(digit.to_digit(16)?);
-    }
-    Some(value * 2.0_f64.powi(exponent.saturating_sub(4 * fraction.len() as i32)))
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_number = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    is_number.then(|| strconv::parse_float(text))?
 }

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
+use portolan_go::strconv::unquote;
+
 use super::arena::List;
 use super::lexer::{Token, TokenKind};
 use super::number::Number;
 use super::parser::{Context, Parsed, Parser, RANGE};
 use super::tree::{Command, Fields, Node, Operand, Pipeline};
-use super::unquote::unquote;
 use crate::fmt::quote;
 use crate::program::Span;
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use portolan_go::time::parse_span;
 use portolan_object::similar;
 use portolan_yaml::{Entry, Node, Position};
 
@@ -241,28 +242,6 @@ fn wrong_type(at: Position, path: &str, wanted: &str) -> Fault {
 
 /// Reads `90s`, `10m` or `1h30m`.
 fn read_duration(text: &str) -> Result<Duration, String> {
-    let refused = || format!("`{text}` is not a span of time such as `90s`, `10m` or `1h30m`");
-    let mut seconds = 0_u64;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let digits = rest
-            .find(|letter: char| !letter.is_ascii_digit())
-            .ok_or_else(refused)?;
-        let (number, unit) = rest.split_at(digits);
-        let number: u64 = number.parse().map_err(|_| refused())?;
-        let factor = match unit.chars().next() {
-            Some('s') => 1,
-            Some('m') => 60,
-            Some('h') => 3600,
-            _ => return Err(refused()),
-        };
-        let part = number.checked_mul(factor).ok_or_else(refused)?;
-        seconds = seconds.checked_add(part).ok_or_else(refused)?;
-        rest = unit.get(1..).unwrap_or_default();
-    }
-    if text.is_empty() {
-        Err(refused())
-    } else {
-        Ok(Duration::from_secs(seconds))
-    }
+    parse_span(text)
+        .ok_or_else(|| format!("`{text}` is not a span of time such as `90s`, `10m` or `1h30m`"))
 }

@@ -6,7 +6,7 @@ use sha1::{Digest, Sha1};
 
 use crate::fmt::quote;
 use crate::function::Ctx;
-use crate::functions::time::{SECOND, Time, Zone};
+use portolan_go::time::{SECOND, Time, Zone};
 
 use super::der::{
     self, Reader, bits, context, context_bytes, element, integer, object_id, sequence,

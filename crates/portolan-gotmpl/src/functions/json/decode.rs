@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use portolan_yaml::Text;
 
 use crate::fmt::quote;
-use crate::functions::strconv::parse_float;
 use crate::value::{MAX_DEPTH, Value};
+use portolan_go::strconv::parse_float;
 
 /// What a text holds, and what in it did not fit a Go value: such a part is nil, and the rest is still read.
 pub(super) struct Decoded {

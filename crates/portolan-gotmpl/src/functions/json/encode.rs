@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 
+use portolan_go::json::{self, EscapeHtml};
+use portolan_go::time::Time;
+
 use crate::fmt::{FloatFormat, format_float};
 use crate::functions::encoding::base64_encode;
 use crate::functions::semver::SemverObject;
-use crate::functions::time::Time;
 use crate::value::{FloatKind, MAX_DEPTH, Value};
 use portolan_yaml::Text;
 
@@ -47,7 +49,9 @@ impl Encoder {
             Value::Float(kind, value) => self.out.push_str(&number(*value, *kind)?),
             Value::Complex(..) => return Err("json: unsupported type: complex128".to_owned()),
             Value::Str(text) => self.string(text),
-            Value::RawStr(bytes) => self.raw_string(bytes),
+            Value::RawStr(bytes) => {
+                json::write_bytes(&mut self.out, bytes, self.layout.escape_html());
+            }
             Value::List(list) if list.is_nil() => self.out.push_str("null"),
             Value::Bytes(bytes) => self.string(&base64_encode(bytes)),
             Value::List(list) => self.nested(value, '[', ']', list.iter(), |encoder, item| {
@@ -130,42 +134,16 @@ impl Encoder {
     }
 
     fn string(&mut self, text: &str) {
-        self.out.push('"');
-        self.characters(text);
-        self.out.push('"');
+        json::write_string(&mut self.out, text, self.layout.escape_html());
     }
+}
 
-    /// A string in which every byte that is not UTF-8 becomes an escape.
-    fn raw_string(&mut self, bytes: &[u8]) {
-        self.out.push('"');
-        for chunk in bytes.utf8_chunks() {
-            self.characters(chunk.valid());
-            for _ in chunk.invalid() {
-                self.code(char::REPLACEMENT_CHARACTER);
-            }
+impl Layout {
+    fn escape_html(self) -> EscapeHtml {
+        match self {
+            Self::Raw => EscapeHtml::No,
+            Self::Compact | Self::Pretty => EscapeHtml::Yes,
         }
-        self.out.push('"');
-    }
-
-    fn characters(&mut self, text: &str) {
-        for character in text.chars() {
-            match character {
-                '"' => self.out.push_str("\\\""),
-                '\\' => self.out.push_str("\\\\"),
-                '\n' => self.out.push_str("\\n"),
-                '\r' => self.out.push_str("\\r"),
-                '\t' => self.out.push_str("\\t"),
-                '\x08' => self.out.push_str("\\b"),
-                '\x0c' => self.out.push_str("\\f"),
-                '<' | '>' | '&' if self.layout != Layout::Raw => self.code(character),
-                '\0'..' ' | '\u{2028}' | '\u{2029}' => self.code(character),
-                _ => self.out.push(character),
-            }
-        }
-    }
-
-    fn code(&mut self, character: char) {
-        let _ = write!(self.out, "\\u{:04x}", u32::from(character));
     }
 }
 
@@ -178,20 +156,9 @@ pub(in crate::functions) fn text_of(value: &Value) -> Option<String> {
     Some(version.0.to_string())
 }
 
-/// A float: plain unless it is very large or very small, and then with the shortest exponent.
 fn number(value: f64, kind: FloatKind) -> Result<String, String> {
-    if !value.is_finite() {
+    json::float(value, kind).ok_or_else(|| {
         let shown = format_float(value, FloatFormat::General, None, kind);
-        return Err(format!("json: unsupported value: {shown}"));
-    }
-    let size = value.abs();
-    if size == 0.0 || (1e-6..1e21).contains(&size) {
-        return Ok(format_float(value, FloatFormat::Fixed, None, kind));
-    }
-    let text = format_float(value, FloatFormat::Exponent, None, kind);
-    // Go writes `e-09` as `e-9`.
-    Ok(match text.split_once("e-0") {
-        Some((mantissa, digit)) => format!("{mantissa}e-{digit}"),
-        None => text,
+        format!("json: unsupported value: {shown}")
     })
 }

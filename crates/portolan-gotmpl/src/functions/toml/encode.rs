@@ -8,8 +8,8 @@ use portolan_yaml::Text;
 use super::{dotted, quoted_key};
 use crate::fmt::{FloatFormat, format_float};
 use crate::functions::json::text_of;
-use crate::functions::time::Time;
 use crate::value::{MAX_DEPTH, UintKind, Value};
+use portolan_go::time::Time;
 
 /// Writes a value, and stops once there are more than `limit` bytes; the error is the library's.
 pub(super) fn encode(value: &Value, limit: usize) -> (String, Result<(), String>) {

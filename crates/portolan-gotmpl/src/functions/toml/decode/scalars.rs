@@ -2,9 +2,9 @@
 
 use super::Problem;
 use crate::fmt::{quote, quote_rune};
-use crate::functions::strconv::{parse_float, parse_int};
-use crate::functions::time::Time;
 use crate::value::Value;
+use portolan_go::strconv::{parse_float, parse_int};
+use portolan_go::time::Time;
 
 /// What a word is.
 #[derive(Clone, Copy)]

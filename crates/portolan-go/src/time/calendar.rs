@@ -3,27 +3,34 @@
 use super::{SECOND, Time};
 
 /// A moment taken apart, as the clocks of its zone show it.
-pub(super) struct Clock {
-    pub(super) year: i64,
-    pub(super) month: u32,
-    pub(super) day: u32,
+pub struct Clock {
+    /// The year; negative before the year 0.
+    pub year: i64,
     /// From 1.
-    pub(super) year_day: u32,
+    pub month: u32,
+    /// Of the month, from 1.
+    pub day: u32,
+    /// From 1.
+    pub year_day: u32,
     /// From Sunday, 0.
-    pub(super) weekday: u32,
-    pub(super) hour: u32,
-    pub(super) minute: u32,
-    pub(super) second: u32,
-    pub(super) nanosecond: u32,
+    pub weekday: u32,
+    /// From 0 to 23.
+    pub hour: u32,
+    /// From 0 to 59.
+    pub minute: u32,
+    /// From 0 to 59.
+    pub second: u32,
+    /// Of the second.
+    pub nanosecond: u32,
     /// Seconds east of Greenwich.
-    pub(super) offset: i32,
+    pub offset: i32,
     /// The zone's short name, or nothing.
-    pub(super) abbreviation: String,
+    pub abbreviation: String,
 }
 
 impl Time {
     /// What clocks and calendars in its zone show.
-    pub(super) fn clock(&self) -> Clock {
+    pub fn clock(&self) -> Clock {
         let (offset, abbreviation) = self.zone.at(self.unix());
         let seconds = self.nanoseconds.div_euclid(SECOND) + i128::from(offset);
         let day_number = seconds.div_euclid(86_400) as i64;
@@ -78,7 +85,7 @@ pub(super) fn days_in(year: i64, month: i64) -> i64 {
 }
 
 /// Names in Go's spelling; the short forms are their first three letters.
-pub(super) const MONTHS: [&str; 12] = [
+pub const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -94,7 +101,7 @@ pub(super) const MONTHS: [&str; 12] = [
 ];
 
 /// Names in Go's spelling; the short forms are their first three letters.
-pub(super) const WEEKDAYS: [&str; 7] = [
+pub const WEEKDAYS: [&str; 7] = [
     "Sunday",
     "Monday",
     "Tuesday",
@@ -105,7 +112,7 @@ pub(super) const WEEKDAYS: [&str; 7] = [
 ];
 
 /// The name of a month or weekday by its index.
-pub(super) fn name(names: &'static [&'static str], index: u32) -> &'static str {
+pub fn name(names: &'static [&'static str], index: u32) -> &'static str {
     names.get(index as usize).copied().unwrap_or_default()
 }
 

@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
+use portolan_go::time::{MONTHS, Time, WEEKDAYS, Zone, name, print_duration};
+
 use crate::function::{Args, Ctx, FuncError, Param};
 use crate::object::{Kind, Object, Signature};
 use crate::value::{IntKind, Value};
-
-use super::calendar::{MONTHS, WEEKDAYS, day_of, name};
-use super::{SECOND, Time, Zone, print_duration};
 
 type Answer = Result<Value, FuncError>;
 
@@ -55,7 +54,7 @@ impl Object for Time {
             "UnixMicro" => Ok(Value::int64(self.nanoseconds.div_euclid(1_000) as i64)),
             "UnixNano" => Ok(Value::int64(self.nanoseconds as i64)),
             "UTC" | "Local" => Ok(Value::object(self.in_zone(Zone::Utc))),
-            "String" => Ok(self.printed().into()),
+            "String" => Ok(self.to_go_string().into()),
             "IsZero" => Ok((self.nanoseconds == Self::ZERO.nanoseconds).into()),
             "Format" => Ok(self.format(&args.str(0)).into()),
             "Add" => {
@@ -86,32 +85,11 @@ impl Object for Time {
     }
 
     fn print(&self, out: &mut String) {
-        out.push_str(&self.printed());
+        out.push_str(&self.to_go_string());
     }
 
     fn truth(&self) -> bool {
         true
-    }
-}
-
-impl Time {
-    fn printed(&self) -> String {
-        self.format("2006-01-02 15:04:05.999999999 -0700 MST")
-    }
-
-    /// The same time of day some years, months and days later.
-    fn add_date(&self, years: i64, months: i64, days: i64) -> Self {
-        // Beyond these the calendar has no meaning, and sums stay far from overflow.
-        let bounded = |value: i64| value.clamp(-10_000_000, 10_000_000);
-        let clock = self.clock();
-        let year = clock.year + bounded(years);
-        let month = i64::from(clock.month) + bounded(months);
-        let moved = day_of(year, month, i64::from(clock.day) + bounded(days));
-        let present = day_of(clock.year, i64::from(clock.month), i64::from(clock.day));
-        Self {
-            nanoseconds: self.nanoseconds + i128::from(moved - present) * 86_400 * SECOND,
-            zone: self.zone.clone(),
-        }
     }
 }
 

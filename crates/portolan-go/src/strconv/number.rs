@@ -1,27 +1,36 @@
-//! Numbers from text as Go's `strconv` reads them.
+//! Numbers from text.
 
 /// An integer in a base; base 0 takes it from the prefix (`0x`, `0o`, `0b`, `0`) and allows `_` between digits.
-pub(super) fn parse_int(text: &str, base: u32) -> Option<i64> {
-    let (negative, digits) = match text.as_bytes().first()? {
+pub fn parse_int(text: &str, base: u32) -> Option<i64> {
+    let (is_negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
         b'+' => (false, &text[1..]),
         _ => (false, text),
     };
+    let magnitude = parse_uint(digits, base)?;
+    if is_negative {
+        0_i64.checked_sub_unsigned(magnitude)
+    } else {
+        i64::try_from(magnitude).ok()
+    }
+}
+
+/// An unsigned integer in a base, without a sign; base 0 as for [`parse_int`].
+pub fn parse_uint(text: &str, base: u32) -> Option<u64> {
     let (base, digits) = match base {
-        0 => prefixed(digits)?,
-        _ => (base, digits.to_owned()),
+        0 => prefixed(text)?,
+        _ => (base, text.to_owned()),
     };
-    // Rust would take another sign here.
+    // Rust would take a sign here.
     if !digits.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return None;
     }
-    let magnitude = i128::from(u64::from_str_radix(&digits, base).ok()?);
-    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
+    u64::from_str_radix(&digits, base).ok()
 }
 
 /// What `strconv.Atoi` returns beside its error, which sprig drops: the nearest integer where the digits are too many,
 /// zero where they are none. It stops at the digit that is too much and sees nothing behind it.
-pub(super) fn saturating_int(text: &str) -> i64 {
+pub fn saturating_int(text: &str) -> i64 {
     let (negative, digits) = match text.as_bytes() {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] | digits => (false, digits),
@@ -63,7 +72,7 @@ fn prefixed(digits: &str) -> Option<(u32, String)> {
 }
 
 /// A float; hexadecimal ones need a `p` exponent, and what is too large is an error.
-pub(super) fn parse_float(text: &str) -> Option<f64> {
+pub fn parse_float(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if unsigned.starts_with("0x") || unsigned.starts_with("0X") {
         let value = hexadecimal(&unsigned[2..])?;
@@ -116,6 +125,7 @@ fn hexadecimal(text: &str) -> Option<f64> {
             dropped += 4;
         }
     }
+    let exponent = exponent.replace('_', "");
     let exponent = exponent.parse::<i32>().ok()?.clamp(-100_000, 100_000);
     let exponent = exponent + dropped - 4 * fraction.len().min(100_000) as i32;
     let scaled = (value as f64) * 2_f64.powi(exponent);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// The bytes of a quoted or raw string, quotes included in the text; none when it is malformed.
-pub(crate) fn unquote(text: &str) -> Option<Cow<'_, [u8]>> {
+pub fn unquote(text: &str) -> Option<Cow<'_, [u8]>> {
     let inner = text.get(1..text.len().checked_sub(1)?)?;
     if text.starts_with('`') {
         let plain = memchr::memchr(b'\r', inner.as_bytes()).is_none();
@@ -33,7 +33,7 @@ pub(crate) fn unquote(text: &str) -> Option<Cow<'_, [u8]>> {
 }
 
 /// The character of a constant such as `'a'`; the error is the part of the wording that Go varies.
-pub(crate) fn unquote_char(text: &str) -> Result<u32, CharError> {
+pub fn unquote_char(text: &str) -> Result<u32, CharError> {
     let inner = text.get(1..).ok_or(CharError::Syntax)?;
     let (unit, tail) = unit(inner, '\'').ok_or(CharError::Syntax)?;
     if tail != "'" {
@@ -46,8 +46,11 @@ pub(crate) fn unquote_char(text: &str) -> Result<u32, CharError> {
 }
 
 /// What is wrong with a character constant.
-pub(crate) enum CharError {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CharError {
+    /// Something in it is not Go syntax.
     Syntax,
+    /// It has more than one character, or no end.
     Malformed,
 }
 

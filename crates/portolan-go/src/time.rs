@@ -11,35 +11,35 @@ mod calendar;
 mod duration;
 mod format;
 mod layout;
-mod object;
 mod parse;
 mod zone;
 
 use std::fmt::Write;
 
-use crate::fmt::raw;
+use calendar::day_of;
 
-pub(super) use duration::{parse_duration, print_duration};
-pub(super) use object::Named;
-pub(super) use zone::Zone;
+use crate::marked;
+
+pub use calendar::{Clock, MONTHS, WEEKDAYS, name};
+pub use duration::{parse_duration, parse_span, print_duration};
+pub use zone::Zone;
 
 /// Nanoseconds in a second.
-pub(super) const SECOND: i128 = 1_000_000_000;
+pub const SECOND: i128 = 1_000_000_000;
 
 /// A point in time and the zone it is shown in.
 #[derive(Debug, Clone)]
-pub(super) struct Time {
+pub struct Time {
     /// Nanoseconds since 1970 in UTC.
-    pub(super) nanoseconds: i128,
+    pub nanoseconds: i128,
     /// Where it is shown.
-    pub(super) zone: Zone,
+    pub zone: Zone,
 }
 
 /// A text in the quotes of Go's time package, which escapes every byte that is not ASCII.
 fn quote(text: &str) -> String {
     let mut out = String::from("\"");
-    let text = raw::value(text.to_owned());
-    for &byte in text.as_bytes().unwrap_or_default() {
+    for &byte in marked::bytes(text).iter() {
         match byte {
             b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
             b' '..0x80 => out.push(char::from(byte)),
@@ -53,18 +53,19 @@ fn quote(text: &str) -> String {
 
 impl Time {
     /// The first moment of year one, Go's zero value.
-    pub(super) const ZERO: Self = Self {
+    pub const ZERO: Self = Self {
         nanoseconds: -62_135_596_800 * SECOND,
         zone: Zone::Utc,
     };
 
     /// Seconds since 1970.
-    pub(super) fn unix(&self) -> i64 {
+    pub fn unix(&self) -> i64 {
         self.nanoseconds.div_euclid(SECOND) as i64
     }
 
     /// The same moment in another zone.
-    pub(super) fn in_zone(&self, zone: Zone) -> Self {
+    #[must_use]
+    pub fn in_zone(&self, zone: Zone) -> Self {
         Self {
             nanoseconds: self.nanoseconds,
             zone,
@@ -72,7 +73,8 @@ impl Time {
     }
 
     /// The moment some nanoseconds later.
-    pub(super) fn after(&self, nanoseconds: i64) -> Self {
+    #[must_use]
+    pub fn after(&self, nanoseconds: i64) -> Self {
         Self {
             nanoseconds: self.nanoseconds + i128::from(nanoseconds),
             zone: self.zone.clone(),
@@ -80,12 +82,33 @@ impl Time {
     }
 
     /// The time by a Go layout.
-    pub(super) fn format(&self, layout: &str) -> String {
+    pub fn format(&self, layout: &str) -> String {
         format::format(self, layout)
     }
 
     /// Reads a time by a Go layout; the error is Go's.
-    pub(super) fn parse(layout: &str, text: &str) -> Result<Self, String> {
+    pub fn parse(layout: &str, text: &str) -> Result<Self, String> {
         parse::parse(layout, text)
+    }
+
+    /// The time as `String` gives it.
+    pub fn to_go_string(&self) -> String {
+        self.format("2006-01-02 15:04:05.999999999 -0700 MST")
+    }
+
+    /// The same time of day some years, months and days later.
+    #[must_use]
+    pub fn add_date(&self, years: i64, months: i64, days: i64) -> Self {
+        // Beyond these the calendar has no meaning, and sums stay far from overflow.
+        let bounded = |value: i64| value.clamp(-10_000_000, 10_000_000);
+        let clock = self.clock();
+        let year = clock.year + bounded(years);
+        let month = i64::from(clock.month) + bounded(months);
+        let moved = day_of(year, month, i64::from(clock.day) + bounded(days));
+        let present = day_of(clock.year, i64::from(clock.month), i64::from(clock.day));
+        Self {
+            nanoseconds: self.nanoseconds + i128::from(moved - present) * 86_400 * SECOND,
+            zone: self.zone.clone(),
+        }
     }
 }

@@ -2,7 +2,15 @@
 
 use std::fmt::Write;
 
-use crate::value::FloatKind;
+/// Which floating point type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FloatKind {
+    /// `float64`
+    #[default]
+    Float64,
+    /// `float32`
+    Float32,
+}
 
 /// The power of ten from which the shortest form has an exponent.
 const SHORTEST_EXPONENT: i32 = 6;

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 
 /// Where a time is shown.
 #[derive(Debug, Clone)]
-pub(crate) enum Zone {
+pub enum Zone {
     /// Greenwich.
     Utc,
     /// A name, perhaps empty, and seconds east of Greenwich.
@@ -16,7 +16,7 @@ pub(crate) enum Zone {
 
 impl Zone {
     /// A zone by its name in the database; none when there is no such place. Names are case-sensitive, as files are.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub fn named(name: &str) -> Option<Self> {
         match name {
             "" | "UTC" | "Local" => return Some(Self::Utc),
             _ => {}

@@ -40,7 +40,7 @@ pub fn quote_rune(character: char, ascii_only: bool) -> String {
 }
 
 fn escape(out: &mut String, character: char, quote: char, ascii_only: bool) {
-    if let Some(byte) = super::raw::byte(character) {
+    if let Some(byte) = crate::marked::byte(character) {
         let _ = write!(out, "\\x{byte:02x}");
         return;
     }

@@ -96,7 +96,11 @@ impl Fields {
                 self.year_day = Some(day);
                 Ok(rest)
             }
-            Element::LongYear => store(&mut self.year, digits(text, 4)?),
+            Element::LongYear => {
+                let (year, rest) = digits(text, 4)?;
+                self.year = year;
+                Ok(rest)
+            }
             Element::Year => {
                 let (year, rest) = digits(text, 2)?;
                 self.year = year + if year >= 69 { 1900 } else { 2000 };
@@ -251,11 +255,6 @@ impl Fields {
         }
         Ok(day_of(self.year, month, day))
     }
-}
-
-fn store<'t>(field: &mut i64, (value, rest): (i64, &'t str)) -> Rest<'t> {
-    *field = value;
-    Ok(rest)
 }
 
 fn in_range(

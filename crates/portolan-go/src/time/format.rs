@@ -110,7 +110,7 @@ fn push_offset(out: &mut String, seconds: i32, offset: Offset) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::functions::time::Zone;
+    use crate::time::Zone;
 
     #[test]
     fn every_element_prints_its_part() {

@@ -1,11 +1,12 @@
 //! Durations as text, such as `1h30m` and `1.5s`.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use super::quote;
 
 /// A duration in nanoseconds from text; the error is Go's.
-pub(crate) fn parse_duration(text: &str) -> Result<i64, String> {
+pub fn parse_duration(text: &str) -> Result<i64, String> {
     let shown = || quote(text);
     let invalid = || format!("time: invalid duration {}", shown());
     let (negative, mut rest) = match text.as_bytes().first() {
@@ -41,6 +42,27 @@ pub(crate) fn parse_duration(text: &str) -> Result<i64, String> {
     }
     let signed = if negative { -total } else { total };
     i64::try_from(signed).map_err(|_| invalid())
+}
+
+/// A span of time in whole numbers of hours, minutes, seconds and milliseconds: `90s`, `10m`, `1h30m`. `None` for
+/// everything else that [`parse_duration`] reads.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use portolan_go::time::parse_span;
+///
+/// assert_eq!(parse_span("1h30m"), Some(Duration::from_secs(5_400)));
+/// assert_eq!(parse_span("10"), None);
+/// assert_eq!(parse_span("-1s"), None);
+/// ```
+pub fn parse_span(text: &str) -> Option<Duration> {
+    let is_plain = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'h' | b'm' | b's');
+    if text == "0" || !text.bytes().all(is_plain) {
+        return None;
+    }
+    let nanoseconds = parse_duration(text).ok()?;
+    u64::try_from(nanoseconds).ok().map(Duration::from_nanos)
 }
 
 fn scale_of(unit: &str) -> Option<i128> {
@@ -91,7 +113,7 @@ impl Decimal<'_> {
 }
 
 /// A duration as Go prints it: the largest unit first, fractions only of seconds and below.
-pub(crate) fn print_duration(nanoseconds: i64) -> String {
+pub fn print_duration(nanoseconds: i64) -> String {
     let sign = if nanoseconds < 0 { "-" } else { "" };
     let total = nanoseconds.unsigned_abs();
     if total < 1_000_000_000 {
@@ -150,6 +172,33 @@ mod tests {
                 Ok(printed),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn spans_are_whole_numbers_with_units() {
+        let milliseconds = |text| parse_span(text).map(|span| span.as_millis());
+        for (text, expected) in [
+            ("90s", 90_000),
+            ("1h30m", 5_400_000),
+            ("2s5ms", 2_005),
+            ("0s", 0),
+        ] {
+            assert_eq!(milliseconds(text), Some(expected), "{text}");
+        }
+        for text in [
+            "",
+            "0",
+            "10",
+            "-1s",
+            "+1s",
+            "1.5h",
+            "1d",
+            "1us",
+            "s",
+            "99999999999h",
+        ] {
+            assert_eq!(milliseconds(text), None, "{text}");
         }
     }
 
