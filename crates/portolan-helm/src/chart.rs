@@ -120,6 +120,11 @@ impl Chart {
         })
     }
 
+    /// Forgets the parsed templates. The next render parses them again.
+    pub fn forget_templates(&self) {
+        self.lock().clear();
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Selection, Profile), Arc<Prepared>>> {
         // A thread that panicked can only have left fewer entries.
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,6 +1,6 @@
 //! Renders the releases of one stage: a limited number at a time, in the order in which they are handed out.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use portolan_engine::{Key, WaitError};
@@ -9,6 +9,7 @@ use portolan_object::Digest;
 
 use super::{Choice, RenderedRelease, Renderer, available};
 use crate::api::{HelmRelease, NamespacedName};
+use crate::release::loaded_chart::LoadedChart;
 use crate::release::lookup::{EmittedObjects, View};
 use crate::release::release_lookups;
 use crate::release::release_unit::{self, AllKinds, Known, ReleaseInputs, Rendered, Visible};
@@ -19,6 +20,11 @@ use crate::walk::index::{DataId, Emitter};
 /// How many releases are rendered at a time, counted from the first that is not done: enough for all cores while one of
 /// them takes long, and not more, for each has its values and objects in memory.
 const MAX_BEGUN_RELEASES: usize = 32;
+
+/// How many charts may have their templates parsed at a time where memory is saved. A repository with more charts is
+/// rendered chart by chart, and the templates of a chart are forgotten after its last release; what that gives before
+/// its turn waits, packed. With fewer charts the releases are rendered in the order in which they are handed out.
+const MAX_PARSED_CHARTS: usize = 32;
 
 /// Releases that are rendered together.
 pub(super) enum Stage {
@@ -56,9 +62,33 @@ impl Stage {
     }
 }
 
+/// The releases of a stage in the order in which they are rendered.
+struct RenderOrder {
+    ids: Vec<NamespacedName>,
+    grouping: Grouping,
+}
+
+/// Whether the releases of one chart are rendered one after the other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Grouping {
+    None,
+    ByChart,
+}
+
+impl Grouping {
+    /// Forgets the templates of a chart after the last release of its group; `next` is the one that ends next.
+    fn ended(self, ended: &Begun, next: Option<&Begun>) {
+        let is_followed = next.is_some_and(|next| Arc::ptr_eq(&next.chart, &ended.chart));
+        if self == Self::ByChart && !is_followed {
+            ended.chart.chart().forget_templates();
+        }
+    }
+}
+
 /// A release whose unit was added.
 struct Begun {
     id: NamespacedName,
+    chart: Arc<LoadedChart>,
     unit: Key<Rendered>,
     /// Whether all that its chart wants to know of the cluster is known from what Kubernetes itself serves.
     needs_only_base: bool,
@@ -90,19 +120,44 @@ impl Renderer<'_> {
         };
         let mut is_news = false;
         let mut begun = VecDeque::new();
-        let ids: Vec<NamespacedName> = self.releases.keys().cloned().collect();
-        for id in ids {
+        let order = self.render_order();
+        for id in order.ids {
             if begun.len() >= MAX_BEGUN_RELEASES
                 && let Some(first) = begun.pop_front()
             {
-                is_news |= self.end(first, &effects).await?;
+                is_news |= self.end(&first, &effects).await?;
+                order.grouping.ended(&first, begun.front());
             }
             begun.extend(self.begin(id, choice, stage, visible.as_ref()));
         }
-        for one in begun {
-            is_news |= self.end(one, &effects).await?;
+        while let Some(first) = begun.pop_front() {
+            is_news |= self.end(&first, &effects).await?;
+            order.grouping.ended(&first, begun.front());
         }
         Ok(is_news)
+    }
+
+    /// The releases in the order in which they are rendered.
+    fn render_order(&self) -> RenderOrder {
+        let mut numbers = HashMap::new();
+        let numbered = self.releases.iter().map(|(id, release)| {
+            let chart = release.chart.as_ref().map(Arc::as_ptr);
+            let next = numbers.len();
+            (*numbers.entry(chart).or_insert(next), id.clone())
+        });
+        let mut numbered: Vec<(usize, NamespacedName)> = numbered.collect();
+        let is_saving = self.walker.retention == Retention::Forget;
+        let grouping = if is_saving && numbers.len() > MAX_PARSED_CHARTS {
+            // Charts in the order of their first releases; the releases of a chart stay in order.
+            numbered.sort_by_key(|(chart, _)| *chart);
+            Grouping::ByChart
+        } else {
+            Grouping::None
+        };
+        RenderOrder {
+            ids: numbered.into_iter().map(|(_, id)| id).collect(),
+            grouping,
+        }
     }
 
     /// Adds the unit of a release, if the release belongs to the stage and is chosen.
@@ -163,6 +218,7 @@ impl Renderer<'_> {
         let is_wanted = self.demand.releases.includes(&id)
             || release_lookups::may_print(chart, &values, &self.sought_kinds);
         let is_chosen = choice.includes(&id, digest, release, is_wanted);
+        let chart = Arc::clone(chart);
         let inputs = ReleaseInputs {
             cluster: Arc::clone(self.cluster),
             spec,
@@ -179,6 +235,7 @@ impl Renderer<'_> {
         release.unit = Some(unit.untyped());
         Some(Begun {
             id,
+            chart,
             unit,
             needs_only_base,
         })
@@ -196,20 +253,16 @@ impl Renderer<'_> {
     }
 
     /// Waits for a release and takes in what it gave. Says whether that may change something else.
-    async fn end(&mut self, begun: Begun, effects: &StageEffects<'_>) -> Result<bool, WaitError> {
-        let Begun {
-            id,
-            unit,
-            needs_only_base,
-        } = begun;
-        let released = available(self.cx.output(&unit).await)?;
+    async fn end(&mut self, begun: &Begun, effects: &StageEffects<'_>) -> Result<bool, WaitError> {
+        let Begun { id, unit, .. } = begun;
+        let released = available(self.cx.output(unit).await)?;
         let released = released.and_then(|released| Option::clone(&released));
-        let is_news = self.take(&id, released, &effects.referenced, effects.all_kinds);
-        let is_answered = self.note_answers(&id, &unit.untyped());
-        if is_answered && (needs_only_base || !effects.may_ask_again) {
-            self.finish(&id, &effects.referenced);
+        let is_news = self.take(id, released, &effects.referenced, effects.all_kinds);
+        let is_answered = self.note_answers(id, &unit.untyped());
+        if is_answered && (begun.needs_only_base || !effects.may_ask_again) {
+            self.finish(id, &effects.referenced);
         } else {
-            self.pack(&id, &effects.referenced);
+            self.pack(id, &effects.referenced);
         }
         Ok(is_news)
     }
