@@ -20,7 +20,7 @@ use calendar::day_of;
 
 use crate::marked;
 
-pub use calendar::{Clock, MONTHS, WEEKDAYS, name};
+pub use calendar::{CivilTime, MONTHS, WEEKDAYS, name};
 pub use duration::{parse_duration, parse_span, print_duration};
 pub use zone::Zone;
 

@@ -38,6 +38,7 @@ const SHARED: [(&str, &[&str]); 6] = [
             "Resource",
             "ResourceSet",
             "Table",
+            "Time",
             "Tree",
             "Value",
         ],

@@ -3,7 +3,7 @@
 use super::{SECOND, Time};
 
 /// A moment taken apart, as the clocks of its zone show it.
-pub struct Clock {
+pub struct CivilTime {
     /// The year; negative before the year 0.
     pub year: i64,
     /// From 1.
@@ -30,13 +30,13 @@ pub struct Clock {
 
 impl Time {
     /// What clocks and calendars in its zone show.
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> CivilTime {
         let (offset, abbreviation) = self.zone.at(self.unix());
         let seconds = self.nanoseconds.div_euclid(SECOND) + i128::from(offset);
         let day_number = seconds.div_euclid(86_400) as i64;
         let of_day = seconds.rem_euclid(86_400) as u32;
         let (year, month, day) = date_of(day_number);
-        Clock {
+        CivilTime {
             year,
             month,
             day,

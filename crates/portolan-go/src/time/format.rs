@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::Time;
-use super::calendar::{Clock, MONTHS, WEEKDAYS, name};
+use super::calendar::{CivilTime, MONTHS, WEEKDAYS, name};
 use super::layout::{Element, Offset, next_piece};
 
 /// The time by a layout.
@@ -22,7 +22,7 @@ pub(super) fn format(time: &Time, layout: &str) -> String {
     }
 }
 
-fn push_element(out: &mut String, clock: &Clock, element: Element, spelling: &str) {
+fn push_element(out: &mut String, clock: &CivilTime, element: Element, spelling: &str) {
     let hour12 = match clock.hour % 12 {
         0 => 12,
         hour => hour,
