@@ -1,10 +1,5 @@
 //! A single server as a process of its own: killed under load at any moment, and looked at while it writes files.
-#![expect(
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "helpers of tests; the server tells its port on stdout, and counts are to be seen"
-)]
+#![expect(clippy::panic, reason = "helpers of tests")]
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

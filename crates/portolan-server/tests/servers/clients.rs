@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use crate::processes::{SOON, Servers, status};
+use crate::processes::{COUNT, SOON, Servers, status};
 
 const CLIENTS: u64 = 4;
 const KEYS: usize = 3;
@@ -165,7 +165,7 @@ impl Clients {
     pub(crate) fn insist(&self, method: FleetMethod, path: &str, body: Option<&Value>) -> Value {
         let start = Instant::now();
         loop {
-            for server in 0..self.servers.len() {
+            for server in 0..COUNT {
                 match self.request(server, method, path, body.map(ToString::to_string)) {
                     Ok(answer) => return answer,
                     Err(FleetError::Refused { status, .. }) if status == 409 || status == 404 => {
@@ -217,7 +217,7 @@ impl Client {
     async fn work(mut self) -> Vec<Done> {
         while !self.shared.has_ended.load(Ordering::SeqCst) {
             let key = self.next(KEYS);
-            let server = self.next(self.servers.len());
+            let server = self.next(COUNT);
             let server = self.servers[server].clone();
             if self.next(3) == 0 {
                 self.read(key, &server).await;
@@ -331,10 +331,10 @@ async fn follow(servers: Vec<FleetClient>, begin: String) -> Vec<(String, usize,
             resume = version(object);
             match message["type"].as_str() {
                 Some("ADDED" | "MODIFIED") if object["metadata"]["name"] == "end" => {
-                    has_ended = true
+                    has_ended = true;
                 }
                 Some("ADDED" | "MODIFIED") => {
-                    told.push((version(object), number(object), value(object)))
+                    told.push((version(object), number(object), value(object)));
                 }
                 Some("BOOKMARK") => {}
                 _ => panic!("{message}"),

@@ -7,7 +7,7 @@ use portolan_testbed::Place;
 use serde_json::{Value, json};
 
 use crate::clients::Clients;
-use crate::processes::{SOON, Servers};
+use crate::processes::{COUNT, SOON, Servers};
 
 /// A fault. The owner is the server that does the work of the controllers when it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Fault {
     /// Breaks something, waits until that was noticed, and mends it.
     pub(crate) fn happen(self, servers: &mut Servers, clients: &Clients) {
         let owner = until_owned(clients, None);
-        let other = (owner + 1) % servers.len();
+        let other = (owner + 1) % COUNT;
         match self {
             Self::KillOwner => {
                 servers.kill(owner);
@@ -65,8 +65,8 @@ impl Fault {
                 servers.restart(other);
             }
             Self::KillAll => {
-                (0..servers.len()).for_each(|number| servers.kill(number));
-                (0..servers.len()).for_each(|number| servers.restart(number));
+                (0..COUNT).for_each(|number| servers.kill(number));
+                (0..COUNT).for_each(|number| servers.restart(number));
                 until_owned(clients, None);
             }
             Self::PauseOwner => pause_owner(servers, clients, owner),

@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Tells a process what it serves: its address, its directory and etcd's addresses.
 pub(crate) const WORDS: &str = "PORTOLAN_TEST_SERVER";
-const COUNT: usize = 3;
+/// How many servers there are.
+pub(crate) const COUNT: usize = 3;
 const PORT: u16 = 7443;
 /// For everything to be well again on a machine that is busy with other things.
 pub(crate) const SOON: Duration = Duration::from_mins(2);
@@ -100,10 +101,6 @@ impl Servers {
             wait_for("a server", || servers.authority(number).exists());
         }
         Some(servers)
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        COUNT
     }
 
     pub(crate) fn data(&self, number: usize) -> PathBuf {

@@ -444,25 +444,25 @@ impl Screen<'_> {
                 "owed: {handler} was notified and has not run; the next run runs it"
             ));
         }
-        printer.data(format!("{}\n", self.summary(done)))
+        printer.data(format!("{}\n", summary(done)))
     }
+}
 
-    fn summary(&self, done: &LocalOutcome) -> String {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for step in &done.outcome.steps {
-            *counts.entry(step.state.word()).or_default() += 1;
-        }
-        let order = [
-            "ok", "changed", "skipped", "ignored", "rescued", "unknown", "failed",
-        ];
-        let parts: Vec<String> = order
-            .iter()
-            .filter_map(|word| counts.get(word).map(|count| format!("{count} {word}")))
-            .collect();
-        let steps = counted(done.outcome.steps.len(), "step");
-        let state = done.outcome.state.word();
-        format!("{}: {state} · {steps}: {}", done.node, parts.join(", "))
+fn summary(done: &LocalOutcome) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for step in &done.outcome.steps {
+        *counts.entry(step.state.word()).or_default() += 1;
     }
+    let order = [
+        "ok", "changed", "skipped", "ignored", "rescued", "unknown", "failed",
+    ];
+    let parts: Vec<String> = order
+        .iter()
+        .filter_map(|word| counts.get(word).map(|count| format!("{count} {word}")))
+        .collect();
+    let steps = counted(done.outcome.steps.len(), "step");
+    let state = done.outcome.state.word();
+    format!("{}: {state} · {steps}: {}", done.node, parts.join(", "))
 }
 
 fn plain(value: &Value) -> String {
