@@ -65,7 +65,7 @@ pub(crate) enum Command {
     Explain(Later<ExplainArgs>),
     /// Fetch and pin every remote source and chart that a Flux repository needs
     Fetch(Later<FetchArgs>),
-    /// Read and write the objects of a Portolan server
+    /// Read and write the objects of a Portolan server, and run TaskBooks
     #[cfg(feature = "fleet")]
     Fleet(Later<FleetArgs>),
     /// Show what a Flux repository holds

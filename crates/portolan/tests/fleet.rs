@@ -113,13 +113,15 @@ fn a_first_start_makes_everything_and_objects_survive_a_kill() {
     fs::write(&objects, OBJECTS).expect("written");
     let objects = objects.to_str().expect("UTF-8");
     let mut server = Server::start(&data);
-    for private in ["admin.token", "ca.key", "secrets.key", "audit.log"] {
+    for private in ["admin.token", "secrets.key", "audit.log"] {
         let mode = fs::metadata(data.join(private))
             .expect(private)
             .permissions()
             .mode();
         assert_eq!(mode & 0o077, 0, "{private}");
     }
+    // The authority's key is in the store, sealed, and nowhere else.
+    assert!(!data.join("ca.key").exists());
     let applied = server.fleet(&["apply", "-f", objects]);
     assert_eq!(
         (applied.code, applied.stdout.as_str()),

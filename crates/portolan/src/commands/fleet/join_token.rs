@@ -97,6 +97,10 @@ enum TokenFormat {
 
 /// End a token; nodes that came with it stay
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portolan fleet join-token list
+  portolan fleet join-token end 4f1c09be")]
 struct EndArgs {
     /// The id of the token
     #[arg(value_name = "ID")]
@@ -108,6 +112,9 @@ struct EndArgs {
 
 /// List tokens
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portolan fleet join-token list")]
 struct ListArgs {
     #[command(flatten)]
     connection: ConnectionArgs,

@@ -56,6 +56,10 @@ struct KeyArgs {
 
 /// List machines that wait for approval
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portolan fleet nodes pending
+  portolan fleet nodes pending -o json")]
 struct PendingArgs {
     /// Output format
     #[arg(
@@ -84,6 +88,9 @@ enum PendingFormat {
 ///
 /// The machine can come back with a new key and an approval only.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  portolan fleet nodes revoke web-3")]
 struct RevokeArgs {
     /// The name of the node
     #[arg(value_name = "NAME")]
