@@ -38,6 +38,9 @@ enum Ends {
     Never(&'static str),
 }
 
+/// A book with a secret input.
+const BOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/secrets/book.yaml");
+
 /// The arguments of calls to a command, besides the format; `None` for a command that is not known here.
 fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
     const REPO: [&str; 5] = ["--repo", ".", "--path", "cluster", "--offline"];
@@ -185,6 +188,18 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
         "fleet auth can-i" | "fleet auth why" => {
             vec![badly(&[&["get", "secrets"][..], &NOBODY].concat())]
         }
+        "fleet lint" => vec![well(&[BOOK]), badly(&["cluster/nothing.yaml"])],
+        "fleet run" => {
+            let run = ["-f", BOOK, "--local", "--check", "--input"];
+            vec![badly(&[&run[..], &["token=plant-Rho7391"]].concat())]
+        }
+        "fleet join-token create" | "fleet join-token list" | "fleet nodes pending" => {
+            vec![badly(&NOBODY)]
+        }
+        "fleet join-token end"
+        | "fleet nodes approve"
+        | "fleet nodes deny"
+        | "fleet nodes revoke" => vec![badly(&[&["web-1"][..], &NOBODY].concat())],
         "fleet auth token" => vec![badly(&[&["--user", "a"][..], &NOBODY].concat())],
         "serve" => vec![
             (
