@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 use crate::action::Action;
 use crate::modules::MODULES;
 use crate::parameters::{ParameterFault, Parameters};
-use crate::words::nearest;
 
 /// Everything that is known about a module without running it; its reference is generated from this.
 pub struct ModuleDefinition {
@@ -90,11 +89,6 @@ pub fn find_module(name: &str) -> Option<&'static ModuleDefinition> {
         .iter()
         .find(|module| module.name == name)
         .map(|module| &**module)
-}
-
-/// The name of a module that is spelled nearly like this, for messages.
-pub fn nearest_module(name: &str) -> Option<&'static str> {
-    nearest(name, MODULES.iter().map(|module| module.name))
 }
 
 impl ParameterDefinition {

@@ -51,7 +51,6 @@ pub use ahead::{Ahead, Attributes, PredictedPackage, PredictedPath, Prediction};
 pub use boot::{BootMode, Restart, RestartState, boot_id};
 pub use definition::{
     Effect, ModuleDefinition, ParameterDefinition, ParameterType, RootSupport, find_module,
-    nearest_module,
 };
 pub use host::{Account, BookFiles, DEFAULT_TIMEOUT, Host, NoBookFiles};
 pub use local_processes::{KEPT_OUTPUT_BYTES, LocalProcesses};

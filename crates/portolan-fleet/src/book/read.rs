@@ -27,7 +27,18 @@ pub(super) const MAX_STEPS: usize = 10_000;
 const ACTIONS: &[&str] = &["steps", "include", "flush", "barrier"];
 
 /// Modules that the schema has and that do not exist yet.
-const NOT_YET: &[&str] = &["publish", "fetch", "module"];
+const NOT_YET: &[&str] = &[
+    "apply",
+    "assert",
+    "fetch",
+    "module",
+    "print",
+    "publish",
+    "read",
+    "render",
+    "repository",
+    "set",
+];
 
 /// What one document says, before its names are checked.
 pub(crate) struct ReadBook {
@@ -274,7 +285,7 @@ impl<'m> BookReader<'m> {
                 let near = portolan_object::similar(key, known.iter(), |name| name);
                 let hint = match near {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => "`portolan fleet modules` lists the modules".to_owned(),
+                    None => "docs/fleet-modules.md lists the modules".to_owned(),
                 };
                 let message = format!("`{key}` is neither a module nor an option");
                 self.faults
