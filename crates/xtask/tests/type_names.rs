@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const NOT_LIBRARIES: [&str; 4] = ["portolan", "portolan-fuzz", "portolan-testbed", "xtask"];
 
 /// Names in several crates, by the reason.
-const SHARED: [(&str, &[&str]); 6] = [
+const SHARED: [(&str, &[&str]); 7] = [
     (
         "the word of the tool or standard that each crate copies, which differs between them",
         &[
@@ -129,6 +129,30 @@ const SHARED: [(&str, &[&str]); 6] = [
     (
         "the same type, named again by the crate that hands it out",
         &["ChartArchive", "Digest"],
+    ),
+    (
+        "what a fleet calls the parts of a book, of a run and of a server, as its users do; the crate that has the same word for a \
+         render, a rollout, a build or its own clock never meets it",
+        &[
+            "BootClock",
+            "Command",
+            "Content",
+            "Decision",
+            "FileKind",
+            "Gate",
+            "Host",
+            "InputKind",
+            "JournalError",
+            "Observed",
+            "Program",
+            "Progress",
+            "Restart",
+            "RunState",
+            "Scope",
+            "Unit",
+            "Unreachable",
+            "Work",
+        ],
     ),
 ];
 
