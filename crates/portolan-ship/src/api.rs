@@ -24,7 +24,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use camino::Utf8PathBuf;
-use futures_util::future::try_join_all;
+use futures_util::future::{try_join, try_join_all};
 use portolan_engine::{Canceller, Journal, Key, State};
 use portolan_listen::{Limits, ListenConfig, Listener, TlsError, error_reply};
 use serde::Deserialize;
@@ -37,7 +37,7 @@ pub use session::{ServedRun, SessionError};
 
 use crate::document::API_VERSION;
 use crate::runs::ShipRun;
-use crate::skaffold::{RunOutline, SkaffoldApi};
+use crate::skaffold::{DevControl, RunOutline, SkaffoldApi, SkaffoldTurns};
 
 /// How long readers have to take the last events when a run has ended.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
@@ -117,8 +117,7 @@ impl EventApi {
         cancelled: CancellationToken,
     ) -> Result<impl Future<Output = Result<(), TlsError>> + Send + 'static, SessionError> {
         let run = self.run.clone();
-        let skaffold = SkaffoldApi::new(&self.journal, self.outline.clone());
-        let skaffold = skaffold.map_err(|status| SessionError::Skaffold(status.to_string()))?;
+        let turns = SkaffoldTurns::of_one(&self.journal, self.outline.clone());
         let router = self.router();
         let mut served = Vec::new();
         if let Some(socket) = socket(&run) {
@@ -132,22 +131,12 @@ impl EventApi {
             served.push((listener.into(), guard, router));
             session = Some(begun);
         }
-        let of_skaffold = [
-            (addresses.skaffold_grpc, skaffold.grpc),
-            (addresses.skaffold_http, skaffold.http),
-        ];
-        for (listener, router) in of_skaffold {
-            if let Some(listener) = listener {
-                let guard = Guard::for_skaffold(local_address(&listener)?);
-                served.push((listener.into(), guard, router));
-            }
-        }
+        let of_skaffold = (addresses.skaffold_grpc, addresses.skaffold_http);
+        let skaffold = serve_skaffold(of_skaffold, turns, None, cancelled.clone())?;
         let serve_all = served.into_iter().map(move |(listener, guard, router)| {
-            let guarded = from_fn_with_state(Arc::new(guard), guard::check);
-            let router = router.layer(guarded);
-            portolan_listen::serve(listener, router, config(), cancelled.clone())
+            serve_guarded(listener, guard, router, cancelled.clone())
         });
-        let serve_all = try_join_all(serve_all);
+        let serve_all = try_join(try_join_all(serve_all), skaffold);
         Ok(async move {
             let ended = serve_all.await;
             if let Some(session) = session {
@@ -182,6 +171,44 @@ impl EventApi {
     fn is_own(&self, run: &ShipRun) -> bool {
         *run == self.run
     }
+}
+
+/// Serves Skaffold's API over gRPC and over HTTP, for one run or for the turns of a dev loop, until it is cancelled. Inside of
+/// the runtime.
+///
+/// # Errors
+/// When an address cannot be used.
+pub fn serve_skaffold(
+    (grpc, http): (Option<TcpListener>, Option<TcpListener>),
+    turns: SkaffoldTurns,
+    control: Option<Arc<DevControl>>,
+    cancelled: CancellationToken,
+) -> Result<impl Future<Output = Result<(), TlsError>> + Send + 'static, SessionError> {
+    let api = SkaffoldApi::new(turns, control);
+    let api = api.map_err(|status| SessionError::Skaffold(status.to_string()))?;
+    let mut served = Vec::new();
+    for (listener, router) in [(grpc, api.grpc), (http, api.http)] {
+        if let Some(listener) = listener {
+            let guard = Guard::for_skaffold(local_address(&listener)?);
+            served.push((listener, guard, router));
+        }
+    }
+    let serve_all = served.into_iter().map(move |(listener, guard, router)| {
+        serve_guarded(listener.into(), guard, router, cancelled.clone())
+    });
+    let serve_all = try_join_all(serve_all);
+    Ok(async move { serve_all.await.map(|_| ()) })
+}
+
+fn serve_guarded(
+    listener: Listener,
+    guard: Guard,
+    router: Router,
+    cancelled: CancellationToken,
+) -> impl Future<Output = Result<(), TlsError>> + Send + 'static {
+    let guarded = from_fn_with_state(Arc::new(guard), guard::check);
+    let served = portolan_listen::serve(listener, router.layer(guarded), config(), cancelled);
+    async move { served.await.map(|_| ()) }
 }
 
 fn local_address(listener: &TcpListener) -> Result<SocketAddr, SessionError> {

@@ -41,7 +41,7 @@ mod render;
 mod skaffold;
 mod task;
 
-pub use api::{Addresses, EventApi, ServedRun, SessionError};
+pub use api::{Addresses, EventApi, ServedRun, SessionError, serve_skaffold};
 pub use base::{BaseImageError, BaseImages, base_names};
 pub use build::{finish, plan, stop_at_first_failure};
 pub use builder::{BuildSetup, Builder, ShipError};
@@ -77,5 +77,5 @@ pub use push::{PushError, Pushed, Pusher, finish_push, plan_push};
 pub use render::{RenderError, RenderedStep, manifests_yaml, read_manifests, render, unnamed};
 pub use runs::{RunError, ShipRun};
 pub use schema::schema;
-pub use skaffold::{OutlinedArtifact, RunOutline};
+pub use skaffold::{DevControl, DevStages, OutlinedArtifact, RunOutline, SkaffoldTurns};
 pub use task::Task;

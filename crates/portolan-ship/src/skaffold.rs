@@ -1,19 +1,21 @@
 //! Skaffold's second event API, for clients that were written for it.
 //!
 //! ```text
-//! journal ──records──▶ Projection ──▶ states and events in Skaffold's words ──▶ SkaffoldService ──▶ gRPC
-//!                                                                                      └──▶ gateway: HTTP and JSON lines
+//! journals of a run or of a dev loop's turns ──records──▶ Projection ──▶ states and events in Skaffold's words ──▶ SkaffoldService ──▶ gRPC
+//!         DevControl ◀── execute, auto_execute ◀──                                     └──▶ gateway: HTTP and JSON lines
 //! ```
 //!
 //! It is a view of the journal and nothing else: builders and deployers know as little of it as of the other API. Like
 //! Skaffold it asks for no token, so it is only there on request and only for this machine; pages of other sites and
 //! names that were made to point here are refused.
 
+mod control;
 mod gateway;
 mod json;
 mod outline;
 mod projection;
 mod service;
+mod turns;
 /// The messages, generated from `proto/skaffold_v2.proto`.
 #[allow(
     missing_docs,
@@ -31,11 +33,12 @@ mod wire {
 use std::sync::Arc;
 
 use axum::Router;
-use portolan_engine::Journal;
 use tonic::Status;
 
+pub use control::{DevControl, DevStages};
 pub use outline::{OutlinedArtifact, RunOutline};
 use service::SkaffoldService;
+pub use turns::SkaffoldTurns;
 use wire::skaffold_v2_service_server::SkaffoldV2ServiceServer;
 
 /// The types of all messages, for reflection and for JSON.
@@ -48,8 +51,12 @@ pub(crate) struct SkaffoldApi {
 }
 
 impl SkaffoldApi {
-    pub(crate) fn new(journal: &Journal, outline: RunOutline) -> Result<Self, Status> {
-        let service = Arc::new(SkaffoldService::new(journal.clone(), outline));
+    /// The API of a session; a dev loop has a control.
+    pub(crate) fn new(
+        turns: SkaffoldTurns,
+        control: Option<Arc<DevControl>>,
+    ) -> Result<Self, Status> {
+        let service = Arc::new(SkaffoldService::new(turns, control));
         let reflection = || {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(DESCRIPTORS)

@@ -13,7 +13,34 @@ use portolan_secret::{KnownSecrets, Mask};
 use crate::output_log::OutputLog;
 use crate::process::{self, Ended, Program};
 
-/// The handle of one piece of work.
+/// The handle of one piece of work: it says how far it is and what it has to say.
+///
+/// ```
+/// fn build(task: &portolan_ship::Task) {
+///     task.progress(1, Some(2), "half of it");
+///     task.log("a line");
+/// }
+/// ```
+///
+/// It leads neither to the journal nor to the engine, so no work can tell of a start or an end by itself:
+///
+/// ```compile_fail,E0616
+/// fn build(task: &portolan_ship::Task) {
+///     task.context.log("past the files of the output");
+/// }
+/// ```
+///
+/// ```compile_fail,E0599
+/// fn build(task: &portolan_ship::Task) {
+///     task.end();
+/// }
+/// ```
+///
+/// Only the runner makes one:
+///
+/// ```compile_fail,E0624
+/// let task = portolan_ship::Task::new(todo!(), todo!(), todo!());
+/// ```
 pub struct Task {
     context: Context,
     scratch: Utf8PathBuf,

@@ -368,6 +368,40 @@ fn one_artifact_or_all_are_cancelled_and_a_late_order_is_told_the_outcome() {
     assert!(answer.stdout.contains("1 built, 2 cancelled"), "{answer}");
 }
 
+/// The second attempt of `a` goes well because the file `fixed` is there by then; `b` holds the run open.
+#[test]
+fn an_artifact_that_failed_is_tried_again_with_what_it_skipped() {
+    let flaky = "  - name: a\n    image: x\n    command: {run: [sh, -c, 'test -e fixed || exit 3; echo a > $PORTOLAN_OUT/a'], output: files, inputs: [web/index.html], hermetic: false}\n";
+    let dependent = "  - name: c\n    image: z\n    needs: [a]\n    oci: {context: web}\n";
+    let mut served = Served::start(&format!("{flaky}{dependent}{}", gated("b", "")));
+    wait_until(|| served.word("a") == "failed" && served.word("c") == "skipped");
+    let json = ["content-type: application/json"];
+    let order = |text: &str| {
+        let (status, answer) = served.send("POST", "control", &json, text);
+        let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+        (status, answer)
+    };
+    let (status, running) = order(r#"{"action":"retry","artifact":"b"}"#);
+    assert_eq!(
+        (status, &running["accepted"]),
+        (200, &false.into()),
+        "{running}"
+    );
+    assert_eq!(order(r#"{"action":"retry"}"#).0, 400);
+    served.project.write("fixed", "");
+    let (status, again) = order(r#"{"action":"retry","artifact":"a"}"#);
+    assert_eq!((status, &again["accepted"]), (200, &true.into()), "{again}");
+    assert_eq!(
+        again["queued"],
+        serde_json::json!(["artifact/a", "artifact/c"])
+    );
+    wait_until(|| served.word("a") == "complete" && served.word("c") == "complete");
+    served.open("b");
+    let answer = served.end();
+    assert_eq!(answer.code, 0, "{answer}");
+    assert!(answer.stdout.contains("3 built"), "{answer}");
+}
+
 /// A reader that never reads, and many that do.
 #[test]
 fn a_stuck_reader_stops_nothing_and_others_see_everything() {

@@ -298,3 +298,93 @@ async fn an_object_that_flux_deploys_is_refused_unless_it_is_adopted() {
     let adopted = deploy(&project, &kubeconfig, &[]);
     assert_eq!(adopted.code, 0, "{adopted}");
 }
+
+/// An autoscaler sets the number of pods; a deployment that says another one would undo its work each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_are_left_to_an_autoscaler() {
+    let Some(test) = TestCluster::shared().await else {
+        return;
+    };
+    let kubeconfig = test.kubeconfig_path().to_str().expect("UTF-8").to_owned();
+    let _kubelet = Kubelet::start(
+        test.client().await,
+        Some("ship-hpa"),
+        KubeletSetup::default(),
+    );
+    let project = Project::new(
+        "  - {name: web, image: registry.example/shop/web, oci: {context: web}}\n  deploy:\n  - {name: app, namespace: ship-hpa, manifests: {paths: [all.yaml]}, wait: {timeout: 120s}}\n",
+    );
+    let namespace = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ship-hpa}\n";
+    let autoscaler = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {minReplicas: 1, maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}\n";
+    let deployment =
+        deployment("web", "registry.example/shop/web").replace("replicas: 1", "replicas: 2");
+    let write = |more: &str| project.write("all.yaml", &format!("{deployment}{namespace}{more}"));
+    let replicas = async || {
+        let api: kube::Api<k8s_openapi::api::apps::v1::Deployment> =
+            kube::Api::namespaced(test.client().await, "ship-hpa");
+        let web = api.get("web").await.expect("a Deployment");
+        web.spec.and_then(|spec| spec.replicas)
+    };
+    write("");
+    assert_eq!(deploy(&project, &kubeconfig, &[]).code, 0);
+    assert_eq!(replicas().await, Some(2));
+    // The number was ours: it stays what it is, and does not become the default.
+    write(autoscaler);
+    let second = deploy(&project, &kubeconfig, &[]);
+    assert_eq!((second.code, replicas().await), (0, Some(2)), "{second}");
+    // What the autoscaler sets from then on is not touched.
+    let api: kube::Api<k8s_openapi::api::apps::v1::Deployment> =
+        kube::Api::namespaced(test.client().await, "ship-hpa");
+    let scale = kube::api::Patch::Merge(serde_json::json!({"spec": {"replicas": 4}}));
+    api.patch_scale("web", &kube::api::PatchParams::default(), &scale)
+        .await
+        .expect("scaled");
+    let third = deploy(&project, &kubeconfig, &[]);
+    assert_eq!((third.code, replicas().await), (0, Some(4)), "{third}");
+}
+
+/// What a pod that crashes says is in the result, long before the deployment would give up; a changed selector is named.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_ends_the_wait_and_a_field_that_cannot_be_changed_is_named() {
+    let Some(test) = TestCluster::shared().await else {
+        return;
+    };
+    let kubeconfig = test.kubeconfig_path().to_str().expect("UTF-8").to_owned();
+    let kubelet = Kubelet::start(
+        test.client().await,
+        Some("ship-crash"),
+        KubeletSetup::default(),
+    );
+    kubelet.fail_image_with("registry.example/side:1", PodFault::CrashLoop);
+    let head = |more: &str| {
+        format!(
+            "{}  - {{name: web, image: registry.example/shop/web, oci: {{context: web}}}}\n  deploy:\n  - {{name: app, namespace: ship-crash, manifests: {{paths: [all.yaml]}}, wait: {{timeout: 10m}}{more}}}\n",
+            portolan::project::HEAD
+        )
+    };
+    let project = Project::new("");
+    project.write("portolan.yaml", &head(""));
+    let namespace = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ship-crash}\n";
+    let text = deployment("web", "registry.example/shop/web").replace(
+        "progressDeadlineSeconds: 2",
+        "progressDeadlineSeconds: 3600",
+    );
+    project.write("all.yaml", &format!("{text}{namespace}"));
+    let crashed = deploy(&project, &kubeconfig, &[]);
+    assert_eq!(crashed.code, 1, "{crashed}");
+    let error = json(&crashed)["steps"][0]["error"].clone();
+    let error = error.as_str().expect("an error");
+    assert!(error.contains("is stuck: CrashLoopBackOff"), "{error}");
+    kubelet.heal_image("registry.example/side:1");
+    let other = text.replace("app: web", "app: other");
+    project.write("all.yaml", &format!("{other}{namespace}"));
+    let refused = deploy(&project, &kubeconfig, &[]);
+    assert_eq!(refused.code, 1, "{refused}");
+    assert_eq!(
+        json(&refused)["steps"][0]["error"],
+        "Deployment ship-crash/web: spec.selector cannot be changed; `immutable: replace` deletes the object and makes it anew"
+    );
+    project.write("portolan.yaml", &head(", immutable: replace"));
+    let replaced = deploy(&project, &kubeconfig, &[]);
+    assert_eq!(replaced.code, 0, "{replaced}");
+}

@@ -518,3 +518,87 @@ fn what_flux_manages_is_suspended_only_when_asked_and_resumed_even_after_a_kill(
         !names.any(|name| name.to_string_lossy().starts_with("dev-suspended-"))
     });
 }
+
+/// Sends a request to Skaffold's API, and returns the status and the body.
+fn skaffold(port: u16, line: &str, body: &str) -> (u16, String) {
+    let Ok(mut socket) = TcpStream::connect(("127.0.0.1", port)) else {
+        return (0, String::new());
+    };
+    let _ = socket.set_read_timeout(Some(Duration::from_secs(20)));
+    let length = body.len();
+    let request = format!(
+        "{line} HTTP/1.1\r\nhost: localhost:{port}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    let _ = socket.write_all(request.as_bytes());
+    let mut answer = String::new();
+    let _ = socket.read_to_string(&mut answer);
+    let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    (status.unwrap_or(0), body.to_owned())
+}
+
+/// A client of Skaffold's switches automatic builds off: saved files wait until it asks for a build. Tests run after each
+/// build and verifications after each deployment; a test that fails keeps its artifact out of the cluster.
+#[test]
+fn clients_of_skaffold_say_when_a_dev_loop_builds_and_deploys() {
+    let namespace = "dev-skaffold";
+    let Some(bed) = Bed::start(namespace) else {
+        return;
+    };
+    let checks = "  tests:\n  - {name: page, artifacts: [web], command: {run: [sh, -c, '! grep -q broken web/index.html']}}\n  verify:\n  - {name: there, command: {run: ['true']}}\n";
+    let project = project(namespace, server("from the pod"), checks);
+    let port = free_port();
+    let dev = Dev::start(command(
+        &project,
+        &bed,
+        &["--rpc-http-port", &port.to_string()],
+    ));
+    dev.wait_for("test", |event| {
+        event["type"] == "tested" && event["results"][0]["status"] == "passed"
+    });
+    dev.wait_for_deployment();
+    dev.wait_for("verification", |event| {
+        event["type"] == "verified" && event["results"][0]["status"] == "passed"
+    });
+    let state = || -> Value {
+        serde_json::from_str(&skaffold(port, "GET /v2/state", "").1).unwrap_or_default()
+    };
+    let image = "registry.example/shop/web";
+    assert_eq!(state()["buildState"]["autoTrigger"], true);
+    assert_eq!(state()["buildState"]["artifacts"][image], "Complete");
+    assert_eq!(state()["deployState"]["status"], "Complete");
+    wait_until(|| state()["verifyState"]["status"] == "Complete");
+
+    let put =
+        |stage: &str, body: &str| skaffold(port, &format!("PUT /v2/{stage}/auto_execute"), body);
+    let off = r#"{"enabled":false}"#;
+    assert_eq!(put("build", off).0, 200);
+    assert_eq!(put("build", off).0, 409, "it is off already");
+    assert_eq!(state()["buildState"]["autoTrigger"], false);
+    assert_eq!(put("build", "{}").0, 400);
+    assert_eq!(skaffold(port, "POST /v2/execute", "{}").0, 400);
+
+    // Saved and not built, while a step that changes is still deployed.
+    project.write("web/index.html", "another page");
+    project.write(
+        "deploy/more.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n",
+    );
+    dev.wait_for_deployment();
+    assert_eq!(bed.replica_sets(namespace), 1, "the page was not built");
+    let (status, body) = skaffold(port, "POST /v2/execute", r#"{"build":true}"#);
+    assert_eq!(status, 200, "{body}");
+    dev.wait_for_deployment();
+    assert_eq!(bed.replica_sets(namespace), 2);
+
+    // A test that fails: built, and not deployed.
+    assert_eq!(put("build", r#"{"enabled":true}"#).0, 200);
+    project.write("web/index.html", "broken");
+    dev.wait_for("failed test", |event| {
+        event["type"] == "tested" && event["results"][0]["status"] == "failed"
+    });
+    project.write("web/index.html", "whole again");
+    dev.wait_for_deployment();
+    assert_eq!(bed.replica_sets(namespace), 3);
+    assert_eq!(dev.end(), Some(130));
+}

@@ -4,11 +4,12 @@ mod portolan;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::Command;
-use std::sync::Mutex;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use portolan::project::{Project, statuses};
+use portolan::{wait_for, wait_until};
 use portolan_testbed::{
     HttpServer, PASSWORD, Registry, RegistrySetup, Reply, Request, USER, has_program,
 };
@@ -347,4 +348,38 @@ fn a_busy_registry_is_asked_again() {
     let project = project(&server.host());
     let (result, code) = project.build(&["web", "--push"]);
     assert_eq!(code, 0, "{result:#}");
+}
+
+/// A registry that takes its time with every answer holds up its own pushes and nothing else.
+#[test]
+fn a_slow_registry_is_waited_for_and_holds_up_nothing_else() {
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let opened = Arc::clone(&gate);
+    let server = server(move |_| {
+        let (is_open, news) = &*opened;
+        let mut is_open = is_open.lock().expect("no panic");
+        while !*is_open {
+            is_open = news.wait(is_open).expect("no panic");
+        }
+        None
+    });
+    let project = Project::new(&format!(
+        "  - {{name: web, image: {0}/shop/web, oci: {{context: web}}}}\n  - {{name: late, image: {0}/shop/late, command: {{run: [sh, -c, 'echo a > $PORTOLAN_OUT/a; touch built'], output: files, inputs: [web/index.html], hermetic: false}}}}\n",
+        server.host()
+    ));
+    let build = project
+        .command(&["ship", "build", "--push", "--jobs", "3", "-o", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary was built with this test");
+    // The push of `web` is under way and is not answered; the other artifact is built meanwhile.
+    wait_until(|| !server.requests().is_empty() && project.path("built").exists());
+    let (is_open, news) = &*gate;
+    *is_open.lock().expect("no panic") = true;
+    news.notify_all();
+    let answer = wait_for(build);
+    assert_eq!(answer.code, 0, "{answer}");
+    let result: Value = serde_json::from_str(&answer.stdout).expect("JSON");
+    assert_eq!(statuses(&result), [("web", "built"), ("late", "built")]);
 }

@@ -39,6 +39,14 @@ pub struct FileChanges {
     pub is_partial: bool,
 }
 
+impl FileChanges {
+    /// Adds others.
+    pub fn extend(&mut self, other: Self) {
+        self.paths.extend(other.paths);
+        self.is_partial |= other.is_partial;
+    }
+}
+
 /// Watches the files below a directory.
 pub struct ChangedFiles {
     root: Utf8PathBuf,

@@ -7,6 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use portolan_image::Ignore;
 
 use super::changed_files::FileChanges;
+use crate::check::CheckResult;
 use crate::deploy::{StepResult, StepStatus};
 use crate::document::{Artifact, ArtifactSource, Ship, SyncRule};
 use crate::outcome::BuildResult;
@@ -114,6 +115,13 @@ impl DevProject {
                 None => drop(self.failed.insert(artifact.name.clone())),
             }
         }
+    }
+
+    /// Takes the results of tests. What did not pass is not deployed, and is built and tested again with the next change.
+    pub fn take_tested(&mut self, tests: &[CheckResult]) {
+        let bad = tests.iter().filter(|test| !test.is_good());
+        self.failed
+            .extend(bad.filter_map(|test| test.artifact.clone()));
     }
 
     /// The steps that are not in the cluster as they are now: their objects or images differ.

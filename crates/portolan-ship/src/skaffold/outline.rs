@@ -12,6 +12,8 @@ pub struct RunOutline {
     pub artifacts: Vec<OutlinedArtifact>,
     /// Its deploy steps, in the document's order: name and Skaffold's number of the kind.
     deployers: Vec<(String, i32)>,
+    /// The names of its tests and verifications.
+    checks: Vec<String>,
     /// Whether more runs follow in the same process.
     pub is_dev: bool,
 }
@@ -29,6 +31,15 @@ pub struct OutlinedArtifact {
 }
 
 impl RunOutline {
+    /// The same for a turn of a dev loop, which other runs follow.
+    #[must_use]
+    pub fn of_dev_loop(self) -> Self {
+        Self {
+            is_dev: true,
+            ..self
+        }
+    }
+
     /// What a document declares.
     pub fn of(ship: &Ship, run: &str) -> Self {
         let artifacts = ship.artifacts.iter().map(|artifact| {
@@ -68,12 +79,26 @@ impl RunOutline {
             };
             (step.name.clone(), kind.into())
         });
+        let tests = ship.tests.iter().map(|test| test.name.clone());
+        let verifications = ship.verify.iter().map(|check| check.name.clone());
         Self {
             run: run.to_owned(),
             artifacts: artifacts.collect(),
             deployers: deployers.collect(),
+            checks: tests.chain(verifications).collect(),
             is_dev: false,
         }
+    }
+
+    /// Whether both runs are about the same document.
+    pub(super) fn declares_the_same(&self, other: &Self) -> bool {
+        let Self {
+            artifacts,
+            deployers,
+            checks,
+            ..
+        } = self;
+        (artifacts, deployers, checks) == (&other.artifacts, &other.deployers, &other.checks)
     }
 
     pub(super) fn metadata(&self) -> wire::Metadata {

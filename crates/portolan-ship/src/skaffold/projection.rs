@@ -8,14 +8,17 @@ use std::collections::BTreeMap;
 
 use portolan_engine::{Event, Record};
 
+use super::control::DevStages;
 use super::outline::RunOutline;
 use super::wire::{self, event::EventType};
 
 /// What the events so far say.
+#[derive(Default)]
 pub(super) struct Projection {
     outline: RunOutline,
-    /// The turn of the dev loop; none before the first event.
-    iteration: Option<i32>,
+    /// The turn of the dev loop.
+    iteration: i32,
+    has_begun: bool,
     tasks: BTreeMap<Task, TaskState>,
     units: BTreeMap<String, Unit>,
 }
@@ -71,13 +74,14 @@ enum Word {
 }
 
 impl Projection {
-    pub(super) fn new(outline: RunOutline) -> Self {
-        Self {
-            outline,
-            iteration: None,
-            tasks: BTreeMap::new(),
-            units: BTreeMap::new(),
+    /// Says what the next run is about, and which turn of the dev loop it belongs to. What it does not do again stands where
+    /// the runs before left it, unless the document is another one.
+    pub(super) fn follow(&mut self, outline: RunOutline, iteration: i32) {
+        if !outline.declares_the_same(&self.outline) {
+            self.units.clear();
         }
+        self.outline = outline;
+        self.iteration = iteration;
     }
 
     /// Takes a record in; returns what Skaffold would say about it.
@@ -102,10 +106,8 @@ impl Projection {
 
     fn begin(&mut self, said: &mut Vec<EventType>) {
         self.tasks.clear();
-        self.units.clear();
-        let is_first = self.iteration.is_none();
-        self.iteration = Some(self.iteration.map_or(0, |iteration| iteration + 1));
-        if is_first {
+        let has_begun = std::mem::replace(&mut self.has_begun, true);
+        if !has_begun {
             said.push(EventType::MetaEvent(wire::MetaEvent {
                 entry: format!("Starting Portolan {}", env!("CARGO_PKG_VERSION")),
                 metadata: Some(self.outline.metadata()),
@@ -243,14 +245,14 @@ impl Projection {
             id: self.task_id(task),
             task: task.name().to_owned(),
             description: task.description().to_owned(),
-            iteration: self.iteration.unwrap_or(0),
+            iteration: self.iteration,
             status: status.event_name().to_owned(),
             actionable_err: failure.map(|message| error(task, message)),
         })
     }
 
     fn task_id(&self, task: Task) -> String {
-        format!("{}-{}", task.name(), self.iteration.unwrap_or(0))
+        format!("{}-{}", task.name(), self.iteration)
     }
 
     /// Says where a unit stands now.
@@ -306,7 +308,7 @@ impl Projection {
     }
 
     /// Where everything stands; every artifact of the document is in it.
-    pub(super) fn state(&self) -> wire::State {
+    pub(super) fn state(&self, auto: DevStages) -> wire::State {
         let artifacts = self.outline.artifacts.iter().map(|artifact| {
             let unit = |stage: &str| self.units.get(&format!("{stage}/{}", artifact.name));
             let built = unit("artifact").map_or(Word::NotStarted, |unit| unit.status);
@@ -327,12 +329,12 @@ impl Projection {
         wire::State {
             build_state: Some(wire::BuildState {
                 artifacts: artifacts.collect(),
-                auto_trigger: self.outline.is_dev,
+                auto_trigger: auto.build,
                 status_code: build.code(Task::Build).into(),
             }),
             deploy_state: Some(wire::DeployState {
                 status: deploy.state_name().to_owned(),
-                auto_trigger: self.outline.is_dev,
+                auto_trigger: auto.deploy,
                 status_code: deploy.code(Task::Deploy).into(),
             }),
             status_check_state: Some(wire::StatusCheckState {
@@ -341,7 +343,7 @@ impl Projection {
             }),
             file_sync_state: Some(wire::FileSyncState {
                 status: Word::NotStarted.state_name().to_owned(),
-                auto_trigger: self.outline.is_dev,
+                auto_trigger: auto.sync,
             }),
             metadata: Some(self.outline.metadata()),
             test_state: Some(wire::TestState {

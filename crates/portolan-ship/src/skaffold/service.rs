@@ -1,17 +1,19 @@
-//! The service: states and events out of the journal. What Skaffold's dev loop can be told has no meaning for a run that
-//! builds once, and is refused.
+//! The service: states and events out of journals. What a dev loop can be told is passed on to it, and refused for a run that
+//! builds once.
 
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
-use portolan_engine::{Journal, ReadError, Reader};
+use portolan_engine::{ReadError, Reader};
 use portolan_listen::ResponseTime;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tonic::{Request, Response, Status, async_trait};
 
-use super::outline::RunOutline;
+use super::control::{DevControl, DevStages};
 use super::projection::Projection;
+use super::turns::{SkaffoldTurns, Turn};
 use super::wire;
 use super::wire::skaffold_v2_service_server::SkaffoldV2Service;
 
@@ -22,46 +24,33 @@ const LONGEST: Duration = Duration::from_hours(24 * 7);
 pub(super) type Events = Pin<Box<dyn Stream<Item = Result<wire::Event, Status>> + Send>>;
 
 pub(super) struct SkaffoldService {
-    journal: Journal,
-    outline: RunOutline,
+    turns: SkaffoldTurns,
+    control: Option<Arc<DevControl>>,
     /// How far the state was folded, and what it is.
-    folded: Mutex<(Reader, Projection)>,
+    folded: Mutex<Following>,
 }
 
 impl SkaffoldService {
-    pub(super) fn new(journal: Journal, outline: RunOutline) -> Self {
-        let folded = (journal.after(0), Projection::new(outline.clone()));
+    pub(super) fn new(turns: SkaffoldTurns, control: Option<Arc<DevControl>>) -> Self {
+        let folded = Mutex::new(Following::new(&turns));
         Self {
-            journal,
-            outline,
-            folded: Mutex::new(folded),
+            turns,
+            control,
+            folded,
         }
     }
 
     /// Where everything stands now.
     pub(super) fn state(&self) -> Result<wire::State, Status> {
         let mut folded = self.folded.lock().unwrap_or_else(PoisonError::into_inner);
-        let (reader, projection) = &mut *folded;
-        loop {
-            match reader.try_next() {
-                Ok(Some(batch)) => {
-                    for record in batch.iter() {
-                        projection.apply(record);
-                    }
-                }
-                Ok(None) => return Ok(projection.state()),
-                Err(ReadError::Forgotten { oldest, .. }) => reader.seek(oldest - 1),
-                Err(error) => return Err(Status::unavailable(error.to_string())),
-            }
-        }
+        folded.catch_up()?;
+        let auto = self.control.as_ref().map(|control| control.auto());
+        Ok(folded.projection.state(auto.unwrap_or_default()))
     }
 
-    /// Everything from the first event on, until the run has ended.
+    /// Everything from the first event of the run on, until the session has ended.
     pub(super) fn all_events(&self) -> Events {
-        let start = Following {
-            reader: self.journal.after(0),
-            projection: Projection::new(self.outline.clone()),
-        };
+        let start = Following::new(&self.turns);
         let batches = stream::unfold(Some(start), |following| async move {
             let mut following = following?;
             match following.next().await {
@@ -75,29 +64,106 @@ impl SkaffoldService {
         });
         Box::pin(futures_util::StreamExt::flat_map(batches, stream::iter))
     }
+
+    /// The dev loop, if there is one.
+    fn control(&self) -> Result<&DevControl, Status> {
+        self.control.as_deref().ok_or_else(no_dev_loop)
+    }
+
+    /// Switches a stage of the dev loop on or off.
+    fn set_auto(
+        &self,
+        stage: DevStages,
+        request: Request<wire::TriggerRequest>,
+    ) -> Result<Response<()>, Status> {
+        let control = self.control()?;
+        let state = request.into_inner().state;
+        let Some(wire::trigger_state::Val::Enabled(enabled)) = state.and_then(|state| state.val)
+        else {
+            let message = "say whether it is on: {\"enabled\": true}";
+            return Err(Status::invalid_argument(message));
+        };
+        if control.set_auto(stage, enabled) {
+            Ok(Response::new(()))
+        } else {
+            let word = if enabled { "on" } else { "off" };
+            Err(Status::already_exists(format!("it is {word} already")))
+        }
+    }
 }
 
-/// A reader of events.
+/// A reader of events, through one run after the other.
 struct Following {
-    reader: Reader,
+    turns: UnboundedReceiver<Turn>,
+    reader: Option<Reader>,
     projection: Projection,
 }
 
 impl Following {
+    fn new(turns: &SkaffoldTurns) -> Self {
+        Self {
+            turns: turns.read(),
+            reader: None,
+            projection: Projection::default(),
+        }
+    }
+
+    fn begin(&mut self, turn: Turn) {
+        self.reader = Some(turn.journal.after(0));
+        self.projection.follow(turn.outline, turn.iteration);
+    }
+
+    /// The next events; `None` when the session is over.
     async fn next(&mut self) -> Result<Option<Vec<wire::Event>>, Status> {
-        match self.reader.next().await {
-            Ok(Some(batch)) => {
-                let events = batch
-                    .iter()
-                    .flat_map(|record| self.projection.apply(record));
-                Ok(Some(events.collect()))
+        loop {
+            let Some(reader) = &mut self.reader else {
+                match self.turns.recv().await {
+                    Some(turn) => self.begin(turn),
+                    None => return Ok(None),
+                }
+                continue;
+            };
+            match reader.next().await {
+                Ok(Some(batch)) => {
+                    let events = batch
+                        .iter()
+                        .flat_map(|record| self.projection.apply(record));
+                    return Ok(Some(events.collect()));
+                }
+                Ok(None) => self.reader = None,
+                Err(ReadError::Forgotten { oldest, .. }) => {
+                    let message = format!("events before {oldest} are no longer kept");
+                    return Err(Status::data_loss(message));
+                }
+                Err(error) => return Err(Status::unavailable(error.to_string())),
             }
-            Ok(None) => Ok(None),
-            Err(ReadError::Forgotten { oldest, .. }) => {
-                let message = format!("events before {oldest} are no longer kept");
-                Err(Status::data_loss(message))
+        }
+    }
+
+    /// Takes everything in that has happened.
+    fn catch_up(&mut self) -> Result<(), Status> {
+        loop {
+            if let Some(reader) = &mut self.reader {
+                match reader.try_next() {
+                    Ok(Some(batch)) => {
+                        for record in batch.iter() {
+                            self.projection.apply(record);
+                        }
+                        continue;
+                    }
+                    Ok(None) => {}
+                    Err(ReadError::Forgotten { oldest, .. }) => {
+                        reader.seek(oldest - 1);
+                        continue;
+                    }
+                    Err(error) => return Err(Status::unavailable(error.to_string())),
+                }
             }
-            Err(error) => Err(Status::unavailable(error.to_string())),
+            // A run begins when the one before is over, so all of that has been read.
+            match self.turns.try_recv() {
+                Ok(turn) => self.begin(turn),
+                Err(_) => return Ok(()),
+            }
         }
     }
 }
@@ -141,20 +207,56 @@ impl SkaffoldV2Service for SkaffoldService {
         Ok(lasting(Box::pin(logs)))
     }
 
-    async fn execute(&self, _: Request<wire::UserIntentRequest>) -> Result<Response<()>, Status> {
-        Err(no_dev_loop())
+    async fn execute(
+        &self,
+        request: Request<wire::UserIntentRequest>,
+    ) -> Result<Response<()>, Status> {
+        let control = self.control()?;
+        let intent = request.into_inner().intent.unwrap_or_default();
+        let stages = DevStages {
+            build: intent.build || intent.devloop,
+            sync: intent.sync || intent.devloop,
+            deploy: intent.deploy || intent.devloop,
+        };
+        if stages.is_empty() {
+            let message = "say what is done: {\"build\": true}, sync, deploy or devloop";
+            return Err(Status::invalid_argument(message));
+        }
+        control.ask(stages);
+        Ok(Response::new(()))
     }
 
-    async fn auto_build(&self, _: Request<wire::TriggerRequest>) -> Result<Response<()>, Status> {
-        Err(no_dev_loop())
+    async fn auto_build(
+        &self,
+        request: Request<wire::TriggerRequest>,
+    ) -> Result<Response<()>, Status> {
+        let stage = DevStages {
+            build: true,
+            ..DevStages::default()
+        };
+        self.set_auto(stage, request)
     }
 
-    async fn auto_sync(&self, _: Request<wire::TriggerRequest>) -> Result<Response<()>, Status> {
-        Err(no_dev_loop())
+    async fn auto_sync(
+        &self,
+        request: Request<wire::TriggerRequest>,
+    ) -> Result<Response<()>, Status> {
+        let stage = DevStages {
+            sync: true,
+            ..DevStages::default()
+        };
+        self.set_auto(stage, request)
     }
 
-    async fn auto_deploy(&self, _: Request<wire::TriggerRequest>) -> Result<Response<()>, Status> {
-        Err(no_dev_loop())
+    async fn auto_deploy(
+        &self,
+        request: Request<wire::TriggerRequest>,
+    ) -> Result<Response<()>, Status> {
+        let stage = DevStages {
+            deploy: true,
+            ..DevStages::default()
+        };
+        self.set_auto(stage, request)
     }
 
     async fn handle(&self, _: Request<wire::Event>) -> Result<Response<()>, Status> {

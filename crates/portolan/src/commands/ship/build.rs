@@ -5,15 +5,15 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use portolan_engine::{CancellationToken, Limits, Report, Run};
 use portolan_ship::{
-    BuildResult, BuildSetup, EventApi, Pusher, RunOutline, finish, finish_push, plan, plan_push,
-    stop_at_first_failure,
+    BuildResult, BuildSetup, EventApi, Pusher, RunOutline, SkaffoldTurns, finish, finish_push,
+    plan, plan_push, stop_at_first_failure,
 };
 
 use super::build_print::{print_json, print_text};
 use super::output_args::{Format, OutputArgs};
 use super::project::{Project, ProjectArgs, StoreArgs, begin};
 use super::registry_args::{BasePins, RegistryArgs};
-use super::serving::{Serving, ServingArgs};
+use super::serving::{Serving, ServingArgs, SkaffoldListeners};
 use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
@@ -124,10 +124,27 @@ impl BuildOptions {
         Ok(self.store.open(project)?.root().to_owned())
     }
 
+    /// The addresses of Skaffold's API, for a session that serves it longer than one run; inside of the runtime.
+    pub(super) fn skaffold_listeners(&self) -> Result<SkaffoldListeners, CommandError> {
+        Serving::bind(self.serving.only_skaffold())?.skaffold()
+    }
+
     /// Builds artifacts and pushes them if that is asked for; `plan_more` adds what comes after. Returns whether Ctrl-C
     /// stopped it, too.
     pub(super) fn run(
         &self,
+        project: &Project,
+        names: &[String],
+        app: &App,
+        plan_more: impl FnOnce(&BuildSetup, bool, &Run),
+    ) -> Result<((BuildResult, Report), bool), CommandError> {
+        self.run_in(None, project, names, app, plan_more)
+    }
+
+    /// The same as a turn of a dev loop, which serves Skaffold's API itself.
+    pub(super) fn run_in(
+        &self,
+        turns: Option<&SkaffoldTurns>,
         project: &Project,
         names: &[String],
         app: &App,
@@ -157,7 +174,14 @@ impl BuildOptions {
             style: printer.progress_style_of_few(),
         };
         let token = CancellationToken::new();
-        let mut serving = Serving::bind(self.serving)?;
+        let outline = RunOutline::of(&project.ship, run.id());
+        let mut serving = match turns {
+            None => Serving::bind(self.serving)?,
+            Some(turns) => {
+                turns.next(&journal, outline.clone().of_dev_loop());
+                Serving::bind(self.serving.without_skaffold())?
+            }
+        };
         let root = setup.store.root().to_owned();
         let report = shown.finish(&token, app, |units| {
             serving.start(EventApi {
@@ -165,7 +189,7 @@ impl BuildOptions {
                 run: run.clone(),
                 journal: journal.clone(),
                 canceller: units.canceller(),
-                outline: RunOutline::of(&project.ship, run.id()),
+                outline,
             });
             if !names.is_empty() {
                 // Every name is known.

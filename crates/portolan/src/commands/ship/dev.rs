@@ -7,8 +7,10 @@ use camino::Utf8PathBuf;
 use portolan_cluster::{Cluster, PruneOptions};
 use portolan_engine::{CancellationToken, Report, Run};
 use portolan_ship::{
-    BuildResult, BuildSetup, ChangedFiles, DeploySetup, DevEvent, DevEvents, DevProject,
-    DevSession, FileChanges, RenderedStep, delete_step, finish_deploy, plan_deploy,
+    BuildResult, BuildSetup, ChangedFiles, DeploySetup, DevControl, DevEvent, DevEvents,
+    DevProject, DevSession, DevStages, FileChanges, RenderedStep, SkaffoldTurns, StepResult,
+    StepStatus, VerifySetup, delete_step, finish_deploy, finish_tests, finish_verify, plan_deploy,
+    plan_tests, plan_verify, serve_skaffold,
 };
 use tokio::runtime::Runtime;
 
@@ -90,7 +92,16 @@ pub(crate) fn dev(args: &DevArgs, app: &App) -> CommandResult {
         let ship = Arc::new(project.ship.clone());
         let name = project.file.file_name().unwrap_or_default();
         let document = project.directory.join(name);
+        let skaffold = match skaffold_session(args, &stop, runtime) {
+            Ok(skaffold) => skaffold,
+            Err(error) => {
+                drop(events);
+                return Err(error);
+            }
+        };
         let dev = Dev {
+            skaffold,
+            pending: FileChanges::default(),
             state: DevProject::new(ship, &project.directory, &document),
             session: DevSession::new(&cluster, &events),
             suspension: None,
@@ -134,8 +145,40 @@ fn stop_token(runtime: &Runtime) -> CancellationToken {
     token
 }
 
+/// Skaffold's API for a whole session: what clients ask for, and the runs that they see.
+struct SkaffoldSession {
+    control: Arc<DevControl>,
+    turns: SkaffoldTurns,
+}
+
+/// Serves Skaffold's API until the session ends, where that is asked for.
+fn skaffold_session(
+    args: &DevArgs,
+    stop: &CancellationToken,
+    runtime: &Runtime,
+) -> Result<SkaffoldSession, CommandError> {
+    let session = SkaffoldSession {
+        control: Arc::default(),
+        turns: SkaffoldTurns::default(),
+    };
+    let _inside = runtime.enter();
+    let listeners = args.build.skaffold_listeners()?;
+    let (turns, control) = (session.turns.clone(), Arc::clone(&session.control));
+    let served = serve_skaffold(listeners, turns, Some(control), stop.clone());
+    let served = served.map_err(CommandError::user)?;
+    runtime.spawn(async {
+        if let Err(error) = served.await {
+            tracing::warn!(%error, "Skaffold's API is no longer served");
+        }
+    });
+    Ok(session)
+}
+
 /// A session and what it works on.
 struct Dev<'a> {
+    skaffold: SkaffoldSession,
+    /// What was saved and has not been dealt with, because a stage was switched off.
+    pending: FileChanges,
     project: Project,
     state: DevProject,
     cluster: Arc<Cluster>,
@@ -162,17 +205,20 @@ impl Dev<'_> {
                 polls = true;
             }
             let (files, stop) = (&mut self.files, &self.stop);
-            let changes = self.runtime.block_on(async {
+            let control = &self.skaffold.control;
+            let news = self.runtime.block_on(async {
                 tokio::select! {
                     biased;
                     () = stop.cancelled() => None,
-                    changes = files.next() => Some(changes),
+                    asked = control.asked() => Some((FileChanges::default(), asked)),
+                    changes = files.next() => Some((changes, DevStages::default())),
                 }
             });
-            match changes {
-                Some(changes) => self.react(&changes)?,
-                None => return self.end(),
-            }
+            let Some((changes, asked)) = news else {
+                return self.end();
+            };
+            self.pending.extend(changes);
+            self.react(self.skaffold.control.auto().or(asked))?;
         }
     }
 
@@ -188,12 +234,26 @@ impl Dev<'_> {
         )?;
         self.session
             .follow(&self.project.ship, self.runtime.handle());
-        self.build_and_deploy(all_artifacts(&steps), &steps)
+        self.build_and_deploy(all_artifacts(&steps), &steps, DevStages::ALL)
     }
 
-    /// Does what changed files ask for. What is wrong with them is told, and the next change waited for.
-    fn react(&mut self, changes: &FileChanges) -> Result<(), CommandError> {
-        let mut dirty = self.state.dirty(changes);
+    /// Does what changed files ask for, as far as these stages are to be done. What is wrong with them is told, and the next
+    /// change waited for.
+    fn react(&mut self, stages: DevStages) -> Result<(), CommandError> {
+        if stages.is_empty() {
+            return Ok(());
+        }
+        let changes = self.pending.clone();
+        let mut dirty = self.state.dirty(&changes);
+        if !stages.build {
+            dirty.artifacts.clear();
+        }
+        if !stages.sync {
+            dirty.files.clear();
+        }
+        if stages.build && stages.sync {
+            self.pending = FileChanges::default();
+        }
         if dirty.document {
             let read = self.args.project.read(&self.app.printer);
             let Some(project) = self.or_wait(read)? else {
@@ -209,25 +269,30 @@ impl Dev<'_> {
             return Ok(());
         };
         let deployed = all_artifacts(&steps);
-        let mut names: BTreeSet<String> = if dirty.document {
+        let mut names: BTreeSet<String> = if dirty.document && stages.build {
             deployed.clone()
         } else {
             std::mem::take(&mut dirty.artifacts)
         };
-        let is_stale = !self.state.stale_steps(&steps).is_empty();
+        let is_stale = stages.deploy && !self.state.stale_steps(&steps).is_empty();
         if names.is_disjoint(&deployed) && dirty.files.is_empty() && !is_stale {
             return Ok(());
         }
-        self.print.changed(changes, &self.project.directory)?;
+        if !changes.paths.is_empty() || changes.is_partial {
+            self.print.changed(&changes, &self.project.directory)?;
+        }
         names.extend(
             self.runtime
                 .block_on(self.session.sync(&self.state, &dirty)),
         );
+        if !stages.build {
+            names.clear();
+        }
         let names: BTreeSet<String> = names.intersection(&deployed).cloned().collect();
         if names.is_empty() && !is_stale {
             return Ok(());
         }
-        let done = self.build_and_deploy(names, &steps);
+        let done = self.build_and_deploy(names, &steps, stages);
         self.or_wait(done).map(drop)
     }
 
@@ -235,15 +300,23 @@ impl Dev<'_> {
         &mut self,
         names: BTreeSet<String>,
         steps: &[RenderedStep],
+        stages: DevStages,
     ) -> Result<(), CommandError> {
         let _quiet = self.print.pause_logs();
+        self.skaffold.turns.begin_turn();
         if !names.is_empty() {
             let names: Vec<String> = names.into_iter().collect();
-            let (result, _) = self.run_units(&names, |_, _| {})?;
+            let ship = Arc::clone(&self.state.ship);
+            let (result, report) = self.run_units(&names, |build, units| {
+                plan_tests(&ship, &names, build, units);
+            })?;
             self.state.take_built(&result);
             self.print.built(&result)?;
+            let tests = finish_tests(&ship, &report);
+            self.state.take_tested(&tests);
+            self.print.checked("tested", &tests)?;
         }
-        if self.stop.is_cancelled() {
+        if self.stop.is_cancelled() || !stages.deploy {
             return Ok(());
         }
         let stale = self.state.deployable(steps);
@@ -269,7 +342,31 @@ impl Dev<'_> {
         let results = planned.map(|setup| finish_deploy(&setup, &report));
         let results = results.unwrap_or_default();
         self.state.take_deployed(steps, &results);
-        self.print.deployed(&result, &results)
+        self.print.deployed(&result, &results)?;
+        let is_deployed = |step: &StepResult| step.status == StepStatus::Deployed;
+        if results.iter().all(is_deployed) && !self.stop.is_cancelled() {
+            self.verify()?;
+        }
+        Ok(())
+    }
+
+    /// Verifies what is deployed.
+    fn verify(&self) -> Result<(), CommandError> {
+        let ship = &self.state.ship;
+        if ship.verify.is_empty() {
+            return Ok(());
+        }
+        let (_, report) = self.run_units(&[], |build, units| {
+            let setup = VerifySetup {
+                build: build.clone(),
+                ship: Arc::clone(ship),
+                cluster: Some(Arc::clone(&self.cluster)),
+                is_deploying: false,
+            };
+            plan_verify(&setup, units);
+        })?;
+        self.print
+            .checked("verified", &finish_verify(ship, &report))
     }
 
     /// Builds artifacts, and does what `plan` adds; what ends the session ends the run.
@@ -279,17 +376,20 @@ impl Dev<'_> {
         plan: impl FnOnce(&BuildSetup, &Run),
     ) -> Result<(BuildResult, Report), CommandError> {
         let mut watching = None;
-        let run = self
-            .args
-            .build
-            .run(&self.project, names, self.app, |build, _, units| {
+        let run = self.args.build.run_in(
+            Some(&self.skaffold.turns),
+            &self.project,
+            names,
+            self.app,
+            |build, _, units| {
                 let (stop, canceller) = (self.stop.clone(), units.canceller());
                 watching = Some(tokio::spawn(async move {
                     stop.cancelled().await;
                     canceller.cancel();
                 }));
                 plan(build, units);
-            });
+            },
+        );
         if let Some(watching) = watching {
             watching.abort();
         }
@@ -310,6 +410,7 @@ impl Dev<'_> {
 
     /// Ends every task, deletes what was deployed if that is asked for, and resumes Flux.
     fn end(mut self) -> CommandResult {
+        self.skaffold.turns.end();
         let suspension = self.suspension.take();
         let (cluster, runtime, app) = (self.cluster.clone(), self.runtime, self.app);
         let ended = self.clean_up();

@@ -4,11 +4,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8Path;
 use portolan_ship::{
-    ArtifactResult, ArtifactStatus, BuildResult, DevEvent, FileChanges, StepResult,
+    ArtifactResult, ArtifactStatus, BuildResult, CheckResult, DevEvent, FileChanges, StepResult,
 };
 use tokio::sync::mpsc::Receiver;
 
 use super::build_print::failures_text;
+use super::checks_print::checks_text;
 use super::deploy_print::deployed_text;
 use super::output_args::Format;
 use crate::error::CommandError;
@@ -103,6 +104,24 @@ impl<'a> DevPrinter<'a> {
                 )
             }
         }
+    }
+
+    /// What tests or verifications came to.
+    pub(super) fn checked(&self, kind: &str, checks: &[CheckResult]) -> Result<(), CommandError> {
+        if checks.is_empty() {
+            return Ok(());
+        }
+        if self.format == Format::Json {
+            let results = serde_json::to_value(checks).map_err(CommandError::user)?;
+            return self.json(kind, serde_json::json!({"results": results}));
+        }
+        let what = if kind == "tested" {
+            "test"
+        } else {
+            "verification"
+        };
+        let styled = self.printer.canvas().styled;
+        self.printer.data(checks_text(checks, what, styled))
     }
 
     fn event(&self, event: &DevEvent) -> Result<(), CommandError> {

@@ -35,6 +35,31 @@ pub(super) struct Serving {
     failure: Option<CommandError>,
 }
 
+/// The addresses of Skaffold's API, over gRPC and over HTTP.
+pub(super) type SkaffoldListeners = (
+    Option<tokio::net::TcpListener>,
+    Option<tokio::net::TcpListener>,
+);
+
+impl ServingArgs {
+    /// The same without Skaffold's API.
+    pub(super) fn without_skaffold(self) -> Self {
+        Self {
+            rpc_port: None,
+            rpc_http_port: None,
+            ..self
+        }
+    }
+
+    /// Only Skaffold's API.
+    pub(super) fn only_skaffold(self) -> Self {
+        Self {
+            listen: None,
+            ..self
+        }
+    }
+}
+
 impl Serving {
     /// Takes the addresses, so that a wrong one is told before anything is done.
     pub(super) fn bind(args: ServingArgs) -> Result<Self, CommandError> {
@@ -47,6 +72,12 @@ impl Serving {
             task: None,
             failure: None,
         })
+    }
+
+    /// The addresses of Skaffold's API, for a session that serves it longer than one run; inside of the runtime.
+    pub(super) fn skaffold(mut self) -> Result<SkaffoldListeners, CommandError> {
+        let addresses = self.addresses()?;
+        Ok((addresses.skaffold_grpc, addresses.skaffold_http))
     }
 
     /// Begins to answer; inside of the runtime.
