@@ -1,5 +1,7 @@
 //! What the store knows of the audit logs of its servers, so that a log that was cut off is noticed.
 
+use std::path::Path;
+
 use portolan_store::{Span, Store, StoreError, Transaction};
 
 use crate::audit::{AuditHead, verify_audit};
@@ -65,15 +67,35 @@ impl Anchor {
     }
 }
 
-/// Refuses an audit log that ends before what the store knows of it.
-pub(crate) async fn check_anchor(
+/// The newest entry of a server's log that the store knows of.
+pub(crate) async fn anchored_head(
     store: &Store,
-    files: &DataDirectory,
     server: &str,
-) -> Result<(), StartError> {
-    let anchors = anchors(store).await?.into_iter();
-    for anchor in anchors.filter(|anchor| anchor.server == server) {
-        verify_audit(files.directory(), anchor.number)?;
-    }
-    Ok(())
+) -> Result<Option<AuditHead>, StoreError> {
+    let mut anchors = anchors(store).await?.into_iter();
+    let anchor = anchors.find(|anchor| anchor.server == server);
+    Ok(anchor.map(|anchor| AuditHead {
+        number: anchor.number,
+        digest: anchor.digest,
+    }))
+}
+
+/// Checks the whole audit log of a data directory against what the store knows of it; returns the number of its last
+/// entry. A directory that no server has started in has no log.
+///
+/// # Errors
+/// When the store cannot be read, or the log is not what was written.
+pub async fn verify_server_audit(store: &Store, data: &Path) -> Result<Option<u64>, StartError> {
+    let Some(server) = DataDirectory::existing_name(data).map_err(|source| StartError::Files {
+        path: data.to_owned(),
+        source,
+    })?
+    else {
+        return Ok(None);
+    };
+    let known = anchored_head(store, &server).await?;
+    let known = known
+        .as_ref()
+        .map(|known| (known.number, known.digest.as_str()));
+    Ok(Some(verify_audit(data, known)?))
 }

@@ -4,22 +4,25 @@
 //! also written to the store now and then, so that a log that was cut off is noticed too. A line is on the disk
 //! before the request is answered.
 
+mod chain;
+
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use portolan_digest::hex;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
+
+pub use self::chain::verify_audit;
+use self::chain::{NEWEST_FILE, digest_of, full_file, read_newest};
 
 /// Entries that may wait for the disk; more wait to be put in.
 const QUEUE: usize = 1024;
 /// Entries that share a sync.
 const BATCH: usize = 256;
-/// The size at which a new file is begun.
-const MAX_BYTES: u64 = 64 << 20;
+/// The size at which a new file is begun: a start reads one file.
+const MAX_BYTES: u64 = 8 << 20;
 
 /// Why an audit log cannot be used, or is not whole.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +52,12 @@ pub enum AuditError {
         /// The one that the store knows.
         known: u64,
     },
+    /// An entry is another than the one that was told to the store.
+    #[error("entry {number} of the audit log is not the one that the store knows")]
+    Replaced {
+        /// The entry.
+        number: u64,
+    },
 }
 
 /// The newest entry of a log.
@@ -61,31 +70,32 @@ pub(crate) struct AuditHead {
 /// Takes entries; clones write to the same log.
 #[derive(Clone)]
 pub(crate) struct AuditLog {
-    entries: mpsc::Sender<(Value, oneshot::Sender<bool>)>,
-    head: tokio::sync::watch::Receiver<AuditHead>,
+    entries: mpsc::Sender<Entry>,
+    head: watch::Receiver<AuditHead>,
 }
 
+/// What is to be written, and who waits for it.
+type Entry = (Value, oneshot::Sender<bool>);
+
 impl AuditLog {
-    /// Opens a log, or begins one, after all of it was checked.
-    pub(crate) fn open(directory: &Path) -> Result<Self, AuditError> {
-        let path = directory.join("audit.log");
-        let head = if path.exists() {
-            read_chain(&path)?
-        } else {
-            AuditHead::default()
-        };
+    /// Opens a log, or begins one, after its newest file was checked. `known` is the newest entry that the store knows of.
+    pub(crate) fn open(directory: &Path, known: Option<&AuditHead>) -> Result<Self, AuditError> {
+        let path = directory.join(NEWEST_FILE);
+        let head = read_newest(directory, known)?;
         let failed = |source| AuditError::File {
             path: path.clone(),
             source,
         };
         let file = open_file(&path).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
         let (entries, receiver) = mpsc::channel(QUEUE);
-        let (sender, watched) = tokio::sync::watch::channel(head.clone());
+        let (told, watched) = watch::channel(head.clone());
         let writer = LogWriter {
             path: path.clone(),
             file,
+            length,
             head,
-            told: sender,
+            told,
         };
         let thread = std::thread::Builder::new().name("audit-writer".to_owned());
         thread.spawn(move || writer.run(receiver)).map_err(failed)?;
@@ -105,76 +115,90 @@ impl AuditLog {
     pub(crate) fn head(&self) -> AuditHead {
         self.head.borrow().clone()
     }
+
+    /// Whether entries can still be written.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.entries.is_closed()
+    }
 }
 
 struct LogWriter {
     path: PathBuf,
     file: File,
+    /// The bytes of the file that are on the disk for certain.
+    length: u64,
     head: AuditHead,
-    told: tokio::sync::watch::Sender<AuditHead>,
+    told: watch::Sender<AuditHead>,
 }
 
 impl LogWriter {
-    fn run(mut self, mut entries: mpsc::Receiver<(Value, oneshot::Sender<bool>)>) {
+    /// Writes what comes. It ends when nobody can know what is in the file: then nothing is answered any more.
+    fn run(mut self, mut entries: mpsc::Receiver<Entry>) {
         let mut batch = Vec::with_capacity(BATCH);
         while entries.blocking_recv_many(&mut batch, BATCH) > 0 {
-            let (lines, head) = self.chain(&batch);
-            let written = self
-                .file
-                .write_all(&lines)
-                .and_then(|()| self.file.sync_data());
+            let written = self.append(batch.iter().map(|(entry, _)| entry));
             if let Err(error) = &written {
                 tracing::error!(%error, "the audit log cannot be written");
-            } else {
-                self.head = head;
-                self.told.send_replace(self.head.clone());
             }
             for (_, reply) in batch.drain(..) {
                 let _ = reply.send(written.is_ok());
             }
+            // Half a line must not stand between two others.
+            if written.is_err()
+                && let Err(error) = self.cut()
+            {
+                tracing::error!(%error, "the audit log cannot be cut to what was written");
+                return;
+            }
             if let Err(error) = self.rotate() {
-                tracing::error!(%error, "the audit log cannot be rotated");
+                tracing::error!(%error, "a new file of the audit log cannot be begun");
             }
         }
     }
 
-    fn chain(&self, batch: &[(Value, oneshot::Sender<bool>)]) -> (Vec<u8>, AuditHead) {
+    /// Writes lines that go on with the chain, to the disk.
+    fn append<'e>(&mut self, entries: impl Iterator<Item = &'e Value>) -> std::io::Result<()> {
         let (mut lines, mut head) = (Vec::new(), self.head.clone());
-        for (entry, _) in batch {
+        for entry in entries {
             let mut entry = entry.clone();
             entry["number"] = (head.number + 1).into();
             entry["before"] = head.digest.as_str().into();
             let text = entry.to_string();
             head = AuditHead {
                 number: head.number + 1,
-                digest: hex(&Sha256::digest(text.as_bytes())),
+                digest: digest_of(&text),
             };
             lines.extend_from_slice(text.as_bytes());
             lines.push(b'\n');
         }
-        (lines, head)
+        self.file.write_all(&lines)?;
+        self.file.sync_data()?;
+        self.length += lines.len() as u64;
+        self.head = head;
+        self.told.send_replace(self.head.clone());
+        Ok(())
     }
 
-    /// Begins a new file when this one is large. The first line of the new one goes on with the chain.
+    /// Removes what a failed write left.
+    fn cut(&self) -> std::io::Result<()> {
+        self.file.set_len(self.length)?;
+        self.file.sync_all()
+    }
+
+    /// Begins a new file when this one is full. The first line of the new one goes on with the chain.
     fn rotate(&mut self) -> std::io::Result<()> {
-        if self.file.metadata()?.len() < MAX_BYTES {
+        if self.length < MAX_BYTES {
             return Ok(());
         }
-        let old = self
-            .path
-            .with_file_name(format!("audit-{}.log", self.head.number));
-        std::fs::rename(&self.path, old)?;
+        let full = self.path.with_file_name(full_file(self.head.number));
+        std::fs::rename(&self.path, full)?;
         self.file = open_file(&self.path)?;
-        let entry = json!({"action": "rotate"});
-        let (reply, _) = oneshot::channel();
-        let (line, head) = self.chain(&[(entry, reply)]);
-        self.file.write_all(&line)?;
-        self.file.sync_data()?;
-        self.head = head;
-        Ok(())
+        self.length = 0;
+        self.append(std::iter::once(&json!({"action": "rotate"})))
     }
 }
 
+/// Opens a file to write at its end; its name is on the disk too.
 fn open_file(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true).mode(0o600);
@@ -185,59 +209,5 @@ fn open_file(path: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Checks a log from its first line to its last. A last line that is cut off was never answered, and is removed.
-fn read_chain(path: &Path) -> Result<AuditHead, AuditError> {
-    let failed = |source| AuditError::File {
-        path: path.to_owned(),
-        source,
-    };
-    let mut reader = BufReader::new(File::open(path).map_err(failed)?);
-    let (mut head, mut text, mut whole, mut count) =
-        (AuditHead::default(), String::new(), 0_u64, 0_u64);
-    loop {
-        text.clear();
-        let length = reader.read_line(&mut text).map_err(failed)?;
-        let Some(line) = text.strip_suffix('\n') else {
-            break;
-        };
-        count += 1;
-        let broken = || AuditError::Broken {
-            path: path.to_owned(),
-            line: count,
-        };
-        let entry: Value = serde_json::from_str(line).map_err(|_| broken())?;
-        let number = entry["number"].as_u64().ok_or_else(broken)?;
-        let before = entry["before"].as_str().ok_or_else(broken)?;
-        // The first line of a file goes on with the file before it.
-        if count > 1 && (before != head.digest || number != head.number + 1) {
-            return Err(broken());
-        }
-        head = AuditHead {
-            number,
-            digest: hex(&Sha256::digest(line.as_bytes())),
-        };
-        whole += length as u64;
-    }
-    if !text.is_empty() {
-        let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
-        file.set_len(whole)
-            .and_then(|()| file.sync_all())
-            .map_err(failed)?;
-    }
-    Ok(head)
-}
-
-/// Checks the audit log of a data directory; returns the number of its last entry.
-///
-/// # Errors
-/// When a line was changed or removed, or the log ends before `known`, the newest entry that the store knows of.
-pub fn verify_audit(directory: &Path, known: u64) -> Result<u64, AuditError> {
-    let head = read_chain(&directory.join("audit.log"))?;
-    if head.number < known {
-        return Err(AuditError::Short {
-            found: head.number,
-            known,
-        });
-    }
-    Ok(head.number)
-}
+#[cfg(test)]
+mod tests;

@@ -57,6 +57,7 @@ mod openapi;
 
 mod client;
 
+pub use anchor::verify_server_audit;
 pub use audit::{AuditError, verify_audit};
 pub use client::{FleetClient, FleetError, FleetMethod, ObjectPath};
 pub use clock::{ManualTime, SystemTimeSource, TimeSource};

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, Action};
-use crate::anchor::{check_anchor, store_anchor};
+use crate::anchor::{anchored_head, store_anchor};
 use crate::audit::{AuditError, AuditLog};
 use crate::authorities::{Authorities, AuthorityError};
 use crate::cache::{Cache, CacheFeed};
@@ -233,8 +233,8 @@ impl ApiServer {
             Arc::clone(&objects.time),
         );
         let authorities = Arc::new(authorities.await?);
-        let audit = AuditLog::open(files.directory())?;
-        check_anchor(&store, &files, &server).await?;
+        let known = anchored_head(&store, &server).await?;
+        let audit = AuditLog::open(files.directory(), known.as_ref())?;
         let first = setup::prepare(&objects, &tokens, &files).await?;
         let newest = membership.tick_first().await?;
         let (cache, feed) = Cache::start(&store, incarnation, &server, newest).await?;
@@ -306,6 +306,9 @@ impl ApiServer {
 
     /// Whether the server can answer.
     pub(crate) fn readiness(&self) -> Result<(), String> {
+        if !self.audit.is_open() {
+            return Err("the audit log cannot be written".to_owned());
+        }
         match self.cache.stale() {
             Some(silent) => Err(format!(
                 "the store was not heard of for {} s",

@@ -18,6 +18,9 @@ use crate::token::{NewToken, Tokens};
 /// How long the first token works: enough to make another one.
 pub(crate) const FIRST_TOKEN_LIFE: Duration = Duration::from_hours(24);
 
+/// The file with the name of the server.
+const NAME_FILE: &str = "server.id";
+
 /// The files of a data directory.
 #[derive(Debug, Clone)]
 pub struct DataDirectory {
@@ -84,18 +87,27 @@ impl DataDirectory {
     /// # Errors
     /// When the file cannot be read or written, or holds no name.
     pub(crate) fn server_name(&self) -> std::io::Result<(String, bool)> {
-        let path = self.directory.join("server.id");
-        match std::fs::read_to_string(&path) {
-            Ok(text) if is_uuid(text.trim()) => Ok((text.trim().to_owned(), false)),
+        if let Some(name) = Self::existing_name(&self.directory)? {
+            return Ok((name, false));
+        }
+        let name = new_uuid();
+        let path = self.directory.join(NAME_FILE);
+        write_private(&path, format!("{name}\n").as_bytes())?;
+        Ok((name, true))
+    }
+
+    /// The name of the server that a directory belongs to; `None` if no server has started in it.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds no name.
+    pub(crate) fn existing_name(directory: &Path) -> std::io::Result<Option<String>> {
+        match std::fs::read_to_string(directory.join(NAME_FILE)) {
+            Ok(text) if is_uuid(text.trim()) => Ok(Some(text.trim().to_owned())),
             Ok(_) => Err(std::io::Error::new(
                 ErrorKind::InvalidData,
-                "`server.id` holds no uuid",
+                format!("`{NAME_FILE}` holds no uuid"),
             )),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let name = new_uuid();
-                write_private(&path, format!("{name}\n").as_bytes())?;
-                Ok((name, true))
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }

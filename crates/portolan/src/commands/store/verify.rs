@@ -1,6 +1,7 @@
 //! `portolan store verify`: checks every record of a store, or a backup.
 
 use camino::Utf8PathBuf;
+use portolan_server::verify_server_audit;
 use portolan_store::keys::{OPERATIONS, ROOT};
 use portolan_store::{Incarnation, Span, try_backup};
 use portolan_yaml::Node;
@@ -16,8 +17,9 @@ use crate::table::Cell;
 
 /// Check every record of a store, or restore a backup to a scratch store and compare
 ///
-/// In a directory, each record's own checksum and the digest of each kind are computed again. etcd checks its own data; there,
-/// every record is read once, and each member is asked for its release. Exits with 1 if there are warnings.
+/// In a directory, each record's own checksum and the digest of each kind are computed again, and the server's audit log is read
+/// from its oldest file to its newest. etcd checks its own data; there, every record is read once, and each member is asked for
+/// its release. Exits with 1 if there are warnings.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -74,6 +76,10 @@ async fn check(
     match opened {
         Opened::Embedded(engine) => {
             engine.verify().await.map_err(store_error)?;
+            if let Some(data) = &args.access.data {
+                let audited = verify_server_audit(&store, data.as_std_path()).await;
+                audited.map_err(CommandError::user)?;
+            }
         }
         Opened::Etcd(etcd) => {
             // One member tells of itself in its status, and all tell here.
