@@ -16,7 +16,8 @@ use portolan_store::{
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::keys::{ObjectKey, all_objects, followed, tick};
+use crate::events::{EventIndex, OldRecord, unpack};
+use crate::keys::{ObjectKey, all_events, all_objects, followed, tick};
 use crate::record::StoredKind;
 
 /// Changes that are kept for watches to resume.
@@ -45,6 +46,7 @@ struct Shared {
 
 struct State {
     objects: BTreeMap<ObjectKey, Arc<Held>>,
+    events: EventIndex,
     changes: VecDeque<Arc<Change>>,
     /// All changes after this revision are in `changes`.
     complete_after: Revision,
@@ -117,6 +119,7 @@ impl Cache {
             tick: tick(server),
             state: RwLock::new(State {
                 objects: BTreeMap::new(),
+                events: EventIndex::default(),
                 changes: VecDeque::new(),
                 complete_after: 0,
                 ticked: Instant::now(),
@@ -161,8 +164,18 @@ impl Cache {
                 held.insert(key, Arc::new(one));
             }
         }
+        let mut events = EventIndex::default();
+        let of_events = Span::prefix(all_events());
+        let incarnation = &self.0.incarnation;
+        store
+            .scan(&of_events, Some(revision), |record| {
+                take_events(&mut events, &record, incarnation);
+                Ok(())
+            })
+            .await?;
         let mut state = self.0.state.write();
         state.objects = held;
+        state.events = events;
         state.changes.clear();
         state.complete_after = revision;
         state.rights += 1;
@@ -185,6 +198,10 @@ impl Cache {
         let mut keys: Vec<ObjectKey> = Vec::new();
         let mut parts: BTreeMap<ObjectKey, [Option<&Event>; 2]> = BTreeMap::new();
         for event in events {
+            if event.key().starts_with(all_events().as_bytes()) {
+                state.change_events(event, revision, &self.0.incarnation);
+                continue;
+            }
             let Some((key, part)) = ObjectKey::parse(event.key()) else {
                 let is_put = matches!(event, Event::Put(_));
                 if is_put && event.key() == self.0.tick.as_bytes() {
@@ -299,6 +316,29 @@ impl Cache {
             .collect()
     }
 
+    /// The key of the record that has an event.
+    pub(crate) fn event_key(&self, namespace: &str, name: &str) -> Option<String> {
+        let state = self.0.state.read();
+        state.events.key(namespace, name).map(str::to_owned)
+    }
+
+    /// Records of events that were written before a second, and the oldest of too many; each with whether it is one of the first
+    /// sort.
+    pub(crate) fn events_to_remove(
+        &self,
+        before: u64,
+        max_bytes: u64,
+        most: usize,
+    ) -> Vec<(OldRecord, bool)> {
+        let state = self.0.state.read();
+        state.events.to_remove(before, max_bytes, most)
+    }
+
+    /// How many events there are, and their bytes.
+    pub(crate) fn event_counts(&self) -> (usize, u64) {
+        self.0.state.read().events.counts()
+    }
+
     /// How many objects there are, and how many changes are kept.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let state = self.0.state.read();
@@ -344,23 +384,70 @@ impl State {
             self.rights += 1;
         }
         if old.is_some() || new.is_some() {
-            self.changes.push_back(Arc::new(Change {
-                revision,
-                kind,
-                old: old.as_ref().map(|old| Arc::clone(&old.object)),
-                new: new.as_ref().map(|new| Arc::clone(&new.object)),
-                json: OnceLock::new(),
-            }));
+            let old = old.as_ref().map(|old| Arc::clone(&old.object));
+            let new = new.as_ref().map(|new| Arc::clone(&new.object));
+            self.push(revision, kind, old, new);
         }
         if let Some(new) = new {
             self.objects.insert(key.clone(), new);
         }
+    }
+
+    /// Takes over a change of a record of events: those that it adds are told.
+    fn change_events(&mut self, event: &Event, revision: Revision, incarnation: &Incarnation) {
+        let Event::Put(record) = event else {
+            self.events.remove(&String::from_utf8_lossy(event.key()));
+            return;
+        };
+        for object in take_events(&mut self.events, record, incarnation) {
+            self.push(revision, object.kind, None, Some(Arc::new(object)));
+        }
+    }
+
+    fn push(
+        &mut self,
+        revision: Revision,
+        kind: &'static KindDefinition,
+        old: Option<Arc<KindObject>>,
+        new: Option<Arc<KindObject>>,
+    ) {
+        self.changes.push_back(Arc::new(Change {
+            revision,
+            kind,
+            old,
+            new,
+            json: OnceLock::new(),
+        }));
         while self.changes.len() > MAX_CHANGES {
             if let Some(gone) = self.changes.pop_front() {
                 self.complete_after = gone.revision;
             }
         }
     }
+}
+
+/// Takes over a record of events; returns those that are new.
+fn take_events(
+    index: &mut EventIndex,
+    record: &Record,
+    incarnation: &Incarnation,
+) -> Vec<KindObject> {
+    let events = match unpack(record, incarnation) {
+        Ok(events) => events,
+        Err(error) => {
+            tracing::error!(%error, "events cannot be read");
+            return Vec::new();
+        }
+    };
+    let key = String::from_utf8_lossy(&record.key);
+    let names = events.iter().map(|event| {
+        let object = &event.object;
+        (object.namespace().unwrap_or_default(), object.name())
+    });
+    let are_new = index.put(&key, record.mod_revision, record.value.len(), names);
+    let both = events.into_iter().zip(are_new);
+    both.filter_map(|(event, is_new)| is_new.then_some(event.object))
+        .collect()
 }
 
 /// An object of its records. What cannot be read is told in the log, and seen by whoever reads it from the store.

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use portolan_kinds::wire::ConfigSpec;
 use portolan_kinds::{KindObject, find_kind, read_span};
-use portolan_store::{LeaseId, Ownership, StoreError};
+use portolan_store::{Compare, LeaseId, Ownership, StoreError};
 use serde_json::json;
 use tokio::sync::watch;
 
 use crate::cache::Cache;
-use crate::clock::rfc3339;
 use crate::error::{ApiError, RefusalReason};
+use crate::events::Events;
 use crate::membership::LeaseView;
 use crate::objects::{Author, CONTENT_FINALIZER, Objects, Preconditions, key_of};
 use crate::rate::{RateLimits, Rates};
@@ -36,6 +36,7 @@ const NAME: &str = "system:controller";
 /// The controllers of a server.
 pub(crate) struct Controllers {
     pub(crate) objects: Objects,
+    pub(crate) events: Events,
     pub(crate) cache: Cache,
     pub(crate) rates: Arc<Rates>,
     pub(crate) default_rates: RateLimits,
@@ -105,9 +106,12 @@ impl Controllers {
             ..Author::default()
         };
         for (what, done) in [
-            ("namespaces", self.finish_namespaces(&author).await),
+            (
+                "namespaces",
+                self.finish_namespaces(&author, &ownership.fence()).await,
+            ),
             ("owners", self.collect_garbage(&author).await),
-            ("events", self.expire_events(&author).await),
+            ("events", self.expire_events(ownership).await),
             ("keys", self.rewrap_secrets(ownership).await),
         ] {
             if let Err(error) = done {
@@ -117,7 +121,7 @@ impl Controllers {
     }
 
     /// Deletes the content of namespaces that are being deleted, and then the namespaces.
-    async fn finish_namespaces(&self, author: &Author) -> Result<(), ApiError> {
+    async fn finish_namespaces(&self, author: &Author, fence: &Compare) -> Result<(), ApiError> {
         let Some(kind) = find_kind("Namespace") else {
             return Ok(());
         };
@@ -137,6 +141,9 @@ impl Controllers {
                     .set_status(&key_of(namespace), status, author)
                     .await?;
             } else {
+                self.events
+                    .remove_namespace(namespace.name(), fence)
+                    .await?;
                 self.release(namespace, author).await?;
             }
         }
@@ -179,18 +186,15 @@ impl Controllers {
         Ok(())
     }
 
-    /// Deletes events by age.
-    async fn expire_events(&self, author: &Author) -> Result<(), ApiError> {
-        let Some(kind) = find_kind("Event") else {
-            return Ok(());
-        };
-        let now = self.objects.time.now();
-        let oldest = rfc3339(now.saturating_sub(self.retention()));
-        let old = self.cache.objects(kind, None).into_iter();
-        // Times in UTC with whole seconds sort as texts.
-        let old = old.filter(|event| event.metadata.creation_timestamp() < oldest.as_str());
-        for event in old.take(MAX_ROUND) {
-            self.delete(&event, author).await?;
+    /// Removes events by age.
+    async fn expire_events(&self, ownership: &Ownership) -> Result<(), ApiError> {
+        let fence = ownership.fence();
+        let early = self.events.expire(self.retention(), &fence).await?;
+        if early > 0 {
+            tracing::warn!(
+                early,
+                "there are too many events: the oldest were removed before their time"
+            );
         }
         Ok(())
     }

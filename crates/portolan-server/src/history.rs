@@ -7,6 +7,7 @@ use crate::error::{ApiError, RefusalReason};
 use crate::keys::ObjectKey;
 use crate::objects::{Objects, differences};
 use crate::page;
+use crate::record::StoredKind;
 
 /// The most changes that are told.
 const MAX_CHANGES: usize = 50;
@@ -15,12 +16,8 @@ const MAX_CHANGES: usize = 50;
 pub(crate) async fn history(
     objects: &Objects,
     key: &ObjectKey,
-    name: &str,
+    now: StoredKind,
 ) -> Result<Value, ApiError> {
-    let now = objects
-        .get(key)
-        .await?
-        .ok_or_else(|| ApiError::not_found(name))?;
     let mut changes = Vec::new();
     let (mut newer, mut is_complete) = (now, false);
     while changes.len() < MAX_CHANGES {

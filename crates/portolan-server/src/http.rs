@@ -226,8 +226,9 @@ impl Http {
         self.server.authorise(caller, "get", target).await?;
         if wanted.history {
             self.server.check_visible(caller, target).await?;
-            let changes =
-                history::history(&self.server.objects, &target.key()?, &target.shown()).await?;
+            let now = self.server.find(target).await?;
+            let now = now.ok_or_else(|| ApiError::not_found(&target.shown()))?;
+            let changes = history::history(&self.server.objects, &target.key()?, now).await?;
             return Ok(json_reply(StatusCode::OK, &changes));
         }
         let reveal = wanted.reveal && target.kind.name == "Secret";
@@ -245,7 +246,7 @@ impl Http {
         wanted: &Wanted,
     ) -> Result<Response, ApiError> {
         self.server.authorise(caller, "list", target).await?;
-        let prefix = crate::keys::collection(target.kind, target.namespace.as_deref());
+        let prefix = crate::keys::listed(target.kind, target.namespace.as_deref());
         let resume = match wanted.resume.as_deref() {
             None | Some("") => None,
             Some(text) => Some(PageToken::read(text, &prefix)?),
@@ -550,7 +551,7 @@ pub fn fuzz_request(address: &str) -> bool {
     let (Ok(Route::Objects(target)), Ok(wanted)) = (Route::parse(path), Wanted::read(query)) else {
         return false;
     };
-    let prefix = crate::keys::collection(target.kind, target.namespace.as_deref());
+    let prefix = crate::keys::listed(target.kind, target.namespace.as_deref());
     let resumed = wanted
         .resume
         .as_deref()

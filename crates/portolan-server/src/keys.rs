@@ -3,6 +3,7 @@
 //! ```text
 //! /portolan/v1/object/<plural>/<namespace or _>/<name>/spec     what its author wishes for
 //! /portolan/v1/object/<plural>/<namespace or _>/<name>/status   what was observed
+//! /portolan/v1/object-event/<shard>/<second>-<server>-<number>   events that were written together
 //! /portolan/v1/object-tick/<server>                             written every two seconds, so that watches get on
 //! /portolan/v1/gate/<namespace>                                 exists as long as objects can be created in it
 //! /portolan/v1/token/<id>
@@ -24,7 +25,22 @@ pub(crate) fn all_objects() -> String {
     format!("{ROOT}object/")
 }
 
-/// The prefix of everything that the cache follows: objects and ticks.
+/// The prefix of all events.
+pub(crate) fn all_events() -> String {
+    format!("{ROOT}object-event/")
+}
+
+/// The prefix of the events of a shard.
+pub(crate) fn events(shard: u32) -> String {
+    format!("{ROOT}object-event/{shard}/")
+}
+
+/// What the keys of events begin with that were written in a second. They sort by time.
+pub(crate) fn events_from(shard: u32, second: u64) -> String {
+    format!("{}{second:011}-", events(shard))
+}
+
+/// The prefix of everything that the cache follows: objects, events and ticks.
 pub(crate) fn followed() -> String {
     format!("{ROOT}object")
 }
@@ -65,6 +81,19 @@ pub(crate) fn collection(kind: &KindDefinition, namespace: Option<&str>) -> Stri
         Some(namespace) => format!("{ROOT}object/{}/{namespace}/", kind.plural),
         None => format!("{ROOT}object/{}/", kind.plural),
     }
+}
+
+/// The prefix of what a list of a kind reads.
+pub(crate) fn listed(kind: &KindDefinition, namespace: Option<&str>) -> String {
+    if is_event(kind) {
+        return all_events();
+    }
+    collection(kind, namespace)
+}
+
+/// Whether objects of a kind are stored many in one record.
+pub(crate) fn is_event(kind: &KindDefinition) -> bool {
+    kind.name == "Event"
 }
 
 /// Names an object.

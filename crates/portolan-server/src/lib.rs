@@ -24,6 +24,7 @@ mod objects;
 mod page;
 
 mod cache;
+mod events;
 mod watching;
 
 mod access;

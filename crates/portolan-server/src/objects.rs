@@ -374,7 +374,11 @@ impl Objects {
     }
 
     /// A new object, complete but for its revision.
-    fn new_object(&self, mut object: KindObject, author: &Author) -> Result<StoredKind, ApiError> {
+    pub(crate) fn new_object(
+        &self,
+        mut object: KindObject,
+        author: &Author,
+    ) -> Result<StoredKind, ApiError> {
         let now = rfc3339(self.time.now());
         let values = take_values(&object);
         object.spec = without_values(&object);
@@ -544,7 +548,7 @@ impl Objects {
     }
 
     /// The compare by which an object is created only in a namespace that exists and is not being deleted.
-    async fn open_gate(&self, namespace: &str) -> Result<Compare, ApiError> {
+    pub(crate) async fn open_gate(&self, namespace: &str) -> Result<Compare, ApiError> {
         if let Some(open) = self.store.get(gate(namespace)).await? {
             return Ok(Compare::same(gate(namespace), open.create_revision));
         }
@@ -555,7 +559,7 @@ impl Objects {
             ApiError::conflict(RefusalReason::Terminating, message)
         } else {
             ApiError::not_found(&format!("namespace {namespace}")).hint(format!(
-                "create it: portolan fleet create namespace {namespace}"
+                "apply an object of kind Namespace with the name `{namespace}` first"
             ))
         })
     }
@@ -569,7 +573,7 @@ impl Objects {
         Ok(position.revision_in(&self.incarnation)?)
     }
 
-    fn check_preconditions(
+    pub(crate) fn check_preconditions(
         &self,
         found: &StoredKind,
         wanted: &Preconditions,
@@ -739,7 +743,7 @@ pub(crate) fn shown(object: &KindObject) -> String {
     }
 }
 
-fn already_exists(shown: &str) -> ApiError {
+pub(crate) fn already_exists(shown: &str) -> ApiError {
     ApiError::conflict(
         RefusalReason::AlreadyExists,
         format!("{shown} exists already"),

@@ -14,7 +14,7 @@ use crate::record::StoredKind;
 pub(crate) const MAX_OBJECTS: usize = 500;
 
 /// Records that one page looks at; a selector that matches little gives short pages.
-const MAX_SCANNED: usize = 20_000;
+pub(crate) const MAX_SCANNED: usize = 20_000;
 
 /// Which objects are listed.
 #[derive(Debug, Clone)]
@@ -63,6 +63,27 @@ impl PageToken {
         })
     }
 
+    /// A place in a list that is read at a revision: after something.
+    pub(crate) fn new(incarnation: &Incarnation, revision: Revision, after: String) -> Self {
+        Self {
+            position: Position {
+                incarnation: incarnation.number,
+                revision,
+            },
+            after,
+        }
+    }
+
+    /// The revision that the list is read at.
+    pub(crate) fn revision(&self, incarnation: &Incarnation) -> Result<Revision, ApiError> {
+        Ok(self.position.revision_in(incarnation)?)
+    }
+
+    /// What the page before ended with.
+    pub(crate) fn after(&self) -> &str {
+        &self.after
+    }
+
     /// An opaque text.
     pub(crate) fn to_text(&self) -> String {
         format!("{}~{}", self.position, URL_SAFE_NO_PAD.encode(&self.after))
@@ -78,7 +99,7 @@ pub(crate) async fn list(
     let prefix = collection(query.kind, query.namespace.as_deref());
     let mut range = Range::new(Span::prefix(prefix));
     if let Some(token) = &query.resume {
-        range.at = Some(token.position.revision_in(incarnation)?);
+        range.at = Some(token.revision(incarnation)?);
         range.span = range
             .span
             .after(format!("{}\u{ff}", token.after).as_bytes());
@@ -139,13 +160,7 @@ fn take(
 }
 
 fn ended(mut page: ObjectPage, last: Option<String>, incarnation: &Incarnation) -> ObjectPage {
-    page.next = last.map(|after| PageToken {
-        position: Position {
-            incarnation: incarnation.number,
-            revision: page.revision,
-        },
-        after,
-    });
+    page.next = last.map(|after| PageToken::new(incarnation, page.revision, after));
     page
 }
 

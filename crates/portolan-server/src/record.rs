@@ -1,7 +1,7 @@
 //! An object as it is in the store, and back.
 
-use portolan_kinds::KindObject;
 use portolan_kinds::wire::{Metadata, SealedValues, StoredObject, StoredStatus};
+use portolan_kinds::{KindDefinition, KindObject};
 use portolan_store::{Incarnation, Position, Record, Revision, StoreError};
 use prost::Message as _;
 
@@ -69,7 +69,12 @@ impl StoredKind {
 
     /// The value of the spec key.
     pub(crate) fn spec_value(&self) -> Vec<u8> {
-        let stored = StoredObject {
+        self.to_message().encode_to_vec()
+    }
+
+    /// Everything but the status.
+    pub(crate) fn to_message(&self) -> StoredObject {
+        StoredObject {
             level: LEVEL,
             metadata: Some(Metadata {
                 resource_version: None,
@@ -81,8 +86,36 @@ impl StoredKind {
             sealed: self.sealed.clone(),
             written_by: self.written_by.clone(),
             written_at: self.written_at.clone(),
+        }
+    }
+
+    /// An object of what is stored in a record.
+    pub(crate) fn from_message(
+        kind: &'static KindDefinition,
+        stored: StoredObject,
+        record: &Record,
+    ) -> Result<Self, StoreError> {
+        let mut object = KindObject {
+            kind,
+            metadata: stored.metadata.unwrap_or_default(),
+            spec: serde_json::Value::Null,
+            status: serde_json::Value::Null,
         };
-        stored.encode_to_vec()
+        object
+            .set_spec_bytes(&stored.spec)
+            .map_err(|error| damaged(record, &error.to_string()))?;
+        Ok(Self {
+            object,
+            spec_revision: record.mod_revision,
+            create_revision: record.create_revision,
+            status_revision: 0,
+            applied_labels: stored.applied_labels,
+            applied_annotations: stored.applied_annotations,
+            sealed: stored.sealed,
+            written_by: stored.written_by,
+            written_at: stored.written_at,
+            is_newer: stored.level > LEVEL,
+        })
     }
 
     /// The value of the status key; `None` without a status.
@@ -99,47 +132,27 @@ impl StoredKind {
 }
 
 fn read_spec(key: &ObjectKey, record: &Record) -> Result<StoredKind, StoreError> {
-    let damaged = |why: String| StoreError::Damaged {
-        detail: format!("`{}`: {why}", record.key.escape_ascii()),
-    };
-    let kind = key.kind().ok_or_else(|| damaged("no kind".to_owned()))?;
-    let stored =
-        StoredObject::decode(record.value.clone()).map_err(|error| damaged(error.to_string()))?;
-    let mut object = KindObject {
-        kind,
-        metadata: stored.metadata.unwrap_or_default(),
-        spec: serde_json::Value::Null,
-        status: serde_json::Value::Null,
-    };
-    let is_newer = stored.level > LEVEL;
-    object
-        .set_spec_bytes(&stored.spec)
-        .map_err(|error| damaged(error.to_string()))?;
-    Ok(StoredKind {
-        object,
-        spec_revision: record.mod_revision,
-        create_revision: record.create_revision,
-        status_revision: 0,
-        applied_labels: stored.applied_labels,
-        applied_annotations: stored.applied_annotations,
-        sealed: stored.sealed,
-        written_by: stored.written_by,
-        written_at: stored.written_at,
-        is_newer,
-    })
+    let kind = key.kind().ok_or_else(|| damaged(record, "no kind"))?;
+    let stored = StoredObject::decode(record.value.clone())
+        .map_err(|error| damaged(record, &error.to_string()))?;
+    StoredKind::from_message(kind, stored, record)
 }
 
 fn read_status(found: &mut StoredKind, record: &Record) -> Result<(), StoreError> {
-    let damaged = |why: String| StoreError::Damaged {
-        detail: format!("`{}`: {why}", record.key.escape_ascii()),
-    };
-    let stored =
-        StoredStatus::decode(record.value.clone()).map_err(|error| damaged(error.to_string()))?;
+    let stored = StoredStatus::decode(record.value.clone())
+        .map_err(|error| damaged(record, &error.to_string()))?;
     found
         .object
         .set_status_bytes(&stored.status)
-        .map_err(|error| damaged(error.to_string()))?;
+        .map_err(|error| damaged(record, &error.to_string()))?;
     found.status_revision = record.mod_revision;
     found.is_newer |= stored.level > LEVEL;
     Ok(())
+}
+
+/// The error for a record that cannot be read.
+pub(crate) fn damaged(record: &Record, why: &str) -> StoreError {
+    StoreError::Damaged {
+        detail: format!("`{}`: {why}", record.key.escape_ascii()),
+    }
 }

@@ -24,16 +24,18 @@ use crate::clock::{SystemTimeSource, TimeSource, rfc3339};
 use crate::controllers::Controllers;
 use crate::enrolments::Enrolments;
 use crate::error::{ApiError, RefusalReason};
+use crate::events::{EventBatches, EventWriter, Events};
 use crate::field_selector::ObjectFilter;
 use crate::fleet_identity::{Credential, FleetIdentity};
 use crate::join_tokens::JoinTokens;
-use crate::keys::ObjectKey;
+use crate::keys::{ObjectKey, is_event};
 use crate::membership::{LeaseView, Membership, ServerEntry, ServerName};
 use crate::node_access::{forbidden, sign_event};
 use crate::objects::{Author, Deletion, Objects, Preconditions};
 use crate::page::{ListQuery, ObjectPage};
 use crate::peer::Peers;
 use crate::rate::{RateLimits, Rates};
+use crate::record::StoredKind;
 use crate::repositories::Repositories;
 use crate::repository_source::SourceOptions;
 use crate::seal::{KeyEncryptionKey, SealError, Sealer};
@@ -145,6 +147,7 @@ impl From<AuthorityError> for StartError {
 /// The API server.
 pub struct ApiServer {
     pub(crate) objects: Objects,
+    pub(crate) events: Events,
     pub(crate) cache: Cache,
     pub(crate) tokens: Tokens,
     pub(crate) access: Arc<Access>,
@@ -163,6 +166,7 @@ pub struct ApiServer {
 /// The tasks of a server; they end with it.
 pub(crate) struct Background {
     feed: CacheFeed,
+    events: EventBatches,
     controllers: Controllers,
     repositories: Repositories,
     membership: Membership,
@@ -203,6 +207,7 @@ impl ApiServer {
             server: server.clone(),
             process: crate::objects::new_uuid(),
         };
+        let process = name.process.clone();
         let incarnation = Arc::new(Incarnation::open(&store).await?);
         let keys = shared_key::agree(&store, &files, options.secret_keys, &server).await?;
         let clock: Arc<dyn Clock> = Arc::new(BootClock);
@@ -216,7 +221,7 @@ impl ApiServer {
         };
         let membership = Membership::new(store.clone(), name, entry, Arc::clone(&clock));
         membership.join().await?;
-        ShardLayout::new(1).open(&store).await?;
+        let layout = ShardLayout::new(1).open(&store).await?;
         let objects = Objects {
             store: store.clone(),
             incarnation: Arc::clone(&incarnation),
@@ -239,6 +244,12 @@ impl ApiServer {
         let newest = membership.tick_first().await?;
         let (cache, feed) = Cache::start(&store, incarnation, &server, newest).await?;
         check_keys(&objects, &cache).await?;
+        let (writer, batches) = EventWriter::new(objects.clone(), cache.clone(), layout, &process);
+        let events = Events {
+            objects: objects.clone(),
+            cache: cache.clone(),
+            writer,
+        };
         let rates = Arc::new(Rates::new(RATES));
         let access = Arc::new(Access::new(cache.clone()));
         let (owned, told) = watch::channel(None);
@@ -254,6 +265,7 @@ impl ApiServer {
         };
         let controllers = Controllers {
             objects: objects.clone(),
+            events: events.clone(),
             cache: cache.clone(),
             rates: Arc::clone(&rates),
             default_rates: RATES,
@@ -281,6 +293,7 @@ impl ApiServer {
             fleet: FleetIdentity::new(authorities, peers, enrolments, join_tokens),
             access,
             objects,
+            events,
             cache,
             tokens,
             audit,
@@ -296,6 +309,7 @@ impl ApiServer {
             authority_file: files.authority(),
             background: Background {
                 feed,
+                events: batches,
                 controllers,
                 repositories,
                 membership,
@@ -436,9 +450,8 @@ impl ApiServer {
         target: &Target,
         reveal: bool,
     ) -> Result<KindObject, ApiError> {
-        let key = target.key()?;
         self.check_visible(caller, target).await?;
-        let found = self.objects.get(&key).await?;
+        let found = self.find(target).await?;
         let found = found.ok_or_else(|| ApiError::not_found(&target.shown()))?;
         if !reveal {
             return Ok(found.object);
@@ -454,6 +467,17 @@ impl ApiServer {
         Ok(object)
     }
 
+    /// Reads the object that a request is about.
+    pub(crate) async fn find(&self, target: &Target) -> Result<Option<StoredKind>, ApiError> {
+        let key = target.key()?;
+        match (&target.namespace, &target.name) {
+            (Some(namespace), Some(name)) if is_event(target.kind) => {
+                self.events.get(namespace, name).await
+            }
+            _ => self.objects.get(&key).await,
+        }
+    }
+
     /// Refuses a node what does not concern it, whether it exists or not.
     pub(crate) async fn check_visible(
         &self,
@@ -463,7 +487,7 @@ impl ApiServer {
         let (Some(scope), Some(node)) = (self.scope_of(caller), &caller.identity.node) else {
             return Ok(());
         };
-        let found = self.objects.get(&target.key()?).await?;
+        let found = self.find(target).await?;
         if found.is_some_and(|found| scope.sees(&found.object)) {
             return Ok(());
         }
@@ -499,6 +523,9 @@ impl ApiServer {
 
     /// Returns a page of objects.
     pub(crate) async fn list(&self, query: &ListQuery) -> Result<ObjectPage, ApiError> {
+        if is_event(query.kind) {
+            return self.events.list(query).await;
+        }
         self.objects.list(query).await
     }
 
@@ -531,7 +558,7 @@ impl ApiServer {
         };
         let mut objects = Vec::new();
         loop {
-            let page = self.objects.list(&list).await?;
+            let page = self.list(&list).await?;
             objects.extend(page.objects.into_iter().map(|stored| stored.object));
             if page.next.is_none() {
                 return Ok(ObjectWatch::initial(
@@ -575,7 +602,7 @@ impl ApiServer {
         object: KindObject,
         is_dry_run: bool,
     ) -> Result<KindObject, ApiError> {
-        if object.kind.name == "Event" && how != WriteMode::Create {
+        if is_event(object.kind) && how != WriteMode::Create {
             let message = "an event cannot be changed";
             return Err(ApiError::new(
                 http::StatusCode::METHOD_NOT_ALLOWED,
@@ -604,6 +631,9 @@ impl ApiServer {
             ..Author::default()
         };
         let stored = match how {
+            WriteMode::Create if is_event(object.kind) => {
+                self.events.create(object, &author).await?
+            }
             WriteMode::Create => self.objects.create(object, &author).await?,
             WriteMode::Update => self.objects.update(object, &author).await?,
             WriteMode::Apply => {
@@ -638,11 +668,7 @@ impl ApiServer {
             is_dry_run,
             ..Author::default()
         };
-        let key = target.key()?;
-        let result = self
-            .objects
-            .delete(&key, &target.shown(), preconditions, &author)
-            .await;
+        let result = self.delete_target(target, preconditions, &author).await;
         if is_dry_run && result.is_ok() {
             return result.map(|deletion| {
                 let dependents = self.dependents(&deletion.object);
@@ -655,6 +681,27 @@ impl ApiServer {
             let dependents = self.dependents(&deletion.object);
             (deletion, dependents)
         })
+    }
+
+    async fn delete_target(
+        &self,
+        target: &Target,
+        preconditions: &Preconditions,
+        author: &Author,
+    ) -> Result<Deletion, ApiError> {
+        let key = target.key()?;
+        match (&target.namespace, &target.name) {
+            (Some(namespace), Some(name)) if is_event(target.kind) => {
+                let events = &self.events;
+                events.delete(namespace, name, preconditions, author).await
+            }
+            _ => {
+                let objects = &self.objects;
+                objects
+                    .delete(&key, &target.shown(), preconditions, author)
+                    .await
+            }
+        }
     }
 
     /// How many objects go with one: the content of a namespace, and what it owns.
@@ -784,6 +831,7 @@ impl StartedServer {
         let mut tasks = JoinSet::new();
         let upkeep = self.certificates();
         tasks.spawn(self.background.feed.run());
+        tasks.spawn(self.background.events.run());
         tasks.spawn(self.background.controllers.run());
         tasks.spawn(self.background.repositories.run());
         let server = Arc::clone(&self.server);

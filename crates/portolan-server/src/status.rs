@@ -15,6 +15,7 @@ impl ApiServer {
         let store = &self.objects.store;
         let engine = store.status().await?;
         let (objects, changes) = self.cache.counts();
+        let (kept, bytes) = self.cache.event_counts();
         let head = self.audit.head();
         let shard = format!("{}0", portolan_store::keys::SHARDS);
         let owner = store.get(shard).await?;
@@ -45,6 +46,7 @@ impl ApiServer {
             "cache": {
                 "objects": objects, "changes": changes, "lag": engine.revision.saturating_sub(self.cache.revision()),
             },
+            "events": {"kept": kept, "bytes": bytes},
             "servers": others,
             "controllers": {
                 "owner": owner, "isOwner": owner.as_deref() == Some(self.name.as_str()),

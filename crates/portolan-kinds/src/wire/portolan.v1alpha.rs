@@ -1105,6 +1105,13 @@ pub struct StoredObject {
     #[prost(string, tag = "8")]
     pub written_at: ::prost::alloc::string::String,
 }
+/// Events as they are in the store: those that were written together.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StoredEvents {
+    /// The events, in the order in which they came.
+    #[prost(message, repeated, tag = "1")]
+    pub events: ::prost::alloc::vec::Vec<StoredObject>,
+}
 /// The status of an object as it is in the store.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StoredStatus {

@@ -116,7 +116,7 @@ impl GrpcCall {
         let target = target(&asked.kind, &asked.namespace, None)?;
         let server = &self.http.server;
         server.authorise(&self.caller, "list", &target).await?;
-        let prefix = crate::keys::collection(target.kind, target.namespace.as_deref());
+        let prefix = crate::keys::listed(target.kind, target.namespace.as_deref());
         let resume = match asked.r#continue.as_str() {
             "" => None,
             text => Some(PageToken::read(text, &prefix)?),

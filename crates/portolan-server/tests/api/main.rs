@@ -1,0 +1,11 @@
+//! The API as clients see it: requests to the router, on a store in a directory of its own.
+
+mod bed;
+mod deletions;
+mod events;
+mod objects;
+mod repositories;
+mod restarts;
+mod rights;
+mod secrets;
+mod watches;
