@@ -61,6 +61,8 @@ struct Held {
     object: Arc<KindObject>,
     spec: Record,
     status: Option<Record>,
+    /// The key that the values of a Secret are sealed with.
+    sealed_with: Option<String>,
 }
 
 /// A change of one object, made by one revision.
@@ -306,6 +308,16 @@ impl Cache {
         state.objects.get(key).map(|held| Arc::clone(&held.object))
     }
 
+    /// The Secrets, each with the name of the key that its values are sealed with.
+    pub(crate) fn sealed(&self) -> Vec<(ObjectKey, String)> {
+        let state = self.0.state.read();
+        let sealed = state.objects.iter().filter_map(|(key, held)| {
+            let sealed_with = held.sealed_with.clone()?;
+            Some((key.clone(), sealed_with))
+        });
+        sealed.collect()
+    }
+
     /// Every object, in key order.
     pub(crate) fn all(&self) -> Vec<Arc<KindObject>> {
         let state = self.0.state.read();
@@ -461,6 +473,7 @@ fn hold(spec: Record, status: Option<Record>, incarnation: &Incarnation) -> Opti
             object: Arc::new(stored.object),
             spec,
             status,
+            sealed_with: stored.sealed.map(|sealed| sealed.key_id),
         }),
         Ok(None) => None,
         Err(error) => {

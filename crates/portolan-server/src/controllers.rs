@@ -201,19 +201,12 @@ impl Controllers {
 
     /// Encrypts the keys of secrets by the newest key-encryption key.
     async fn rewrap_secrets(&self, ownership: &Ownership) -> Result<(), ApiError> {
-        let (Some(kind), Some(sealer)) = (find_kind("Secret"), &self.objects.sealer) else {
+        let Some(sealer) = &self.objects.sealer else {
             return Ok(());
         };
-        for secret in self.cache.objects(kind, None) {
-            let key = key_of(&secret);
-            let Some(found) = self.objects.get(&key).await? else {
-                continue;
-            };
-            let is_old = found
-                .sealed
-                .as_ref()
-                .is_some_and(|sealed| sealed.key_id != sealer.current());
-            if is_old {
+        let sealed = self.cache.sealed().into_iter();
+        for (key, _) in sealed.filter(|(_, with)| with != sealer.current()) {
+            if let Some(found) = self.objects.get(&key).await? {
                 self.objects.rewrap(&key, found, ownership.fence()).await?;
             }
         }

@@ -193,9 +193,9 @@ impl From<StoreError> for ApiError {
             RefusalReason::Expired => {
                 error.hint("list again, and go on from the revision of the list")
             }
-            RefusalReason::StorageFull => {
-                error.hint("`portolan store compact` frees old revisions")
-            }
+            RefusalReason::StorageFull => error.hint(
+                "delete what is not needed; its room is free when its history is gone, after ten minutes and ten thousand revisions",
+            ),
             _ => error,
         }
     }
