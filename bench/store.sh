@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The numbers of the store's engines beside their bars. etcd is one member of the release in `testbed/etcd/3.7`, on the
+# The numbers of the store's engines and of the server beside their bars. etcd is one member of the release in `testbed/etcd/3.7`, on the
 # same disk and cores as its clients; ours and etcd's own Go client send the same transactions in turn, and the medians count.
 # `PROFILE=dev bench/store.sh` takes the development build.
 set -euo pipefail
@@ -7,15 +7,44 @@ cd "$(dirname "$0")/.."
 profile="${PROFILE:-dist}"
 
 cargo build --quiet --profile "$profile" -p portolan-store --example store_bench >&2
+cargo build --quiet --profile "$profile" -p portolan-server --example server_bench >&2
+cargo build --quiet --profile "$profile" -p portolan >&2
 target="$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')"
-bench="$target/${profile/#dev/debug}/examples/store_bench"
+programs="$target/${profile/#dev/debug}"
+bench="$programs/examples/store_bench"
 
 echo "conditions: $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg) before the run, profile $profile, data on $(df --output=fstype "${TMPDIR:-/tmp}" | tail -1)"
 "$bench"
 
 work="$(mktemp -d)"
-etcd=""
-trap '[ -z "$etcd" ] || kill "$etcd" 2>/dev/null || true; rm -rf "$work"' EXIT
+etcd="" server=""
+trap 'for one in $etcd $server; do kill -9 "$one" 2>/dev/null || true; done; rm -rf "$work"' EXIT
+
+# The server as users start it; its clients are other processes.
+port=17443
+start_server() {
+  "$programs/portolan" serve --data "$work/server" --listen "127.0.0.1:$port" 2>> "$work/server.log" & server=$!
+}
+ask() { # method path [file]
+  curl -sf --cacert "$work/server/ca.pem" -H "Authorization: Bearer $(cat "$work/server/admin.token")" \
+    -X "$1" "https://localhost:$port$2" ${3:+-H 'Content-Type: application/json' --data-binary "@$3"} > /dev/null
+}
+start_server
+until [ -s "$work/server/admin.token" ] && [ -s "$work/server/ca.pem" ] && ask GET /api/v1alpha/status; do sleep 0.1; done
+echo '{"apiVersion":"v1alpha","kind":"Config","metadata":{"name":"server"},"spec":{"limits":{"requestsPerSecond":100000,"requestBurst":100000}}}' > "$work/config"
+ask POST /api/v1alpha/configs "$work/config"
+ulimit -n 20000
+clients="$programs/examples/server_bench"
+"$clients" rates $port "$work/server" "$server"
+"$clients" streams $port "$work/server" 100 10000
+"$clients" streams $port "$work/server" 2000 2000
+"$clients" fill $port "$work/server" 100000
+kill -9 "$server"; wait "$server" 2>/dev/null || true
+start_server
+"$clients" page $port "$work/server" "$server"
+kill -9 "$server"; wait "$server" 2>/dev/null || true
+server=""
+
 testbed/etcd/build 3.7 "$work"
 (cd bench/etcd-client && go build -o "$work/etcd-client" .)
 url=http://127.0.0.1:23791

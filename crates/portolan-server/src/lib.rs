@@ -54,6 +54,7 @@ mod setup;
 mod status;
 
 mod http;
+mod limits;
 mod openapi;
 
 mod client;
@@ -65,6 +66,7 @@ pub use clock::{ManualTime, SystemTimeSource, TimeSource};
 pub use error::{ApiError, RefusalReason};
 pub use fleet_identity::CertificateUpkeep;
 pub use http::{fuzz_enrolment, fuzz_grpc_object, fuzz_request};
+pub use limits::listen_limits;
 pub use seal::{KeyEncryptionKey, SealError};
 pub use server::{ApiServer, ServerOptions, StartError, StartedServer};
 pub use setup::{DataDirectory, FirstStart};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use portolan_identity::CaPin;
-use portolan_listen::{Limits, ListenConfig, TlsSource};
+use portolan_listen::{ListenConfig, TlsSource};
 use portolan_server::{
     ApiServer, DataDirectory, FirstStart, KeyEncryptionKey, ServerOptions, StartedServer,
     VaultOptions,
@@ -147,11 +147,7 @@ async fn run(args: &ServeArgs, printer: &Printer) -> CommandResult {
         .await
         .map_err(CommandError::user)?;
     let config = ListenConfig {
-        limits: Limits {
-            connections: 4_000,
-            connections_per_client: 2_000,
-            ..Limits::default()
-        },
+        limits: portolan_server::listen_limits(),
         tls: Some(args.tls(&server, names.clone())?),
         client_certificates: Some(portolan_identity::EXPORTER_LABEL),
         readiness: server.readiness(),
