@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use portolan_schema::FieldPath;
+use portolan_object::FieldPath;
 
 /// One thing an API server would refuse.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum Fault {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.path.segments.is_empty() {
+        if self.path.is_root() {
             write!(f, "{}", self.message)
         } else {
             write!(f, "{}: {}", self.path, self.message)

@@ -5,9 +5,8 @@
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-use portolan_object::NameRule;
-use portolan_schema::{FieldPath, Segment};
-use portolan_yaml::{List, Map, Node};
+use portolan_object::{FieldPath, FieldSegment, NameRule};
+use portolan_yaml::{List, Map, Node, Text};
 
 use crate::refusal::{Fault, Refusal};
 
@@ -187,19 +186,18 @@ impl<'a> Spot<'a> {
             let above = match step {
                 Step::Root => break,
                 Step::Field(above, key) => {
-                    segments.push(Segment::Key(key.to_owned()));
+                    segments.push(FieldSegment::Key(Text::from(key)));
                     above
                 }
                 Step::Item(above, key, index) => {
-                    segments.push(Segment::Index(index));
-                    segments.push(Segment::Key(key.to_owned()));
+                    segments.push(FieldSegment::Index(index));
+                    segments.push(FieldSegment::Key(Text::from(key)));
                     above
                 }
             };
             step = above.step;
         }
-        segments.reverse();
-        FieldPath { segments }
+        segments.into_iter().rev().collect()
     }
 }
 

@@ -12,6 +12,7 @@ mod field;
 mod reference;
 mod stored_version;
 
+use portolan_object::FieldPath;
 use portolan_yaml::{Node, Position};
 use sha2::{Digest, Sha256};
 
@@ -218,9 +219,7 @@ impl Subjected<'_> {
 
     /// Where the API version is written.
     pub(crate) fn api_version_at(&self) -> Position {
-        let map = self.node.as_map();
-        let entry = map.and_then(|map| map.iter().find(|entry| entry.key.as_str() == "apiVersion"));
-        entry.map_or(self.node.at, |entry| entry.key.at)
+        FieldPath::top("apiVersion").written_in(self.node).at
     }
 }
 

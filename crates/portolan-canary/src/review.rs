@@ -1,9 +1,11 @@
 //! Checks rollouts in files or in a rendered repository against the CRD and against the advice of `lint`.
 
-use portolan_object::{Finding, KubeVersion, Object, ObjectId, Origin, Place, Rule, Severity};
+use portolan_object::{
+    FieldPath, Finding, KubeVersion, Object, ObjectId, Origin, Place, Rule, Severity,
+};
 use portolan_rollout::{GROUP, KIND, analysis_crds_yaml, crd_yaml, peak_replicas};
-use portolan_schema::{Catalogue, FieldPath, Segment, Verdict};
-use portolan_yaml::{Dialect, Errors, Node, Position, parse_bytes, parse_one};
+use portolan_schema::{Catalogue, Verdict};
+use portolan_yaml::{Dialect, Errors, Node, parse_bytes, parse_one};
 
 use crate::lint::lint;
 use crate::rollout::spec_of;
@@ -49,7 +51,7 @@ pub fn review(files: &[(String, Vec<u8>)]) -> Result<Review, (String, Errors)> {
         .collect();
     Ok(review_objects(&objects, |index, field| {
         let (file, object) = &read[index];
-        let at = position(object.node(), &FieldPath::parse(field));
+        let at = FieldPath::parse(field).written_in(object.node()).at;
         Some(Place::new((*file).to_owned(), at))
     }))
 }
@@ -99,24 +101,4 @@ pub fn review_objects(
         }
     }
     review
-}
-
-/// Where a value stands, or the nearest thing above it that was written.
-fn position(node: &Node, path: &FieldPath) -> Position {
-    let (mut node, mut at) = (node, node.at);
-    for segment in &path.segments {
-        let below = match segment {
-            Segment::Key(key) => node.as_map().and_then(|map| {
-                let entry = map.iter().find(|entry| entry.key.as_str() == key)?;
-                Some((&entry.value, entry.key.at))
-            }),
-            Segment::Index(index) => {
-                let item = node.as_list().and_then(|list| list.get(*index));
-                item.map(|item| (item, item.at))
-            }
-        };
-        let Some(found) = below else { break };
-        (node, at) = found;
-    }
-    at
 }

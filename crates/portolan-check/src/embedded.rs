@@ -6,12 +6,9 @@
 //! ```
 
 use camino::Utf8Path;
-use portolan_object::{Object, Place, canonical_json};
-use portolan_schema::{FieldPath, Segment};
+use portolan_object::{FieldPath, FieldSegment, Object, Place, canonical_json};
 use portolan_vfs::{Vfs, resolve};
 use portolan_yaml::{Dialect, Node, Position, parse_bytes};
-
-use crate::locate::{follow, value_at};
 
 /// The names of kustomization files.
 const KUSTOMIZATION_FILES: &[&str] = &["kustomization.yaml", "kustomization.yml", "Kustomization"];
@@ -138,14 +135,14 @@ impl Source<'_> {
         if !is_of_kind || !(is_template(name) || name == object.name()) {
             return None;
         }
-        let (depth, at) = follow(document, object.node(), path);
-        Some((depth, self.place(at)?))
+        let written = path.written_for(document, object.node());
+        Some((written.depth, self.place(written.at)?))
     }
 
     /// Where a patch writes the value at a path.
     fn patch(&self, object: &Object, path: &FieldPath) -> Option<(usize, Place)> {
         let at = written_in_patch(self.text, object, path)?;
-        Some((path.segments.len(), self.place(at)?))
+        Some((path.segments().len(), self.place(at)?))
     }
 
     /// A place in the file of a place in the text.
@@ -175,7 +172,7 @@ impl Source<'_> {
 /// Where the text of a patch writes the value at a path.
 pub(crate) fn written_in_patch(text: &str, object: &Object, path: &FieldPath) -> Option<Position> {
     let documents = parse_bytes(text.as_bytes(), Dialect::Kustomize).ok()?;
-    let wanted = value_at(object.node(), path)?;
+    let wanted = path.find(object.node())?;
     documents
         .iter()
         .find_map(|document| match document.as_list() {
@@ -191,15 +188,13 @@ fn merged_by(patch: &Node, object: &Object, wanted: &Node, path: &FieldPath) -> 
     if patch.get("kind").and_then(Node::as_str) != Some(object.kind()) {
         return None;
     }
-    let (depth, at) = follow(patch, object.node(), path);
-    let is_whole = depth == path.segments.len();
-    let written = value_at(patch, path).filter(|_| is_whole);
+    let written = path.written_for(patch, object.node());
+    let is_whole = written.depth == path.segments().len();
+    let value = path.find(patch).filter(|_| is_whole);
     // Items of lists may lie elsewhere in the patch.
-    let is_item = path
-        .segments
-        .iter()
-        .any(|segment| matches!(segment, Segment::Index(_)));
-    (is_whole && (is_item || is_equal(written?, wanted))).then_some(at)
+    let mut segments = path.segments().iter();
+    let is_item = segments.any(|segment| segment.as_key().is_none());
+    (is_whole && (is_item || is_equal(value?, wanted))).then_some(written.at)
 }
 
 /// Where an operation of a JSON patch writes a value.
@@ -210,19 +205,18 @@ fn written_by(operation: &Node, wanted: &Node, path: &FieldPath) -> Option<Posit
         .skip(1)
         .map(|step| step.replace("~1", "/").replace("~0", "~"))
         .collect();
-    let (above, below) = path.segments.split_at_checked(steps.len())?;
+    let (above, below) = path.segments().split_at_checked(steps.len())?;
     let is_it = above
         .iter()
         .zip(&steps)
         .all(|(segment, step)| match segment {
-            Segment::Key(key) => key == step,
-            Segment::Index(index) => step == "-" || *step == index.to_string(),
+            FieldSegment::Key(key) => key.as_str() == step,
+            FieldSegment::Index(index) => step == "-" || *step == index.to_string(),
+            FieldSegment::Item(_) => false,
         });
     let value = operation.get("value").filter(|_| is_it)?;
-    let below = FieldPath {
-        segments: below.to_vec(),
-    };
-    let written = value_at(value, &below)?;
+    let below: FieldPath = below.iter().cloned().collect();
+    let written = below.find(value)?;
     is_equal(written, wanted).then_some(written.at)
 }
 

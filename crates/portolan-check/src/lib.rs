@@ -28,8 +28,8 @@ mod schema;
 mod follow_on;
 mod settings;
 
-use portolan_object::{Finding, Object, Place};
-use portolan_schema::{Catalogue, FieldPath};
+use portolan_object::{FieldPath, Finding, Object, Place};
+use portolan_schema::Catalogue;
 use portolan_vfs::Vfs;
 
 use places::Places;

@@ -1,14 +1,12 @@
 //! The line of a repository that a value of a rendered object comes from.
 //!
-//! An object remembers the files it was read from and patched by. The value is looked up in them, newest first, by
-//! walking the file's tree and the object's side by side: items of lists are matched by name, since patches move
-//! them. A value that no file has (a template made it) gets the place of the object itself.
+//! An object remembers the files it was read from and patched by. The value is looked up in them, newest first, with
+//! [`FieldPath::written_for`]. A value that no file has (a template made it) gets the place of the object itself.
 
 use camino::Utf8Path;
-use portolan_object::{Object, Place, Step, holds_placeholder};
-use portolan_schema::{FieldPath, Segment};
+use portolan_object::{FieldPath, Object, Place, Step, holds_placeholder};
 use portolan_vfs::Vfs;
-use portolan_yaml::{Dialect, List, Node, Position, parse_bytes};
+use portolan_yaml::{Dialect, Node, Position, parse_bytes};
 
 use crate::embedded::find_embedded;
 use crate::finding::Subject;
@@ -30,18 +28,9 @@ pub(crate) fn locate(files: &dyn Vfs, object: &Object, path: &FieldPath) -> Opti
 
 /// Whether a value stands for one that only the cluster knows: nothing can be said against it here.
 pub(crate) fn is_unknown(subject: &Subject<'_>, path: &FieldPath) -> bool {
-    let scalar = value_at(subject.object.node(), path).and_then(Node::as_scalar);
+    let scalar = path.find(subject.object.node()).and_then(Node::as_scalar);
     scalar.is_some_and(|scalar| {
         holds_placeholder(&scalar.text) || (subject.lacks_variables && scalar.text.contains("${"))
-    })
-}
-
-/// The value at a path.
-pub(crate) fn value_at<'n>(node: &'n Node, path: &FieldPath) -> Option<&'n Node> {
-    let mut segments = path.segments.iter();
-    segments.try_fold(node, |node, segment| match segment {
-        Segment::Key(key) => node.get(key),
-        Segment::Index(index) => node.as_list()?.get(*index),
     })
 }
 
@@ -55,8 +44,8 @@ fn find(files: &dyn Vfs, step: &Step, object: &Object, path: &FieldPath) -> Opti
         let text = String::from_utf8_lossy(&bytes);
         return find_embedded(files, file, &text, object, path);
     };
-    let (depth, at) = follow(document, object.node(), path);
-    (at.line > 0).then(|| (depth, Place::new(place.file.clone(), at)))
+    let written = path.written_for(document, object.node());
+    (written.at.line > 0).then(|| (written.depth, Place::new(place.file.clone(), written.at)))
 }
 
 /// The document that begins at a line, or the one that holds it; it must be of the object's kind.
@@ -65,48 +54,4 @@ fn document_at<'a>(documents: &'a [Node], at: Position, object: &Object) -> Opti
     let candidates = documents.iter().filter(of_kind);
     let mut before = candidates.filter(|node| at.line == 0 || node.at.line <= at.line.max(1));
     before.next_back()
-}
-
-/// Walks both trees as far as the path and the source go.
-pub(crate) fn follow(source: &Node, rendered: &Node, path: &FieldPath) -> (usize, Position) {
-    let (mut source, mut rendered) = (source, Some(rendered));
-    let mut at = source.at;
-    for (depth, segment) in path.segments.iter().enumerate() {
-        let below = match segment {
-            Segment::Key(key) => source.as_map().and_then(|map| {
-                let entry = map.iter().find(|entry| entry.key.as_str() == key)?;
-                Some((&entry.value, entry.key.at))
-            }),
-            Segment::Index(index) => {
-                let wanted = rendered
-                    .and_then(Node::as_list)
-                    .and_then(|list| list.get(*index));
-                source
-                    .as_list()
-                    .and_then(|list| item(list, *index, wanted))
-                    .map(|item| (item, item.at))
-            }
-        };
-        let Some((node, place)) = below else {
-            return (depth, at);
-        };
-        rendered = rendered.and_then(|node| match segment {
-            Segment::Key(key) => node.get(key),
-            Segment::Index(index) => node.as_list()?.get(*index),
-        });
-        (source, at) = (node, place);
-    }
-    (path.segments.len(), at)
-}
-
-/// The item of the same name, nearest to the same place; or else the one in the same place.
-fn item<'a>(list: &'a List, index: usize, wanted: Option<&Node>) -> Option<&'a Node> {
-    let name_of = |node: &'a Node| node.get("name").and_then(Node::as_str);
-    let wanted = wanted.and_then(|node| node.get("name")?.as_str());
-    let here = list.get(index);
-    match wanted {
-        Some(_) if here.and_then(name_of) == wanted => here,
-        Some(_) => list.iter().find(|item| name_of(item) == wanted),
-        None => here,
-    }
 }

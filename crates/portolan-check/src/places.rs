@@ -9,14 +9,13 @@
 use std::collections::HashMap;
 
 use camino::Utf8Path;
-use portolan_object::{Object, Owner, OwnerKind, Place};
-use portolan_schema::FieldPath;
+use portolan_object::{FieldPath, Object, Owner, OwnerKind, Place};
 use portolan_vfs::Vfs;
 use portolan_yaml::Node;
 
 use crate::embedded::{Source, written_in_patch};
 use crate::finding::Subject;
-use crate::locate::{locate, value_at};
+use crate::locate::locate;
 
 /// How often a patch may be written by a patch.
 const MAX_NESTING: usize = 8;
@@ -92,7 +91,7 @@ fn patches(kind: OwnerKind, applier: &Node) -> Vec<(FieldPath, &str)> {
         OwnerKind::ResourceSet => Vec::new(),
         OwnerKind::Release => {
             let renderers = FieldPath::parse("spec.postRenderers");
-            let list = value_at(applier, &renderers).and_then(Node::as_list);
+            let list = renderers.find(applier).and_then(Node::as_list);
             let indices = 0..list.map_or(0, |list| list.iter().len());
             let patches = |index| renderers.index(index).key("kustomize").key("patches");
             indices.map(patches).collect()
@@ -100,7 +99,7 @@ fn patches(kind: OwnerKind, applier: &Node) -> Vec<(FieldPath, &str)> {
     };
     let mut found = Vec::new();
     for list in lists {
-        let entries = value_at(applier, &list).and_then(Node::as_list);
+        let entries = list.find(applier).and_then(Node::as_list);
         for (index, entry) in entries.into_iter().flat_map(|list| list.iter()).enumerate() {
             if let Some(text) = entry.get("patch").and_then(Node::as_str) {
                 found.push((list.index(index).key("patch"), text));

@@ -7,9 +7,8 @@
 use std::collections::HashMap;
 
 use portolan_object::{
-    Object, Producer, Product, Scope, is_filled_in, pod_templates, products, scope,
+    FieldPath, Object, Producer, Product, Scope, is_filled_in, pod_templates, products, scope,
 };
-use portolan_schema::FieldPath;
 use portolan_yaml::{List, Node};
 
 use crate::finding::{Found, Subject};

@@ -13,13 +13,12 @@ mod world;
 
 use std::cmp::Reverse;
 
-use portolan_object::{Finding, Rule, Severity};
+use portolan_object::{FieldPath, Finding, Rule, Severity};
 use portolan_yaml::{Node, Text};
 
 use crate::field::Field;
 use crate::mask::Mask;
 use crate::pairing::{Owned, Pair};
-use crate::path::Path;
 use crate::report::Unserved;
 
 pub(crate) use world::World;
@@ -135,8 +134,8 @@ impl<'a> Finder<'a, '_> {
 struct Reported<'a>(&'a mut Finding);
 
 impl Reported<'_> {
-    fn at(self, path: &Path) -> Self {
-        self.0.field = Some(path.to_string());
+    fn at(self, path: &FieldPath) -> Self {
+        self.0.field = Some(path.dotted().to_string());
         self
     }
 

@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 
+use portolan_object::{FieldPath, FieldSegment};
 use portolan_yaml::{List, Map, Node, Text, Value, to_json};
 
 use crate::list_key::{self, Keyed};
-use crate::path::{Path, Segment};
 use crate::sequence::{Run, align};
 
 /// How deep trees are compared; what differs further down is one field.
@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 100;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
     /// Where it stands.
-    pub path: Path,
+    pub path: FieldPath,
     /// How it differs.
     pub difference: Difference,
     /// Whether the change replaces the pods of the workload it stands in.
@@ -50,7 +50,7 @@ pub enum Shown {
 }
 
 impl Field {
-    fn new(path: &Path, difference: Difference) -> Self {
+    fn new(path: &FieldPath, difference: Difference) -> Self {
         Self {
             path: path.clone(),
             difference,
@@ -89,11 +89,11 @@ impl Shown {
 /// The fields in which two trees differ; none exactly when both mean the same.
 pub fn compare(old: &Node, new: &Node) -> Vec<Field> {
     let mut fields = Vec::new();
-    compare_at(&Path::root(), old, new, MAX_DEPTH, &mut fields);
+    compare_at(&FieldPath::root(), old, new, MAX_DEPTH, &mut fields);
     fields
 }
 
-fn compare_at(path: &Path, old: &Node, new: &Node, depth: usize, fields: &mut Vec<Field>) {
+fn compare_at(path: &FieldPath, old: &Node, new: &Node, depth: usize, fields: &mut Vec<Field>) {
     if old == new {
         return;
     }
@@ -107,12 +107,12 @@ fn compare_at(path: &Path, old: &Node, new: &Node, depth: usize, fields: &mut Ve
     }
 }
 
-fn compare_maps(path: &Path, old: &Map, new: &Map, depth: usize, fields: &mut Vec<Field>) {
+fn compare_maps(path: &FieldPath, old: &Map, new: &Map, depth: usize, fields: &mut Vec<Field>) {
     let in_old: HashMap<&str, &Node> = by_key(old);
     let in_new: HashMap<&str, &Node> = by_key(new);
     for entry in old {
         let key = entry.key.as_str();
-        let below = || path.then(Segment::Key(entry.key.scalar.text.clone()));
+        let below = || path.then(FieldSegment::Key(entry.key.scalar.text.clone()));
         match in_new.get(key) {
             None => fields.push(removed(&below(), &entry.value)),
             Some(other) if **other == entry.value => {}
@@ -123,7 +123,7 @@ fn compare_maps(path: &Path, old: &Map, new: &Map, depth: usize, fields: &mut Ve
         .iter()
         .filter(|entry| !in_old.contains_key(entry.key.as_str()))
     {
-        let below = path.then(Segment::Key(entry.key.scalar.text.clone()));
+        let below = path.then(FieldSegment::Key(entry.key.scalar.text.clone()));
         fields.push(added(&below, &entry.value));
     }
 }
@@ -134,7 +134,7 @@ fn by_key(map: &Map) -> HashMap<&str, &Node> {
         .collect()
 }
 
-fn compare_lists(path: &Path, old: &List, new: &List, depth: usize, fields: &mut Vec<Field>) {
+fn compare_lists(path: &FieldPath, old: &List, new: &List, depth: usize, fields: &mut Vec<Field>) {
     match list_key::keyed(path.last_key(), old, new) {
         Some(keys) => compare_by_key(path, (old, new), &keys, depth, fields),
         None => compare_by_place(path, old, new, depth, fields),
@@ -142,7 +142,7 @@ fn compare_lists(path: &Path, old: &List, new: &List, depth: usize, fields: &mut
 }
 
 fn compare_by_key(
-    path: &Path,
+    path: &FieldPath,
     (old, new): (&List, &List),
     keys: &Keyed,
     depth: usize,
@@ -151,7 +151,7 @@ fn compare_by_key(
     let new_items: HashMap<&Text, &Node> = keys.new.iter().zip(new.iter()).collect();
     let old_items: HashMap<&Text, &Node> = keys.old.iter().zip(old.iter()).collect();
     for (key, item) in keys.old.iter().zip(old.iter()) {
-        let below = path.then(Segment::Item(key.clone()));
+        let below = path.then(FieldSegment::Item(key.clone()));
         match new_items.get(key) {
             Some(other) => compare_at(&below, item, other, depth, fields),
             None => fields.push(removed(&below, item)),
@@ -159,7 +159,7 @@ fn compare_by_key(
     }
     for (key, item) in keys.new.iter().zip(new.iter()) {
         if !old_items.contains_key(key) {
-            fields.push(added(&path.then(Segment::Item(key.clone())), item));
+            fields.push(added(&path.then(FieldSegment::Item(key.clone())), item));
         }
     }
     let kept = |keys: &[Text], others: &HashMap<&Text, &Node>| -> Vec<Text> {
@@ -174,10 +174,16 @@ fn compare_by_key(
     }
 }
 
-fn compare_by_place(path: &Path, old: &List, new: &List, depth: usize, fields: &mut Vec<Field>) {
+fn compare_by_place(
+    path: &FieldPath,
+    old: &List,
+    new: &List,
+    depth: usize,
+    fields: &mut Vec<Field>,
+) {
     let old: Vec<&Node> = old.iter().collect();
     let new: Vec<&Node> = new.iter().collect();
-    let at = |place: usize| path.then(Segment::Index(place));
+    let at = |place: usize| path.then(FieldSegment::Index(place));
     for run in align(&old, &new) {
         let Run::Replaced { old: a, new: b } = run else {
             continue;
@@ -196,15 +202,15 @@ fn same_meaning(old: &Node, new: &Node) -> bool {
     matches!((to_json(old), to_json(new)), (Ok(a), Ok(b)) if a == b)
 }
 
-fn added(path: &Path, node: &Node) -> Field {
+fn added(path: &FieldPath, node: &Node) -> Field {
     Field::new(path, Difference::Added(Shown::Value(node.clone())))
 }
 
-fn removed(path: &Path, node: &Node) -> Field {
+fn removed(path: &FieldPath, node: &Node) -> Field {
     Field::new(path, Difference::Removed(Shown::Value(node.clone())))
 }
 
-fn changed(path: &Path, old: &Node, new: &Node) -> Field {
+fn changed(path: &FieldPath, old: &Node, new: &Node) -> Field {
     let difference = Difference::Changed(Shown::Value(old.clone()), Shown::Value(new.clone()));
     Field::new(path, difference)
 }
@@ -221,7 +227,10 @@ mod tests {
 
     fn paths(old: &str, new: &str) -> Vec<String> {
         let fields = compare(&node(old), &node(new));
-        fields.iter().map(|field| field.path.to_string()).collect()
+        fields
+            .iter()
+            .map(|field| field.path.dotted().to_string())
+            .collect()
     }
 
     #[test]

@@ -13,7 +13,6 @@
 
 #![warn(missing_docs)]
 
-mod path;
 mod side;
 
 mod field;
@@ -37,7 +36,6 @@ pub use danger::RULES;
 pub use failure::{Effect, FailedSide, Failure, InputChange};
 pub use field::{Difference, Field, Shown, compare};
 pub use image::ImageChange;
-pub use path::{Path, Segment};
 pub use report::{Cause, Change, ChangeKind, Counts, Options, Report, Unserved, diff};
 pub use restart::Restart;
 pub use sequence::{Run, align};

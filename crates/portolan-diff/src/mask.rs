@@ -1,11 +1,10 @@
 //! Keeps secrets out of a report: the values of Secrets, and the same values wherever they were copied.
 
-use portolan_object::Gvk;
+use portolan_object::{FieldPath, FieldSegment, Gvk};
 use portolan_secret::{SecretTexts, hide_values, holds_values, is_secret};
 use portolan_yaml::{Node, Text};
 
 use crate::field::{Difference, Field, Shown};
-use crate::path::{Path, Segment};
 use crate::side::Batch;
 
 /// Finds the secrets of both sides.
@@ -58,13 +57,13 @@ impl Mask {
         }
     }
 
-    fn path(&self, path: &Path) -> Path {
+    fn path(&self, path: &FieldPath) -> FieldPath {
         let steps = path.segments().iter().map(|segment| match segment {
-            Segment::Key(key) => Segment::Key(self.text(key)),
-            Segment::Item(name) => Segment::Item(self.text(name)),
-            Segment::Index(place) => Segment::Index(*place),
+            FieldSegment::Key(key) => FieldSegment::Key(self.text(key)),
+            FieldSegment::Item(name) => FieldSegment::Item(self.text(name)),
+            FieldSegment::Index(place) => FieldSegment::Index(*place),
         });
-        steps.fold(Path::root(), |path, segment| path.then(segment))
+        steps.fold(FieldPath::root(), |path, segment| path.then(segment))
     }
 
     /// A text with the secrets in it hidden.
@@ -78,10 +77,10 @@ impl Mask {
 }
 
 /// Whether a field of a Secret holds values.
-fn leads_to_values(path: &Path) -> bool {
+fn leads_to_values(path: &FieldPath) -> bool {
     let keys = path.segments().iter().map(|segment| match segment {
-        Segment::Key(key) | Segment::Item(key) => key.as_str(),
-        Segment::Index(_) => "",
+        FieldSegment::Key(key) | FieldSegment::Item(key) => key.as_str(),
+        FieldSegment::Index(_) => "",
     });
     holds_values(&keys.collect::<Vec<_>>())
 }

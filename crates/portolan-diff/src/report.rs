@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use portolan_object::{Finding, Object, ObjectId, Owner, Place, Severity};
+use portolan_object::{FieldPath, FieldSegment, Finding, Object, ObjectId, Owner, Place, Severity};
 use portolan_secret::is_secret;
 use portolan_yaml::Text;
 
@@ -12,7 +12,6 @@ use crate::field::{Difference, Field, Shown, compare};
 use crate::image::{ImageChange, image_changes};
 use crate::mask::Mask;
 use crate::pairing::{Owned, Pair, pair, stable_name};
-use crate::path::{Path, Segment};
 use crate::restart::{self, Restart};
 use crate::side::Batch;
 use crate::strip::StripAttributes;
@@ -182,7 +181,7 @@ fn renamed<'a>(pairs: &[Pair<'a>]) -> Renamed<'a> {
 fn subject<'a>(pair: Pair<'a>, renamed: &Renamed<'a>) -> Option<Subject<'a>> {
     let whole = |owned: Owned<'_>| Shown::Value(owned.object.node().clone());
     let root = |difference| Field {
-        path: Path::root(),
+        path: FieldPath::root(),
         difference,
         restarts: false,
         follows: None,
@@ -209,10 +208,10 @@ fn followed(field: &Field, new: Owned<'_>, renamed: &Renamed<'_>) -> Option<Text
         let (name, title) = new_name(renamed, new, from)?;
         (*name == to).then(|| title.clone())
     };
-    let is_own_name = field.path == Path::of_keys("metadata.name");
+    let is_own_name = field.path == FieldPath::parse("metadata.name");
     // A list that goes by name, such as `imagePullSecrets`, lost the item of the old name and has one of the new.
     let by_item = || {
-        let Some(Segment::Item(item)) = field.path.segments().last() else {
+        let Some(FieldSegment::Item(item)) = field.path.segments().last() else {
             return None;
         };
         let is_new = |(name, title): &(&str, Text)| (*name == item.as_str()).then(|| title.clone());
@@ -340,7 +339,7 @@ impl Change {
 
     /// The fields that are news: not those that only follow the new name of a generated object.
     pub fn news(&self) -> impl Iterator<Item = &Field> {
-        let own_name = Path::of_keys("metadata.name");
+        let own_name = FieldPath::parse("metadata.name");
         self.fields.iter().filter(move |field| {
             field.follows.is_none() && (self.renamed_from.is_none() || field.path != own_name)
         })

@@ -1,8 +1,7 @@
 //! Labels and annotations that change with every release of a chart and mean nothing.
 
+use portolan_object::{FieldPath, FieldSegment};
 use portolan_yaml::Text;
-
-use crate::path::{Path, Segment};
 
 /// The labels and annotations that charts usually change without a meaning.
 pub const COMMON_ATTRIBUTES: &[&str] = &[
@@ -33,10 +32,14 @@ impl StripAttributes {
     }
 
     /// Whether a path is that of a label or annotation to be left out.
-    pub(crate) fn covers(&self, path: &Path) -> bool {
+    pub(crate) fn covers(&self, path: &FieldPath) -> bool {
         let steps = path.segments().windows(3);
         steps.into_iter().any(|steps| match steps {
-            [Segment::Key(metadata), Segment::Key(map), Segment::Key(key)] => {
+            [
+                FieldSegment::Key(metadata),
+                FieldSegment::Key(map),
+                FieldSegment::Key(key),
+            ] => {
                 metadata == "metadata"
                     && (map == "labels" || map == "annotations")
                     && self.0.iter().any(|pattern| is_like(pattern, key))
@@ -61,8 +64,8 @@ mod tests {
     fn labels_and_annotations_are_covered_and_nothing_else() {
         let strip = StripAttributes::new(["common", "note"]);
         let path = |keys: &[&str]| {
-            let keys = keys.iter().map(|key| Segment::Key(Text::from(*key)));
-            keys.fold(Path::root(), |path, key| path.then(key))
+            let keys = keys.iter().map(|key| FieldSegment::Key(Text::from(*key)));
+            keys.fold(FieldPath::root(), |path, key| path.then(key))
         };
         assert!(strip.covers(&path(&["metadata", "labels", "helm.sh/chart"])));
         assert!(strip.covers(&path(&[

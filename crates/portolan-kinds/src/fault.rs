@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use portolan_yaml::{Entry, Node, Position};
-
-use crate::path::{FieldPath, Step};
+use portolan_object::FieldPath;
+use portolan_yaml::{Node, Position};
 
 /// Something wrong with a field of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,29 +101,13 @@ impl<'n> Faults<'n> {
     }
 }
 
-/// Where a field was written, or the nearest thing above it that was.
+/// Where a field was written, or the nearest one above it that was: at its value if that is short, else at its key.
 fn place(root: &Node, path: &FieldPath) -> Position {
-    let mut node = root;
-    let mut at = root.at;
-    for step in path.steps() {
-        let next = match step {
-            Step::Key(key) => node.as_map().and_then(|map| {
-                let mut entries = map.iter();
-                let entry: Option<&Entry> = entries.find(|entry| entry.key.as_str() == key);
-                entry.map(|entry| (entry.key.at, &entry.value))
-            }),
-            Step::Index(index) => node
-                .as_list()
-                .and_then(|list| list.get(*index))
-                .map(|item| (item.at, item)),
-        };
-        let Some((position, below)) = next else {
-            return at;
-        };
-        (at, node) = (position, below);
+    let written = path.written_in(root);
+    let is_whole = written.depth == path.segments().len();
+    if is_whole && written.node.as_scalar().is_some() {
+        written.node.at
+    } else {
+        written.at
     }
-    if node.as_map().is_none() && node.as_list().is_none() {
-        at = node.at;
-    }
-    at
 }

@@ -17,7 +17,6 @@
 #![warn(missing_docs)]
 
 mod fault;
-mod path;
 
 mod schema;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use portolan_object::{NameRule, label_key_problems, label_value_problems};
+use portolan_object::{FieldPath, NameRule, label_key_problems, label_value_problems};
 use portolan_yaml::{Dialect, Entry, Node, Position, from_json, parse_one_strict};
 use prost::Message;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,6 @@ use crate::codec::{DecodeError, decode, encode};
 use crate::definition::{KindDefinition, find_kind};
 use crate::fault::{Faults, FieldFault};
 use crate::kinds::KINDS;
-use crate::path::FieldPath;
 use crate::read::{advice, read_message};
 use crate::schema::{MessageSchema, message};
 use crate::wire::Metadata;

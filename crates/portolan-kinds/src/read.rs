@@ -1,11 +1,10 @@
 //! Reads what a user wrote into canonical JSON, strictly: what the schema does not have, or has otherwise, is a fault.
 
-use portolan_object::similar;
+use portolan_object::{FieldPath, similar};
 use portolan_yaml::{Entry, Node, Number, Tag, Value as NodeValue};
 use serde_json::{Map, Value};
 
 use crate::fault::Faults;
-use crate::path::FieldPath;
 use crate::schema::{FieldShape, MessageSchema, message};
 
 /// How deep free values may nest.

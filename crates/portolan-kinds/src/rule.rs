@@ -1,10 +1,9 @@
 //! What a field must be beyond its type, as a table that defaults, validation, documentation and schemas are made from.
 
-use portolan_object::{NameRule, Selector};
+use portolan_object::{FieldPath, NameRule, Selector};
 use serde_json::{Map, Value};
 
 use crate::fault::Faults;
-use crate::path::FieldPath;
 use crate::read::quoted;
 use crate::span::read_span;
 

@@ -5,7 +5,8 @@
 //! has what many jobs need to know about objects: label [`Selector`]s, what users [select](ObjectSelection) by names,
 //! namespaces, labels and [kind names](KindNames), the kinds that a Kubernetes release [`served`](served()) and their
 //! [`Scope`], where a kind has its [pod templates](pod_templates), which [container images](images()) it names, and
-//! its [canonical JSON](canonical_json) with a [`Digest`].
+//! its [canonical JSON](canonical_json) with a [`Digest`]. A [`FieldPath`] names one of its fields, and finds the line of a
+//! document that wrote it.
 //!
 //! A problem of an object is a [`Finding`] of a [`Rule`], whichever crate finds it.
 //!
@@ -42,6 +43,7 @@ mod selection;
 mod kind;
 
 mod field;
+mod field_path;
 mod placeholder;
 mod pod;
 mod producer;
@@ -56,6 +58,7 @@ pub const API_VERSION: &str = "portolan.dev/v1alpha1";
 pub use canonical::{Digest, canonical_json};
 pub use count::counted;
 pub use day::{BadDay, Day};
+pub use field_path::{FieldPath, FieldSegment, WrittenField};
 pub use finding::owner::{Owner, OwnerKind};
 pub use finding::rule::Rule;
 pub use finding::severity::Severity;

@@ -4,15 +4,15 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use portolan_object::{Gvk, KubeVersion, Object, first_served};
+use portolan_object::{FieldPath, FieldSegment, Gvk, KubeVersion, Object, first_served};
 use portolan_yaml::{Node, Value};
 
 use crate::flux;
 use crate::kubernetes::Kubernetes;
-use crate::path::{FieldPath, Trail};
 use crate::rules::Rules;
 use crate::schema::{Schema, Shape};
 use crate::structural;
+use crate::trail::Trail;
 use crate::validate::Walk;
 use crate::violation::{Problem, Violation};
 
@@ -245,8 +245,8 @@ fn is_common(field: &str) -> bool {
 /// The server ignores the status that a manifest brings along.
 fn without_status(mut violations: Vec<Violation>) -> Vec<Violation> {
     let in_status = |violation: &Violation| {
-        let first = violation.path.segments.first();
-        matches!(first, Some(crate::path::Segment::Key(key)) if key == "status")
+        let first = violation.path.segments().first();
+        first.and_then(FieldSegment::as_key) == Some("status")
     };
     violations.retain(|violation| !in_status(violation));
     violations

@@ -17,7 +17,7 @@
 
 #![warn(missing_docs)]
 
-mod path;
+mod trail;
 mod violation;
 
 mod check;
@@ -35,5 +35,4 @@ mod catalogue;
 
 pub use catalogue::{Catalogue, Verdict};
 pub use check::is_cidr;
-pub use path::{FieldPath, Segment};
 pub use violation::{Problem, Violation};

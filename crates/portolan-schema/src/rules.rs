@@ -16,9 +16,10 @@ use kube_cel::cel::Value;
 use kube_cel::cel::objects::{Key, KeyRef, Map};
 use portolan_budget::{Budget, Limits, Stop};
 use portolan_cel::{Expression, Failure, Form, Meter, STACK_BYTES, Scope, escaped};
-use portolan_yaml::{List, Map as NodeMap, Node, Position};
+use portolan_object::FieldPath;
+use portolan_yaml::{List, Map as NodeMap, Node};
 
-use crate::path::{FieldPath, Segment, Trail};
+use crate::trail::Trail;
 use crate::violation::{Problem, Violation};
 
 /// The steps that all rules of an object may take together: Kubernetes' limit on their cost.
@@ -341,7 +342,7 @@ impl Walk<'_> {
         }
         let mut path = trail.path();
         if let Some(field) = &rule.field {
-            path.segments.extend(FieldPath::parse(field).segments);
+            path = path.join(&FieldPath::parse(field));
         }
         let problem = match holds {
             Ok(_) => Problem::Rule {
@@ -353,7 +354,7 @@ impl Walk<'_> {
             },
         };
         self.violations.push(Violation {
-            at: place(self.object, &path),
+            at: path.written_in(self.object).node.at,
             path,
             problem,
         });
@@ -384,20 +385,4 @@ fn has_rules(schema: &Node) -> bool {
 
 fn flag(node: &Node, key: &str) -> bool {
     node.get(key).and_then(Node::as_bool) == Some(true)
-}
-
-/// Where the value of a path stands, or the nearest above it.
-fn place(object: &Node, path: &FieldPath) -> Position {
-    let mut node = object;
-    for segment in &path.segments {
-        let below = match segment {
-            Segment::Key(key) => node.get(key),
-            Segment::Index(index) => node.as_list().and_then(|list| list.get(*index)),
-        };
-        match below {
-            Some(below) => node = below,
-            None => break,
-        }
-    }
-    node.at
 }

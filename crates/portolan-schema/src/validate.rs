@@ -6,8 +6,8 @@ use portolan_yaml::{Entry, List, Map, Node, Number, Position, Scalar as Text, St
 
 use crate::check::{self, Check};
 use crate::kubernetes::Kubernetes;
-use crate::path::Trail;
 use crate::schema::{Record, Scalar, Schema, Shape, Unique};
+use crate::trail::Trail;
 use crate::violation::{Problem, Violation};
 
 /// Values and alternatives that are looked at for one object; real objects need some thousands.

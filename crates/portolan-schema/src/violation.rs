@@ -4,9 +4,8 @@
 
 use std::fmt;
 
+use portolan_object::FieldPath;
 use portolan_yaml::Position;
-
-use crate::path::FieldPath;
 
 /// One thing an API server would refuse, or that nobody can tell of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +87,7 @@ impl fmt::Display for Problem {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.path.segments.is_empty() {
+        if self.path.is_root() {
             write!(f, "{}", self.problem)
         } else {
             write!(f, "{}: {}", self.path, self.problem)

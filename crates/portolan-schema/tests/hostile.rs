@@ -7,7 +7,7 @@ use portolan_schema::{Catalogue, Verdict};
 use portolan_yaml::{Dialect, Node, parse_one};
 
 /// Longer than any of these may take, on a machine that is busy with other things.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(20);
 
 fn node(yaml: &str) -> Node {
     parse_one(yaml, Dialect::Helm).expect("YAML")

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use portolan_object::{Object, OwnerKind};
+use portolan_object::{FieldPath, FieldSegment, Object, OwnerKind};
 use portolan_yaml::{Node, Value};
 
 use crate::HIDDEN;
@@ -34,15 +34,6 @@ struct State {
 /// Kind, namespace and name.
 type ObjectName = [String; 3];
 
-/// The keys and places of items that lead to a field.
-type FieldPath = Vec<PathStep>;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum PathStep {
-    Key(String),
-    Item(usize),
-}
-
 impl KnownSecrets {
     /// Takes in a secret text with all the values in it; `key` is what it is called.
     pub fn add_text(&self, key: &str, text: &str) {
@@ -69,14 +60,17 @@ impl KnownSecrets {
     /// Takes in what of a document was encrypted.
     pub fn add_opened(&self, sealed: &Node, plain: &Node) {
         let mut opened = Vec::new();
-        collect_opened(sealed, plain, &mut Vec::new(), &mut opened, MAX_DEPTH);
+        collect_opened(
+            sealed,
+            plain,
+            &mut FieldPath::root(),
+            &mut opened,
+            MAX_DEPTH,
+        );
         let state = &mut *self.state.lock();
         for (path, text) in &opened {
-            let key = path.iter().rev().find_map(|step| match step {
-                PathStep::Key(key) => Some(key.as_str()),
-                PathStep::Item(_) => None,
-            });
-            state.texts.add_text(key.unwrap_or_default(), text);
+            let key = path.last_key().unwrap_or_default();
+            state.texts.add_text(key, text);
         }
         if let Some(name) = object_name(plain) {
             let fields = opened.into_iter().map(|(path, _)| path).collect();
@@ -88,14 +82,12 @@ impl KnownSecrets {
     /// hidden, for nothing shows that they are not what was written. A text shows it itself.
     pub fn add_closed(&self, sealed: &Node, closed: &Node) {
         let mut left = Vec::new();
-        collect_opened(sealed, closed, &mut Vec::new(), &mut left, MAX_DEPTH);
+        collect_opened(sealed, closed, &mut FieldPath::root(), &mut left, MAX_DEPTH);
         let state = &mut *self.state.lock();
         left.retain(|(path, text)| {
-            let node = path.iter().try_fold(closed, |node, step| match step {
-                PathStep::Key(key) => node.get(key),
-                PathStep::Item(at) => node.as_list()?.get(*at),
-            });
-            let is_text = node.is_some_and(|node| node.as_str().is_some());
+            let is_text = path
+                .find(closed)
+                .is_some_and(|node| node.as_str().is_some());
             if let (false, Ok(number)) = (is_text, text.parse()) {
                 state.texts.add_placeholder_number(number);
             }
@@ -134,7 +126,7 @@ impl KnownSecrets {
             .filter(|fields| !fields.is_empty())?;
         let mut shown = object.node().clone();
         for field in fields {
-            if let Some(value) = at_path(&mut shown, field) {
+            if let Some(value) = field.find_mut(&mut shown) {
                 *value = Node::string(HIDDEN);
             }
         }
@@ -162,7 +154,7 @@ fn collect_opened(
         (Value::Map(sealed), Value::Map(plain)) => {
             for entry in plain {
                 if let Some(sealed) = sealed.get(entry.key.as_str()) {
-                    path.push(PathStep::Key(entry.key.as_str().to_owned()));
+                    path.push(FieldSegment::Key(entry.key.scalar.text.clone()));
                     collect_opened(sealed, &entry.value, path, opened, depth - 1);
                     path.pop();
                 }
@@ -170,7 +162,7 @@ fn collect_opened(
         }
         (Value::List(sealed), Value::List(plain)) => {
             for (at, (sealed, plain)) in sealed.iter().zip(plain).enumerate() {
-                path.push(PathStep::Item(at));
+                path.push(FieldSegment::Index(at));
                 collect_opened(sealed, plain, path, opened, depth - 1);
                 path.pop();
             }
@@ -180,13 +172,6 @@ fn collect_opened(
         }
         _ => {}
     }
-}
-
-fn at_path<'a>(node: &'a mut Node, path: &[PathStep]) -> Option<&'a mut Node> {
-    path.iter().try_fold(node, |node, step| match step {
-        PathStep::Key(key) => node.get_mut(key),
-        PathStep::Item(at) => node.as_list_mut()?.items_mut().get_mut(*at),
-    })
 }
 
 impl std::fmt::Debug for KnownSecrets {

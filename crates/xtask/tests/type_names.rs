@@ -124,7 +124,7 @@ const SHARED: [(&str, &[&str]); 7] = [
     ),
     (
         "a place in a template, and a cause in an error of one: positions of their own, without files",
-        &["Cause", "Emitter", "Place", "Segment"],
+        &["Cause", "Emitter", "Place"],
     ),
     (
         "the same type, named again by the crate that hands it out",

@@ -1,11 +1,10 @@
 //! What Flux does when its own objects are deleted or suspended.
 
-use portolan_object::{Owner, OwnerKind, Rule, Severity, counted};
+use portolan_object::{FieldPath, Owner, OwnerKind, Rule, Severity, counted};
 use portolan_yaml::Node;
 
 use super::world::{Fate, defined_owner};
 use super::{Finder, World};
-use crate::path::Path;
 
 pub(super) static PRUNE: Rule = Rule {
     id: "prune",
@@ -103,7 +102,7 @@ fn lint_owner(finder: &mut Finder<'_, '_>, world: &World<'_>, owner: &Owner, fat
 fn lint_suspended(finder: &mut Finder<'_, '_>) {
     let Some(new) = finder.after() else { return };
     let is_flux = new.object.gvk().group.ends_with("fluxcd.io");
-    let path = Path::of_keys("spec.suspend");
+    let path = FieldPath::parse("spec.suspend");
     let changed = finder.subject.fields.iter().any(|field| field.path == path);
     let suspended = new
         .object

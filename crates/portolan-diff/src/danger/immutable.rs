@@ -1,11 +1,10 @@
 //! Fields that the API server refuses to change.
 
-use portolan_object::{Gvk, Object, Rule, Severity};
+use portolan_object::{FieldPath, Gvk, Object, Rule, Severity};
 use portolan_yaml::Node;
 
 use super::{Finder, text};
 use crate::field::{Difference, Field};
-use crate::path::Path;
 
 pub(super) static FIELD: Rule = Rule {
     id: "immutable-field",
@@ -184,7 +183,7 @@ pub(super) fn lint(finder: &mut Finder<'_, '_>) {
         return;
     }
     let (old, new) = (old.object, new.object);
-    let mut refused: Vec<Path> = Vec::new();
+    let mut refused: Vec<FieldPath> = Vec::new();
     for field in &finder.subject.fields {
         if is_refused(old, new, field) {
             refused.push(field.path.clone());
@@ -197,17 +196,18 @@ pub(super) fn lint(finder: &mut Finder<'_, '_>) {
     lint_versions(finder, old, new);
 }
 
-fn report(finder: &mut Finder<'_, '_>, new: &Object, path: &Path) {
+fn report(finder: &mut Finder<'_, '_>, new: &Object, path: &FieldPath) {
+    let shown = path.dotted();
     let kind = new.kind();
     let forced = new.annotation("kustomize.toolkit.fluxcd.io/force") == Some("enabled");
     if forced {
         finder
-            .report(&FIELD, format!("`{path}` of a {kind} cannot be changed: Flux deletes the object and makes it anew"))
+            .report(&FIELD, format!("`{shown}` of a {kind} cannot be changed: Flux deletes the object and makes it anew"))
             .at(path)
             .severity(Severity::Warning);
     } else {
         finder
-            .report(&FIELD, format!("`{path}` of a {kind} cannot be changed: applying it fails"))
+            .report(&FIELD, format!("`{shown}` of a {kind} cannot be changed: applying it fails"))
             .at(path)
             .hint("give the object another name, delete it first, or let Flux make it anew with the annotation `kustomize.toolkit.fluxcd.io/force: enabled`");
     }
@@ -222,7 +222,7 @@ fn is_refused(old: &Object, new: &Object, field: &Field) -> bool {
         || is_cluster_ip(old, new, field)
 }
 
-fn is_listed(gvk: &Gvk, path: &Path) -> bool {
+fn is_listed(gvk: &Gvk, path: &FieldPath) -> bool {
     let row = KINDS.iter().find(|row| gvk.is(row.group, row.kind));
     row.is_some_and(|row| {
         let under = |paths: &[&str]| paths.iter().any(|dotted| path.is_under(dotted));
@@ -231,7 +231,7 @@ fn is_listed(gvk: &Gvk, path: &Path) -> bool {
 }
 
 /// A ConfigMap or Secret that says so itself.
-fn is_frozen(old: &Object, path: &Path) -> bool {
+fn is_frozen(old: &Object, path: &FieldPath) -> bool {
     let is_data = old.gvk().is("", "ConfigMap") || old.gvk().is("", "Secret");
     let frozen = old.node().get("immutable").and_then(Node::as_bool) == Some(true);
     let fields = ["data", "stringData", "binaryData", "immutable"];
@@ -264,7 +264,7 @@ fn lint_shrunk(finder: &mut Finder<'_, '_>, old: &Object, new: &Object) {
     if let (Some(before), Some(after)) = (size(old), size(new))
         && after < before
     {
-        let path = Path::of_keys("spec.resources.requests.storage");
+        let path = FieldPath::parse("spec.resources.requests.storage");
         finder
             .report(&SHRUNK, "a volume cannot shrink: applying it fails")
             .at(&path)

@@ -1,11 +1,10 @@
 //! Whether requests are still answered: selectors, replicas, and configuration changes that running pods do not read.
 
-use portolan_object::{Object, Owner, Rule, Severity};
+use portolan_object::{FieldPath, Object, Owner, Rule, Severity};
 use portolan_yaml::{Map, Node};
 
 use super::world::{Surroundings, Workload, are_neighbours};
 use super::{Finder, World, text};
-use crate::path::Path;
 
 pub(super) static SELECTOR: Rule = Rule {
     id: "selector-changed",
@@ -64,7 +63,7 @@ fn lint_selector(finder: &mut Finder<'_, '_>) {
         if changed {
             finder
                 .report(&SELECTOR, format!("the {kind} selects other pods"))
-                .at(&Path::of_keys(dotted));
+                .at(&FieldPath::parse(dotted));
         }
     }
 }
@@ -85,7 +84,7 @@ fn lint_pods(finder: &mut Finder<'_, '_>, world: &World<'_>) {
                 &NO_PODS,
                 "its selector matches the pods of no workload any more",
             )
-            .at(&Path::of_keys("spec.selector"));
+            .at(&FieldPath::parse("spec.selector"));
     }
 }
 
@@ -153,7 +152,7 @@ fn lint_replicas(finder: &mut Finder<'_, '_>) {
             .at_path(&["spec", "replicas"])
             .map_or(Some(1), Node::as_i64)
     };
-    let path = Path::of_keys("spec.replicas");
+    let path = FieldPath::parse("spec.replicas");
     let runs_pods = crate::restart::template_path(new.object.gvk()).is_some();
     if runs_pods && replicas(old.object) != Some(0) && replicas(new.object) == Some(0) {
         let before = replicas(old.object).unwrap_or(1);

@@ -155,7 +155,7 @@ fn add_field(field: &Field, lines: &[Line], out: &mut String) {
         let _ = writeln!(
             out,
             "<p class=\"path\">{}{word}</p>",
-            escape(&clean(&field.path.to_string()))
+            escape(&clean(&field.path.dotted().to_string()))
         );
     }
     if lines.is_empty() {

@@ -236,7 +236,7 @@ fn field(field: &Field) -> FieldWire {
         Difference::Reordered(old, new) => ("reordered", Some(names(old)), Some(names(new))),
     };
     FieldWire {
-        path: field.path.to_string(),
+        path: field.path.dotted().to_string(),
         change: word,
         hidden: from.is_none() && to.is_none(),
         from,

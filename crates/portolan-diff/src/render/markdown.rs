@@ -191,7 +191,10 @@ fn section(report: &Report, change: &Change, max_lines: usize) -> String {
                 Difference::Reordered(..) => " (order)",
                 _ => "",
             };
-            body.push(format!("@@ {}{word} @@", clean(&field.path.to_string())));
+            body.push(format!(
+                "@@ {}{word} @@",
+                clean(&field.path.dotted().to_string())
+            ));
         }
         let lines = lines(field);
         if lines.is_empty() {

@@ -190,7 +190,7 @@ fn print_change(
             };
             out.push(format!(
                 "  {}{word}",
-                super::line::clean(&field.path.to_string())
+                super::line::clean(&field.path.dotted().to_string())
             ));
         }
         if change.kind != ChangeKind::Removed || has_body {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_kinds::{KindObject, read_span};
 use portolan_modules::{BookFiles, ModuleDefinition};
+use portolan_object::FieldPath;
 use portolan_yaml::{Dialect, Entry, Node, Position, parse_one_strict};
 use serde_json::{Map, Value};
 
@@ -620,7 +621,10 @@ impl<'m> BookReader<'m> {
     }
 
     fn values(&mut self, file: &Arc<str>, spec: &Value, written: &Node) -> BookValues {
-        let place = |path: &[&str]| Place::new(file, position(written, path));
+        let place = |keys: &[&str]| {
+            let path = FieldPath::from_keys(keys.iter().copied());
+            Place::new(file, path.written_in(written).at)
+        };
         let mut inputs = BTreeMap::new();
         for (name, input) in object(spec, "inputs") {
             let at = place(&["inputs", name]);
@@ -818,20 +822,6 @@ fn beside(file: &str, path: &str) -> Utf8PathBuf {
     } else {
         clean
     })
-}
-
-/// Where the value of a path of keys begins, or the nearest thing above it.
-fn position(node: &Node, path: &[&str]) -> Position {
-    let mut at = node.at;
-    let mut node = node;
-    for key in path {
-        let entry = node
-            .as_map()
-            .and_then(|map| map.iter().find(|entry| entry.key.as_str() == *key));
-        let Some(entry) = entry else { break };
-        (at, node) = (entry.key.at, &entry.value);
-    }
-    at
 }
 
 fn object<'v>(

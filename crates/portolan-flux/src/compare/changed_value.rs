@@ -11,9 +11,8 @@
 use std::sync::Arc;
 
 use portolan_budget::Budget;
-use portolan_diff::{Path, Segment};
 use portolan_helm::values::{Table, Tree};
-use portolan_object::{Object, Place};
+use portolan_object::{FieldPath, FieldSegment, Object, Place};
 use portolan_vfs::Vfs;
 use portolan_yaml::{Dialect, Node, Text};
 
@@ -63,7 +62,7 @@ pub struct BeforeAfter<'a> {
 
 /// A leaf of the values that differs.
 struct Leaf<'a> {
-    path: Path,
+    path: FieldPath,
     before: Option<&'a Tree>,
 }
 
@@ -78,7 +77,7 @@ impl BeforeAfter<'_> {
         differing(
             &was.composed.values,
             &is.composed.values,
-            &Path::root(),
+            &FieldPath::root(),
             &mut leaves,
         );
         if leaves.len() > MAX_TRIED {
@@ -97,7 +96,7 @@ impl BeforeAfter<'_> {
     }
 
     /// The place of a field of an object that a Kustomization gives, or the variables that stand in it and differ.
-    pub fn written(&self, owner: &NamespacedName, object: &Object, path: &Path) -> Vec<Named> {
+    pub fn written(&self, owner: &NamespacedName, object: &Object, path: &FieldPath) -> Vec<Named> {
         let emitter = Emitter::Kustomization(owner.clone());
         let value = path.find(object.node()).filter(|_| self.is_own(&emitter));
         let written = value.and_then(|value| written(object, path, value, self.files));
@@ -109,8 +108,8 @@ impl BeforeAfter<'_> {
 
     /// What a value of a release comes from: what stands in the release wins over what it refers to.
     fn causes(&self, release: &RenderedRelease, leaf: &Leaf<'_>) -> Vec<Named> {
-        let name = Text::from(leaf.path.to_string());
-        let path = Path::from_keys(["spec", "values"]).join(&leaf.path);
+        let name = Text::from(leaf.path.dotted().to_string());
+        let path = FieldPath::from_keys(["spec", "values"]).join(&leaf.path);
         if let Some(value) = path.find(release.definition.node()) {
             let own = self.is_own(&release.emitter).then_some(&release.definition);
             let written = own.and_then(|own| written(own, &path, value, self.files));
@@ -132,7 +131,9 @@ impl BeforeAfter<'_> {
             let text = std::str::from_utf8(data.get(reference.key.as_str())?).ok()?;
             let text = text.to_owned();
             let at = match &reference.target_path {
-                Some(target) => (*target == leaf.path.to_string().as_str()).then_some(None)?,
+                Some(target) => {
+                    (*target == leaf.path.dotted().to_string().as_str()).then_some(None)?
+                }
                 None => {
                     let values = portolan_yaml::parse_one(text.clone(), Dialect::Helm).ok()?;
                     Some(leaf.path.find(&values)?.at)
@@ -144,7 +145,7 @@ impl BeforeAfter<'_> {
         let (emitter, object) = index.named("", reference.kind.as_str(), &id)?;
         let object = self.is_own(emitter).then_some(object)?;
         let Some(at) = at else {
-            let path = Path::from_keys(["data", reference.key.as_str()]);
+            let path = FieldPath::from_keys(["data", reference.key.as_str()]);
             return Some(written(object, &path, &Node::string(text), self.files)?.place);
         };
         written_in_text(object, &reference.key, &text, at, self.files)
@@ -186,7 +187,7 @@ impl BeforeAfter<'_> {
             .iter()
             .any(|(name, _)| *name == variable)
         {
-            let path = Path::from_keys(["spec", "postBuild", "substitute", variable]);
+            let path = FieldPath::from_keys(["spec", "postBuild", "substitute", variable]);
             let own = walked
                 .emitter
                 .as_ref()
@@ -203,7 +204,7 @@ impl BeforeAfter<'_> {
         })?;
         let (emitter, object) = index.named("", reference.kind.as_str(), &name(&reference.name))?;
         let object = self.is_own(emitter).then_some(object)?;
-        let path = Path::from_keys(["data", variable]);
+        let path = FieldPath::from_keys(["data", variable]);
         Some(written(object, &path, &value, self.files)?.place)
     }
 
@@ -263,13 +264,13 @@ fn variable_of(rendering: &Rendering, id: &NamespacedName, variable: &str) -> Op
 }
 
 /// The leaves in which two values differ. Lists of different lengths are leaves.
-fn differing<'a>(before: &'a Tree, after: &'a Tree, path: &Path, leaves: &mut Vec<Leaf<'a>>) {
+fn differing<'a>(before: &'a Tree, after: &'a Tree, path: &FieldPath, leaves: &mut Vec<Leaf<'a>>) {
     let is_near = path.segments().len() < MAX_DEPTH;
     match (before, after) {
         _ if before == after => {}
         (Tree::Table(was), Tree::Table(is)) if is_near => {
             for (key, after) in is.iter() {
-                let path = path.then(Segment::Key(key.clone()));
+                let path = path.then(FieldSegment::Key(key.clone()));
                 match was.get(key) {
                     Some(before) => differing(before, after, &path, leaves),
                     None => leaves.push(Leaf { path, before: None }),
@@ -277,14 +278,14 @@ fn differing<'a>(before: &'a Tree, after: &'a Tree, path: &Path, leaves: &mut Ve
             }
             for (key, before) in was.iter().filter(|(key, _)| !is.contains_key(*key)) {
                 leaves.push(Leaf {
-                    path: path.then(Segment::Key(key.clone())),
+                    path: path.then(FieldSegment::Key(key.clone())),
                     before: Some(before),
                 });
             }
         }
         (Tree::List(was), Tree::List(is)) if is_near && was.len() == is.len() => {
             for (index, (before, after)) in was.iter().zip(is.iter()).enumerate() {
-                let path = path.then(Segment::Index(index));
+                let path = path.then(FieldSegment::Index(index));
                 differing(before, after, &path, leaves);
             }
         }
@@ -296,12 +297,12 @@ fn differing<'a>(before: &'a Tree, after: &'a Tree, path: &Path, leaves: &mut Ve
 }
 
 /// Values with one of them as it was.
-fn reverted(values: &Tree, path: &[Segment], before: Option<&Tree>) -> Tree {
+fn reverted(values: &Tree, path: &[FieldSegment], before: Option<&Tree>) -> Tree {
     let Some((segment, rest)) = path.split_first() else {
         return before.cloned().unwrap_or_default();
     };
     match (values, segment) {
-        (Tree::Table(table), Segment::Key(key)) => {
+        (Tree::Table(table), FieldSegment::Key(key)) => {
             let mut table = Table::clone(table);
             let below = table.remove(key).unwrap_or_default();
             let value = match rest {
@@ -313,7 +314,7 @@ fn reverted(values: &Tree, path: &[Segment], before: Option<&Tree>) -> Tree {
             }
             Tree::Table(Arc::new(table))
         }
-        (Tree::List(items), Segment::Index(index)) => {
+        (Tree::List(items), FieldSegment::Index(index)) => {
             let mut items = Vec::clone(items);
             if let Some(item) = items.get_mut(*index) {
                 *item = reverted(item, rest, before);
@@ -338,8 +339,11 @@ mod tests {
         let after =
             values("a: {b: 2, 'new.key': y}\nl: [{k: 3}, 2]\nshort: [1, 2]\nsame: {s: 1}\n");
         let mut leaves = Vec::new();
-        differing(&before, &after, &Path::root(), &mut leaves);
-        let names: Vec<String> = leaves.iter().map(|leaf| leaf.path.to_string()).collect();
+        differing(&before, &after, &FieldPath::root(), &mut leaves);
+        let names: Vec<String> = leaves
+            .iter()
+            .map(|leaf| leaf.path.dotted().to_string())
+            .collect();
         assert_eq!(names, ["a.b", "a.\"new.key\"", "a.gone", "l[0].k", "short"]);
         let back = leaves.iter().fold(after.clone(), |values, leaf| {
             reverted(&values, leaf.path.segments(), leaf.before)

@@ -4,8 +4,7 @@
 //! patch or a generator has no place here.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_diff::Path;
-use portolan_object::{Object, Place, canonical_json};
+use portolan_object::{FieldPath, Object, Place, canonical_json};
 use portolan_vfs::{Vfs, resolve};
 use portolan_yaml::{Dialect, Node, Position, Text};
 
@@ -22,7 +21,7 @@ pub(crate) struct Written {
 /// Where a field with this value is written in the file of its object.
 pub(crate) fn written(
     object: &Object,
-    path: &Path,
+    path: &FieldPath,
     value: &Node,
     files: &dyn Vfs,
 ) -> Option<Written> {
@@ -86,7 +85,7 @@ fn written_in_block(
     at: Position,
     files: &dyn Vfs,
 ) -> Option<Place> {
-    let path = Path::from_keys(["data", key]);
+    let path = FieldPath::from_keys(["data", key]);
     let block = written(object, &path, &Node::string(text), files)?.place;
     let content = files.read(Utf8Path::new(block.file.as_str())).ok()?;
     let content = String::from_utf8(content).ok()?;
@@ -133,8 +132,7 @@ fn variables(text: &str) -> Vec<Text> {
 
 #[cfg(test)]
 mod tests {
-    use portolan_diff::Segment;
-    use portolan_object::Origin;
+    use portolan_object::{FieldSegment, Origin};
     use portolan_vfs::Memory;
 
     use super::*;
@@ -152,8 +150,8 @@ mod tests {
         let text = "---\nkind: A\napiVersion: v1\nmetadata: {name: a}\nspec:\n- name: x\n  image: a:${TAG} $${NO}\n- name: y\n  image: b:1\n";
         let (object, files) = object("/a.yaml", text);
         let path = |item: &str| {
-            let item = Path::from_keys(["spec"]).then(Segment::Item(Text::from(item)));
-            item.join(&Path::from_keys(["image"]))
+            let item = FieldPath::from_keys(["spec"]).then(FieldSegment::Item(Text::from(item)));
+            item.join(&FieldPath::from_keys(["image"]))
         };
         let at = |item: &str, value: &str| {
             let written = written(&object, &path(item), &Node::string(value), &files)?;

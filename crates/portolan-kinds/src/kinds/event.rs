@@ -1,11 +1,10 @@
 //! `Event`: something that happened.
 
-use portolan_object::NameRule;
+use portolan_object::{FieldPath, NameRule};
 use serde_json::Value;
 
 use crate::definition::{Column, KindDefinition};
 use crate::fault::Faults;
-use crate::path::FieldPath;
 use crate::rule::{FieldDemand, FieldRule, FixedValue};
 
 /// The most bytes of an event's data: many events share a record of the store.

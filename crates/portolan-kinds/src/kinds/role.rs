@@ -1,12 +1,11 @@
 //! `Role`: rights in one namespace.
 
-use portolan_object::NameRule;
+use portolan_object::{FieldPath, NameRule};
 use serde_json::Value;
 
 use crate::definition::{Column, KindDefinition};
 use crate::fault::Faults;
 use crate::kinds::KINDS;
-use crate::path::FieldPath;
 use crate::rule::{FieldDemand, FieldRule};
 
 pub(super) static DEFINITION: KindDefinition = KindDefinition {

@@ -1,11 +1,10 @@
 //! `Secret`: secret texts, given directly or read from Vault.
 
-use portolan_object::NameRule;
+use portolan_object::{FieldPath, NameRule};
 use serde_json::Value;
 
 use crate::definition::{Column, KindDefinition};
 use crate::fault::Faults;
-use crate::path::FieldPath;
 use crate::rule::{FieldDemand, FieldRule};
 
 pub(super) static DEFINITION: KindDefinition = KindDefinition {

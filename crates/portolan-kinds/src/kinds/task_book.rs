@@ -1,12 +1,11 @@
 //! `TaskBook`: steps that bring servers to a state. The steps themselves are read by portolan-fleet, which knows the
 //! modules.
 
-use portolan_object::NameRule;
+use portolan_object::{FieldPath, NameRule};
 use serde_json::Value;
 
 use crate::definition::{Column, KindDefinition};
 use crate::fault::Faults;
-use crate::path::FieldPath;
 use crate::rule::{FieldDemand, FieldRule, FixedValue};
 
 pub(super) static DEFINITION: KindDefinition = KindDefinition {

@@ -1,11 +1,10 @@
 //! `Variable`: values for runs on the nodes of a namespace.
 
-use portolan_object::NameRule;
+use portolan_object::{FieldPath, NameRule};
 use serde_json::Value;
 
 use crate::definition::{Column, KindDefinition};
 use crate::fault::Faults;
-use crate::path::FieldPath;
 use crate::rule::{FieldDemand, FieldRule, FixedValue};
 
 pub(super) static DEFINITION: KindDefinition = KindDefinition {

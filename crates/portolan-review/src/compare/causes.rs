@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use portolan_diff::{Cause, Change, ChangeKind, Path, Report, compare};
+use portolan_diff::{Cause, Change, ChangeKind, Report, compare};
 use portolan_flux::api::NamespacedName;
 use portolan_flux::{BeforeAfter, ChangedValue, Demand, Emitter, Name, Named, Rendering, Wanted};
-use portolan_object::{Object, ObjectId, Owner, OwnerKind};
+use portolan_object::{FieldPath, Object, ObjectId, Owner, OwnerKind};
 use portolan_vfs::{Vfs, resolve};
 use portolan_yaml::Text;
 
@@ -296,7 +296,7 @@ fn find<'a>(objects: &'a [Object], id: &ObjectId) -> Option<&'a Object> {
 }
 
 /// Whether one path leads to the other.
-fn overlap(one: &Path, other: &Path) -> bool {
+fn overlap(one: &FieldPath, other: &FieldPath) -> bool {
     let mut both = one.segments().iter().zip(other.segments());
     both.all(|(one, other)| one == other)
 }
