@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use portolan_budget::Budget;
 use portolan_helm::{Capabilities, ReportedVersion};
 use portolan_kustomize::Fetch;
-use portolan_object::{KubeVersion, Producer, served};
+use portolan_object::{KubeVersion, Producer};
 use portolan_secret::KnownSecrets;
 use portolan_vfs::Vfs;
 use portolan_yaml::Text;
@@ -270,15 +270,8 @@ fn kubernetes_of(
 
 /// What a Kubernetes version serves, group versions and kinds.
 fn capabilities(version: &ReportedVersion, api_versions: &[String]) -> Capabilities {
-    let release = version.release();
-    let mut capabilities = Capabilities::for_version(version.clone());
-    // Helm's Go client does not know every group that a cluster serves, such as `apiregistration.k8s.io`.
-    for kind in served(release).filter(|kind| kind.on_by_default) {
-        let slash = if kind.group.is_empty() { "" } else { "/" };
-        let group_version = format!("{}{slash}{}", kind.group, kind.version);
-        let with_kind = format!("{group_version}/{}", kind.kind);
-        capabilities.add_api_versions([group_version, with_kind]);
-    }
+    let mut capabilities = Capabilities::default().with_version(version.clone());
+    capabilities.add_served_by(version.release());
     capabilities.add_api_versions(api_versions.iter().cloned());
     capabilities
 }

@@ -335,7 +335,7 @@ fn function_table() -> Arc<FunctionTable> {
 }
 
 /// Makes a release's name by a template, as `--name-template` does.
-pub fn name_from_template(template: &str) -> Result<String, TemplateError> {
+pub(crate) fn name_from_template(template: &str) -> Result<String, TemplateError> {
     let limits = Limits::default();
     let parser = TextParser::new(function_table(), limits.parse_depth);
     let mut set = TemplateSet::default();

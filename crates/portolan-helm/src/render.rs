@@ -228,15 +228,15 @@ fn check_kube_version(package: &Package, input: &TemplateInput) -> Result<(), Er
     let range = &package.metadata.kube_version;
     let kube_version = &input.capabilities.kube_version;
     let version = match input.profile {
-        Profile::Helm3 => kube_version.version(),
-        Profile::Helm4 => kube_version.normalized(),
+        Profile::Helm3 => kube_version.to_string(),
+        Profile::Helm4 => kube_version.without_suffix().to_string(),
     };
-    if range.is_empty() || is_compatible(range, version) {
+    if range.is_empty() || is_compatible(range, &version) {
         return Ok(());
     }
     Err(Error::KubeVersion {
         range: range.clone(),
-        version: kube_version.version().to_owned(),
+        version: kube_version.to_string(),
     })
 }
 

@@ -353,8 +353,8 @@ impl Inputs {
     }
 
     fn add_versions(&mut self, side: &SideFacts<'_>) {
-        let version = side.capabilities.kube_version.version();
-        self.add_text(InputKind::KubernetesVersion, version);
+        let version = side.capabilities.kube_version.to_string();
+        self.add_text(InputKind::KubernetesVersion, &version);
         let mut served = Fingerprint::of("API versions");
         for version in &side.capabilities.api_versions {
             served.text(version);

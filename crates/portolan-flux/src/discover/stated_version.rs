@@ -162,7 +162,7 @@ mod tests {
         assert!(may_state(path, text.as_bytes()), "{text}");
         let document = parse_one(text, Dialect::Kustomize).unwrap();
         let stated = StatedVersion::read(path, &document)?;
-        Some(format!("{} {}", stated.version.version(), stated.place))
+        Some(format!("{} {}", stated.version, stated.place))
     }
 
     #[test]
@@ -243,10 +243,11 @@ mod tests {
             };
             let sites: Vec<Site<'_>> = clusters.iter().map(site).collect();
             let found = stated_for(&stated, &sites);
-            let found: Vec<Option<&str>> = found
+            let found: Vec<Option<String>> = found
                 .iter()
-                .map(|one| one.as_ref().map(|one| one.version.version()))
+                .map(|one| one.as_ref().map(|one| one.version.to_string()))
                 .collect();
+            let found: Vec<Option<&str>> = found.iter().map(Option::as_deref).collect();
             assert_eq!(found, expected, "{files:?}");
         };
         let one = [("/kubernetes/flux", "kubernetes")];

@@ -178,7 +178,7 @@ impl LoadedChart {
         capabilities: &Capabilities,
         key: &mut Fingerprint,
     ) {
-        key.text(capabilities.kube_version.version());
+        key.text(&capabilities.kube_version.to_string());
         let asks = &self.asks;
         for version in &asks.exactly {
             key.flag(serves(capabilities, version));

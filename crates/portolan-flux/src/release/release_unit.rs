@@ -241,7 +241,7 @@ impl ReleaseInputs {
         inputs.tree(&self.values);
         inputs.text(self.chart.as_str());
         // Clusters of different versions may have the same release, and so may the two sides of a comparison.
-        inputs.text(self.cluster.capabilities.kube_version.version());
+        inputs.text(&self.cluster.capabilities.kube_version.to_string());
         inputs.flag(self.cluster.profile.helm4);
         if let Known::All(all) = &known {
             inputs.digest(&all.digest);

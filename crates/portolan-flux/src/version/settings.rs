@@ -117,7 +117,7 @@ mod tests {
     fn versions_are_read_as_they_are_written() {
         let settings = read("versions:\n  kubernetes: 1.30\n  flux: v2.8.1\n").unwrap();
         let kubernetes = settings.kubernetes.unwrap();
-        assert_eq!(kubernetes.value.version(), "v1.30.0");
+        assert_eq!(kubernetes.value.to_string(), "v1.30.0");
         assert_eq!(kubernetes.by.to_string(), "portolan.yaml:2");
         let flux = settings.flux.unwrap();
         assert_eq!(flux.value.to_string(), "2.8.1");

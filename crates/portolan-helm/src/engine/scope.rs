@@ -13,12 +13,13 @@ use portolan_gotmpl::{
 };
 
 use super::files::Files;
-use crate::capabilities::{Capabilities, ReportedVersion};
+use crate::capabilities::Capabilities;
 use crate::dependency::Plan;
 use crate::package::{Dependency, ImportValues, Maintainer, Metadata};
 use crate::profile::Profile;
 use crate::release::Release;
 use crate::render::TemplateInput;
+use crate::reported_version::ReportedVersion;
 
 /// Makes the contexts of a chart and all charts below it, parents first.
 pub(crate) fn scopes(plan: &Plan, values: &Rc<Map>, input: &TemplateInput) -> Vec<Rc<Map>> {
@@ -392,10 +393,10 @@ struct KubeVersionObject {
 }
 
 impl KubeVersionObject {
-    fn shown(&self) -> &str {
+    fn shown(&self) -> String {
         match self.profile {
-            Profile::Helm3 => self.version.version(),
-            Profile::Helm4 => self.version.normalized(),
+            Profile::Helm3 => self.version.to_string(),
+            Profile::Helm4 => self.version.without_suffix().to_string(),
         }
     }
 }
@@ -407,7 +408,7 @@ impl Object for KubeVersionObject {
 
     fn field(&self, name: &str) -> Option<Value> {
         match name {
-            "Version" => Some(Value::str(self.version.version())),
+            "Version" => Some(Value::str(self.version.to_string())),
             "Major" => Some(Value::str(self.version.release().major.to_string())),
             "Minor" => Some(Value::str(self.version.release().minor.to_string())),
             _ => None,
@@ -421,13 +422,13 @@ impl Object for KubeVersionObject {
     fn call(&self, _: &mut Ctx<'_>, name: &str, _: Args<'_>) -> Result<Value, FuncError> {
         Ok(Value::str(match name {
             "String" => self.shown(),
-            _ => self.version.version(),
+            _ => self.version.to_string(),
         }))
     }
 
     /// The type's `String` belongs to pointers, which a bare action takes and `printf` does not.
     fn print(&self, out: &mut String) {
-        out.push_str(self.shown());
+        out.push_str(&self.shown());
     }
 
     fn truth(&self) -> bool {

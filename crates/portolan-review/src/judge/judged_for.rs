@@ -33,11 +33,10 @@ impl JudgedFor {
         } = cluster;
         let version = match kubernetes.by {
             ChosenBy::Default => kubernetes.value.release().to_string(),
-            _ => kubernetes
-                .value
-                .version()
-                .trim_start_matches('v')
-                .to_owned(),
+            _ => {
+                let version = kubernetes.value.to_string();
+                version.trim_start_matches('v').to_owned()
+            }
         };
         Self {
             cluster: name.to_string(),

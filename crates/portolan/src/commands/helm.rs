@@ -4,7 +4,6 @@ mod access_options;
 mod chart_options;
 mod cluster_options;
 mod dependency;
-mod generated_name;
 mod go_flags;
 mod install_options;
 mod lint;

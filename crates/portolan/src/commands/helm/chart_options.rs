@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_helm::values::{Overrides, Tree};
-use portolan_helm::{Capabilities, Chart, Package, Profile};
+use portolan_helm::{Capabilities, Chart, Package, Profile, ReportedVersion};
 use portolan_vfs::Disk;
 
 use crate::error::CommandError;
@@ -110,12 +110,11 @@ impl ChartOptions {
 
     /// The cluster the chart is rendered for.
     pub(crate) fn capabilities(&self, profile: Profile) -> Result<Arc<Capabilities>, CommandError> {
-        let mut capabilities = match &self.kube_version {
-            Some(version) => {
-                Capabilities::built_into_for(profile, version).map_err(CommandError::user)?
-            }
-            None => Capabilities::built_into(profile),
-        };
+        let mut capabilities = Capabilities::built_into(profile);
+        if let Some(version) = &self.kube_version {
+            let version = ReportedVersion::parse_for(profile, version);
+            capabilities = capabilities.with_version(version.map_err(CommandError::user)?);
+        }
         capabilities.add_api_versions(self.api_versions.iter().map(String::as_str));
         Ok(Arc::new(capabilities))
     }

@@ -3,6 +3,7 @@
 use anyhow::Context;
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_files::{OutputDir, file_name, write_file};
+use portolan_helm::ReportedVersion;
 use portolan_kustomize::{
     Deprecation, LoadRestrictor, Options, Reorder, Resource, ResourceSet, to_yaml,
 };
@@ -42,14 +43,8 @@ pub(crate) struct BuildArgs {
     enable_helm: bool,
 
     /// Render charts for this Kubernetes version, whatever they say
-    #[arg(
-        long,
-        value_name = "VERSION",
-        default_value = "",
-        hide_default_value = true,
-        help_heading = "Build"
-    )]
-    helm_kube_version: String,
+    #[arg(long, value_name = "VERSION", help_heading = "Build")]
+    helm_kube_version: Option<String>,
 
     /// Tell charts that the cluster serves these API versions, whatever they say
     #[arg(long, value_name = "VERSION", help_heading = "Build")]
@@ -101,11 +96,16 @@ pub(crate) fn build(args: &BuildArgs, app: &App) -> CommandResult {
     let root = absolute(&args.directory).map_err(CommandError::user)?;
     let outside = Outside::open(&root, args.offline, app)?;
     let budget = args.limits.budget();
+    // kustomize takes an empty option for an absent one.
+    let kube_version = args.helm_kube_version.as_deref();
+    let kube_version = kube_version.filter(|version| !version.is_empty());
+    let kube_version = kube_version.map(ReportedVersion::parse).transpose();
+    let kube_version = kube_version.map_err(CommandError::user)?;
     let charts = HelmCharts {
         budget: &budget,
         sources: &outside.sources,
         runtime: app.lazy_runtime(),
-        kube_version: &args.helm_kube_version,
+        kube_version: kube_version.as_ref(),
         api_versions: &args.helm_api_versions,
     };
     let warn = |deprecation: Deprecation| printer.remark(&format!("# Warning: {deprecation}"));

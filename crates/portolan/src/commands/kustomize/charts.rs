@@ -5,16 +5,13 @@ use std::sync::Arc;
 use portolan_budget::Budget;
 use portolan_helm::values::Overrides;
 use portolan_helm::{
-    Capabilities, Chart as HelmChart, OutputOptions, Package, Release, ReportedVersion,
-    TemplateInput, template,
+    Capabilities, Chart as HelmChart, OutputOptions, Package, Release, ReleaseName,
+    ReportedVersion, TemplateInput, template,
 };
 use portolan_kustomize::{Chart, ChartArgs, ChartFailure, ChartRenderer};
 use portolan_sources::{ChartRequest, Limits, Sources, unpack};
 use portolan_supply::LazyRuntime;
 use portolan_vfs::{Memory, Vfs};
-
-/// What Helm calls a release that nobody named.
-const UNNAMED: &str = "release-name";
 
 /// The range that Helm's `--devel` stands for.
 const DEVELOPMENT: &str = ">0.0.0-0";
@@ -26,8 +23,8 @@ pub(super) struct HelmCharts<'a> {
     pub(super) sources: &'a Sources,
     /// Where they are fetched.
     pub(super) runtime: &'a LazyRuntime,
-    /// Takes the place of what charts say, unless it is empty.
-    pub(super) kube_version: &'a str,
+    /// Takes the place of what charts say.
+    pub(super) kube_version: Option<&'a ReportedVersion>,
     /// Take the place of what charts say, unless there are none.
     pub(super) api_versions: &'a [String],
     /// What each chart may use.
@@ -36,17 +33,16 @@ pub(super) struct HelmCharts<'a> {
 
 impl HelmCharts<'_> {
     fn capabilities(&self, args: &ChartArgs) -> Result<Capabilities, String> {
-        let version = match self.kube_version {
-            "" => args.kube_version.as_str(),
-            version => version,
+        let version = match (self.kube_version, args.kube_version.as_str()) {
+            (Some(version), _) => Some(version.clone()),
+            // kustomize takes an empty field for an absent one.
+            (None, "") => None,
+            (None, own) => Some(ReportedVersion::parse(own).map_err(|error| error.to_string())?),
         };
-        let mut capabilities = match version {
-            "" => Capabilities::default(),
-            version => {
-                let version = ReportedVersion::parse(version);
-                Capabilities::for_version(version.map_err(|error| error.to_string())?)
-            }
-        };
+        let mut capabilities = Capabilities::default();
+        if let Some(version) = version {
+            capabilities = capabilities.with_version(version);
+        }
         if self.api_versions.is_empty() {
             let own = args.api_versions.iter();
             capabilities.add_api_versions(own.map(portolan_yaml::Text::as_str));
@@ -108,14 +104,13 @@ impl ChartRenderer for HelmCharts<'_> {
 }
 
 fn release_name(args: &ChartArgs) -> Result<String, String> {
-    match (args.release.as_str(), args.name_template.as_str()) {
-        ("", "") => Ok(UNNAMED.to_owned()),
-        ("", template) => {
-            portolan_helm::name_from_template(template).map_err(|error| error.to_string())
-        }
-        (name, "") => Ok(name.to_owned()),
-        _ => Err("cannot set `nameTemplate` and also `releaseName`".to_owned()),
-    }
+    let name = match (args.release.as_str(), args.name_template.as_str()) {
+        ("", "") => ReleaseName::Unnamed,
+        ("", template) => ReleaseName::Template(template),
+        (name, "") => ReleaseName::Given(name),
+        _ => return Err("cannot set `nameTemplate` and also `releaseName`".to_owned()),
+    };
+    name.resolve().map_err(|error| error.to_string())
 }
 
 fn merged_values(chart: &Chart<'_>) -> Result<portolan_helm::values::Tree, String> {
