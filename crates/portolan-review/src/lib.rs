@@ -29,6 +29,7 @@ mod clip;
 mod experiment;
 pub mod inventory;
 mod selectable;
+mod selected_output;
 
 pub mod compare;
 pub mod explain;
@@ -44,4 +45,5 @@ pub use rendered::{Missing, ProblemsAtHand, RenderedRepository, cluster_problems
 pub use repository::{FluxRepository, RenderOptions, RenderSettings, Supply};
 pub use runner::{QuietRunner, Runner};
 pub use selectable::{has_known_kinds, selectable, selectable_of};
+pub use selected_output::{OwnerOutput, SelectedOutput};
 pub use status::{Health, Statuses};

@@ -4,21 +4,17 @@ mod document;
 mod stream;
 mod write;
 
-use std::sync::Arc;
-
-use portolan_flux::api::NamespacedName;
-use portolan_flux::{
-    Emitter, Selection, set_kustomization_labels, set_release_labels, set_resource_set_labels,
+use portolan_flux::Selection;
+use portolan_object::{KindNames, ObjectId};
+use portolan_review::{
+    OwnerOutput, RenderedRepository, SelectedOutput, has_known_kinds, inventory, selectable,
 };
-use portolan_object::{KindNames, Object, ObjectId, OwnerKind, Step};
-use portolan_review::{RenderedRepository, has_known_kinds, inventory, selectable};
 
 use super::CommandResult;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::repository::{RepositoryArgs, end, tell_problems};
 use crate::selection::{OwnersWord, SelectionArgs, Word};
-use stream::Ready;
 use write::{WriteArgs, Writer};
 
 /// Print the objects that a Flux repository declares
@@ -59,26 +55,6 @@ pub(crate) struct BuildArgs {
     repository: RepositoryArgs,
 }
 
-/// The objects of one Kustomization or HelmRelease.
-struct Batch {
-    /// The cluster's name, when there are several.
-    cluster: Option<String>,
-    /// `Kustomization flux-system/apps`
-    owner: String,
-    /// What the owner is made of, for those who want to know.
-    made_of: Vec<Step>,
-    /// What is written of it, without the owner's labels.
-    objects: Vec<Object>,
-    /// Puts the owner's labels on an object.
-    label: Option<(SetLabels, NamespacedName)>,
-    /// All objects of the owner, those that are left out too, by which its secrets are known.
-    all: Arc<Vec<Object>>,
-    owner_kind: OwnerKind,
-}
-
-/// Puts the labels of an owner on an object.
-type SetLabels = fn(&mut Object, &NamespacedName);
-
 /// What is built and how it is written.
 struct Job<'a> {
     args: &'a BuildArgs,
@@ -108,19 +84,6 @@ pub(crate) fn build(args: &BuildArgs, app: &App) -> CommandResult {
     Ok(end(rendered, status))
 }
 
-impl Batch {
-    /// The objects as they are written, one after the other: a list of thousands is not read all at once.
-    fn labelled(&self) -> impl Iterator<Item = Object> {
-        self.objects.iter().map(|object| {
-            let mut object = object.clone();
-            if let Some((label, owner)) = &self.label {
-                label(&mut object, owner);
-            }
-            object
-        })
-    }
-}
-
 impl Job<'_> {
     /// Renders, and then writes.
     fn collected(&self) -> Result<RenderedRepository, CommandError> {
@@ -138,10 +101,10 @@ impl Job<'_> {
                 .then(|| inventory::ids_by_owner(cluster, rendering));
             let cluster = several.then_some(cluster.name.as_str());
             for given in rendering.outputs() {
-                let ready = Ready::new(given, with_provenance);
-                let ids = ids.as_mut().and_then(|ids| ids.remove(&ready.owner));
-                if let Some(batch) = self.batch(cluster, ready, &kinds, ids.as_deref()) {
-                    writer.write(&batch)?;
+                let output = OwnerOutput::new(given, with_provenance);
+                let ids = ids.as_mut().and_then(|ids| ids.remove(output.owner()));
+                if let Some(selected) = self.select(cluster, output, &kinds, ids.as_deref()) {
+                    writer.write(&selected)?;
                 }
             }
         }
@@ -179,49 +142,18 @@ impl Job<'_> {
     }
 
     /// The objects of an owner that are asked for, as they are written; `ids` are theirs with their namespaces.
-    fn batch(
+    fn select(
         &self,
         cluster: Option<&str>,
-        ready: Ready,
+        output: OwnerOutput,
         kinds: &KindNames,
         ids: Option<&[ObjectId]>,
-    ) -> Option<Batch> {
-        let owner = &ready.owner;
-        let id = owner.id();
-        let label: SetLabels = match owner {
-            Emitter::Kustomization(_) => set_kustomization_labels,
-            Emitter::ResourceSet(_) => set_resource_set_labels,
-            Emitter::Release(_) => set_release_labels,
-            Emitter::Instance(_) => return None,
-        };
-        let is_owner_meant = self.selection.selects_owner(kinds, owner.owner_kind(), id);
-        if !is_owner_meant && ids.is_none() {
-            return None;
+    ) -> Option<SelectedOutput> {
+        let mut selected = output.select(&self.selection, kinds, ids)?;
+        if self.args.write.no_owner_labels {
+            selected = selected.without_labels();
         }
-        let own_id = |(at, object): (usize, &Object)| {
-            let id = ids.and_then(|ids| ids.get(at));
-            id.unwrap_or_else(|| object.id()).clone()
-        };
-        let is_meant = |(at, object): &(usize, &Object)| {
-            let id = own_id((*at, *object));
-            self.selection
-                .selects_object(kinds, is_owner_meant, &id, object)
-        };
-        let all = ready.objects.iter().enumerate();
-        let meant = all.filter(is_meant).map(|(_, object)| object.clone());
-        let objects: Vec<Object> = meant.collect();
-        if objects.is_empty() && !is_owner_meant {
-            return None;
-        }
-        let is_labelled = !self.args.write.no_owner_labels;
-        Some(Batch {
-            cluster: cluster.map(str::to_owned),
-            owner: owner.to_string(),
-            owner_kind: owner.owner_kind(),
-            made_of: ready.made_of,
-            objects,
-            label: is_labelled.then(|| (label, id.clone())),
-            all: ready.objects,
-        })
+        selected.cluster = cluster.map(str::to_owned);
+        Some(selected)
     }
 }

@@ -5,23 +5,23 @@ use std::collections::HashSet;
 use camino::Utf8PathBuf;
 use portolan_files::file_name;
 use portolan_object::{Object, Step};
+use portolan_review::SelectedOutput;
 use portolan_secret::readable_json;
 use portolan_yaml::Node;
 
-use super::Batch;
 use super::write::Form;
 use crate::error::CommandError;
 use crate::printer::Hidden;
 
 /// What an object belongs to and where it comes from, as comments.
-pub(super) fn provenance(batch: &Batch, object: &Object) -> String {
-    let cluster = batch.cluster.as_ref();
+pub(super) fn provenance(selected: &SelectedOutput, object: &Object) -> String {
+    let cluster = selected.cluster.as_ref();
     let cluster = cluster.map_or_else(String::new, |name| format!(" of {name}"));
     let one_line = |text: String| text.replace(['\n', '\r'], " ");
     let origin = one_line(object.origin.to_relative());
-    let mut text = format!("# {}{cluster}\n# {origin}\n", batch.owner);
-    if !batch.made_of.is_empty() {
-        let made_of = batch.made_of.iter().map(Step::to_string);
+    let mut text = format!("# {}{cluster}\n# {origin}\n", selected.owner);
+    if !selected.made_of.is_empty() {
+        let made_of = selected.made_of.iter().map(Step::to_string);
         let made_of = one_line(made_of.collect::<Vec<_>>().join(", "));
         text += &["# declared in ", &made_of, "\n"].concat();
     }
@@ -40,7 +40,7 @@ pub(super) fn print(object: &Object, shown: &Node, form: Form) -> Result<String,
 /// `Kustomization/flux-system/apps/shop/Deployment-web.yaml`; a second one of that name gets a number. All names come
 /// out of the repository, so each becomes one name of a file, without what is secret in it.
 pub(super) fn object_path(
-    batch: &Batch,
+    selected: &SelectedOutput,
     object: &Object,
     form: Form,
     hidden: &Hidden,
@@ -51,10 +51,13 @@ pub(super) fn object_path(
     } else {
         object.namespace()
     };
-    let (kind, owner) = batch.owner.split_once(' ').unwrap_or(("", &batch.owner));
+    let (kind, owner) = selected
+        .owner
+        .split_once(' ')
+        .unwrap_or(("", &selected.owner));
     let (place, name) = owner.split_once('/').unwrap_or(("", owner));
     let mut directory = Utf8PathBuf::new();
-    let parents = [batch.cluster.as_deref().unwrap_or_default(), kind, place];
+    let parents = [selected.cluster.as_deref().unwrap_or_default(), kind, place];
     for parent in parents.into_iter().filter(|parent| !parent.is_empty()) {
         directory.push(file_name(&hidden.clean(parent)));
     }

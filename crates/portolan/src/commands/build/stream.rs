@@ -4,23 +4,16 @@
 //! cluster ──EmitterOutput──▶ WriteQueue ──▶ thread that writes one cluster after the other
 //! ```
 
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::thread;
 
-use portolan_flux::{Emitter, EmitterOutput, OutputSink};
-use portolan_object::{KindNames, Object, Step};
-use portolan_review::RenderedRepository;
+use portolan_flux::OutputSink;
+use portolan_object::KindNames;
+use portolan_review::{OwnerOutput, RenderedRepository};
 
 use super::Job;
 use super::write::Writer;
 use crate::error::CommandError;
-
-/// What a Kustomization, ResourceSet or HelmRelease gave, and what that is made of.
-pub(super) struct Ready {
-    pub(super) owner: Emitter,
-    pub(super) objects: Arc<Vec<Object>>,
-    pub(super) made_of: Vec<Step>,
-}
 
 /// How many owners may wait for the writer. Rendering waits for a slow reader, so that memory does not grow.
 const MAX_QUEUED: usize = 16;
@@ -28,9 +21,9 @@ const MAX_QUEUED: usize = 16;
 /// Leads to the writer.
 enum WriteQueue {
     /// For one cluster of several: they are written one after the other, so those behind the first must not wait.
-    Any(mpsc::Sender<Ready>),
+    Any(mpsc::Sender<OwnerOutput>),
     /// For the only cluster.
-    Few(mpsc::SyncSender<Ready>),
+    Few(mpsc::SyncSender<OwnerOutput>),
 }
 
 impl<'a> Job<'a> {
@@ -48,7 +41,7 @@ impl<'a> Job<'a> {
                 let (queue, stream) = WriteQueue::new(cluster.is_some());
                 // A writer that has given up wants nothing more.
                 let _ = clusters.send((cluster.map(str::to_owned), stream));
-                Box::new(move |given| queue.send(Ready::new(given, with_provenance)))
+                Box::new(move |given| queue.send(OwnerOutput::new(given, with_provenance)))
             };
             let (repository, demand) = (&self.args.repository, self.selection.demand());
             let rendered = repository.render_streamed(&demand, sink_for, &token, self.app);
@@ -70,7 +63,7 @@ impl<'a> Job<'a> {
     /// Writes one cluster after the other, each as it becomes ready; returns how many objects that were.
     fn write_streams(
         &self,
-        queue: &mpsc::Receiver<(Option<String>, mpsc::Receiver<Ready>)>,
+        queue: &mpsc::Receiver<(Option<String>, mpsc::Receiver<OwnerOutput>)>,
     ) -> Result<(Option<Writer<'a>>, usize), CommandError> {
         let kinds = KindNames::default();
         let mut writer = None;
@@ -78,10 +71,10 @@ impl<'a> Job<'a> {
         for (cluster, stream) in queue {
             let writer =
                 writer.get_or_insert_with(|| Writer::new(&self.args.write, &self.app.printer));
-            for ready in stream {
-                if let Some(batch) = self.batch(cluster.as_deref(), ready, &kinds, None) {
-                    count += batch.objects.len();
-                    writer.write(&batch)?;
+            for output in stream {
+                if let Some(selected) = self.select(cluster.as_deref(), output, &kinds, None) {
+                    count += selected.count();
+                    writer.write(&selected)?;
                 }
             }
         }
@@ -91,7 +84,7 @@ impl<'a> Job<'a> {
 
 impl WriteQueue {
     /// A queue to the writer; `several` says whether there are other clusters.
-    fn new(several: bool) -> (Self, mpsc::Receiver<Ready>) {
+    fn new(several: bool) -> (Self, mpsc::Receiver<OwnerOutput>) {
         if several {
             let (queue, stream) = mpsc::channel();
             (Self::Any(queue), stream)
@@ -102,25 +95,11 @@ impl WriteQueue {
     }
 
     /// Hands something to the writer, who may have given up.
-    fn send(&self, ready: Ready) {
+    fn send(&self, output: OwnerOutput) {
         match self {
-            Self::Any(queue) => _ = queue.send(ready),
+            Self::Any(queue) => _ = queue.send(output),
             // Others may use this thread of the runtime's while a slow reader is waited for.
-            Self::Few(queue) => _ = tokio::task::block_in_place(|| queue.send(ready)),
-        }
-    }
-}
-
-impl Ready {
-    pub(super) fn new(given: EmitterOutput<'_>, with_provenance: bool) -> Self {
-        Self {
-            made_of: if with_provenance {
-                given.made_of()
-            } else {
-                Vec::new()
-            },
-            objects: given.objects,
-            owner: given.emitter,
+            Self::Few(queue) => _ = tokio::task::block_in_place(|| queue.send(output)),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_files::{OutputDir, write_file};
 use portolan_object::API_VERSION;
+use portolan_review::SelectedOutput;
 
-use super::Batch;
 use super::document::{object_path, print, provenance};
 use crate::error::CommandError;
 use crate::printer::Printer;
@@ -86,10 +86,10 @@ impl<'a> Writer<'a> {
         }
     }
 
-    pub(super) fn write(&mut self, batch: &Batch) -> Result<(), CommandError> {
+    pub(super) fn write(&mut self, selected: &SelectedOutput) -> Result<(), CommandError> {
         match &self.args.output_dir {
-            Some(directory) => self.write_files(batch, directory),
-            None => self.write_text(batch),
+            Some(directory) => self.write_files(selected, directory),
+            None => self.write_text(selected),
         }
     }
 
@@ -124,16 +124,18 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes the objects to one text, of which only a part is in memory at a time.
-    fn write_text(&mut self, batch: &Batch) -> Result<(), CommandError> {
+    fn write_text(&mut self, selected: &SelectedOutput) -> Result<(), CommandError> {
         let mut text = String::new();
-        let secrets = self.view.secrets_of(batch.all.iter(), batch.owner_kind);
-        for object in batch.labelled() {
+        let secrets = self
+            .view
+            .secrets_of(selected.all.iter(), selected.owner_kind);
+        for object in selected.objects() {
             let shown = self.view.show(&object, &secrets);
             let printed = print(&object, &shown, self.args.output)?;
             if self.args.output == Form::Yaml {
                 text.push_str("---\n");
                 if self.args.provenance {
-                    text.push_str(&provenance(batch, &object));
+                    text.push_str(&provenance(selected, &object));
                 }
                 text.push_str(&printed);
             } else {
@@ -153,15 +155,27 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a file for each object.
-    fn write_files(&mut self, batch: &Batch, directory: &Utf8Path) -> Result<(), CommandError> {
-        let secrets = self.view.secrets_of(batch.all.iter(), batch.owner_kind);
-        for object in batch.labelled() {
+    fn write_files(
+        &mut self,
+        selected: &SelectedOutput,
+        directory: &Utf8Path,
+    ) -> Result<(), CommandError> {
+        let secrets = self
+            .view
+            .secrets_of(selected.all.iter(), selected.owner_kind);
+        for object in selected.objects() {
             let hidden = self.printer.hidden();
-            let path = object_path(batch, &object, self.args.output, &hidden, &mut self.taken);
+            let path = object_path(
+                selected,
+                &object,
+                self.args.output,
+                &hidden,
+                &mut self.taken,
+            );
             let shown = self.view.show(&object, &secrets);
             let mut text = print(&object, &shown, self.args.output)?;
             if self.args.provenance && self.args.output == Form::Yaml {
-                text.insert_str(0, &provenance(batch, &object));
+                text.insert_str(0, &provenance(selected, &object));
             }
             let directory = match &self.directory {
                 Some(open) => open,
