@@ -490,7 +490,7 @@ impl StartedServer {
     }
 
     /// Tells agents to know the server by this key, when it shows a certificate of somebody else.
-    pub fn set_pin(&self, pin: CaPin) {
+    pub(crate) fn set_pin(&self, pin: CaPin) {
         *self.server.fleet.foreign_pin.lock() = Some(pin);
     }
 

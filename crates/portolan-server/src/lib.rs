@@ -37,6 +37,7 @@ mod token;
 mod authorities;
 mod enrolments;
 mod fleet_identity;
+mod foreign_certificate;
 mod join_tokens;
 mod membership;
 mod peer;
@@ -50,6 +51,8 @@ mod upkeep;
 
 mod history;
 mod server;
+mod server_hosts;
+mod server_store;
 mod setup;
 mod status;
 
@@ -58,17 +61,22 @@ mod limits;
 mod openapi;
 
 mod client;
+mod contexts;
 
 pub use anchor::verify_server_audit;
 pub use audit::{AuditError, verify_audit};
 pub use client::{FleetClient, FleetError, FleetMethod, ObjectPath};
 pub use clock::{ManualTime, SystemTimeSource, TimeSource};
+pub use contexts::{FleetContext, FleetContexts, FleetContextsError};
 pub use error::{ApiError, RefusalReason};
 pub use fleet_identity::CertificateUpkeep;
+pub use foreign_certificate::ForeignCertificateError;
 pub use http::{fuzz_enrolment, fuzz_grpc_object, fuzz_request};
 pub use limits::listen_limits;
 pub use seal::{KeyEncryptionKey, SealError};
 pub use server::{ApiServer, ServerOptions, StartError, StartedServer};
+pub use server_hosts::ServerHosts;
+pub use server_store::{ServerStore, ServerStoreError};
 pub use setup::{DataDirectory, FirstStart};
 pub use shared_key::SharedKeyError;
 pub use vault::VaultOptions;

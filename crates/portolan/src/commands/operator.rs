@@ -9,7 +9,6 @@ use portolan_cluster::{Access, Cluster, LeaseOptions};
 use portolan_operator::{Measure, NoServer, Operator, OperatorOptions, serve};
 use portolan_prometheus::FileServer;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandResult;
@@ -17,6 +16,7 @@ use super::prometheus_args::PrometheusLoginArgs;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
+use crate::interrupt;
 use crate::printer::Printer;
 
 /// How long the lease holds without being renewed: what another operator waits for when this one dies.
@@ -96,20 +96,16 @@ async fn run(args: &OperatorArgs, printer: &Printer) -> CommandResult {
     let operator = Operator::new(args.options(measure).await?);
     let cancelled = CancellationToken::new();
     let server = serve(listener, operator.listen_config(), cancelled.clone());
-    let stop = wait_for_signal(cancelled.clone());
+    let stop = wait_for_end(cancelled.clone());
     let (served, (), stopped) = tokio::join!(server, operator.run(cancelled.clone()), stop);
     stopped?;
     served.map_err(CommandError::user)?;
     Ok(ExitStatus::Clean)
 }
 
-/// A pod is ended by SIGTERM, a terminal by SIGINT; both are the usual end.
-async fn wait_for_signal(cancelled: CancellationToken) -> std::io::Result<()> {
-    let mut terminated = signal(SignalKind::terminate())?;
-    let mut interrupted = signal(SignalKind::interrupt())?;
+async fn wait_for_end(cancelled: CancellationToken) -> std::io::Result<()> {
     tokio::select! {
-        _ = terminated.recv() => {}
-        _ = interrupted.recv() => {}
+        ended = interrupt::asked_to_end() => ended?,
         () = cancelled.cancelled() => {}
     }
     cancelled.cancel();

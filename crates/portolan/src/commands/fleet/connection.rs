@@ -1,13 +1,9 @@
 //! Which server is asked, and as whom: options, then environment, then the context of `fleet login`.
 
-use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use portolan_http::Secret;
-use portolan_server::{FleetClient, FleetError};
-use serde_json::{Value, json};
+use portolan_server::{FleetContext, FleetContexts, FleetClient, FleetError};
 
 use crate::error::CommandError;
 
@@ -31,58 +27,48 @@ pub(crate) struct ConnectionArgs {
     pub(crate) context: Option<String>,
 }
 
-/// A server that was remembered.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Context {
-    pub(crate) server: String,
-    pub(crate) token_file: Option<PathBuf>,
-    pub(crate) ca_file: Option<PathBuf>,
-}
-
-/// The servers that were remembered.
-#[derive(Debug, Default)]
-pub(crate) struct Contexts {
-    pub(crate) current: Option<String>,
-    pub(crate) all: BTreeMap<String, Context>,
-}
-
 impl ConnectionArgs {
     /// Connects; nothing is sent yet.
     pub(crate) fn connect(&self) -> Result<FleetClient, CommandError> {
-        let context = self.context()?.unwrap_or_default();
+        let context = self.context()?;
         let from_variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         let server = self
             .server
             .clone()
             .or_else(|| from_variable("PORTOLAN_SERVER"));
-        let server = server.or(Some(context.server).filter(|server| !server.is_empty()));
+        let server = server.or_else(|| Some(context.as_ref()?.server.clone()));
         let Some(server) = server else {
             return Err(CommandError::usage("no server is known")
                 .hint("name it with --server and --token-file, or remember it with `portolan fleet login`"));
         };
-        let path = |own: &Option<PathBuf>, name: &str, remembered: Option<PathBuf>| {
-            let own = own
-                .clone()
-                .or_else(|| from_variable(name).map(PathBuf::from));
-            own.or(remembered)
-        };
-        let token_file = path(&self.token_file, "PORTOLAN_TOKEN_FILE", context.token_file);
+        let path =
+            |own: &Option<PathBuf>, name: &str, remembered: fn(FleetContext) -> Option<PathBuf>| {
+                let own = own.clone();
+                let own = own.or_else(|| from_variable(name).map(PathBuf::from));
+                own.or_else(|| context.clone().and_then(remembered))
+            };
+        let token_file = path(&self.token_file, "PORTOLAN_TOKEN_FILE", |context| {
+            context.token_file
+        });
         let Some(token_file) = token_file else {
             return Err(
                 CommandError::usage("no token is known").hint("name its file with --token-file")
             );
         };
         let token = Secret::from(read(&token_file)?.trim().to_owned());
-        let authority = path(&self.ca_file, "PORTOLAN_CA_FILE", context.ca_file);
+        let authority = path(&self.ca_file, "PORTOLAN_CA_FILE", |context| context.ca_file);
         let authorities = authority.as_deref().map(read).transpose()?;
         FleetClient::new(&server, token, authorities.into_iter().collect()).map_err(told)
     }
 
-    fn context(&self) -> Result<Option<Context>, CommandError> {
+    fn context(&self) -> Result<Option<FleetContext>, CommandError> {
         if self.context.is_none() && self.server.is_some() {
             return Ok(None);
         }
-        let contexts = Contexts::read()?;
+        let contexts = match contexts_file() {
+            Some(file) => FleetContexts::read(&file).map_err(CommandError::user)?,
+            None => FleetContexts::default(),
+        };
         let Some(name) = self.context.as_ref().or(contexts.current.as_ref()) else {
             return Ok(None);
         };
@@ -96,72 +82,8 @@ impl ConnectionArgs {
     }
 }
 
-impl Contexts {
-    /// Reads the file of contexts; none if there is no file.
-    pub(crate) fn read() -> Result<Self, CommandError> {
-        let Some(path) = path() else {
-            return Ok(Self::default());
-        };
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Self::default());
-            }
-            Err(error) => return Err(cannot("read", &path, error)),
-        };
-        let value: Value = serde_json::from_str(&text).map_err(|error| {
-            let context = format!("`{}` is not a file of contexts", path.display());
-            CommandError::user(anyhow::Error::new(error).context(context))
-        })?;
-        let text = |value: &Value, key: &str| value[key].as_str().map(str::to_owned);
-        let all = value["contexts"].as_object().into_iter().flatten();
-        Ok(Self {
-            current: text(&value, "current"),
-            all: all
-                .map(|(name, one)| {
-                    let context = Context {
-                        server: text(one, "server").unwrap_or_default(),
-                        token_file: text(one, "tokenFile").map(PathBuf::from),
-                        ca_file: text(one, "caFile").map(PathBuf::from),
-                    };
-                    (name.clone(), context)
-                })
-                .collect(),
-        })
-    }
-
-    /// Writes the file, for its owner alone. It holds names of files, not tokens.
-    pub(crate) fn write(&self) -> Result<PathBuf, CommandError> {
-        let Some(path) = path() else {
-            return Err(
-                CommandError::usage("there is no home directory to remember it in")
-                    .hint("set HOME"),
-            );
-        };
-        let all: serde_json::Map<String, Value> = self
-            .all
-            .iter()
-            .map(|(name, one)| {
-                let value = json!({"server": one.server, "tokenFile": one.token_file, "caFile": one.ca_file});
-                (name.clone(), value)
-            })
-            .collect();
-        let value = json!({"current": self.current, "contexts": all});
-        let written = || {
-            if let Some(directory) = path.parent() {
-                std::fs::create_dir_all(directory)?;
-            }
-            let mut options = std::fs::OpenOptions::new();
-            options.write(true).create(true).truncate(true).mode(0o600);
-            let mut file = options.open(&path)?;
-            file.write_all(format!("{value:#}\n").as_bytes())
-        };
-        written().map_err(|error| cannot("write", &path, error))?;
-        Ok(path)
-    }
-}
-
-fn path() -> Option<PathBuf> {
+/// The file of contexts; `None` without a home directory.
+pub(super) fn contexts_file() -> Option<PathBuf> {
     let set = |name: &str| {
         std::env::var_os(name)
             .filter(|value| !value.is_empty())
@@ -173,13 +95,10 @@ fn path() -> Option<PathBuf> {
 }
 
 fn read(path: &Path) -> Result<String, CommandError> {
-    std::fs::read_to_string(path).map_err(|error| cannot("read", path, error))
-}
-
-fn cannot(act: &str, path: &Path, error: std::io::Error) -> CommandError {
-    CommandError::user(
-        anyhow::Error::new(error).context(format!("cannot {act} `{}`", path.display())),
-    )
+    std::fs::read_to_string(path).map_err(|error| {
+        let context = format!("cannot read `{}`", path.display());
+        CommandError::user(anyhow::Error::new(error).context(context))
+    })
 }
 
 /// An error of the server as a command tells it: every fault of an object, and advice.

@@ -1,8 +1,8 @@
 //! `portolan fleet login`: remembers a server.
 
-use portolan_server::FleetMethod;
+use portolan_server::{FleetContext, FleetContexts, FleetMethod};
 
-use super::connection::{ConnectionArgs, Context, Contexts, told};
+use super::connection::{ConnectionArgs, contexts_file, told};
 use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
@@ -35,7 +35,7 @@ pub(crate) fn login(args: &LoginArgs, app: &App) -> CommandResult {
     let asked = client.request(FleetMethod::Get, "/api/v1alpha/auth/rights", &[], None);
     let rights = app.runtime()?.block_on(asked).map_err(told)?;
     let absolute = |path: &std::path::Path| std::path::absolute(path);
-    let context = Context {
+    let context = FleetContext {
         server: server.clone(),
         token_file: Some(absolute(token_file)?),
         ca_file: args
@@ -45,14 +45,18 @@ pub(crate) fn login(args: &LoginArgs, app: &App) -> CommandResult {
             .map(absolute)
             .transpose()?,
     };
-    let mut contexts = Contexts::read()?;
+    let Some(file) = contexts_file() else {
+        let error = CommandError::usage("there is no home directory to remember it in");
+        return Err(error.hint("set HOME"));
+    };
+    let mut contexts = FleetContexts::read(&file).map_err(CommandError::user)?;
     contexts.all.insert(args.name.clone(), context);
     contexts.current = Some(args.name.clone());
-    let path = contexts.write()?;
+    contexts.write(&file).map_err(CommandError::user)?;
     let user = rights["user"].as_str().unwrap_or_default();
     app.printer.say_unless_quiet(&format!(
         "user {user} at {server}, remembered in {}",
-        path.display()
+        file.display()
     ));
     Ok(ExitStatus::Clean)
 }
