@@ -103,7 +103,10 @@ mod tests {
     fn what_is_written_reads_back() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("portolan/contexts.json");
-        assert_eq!(FleetContexts::read(&path).expect("no file"), FleetContexts::default());
+        assert_eq!(
+            FleetContexts::read(&path).expect("no file"),
+            FleetContexts::default()
+        );
         let context = FleetContext {
             server: "https://fleet.example.com:7443".to_owned(),
             token_file: Some("/home/me/token".into()),

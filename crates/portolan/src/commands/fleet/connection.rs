@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use portolan_http::Secret;
-use portolan_server::{FleetContext, FleetContexts, FleetClient, FleetError};
+use portolan_server::{FleetClient, FleetContext, FleetContexts, FleetError};
 
 use crate::error::CommandError;
 
