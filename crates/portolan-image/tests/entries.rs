@@ -358,6 +358,45 @@ mod changing {
         }
     }
 
+    /// Lists a directory that is gone when it is entered.
+    struct Vanishing(Memory);
+
+    impl Source for Vanishing {
+        fn list(&self, directory: &str) -> io::Result<Vec<Listed>> {
+            if directory == "gone" {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            self.0.list(directory)
+        }
+
+        fn open(&self, path: &str) -> io::Result<Box<dyn OpenFile>> {
+            self.0.open(path)
+        }
+
+        fn attribute_names(&self, _: &str) -> io::Result<Vec<String>> {
+            Ok(Vec::new())
+        }
+
+        fn attribute(&self, _: &str, _: &str) -> io::Result<Option<Vec<u8>>> {
+            Ok(None)
+        }
+    }
+
+    #[test]
+    fn a_directory_that_vanishes_during_the_search_is_named() {
+        let mut files = Memory::default();
+        files
+            .file("gone/a", 0o644, b"a")
+            .file("kept/b", 0o644, b"b");
+        let memo = Memo::default();
+        let found = scan(&Vanishing(files), &[whole()], &options(&memo, &[]));
+        let error = found.unwrap_err().to_string();
+        assert!(
+            error.contains("`gone` vanished while the files were looked for"),
+            "{error}"
+        );
+    }
+
     #[test]
     fn a_file_that_changes_while_it_is_read_is_read_three_times_and_then_refused() {
         let mut files = Memory::default();

@@ -46,8 +46,14 @@ const LAST_EVENTS: Duration = Duration::from_secs(2);
 pub struct EventApi {
     /// The store, whose other runs can be read as well.
     pub store: Utf8PathBuf,
-    /// The run of this process.
+    /// The run that is meant if a request names none.
     pub run: ShipRun,
+    /// The same if it is done by this process; `None` for one that is read from its files.
+    pub live: Option<LiveRun>,
+}
+
+/// A run of this process.
+pub struct LiveRun {
     /// Its events.
     pub journal: Journal,
     /// Calls it off.
@@ -117,10 +123,18 @@ impl EventApi {
         cancelled: CancellationToken,
     ) -> Result<impl Future<Output = Result<(), TlsError>> + Send + 'static, SessionError> {
         let run = self.run.clone();
-        let turns = SkaffoldTurns::of_one(&self.journal, self.outline.clone());
+        let of_skaffold = (addresses.skaffold_grpc, addresses.skaffold_http);
+        let turns = match &self.live {
+            Some(live) => SkaffoldTurns::of_one(&live.journal, live.outline.clone()),
+            // What the run was about is only needed by clients of Skaffold.
+            None if of_skaffold.0.is_none() && of_skaffold.1.is_none() => SkaffoldTurns::default(),
+            None => SkaffoldTurns::of_files(&run)?,
+        };
+        let socket = self.live.as_ref().and_then(|_| socket(&run));
+        let has_socket = socket.is_some();
         let router = self.router();
         let mut served = Vec::new();
-        if let Some(socket) = socket(&run) {
+        if let Some(socket) = socket {
             served.push((socket, Guard::for_socket(), router.clone()));
         }
         let mut session = None;
@@ -131,7 +145,6 @@ impl EventApi {
             served.push((listener.into(), guard, router));
             session = Some(begun);
         }
-        let of_skaffold = (addresses.skaffold_grpc, addresses.skaffold_http);
         let skaffold = serve_skaffold(of_skaffold, turns, None, cancelled.clone())?;
         let serve_all = served.into_iter().map(move |(listener, guard, router)| {
             serve_guarded(listener, guard, router, cancelled.clone())
@@ -142,8 +155,10 @@ impl EventApi {
             if let Some(session) = session {
                 session.end();
             }
-            // Where it cannot be removed, nobody answers there.
-            let _ = std::fs::remove_file(run.socket());
+            if has_socket {
+                // Where it cannot be removed, nobody answers there.
+                let _ = std::fs::remove_file(run.socket());
+            }
             ended.map(|_| ())
         })
     }
@@ -168,8 +183,9 @@ impl EventApi {
         found.ok_or_else(|| refuse(StatusCode::NOT_FOUND, "there is no such run"))
     }
 
-    fn is_own(&self, run: &ShipRun) -> bool {
-        *run == self.run
+    /// The run that is wanted, if this process does it.
+    fn live(&self, run: &ShipRun) -> Option<&LiveRun> {
+        self.live.as_ref().filter(|_| *run == self.run)
     }
 }
 
@@ -238,11 +254,11 @@ fn config() -> ListenConfig {
 }
 
 async fn runs(Shared(api): Shared<Arc<EventApi>>) -> Result<Response, Refusal> {
-    let own = api.run.id().to_owned();
+    let is_own = |run: &ShipRun| api.live(run).is_some();
     let runs = ShipRun::list(&api.store).map_err(|error| failed(&error))?;
     let runs: Vec<Value> = runs
         .iter()
-        .map(|run| json!({"id": run.id(), "live": run.id() == own || run.is_live().unwrap_or(false)}))
+        .map(|run| json!({"id": run.id(), "live": is_own(run) || run.is_live().unwrap_or(false)}))
         .collect();
     Ok(json_reply(
         &json!({"apiVersion": API_VERSION, "kind": "RunList", "items": runs}),
@@ -254,14 +270,15 @@ async fn state(
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, Refusal> {
     let run = api.find(wanted.run.as_deref())?;
-    let folded = if api.is_own(&run) && wanted.at.is_none() {
-        api.journal.state()
-    } else {
-        if api.is_own(&run) {
-            // What readers have seen is on file, and may be asked for.
-            api.journal.flush().await.map_err(|error| failed(&error))?;
+    let folded = match (api.live(&run), wanted.at) {
+        (Some(live), None) => live.journal.state(),
+        (live, at) => {
+            if let Some(live) = live {
+                // What readers have seen is on file, and may be asked for.
+                live.journal.flush().await.map_err(|error| failed(&error))?;
+            }
+            fold(run.clone(), at.unwrap_or(u64::MAX)).await?
         }
-        fold(run.clone(), wanted.at.unwrap_or(u64::MAX)).await?
     };
     if wanted.at.is_some_and(|at| folded.seq() < at) {
         let last = folded.seq();
@@ -294,10 +311,9 @@ async fn events(
         .and_then(|id| id.to_str().ok()?.parse().ok());
     let after = last.or(wanted.after).unwrap_or(0);
     let follow = wanted.follow.unwrap_or(true);
-    let source = if api.is_own(&run) {
-        stream::Source::journal(&api.journal, after, follow)
-    } else {
-        stream::Source::files(&run, after)
+    let source = match api.live(&run) {
+        Some(live) => stream::Source::journal(&live.journal, after, follow),
+        None => stream::Source::files(&run, after),
     };
     if wants_sse {
         return Ok(stream::sse(source, run));
@@ -343,12 +359,12 @@ async fn control(
     body: Bytes,
 ) -> Result<Response, Refusal> {
     let run = api.find(wanted.run.as_deref())?;
-    if !api.is_own(&run) {
+    let Some(live) = api.live(&run) else {
         return Err(refuse(
             StatusCode::CONFLICT,
-            "only the run of this server can be controlled",
+            "only a run that this process does can be controlled",
         ));
-    }
+    };
     let order: Order = serde_json::from_slice(&body).map_err(|error| {
         let message = format!("{error}; write `{{\"action\": \"cancel\", \"artifact\": \"web\"}}`");
         refuse(StatusCode::BAD_REQUEST, &message)
@@ -357,13 +373,13 @@ async fn control(
         "apiVersion": API_VERSION, "kind": "ControlResult", "requestId": order.request_id, "accepted": true,
     });
     match (&order.artifact, order.action) {
-        (None, Action::Cancel) => api.canceller.cancel(),
+        (None, Action::Cancel) => live.canceller.cancel(),
         (None, Action::Retry) => {
             let message = "say which artifact is tried again: `\"artifact\": \"web\"`";
             return Err(refuse(StatusCode::BAD_REQUEST, message));
         }
         (Some(name), action) => {
-            let folded = api.journal.state();
+            let folded = live.journal.state();
             let key = Key::from(format!("artifact/{name}").as_str());
             let Some(unit) = folded.get(&key) else {
                 return Err(refuse(
@@ -374,9 +390,9 @@ async fn control(
             answer["state"] = state::unit_to_json(unit);
             match action {
                 Action::Cancel if unit.phase.is_end() => answer["accepted"] = false.into(),
-                Action::Cancel => api.canceller.cancel_unit(&key),
+                Action::Cancel => live.canceller.cancel_unit(&key),
                 Action::Retry => {
-                    let queued = api.canceller.retry_unit(&key);
+                    let queued = live.canceller.retry_unit(&key);
                     answer["accepted"] = (!queued.is_empty()).into();
                     answer["queued"] = queued.iter().map(Key::as_str).collect();
                 }

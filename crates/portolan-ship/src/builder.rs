@@ -9,14 +9,17 @@ mod referrers;
 mod secrets;
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::io;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_digest::Digest;
+use portolan_http::{Client, HttpError, HttpOptions};
 use portolan_image::{BaseError, BuildError, CompressError, ScanError};
 use portolan_layout::{Directory, ImportError, Store, StoreError};
+use portolan_oci::{Registry, RegistryOptions};
 
 pub(crate) use command::CommandBuilder;
 pub(crate) use dockerfile::DockerfileBuilder;
@@ -25,6 +28,7 @@ pub(crate) use oci::OciBuilder;
 pub(crate) use secrets::give_secrets;
 
 use crate::base::{BaseImageError, BaseImages};
+use crate::document::OciSource;
 use crate::git_facts::GitFacts;
 use crate::inputs::Inputs;
 use crate::outcome::Built;
@@ -155,15 +159,77 @@ pub enum ShipError {
         "none of `buildah`, `buildctl` and `docker` is installed: one of them builds Dockerfiles"
     )]
     NoEngine,
+    /// Why a builder of another program could not build it.
+    #[error(transparent)]
+    Other(Box<dyn Error + Send + Sync>),
     /// The run was called off.
     #[error("it was called off")]
     Cancelled,
+}
+
+impl ShipError {
+    /// What went wrong in a builder of another program.
+    pub fn other(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Other(error.into())
+    }
 }
 
 /// Variables of the environment that every program gets.
 const USUAL_VARIABLES: &[&str] = &["PATH", "HOME", "LANG"];
 
 impl BuildSetup {
+    /// What builders of another program need: images go to the store, base images come from registries without logins, and
+    /// programs get no variables but `PATH`.
+    ///
+    /// # Errors
+    /// When no client for registries can be made.
+    pub fn plain(
+        directory: &Utf8Path,
+        store: Store,
+        run: ShipRun,
+        now: SystemTime,
+    ) -> Result<Self, HttpError> {
+        let client = Client::new(&HttpOptions::default())?;
+        let registry = Arc::new(Registry::new(client, RegistryOptions::default()));
+        let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let path = std::env::var("PATH").map(|path| ("PATH".to_owned(), path));
+        Ok(Self {
+            directory: directory.to_owned(),
+            store: Arc::new(store),
+            run: Arc::new(run),
+            bases: Arc::new(BaseImages::new(registry, BTreeMap::new())),
+            writes_sbom: false,
+            git: Arc::default(),
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            now: i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
+            env: Arc::new(path.into_iter().collect()),
+        })
+    }
+
+    /// Makes an image of the files of a directory, as `oci` does without further settings; it is in the store under the name of
+    /// the artifact afterwards. An image of the same files that is there is not made again.
+    ///
+    /// # Errors
+    /// When the directory cannot be read, or the image cannot be written.
+    pub fn image_of_files(
+        &self,
+        artifact: &str,
+        repository: &str,
+        directory: &Utf8Path,
+        task: &Task,
+    ) -> Result<Built, ShipError> {
+        let layout = oci::Layout {
+            name: artifact,
+            image: repository,
+            made_of: None,
+            source: &OciSource::default(),
+            setup: self,
+            needs: &Needs::new(),
+            is_named: true,
+        };
+        layout.build(directory, Inputs::default(), task)
+    }
+
     /// The variables that every program gets, without being part of a key.
     pub(crate) fn usual_variables(&self) -> BTreeMap<String, String> {
         let given = |name: &&str| Some(((*name).to_owned(), self.env.get(*name)?.clone()));

@@ -10,6 +10,7 @@ mod http;
 mod image;
 
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::sync::Arc;
 
 use portolan_cluster::{Cluster, ClusterError, MemberError};
@@ -64,9 +65,10 @@ pub struct CheckResult {
 }
 
 /// A test or verification that passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Passed {
-    pub(crate) is_cached: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Passed {
+    /// Whether it passed before, with the same inputs and the same image, and was not run again.
+    pub is_cached: bool,
 }
 
 /// Why a test or verification did not pass.
@@ -109,12 +111,20 @@ pub enum CheckError {
     /// There is no cluster to look at.
     #[error("no cluster was connected to")]
     NoCluster,
+    /// What a tester or verifier of another program found.
+    #[error(transparent)]
+    Other(Box<dyn Error + Send + Sync>),
     /// It was called off.
     #[error("it was called off")]
     Cancelled,
 }
 
 impl CheckError {
+    /// What a tester or verifier of another program found.
+    pub fn other(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Other(error.into())
+    }
+
     /// The same with another name for an address: that of a forwarded port says nothing to people.
     fn instead_of(self, address: &str, name: &str) -> Self {
         match self {
@@ -129,13 +139,13 @@ impl CheckError {
 }
 
 /// Tests one artifact.
-pub(crate) trait Tester {
+pub trait Tester: Send + Sync + 'static {
     /// Tests it, or says what is wrong. It may take its time: it runs on a thread of its own.
     fn test(&self, task: &Task) -> Result<Passed, CheckError>;
 }
 
 /// Verifies one thing.
-pub(crate) trait Verifier {
+pub trait Verifier: Send + Sync + 'static {
     /// Verifies it, or says what is wrong. It may take its time: it runs on a thread of its own.
     fn verify(&self, task: &Task) -> Result<Passed, CheckError>;
 }
@@ -157,7 +167,7 @@ pub(crate) fn test_key(test: &str, artifact: &str) -> Key<Passed> {
     Key::from(format!("test/{test}/{artifact}").as_str())
 }
 
-fn verify_key(name: &str) -> Key<Passed> {
+pub(crate) fn verify_key(name: &str) -> Key<Passed> {
     Key::from(format!("verify/{name}").as_str())
 }
 
@@ -295,7 +305,7 @@ pub fn finish_verify(ship: &Ship, report: &Report) -> Vec<CheckResult> {
         .collect()
 }
 
-fn result(name: &str, key: &Key<Passed>, report: &Report) -> Option<CheckResult> {
+pub(crate) fn result(name: &str, key: &Key<Passed>, report: &Report) -> Option<CheckResult> {
     let unit = report.get(&key.untyped())?;
     let is_cached = report.output(key).is_some_and(|passed| passed.is_cached);
     let (status, error, because) = match &unit.outcome {

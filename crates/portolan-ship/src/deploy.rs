@@ -13,6 +13,7 @@ mod owners;
 mod rollout;
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portolan_cluster::{Cluster, ClusterError, Member, MemberError, ObjectSetError, PruneOptions};
@@ -122,11 +123,13 @@ pub struct StepResult {
 
 /// A step that was done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct StepSummary {
-    objects: usize,
-    pruned: usize,
+pub struct DeployedStep {
+    /// How many objects it has.
+    pub objects: usize,
+    /// How many were deleted that it has no longer.
+    pub pruned: usize,
     /// What is left to do, or worth to know.
-    note: Option<String>,
+    pub note: Option<String>,
 }
 
 /// Why a step could not be done.
@@ -167,12 +170,22 @@ pub enum DeployError {
     /// A release could not be uninstalled.
     #[error(transparent)]
     Release(Box<portolan_release::HelmReleaseError>),
+    /// Why a deployer of another program could not do it.
+    #[error(transparent)]
+    Other(Box<dyn Error + Send + Sync>),
     /// The run was called off.
     #[error("it was called off")]
     Cancelled,
 }
 
-pub(crate) fn key(name: &str) -> Key<StepSummary> {
+impl DeployError {
+    /// What went wrong in a deployer of another program.
+    pub fn other(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Other(error.into())
+    }
+}
+
+pub(crate) fn key(name: &str) -> Key<DeployedStep> {
     Key::from(format!("deploy/{name}").as_str())
 }
 
@@ -209,32 +222,39 @@ pub fn finish_deploy(setup: &DeploySetup, report: &Report) -> Vec<StepResult> {
         .clone();
     let steps = setup.ship.deploy.iter();
     let results = steps.filter_map(|step| {
-        let unit = report.get(&key(&step.name).untyped())?;
-        let (status, error, because) = match &unit.outcome {
-            Outcome::Done(_) => (StepStatus::Deployed, None, Vec::new()),
-            Outcome::Failed(failure) => (
-                StepStatus::Failed,
-                Some(with_causes(failure.error())),
-                Vec::new(),
-            ),
-            Outcome::Skipped { because } => {
-                (StepStatus::Skipped, None, vec![format!("{because} failed")])
-            }
-            Outcome::Cancelled => (StepStatus::Cancelled, None, Vec::new()),
-        };
-        Some(StepResult {
-            name: step.name.clone(),
-            status,
-            objects: objects.remove(&step.name).unwrap_or_default(),
-            duration_ms: u64::try_from(unit.took.as_millis()).unwrap_or(u64::MAX),
-            error,
-            because,
-            note: report
-                .output(&key(&step.name))
-                .and_then(|summary| summary.note.clone()),
-        })
+        let mut result = step_result(&step.name, report)?;
+        result.objects = objects.remove(&step.name).unwrap_or_default();
+        Some(result)
     });
     results.collect()
+}
+
+/// What came of a step; `None` if it is not in the run.
+pub(crate) fn step_result(name: &str, report: &Report) -> Option<StepResult> {
+    let unit = report.get(&key(name).untyped())?;
+    let (status, error, because) = match &unit.outcome {
+        Outcome::Done(_) => (StepStatus::Deployed, None, Vec::new()),
+        Outcome::Failed(failure) => (
+            StepStatus::Failed,
+            Some(with_causes(failure.error())),
+            Vec::new(),
+        ),
+        Outcome::Skipped { because } => {
+            (StepStatus::Skipped, None, vec![format!("{because} failed")])
+        }
+        Outcome::Cancelled => (StepStatus::Cancelled, None, Vec::new()),
+    };
+    Some(StepResult {
+        name: name.to_owned(),
+        status,
+        objects: Vec::new(),
+        duration_ms: u64::try_from(unit.took.as_millis()).unwrap_or(u64::MAX),
+        error,
+        because,
+        note: report
+            .output(&key(name))
+            .and_then(|summary| summary.note.clone()),
+    })
 }
 
 /// Deletes what a step has in the cluster.
@@ -264,7 +284,7 @@ fn namespace(step: &DeployStep, cluster: &Cluster) -> String {
     namespace.unwrap_or_else(|| cluster.default_namespace().to_owned())
 }
 
-fn unit(rendered: RenderedStep, setup: DeploySetup) -> Unit<StepSummary> {
+fn unit(rendered: RenderedStep, setup: DeploySetup) -> Unit<DeployedStep> {
     let (name, run) = (
         format!("deploy-{}", rendered.step.name),
         setup.build.run.clone(),
@@ -273,7 +293,7 @@ fn unit(rendered: RenderedStep, setup: DeploySetup) -> Unit<StepSummary> {
         &name,
         &run,
         ONCE,
-        move |context, task| -> Result<StepSummary, Failure> {
+        move |context, task| -> Result<DeployedStep, Failure> {
             let images = images(&rendered, &setup, context)?;
             let deployer = deployer(rendered.clone(), setup.clone(), images)?;
             Ok(deployer.deploy(task)?)
@@ -326,9 +346,9 @@ fn images(
 }
 
 /// Deploys one step.
-pub(crate) trait Deployer {
+pub trait Deployer: Send + Sync + 'static {
     /// Deploys it, or says why it cannot. It may take its time: it runs on a thread of its own.
-    fn deploy(&self, task: &Task) -> Result<StepSummary, DeployError>;
+    fn deploy(&self, task: &Task) -> Result<DeployedStep, DeployError>;
 }
 
 impl DeploySetup {
@@ -348,7 +368,7 @@ impl DeploySetup {
     }
 }
 
-impl Summarised for StepSummary {
+impl Summarised for DeployedStep {
     fn summary(&self) -> impl Serialize {
         let mut summary = json!({"objects": self.objects, "pruned": self.pruned});
         if let Some(note) = &self.note {

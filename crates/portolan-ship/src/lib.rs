@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Begin at [`Ship::read`], [`plan`] and [`finish`]. A [`Builder`] gets a [`Task`] and returns a result: it has no event
-//! code, and neither the journal nor the engine can be reached from it.
+//! code, and neither the journal nor the engine can be reached from it. Builders and deployers of other programs are added to
+//! a run by [`OwnWork`].
 
 #![warn(missing_docs)]
 
@@ -18,6 +19,7 @@ mod api;
 mod runs;
 
 mod base;
+mod batch;
 mod build;
 mod builder;
 mod check;
@@ -25,6 +27,7 @@ mod context;
 mod deploy;
 mod dev;
 mod explain;
+mod extension;
 mod flux_objects;
 mod git_facts;
 mod git_images;
@@ -35,24 +38,26 @@ mod orphans;
 mod outcome;
 mod output_log;
 mod parts;
+mod preview;
 mod process;
 mod push;
 mod render;
 mod skaffold;
 mod task;
 
-pub use api::{Addresses, EventApi, ServedRun, SessionError, serve_skaffold};
+pub use api::{Addresses, EventApi, LiveRun, ServedRun, SessionError, serve_skaffold};
 pub use base::{BaseImageError, BaseImages, base_names};
+pub use batch::{Batch, BatchBuilder, BatchError};
 pub use build::{finish, plan, stop_at_first_failure};
 pub use builder::{BuildSetup, Builder, ShipError};
 pub use check::{
-    CheckError, CheckResult, CheckStatus, VerifySetup, finish_tests, finish_verify, needs_cluster,
-    plan_tests, plan_verify, tested,
+    CheckError, CheckResult, CheckStatus, Passed, Tester, Verifier, VerifySetup, finish_tests,
+    finish_verify, needs_cluster, plan_tests, plan_verify, tested,
 };
 pub use context::{ContextError, choose_context};
 pub use deploy::{
-    DeployError, DeploySetup, ObjectResult, ObjectStatus, StepResult, StepStatus, delete_step,
-    finish_deploy, plan_deploy,
+    DeployError, DeploySetup, DeployedStep, Deployer, ObjectResult, ObjectStatus, StepResult,
+    StepStatus, delete_step, finish_deploy, plan_deploy,
 };
 pub use dev::{
     ChangedFiles, DevEvent, DevEvents, DevProject, DevSession, DirtySet, FileChanges, FluxError,
@@ -69,9 +74,11 @@ pub use document::{
 };
 pub use draft::{Draft, DraftError, SkaffoldError, draft_of_directory, draft_of_skaffold};
 pub use explain::{ArtifactExplanation, finish_explain, plan_explain};
+pub use extension::{OwnWork, own_artifact, own_step, own_test, own_verification};
 pub use git_facts::GitFacts;
 pub use outcome::{ArtifactResult, ArtifactStatus, BuildResult, Built};
 pub use output_log::KeptOutput;
+pub use preview::{ImagePreview, finish_preview, plan_preview};
 pub use process::{End, Ended, Program};
 pub use push::{PushError, Pushed, Pusher, finish_push, plan_push};
 pub use render::{RenderError, RenderedStep, manifests_yaml, read_manifests, render, unnamed};

@@ -160,43 +160,47 @@ impl ArtifactResult {
 /// The results of the artifacts that were asked for, in the document's order.
 pub(crate) fn results(ship: &Ship, report: &Report) -> Vec<ArtifactResult> {
     let artifacts = ship.artifacts.iter();
-    let results = artifacts.filter_map(|artifact| {
-        let key = crate::build::key(&artifact.name);
-        let unit = report.get(&key.untyped())?;
-        let mut result = ArtifactResult {
-            name: artifact.name.clone(),
-            status: ArtifactStatus::Cancelled,
-            image: None,
-            digest: None,
-            duration_ms: milliseconds(unit.took),
-            error: None,
-            because: Vec::new(),
-        };
-        match &unit.outcome {
-            Outcome::Done(_) => {
-                let built = report.output(&key)?;
-                result.status = built.status();
-                result.image = Some(reference(&artifact.image, &built.digest));
-                result.digest = Some(built.digest.to_string());
-                result.because.clone_from(&built.because);
-            }
-            Outcome::Failed(failure) => {
-                result.status = ArtifactStatus::Failed;
-                result.error = Some(with_causes(failure.error()));
-            }
-            Outcome::Skipped { because } => {
-                result.status = ArtifactStatus::Skipped;
-                let name = because.as_str().trim_start_matches("artifact/");
-                result.because = vec![format!("{name} failed")];
-            }
-            Outcome::Cancelled => {}
+    artifacts
+        .filter_map(|artifact| result(&artifact.name, &artifact.image, report))
+        .collect()
+}
+
+/// The result of an artifact whose images go to this repository; `None` if it is not in the run.
+pub(crate) fn result(name: &str, repository: &str, report: &Report) -> Option<ArtifactResult> {
+    let key = crate::build::key(name);
+    let unit = report.get(&key.untyped())?;
+    let mut result = ArtifactResult {
+        name: name.to_owned(),
+        status: ArtifactStatus::Cancelled,
+        image: None,
+        digest: None,
+        duration_ms: milliseconds(unit.took),
+        error: None,
+        because: Vec::new(),
+    };
+    match &unit.outcome {
+        Outcome::Done(_) => {
+            let built = report.output(&key)?;
+            result.status = built.status();
+            result.image = Some(reference(repository, &built.digest));
+            result.digest = Some(built.digest.to_string());
+            result.because.clone_from(&built.because);
         }
-        if result.is_good() {
-            result.take_push(push::failure(&artifact.name, report));
+        Outcome::Failed(failure) => {
+            result.status = ArtifactStatus::Failed;
+            result.error = Some(with_causes(failure.error()));
         }
-        Some(result)
-    });
-    results.collect()
+        Outcome::Skipped { because } => {
+            result.status = ArtifactStatus::Skipped;
+            let name = because.as_str().trim_start_matches("artifact/");
+            result.because = vec![format!("{name} failed")];
+        }
+        Outcome::Cancelled => {}
+    }
+    if result.is_good() {
+        result.take_push(push::failure(name, report));
+    }
+    Some(result)
 }
 
 fn milliseconds(span: Duration) -> u64 {

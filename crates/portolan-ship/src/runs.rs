@@ -7,6 +7,7 @@
 //!     scratch/…                             files of work that goes on; removed after a kill by the next run
 //!     api.sock                              where a live run can be asked by its owner's programs
 //!     session.json                          the address and the token of a run that also listens on one
+//!     outline.json                          which artifacts and steps it is about
 //! ```
 
 use std::fs::{self, DirBuilder};
@@ -20,6 +21,7 @@ use portolan_object::Day;
 
 use crate::orphans::end_groups;
 use crate::output_log::KeptOutput;
+use crate::skaffold::RunOutline;
 
 /// How many bytes of events a run keeps on disk; the oldest go first.
 const KEPT_EVENT_BYTES: u64 = 1 << 30;
@@ -58,6 +60,9 @@ pub enum RunError {
     /// Its journal cannot be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// What it is about was not kept, or is damaged.
+    #[error("the run `{0}` did not keep what it is about")]
+    Outline(String),
 }
 
 impl ShipRun {
@@ -176,6 +181,25 @@ impl ShipRun {
     /// The file that says at which address a live run can be asked.
     pub fn session_file(&self) -> Utf8PathBuf {
         self.directory.join("session.json")
+    }
+
+    /// Keeps what it is about.
+    pub fn keep_outline(&self, outline: &RunOutline) -> Result<(), RunError> {
+        let path = self.outline_file();
+        let text = serde_json::to_vec(outline).map_err(io::Error::from);
+        text.and_then(|text| fs::write(&path, text))
+            .map_err(at(&path))
+    }
+
+    /// What it is about.
+    pub(crate) fn outline(&self) -> Result<RunOutline, RunError> {
+        let text = fs::read(self.outline_file()).ok();
+        let outline = text.and_then(|text| serde_json::from_slice(&text).ok());
+        outline.ok_or_else(|| RunError::Outline(self.id.clone()))
+    }
+
+    fn outline_file(&self) -> Utf8PathBuf {
+        self.directory.join("outline.json")
     }
 
     /// Removes the scratch files; to be called when all work has ended.

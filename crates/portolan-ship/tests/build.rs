@@ -15,6 +15,7 @@ use portolan_oci::{Registry, RegistryOptions};
 use portolan_ship::{
     ArtifactResult, ArtifactStatus, BaseImages, BuildSetup, Ship, ShipRun, finish, plan,
 };
+use portolan_testbed::{HttpServer, Reply};
 use tempfile::TempDir;
 
 /// A project with a document, and a store beside it.
@@ -22,6 +23,8 @@ struct Project {
     directory: TempDir,
     store: TempDir,
     env: BTreeMap<String, String>,
+    /// How registries are reached.
+    http: HttpOptions,
 }
 
 /// Changes the document.
@@ -45,6 +48,7 @@ impl Project {
             directory: tempfile::tempdir().expect("a directory"),
             store: tempfile::tempdir().expect("a directory"),
             env: BTreeMap::from([("PATH".to_owned(), path)]),
+            http: HttpOptions::default(),
         };
         let document = format!(
             "apiVersion: portolan.dev/v1alpha1\nkind: Ship\nmetadata: {{name: shop}}\nspec:\n  artifacts:\n{artifacts}"
@@ -72,7 +76,7 @@ impl Project {
         let ship = Ship::read(&text, &|_| None).expect("a document");
         let store = Utf8Path::from_path(store).expect("UTF-8");
         let run = ShipRun::begin(store, std::time::SystemTime::now()).expect("a run");
-        let client = Client::new(&HttpOptions::default()).expect("a client");
+        let client = Client::new(&self.http).expect("a client");
         let registry = Arc::new(Registry::new(client, RegistryOptions::default()));
         let setup = BuildSetup {
             writes_sbom: false,
@@ -568,4 +572,60 @@ fn a_program_that_left_its_group_and_goes_on_printing_is_not_waited_for() {
     let answer = Project::new(artifacts).build();
     assert_eq!(answer.statuses(), [ArtifactStatus::Failed]);
     assert!(began.elapsed() < Duration::from_secs(50));
+}
+
+/// A registry that sends a byte now and then, for ever, is given up as too slow; nothing else waits for it.
+#[test]
+fn a_registry_that_trickles_is_one_result_and_the_others_go_on() {
+    let server = HttpServer::start(|_| Reply::ok(" ".repeat(100_000)).drip(Duration::from_secs(1)));
+    let base = format!("{}/base@sha256:{}", server.host(), "0".repeat(64));
+    let mut project = Project::new(&format!(
+        "  - {{name: slow, image: x, oci: {{context: web, base: '{base}'}}}}\n{WEB}"
+    ));
+    project.http.slow_start = Duration::from_secs(2);
+    project.write("web/a", "a file");
+    let answer = project.build();
+    assert_eq!(
+        answer.statuses(),
+        [ArtifactStatus::Failed, ArtifactStatus::Built]
+    );
+    let error = answer.results[0].error.as_deref().unwrap_or_default();
+    assert!(error.contains("cannot pull the base image"), "{error}");
+    assert!(error.contains("slow"), "{error}");
+}
+
+/// A directory that comes and goes while its files are looked for: an image of a whole state, or one clear reason.
+#[test]
+fn a_context_that_changes_meanwhile_is_built_whole_or_refused_by_name() {
+    let project = Project::new(&format!(
+        "  - {{name: busy, image: y, oci: {{context: busy}}}}\n{WEB}"
+    ));
+    project.write("web/a", "a file");
+    project.write("busy/kept", "a file");
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let changer = std::thread::spawn({
+        let (stop, path) = (Arc::clone(&stop), project.path("busy/sub"));
+        move || {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let _ = fs::create_dir_all(path.join("below"));
+                let _ = fs::write(path.join("below/file"), "here now");
+                let _ = fs::remove_dir_all(&path);
+            }
+        }
+    });
+    for _ in 0..30 {
+        let answer = project.build();
+        assert!(answer.results[1].is_good(), "{:?}", answer.results[1]);
+        if let Some(error) = &answer.results[0].error {
+            let words = [
+                "vanished while",
+                "changed while",
+                "cannot be read",
+                "cannot read `sub",
+            ];
+            assert!(words.iter().any(|word| error.contains(word)), "{error}");
+        }
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    changer.join().expect("no panic");
 }

@@ -121,7 +121,7 @@ impl Walk<'_> {
             let listed = match self.source.list(&at) {
                 Ok(listed) => listed,
                 Err(error) => {
-                    self.refuse(&at, format!("cannot be read: {error}"));
+                    self.refuse(&at, unreadable(&error));
                     return Ok(Start::Unreadable);
                 }
             };
@@ -159,7 +159,7 @@ impl Walk<'_> {
                         self.one(&directory, listed)?;
                     }
                 }
-                Err(error) => self.refuse(&directory.source, format!("cannot be read: {error}")),
+                Err(error) => self.refuse(&directory.source, unreadable(&error)),
             }
             if self.found.entries.len() > MAX_ENTRIES {
                 return Err(ScanError::TooMany);
@@ -262,7 +262,7 @@ impl Walk<'_> {
             Ok(names) if names.is_empty() => return None,
             Ok(names) => names,
             Err(error) => {
-                self.refuse(source, format!("cannot be read: {error}"));
+                self.refuse(source, unreadable(&error));
                 return None;
             }
         };
@@ -286,7 +286,7 @@ impl Walk<'_> {
         match self.source.attribute(source, CAPABILITY) {
             Ok(value) => value,
             Err(error) => {
-                self.refuse(source, format!("cannot be read: {error}"));
+                self.refuse(source, unreadable(&error));
                 None
             }
         }
@@ -308,6 +308,15 @@ impl Walk<'_> {
             path: path.to_owned(),
             why,
         });
+    }
+}
+
+/// Why something that was listed cannot be read.
+fn unreadable(error: &std::io::Error) -> String {
+    if error.kind() == std::io::ErrorKind::NotFound {
+        "vanished while the files were looked for".to_owned()
+    } else {
+        format!("cannot be read: {error}")
     }
 }
 

@@ -1,12 +1,12 @@
 //! The file that says where a live run can be asked, and by which token; for its owner alone.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 
 use crate::runs::ShipRun;
 
@@ -37,6 +37,9 @@ pub enum SessionError {
         #[source]
         source: io::Error,
     },
+    /// The run cannot be read.
+    #[error(transparent)]
+    Run(#[from] crate::runs::RunError),
     /// Skaffold's API cannot be made.
     #[error("cannot make the API for clients of Skaffold: {0}")]
     Skaffold(String),
@@ -58,11 +61,11 @@ impl ServedRun {
             path: path.clone(),
         };
         let text = serde_json::to_vec(&session).map_err(|error| failed(error.into()))?;
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        let file = options.open(&path);
-        file.and_then(|mut file| file.write_all(&text))
-            .map_err(failed)?;
+        // For its owner alone from the first byte on; one that a killed server left is replaced.
+        let directory = path.parent().unwrap_or(Utf8Path::new("."));
+        let mut file = NamedTempFile::new_in(directory).map_err(failed)?;
+        file.write_all(&text).map_err(failed)?;
+        file.persist(&path).map_err(|error| failed(error.error))?;
         Ok(session)
     }
 
@@ -92,8 +95,11 @@ impl ServedRun {
 
     /// Nobody answers any more.
     pub(super) fn end(&self) {
-        // Where it cannot be removed, its token is worth nothing.
-        let _ = fs::remove_file(&self.path);
+        let is_own = Self::read(&self.path).is_ok_and(|known| known.token == self.token);
+        if is_own {
+            // Where it cannot be removed, its token is worth nothing.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) fn to_json(state: &State, run: &str) -> Value {
     let mut stages: Map<String, Value> = Map::new();
     for (key, unit) in newest.map(RunState::units).unwrap_or_default() {
         let (stage, name) = split(key);
-        let units = stages.entry(stage).or_insert_with(|| json!({}));
+        let units = stages.entry(stage.to_owned()).or_insert_with(|| json!({}));
         units[name] = unit_to_json(unit);
     }
     let mut value = json!({
@@ -98,15 +98,15 @@ fn words(phase: &Phase) -> (&'static str, &'static str) {
 }
 
 /// `artifacts` and `web` of `artifact/web`.
-fn split(key: &Key) -> (String, &str) {
-    let (kind, name) = key
-        .as_str()
-        .split_once('/')
-        .unwrap_or(("unit", key.as_str()));
-    let stage = match kind {
-        "artifact" => "artifacts",
-        "push" => "pushes",
-        _ => "others",
-    };
-    (stage.to_owned(), name)
+fn split(key: &Key) -> (&'static str, &str) {
+    let whole = key.as_str();
+    let (kind, name) = whole.split_once('/').unwrap_or(("", whole));
+    match kind {
+        "artifact" => ("artifacts", name),
+        "push" => ("pushes", name),
+        "test" => ("tests", name),
+        "deploy" => ("deploys", name),
+        "verify" => ("verifications", name),
+        _ => ("others", whole),
+    }
 }

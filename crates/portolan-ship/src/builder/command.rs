@@ -119,6 +119,7 @@ impl CommandBuilder {
             source,
             setup: &self.setup,
             needs: &self.needs,
+            is_named: true,
         };
         let made = layout.build(&out, Inputs::default(), task)?;
         let mut image = Descriptor::new(&made.media_type, made.digest, made.size);
@@ -184,6 +185,7 @@ impl CommandBuilder {
                 source,
                 setup: &self.setup,
                 needs: &self.needs,
+                is_named: true,
             };
             layout.add_settings(inputs);
         }

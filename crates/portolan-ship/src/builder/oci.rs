@@ -39,6 +39,16 @@ impl Builder for OciBuilder {
 }
 
 impl OciBuilder {
+    /// Builds the image without giving it the name of the artifact in the store.
+    pub(crate) fn preview(&self, task: &Task) -> Result<Built, ShipError> {
+        let context = self.setup.path(&self.source.context)?;
+        let layout = Layout {
+            is_named: false,
+            ..self.layout()
+        };
+        layout.build(&context, Inputs::default(), task)
+    }
+
     /// What is known before it is built.
     pub(crate) fn look(&self, task: &Task) -> Result<Prospect, ShipError> {
         let context = self.setup.path(&self.source.context)?;
@@ -53,6 +63,7 @@ impl OciBuilder {
             source: &self.source,
             setup: &self.setup,
             needs: &self.needs,
+            is_named: true,
         }
     }
 }
@@ -67,6 +78,9 @@ pub(super) struct Layout<'a> {
     pub(super) source: &'a OciSource,
     pub(super) setup: &'a BuildSetup,
     pub(super) needs: &'a Needs,
+    /// Whether the image gets the artifact's name in the store, with what is kept under that; one that is only looked at
+    /// does not.
+    pub(super) is_named: bool,
 }
 
 /// An image that is ready to be built: all that it is made of was read.
@@ -91,6 +105,9 @@ impl Layout<'_> {
         let known = prepared.run.cached(&prepared.key)?;
         let last = prepared.run.inputs(self.name);
         if let Some(known) = known {
+            if !self.is_named {
+                return Ok(built(&known, true, Vec::new()));
+            }
             prepared.run.tag(self.name, &known.image)?;
             if !is_of(last.as_deref(), &prepared.key) {
                 prepared.name_files();
@@ -111,9 +128,11 @@ impl Layout<'_> {
             inputs: Vec::new(),
         };
         prepared.run.record(&prepared.key, &result)?;
-        prepared.run.tag(self.name, &result.image)?;
-        prepared.keep_inputs(self.name);
-        self.refer(&prepared, &result.image)?;
+        if self.is_named {
+            prepared.run.tag(self.name, &result.image)?;
+            prepared.keep_inputs(self.name);
+            self.refer(&prepared, &result.image)?;
+        }
         Ok(built(&result, false, because))
     }
 
@@ -253,7 +272,9 @@ impl Layout<'_> {
             memo = std::mem::take(&mut found.memo);
             scans.push((platform.clone(), found));
         }
-        run.keep_memo(self.name, &memo);
+        if self.is_named {
+            run.keep_memo(self.name, &memo);
+        }
         Ok(scans)
     }
 

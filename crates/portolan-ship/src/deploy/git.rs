@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::{DeployError, DeploySetup, Deployer, StepSummary};
+use super::{DeployError, DeploySetup, DeployedStep, Deployer};
 use crate::document::GitSource;
 use crate::git_images::{GitImagesError, put_images};
 use crate::process::{End, Program};
@@ -35,7 +35,7 @@ pub(super) struct GitDeployer {
 }
 
 impl Deployer for GitDeployer {
-    fn deploy(&self, task: &Task) -> Result<StepSummary, DeployError> {
+    fn deploy(&self, task: &Task) -> Result<DeployedStep, DeployError> {
         let root = self.setup.build.directory.join(&self.source.path);
         let changes = self.git(&root, &["status", "--porcelain"], task)?;
         if let Some(first) = changes.first() {
@@ -74,13 +74,13 @@ impl Deployer for GitDeployer {
 
 impl GitDeployer {
     /// Puts the images in and commits what changed.
-    fn commit(&self, tree: &Utf8Path, task: &Task) -> Result<StepSummary, DeployError> {
+    fn commit(&self, tree: &Utf8Path, task: &Task) -> Result<DeployedStep, DeployError> {
         let (changed, artifacts) = put_images(&self.source, &self.setup.ship, tree, &self.images)?;
         let (path, branch) = (&self.source.path, &self.source.branch);
         if changed.is_empty() {
-            return Ok(StepSummary {
+            return Ok(DeployedStep {
                 note: Some(format!("`{branch}` has these images already")),
-                ..StepSummary::default()
+                ..DeployedStep::default()
             });
         }
         for file in &changed {
@@ -101,10 +101,10 @@ impl GitDeployer {
         self.git(tree, &["commit", "--quiet", "--message", &message], task)?;
         let remote = self.git(tree, &["remote"], task)?;
         let remote = remote.first().map_or("origin", String::as_str);
-        Ok(StepSummary {
+        Ok(DeployedStep {
             objects: changed.len(),
             note: Some(format!("to push: git -C {path} push {remote} {branch}")),
-            ..StepSummary::default()
+            ..DeployedStep::default()
         })
     }
 

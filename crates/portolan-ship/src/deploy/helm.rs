@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::manifests::add_secrets;
 use super::{
-    DeployError, DeploySetup, Deployer, ObjectResult, ObjectStatus, StepSummary, namespace,
+    DeployError, DeploySetup, DeployedStep, Deployer, ObjectResult, ObjectStatus, namespace,
 };
 use crate::document::{AfterFailure, DeployStep, HelmSource};
 use crate::helm_chart::HelmChart;
@@ -86,14 +86,14 @@ impl HelmDeployer {
 }
 
 impl Deployer for HelmDeployer {
-    fn deploy(&self, task: &Task) -> Result<StepSummary, DeployError> {
+    fn deploy(&self, task: &Task) -> Result<DeployedStep, DeployError> {
         let cluster = &self.setup.cluster;
         let target = target(&self.step, &self.source, cluster, task.token().clone());
         task.progress(0, None, "installing or upgrading");
         let tell = |news: ReleaseNews<'_>| self.hear(news, task);
         let done = Handle::current().block_on(target.deploy(self.request.clone(), &tell));
         match done {
-            Ok(done) => Ok(StepSummary {
+            Ok(done) => Ok(DeployedStep {
                 objects: done.objects,
                 pruned: done.deleted,
                 note: None,

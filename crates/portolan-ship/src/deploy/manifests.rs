@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use super::autoscaled;
 use super::owners::foreign;
 use super::{
-    DeployError, DeploySetup, Deployer, MANAGER, ObjectResult, ObjectStatus, StepSummary,
+    DeployError, DeploySetup, DeployedStep, Deployer, MANAGER, ObjectResult, ObjectStatus,
     namespace, set_name,
 };
 use crate::document::{DeployStep, Ship};
@@ -65,7 +65,7 @@ pub(super) async fn delete(
 }
 
 impl Deployer for ManifestDeployer {
-    fn deploy(&self, task: &Task) -> Result<StepSummary, DeployError> {
+    fn deploy(&self, task: &Task) -> Result<DeployedStep, DeployError> {
         Handle::current().block_on(async {
             tokio::select! {
                 deployed = self.apply(task) => deployed,
@@ -85,7 +85,7 @@ impl ManifestDeployer {
         }
     }
 
-    async fn apply(&self, task: &Task) -> Result<StepSummary, DeployError> {
+    async fn apply(&self, task: &Task) -> Result<DeployedStep, DeployError> {
         let cluster = &*self.setup.cluster;
         let namespace = namespace(&self.step, cluster);
         if !self.step.adopt {
@@ -128,7 +128,7 @@ impl ManifestDeployer {
             .map(|(member, _)| member.clone())
             .collect();
         self.wait(&mut set, &members, task).await?;
-        Ok(StepSummary {
+        Ok(DeployedStep {
             objects: members.len(),
             pruned: deployed
                 .pruned

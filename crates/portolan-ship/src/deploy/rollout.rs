@@ -7,7 +7,7 @@ use portolan_cluster::{ClusterError, Resource};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
-use super::{DeployError, DeploySetup, Deployer, StepSummary, namespace};
+use super::{DeployError, DeploySetup, DeployedStep, Deployer, namespace};
 use crate::document::{DeployStep, RolloutSource};
 use crate::task::Task;
 
@@ -22,7 +22,7 @@ pub(super) struct RolloutDeployer {
 }
 
 impl Deployer for RolloutDeployer {
-    fn deploy(&self, task: &Task) -> Result<StepSummary, DeployError> {
+    fn deploy(&self, task: &Task) -> Result<DeployedStep, DeployError> {
         Handle::current().block_on(async {
             tokio::select! {
                 verdict = self.wait(task) => verdict,
@@ -33,7 +33,7 @@ impl Deployer for RolloutDeployer {
 }
 
 impl RolloutDeployer {
-    async fn wait(&self, task: &Task) -> Result<StepSummary, DeployError> {
+    async fn wait(&self, task: &Task) -> Result<DeployedStep, DeployError> {
         let namespace = namespace(&self.step, &self.setup.cluster);
         let name = format!("{namespace}/{}", self.source.name);
         let failed = |why: String| {
@@ -61,9 +61,9 @@ impl RolloutDeployer {
             task.progress(u64::from(weight), Some(100), standing.reason());
             match standing {
                 Standing::Stable { is_unproven } => {
-                    return Ok(StepSummary {
+                    return Ok(DeployedStep {
                         note: is_unproven.then(|| "promoted by a policy, without proof".to_owned()),
-                        ..StepSummary::default()
+                        ..DeployedStep::default()
                     });
                 }
                 Standing::Refused(_) => return failed(format!("{}: {told}", standing.reason())),

@@ -313,6 +313,26 @@ impl Artifact {
     }
 }
 
+impl Default for OciSource {
+    /// All files of the context, below `/`, on nothing.
+    fn default() -> Self {
+        let everything = CopySpec {
+            to: "/".to_owned(),
+            ..CopySpec::default()
+        };
+        Self {
+            context: ".".to_owned(),
+            copies: vec![everything],
+            base: BaseImage::Scratch,
+            config: ConfigSpec::default(),
+            platforms: "linux/amd64".parse().into_iter().collect(),
+            compression: Compression::Gzip { level: GZIP_LEVEL },
+            buckets: DEFAULT_BUCKETS,
+            modified: FileTime::At(0),
+        }
+    }
+}
+
 impl OciSource {
     fn read(fields: &Fields<'_>, faults: &mut Faults) -> Self {
         let platforms = platforms(fields, faults);
@@ -529,10 +549,7 @@ pub(super) fn read_secrets(
 
 fn copies(fields: &Fields<'_>, faults: &mut Faults) -> Vec<CopySpec> {
     let Some(items) = fields.items("copy", faults) else {
-        return vec![CopySpec {
-            to: "/".to_owned(),
-            ..CopySpec::default()
-        }];
+        return OciSource::default().copies;
     };
     let mut copies = Vec::new();
     for (node, path) in items {

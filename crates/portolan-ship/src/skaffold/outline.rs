@@ -1,10 +1,12 @@
 //! What the projection knows of a document: the names that Skaffold's clients expect.
 
+use serde::{Deserialize, Serialize};
+
 use super::wire;
 use crate::document::{ArtifactSource, DeploySource, Ship};
 
-/// What a run is about.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// What a run is about; kept in its directory, for readers that come when it has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RunOutline {
     /// The name of the run.
     pub run: String,
@@ -19,7 +21,7 @@ pub struct RunOutline {
 }
 
 /// One artifact.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutlinedArtifact {
     /// Its name in the document.
     pub name: String,

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
-use portolan_engine::{ReadError, Reader};
+use portolan_engine::ReadError;
 use portolan_listen::ResponseTime;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::control::{DevControl, DevStages};
 use super::projection::Projection;
-use super::turns::{SkaffoldTurns, Turn};
+use super::turns::{SkaffoldTurns, Turn, TurnReader};
 use super::wire;
 use super::wire::skaffold_v2_service_server::SkaffoldV2Service;
 
@@ -95,7 +95,7 @@ impl SkaffoldService {
 /// A reader of events, through one run after the other.
 struct Following {
     turns: UnboundedReceiver<Turn>,
-    reader: Option<Reader>,
+    reader: Option<TurnReader>,
     projection: Projection,
 }
 
@@ -109,7 +109,7 @@ impl Following {
     }
 
     fn begin(&mut self, turn: Turn) {
-        self.reader = Some(turn.journal.after(0));
+        self.reader = Some(turn.reader());
         self.projection.follow(turn.outline, turn.iteration);
     }
 
@@ -146,7 +146,7 @@ impl Following {
             if let Some(reader) = &mut self.reader {
                 match reader.try_next() {
                     Ok(Some(batch)) => {
-                        for record in batch.iter() {
+                        for record in &batch {
                             self.projection.apply(record);
                         }
                         continue;

@@ -2,19 +2,39 @@
 //! that builds, one that deploys and one that verifies.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use portolan_engine::Journal;
+use portolan_engine::{Journal, JournalFiles, ReadError, Reader, Record};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::outline::RunOutline;
+use crate::runs::{RunError, ShipRun};
+
+/// How often the files of a run are looked at that another process writes.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// One run, and what it is about.
 #[derive(Clone)]
 pub(super) struct Turn {
-    pub(super) journal: Journal,
+    events: Events,
     pub(super) outline: RunOutline,
     /// The number of the turn, from 0.
     pub(super) iteration: i32,
+}
+
+/// Where the events of a run are.
+#[derive(Clone)]
+enum Events {
+    /// In this process.
+    Journal(Journal),
+    /// In the files of a run that has ended or is another process.
+    Files(ShipRun),
+}
+
+/// Reads the events of a run.
+pub(super) enum TurnReader {
+    Journal(Box<Reader>),
+    Files(Box<JournalFiles>, ShipRun),
 }
 
 /// The runs of a session. Who reads gets each of them in order, from the one on that goes on when the reader comes.
@@ -38,6 +58,17 @@ impl SkaffoldTurns {
         turns
     }
 
+    /// A run of a store, from its files: it may have ended long ago.
+    ///
+    /// # Errors
+    /// When the run did not keep what it was about, or that cannot be read.
+    pub fn of_files(run: &ShipRun) -> Result<Self, RunError> {
+        let turns = Self::default();
+        turns.push(Events::Files(run.clone()), run.outline()?);
+        turns.end();
+        Ok(turns)
+    }
+
     /// The runs that follow belong to another turn.
     pub fn begin_turn(&self) {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,9 +79,13 @@ impl SkaffoldTurns {
 
     /// Another run begins.
     pub fn next(&self, journal: &Journal, outline: RunOutline) {
+        self.push(Events::Journal(journal.clone()), outline);
+    }
+
+    fn push(&self, events: Events, outline: RunOutline) {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = Turn {
-            journal: journal.clone(),
+            events,
             outline,
             iteration: turns.iteration,
         };
@@ -79,5 +114,57 @@ impl SkaffoldTurns {
             turns.readers.push(sender);
         }
         receiver
+    }
+}
+
+impl Turn {
+    /// A reader from the first event on.
+    pub(super) fn reader(&self) -> TurnReader {
+        match &self.events {
+            Events::Journal(journal) => TurnReader::Journal(Box::new(journal.after(0))),
+            Events::Files(run) => TurnReader::Files(Box::new(run.events_after(0)), run.clone()),
+        }
+    }
+}
+
+impl TurnReader {
+    /// Waits for more; `None` when the run has ended and all was read.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<Record>>, ReadError> {
+        loop {
+            let (files, run) = match self {
+                Self::Journal(reader) => {
+                    let batch = reader.next().await?;
+                    return Ok(batch.map(|batch| batch.iter().cloned().collect()));
+                }
+                Self::Files(files, run) => (files, run),
+            };
+            // Asked before reading: what was written before the end of the process is read after it.
+            let was_live = run.is_live().unwrap_or(false);
+            let records = files.read()?;
+            match records.is_empty() {
+                false => return Ok(Some(records)),
+                true if was_live => tokio::time::sleep(LOOK).await,
+                true => return Ok(None),
+            }
+        }
+    }
+
+    /// What there is now; `None` if all was read.
+    pub(super) fn try_next(&mut self) -> Result<Option<Vec<Record>>, ReadError> {
+        match self {
+            Self::Journal(reader) => {
+                let batch = reader.try_next()?;
+                Ok(batch.map(|batch| batch.iter().cloned().collect()))
+            }
+            Self::Files(files, _) => Ok(Some(files.read()?).filter(|records| !records.is_empty())),
+        }
+    }
+
+    /// Goes on after the given number instead.
+    pub(super) fn seek(&mut self, after: u64) {
+        match self {
+            Self::Journal(reader) => reader.seek(after),
+            Self::Files(files, _) => files.seek(after),
+        }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use portolan_engine::{CancellationToken, Limits, Report, Run};
 use portolan_ship::{
-    BuildResult, BuildSetup, EventApi, Pusher, RunOutline, SkaffoldTurns, finish, finish_push,
-    plan, plan_push, stop_at_first_failure,
+    BuildResult, BuildSetup, EventApi, LiveRun, Pusher, RunOutline, SkaffoldTurns, finish,
+    finish_push, plan, plan_push, stop_at_first_failure,
 };
 
 use super::build_print::{print_json, print_text};
@@ -160,7 +160,7 @@ impl BuildOptions {
         let bases = Arc::new(pins.images(&registry, false));
         let setup = BuildSetup {
             writes_sbom: self.sbom,
-            ..project.setup(store, run.clone(), Arc::clone(&bases), jobs)
+            ..project.setup(Arc::new(store), run.clone(), Arc::clone(&bases), jobs)
         };
         let pusher = self
             .push
@@ -182,14 +182,20 @@ impl BuildOptions {
                 Serving::bind(self.serving.without_skaffold())?
             }
         };
+        if let Err(error) = run.keep_outline(&outline) {
+            // Nothing is built less well for it.
+            tracing::warn!(%error, "clients of Skaffold cannot read the run when it has ended");
+        }
         let root = setup.store.root().to_owned();
         let report = shown.finish(&token, app, |units| {
             serving.start(EventApi {
                 store: root,
                 run: run.clone(),
-                journal: journal.clone(),
-                canceller: units.canceller(),
-                outline,
+                live: Some(LiveRun {
+                    journal: journal.clone(),
+                    canceller: units.canceller(),
+                    outline,
+                }),
             });
             if !names.is_empty() {
                 // Every name is known.

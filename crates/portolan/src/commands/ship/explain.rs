@@ -53,7 +53,7 @@ pub(crate) fn explain(args: &ExplainArgs, app: &App) -> CommandResult {
     let (run, journal) = begin(&store)?;
     let registry = args.registries.registry()?;
     let bases = BasePins::load(&project.directory)?.images(&registry, false);
-    let setup = project.setup(store, run.clone(), Arc::new(bases), 1);
+    let setup = project.setup(Arc::new(store), run.clone(), Arc::new(bases), 1);
     let shown = ShownRun {
         journal,
         limits: Limits::default(),

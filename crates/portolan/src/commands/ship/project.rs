@@ -122,7 +122,7 @@ impl Project {
     /// What builders of a run have.
     pub(super) fn setup(
         &self,
-        store: Store,
+        store: Arc<Store>,
         run: ShipRun,
         bases: Arc<BaseImages>,
         jobs: usize,
@@ -133,7 +133,7 @@ impl Project {
             .unwrap_or_default();
         BuildSetup {
             directory: self.directory.clone(),
-            store: Arc::new(store),
+            store,
             run: Arc::new(run),
             bases,
             writes_sbom: false,
