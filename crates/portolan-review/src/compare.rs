@@ -22,7 +22,7 @@ use portolan_diff::{Batch, FailedSide, Failure, Options, Report, StripAttributes
 use portolan_flux::{CLUSTER_NOT_COVERED, Selection};
 use portolan_object::Finding;
 
-pub use trees::{Revisions, Trees};
+pub use trees::{Commits, Revisions, Trees};
 pub use two_sides::{ClusterSide, Skipping, TwoSides};
 
 use crate::rendered::cluster_problems;

@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use portolan::project::Project;
@@ -17,7 +18,7 @@ use serde_json::Value;
 
 /// A build that waits at a gate until the file `go` is there, and is served meanwhile.
 struct Served {
-    project: Project,
+    project: Arc<Project>,
     build: Option<Child>,
     address: String,
     token: String,
@@ -39,12 +40,22 @@ impl Served {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary was built with this test");
+        Self::of(Arc::new(project), build)
+    }
+
+    /// Waits until a process serves the newest run of a project.
+    fn of(project: Arc<Project>, build: Child) -> Self {
         let session = || -> Option<Value> {
             let runs = fs::read_dir(project.path(".portolan/portolan/runs")).ok()?;
-            let file = runs
+            let files = runs
                 .flatten()
-                .find_map(|run| fs::read(run.path().join("session.json")).ok())?;
-            serde_json::from_slice(&file).ok()
+                .filter_map(|run| fs::read(run.path().join("session.json")).ok());
+            let mut sessions = files.filter_map(|file| serde_json::from_slice(&file).ok());
+            // A server that was killed leaves its file.
+            sessions.find(|session: &Value| {
+                let server = session["server"].as_str().unwrap_or_default();
+                TcpStream::connect(server.trim_start_matches("http://")).is_ok()
+            })
         };
         wait_until(|| session().is_some());
         let session = session().expect("it is there");
@@ -400,6 +411,60 @@ fn an_artifact_that_failed_is_tried_again_with_what_it_skipped() {
     let answer = served.end();
     assert_eq!(answer.code, 0, "{answer}");
     assert!(answer.stdout.contains("3 built"), "{answer}");
+}
+
+/// A test, a step and a verification may have the same name: each stands where it is.
+#[test]
+fn every_stage_has_a_place_of_its_own_in_the_state() {
+    let stages = "  tests:\n  - {name: same, artifacts: [a], command: {run: ['true']}}\n  verify:\n  - {name: same, command: {run: ['false']}}\n";
+    let document = format!("  - {{name: a, image: x, oci: {{context: web}}}}\n{stages}");
+    let project = Arc::new(Project::new(&document));
+    let tested = project.run(&["ship", "test"]);
+    assert_eq!(tested.code, 0, "{tested}");
+    let state = ended_state(&project);
+    assert_eq!(state["artifacts"]["a"]["state"], "complete", "{state:#}");
+    assert_eq!(state["tests"]["same/a"]["state"], "complete", "{state:#}");
+    let verified = project.run(&["ship", "verify"]);
+    assert_eq!(verified.code, 1, "{verified}");
+    let state = ended_state(&project);
+    assert_eq!(
+        state["verifications"]["same"]["state"], "failed",
+        "{state:#}"
+    );
+    // The server before was killed, and is replaced by another one.
+    assert_eq!(ended_state(&project), state);
+}
+
+/// The state of the newest run, as `portolan events` serves it when the run has ended.
+fn ended_state(project: &Arc<Project>) -> Value {
+    let server = project
+        .command(&["events", "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary was built with this test");
+    let served = Served::of(Arc::clone(project), server);
+    served.state("state")
+}
+
+/// Three places: one that takes all three never runs beside another, and one that asks for more than there are runs alone.
+#[test]
+fn a_heavy_artifact_takes_the_places_of_several() {
+    let artifact = |name: &str, weight: usize| {
+        format!(
+            "  - name: {name}\n    image: x\n    weight: {weight}\n    command: {{run: [sh, -c, 'echo + {name} >> log; sleep 0.1; echo - {name} >> log; echo a > $PORTOLAN_OUT/a'], output: files, inputs: [web/index.html], hermetic: false, set: {{NAME: {name}}}}}\n"
+        )
+    };
+    let project = Project::new(
+        &(artifact("a", 1) + &artifact("b", 3) + &artifact("c", 1) + &artifact("d", 9)),
+    );
+    let built = project.run(&["ship", "build", "--jobs", "3"]);
+    assert_eq!(built.code, 0, "{built}");
+    let log = fs::read_to_string(project.path("log")).expect("a log");
+    for heavy in ["b", "d"] {
+        let alone = format!("+ {heavy}\n- {heavy}\n");
+        assert!(log.contains(&alone), "{log}");
+    }
 }
 
 /// A reader that never reads, and many that do.

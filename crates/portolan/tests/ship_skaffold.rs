@@ -299,3 +299,45 @@ fn a_page_and_another_name_are_refused_and_so_is_what_only_a_dev_loop_can_do() {
     let told: Value = serde_json::from_str(&body).expect("JSON");
     assert_eq!((status, &told["code"]), (501, &json!(12)), "{body}");
 }
+
+/// The process of the run is gone; its files say the same, over HTTP and over gRPC.
+#[test]
+fn a_run_that_has_ended_is_read_by_the_same_addresses() {
+    let mut served = Served::start(&(gated("a", "") + &gated("b", "    needs: [a]\n")));
+    let (a, b) = ("registry.example/a", "registry.example/b");
+    served.project.write("fail-b", "");
+    served.open("a");
+    served.open("b");
+    assert_eq!(served.end().code, 1);
+    let (grpc, http) = (free_port(), free_port());
+    let ports = [grpc.to_string(), http.to_string()];
+    let options = ["--rpc-port", &ports[0], "--rpc-http-port", &ports[1]];
+    let server = served
+        .project
+        .command(&[&["events", "--listen", "127.0.0.1:0"], &options[..]].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary was built with this test");
+    let server_id = server.id().to_string();
+    served.build = Some(server);
+    (served.grpc, served.http) = (grpc, http);
+    wait_until(|| TcpStream::connect(("127.0.0.1", http)).is_ok());
+    let expected = json!({a: "Complete", b: "Failed"});
+    assert_eq!(served.state()["buildState"]["artifacts"], expected);
+    assert_eq!(served.ask("state")["buildState"]["artifacts"], expected);
+    let (status, body) = served.send("GET /v2/events", &served.host(), "");
+    assert_eq!(status, 200, "{body}");
+    let lines = body.lines().filter(|line| line.starts_with('{'));
+    let results: Vec<Value> = lines
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["result"].clone())
+        .collect();
+    let last = results.last().expect("events");
+    assert_eq!(last["terminationEvent"]["status"], "Failed", "{last:#}");
+    // It can be read and not steered.
+    let (status, body) = served.send("POST /v2/execute", &served.host(), r#"{"build": true}"#);
+    assert_eq!(status, 400, "{body}");
+    let ended = Command::new("kill").args(["-INT", &server_id]).status();
+    assert!(ended.expect("kill").success());
+    assert_eq!(served.end().code, 130);
+}

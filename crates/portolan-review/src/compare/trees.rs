@@ -30,6 +30,37 @@ pub struct Revisions {
     pub exact: bool,
 }
 
+/// Commits that are compared, found in a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commits {
+    /// The top of the work tree.
+    pub top: Utf8PathBuf,
+    /// What was: the name it goes by, and the commit.
+    pub old: (String, String),
+    /// What is to be, likewise; `None` is the files as they are now.
+    pub new: Option<(String, String)>,
+}
+
+impl Revisions {
+    /// Finds the commits in the repository that a directory is in.
+    pub fn find(&self, directory: &Utf8Path) -> Result<Commits, ReviewError> {
+        let git = Git::discover(directory).map_err(|error| no_repository(error, directory))?;
+        let (name, commit) = base(self, &git)?;
+        let new = self.to.as_ref().map(|name| {
+            let commit = resolve(&git, name)?;
+            Ok::<_, ReviewError>((name.clone(), commit.to_string()))
+        });
+        let top = git.work_tree().ok_or_else(|| {
+            ReviewError::refused("the git repository has no work tree").hint(WITHOUT_GIT)
+        })?;
+        Ok(Commits {
+            top: top.to_owned(),
+            old: (name, commit.to_string()),
+            new: new.transpose()?,
+        })
+    }
+}
+
 /// The files of both sides.
 pub struct Trees {
     /// What was; nothing when the repository was not there yet.

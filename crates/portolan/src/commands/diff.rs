@@ -9,6 +9,7 @@ use portolan_review::FluxRepository;
 use portolan_review::compare::{CompareOptions, Revisions, Skipping, Trees, compare};
 
 use super::CommandResult;
+use super::ship::{ArtifactDiff, diff_artifacts};
 use crate::app::App;
 use crate::directory;
 use crate::error::CommandError;
@@ -32,6 +33,7 @@ Examples:
   portolan diff hr podinfo -n apps --no-strip
   portolan diff deploy/web --skip-secrets
   portolan diff images --from v1.4.0 --exact
+  portolan diff artifacts --from main -o json
   portolan diff --path clusters/production --path-orig ../before/clusters/production")]
 pub(crate) struct DiffArgs {
     /// What to compare [default: all]; may also be a name
@@ -113,11 +115,17 @@ enum What {
     /// Images
     #[value(alias = "image")]
     Images,
+    /// Images that `portolan ship build` would make of the artifacts of `portolan.yaml`
+    #[value(alias = "artifact")]
+    Artifacts,
     /// Everything
     All,
 }
 
 pub(crate) fn diff(args: &DiffArgs, app: &App) -> CommandResult {
+    if args.what() == What::Artifacts {
+        return diff_artifacts(&args.artifacts()?, app);
+    }
     let printer = &app.printer;
     let repository = args.repository.repository(app)?;
     let trees = args.trees(&repository)?;
@@ -169,12 +177,26 @@ impl DiffArgs {
             let title = format!("{path} → {}", self.repository.shown_path());
             return Ok(Trees::of_directories(repository, &real, title)?);
         }
-        let revisions = Revisions {
+        Ok(Trees::of_git(repository, &self.revisions())?)
+    }
+
+    fn revisions(&self) -> Revisions {
+        Revisions {
             from: self.sides.from.clone(),
             to: self.sides.to.clone(),
             exact: self.sides.exact,
-        };
-        Ok(Trees::of_git(repository, &revisions)?)
+        }
+    }
+
+    /// The same question about artifacts.
+    fn artifacts(&self) -> Result<ArtifactDiff, CommandError> {
+        let (_, names) = Word::split(self.what.as_ref(), &self.names, What::All);
+        Ok(ArtifactDiff {
+            names,
+            revisions: self.revisions(),
+            other: self.sides.path_orig.clone(),
+            format: self.output.of_artifacts()?,
+        })
     }
 
     /// What is compared.
@@ -188,7 +210,7 @@ impl DiffArgs {
         let owners = match what {
             What::Ks => OwnerKinds::Kustomizations,
             What::Hr => OwnerKinds::Releases,
-            What::Images | What::All => OwnerKinds::All,
+            What::Images | What::Artifacts | What::All => OwnerKinds::All,
         };
         self.selection.owners(owners, &names)
     }

@@ -10,7 +10,7 @@ use portolan_ship::ShipRun;
 
 use self::remote::Wanted;
 use super::CommandResult;
-use super::ship::StoreArgs;
+use super::ship::{ServingArgs, StoreArgs, serve_files};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
@@ -20,7 +20,8 @@ use crate::session::typed;
 /// Print what happened in a run of `ship`, also while it goes on
 ///
 /// Prints the events of the newest run as JSON lines, the same that `--events` writes. Events are numbered without gaps:
-/// `--after` goes on where a reader stopped.
+/// `--after` goes on where a reader stopped. With an address, the run is served there instead of printed, also if it has
+/// ended long ago, until Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,7 +29,8 @@ Examples:
   portolan events --follow | jq -c 'select(.event == \"failed\")'
   portolan events --after 120
   portolan events --run 20261117-151433-5f1c
-  portolan events --server http://127.0.0.1:4711 --follow")]
+  portolan events --server http://127.0.0.1:4711 --follow
+  portolan events --run 20261117-151433-5f1c --rpc-http-port 50052")]
 pub(crate) struct EventsArgs {
     /// Wait for more until the run ends
     #[arg(long, help_heading = "Selection")]
@@ -49,8 +51,11 @@ pub(crate) struct EventsArgs {
 
     /// Address of a build that serves its events (`--listen`); its token is taken from the store, or from the variable
     /// `PORTOLAN_TOKEN`
-    #[arg(long, value_name = "URL", help_heading = "Selection")]
+    #[arg(long, value_name = "URL", help_heading = "Selection", conflicts_with_all = ["listen", "rpc_port", "rpc_http_port"])]
     server: Option<String>,
+
+    #[command(flatten)]
+    serving: ServingArgs,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -72,6 +77,9 @@ pub(crate) fn events(args: &EventsArgs, app: &App) -> CommandResult {
             .block_on(remote::print(server, &wanted, token, &app.printer));
     }
     let run = find(args)?;
+    if args.serving.is_asked() {
+        return serve_files(args.serving, args.store.directory(None)?, run, app);
+    }
     let mut files = run.events_after(args.after);
     loop {
         // Asked before reading: what was written before the end of the process is read after it.

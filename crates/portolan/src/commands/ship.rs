@@ -1,6 +1,8 @@
 //! `portolan ship`: artifacts built into images, one result for each.
 
 mod apply;
+mod artifact_diff;
+mod artifact_diff_print;
 mod build;
 mod build_print;
 mod checks_print;
@@ -27,9 +29,12 @@ mod test;
 mod update;
 mod verify;
 
+pub(crate) use artifact_diff::{ArtifactDiff, diff_artifacts};
+pub(crate) use artifact_diff_print::ArtifactFormat;
 pub(crate) use dev::{DevArgs, dev};
 pub(crate) use dev_flux::{GUARD, run_guard};
 pub(crate) use project::StoreArgs;
+pub(crate) use serving::{ServingArgs, serve_files};
 
 use super::CommandResult;
 use crate::app::App;

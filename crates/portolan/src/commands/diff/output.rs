@@ -10,6 +10,7 @@ use portolan_files::write_file;
 use portolan_review::compare::Trees;
 
 use super::{DiffArgs, What};
+use crate::commands::ship::ArtifactFormat;
 use crate::error::CommandError;
 use crate::printer::Printer;
 
@@ -70,6 +71,25 @@ enum Form {
     Html,
     /// Annotations of a GitHub workflow
     Github,
+}
+
+impl OutputArgs {
+    /// The format of an answer about artifacts.
+    pub(super) fn of_artifacts(&self) -> Result<ArtifactFormat, CommandError> {
+        if self.output_file.is_some() || !self.copies.is_empty() {
+            return Err(CommandError::usage(
+                "`diff artifacts` writes to standard output only",
+            ));
+        }
+        match self.output {
+            Form::Auto | Form::Unified => Ok(ArtifactFormat::Text),
+            Form::Json => Ok(ArtifactFormat::Json),
+            Form::Markdown => Ok(ArtifactFormat::Markdown),
+            Form::SideBySide | Form::Html | Form::Github => Err(CommandError::usage(
+                "`diff artifacts` has the formats `unified`, `json` and `markdown`",
+            )),
+        }
+    }
 }
 
 pub(super) fn print(

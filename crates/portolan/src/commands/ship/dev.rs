@@ -21,6 +21,7 @@ use super::dev_print::{DevPrinter, print_events};
 use super::output_args::OutputArgs;
 use super::project::{Project, ProjectArgs};
 use super::render::rendered;
+use super::serving::stop_token;
 use super::target_args::TargetArgs;
 use crate::app::App;
 use crate::commands::CommandResult;
@@ -121,28 +122,6 @@ pub(crate) fn dev(args: &DevArgs, app: &App) -> CommandResult {
         // What cannot be printed ends the command, unless it failed by itself.
         printed.unwrap_or(Ok(())).and(ended)
     })
-}
-
-/// A token that Ctrl-C and a request to end cancel.
-fn stop_token(runtime: &Runtime) -> CancellationToken {
-    let token = CancellationToken::new();
-    let stop = token.clone();
-    runtime.spawn(async move {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut end = signal(SignalKind::terminate()).ok();
-        let end = async {
-            match &mut end {
-                Some(end) => end.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = end => {}
-        }
-        stop.cancel();
-    });
-    token
 }
 
 /// Skaffold's API for a whole session: what clients ask for, and the runs that they see.

@@ -15,7 +15,7 @@ use crate::error::CommandError;
 use crate::places;
 
 /// How registries are reached.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct RegistryArgs {
     /// Trust the certificate authorities in this file
     #[arg(long, value_name = "FILE", help_heading = "Registries")]

@@ -2,16 +2,20 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
+use camino::Utf8PathBuf;
 use portolan_engine::CancellationToken;
-use portolan_ship::{Addresses, EventApi};
+use portolan_ship::{Addresses, EventApi, ShipRun};
+use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use crate::app::App;
+use crate::commands::CommandResult;
 use crate::error::CommandError;
+use crate::exit::ExitStatus;
 
 /// Where a run is served
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
-pub(super) struct ServingArgs {
+pub(crate) struct ServingArgs {
     /// Serve the events of the run at this address, as in `127.0.0.1:0`; its token is in the file `session.json` of the run
     #[arg(long, value_name = "ADDRESS", help_heading = "Events")]
     listen: Option<SocketAddr>,
@@ -42,6 +46,11 @@ pub(super) type SkaffoldListeners = (
 );
 
 impl ServingArgs {
+    /// Whether an address is named.
+    pub(crate) fn is_asked(self) -> bool {
+        self.listen.is_some() || self.rpc_port.is_some() || self.rpc_http_port.is_some()
+    }
+
     /// The same without Skaffold's API.
     pub(super) fn without_skaffold(self) -> Self {
         Self {
@@ -118,6 +127,56 @@ impl Serving {
             Some(task) => app.runtime()?.block_on(task).unwrap_or(Ok(())),
         }
     }
+}
+
+/// Serves a run of a store from its files, until Ctrl-C or a request to end.
+pub(crate) fn serve_files(
+    args: ServingArgs,
+    store: Utf8PathBuf,
+    run: ShipRun,
+    app: &App,
+) -> CommandResult {
+    let runtime = app.runtime()?;
+    let stop = stop_token(runtime);
+    let mut serving = Serving::bind(args)?;
+    let id = run.id().to_owned();
+    {
+        let _inside = runtime.enter();
+        serving.start(EventApi {
+            store,
+            run,
+            live: None,
+        });
+    }
+    if serving.failure.is_none() {
+        app.printer
+            .note(&format!("the run `{id}` is served; Ctrl-C ends that"));
+        runtime.block_on(stop.cancelled());
+    }
+    serving.end(app)?;
+    Ok(ExitStatus::Interrupted)
+}
+
+/// A token that Ctrl-C and a request to end cancel.
+pub(super) fn stop_token(runtime: &Runtime) -> CancellationToken {
+    let token = CancellationToken::new();
+    let stop = token.clone();
+    runtime.spawn(async move {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut end = signal(SignalKind::terminate()).ok();
+        let end = async {
+            match &mut end {
+                Some(end) => end.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = end => {}
+        }
+        stop.cancel();
+    });
+    token
 }
 
 fn bind(address: Option<SocketAddr>) -> Result<Option<TcpListener>, CommandError> {
