@@ -49,6 +49,7 @@ mod repositories;
 mod repository_source;
 mod upkeep;
 
+mod backups;
 mod history;
 mod server;
 mod server_hosts;
@@ -65,6 +66,7 @@ mod contexts;
 
 pub use anchor::verify_server_audit;
 pub use audit::{AuditError, verify_audit};
+pub use backups::BackupOptions;
 pub use client::{FleetClient, FleetError, FleetMethod, ObjectPath};
 pub use clock::{ManualTime, SystemTimeSource, TimeSource};
 pub use contexts::{FleetContext, FleetContexts, FleetContextsError};

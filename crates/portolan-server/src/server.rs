@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use portolan_listen::Readiness;
+use portolan_listen::{Metrics, Readiness};
 use portolan_store::{BootClock, Clock, Incarnation, ShardLayout, Store, StoreError};
 use serde_json::json;
 use tokio::sync::watch;
@@ -23,6 +23,7 @@ use crate::access::{Access, Action};
 use crate::anchor::{anchored_head, store_anchor};
 use crate::audit::AuditLog;
 use crate::authorities::Authorities;
+use crate::backups::Backups;
 use crate::cache::{Cache, CacheFeed};
 use crate::controllers::Controllers;
 use crate::enrolments::Enrolments;
@@ -75,6 +76,7 @@ pub struct ApiServer {
     pub(crate) name: String,
     pub(crate) lease: LeaseView,
     pub(crate) max_level: u64,
+    pub(crate) backups: Backups,
     /// Ended when the server should end.
     pub(crate) ending: CancellationToken,
 }
@@ -136,6 +138,7 @@ impl ApiServer {
             time: Arc::clone(&options.time),
             sealer: Sealer::new(keys).map(Arc::new),
         };
+        let time = Arc::clone(&options.time);
         let tokens = Tokens {
             store: store.clone(),
             time: options.time,
@@ -210,6 +213,7 @@ impl ApiServer {
             name: server,
             lease: membership.view(),
             max_level: options.max_level,
+            backups: Backups::new(store, time, options.backups),
             ending: CancellationToken::new(),
         };
         let running = StartedServer {
@@ -304,6 +308,14 @@ impl StartedServer {
         crate::http::router(Arc::clone(&self.server), hosts)
     }
 
+    /// What `/metrics` says, besides what the listener counts.
+    pub fn metrics(&self) -> Metrics {
+        let metrics = Metrics::default();
+        let server = Arc::clone(&self.server);
+        metrics.add_text(Box::new(move || server.metrics()));
+        metrics
+    }
+
     /// What `/readyz` says.
     pub fn readiness(&self) -> Readiness {
         let server = Arc::clone(&self.server);
@@ -318,6 +330,7 @@ impl StartedServer {
         tasks.spawn(self.background.feed.run());
         tasks.spawn(self.background.events.run());
         tasks.spawn(self.background.controllers.run());
+        tasks.spawn(self.server.backups.clone().run());
         tasks.spawn(self.background.repositories.run());
         let server = Arc::clone(&self.server);
         tasks.spawn(async move {

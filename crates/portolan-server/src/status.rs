@@ -1,5 +1,8 @@
 //! How the server stands, for one screen.
 
+use std::fmt::Write as _;
+use std::time::Duration;
+
 use portolan_store::level;
 use serde_json::{Value, json};
 
@@ -8,6 +11,9 @@ use crate::clock::rfc3339;
 use crate::error::ApiError;
 use crate::membership::servers;
 use crate::server::ApiServer;
+
+/// An authority is renewed long before it ends; what is left when it was not.
+const AUTHORITY_WARNING: Duration = Duration::from_hours(30 * 24);
 
 impl ApiServer {
     /// The state of this server, of the store and of the other servers.
@@ -33,13 +39,15 @@ impl ApiServer {
             .collect();
         let mut anchored = anchors(store).await?.into_iter();
         let anchored = anchored.find(|anchor| anchor.server == self.name);
+        let backup = self.backups.status();
+        let authority = self.fleet.authorities.current().expires();
         Ok(json!({
             "apiVersion": portolan_kinds::VERSION, "kind": "ServerStatus",
             "server": self.name, "version": env!("CARGO_PKG_VERSION"),
             "incarnation": self.objects.incarnation.number,
             "time": rfc3339(self.objects.time.now()),
             "store": {
-                "revision": engine.revision, "bytes": engine.bytes, "warnings": engine.warnings,
+                "revision": engine.revision, "bytes": engine.bytes, "maxBytes": engine.max_bytes,
                 "engine": if engine.cluster.is_some() { "etcd" } else { "embedded" },
                 "level": level::stored_level(store).await?, "maxLevel": self.max_level,
             },
@@ -55,7 +63,69 @@ impl ApiServer {
             "audit": {
                 "number": head.number, "digest": head.digest, "anchored": anchored.map_or(0, |anchor| anchor.number),
             },
+            "backup": backup,
+            "certificates": {"authorityExpires": rfc3339(authority)},
+            "warnings": self.warnings(engine.warnings, authority),
             "secrets": {"key": self.objects.sealer.as_ref().map(|sealer| sealer.current().to_owned())},
         }))
+    }
+
+    /// What somebody should do something about, in words.
+    fn warnings(&self, of_engine: Vec<String>, authority: Duration) -> Vec<String> {
+        let mut warnings = of_engine;
+        warnings.extend(self.backups.warning());
+        if !self.audit.is_open() {
+            warnings.push("the audit log cannot be written".to_owned());
+        }
+        let left = authority.saturating_sub(self.objects.time.now());
+        if left < AUTHORITY_WARNING {
+            let days = left.as_secs() / (24 * 3600);
+            warnings.push(format!(
+                "the fleet's certificate authority ends in {days} days and was not renewed"
+            ));
+        }
+        warnings
+    }
+
+    /// Lines for `/metrics`.
+    pub(crate) fn metrics(&self) -> String {
+        let (objects, changes) = self.cache.counts();
+        let (events, bytes) = self.cache.event_counts();
+        let gauges = [
+            (
+                "portolan_server_objects",
+                "Objects, without events",
+                objects as u64,
+            ),
+            (
+                "portolan_server_changes_kept",
+                "Changes that watches can go on from",
+                changes as u64,
+            ),
+            (
+                "portolan_server_events",
+                "Events that are kept",
+                events as u64,
+            ),
+            ("portolan_server_events_bytes", "Bytes of the events", bytes),
+            (
+                "portolan_server_revision",
+                "The newest revision of the store that the server knows",
+                self.cache.revision(),
+            ),
+            (
+                "portolan_server_audit_entries",
+                "The number of the newest entry of the audit log",
+                self.audit.head().number,
+            ),
+        ];
+        let mut text = String::new();
+        for (name, help, value) in gauges {
+            let _ = write!(
+                text,
+                "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n"
+            );
+        }
+        text + &self.backups.metrics()
     }
 }

@@ -90,6 +90,10 @@ pub async fn backup_into(
     fs::create_dir_all(directory)?;
     let next = directory.join(format!("next{ENDING}{PART}"));
     let summary = backup_to_file(store, &next).await?;
+    let tried = try_backup(&next).await?;
+    if tried != summary {
+        return Err(BackupError::Differs);
+    }
     // Names sort by age, also across restores.
     let name = format!(
         "{:08}-{:016}{ENDING}",
@@ -98,10 +102,6 @@ pub async fn backup_into(
     let path = directory.join(name);
     fs::rename(&next, &path)?;
     sync_directory(&path)?;
-    let tried = try_backup(&path).await?;
-    if tried != summary {
-        return Err(BackupError::Differs);
-    }
     remove_oldest(directory, keep)?;
     Ok((path, summary))
 }

@@ -308,6 +308,7 @@ impl Engine for Embedded {
             Ok(EngineStatus {
                 revision,
                 bytes,
+                max_bytes: Some(self.max_bytes),
                 warnings,
                 cluster: None,
             })

@@ -64,6 +64,8 @@ pub struct EngineStatus {
     pub revision: Revision,
     /// Its data, in bytes.
     pub bytes: u64,
+    /// The bytes from which on nothing is put any more, where the engine says so.
+    pub max_bytes: Option<u64>,
     /// What must be done something about, in words; empty when all is well.
     pub warnings: Vec<String>,
     /// The identity that the engine gives its data: etcd's cluster id. `None` when it has none.

@@ -320,6 +320,7 @@ impl Engine for Etcd {
             Ok(EngineStatus {
                 revision,
                 bytes: status.db_size.max(0) as u64,
+                max_bytes: None,
                 warnings,
                 cluster: status.header.map(|header| header.cluster_id),
             })

@@ -9,6 +9,7 @@ use portolan_store::level::NEWEST_LEVEL;
 
 use crate::audit::AuditError;
 use crate::authorities::AuthorityError;
+use crate::backups::BackupOptions;
 use crate::cache::Cache;
 use crate::clock::{SystemTimeSource, TimeSource};
 use crate::error::ApiError;
@@ -31,6 +32,8 @@ pub struct ServerOptions {
     pub vault: Option<VaultOptions>,
     /// Where other servers reach this one, as `https://name:port`; empty for a single server.
     pub address: String,
+    /// Where backups are made; without it there are none.
+    pub backups: Option<BackupOptions>,
     /// The highest level of the stored format that is used: lower than the newest while servers of an older release run.
     pub max_level: u64,
 }
@@ -45,6 +48,7 @@ impl ServerOptions {
             local_git: false,
             vault: None,
             address: String::new(),
+            backups: None,
             max_level: NEWEST_LEVEL,
         }
     }

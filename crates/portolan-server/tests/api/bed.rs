@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use http::{Request, StatusCode, header};
 use http_body_util::BodyExt as _;
-use portolan_server::{ApiServer, ServerOptions, SystemTimeSource, TimeSource};
+use portolan_server::{ApiServer, ServerOptions, TimeSource};
 use portolan_store::{Embedded, EmbeddedOptions, Store};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -29,11 +29,19 @@ pub(crate) async fn bed() -> Bed {
 }
 
 pub(crate) async fn bed_in(directory: tempfile::TempDir) -> Bed {
-    bed_at(directory, Arc::new(SystemTimeSource)).await
+    bed_with(directory, |_| ()).await
 }
 
 /// A server with a clock of its own.
 pub(crate) async fn bed_at(directory: tempfile::TempDir, time: Arc<dyn TimeSource>) -> Bed {
+    bed_with(directory, |options| options.time = time).await
+}
+
+/// A server with other options.
+pub(crate) async fn bed_with(
+    directory: tempfile::TempDir,
+    change: impl FnOnce(&mut ServerOptions),
+) -> Bed {
     let path = directory.path().join("store.redb");
     let engine = Arc::new(Embedded::open(&path, EmbeddedOptions::default()).expect("a store"));
     let store = Store::new(Arc::clone(&engine) as Arc<dyn portolan_store::Engine>);
@@ -43,12 +51,12 @@ pub(crate) async fn bed_at(directory: tempfile::TempDir, time: Arc<dyn TimeSourc
         authorities: Vec::new(),
     };
     std::fs::write(&vault.token_file, "the-token-for-vault\n").expect("written");
-    let options = ServerOptions {
+    let mut options = ServerOptions {
         vault: Some(vault),
         local_git: true,
-        time,
         ..ServerOptions::new(directory.path())
     };
+    change(&mut options);
     let started = ApiServer::start(store, options).await;
     let (running, _) = started.expect("it starts");
     let token = std::fs::read_to_string(directory.path().join("admin.token")).expect("a token");

@@ -46,17 +46,22 @@ pub(crate) fn status(args: &StatusArgs, app: &App) -> CommandResult {
     let client = args.connection.connect()?;
     let asked = client.request(FleetMethod::Get, "/api/v1alpha/status", &[], None);
     let answer = app.runtime()?.block_on(asked).map_err(told)?;
-    let warnings = answer["store"]["warnings"].as_array().map_or(0, Vec::len);
+    let warnings: Vec<&str> = answer["warnings"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     if args.output == StatusFormat::Json {
         app.printer.data(format!("{answer:#}\n"))?;
     } else {
         app.printer
             .data(table(&answer, client.server()).render(app.printer.canvas()))?;
-        for warning in answer["store"]["warnings"].as_array().into_iter().flatten() {
-            app.printer.warning(warning.as_str().unwrap_or_default());
+        for warning in &warnings {
+            app.printer.warning(warning);
         }
     }
-    Ok(if warnings == 0 {
+    Ok(if warnings.is_empty() {
         ExitStatus::Clean
     } else {
         ExitStatus::Findings
@@ -82,10 +87,15 @@ fn table(answer: &Value, address: &str) -> Table {
         (
             "store",
             format!(
-                "{}, revision {}, {} bytes",
+                "{}, revision {}, {}{}, level {}",
                 text("store.engine"),
                 text("store.revision"),
-                text("store.bytes")
+                size(&answer["store"]["bytes"]),
+                match &answer["store"]["maxBytes"] {
+                    Value::Null => String::new(),
+                    most => format!(" of {}", size(most)),
+                },
+                text("store.level")
             ),
         ),
         ("incarnation", text("incarnation")),
@@ -98,7 +108,24 @@ fn table(answer: &Value, address: &str) -> Table {
                 text("cache.lag")
             ),
         ),
+        (
+            "events",
+            format!(
+                "{} kept, {}",
+                text("events.kept"),
+                size(&answer["events"]["bytes"])
+            ),
+        ),
+        ("servers", servers(answer)),
         ("controllers", owner),
+        ("backup", backup(&answer["backup"])),
+        (
+            "certificates",
+            format!(
+                "the authority ends {}",
+                text("certificates.authorityExpires")
+            ),
+        ),
         (
             "audit log",
             format!(
@@ -115,4 +142,39 @@ fn table(answer: &Value, address: &str) -> Table {
         table.push(vec![Cell::name(name), Cell::from(value)]);
     }
     table
+}
+
+/// The servers that run, this one marked.
+fn servers(answer: &Value) -> String {
+    let servers = answer["servers"].as_array().into_iter().flatten();
+    let names = servers.map(|server| {
+        let address = server["address"].as_str().unwrap_or_default();
+        let mark = if server["isThis"] == Value::Bool(true) {
+            " (this one)"
+        } else {
+            ""
+        };
+        format!("{address}{mark}")
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// How old the newest backup is.
+fn backup(told: &Value) -> String {
+    if told.is_null() {
+        return "none: start the server with --backup-dir".to_owned();
+    }
+    let Some(age) = told["last"]["ageSeconds"].as_u64() else {
+        return "none yet".to_owned();
+    };
+    let file = told["last"]["file"].as_str().unwrap_or_default();
+    format!("{age} s ago, restored and compared: {file}")
+}
+
+fn size(bytes: &Value) -> String {
+    let bytes = bytes.as_u64().unwrap_or_default();
+    if bytes < 1 << 20 {
+        return format!("{} KiB", bytes.div_ceil(1 << 10));
+    }
+    format!("{} MiB", bytes >> 20)
 }
