@@ -131,3 +131,22 @@ fn what_was_changed_is_noticed() {
         "the audit log ends at entry 6, but the store knows of entry 9"
     );
 }
+
+#[tokio::test]
+async fn a_log_that_cannot_be_written_says_so_and_takes_nothing_more() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut log = writer(directory.path());
+    write(&mut log, "ann");
+    // Neither written nor cut.
+    log.file = File::open(&log.path).expect("a file");
+    let (entries, receiver) = mpsc::channel(QUEUE);
+    let head = log.told.subscribe();
+    let running = std::thread::spawn(move || log.run(receiver));
+    let log = AuditLog { entries, head };
+    assert!(log.is_open());
+    assert!(!log.write(json!({"user": "bob"})).await);
+    running.join().expect("it ends");
+    assert!(!log.is_open());
+    assert!(!log.write(json!({"user": "eve"})).await);
+    assert_eq!(verify_audit(directory.path(), None).expect("a log"), 1);
+}

@@ -42,8 +42,17 @@ pub(crate) async fn bed_with(
     directory: tempfile::TempDir,
     change: impl FnOnce(&mut ServerOptions),
 ) -> Bed {
+    bed_on(directory, EmbeddedOptions::default(), change).await
+}
+
+/// A server on a store with other options.
+pub(crate) async fn bed_on(
+    directory: tempfile::TempDir,
+    engine: EmbeddedOptions,
+    change: impl FnOnce(&mut ServerOptions),
+) -> Bed {
     let path = directory.path().join("store.redb");
-    let engine = Arc::new(Embedded::open(&path, EmbeddedOptions::default()).expect("a store"));
+    let engine = Arc::new(Embedded::open(&path, engine).expect("a store"));
     let store = Store::new(Arc::clone(&engine) as Arc<dyn portolan_store::Engine>);
     let vault = portolan_server::VaultOptions {
         address: vault().await,

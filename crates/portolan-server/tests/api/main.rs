@@ -3,6 +3,7 @@
 mod bed;
 mod deletions;
 mod events;
+mod failures;
 mod objects;
 mod repositories;
 mod restarts;
