@@ -44,6 +44,7 @@ async fn run(args: &ServeArgs, printer: &Printer) -> CommandResult {
     let options = ServerOptions {
         secret_keys: args.secret_keys()?,
         vault: args.vault(),
+        backups: args.backups()?,
         address: names.url(),
         max_level: args.max_level,
         ..ServerOptions::new(&args.data)
@@ -56,6 +57,7 @@ async fn run(args: &ServeArgs, printer: &Printer) -> CommandResult {
         tls: Some(tls(args, &server, &names)?),
         client_certificates: Some(portolan_identity::EXPORTER_LABEL),
         readiness: server.readiness(),
+        metrics: server.metrics(),
         ..ListenConfig::default()
     };
     let router = server.router(names.all().to_vec());

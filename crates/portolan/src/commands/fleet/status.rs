@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::commands::CommandResult;
 use crate::exit::ExitStatus;
 use crate::table::{Cell, Table};
+use crate::units::shown_size;
 
 /// Print how the server stands
 ///
@@ -164,17 +165,13 @@ fn backup(told: &Value) -> String {
     if told.is_null() {
         return "none: start the server with --backup-dir".to_owned();
     }
-    let Some(age) = told["last"]["ageSeconds"].as_u64() else {
+    let Some(time) = told["last"]["time"].as_str() else {
         return "none yet".to_owned();
     };
     let file = told["last"]["file"].as_str().unwrap_or_default();
-    format!("{age} s ago, restored and compared: {file}")
+    format!("{} ago, restored and compared: {file}", shown::age(time))
 }
 
 fn size(bytes: &Value) -> String {
-    let bytes = bytes.as_u64().unwrap_or_default();
-    if bytes < 1 << 20 {
-        return format!("{} KiB", bytes.div_ceil(1 << 10));
-    }
-    format!("{} MiB", bytes >> 20)
+    shown_size(bytes.as_u64().unwrap_or_default())
 }

@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use portolan_server::{KeyEncryptionKey, VaultOptions};
+use portolan_server::{BackupOptions, KeyEncryptionKey, VaultOptions};
 use portolan_store::level::NEWEST_LEVEL;
 
 use crate::commands::store::EtcdArgs;
 use crate::error::CommandError;
+use crate::units::age;
 
 /// The variable that can hold the keys for secrets.
 const KEY_VARIABLE: &str = "PORTOLAN_SECRET_KEY";
@@ -66,6 +68,33 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(super) etcd: EtcdArgs,
 
+    /// A directory in which the running server makes backups of the store
+    ///
+    /// Each is restored to a scratch store and compared before it counts. `fleet status` says how old the newest is.
+    #[arg(long, value_name = "DIRECTORY", help_heading = "Backups")]
+    backup_dir: Option<PathBuf>,
+
+    /// How often a backup is made, such as `15m` or `1h`; the first one at the start
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "1h",
+        value_parser = age,
+        requires = "backup_dir",
+        help_heading = "Backups"
+    )]
+    backup_every: Duration,
+
+    /// How many backups are kept; the oldest are removed
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 24,
+        requires = "backup_dir",
+        help_heading = "Backups"
+    )]
+    backup_keep: usize,
+
     /// The server's certificate chain in PEM; without it, one of the own authority
     #[arg(
         long,
@@ -103,6 +132,22 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
+    /// Where and when backups are made.
+    pub(super) fn backups(&self) -> Result<Option<BackupOptions>, CommandError> {
+        let Some(directory) = self.backup_dir.clone() else {
+            return Ok(None);
+        };
+        if self.backup_every.is_zero() || self.backup_keep == 0 {
+            let error = "`--backup-every` and `--backup-keep` must be more than nothing";
+            return Err(CommandError::usage(error));
+        }
+        Ok(Some(BackupOptions {
+            directory,
+            every: self.backup_every,
+            keep: self.backup_keep,
+        }))
+    }
+
     pub(super) fn vault(&self) -> Option<VaultOptions> {
         Some(VaultOptions {
             address: self.vault.clone()?,
