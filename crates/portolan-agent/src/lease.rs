@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::boot_clock::BootClock;
+use portolan_clock::Clock;
 
 /// Whether the agent may start a step now.
 pub struct DispatchLease {
-    clock: Arc<dyn BootClock>,
+    clock: Arc<dyn Clock>,
     valid_until: Option<Duration>,
 }
 
@@ -23,7 +23,7 @@ pub struct LeaseRequest {
 
 impl DispatchLease {
     /// No lease yet.
-    pub fn new(clock: Arc<dyn BootClock>) -> Self {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
             valid_until: None,
@@ -63,14 +63,14 @@ impl DispatchLease {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boot_clock::ManualBootClock;
+    use portolan_clock::ManualClock;
 
     const LENGTH: Duration = Duration::from_secs(30);
 
     #[test]
     fn a_lease_counts_from_the_moment_it_was_asked_for() {
-        let clock = Arc::new(ManualBootClock::default());
-        let mut lease = DispatchLease::new(Arc::clone(&clock) as Arc<dyn BootClock>);
+        let clock = Arc::new(ManualClock::default());
+        let mut lease = DispatchLease::new(Arc::clone(&clock) as Arc<dyn Clock>);
         assert!(!lease.may_start());
         let request = lease.ask();
         clock.advance(Duration::from_secs(20));
@@ -82,8 +82,8 @@ mod tests {
 
     #[test]
     fn a_late_answer_does_not_shorten_it_and_a_very_late_one_does_not_revive_it() {
-        let clock = Arc::new(ManualBootClock::default());
-        let mut lease = DispatchLease::new(Arc::clone(&clock) as Arc<dyn BootClock>);
+        let clock = Arc::new(ManualClock::default());
+        let mut lease = DispatchLease::new(Arc::clone(&clock) as Arc<dyn Clock>);
         let first = lease.ask();
         clock.advance(Duration::from_secs(10));
         let second = lease.ask();

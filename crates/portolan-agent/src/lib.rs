@@ -4,7 +4,6 @@
 //! outlive the agent ([`ShimProcesses`]), facts with their age, the lease under which steps may be started, and what is
 //! kept across restarts. It does not know books; it gets work through traits.
 
-mod boot_clock;
 mod disk;
 mod failpoint;
 
@@ -14,9 +13,11 @@ mod epochs;
 mod lease;
 mod reconnect;
 
-pub use boot_clock::{BootClock, MachineBootClock, ManualBootClock};
 pub use epochs::{EpochError, Epochs, RunEpoch};
 pub use failpoint::failpoint;
 pub use lease::{DispatchLease, LeaseRequest};
+pub use portolan_clock::{
+    BootClock as MachineBootClock, Clock as BootClock, ManualClock as ManualBootClock,
+};
 pub use reconnect::Reconnect;
 pub use shim::{JobState, Jobs, SHIM, ShimProcesses, StepJobs, run_shim};

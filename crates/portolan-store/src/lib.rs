@@ -44,7 +44,6 @@
 mod backup;
 mod backup_file;
 pub mod blob;
-mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod embedded;
@@ -68,12 +67,12 @@ pub use backup::{BackupError, BackupSummary, backup, compare_backup, read_backup
 pub use backup_file::{
     backup_into, backup_to_file, check_file, compare_file, copy_store, restore_file, try_backup,
 };
-pub use clock::{BootClock, Clock, ManualClock};
 pub use embedded::{Embedded, EmbeddedOptions, STORE_FILE};
 pub use engine::{Answer, Engine, EngineStatus};
 pub use error::{Refusal, StoreError};
 pub use incarnation::{Incarnation, NotAPosition, Position};
 pub use lease::{LeaseId, LeaseState};
+pub use portolan_clock::{BootClock, Clock, ManualClock};
 pub use record::{Event, Record, Revision};
 pub use shard::{Epoch, Ownership, ShardLayout};
 pub use slot::OperationId;

@@ -134,7 +134,6 @@ const SHARED: [(&str, &[&str]); 7] = [
         "what a fleet calls the parts of a book, of a run and of a server, as its users do; the crate that has the same word for a \
          render, a rollout, a build or its own clock never meets it",
         &[
-            "BootClock",
             "Command",
             "Content",
             "Decision",
