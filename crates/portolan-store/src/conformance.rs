@@ -6,6 +6,7 @@
 //! leasing     leases that end, are renewed and revoked
 //! linear      whether what clients saw could have happened one operation after the other
 //! lost        writes that get lost, or whose answers get lost
+//! register_history   what clients and a watch saw while a test made faults
 //! ```
 //!
 //! No other client may use the engine during a test, because revisions are counted.
@@ -17,6 +18,7 @@ mod leasing;
 mod linear;
 mod lost;
 mod model;
+mod register_history;
 mod sequences;
 mod watching;
 
@@ -28,6 +30,7 @@ use tokio::runtime::Runtime;
 pub use disk::{Crash, DiskFault, ForgetfulDisk};
 pub use linear::{HistoryVerdict, RegisterAction, RegisterCall, Seen, judge};
 pub use lost::{Loss, LossyEngine};
+pub use register_history::{KeyedCall, RegisterCounters, RegisterHistory, ToldChange};
 
 use crate::{Engine, Update, Watcher};
 

@@ -1,13 +1,14 @@
 //! Clients that read and replace a few objects through all servers, and what they and a watch saw.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use portolan_kinds::find_kind;
 use portolan_server::{FleetClient, FleetError, FleetMethod, ObjectPath};
-use portolan_store::conformance::{HistoryVerdict, RegisterAction, RegisterCall, Seen, judge};
+use portolan_store::Revision;
+use portolan_store::conformance::{
+    KeyedCall, RegisterAction, RegisterCounters, RegisterHistory, ToldChange,
+};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -21,47 +22,14 @@ const COLLECTION: &str = "/api/v1alpha/namespaces/default/variables";
 const PACE: Duration = Duration::from_millis(10);
 /// What a client waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(4);
-const STEPS: usize = 2_000_000;
-
-/// An operation, with the version that a done swap was told.
-#[derive(Clone)]
-struct Done {
-    key: usize,
-    call: RegisterCall,
-    version: String,
-}
-
-/// What was seen from the beginning to the end.
-pub(crate) struct History {
-    calls: Vec<Done>,
-    /// What the watch told: version, key, value.
-    told: Vec<(String, usize, u64)>,
-    /// What was read at the end.
-    last: Vec<Seen>,
-}
-
-#[derive(Default)]
-struct Shared {
-    clock: AtomicU64,
-    value: AtomicU64,
-    acknowledged: AtomicU64,
-    has_ended: AtomicBool,
-}
-
-impl Shared {
-    /// Orders starts and ends as they really were.
-    fn tick(&self) -> u64 {
-        self.clock.fetch_add(1, Ordering::SeqCst)
-    }
-}
 
 /// The clients at work.
 pub(crate) struct Clients {
-    shared: Arc<Shared>,
+    shared: Arc<RegisterCounters>,
     pub(crate) runtime: Runtime,
     pub(crate) servers: Vec<FleetClient>,
-    workers: Vec<JoinHandle<Vec<Done>>>,
-    watch: JoinHandle<Vec<(String, usize, u64)>>,
+    workers: Vec<JoinHandle<Vec<KeyedCall>>>,
+    watch: JoinHandle<Vec<ToldChange>>,
 }
 
 impl Clients {
@@ -74,7 +42,7 @@ impl Clients {
             });
             inside.join().expect("a runtime inside")
         });
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(RegisterCounters::default());
         // Connections are made by the tasks, which run inside.
         let own = servers.clients();
         let first = own[0].clone();
@@ -128,7 +96,7 @@ impl Clients {
 
     /// Writes that were acknowledged so far.
     pub(crate) fn acknowledged(&self) -> u64 {
-        self.shared.acknowledged.load(Ordering::SeqCst)
+        self.shared.acknowledged()
     }
 
     /// Waits until writes are acknowledged again.
@@ -180,8 +148,8 @@ impl Clients {
     }
 
     /// Ends the clients, and the watch when it has told everything.
-    pub(crate) fn stop(mut self) -> History {
-        self.shared.has_ended.store(true, Ordering::SeqCst);
+    pub(crate) fn stop(mut self) -> RegisterHistory {
+        self.shared.end();
         let mut calls = Vec::new();
         for worker in std::mem::take(&mut self.workers) {
             calls.extend(self.runtime.block_on(worker).expect("no panic"));
@@ -196,7 +164,7 @@ impl Clients {
         let watch = self.watch;
         let watched = async { tokio::time::timeout(SOON, watch).await };
         let told = self.runtime.block_on(watched).expect("in time");
-        History {
+        RegisterHistory {
             calls,
             told: told.expect("no panic"),
             last,
@@ -206,16 +174,16 @@ impl Clients {
 
 struct Client {
     servers: Vec<FleetClient>,
-    shared: Arc<Shared>,
+    shared: Arc<RegisterCounters>,
     random: u64,
     /// The value and version of each object that this client saw last.
     seen: Vec<Option<(u64, String)>>,
-    done: Vec<Done>,
+    done: Vec<KeyedCall>,
 }
 
 impl Client {
-    async fn work(mut self) -> Vec<Done> {
-        while !self.shared.has_ended.load(Ordering::SeqCst) {
+    async fn work(mut self) -> Vec<KeyedCall> {
+        while !self.shared.has_ended() {
             let key = self.next(KEYS);
             let server = self.next(COUNT);
             let server = self.servers[server].clone();
@@ -249,11 +217,11 @@ impl Client {
         };
         let action = RegisterAction::Read(seen.as_ref().map(|(value, _)| *value));
         self.seen[key] = seen;
-        self.note(key, start, action, String::new());
+        self.note(key, start, action, 0);
     }
 
     async fn swap(&mut self, key: usize, server: &FleetClient) {
-        let new = self.shared.value.fetch_add(1, Ordering::SeqCst) + 1;
+        let new = self.shared.fresh_value();
         let mut object = variable(&format!("register-{key}"), new);
         let seen = self.seen[key].take();
         let (method, path) = match &seen {
@@ -266,12 +234,12 @@ impl Client {
         let start = self.shared.tick();
         let body = object.to_string();
         let asked = server.request(method, &path, &[], Some(&body));
-        let mut told = String::new();
+        let mut told = 0;
         let done = match tokio::time::timeout(PATIENCE, asked).await {
             Ok(Ok(object)) => {
-                told = version(&object);
-                self.seen[key] = Some((new, told.clone()));
-                self.shared.acknowledged.fetch_add(1, Ordering::SeqCst);
+                told = revision(&object);
+                self.seen[key] = Some((new, version(&object)));
+                self.shared.acknowledge();
                 Some(true)
             }
             Ok(Err(FleetError::Refused { status: 409, .. })) => Some(false),
@@ -289,10 +257,9 @@ impl Client {
         self.note(key, start, action, told);
     }
 
-    fn note(&mut self, key: usize, start: u64, action: RegisterAction, version: String) {
-        let end = self.shared.tick();
-        let call = RegisterCall { start, end, action };
-        self.done.push(Done { key, call, version });
+    fn note(&mut self, key: usize, start: u64, action: RegisterAction, revision: Revision) {
+        self.done
+            .push(self.shared.call(key, start, action, revision));
     }
 }
 
@@ -312,7 +279,7 @@ async fn begin(server: &FleetClient) -> String {
 }
 
 /// Follows all objects, from the next server whenever one ends the watch, until the end is told.
-async fn follow(servers: Vec<FleetClient>, begin: String) -> Vec<(String, usize, u64)> {
+async fn follow(servers: Vec<FleetClient>, begin: String) -> Vec<ToldChange> {
     let kind = find_kind("Variable").expect("a kind");
     let path = ObjectPath {
         kind,
@@ -334,7 +301,11 @@ async fn follow(servers: Vec<FleetClient>, begin: String) -> Vec<(String, usize,
                     has_ended = true;
                 }
                 Some("ADDED" | "MODIFIED") => {
-                    told.push((version(object), number(object), value(object)));
+                    told.push(ToldChange {
+                        revision: revision(object),
+                        key: number(object),
+                        seen: Some(value(object)),
+                    });
                 }
                 Some("BOOKMARK") => {}
                 _ => panic!("{message}"),
@@ -368,95 +339,18 @@ fn version(object: &Value) -> String {
     version.unwrap_or_else(|| panic!("{object}")).to_owned()
 }
 
+/// The revision of the store in a version.
+fn revision(object: &Value) -> Revision {
+    let version = version(object);
+    let number = version.split('.').nth(1);
+    let number = number.and_then(|text| text.parse().ok());
+    number.unwrap_or_else(|| panic!("{version}"))
+}
+
 fn number(object: &Value) -> usize {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let number = name
         .strip_prefix("register-")
         .and_then(|text| text.parse().ok());
     number.unwrap_or_else(|| panic!("{object}"))
-}
-
-/// Checks everything that was seen.
-pub(crate) fn check(history: &History) {
-    check_watch(history);
-    for key in 0..KEYS {
-        let own = history.calls.iter().filter(|done| done.key == key);
-        let calls: Vec<RegisterCall> = own.map(|done| done.call).collect();
-        match judge(&calls, STEPS) {
-            HistoryVerdict::Linearizable => {}
-            HistoryVerdict::NotLinearizable(at) => {
-                let near: Vec<_> = calls[at.saturating_sub(5)..].iter().take(10).collect();
-                panic!(
-                    "object {key}: no order explains {:?}, near {near:#?}",
-                    calls[at]
-                );
-            }
-            HistoryVerdict::TooHard => panic!("object {key}: not found out in {STEPS} steps"),
-        }
-    }
-    let is_unknown =
-        |done: &&Done| matches!(done.call.action, RegisterAction::Swap { done: None, .. });
-    eprintln!(
-        "  {} operations, {} changes told, {} never found out",
-        history.calls.len(),
-        history.told.len(),
-        history.calls.iter().filter(is_unknown).count()
-    );
-}
-
-/// Every acknowledged write is told once, with its version; what else is told was never found out; versions rise.
-fn check_watch(history: &History) {
-    let revision = |version: &str| {
-        let number = version
-            .split('.')
-            .nth(1)
-            .and_then(|text| text.parse::<u64>().ok());
-        number.unwrap_or_else(|| panic!("{version}"))
-    };
-    let versions: Vec<u64> = history
-        .told
-        .iter()
-        .map(|(version, ..)| revision(version))
-        .collect();
-    let is_ordered = versions.windows(2).all(|pair| pair[0] < pair[1]);
-    assert!(is_ordered, "versions are told twice or in another order");
-    let told = history.told.iter();
-    let mut told: BTreeMap<&str, (usize, u64)> = told
-        .map(|(version, key, value)| (version.as_str(), (*key, *value)))
-        .collect();
-    let mut open = BTreeSet::new();
-    for done in &history.calls {
-        let RegisterAction::Swap {
-            new: Some(new),
-            done: is_done,
-            ..
-        } = done.call.action
-        else {
-            continue;
-        };
-        match is_done {
-            Some(true) => assert_eq!(
-                told.remove(done.version.as_str()),
-                Some((done.key, new)),
-                "the write of version {} is not told as it was made",
-                done.version
-            ),
-            Some(false) => {}
-            None => drop(open.insert((done.key, new))),
-        }
-    }
-    for (version, change) in told {
-        assert!(
-            open.contains(&change),
-            "version {version}: nobody made {change:?}"
-        );
-    }
-    for (key, last) in history.last.iter().enumerate() {
-        let mut own = history
-            .told
-            .iter()
-            .rev()
-            .filter(|(_, told, _)| *told == key);
-        assert_eq!(own.next().map(|(.., value)| *value), *last, "object {key}");
-    }
 }

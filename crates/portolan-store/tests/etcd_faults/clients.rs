@@ -1,11 +1,11 @@
 //! Clients that read and replace a few keys, and what they and a watch saw.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use portolan_store::conformance::{HistoryVerdict, RegisterAction, RegisterCall, Seen, judge};
+use portolan_store::conformance::{
+    KeyedCall, RegisterAction, RegisterCounters, RegisterHistory, ToldChange,
+};
 use portolan_store::etcd::Etcd;
 use portolan_store::{
     Compare, Event, Record, Resolution, Revision, Span, Store, StoreError, Transaction, Update,
@@ -26,54 +26,19 @@ const PACE: Duration = Duration::from_millis(8);
 const DEADLINE: Duration = Duration::from_secs(8);
 /// For everything to be well again on a machine that is busy with other things.
 const SOON: Duration = Duration::from_mins(2);
-/// More than enough: a history without a mistake takes about as many steps as it has writes.
-const STEPS: usize = 2_000_000;
-
-/// An operation, with the revision that a done swap was told.
-#[derive(Clone, Copy)]
-struct Done {
-    key: usize,
-    call: RegisterCall,
-    revision: Revision,
-}
-
-/// What was seen from the beginning to the end.
-pub(crate) struct History {
-    calls: Vec<Done>,
-    /// What the watch told: revision, key, value.
-    told: Vec<(Revision, usize, Seen)>,
-    /// What was read at the end.
-    last: Vec<Seen>,
-}
-
-#[derive(Default)]
-struct Shared {
-    clock: AtomicU64,
-    value: AtomicU64,
-    acknowledged: AtomicU64,
-    has_ended: AtomicBool,
-}
-
-impl Shared {
-    /// Orders starts and ends as they really were.
-    fn tick(&self) -> u64 {
-        self.clock.fetch_add(1, Ordering::SeqCst)
-    }
-}
-
 /// The clients at work.
 pub(crate) struct Clients {
-    shared: Arc<Shared>,
+    shared: Arc<RegisterCounters>,
     admin: Arc<Etcd>,
     store: Store,
-    workers: Vec<JoinHandle<Vec<Done>>>,
-    watch: JoinHandle<Vec<(Revision, usize, Seen)>>,
+    workers: Vec<JoinHandle<Vec<KeyedCall>>>,
+    watch: JoinHandle<Vec<ToldChange>>,
 }
 
 impl Clients {
     /// Starts them in the runtime that the caller has entered.
     pub(crate) fn start(urls: &[String]) -> Self {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(RegisterCounters::default());
         let admin = engine(urls);
         let store = Store::new(admin.clone()).with_deadline(DEADLINE);
         let clients = (0..CLIENTS).map(|seed| {
@@ -102,7 +67,7 @@ impl Clients {
 
     /// Writes that were acknowledged so far.
     pub(crate) fn acknowledged(&self) -> u64 {
-        self.shared.acknowledged.load(Ordering::SeqCst)
+        self.shared.acknowledged()
     }
 
     /// Waits until clients are told of writes again.
@@ -130,8 +95,8 @@ impl Clients {
     }
 
     /// Ends the clients, and the watch when it has told everything.
-    pub(crate) async fn stop(self) -> History {
-        self.shared.has_ended.store(true, Ordering::SeqCst);
+    pub(crate) async fn stop(self) -> RegisterHistory {
+        self.shared.end();
         let mut calls = Vec::new();
         for worker in self.workers {
             calls.extend(worker.await.expect("a client"));
@@ -145,20 +110,20 @@ impl Clients {
         assert!(end.expect("an answer").succeeded);
         let told = timeout(SOON, self.watch).await;
         let told = told.expect("the watch tells the end").expect("the watch");
-        History { calls, told, last }
+        RegisterHistory { calls, told, last }
     }
 }
 
 struct Client {
     store: Store,
-    shared: Arc<Shared>,
+    shared: Arc<RegisterCounters>,
     random: StdRng,
-    done: Vec<Done>,
+    done: Vec<KeyedCall>,
 }
 
 impl Client {
-    async fn work(mut self) -> Vec<Done> {
-        while !self.shared.has_ended.load(Ordering::SeqCst) {
+    async fn work(mut self) -> Vec<KeyedCall> {
+        while !self.shared.has_ended() {
             let key = self.random.random_range(0..KEYS);
             if let Some(seen) = self.read(key).await
                 && self.random.random_bool(0.7)
@@ -184,7 +149,7 @@ impl Client {
         let revision = seen.as_ref().map_or(0, |record| record.mod_revision);
         let expected = seen.as_ref().map(value);
         let is_delete = expected.is_some() && self.random.random_bool(0.2);
-        let fresh = self.shared.value.fetch_add(1, Ordering::SeqCst);
+        let fresh = self.shared.fresh_value();
         let new = (!is_delete).then_some(fresh);
         let write = Transaction::new().when(Compare::unchanged(name(key), revision));
         let write = match new {
@@ -210,7 +175,7 @@ impl Client {
             Err(_) => return,
         };
         if done == Some(true) {
-            self.shared.acknowledged.fetch_add(1, Ordering::SeqCst);
+            self.shared.acknowledge();
         }
         let action = RegisterAction::Swap {
             expected,
@@ -221,18 +186,13 @@ impl Client {
     }
 
     fn note(&mut self, key: usize, start: u64, action: RegisterAction, revision: Revision) {
-        let end = self.shared.tick();
-        let call = RegisterCall { start, end, action };
-        self.done.push(Done {
-            key,
-            call,
-            revision,
-        });
+        self.done
+            .push(self.shared.call(key, start, action, revision));
     }
 }
 
 /// Follows all keys until the end is told.
-async fn follow(store: Store) -> Vec<(Revision, usize, Seen)> {
+async fn follow(store: Store) -> Vec<ToldChange> {
     let mut watcher = store.watch(Span::prefix(PREFIX), 1).await.expect("a watch");
     let mut told = Vec::new();
     loop {
@@ -245,7 +205,11 @@ async fn follow(store: Store) -> Vec<(Revision, usize, Seen)> {
                 Event::Put(record) => (record.key.clone(), Some(value(&record))),
                 Event::Delete { key, .. } => (key, None),
             };
-            told.push((revision, number(&key), seen));
+            told.push(ToldChange {
+                revision,
+                key: number(&key),
+                seen,
+            });
         }
     }
 }
@@ -262,79 +226,4 @@ fn number(key: &[u8]) -> usize {
 fn value(record: &Record) -> u64 {
     let text = std::str::from_utf8(&record.value).expect("text");
     text.parse().expect("a value of ours")
-}
-
-/// Checks everything that was seen.
-pub(crate) fn check_histories(history: &History) {
-    check_watch(history);
-    for key in 0..KEYS {
-        let own = history.calls.iter().filter(|done| done.key == key);
-        let calls: Vec<RegisterCall> = own.map(|done| done.call).collect();
-        match judge(&calls, STEPS) {
-            HistoryVerdict::Linearizable => {}
-            HistoryVerdict::NotLinearizable(at) => {
-                let near: Vec<_> = calls[at.saturating_sub(5)..].iter().take(10).collect();
-                panic!(
-                    "key {key}: no order explains {:?}, near {near:#?}",
-                    calls[at]
-                );
-            }
-            HistoryVerdict::TooHard => panic!("key {key}: not found out in {STEPS} steps"),
-        }
-    }
-    let unknown = history.calls.iter().filter(|done| is_unknown(done)).count();
-    eprintln!(
-        "  {} operations, {} changes told, {unknown} never found out",
-        history.calls.len(),
-        history.told.len()
-    );
-}
-
-fn is_unknown(done: &Done) -> bool {
-    matches!(done.call.action, RegisterAction::Swap { done: None, .. })
-}
-
-/// Every acknowledged write is told once, at its revision; what else is told was never found out; revisions rise.
-fn check_watch(history: &History) {
-    let is_ordered = history.told.windows(2).all(|pair| pair[0].0 < pair[1].0);
-    assert!(is_ordered, "revisions are told twice or in another order");
-    let mut told: BTreeMap<Revision, (usize, Seen)> = history
-        .told
-        .iter()
-        .map(|(revision, key, seen)| (*revision, (*key, *seen)))
-        .collect();
-    let mut open = BTreeSet::new();
-    for done in &history.calls {
-        let RegisterAction::Swap {
-            new, done: is_done, ..
-        } = done.call.action
-        else {
-            continue;
-        };
-        match is_done {
-            Some(true) => assert_eq!(
-                told.remove(&done.revision),
-                Some((done.key, new)),
-                "the write at revision {} is not told as it was made",
-                done.revision
-            ),
-            Some(false) => {}
-            None => drop(open.insert((done.key, new))),
-        }
-    }
-    for (revision, change) in told {
-        assert!(
-            open.contains(&change),
-            "revision {revision}: nobody made {change:?}"
-        );
-    }
-    for (key, last) in history.last.iter().enumerate() {
-        let mut own = history
-            .told
-            .iter()
-            .rev()
-            .filter(|(_, told, _)| *told == key);
-        let seen = own.next().and_then(|(_, _, seen)| *seen);
-        assert_eq!(seen, *last, "key {key}");
-    }
 }
