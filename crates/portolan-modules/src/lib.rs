@@ -16,7 +16,6 @@
 mod definition;
 mod parameters;
 mod reference;
-mod words;
 
 mod action;
 mod ahead;
@@ -65,7 +64,6 @@ pub use reference::reference;
 pub use root::{FileKind, Follow, Kept, NewFile, Root, RootError, StagedFile, Status};
 pub use unified::{MAX_DIFF_LINES, unified};
 pub use view::{Content, Found, View};
-pub use words::read_duration;
 
 /// Texts of the system that modules read and change, apart from the modules for whoever tries hostile ones.
 pub mod formats {

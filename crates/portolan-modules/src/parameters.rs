@@ -5,10 +5,11 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use portolan_go::time::parse_span;
+use portolan_object::similar;
 use serde_json::{Map, Value};
 
 use crate::definition::{ModuleDefinition, ParameterType};
-use crate::words::{nearest, read_duration};
 
 /// Something wrong with a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +47,9 @@ impl<'a> Parameters<'a> {
             if known.iter().any(|parameter| parameter.name == name) {
                 continue;
             }
-            let hint = match nearest(name, known.iter().map(|parameter| parameter.name)) {
+            let hint = match similar(name, known.iter().map(|parameter| parameter.name), |name| {
+                name
+            }) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => {
                     let names: Vec<&str> = known.iter().map(|parameter| parameter.name).collect();
@@ -134,7 +137,7 @@ impl<'a> Parameters<'a> {
     /// A duration such as `90s`, `10m` or `1h30m`.
     pub fn duration(&mut self, name: &str) -> Option<Duration> {
         let value = self.value(name)?;
-        let duration = value.as_str().and_then(read_duration);
+        let duration = value.as_str().and_then(parse_span);
         if duration.is_none() {
             let hint = value
                 .is_number()
@@ -184,8 +187,8 @@ impl<'a> Parameters<'a> {
         if let Some(word) = words.iter().find(|word| **word == text) {
             return Some(word);
         }
-        let hint =
-            nearest(text, words.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+        let hint = similar(text, words.iter().copied(), |word| word)
+            .map(|near| format!("did you mean `{near}`?"));
         self.fault_with(name, format!("must be one of {}", words.join(", ")), hint);
         None
     }

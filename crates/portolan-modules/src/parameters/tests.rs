@@ -1,3 +1,5 @@
+//! Tests of the parameters of modules: types, what is missing, what is unknown, and what is advised.
+
 use serde_json::json;
 
 use super::*;
