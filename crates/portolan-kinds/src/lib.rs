@@ -31,6 +31,7 @@ mod object;
 mod explain;
 mod json_schema;
 mod span;
+mod unstorable;
 
 /// The generated messages.
 #[expect(

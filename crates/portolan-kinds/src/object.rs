@@ -13,6 +13,7 @@ use crate::fault::{Faults, FieldFault};
 use crate::kinds::KINDS;
 use crate::read::{advice, read_message};
 use crate::schema::{MessageSchema, message};
+use crate::unstorable::unstorable;
 use crate::wire::Metadata;
 use crate::{codec, rule};
 
@@ -147,6 +148,16 @@ impl KindObject {
     /// The bytes of the status.
     pub fn status_bytes(&self) -> Vec<u8> {
         status_schema(self.kind).map_or_else(Vec::new, |schema| encode(schema, &self.status))
+    }
+
+    /// The fields of the status that its kind does not have, or whose values it does not know; [`Self::status_bytes`]
+    /// leaves them out. Empty for a status that can be stored whole.
+    pub fn unstorable_status(&self) -> Vec<FieldPath> {
+        match status_schema(self.kind) {
+            _ if self.status.is_null() => Vec::new(),
+            Some(schema) => unstorable(schema, &self.status),
+            None => vec![FieldPath::root()],
+        }
     }
 
     /// The spec as the generated message of its kind.

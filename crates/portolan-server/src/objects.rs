@@ -4,6 +4,8 @@
 //! is compared with what was read, a new object with the gate of its namespace, and a controller's writes with its
 //! shard.
 
+mod differences;
+
 use std::sync::Arc;
 
 use portolan_digest::hex;
@@ -18,6 +20,7 @@ use crate::keys::{ObjectKey, gate};
 use crate::page::{self, ListQuery, ObjectPage};
 use crate::record::StoredKind;
 use crate::seal::Sealer;
+pub(crate) use differences::differences;
 
 /// How often a write that lost a race is made again, where that is meant.
 const ATTEMPTS: usize = 8;
@@ -222,6 +225,7 @@ impl Objects {
                 return Ok(Some(found));
             }
             found.object.status = status;
+            check_status(&found.object)?;
             let Some(value) = found.status_value() else {
                 return Ok(Some(found));
             };
@@ -751,31 +755,18 @@ pub(crate) fn already_exists(shown: &str) -> ApiError {
     .hint("update it with its resourceVersion, or apply it")
 }
 
-/// The paths at which two JSON values differ.
-pub(crate) fn differences(a: &Value, b: &Value, path: &str, found: &mut Vec<String>) {
-    const MOST: usize = 20;
-    if found.len() >= MOST || a == b {
-        return;
+/// Refuses a status that would be stored without some of its fields: that is a mistake in this program.
+fn check_status(object: &KindObject) -> Result<(), ApiError> {
+    let lost = object.unstorable_status();
+    if lost.is_empty() {
+        return Ok(());
     }
-    let (Value::Object(a), Value::Object(b)) = (a, b) else {
-        found.push(path.to_owned());
-        return;
-    };
-    let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-    for key in keys {
-        let below = if path.is_empty() {
-            key.clone()
-        } else {
-            format!("{path}.{key}")
-        };
-        let nothing = Value::Null;
-        differences(
-            a.get(key).unwrap_or(&nothing),
-            b.get(key).unwrap_or(&nothing),
-            &below,
-            found,
-        );
-    }
+    let lost: Vec<String> = lost.iter().map(|path| format!("`{path}`")).collect();
+    Err(ApiError::internal(format!(
+        "the status of {} has what its kind does not: {}",
+        shown(object),
+        lost.join(", ")
+    )))
 }
 
 /// A random uuid of version 4.
@@ -793,3 +784,6 @@ pub(crate) fn new_uuid() -> String {
         &hex[20..]
     )
 }
+
+#[cfg(test)]
+mod tests;
