@@ -39,6 +39,25 @@ pub enum FieldDemand {
     Items(usize),
 }
 
+/// Rules that several kinds share, and a kind's own ones. `SUM` is how many these are together.
+pub(crate) const fn joined<const SHARED: usize, const OWN: usize, const SUM: usize>(
+    shared: &[FieldRule; SHARED],
+    own: &[FieldRule; OWN],
+) -> [FieldRule; SUM] {
+    const { assert!(SHARED + OWN == SUM && SHARED > 0) };
+    let mut all = [shared[0]; SUM];
+    let mut at = 0;
+    while at < SUM {
+        all[at] = if at < SHARED {
+            shared[at]
+        } else {
+            own[at - SHARED]
+        };
+        at += 1;
+    }
+    all
+}
+
 /// A default.
 #[derive(Debug, Clone, Copy)]
 pub enum FixedValue {

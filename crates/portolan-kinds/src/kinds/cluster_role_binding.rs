@@ -2,8 +2,9 @@
 
 use portolan_object::NameRule;
 
+use super::role_binding::BINDING_RULES;
 use crate::definition::{Column, KindDefinition, nothing_more};
-use crate::rule::{FieldDemand, FieldRule};
+use crate::rule::{FieldDemand, FieldRule, joined};
 
 pub(super) static DEFINITION: KindDefinition = KindDefinition {
     name: "ClusterRoleBinding",
@@ -13,36 +14,7 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
     spec: "RoleBindingSpec",
     status: None,
     names: NameRule::Segment,
-    rules: &[
-        FieldRule {
-            path: "role",
-            demand: FieldDemand::Required,
-        },
-        FieldRule {
-            path: "role.kind",
-            demand: FieldDemand::Required,
-        },
-        FieldRule {
-            path: "role.kind",
-            demand: FieldDemand::OneOf(&["ClusterRole"]),
-        },
-        FieldRule {
-            path: "role.name",
-            demand: FieldDemand::Required,
-        },
-        FieldRule {
-            path: "subjects",
-            demand: FieldDemand::Items(1_000),
-        },
-        FieldRule {
-            path: "subjects[].kind",
-            demand: FieldDemand::Required,
-        },
-        FieldRule {
-            path: "subjects[].name",
-            demand: FieldDemand::Required,
-        },
-    ],
+    rules: &RULES,
     check: nothing_more,
     columns: &[
         Column::new("ROLE", "spec.role.name"),
@@ -50,3 +22,11 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
     ],
     selectable: &["spec.role.name"],
 };
+
+const RULES: [FieldRule; 7] = joined(
+    &BINDING_RULES,
+    &[FieldRule {
+        path: "role.kind",
+        demand: FieldDemand::OneOf(&["ClusterRole"]),
+    }],
+);

@@ -3,7 +3,7 @@
 use portolan_object::NameRule;
 
 use crate::definition::{Column, KindDefinition, nothing_more};
-use crate::rule::{FieldDemand, FieldRule};
+use crate::rule::{FieldDemand, FieldRule, joined};
 
 pub(super) static DEFINITION: KindDefinition = KindDefinition {
     name: "RoleBinding",
@@ -13,36 +13,7 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
     spec: "RoleBindingSpec",
     status: None,
     names: NameRule::Segment,
-    rules: &[
-        FieldRule {
-            path: "role",
-            demand: FieldDemand::Required,
-        },
-        FieldRule {
-            path: "role.kind",
-            demand: FieldDemand::Required,
-        },
-        FieldRule {
-            path: "role.kind",
-            demand: FieldDemand::OneOf(&["Role", "ClusterRole"]),
-        },
-        FieldRule {
-            path: "role.name",
-            demand: FieldDemand::Required,
-        },
-        FieldRule {
-            path: "subjects",
-            demand: FieldDemand::Items(1_000),
-        },
-        FieldRule {
-            path: "subjects[].kind",
-            demand: FieldDemand::Required,
-        },
-        FieldRule {
-            path: "subjects[].name",
-            demand: FieldDemand::Required,
-        },
-    ],
+    rules: &RULES,
     check: nothing_more,
     columns: &[
         Column::new("ROLE", "spec.role.name"),
@@ -50,3 +21,39 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
     ],
     selectable: &["spec.role.name"],
 };
+
+const RULES: [FieldRule; 7] = joined(
+    &BINDING_RULES,
+    &[FieldRule {
+        path: "role.kind",
+        demand: FieldDemand::OneOf(&["Role", "ClusterRole"]),
+    }],
+);
+
+/// What a `RoleBinding` and a `ClusterRoleBinding` must have.
+pub(super) const BINDING_RULES: [FieldRule; 6] = [
+    FieldRule {
+        path: "role",
+        demand: FieldDemand::Required,
+    },
+    FieldRule {
+        path: "role.kind",
+        demand: FieldDemand::Required,
+    },
+    FieldRule {
+        path: "role.name",
+        demand: FieldDemand::Required,
+    },
+    FieldRule {
+        path: "subjects",
+        demand: FieldDemand::Items(1_000),
+    },
+    FieldRule {
+        path: "subjects[].kind",
+        demand: FieldDemand::Required,
+    },
+    FieldRule {
+        path: "subjects[].name",
+        demand: FieldDemand::Required,
+    },
+];

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::definition::{Column, KindDefinition};
 use crate::fault::Faults;
-use crate::rule::{FieldDemand, FieldRule, FixedValue};
+use crate::rule::{FieldDemand, FieldRule, FixedValue, joined};
 
 pub(super) static DEFINITION: KindDefinition = KindDefinition {
     name: "Variable",
@@ -15,7 +15,7 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
     spec: "VariableSpec",
     status: None,
     names: NameRule::Subdomain,
-    rules: RULES,
+    rules: &RULES,
     check,
     columns: &[
         Column::new("NODE", "spec.for.node"),
@@ -26,19 +26,26 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
     selectable: &["spec.for.node"],
 };
 
-const RULES: &[FieldRule] = &[
-    FieldRule {
-        path: "for.node",
-        demand: FieldDemand::Name(NameRule::Subdomain),
-    },
-    FieldRule {
-        path: "for.groups[]",
-        demand: FieldDemand::Name(NameRule::Subdomain),
-    },
-    FieldRule {
-        path: "for.groups",
-        demand: FieldDemand::Items(100),
-    },
+const RULES: [FieldRule; 11] = joined(
+    &VALUE_RULES,
+    &[
+        FieldRule {
+            path: "for.node",
+            demand: FieldDemand::Name(NameRule::Subdomain),
+        },
+        FieldRule {
+            path: "for.groups[]",
+            demand: FieldDemand::Name(NameRule::Subdomain),
+        },
+        FieldRule {
+            path: "for.groups",
+            demand: FieldDemand::Items(100),
+        },
+    ],
+);
+
+/// What values must be, of a `Variable` and a `ClusterVariable`.
+pub(super) const VALUE_RULES: [FieldRule; 8] = [
     FieldRule {
         path: "values",
         demand: FieldDemand::Items(1_000),
