@@ -71,11 +71,11 @@ pub(crate) fn status(args: &StatusArgs, app: &App) -> CommandResult {
 
 fn table(answer: &Value, address: &str) -> Table {
     let text = |path: &str| shown::text(answer, path);
-    let owner = if answer["controllers"]["isOwner"] == Value::Bool(true) {
-        "this server".to_owned()
-    } else {
-        text("controllers.owner")
-    };
+    let servers: Vec<&Value> = answer["servers"].as_array().into_iter().flatten().collect();
+    let owner = servers
+        .iter()
+        .find(|server| server["isOwner"] == Value::Bool(true))
+        .map_or_else(|| text("controllers.owner"), |owner| server_name(owner));
     let rows = [
         (
             "server",
@@ -117,7 +117,14 @@ fn table(answer: &Value, address: &str) -> Table {
                 size(&answer["events"]["bytes"])
             ),
         ),
-        ("servers", servers(answer)),
+        (
+            "servers",
+            servers
+                .iter()
+                .map(|server| server_name(server))
+                .collect::<Vec<_>>()
+                .join(", "),
+        ),
         ("controllers", owner),
         ("backup", backup(&answer["backup"])),
         (
@@ -145,19 +152,14 @@ fn table(answer: &Value, address: &str) -> Table {
     table
 }
 
-/// The servers that run, this one marked.
-fn servers(answer: &Value) -> String {
-    let servers = answer["servers"].as_array().into_iter().flatten();
-    let names = servers.map(|server| {
-        let address = server["address"].as_str().unwrap_or_default();
-        let mark = if server["isThis"] == Value::Bool(true) {
-            " (this one)"
-        } else {
-            ""
-        };
-        format!("{address}{mark}")
-    });
-    names.collect::<Vec<_>>().join(", ")
+/// The address of a server, this one marked.
+fn server_name(server: &Value) -> String {
+    let address = server["address"].as_str().unwrap_or_default();
+    if server["isThis"] == Value::Bool(true) {
+        format!("{address} (this one)")
+    } else {
+        address.to_owned()
+    }
 }
 
 /// How old the newest backup is.
