@@ -166,6 +166,8 @@ pub struct ModuleCall {
     pub parameters: Map<String, Value>,
     /// Where each parameter was written.
     pub places: BTreeMap<String, Place>,
+    /// What `assert` is about: expressions that must hold.
+    pub asserted: Vec<Decision>,
 }
 
 /// Steps that are taken together.

@@ -228,3 +228,114 @@ fn the_example_runs_and_then_finds_nothing_to_do() {
         second.outcome.steps
     );
 }
+
+#[test]
+fn values_are_read_kept_asserted_and_printed_also_in_a_check() {
+    let place = Place::new();
+    fs::write(
+        place.path.join("root/etc/release.json"),
+        r#"{"version": "1.4.2", "ports": [80, 443]}"#,
+    )
+    .expect("written");
+    let book = place.book(
+        "  steps:
+  - {name: motd, file: {path: /etc/motd, content: 'hello'}}
+  - {name: said, read: {path: /etc/motd}}
+  - {name: release, read: {path: /etc/release.json, format: json}}
+  - {name: missing, read: {path: /etc/nothing, optional: true}}
+  - {name: limits, set: {values: {files: 1024, first: \"{{ steps['release'].value.ports[0] }}\"}}, register: kept}
+  - name: sure
+    assert:
+      that:
+      - steps['release'].value.version.startsWith('1.')
+      - steps['limits'].files >= 1024 && steps['kept'].first == 80
+      - \"!steps['missing'].exists && steps['said'].content == 'hello'\"
+  - {name: told, print: {message: \"{{ steps['release'].value.version }} with {{ steps['limits'].files }} files\"}}
+",
+    );
+    for mode in [RunMode::Check, RunMode::Apply] {
+        let run = place.run(&book, mode).expect("a run");
+        let expected = [
+            "motd changed",
+            "said ok",
+            "release ok",
+            "missing ok",
+            "limits ok",
+            "sure ok",
+            "told ok",
+        ];
+        assert_eq!(states(&run), expected, "{:#?}", run.outcome.steps);
+        let told = run.outcome.steps.last().expect("a step");
+        assert_eq!(told.notes, ["1.4.2 with 1024 files"]);
+    }
+}
+
+#[test]
+fn what_does_not_hold_ends_the_run_with_its_words() {
+    let place = Place::new();
+    let book = place.book(
+        "  steps:
+  - name: sure
+    assert:
+      that: [facts.os.family == 'debian', facts.os.family == 'redhat']
+      message: this book is for {{ 'Red Hat' }}
+  - {name: never, command: {shell: 'touch $PORTOLAN_ROOT/never'}}
+",
+    );
+    let run = place.run(&book, RunMode::Apply).expect("a run");
+    assert_eq!(states(&run), ["sure failed"]);
+    let error = run.outcome.steps[0].error.as_ref().expect("an error");
+    assert_eq!(
+        error.message,
+        "this book is for Red Hat (`facts.os.family == 'redhat'` does not hold)"
+    );
+    assert!(!place.path.join("root/never").exists());
+    for (steps, wanted) in [
+        ("{read: {path: /etc/nothing}}", "it does not exist"),
+        (
+            "{read: {path: /etc/os-release, format: json}}",
+            "it is not JSON",
+        ),
+        ("{read: {path: /etc}}", "it is not a regular file"),
+    ] {
+        let book = place.book(&format!(
+            "  steps:\n  - {}\n",
+            steps.replacen('{', "{name: a, ", 1)
+        ));
+        let run = place.run(&book, RunMode::Apply).expect("a run");
+        let error = run.outcome.steps[0].error.as_ref().expect("an error");
+        assert!(error.message.contains(wanted), "{}", error.message);
+    }
+}
+
+#[test]
+fn wrong_assertions_and_values_are_found_before_the_run() {
+    let place = Place::new();
+    let problems = |steps: &str| -> Vec<String> {
+        let text = format!(
+            "apiVersion: v1alpha\nkind: TaskBook\nmetadata: {{name: web}}\nspec:\n  steps:\n  - {steps}\n"
+        );
+        let file = place.path.join("book/book.yaml");
+        let compiled = compile(&BookSource::new(file.as_str(), &text, place.files()));
+        let faults = compiled.expect_err("a wrong book").into_iter();
+        faults.map(|fault| fault.message).collect()
+    };
+    for (steps, wanted) in [
+        ("{name: a, assert: {that: facts.os.famly == 'x'}}", "famly"),
+        ("{name: a, assert: {that: 1 + 1}}", "must be true or false"),
+        ("{name: a, assert: {that: '{{ x }}'}}", "decisions are CEL"),
+        ("{name: a, assert: {message: no}}", "needs `that`"),
+        (
+            "{name: a, set: {values: {changed: 1}}}",
+            "every result has one",
+        ),
+        ("{name: a, set: {values: 3}}", "must be a map"),
+        ("{name: a, print: {text: x}}", "no parameter of `print`"),
+    ] {
+        let found = problems(steps);
+        assert!(
+            found.iter().any(|message| message.contains(wanted)),
+            "{steps}: {found:?}"
+        );
+    }
+}

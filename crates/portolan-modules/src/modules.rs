@@ -6,6 +6,7 @@ mod text_lines;
 mod write;
 
 mod archive;
+mod assert;
 mod block;
 mod command;
 mod cron;
@@ -19,8 +20,11 @@ mod line;
 mod link;
 mod mount;
 mod package;
+mod print;
+mod read;
 mod reboot;
 mod service;
+mod set;
 mod sysctl;
 mod user;
 mod wait;
@@ -54,4 +58,8 @@ pub static MODULES: &[&ModuleDefinition] = &[
     &hostname::HOSTNAME,
     &wait::WAIT,
     &reboot::REBOOT,
+    &read::READ,
+    &set::SET,
+    &assert::ASSERT,
+    &print::PRINT,
 ];

@@ -16,6 +16,8 @@ pub struct Plan {
     pub decision: Decision,
     /// What was found, as later steps see it (`steps['package'].before.version`).
     pub before: Map<String, Value>,
+    /// What the look found for later steps to use, besides `before`.
+    pub result: Map<String, Value>,
     /// What will be true after the step; later steps of a check look at it.
     pub predictions: Vec<Prediction>,
     /// What people should know.
@@ -146,6 +148,7 @@ impl Plan {
         Self {
             decision,
             before: Map::new(),
+            result: Map::new(),
             predictions: Vec::new(),
             notes: Vec::new(),
         }

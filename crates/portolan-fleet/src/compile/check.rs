@@ -305,6 +305,9 @@ impl NameCheck<'_> {
             self.fault(&place_of(&name), message, hint);
         }
         let mut uses_secret = false;
+        for asserted in &call.asserted {
+            uses_secret |= self.truth(asserted, names);
+        }
         for (name, value) in &call.parameters {
             let is_secret = self.texts(value, names, &place_of(name));
             uses_secret |= is_secret;

@@ -377,6 +377,9 @@ impl NodeRun<'_> {
             }
             Err(message) => return Attempt::failed(message),
         };
+        if let Err(attempt) = self.hold_asserted(step, call, frame) {
+            return *attempt;
+        }
         let mut host = self.host.host();
         let parent = host.stop.clone();
         let deadline = Deadline::after(step.options.timeout, &parent);
@@ -404,6 +407,40 @@ impl NodeRun<'_> {
             attempt.has_effect = has_effect;
         }
         attempt
+    }
+
+    /// Whether everything holds that a step asserts.
+    fn hold_asserted(
+        &self,
+        step: &Step,
+        call: &ModuleCall,
+        frame: &Frame,
+    ) -> Result<(), Box<Attempt>> {
+        for asserted in &call.asserted {
+            let attempt = match self.decide_over(asserted, None, frame) {
+                Ok(true) => continue,
+                Ok(false) => Attempt::failed(match self.said_by(call, frame) {
+                    Some(message) => format!("{message} (`{}` does not hold)", asserted.text()),
+                    None => format!("`{}` does not hold", asserted.text()),
+                }),
+                Err(_) if self.mode == RunMode::Check && self.needs_pending(step, frame) => {
+                    let mut attempt =
+                        Attempt::failed("it depends on a step that a check does not run");
+                    attempt.state = StepState::Unknown;
+                    attempt
+                }
+                Err(message) => Attempt::failed(message),
+            };
+            return Err(Box::new(attempt));
+        }
+        Ok(())
+    }
+
+    /// The `message` of a call, rendered.
+    fn said_by(&self, call: &ModuleCall, frame: &Frame) -> Option<String> {
+        let scope = scope_of(&frame.values(&self.results));
+        let parameters = self.renderer.map(&call.parameters, &scope).ok()?;
+        Some(parameters.get("message")?.as_str()?.to_owned())
     }
 
     fn look_and_act(
@@ -507,7 +544,8 @@ impl NodeRun<'_> {
         frame: &Frame,
         has_effect: bool,
     ) -> Attempt {
-        let mut result = applied.result.clone();
+        let mut result = plan.result.clone();
+        result.extend(applied.result.clone());
         result.insert("changed".to_owned(), json!(applied.is_changed));
         result.insert("failed".to_owned(), json!(done.is_err()));
         result.insert("before".to_owned(), Value::Object(plan.before.clone()));

@@ -8,6 +8,7 @@ use portolan_yaml::{Entry, Map, Node, Position};
 use super::super::read_options::{OPTIONS, OptionReader};
 use super::super::{Barrier, Block, ModuleCall, RunOn, Step, StepOptions, Work};
 use super::{BookReader, json_map, places};
+use crate::decision::Decision;
 use crate::fault::{Place, advice};
 
 /// How deep books may include each other, and blocks may nest.
@@ -22,15 +23,11 @@ const ACTIONS: &[&str] = &["steps", "include", "flush", "barrier"];
 /// Modules that the schema has and that do not exist yet.
 const NOT_YET: &[&str] = &[
     "apply",
-    "assert",
     "fetch",
     "module",
-    "print",
     "publish",
-    "read",
     "render",
     "repository",
-    "set",
 ];
 
 /// Where a step stands.
@@ -374,12 +371,35 @@ impl BookReader<'_> {
                     return None;
                 };
                 self.move_files(file, &mut parameters);
+                let asserted = match name {
+                    "assert" => self.asserted(file, &action.value),
+                    _ => Vec::new(),
+                };
                 Some(Work::Module(ModuleCall {
                     module,
                     parameters,
                     places: places(file, &action.value),
+                    asserted,
                 }))
             }
         }
+    }
+
+    /// The expressions that an `assert` names: one, or a list of them.
+    fn asserted(&mut self, file: &Arc<str>, parameters: &Node) -> Vec<Decision> {
+        let mut reader = OptionReader {
+            file,
+            faults: &mut self.faults,
+            scopes: &self.scopes,
+        };
+        let Some(that) = parameters.get("that") else {
+            return Vec::new();
+        };
+        let expressions: Vec<&Node> = match that.as_list() {
+            Some(list) => list.iter().collect(),
+            None => vec![that],
+        };
+        let read = expressions.into_iter();
+        read.filter_map(|node| reader.decision(node)).collect()
     }
 }

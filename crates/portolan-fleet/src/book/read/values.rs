@@ -183,6 +183,7 @@ impl BookReader<'_> {
             module,
             parameters,
             places: places(file, &action.value),
+            asserted: Vec::new(),
         })
     }
 }
