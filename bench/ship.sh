@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `portolan ship build` as a user calls it: 10,001 files, 220 MB, beside buildah and beside tar with crane at the same gzip
-# level; one file changed; and nothing to do for 20 artifacts with 200,000 files. The page cache is warm; medians of RUNS
-# (default 5). FILES and ARTIFACT_FILES make it smaller, BIN names a binary that is built already.
+# level; one file changed; nothing to do for 20 artifacts with 200,000 files; and a build that many read. The page cache is warm;
+# medians of RUNS (default 5). FILES and ARTIFACT_FILES make it smaller, BIN names a binary that is built already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 runs="${RUNS:-5}"
@@ -65,3 +65,4 @@ sleep 3
 eval "$many" > /dev/null
 row "nothing to do: 20 artifacts, $((20 * artifact_files)) files" "$(median true "$many")" "" "" "≤ 1.5 s"
 echo "peak: $(/usr/bin/time -f '%M kB' "$BIN" ship build -q -f "$work/many/portolan.yaml" 2>&1 | tail -1)" >&2
+python3 bench/ship_readers.py "$BIN"

@@ -243,9 +243,16 @@ fn socket(run: &ShipRun) -> Option<Listener> {
     }
 }
 
+/// How many requests readers on this machine send in a second: pages that ask for the state again and again.
+const REQUESTS_PER_SECOND: u32 = 20_000;
+
 fn config() -> ListenConfig {
     ListenConfig {
         limits: Limits {
+            // All readers are on this machine and come from one address: they share what there is.
+            connections_per_client: Limits::CONNECTIONS,
+            requests_per_second: REQUESTS_PER_SECOND,
+            request_burst: REQUESTS_PER_SECOND,
             drain_time: LAST_EVENTS,
             ..Limits::default()
         },

@@ -84,6 +84,9 @@ pub enum ShipError {
     /// A path that leads out of the document's directory.
     #[error("`{0}` leads out of the directory of the document")]
     Outside(String),
+    /// A Dockerfile that is not in its context.
+    #[error("`{0}` leads out of the context; a Dockerfile must be in it")]
+    OutsideContext(String),
     /// The directory of the files is not there.
     #[error("cannot open the directory `{path}`")]
     Context {
@@ -258,8 +261,19 @@ impl BuildSetup {
     }
 }
 
-/// A path below a directory; `None` if it leads out of it.
+/// A path below a directory; `None` if it leads out of it, by its names or through a link.
 pub(crate) fn inside(directory: &Utf8Path, relative: &str) -> Option<Utf8PathBuf> {
+    let path = named_inside(directory, relative)?;
+    let is_inside = match (path.canonicalize_utf8(), directory.canonicalize_utf8()) {
+        (Ok(real), Ok(directory)) => real.starts_with(directory),
+        // What is not there leads nowhere; whoever opens it says so.
+        _ => true,
+    };
+    is_inside.then_some(path)
+}
+
+/// A path below a directory by its names alone; `None` if these lead out of it.
+pub(crate) fn named_inside(directory: &Utf8Path, relative: &str) -> Option<Utf8PathBuf> {
     let mut depth = 0_i32;
     for part in Utf8Path::new(relative).components() {
         match part.as_str() {

@@ -1,7 +1,7 @@
 //! Programs run to their end, with everything they start.
 //!
 //! A program runs in a process group of its own. When its time is up or its work is called off, the group is asked to end
-//! and, after a while, made to. What it prints is read by threads as it comes, in lines of bounded length; the last lines
+//! and, after a while, made to, with everything that left the group. What it prints is read by threads as it comes, in lines of bounded length; the last lines
 //! are kept for whoever has to tell why it failed.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -16,7 +16,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use portolan_engine::CancellationToken;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::orphans::GroupRecord;
+use crate::orphans::{GroupRecord, WORK_VARIABLE, end_marked};
 
 /// How long a program may go on after it was asked to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -93,6 +93,7 @@ pub(crate) fn run(
         .current_dir(&program.directory)
         .env_clear()
         .envs(&program.env)
+        .env(WORK_VARIABLE, scratch)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -145,6 +146,10 @@ pub(crate) fn run(
     // Children that it left behind end with it, and then the pipes close. One that left the group may hold them open: it is
     // not waited for.
     group.signal(Signal::KILL);
+    if !matches!(how, End::Exit(_)) {
+        // Nobody wants what it started, also outside of its group. A server that a good build leaves for the next one stays.
+        end_marked(scratch);
+    }
     let ended = Instant::now();
     while let Ok(text) = lines.recv_timeout(LAST_WORDS) {
         keep(text);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_engine::{Journal, JournalOptions, Limits, Run};
+use portolan_engine::{Journal, JournalOptions, Limits, ReadError, Run};
 use portolan_http::{Client, HttpOptions};
 use portolan_layout::Store;
 use portolan_oci::{Registry, RegistryOptions};
@@ -99,7 +99,16 @@ impl Project {
             journal.close();
             let mut reader = journal.after(0);
             let mut lines = String::new();
-            while let Some(batch) = reader.next().await.expect("a whole journal") {
+            loop {
+                let batch = match reader.next().await {
+                    // It keeps so many events and no more; a slow machine prints for longer.
+                    Err(ReadError::Forgotten { oldest, .. }) => {
+                        reader.seek(oldest - 1);
+                        continue;
+                    }
+                    batch => batch.expect("a journal"),
+                };
+                let Some(batch) = batch else { break };
                 for record in batch.iter() {
                     lines.push_str(&record.to_json());
                     lines.push('\n');
@@ -415,6 +424,33 @@ fn a_command_that_hangs_and_forks_is_ended_with_everything_it_started() {
     }
 }
 
+/// What leaves the group of its command ends with it as well when its time is up, and what that starts meanwhile.
+#[test]
+fn a_command_that_hangs_takes_along_what_left_its_group() {
+    let artifacts = "  - name: tool\n    image: registry.example/tool\n    command:\n      run: [sh, -c, \"setsid sh -c 'trap \\\"\\\" TERM HUP; echo $$ >> $PIDS; while :; do sleep 1000 & echo $! >> $PIDS; wait; done' & sleep 1000\"]\n      env: [PIDS]\n      timeout: 1s\n";
+    let mut project = Project::new(artifacts);
+    let pids = project.path("pids");
+    project
+        .env
+        .insert("PIDS".to_owned(), pids.to_str().expect("UTF-8").to_owned());
+    let answer = project.build();
+    let error = answer.results[0].error.as_deref().expect("an error");
+    assert!(error.contains("was stopped after 1 s"), "{error}");
+    let pids = fs::read_to_string(pids).expect("numbers");
+    assert!(pids.lines().count() >= 2, "{pids}");
+    for pid in pids.lines() {
+        let is_gone = || {
+            let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            state.is_empty() || state.contains(") Z ")
+        };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !is_gone() && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        assert!(is_gone(), "{pid} goes on");
+    }
+}
+
 #[test]
 fn a_command_that_prints_without_end_of_line_costs_no_memory() {
     let artifacts = "  - name: tool\n    image: registry.example/tool\n    command:\n      run: [sh, -c, 'head -c 200000000 /dev/zero; exit 1']\n";
@@ -526,6 +562,39 @@ fn paths_that_lead_out_of_the_project_are_refused() {
         let error = answer.results[0].error.as_deref().expect("an error");
         assert!(error.contains("leads out of the directory"), "{error}");
     }
+}
+
+/// A link is copied as one, but never the way to the files: neither of a context nor of a directory that a command runs in.
+#[test]
+fn a_link_out_of_the_project_is_not_followed() {
+    let outside = tempfile::tempdir().expect("a directory");
+    fs::write(outside.path().join("planted"), "planted-4711").expect("a file");
+    let sources = [
+        "oci: {context: link}",
+        "oci: {context: link/., copy: [{from: planted, to: /a}]}",
+        "oci: {context: web/up/link}",
+        "oci: {context: web, base: {layout: link}}",
+        "command: {run: [cat, planted], dir: link}",
+        "dockerfile: {context: link}",
+        "dockerfile: {context: web, file: link/planted}",
+        "dockerfile: {context: web, file: ../../planted}",
+    ];
+    for source in sources {
+        let project = Project::new(&format!("  - {{name: web, image: x, {source}}}\n"));
+        project.write("web/a", "a file");
+        symlink(outside.path(), project.path("link")).expect("a link");
+        symlink(outside.path(), project.path("web/link")).expect("a link");
+        symlink("..", project.path("web/up")).expect("a link");
+        let answer = project.build();
+        let error = answer.results[0].error.as_deref().unwrap_or_default();
+        assert!(error.contains("leads out of the"), "{source}: {error}");
+        assert!(!answer.journal.contains("planted-4711"), "{source}");
+    }
+    // A link inside of the project is only another way to the same place.
+    let project = Project::new("  - {name: web, image: x, oci: {context: web/up/web}}\n");
+    project.write("web/a", "a file");
+    symlink("..", project.path("web/up")).expect("a link");
+    assert_eq!(project.build().statuses(), [ArtifactStatus::Built]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_ship::{ChangedFiles, DevProject, DirtySet, DocumentError, FileChanges, Ship};
@@ -155,4 +155,32 @@ async fn files_are_compared_if_the_operating_system_does_not_tell() {
     let mut files = ChangedFiles::compared(&root, vec![root.join("store")], "limits");
     assert_eq!(files.why_polling(), Some("limits"));
     check(&mut files, &root).await;
+}
+
+/// One saved file of many: the operating system says which one it is, and nobody looks at the others.
+#[tokio::test]
+async fn one_saved_file_among_many_is_told_at_once_and_alone() {
+    let is_long = std::env::var_os("PORTOLAN_LONG").is_some();
+    let count = if is_long { 100_000 } else { 5_000 };
+    let (_held, root) = directory();
+    for number in 0..count {
+        let directory = root.join(format!("web/d{}", number / 1000));
+        if number % 1000 == 0 {
+            fs::create_dir(&directory).expect("a directory");
+        }
+        fs::write(directory.join(format!("f{number}")), "").expect("a file");
+    }
+    let mut files = ChangedFiles::below(&root, vec![root.join("store")]);
+    assert_eq!(files.why_polling(), None);
+    let file = root.join("web/d2/f2345");
+    let began = Instant::now();
+    fs::write(&file, "saved").expect("a file");
+    let changes = next(&mut files).await;
+    // 150 ms are asked for; a loaded machine gets more.
+    eprintln!(
+        "one of {count} files was told of {:?} after it was saved",
+        began.elapsed()
+    );
+    assert_eq!(changes.paths, [file].into());
+    assert!(!changes.is_partial);
 }

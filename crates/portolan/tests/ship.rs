@@ -674,7 +674,7 @@ fn an_interrupted_build_says_what_is_left_undone_and_leaves_nothing() {
 #[test]
 fn a_killed_build_leaves_nothing_that_the_next_one_does_not_clear() {
     let mut project = Project::new(&format!(
-        "{WEB}  - name: slow\n    image: x\n    command: {{run: [sh, -c, 'echo $$ > pid; echo begun; test -e go || exec sleep 300; echo a > $PORTOLAN_OUT/a'], output: files, inputs: [web/index.html], secrets: {{TOKEN: {{env: TOKEN}}}}}}\n"
+        "{WEB}  - name: slow\n    image: x\n    command: {{run: [sh, -c, 'test -e go || {{ setsid sleep 300 & echo $! > escaped; }}; echo $$ > pid; echo begun; test -e go || exec sleep 300; echo a > $PORTOLAN_OUT/a'], output: files, inputs: [web/index.html], secrets: {{TOKEN: {{env: TOKEN}}}}}}\n"
     ));
     project.env.push(("TOKEN", "planted-4711".to_owned()));
     let mut build = project
@@ -687,15 +687,24 @@ fn a_killed_build_leaves_nothing_that_the_next_one_does_not_clear() {
     wait_until(|| said().contains("begun") && said().contains("\"status\":\"built\""));
     build.kill().expect("it runs");
     build.wait().expect("it was started");
-    let pid = fs::read_to_string(project.path("pid")).expect("a number");
-    let stat = format!("/proc/{}/stat", pid.trim());
-    let is_running = || fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
-    assert!(is_running(), "it outlived the build");
+    let is_running = |file: &str| {
+        let pid = fs::read_to_string(project.path(file)).expect("a number");
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    };
+    // One of them has left the group of the command.
+    let were = ["pid", "escaped"]
+        .map(|file| fs::copy(project.path(file), project.path(&format!("{file}-was"))));
+    assert!(were.iter().all(Result::is_ok));
+    assert!(
+        is_running("pid-was") && is_running("escaped-was"),
+        "they outlived the build"
+    );
     project.write("go", "");
     let (result, code) = project.build(&[]);
     assert_eq!(code, 0, "{result:#}");
     assert_eq!(statuses(&result), [("web", "cached"), ("slow", "built")]);
-    wait_until(|| !is_running());
+    wait_until(|| !is_running("pid-was") && !is_running("escaped-was"));
     let runs = fs::read_dir(project.path(".portolan/portolan/runs")).expect("runs");
     for run in runs.flatten() {
         assert!(

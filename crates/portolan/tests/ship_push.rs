@@ -3,6 +3,7 @@
 mod portolan;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
@@ -192,6 +193,49 @@ fn a_base_image_of_a_registry_is_pulled_once_pinned_and_moved_on_request() {
         gone.code == 2 && gone.stderr.contains("cannot pull the base image"),
         "{gone}"
     );
+}
+
+/// Directories always go into the same of eight layers: a changed file sends one of these, an eighth on average.
+#[test]
+fn one_changed_file_sends_a_small_part_of_the_image() {
+    let Some(registry) = Registry::start(&RegistrySetup::default()) else {
+        return;
+    };
+    let project = Project::new(&format!(
+        "  - {{name: web, image: {}/shop/web, oci: {{context: many}}}}\n",
+        registry.host()
+    ));
+    let mut state = 1_u64;
+    for number in 0..1000 {
+        // Bytes that cannot be compressed, of the same length for each file.
+        let mut text = String::new();
+        while text.len() < 1000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let _ = write!(text, "{state:016x}");
+        }
+        project.write(&format!("many/d{}/f{number}", number / 10), &text);
+    }
+    let bytes = |args: &[&str]| {
+        let (result, code) = project.build(args);
+        assert_eq!(code, 0, "{result:#}");
+        pushed(&result, "web")["bytes"].as_u64().expect("a number")
+    };
+    let whole = bytes(&["--push"]);
+    let mut sent = 0;
+    for directory in (0..100).step_by(10) {
+        let file = format!("many/d{directory}/f{}", directory * 10);
+        project.write(&file, &format!("changed {directory}"));
+        sent += bytes(&["--push"]);
+    }
+    assert_eq!(bytes(&["--push"]), 0, "all of it is there");
+    let part = sent as f64 / 10.0 / whole as f64;
+    eprintln!(
+        "a changed file of 1000 sent {:.1} % of the image",
+        part * 100.0
+    );
+    assert!(part <= 0.15, "{part}");
 }
 
 /// A registry that takes what is sent and keeps nothing, unless it is told otherwise.

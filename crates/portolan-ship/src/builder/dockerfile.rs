@@ -13,7 +13,7 @@ use portolan_layout::{Directory, Run};
 use super::oci::BUILDER_VERSION;
 use super::read_artifact::{ArtifactName, ReadArtifact};
 use super::secrets::{GivenSecrets, give_secrets};
-use super::{BuildSetup, Builder, Needs, Prospect, ShipError, ended_well};
+use super::{BuildSetup, Builder, Needs, Prospect, ShipError, ended_well, inside};
 use crate::document::{DockerfileEngine, DockerfileSource};
 use crate::inputs::Inputs;
 use crate::outcome::Built;
@@ -83,6 +83,9 @@ impl DockerfileBuilder {
 
     fn prepare(&self, task: &Task) -> Result<Prepared<'_>, ShipError> {
         let (context, files) = self.setup.open(&self.source.context)?;
+        if inside(&context, &self.source.file).is_none() {
+            return Err(ShipError::OutsideContext(self.source.file.clone()));
+        }
         let run = self.setup.store.begin()?;
         task.progress(0, None, "reading files");
         let found = self.scan(&files, &context, &run)?;

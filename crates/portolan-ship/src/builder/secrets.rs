@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_secret::KnownSecrets;
 
-use super::{BuildSetup, ShipError};
+use super::{BuildSetup, ShipError, named_inside};
 use crate::document::{SecretPlace, SecretSource};
 use crate::task::Task;
 
@@ -75,7 +75,9 @@ fn read(source: &SecretSource, setup: &BuildSetup) -> Result<String, ShipError> 
             (value, format!("variable {name}"))
         }
         SecretPlace::File(path) => {
-            let path = setup.path(path)?;
+            // A file may be a link to where a machine keeps its secrets.
+            let path = named_inside(&setup.directory, path)
+                .ok_or_else(|| ShipError::Outside(path.clone()))?;
             let mut value = String::new();
             let file = File::open(&path).map_err(at(&path))?;
             let mut file = file.take(MAX_SECRET_BYTES + 1);
