@@ -102,13 +102,22 @@ impl BookFiles for DirectoryFiles {
 // === impl MemoryFiles ===
 
 impl MemoryFiles {
-    /// These files.
-    pub fn of<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+    /// These files, with any content.
+    pub fn of_bytes<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let files = files.into_iter();
         Self(
             files
-                .map(|(path, text)| (path.into(), text.as_bytes().into()))
+                .map(|(path, content)| (path.into(), content.into()))
                 .collect(),
+        )
+    }
+
+    /// These files.
+    pub fn of<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        Self::of_bytes(
+            files
+                .into_iter()
+                .map(|(path, text)| (path, text.as_bytes())),
         )
     }
 }

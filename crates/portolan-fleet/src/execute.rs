@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 use crate::book::{Barrier, Block, Book, HandlerPolicy, MAX_ITEMS, Step, Work};
 use crate::decision::Fleet;
 use crate::input::bind_inputs;
-use crate::journal::{JournalEntry, JournalState};
+use crate::journal::{JournalEntry, JournalState, StepKey};
 use crate::outcome::{NodeState, StepError, StepReport, StepState};
 use crate::text::{TextRenderer, scope_of};
 
@@ -32,6 +32,30 @@ pub(crate) use scope::Frame;
 pub trait NodeHost {
     /// The machine that steps work on.
     fn host(&self) -> Host;
+
+    /// The machine as one attempt of a step works on it: its commands belong to the attempt.
+    fn attempt_host(&self, _key: &StepKey) -> Host {
+        self.host()
+    }
+
+    /// Whether work that must not be done twice, and that was begun before a crash, can be taken up again: its commands are
+    /// found where they are, or were never started.
+    fn can_take_up(&self, _step: &Step, _key: &StepKey) -> bool {
+        false
+    }
+
+    /// Whether a step that runs once in the whole run runs on this node.
+    fn is_first(&self) -> bool {
+        true
+    }
+
+    /// What a step that ran on the first node gave, if it is known here.
+    fn shared_result(&self, _step: &Step) -> Option<Value> {
+        None
+    }
+
+    /// Gives the result of a step that runs once in the whole run to the other nodes.
+    fn share_result(&mut self, _step: &Step, _result: &Value) {}
 
     /// Other nodes.
     fn fleet(&self) -> &dyn Fleet;

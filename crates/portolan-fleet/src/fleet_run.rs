@@ -6,6 +6,10 @@
 //!                              nodes: Queued ▶ Working(phase) ▶ Waiting at a barrier ▶ Done(state)
 //! ```
 //!
+//! Barriers cut a book into phases and are counted from 0: a node that works in phase `n` may pass the barriers below `n`.
+//! A barrier of the batch opens when no node of the batch is at work, one of the run when every batch has come to it. A node
+//! that skips the block with a barrier comes to a later one and waits there.
+//!
 //! The caller writes the new state before it does an effect, and may do any effect again after a crash: dispatches carry
 //! the phase, and agents answer a repeated one from their journal. No clock is read here; times are what the caller
 //! observed, as time since the run was made.
@@ -28,8 +32,8 @@ pub struct RunPlan {
     pub nodes: Vec<String>,
     /// How many nodes each batch has; together all of them.
     pub batches: Vec<usize>,
-    /// How many barriers of the whole run the book has: it has one phase more.
-    pub run_barriers: usize,
+    /// The barriers of the book, in the order in which nodes come to them: it has one phase more.
+    pub barriers: Vec<BarrierScope>,
     /// How many nodes may be bad before the run stops.
     pub max_failures: usize,
     /// Whether nodes at work end after their current step when the run stops.
@@ -44,6 +48,15 @@ pub struct RunPlan {
     pub queue_limit: Duration,
     /// How long an agent may still start steps after it was last heard of: its lease and the longest time-out of a step.
     pub silence_limit: Duration,
+}
+
+/// Whom a barrier waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BarrierScope {
+    /// The nodes of the batch.
+    Batch,
+    /// Every node of the run.
+    Run,
 }
 
 /// What happens to a node that cannot be reached.
@@ -64,7 +77,7 @@ pub struct RunState {
     pub stage: Stage,
     /// The current batch, from 0.
     pub batch: usize,
-    /// The current phase: how many barriers of the whole run are open.
+    /// The phase behind the last barrier of the whole run that is open; 0 before the first.
     pub phase: usize,
     /// Every node.
     pub nodes: BTreeMap<String, NodeProgress>,
@@ -122,10 +135,10 @@ pub enum NodeProgress {
         /// When it was last heard of.
         heard: Duration,
     },
-    /// It has come to the end of this phase.
+    /// It has come to a barrier.
     Waiting {
-        /// The phase.
-        phase: usize,
+        /// The barrier.
+        barrier: usize,
         /// How its steps ended so far.
         state: NodeState,
     },
@@ -186,8 +199,13 @@ pub struct NodeReport {
 pub enum NodeEvent {
     /// It is at work.
     Alive,
-    /// It has come to the end of the phase, with its steps ended so.
-    PhaseEnded(NodeState),
+    /// It has come to a barrier that is not open for it.
+    AtBarrier {
+        /// The barrier.
+        barrier: usize,
+        /// How its steps ended so far.
+        state: NodeState,
+    },
     /// It has its end.
     Ended(NodeState),
 }
@@ -250,7 +268,18 @@ impl RunState {
         self.nodes.values().filter(bad).count()
     }
 
-    /// Nodes at work, or waiting at a barrier with their place in the batch.
+    /// The first barrier that one of these nodes waits at.
+    fn first_barrier<'n>(&self, nodes: impl IntoIterator<Item = &'n String>) -> Option<usize> {
+        let barriers = nodes
+            .into_iter()
+            .filter_map(|node| match self.nodes.get(node) {
+                Some(NodeProgress::Waiting { barrier, .. }) => Some(*barrier),
+                _ => None,
+            });
+        barriers.min()
+    }
+
+    /// Nodes at work.
     pub fn working(&self) -> impl Iterator<Item = &String> {
         let is_working = |progress: &NodeProgress| matches!(progress, NodeProgress::Working { .. });
         self.nodes

@@ -68,6 +68,9 @@ pub enum JournalEntry {
         state: NodeState,
         /// Handlers that were notified and not run.
         owed: Vec<String>,
+        /// Every step as it was reported, for whom the reports have not reached.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        steps: Vec<Value>,
     },
 }
 
@@ -113,6 +116,8 @@ pub struct JournalState {
     pub owed: Vec<String>,
     /// How the run ended, if it did.
     pub ended: Option<NodeState>,
+    /// Every step as it was reported when the run ended.
+    pub reports: Vec<Value>,
     /// Bytes of a torn last record that were cut.
     pub torn_bytes: usize,
 }
@@ -245,20 +250,8 @@ impl StepJournal {
 
 fn record(number: u64, entry: &JournalEntry) -> io::Result<Vec<u8>> {
     let mut json = serde_json::to_vec(entry)?;
-    if json.len() > MAX_RECORD_BYTES
-        && let JournalEntry::Finished {
-            key,
-            state,
-            notified,
-            ..
-        } = entry
-    {
-        json = serde_json::to_vec(&JournalEntry::Finished {
-            key: key.clone(),
-            state: *state,
-            result: Value::Null,
-            notified: notified.clone(),
-        })?;
+    if json.len() > MAX_RECORD_BYTES {
+        json = serde_json::to_vec(&shortened(entry))?;
     }
     let length = u32::try_from(json.len()).map_err(io::Error::other)?;
     let mut bytes = Vec::with_capacity(HEADER_BYTES + json.len());
@@ -268,6 +261,29 @@ fn record(number: u64, entry: &JournalEntry) -> io::Result<Vec<u8>> {
     bytes.extend_from_slice(&checksum(number, &json).to_le_bytes());
     bytes.extend_from_slice(&json);
     Ok(bytes)
+}
+
+/// An entry without what may be left out.
+fn shortened(entry: &JournalEntry) -> JournalEntry {
+    match entry.clone() {
+        JournalEntry::Finished {
+            key,
+            state,
+            notified,
+            ..
+        } => JournalEntry::Finished {
+            key,
+            state,
+            notified,
+            result: Value::Null,
+        },
+        JournalEntry::Ended { state, owed, .. } => JournalEntry::Ended {
+            state,
+            owed,
+            steps: Vec::new(),
+        },
+        entry => entry,
+    }
 }
 
 fn checksum(number: u64, json: &[u8]) -> u32 {
@@ -380,9 +396,10 @@ impl JournalState {
             JournalEntry::Unknown { key } => {
                 self.steps.insert(key, Progress::Unknown);
             }
-            JournalEntry::Ended { state, owed } => {
+            JournalEntry::Ended { state, owed, steps } => {
                 self.ended = Some(state);
                 self.owed = owed;
+                self.reports = steps;
             }
         }
     }
@@ -510,6 +527,7 @@ mod tests {
             .write(&JournalEntry::Ended {
                 state: NodeState::Ok,
                 owed: Vec::new(),
+                steps: Vec::new(),
             })
             .expect("written");
         let (_, state) = StepJournal::open(&path).expect("opened");

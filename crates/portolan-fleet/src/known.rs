@@ -44,6 +44,7 @@ pub fn fact_types() -> Type {
                         ("mac", Type::Text),
                         ("mtu", Type::Integer),
                         ("up", Type::Boolean),
+                        ("addresses", texts()),
                     ])),
                 ),
                 ("addresses", texts()),
@@ -59,6 +60,13 @@ pub fn fact_types() -> Type {
             ])),
         ),
         ("packages", Type::map(Type::Text)),
+        (
+            "services",
+            Type::map(Type::record([
+                ("enabled", Type::Boolean),
+                ("running", Type::Boolean),
+            ])),
+        ),
         (
             "users",
             Type::map(Type::record([

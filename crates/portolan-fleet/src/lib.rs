@@ -29,8 +29,11 @@ mod outcome;
 mod facts;
 mod local;
 
+mod barriers;
 mod fleet_run;
+mod run_report;
 
+pub use barriers::Barriers;
 pub use book::{
     Barrier, Block, Book, DEFAULT_INTERVAL, DEFAULT_TIMEOUT, Gate, HandlerPolicy, Included, Input,
     InputKind, Items, MAX_ITEMS, ModuleCall, OnUnknown, Retries, RunOn, RunOptions, Share, Step,
@@ -43,8 +46,8 @@ pub use execute::{NodeHost, NodeOutcome, NodeRequest, NodeRun, RunMode};
 pub use facts::gather_facts;
 pub use fault::{BookFault, Place};
 pub use fleet_run::{
-    Cancel, NodeEnd, NodeEvent, NodeProgress, NodeReport, Observed, RunEffect, RunEnd, RunPlan,
-    RunState, Stage, UnreachablePolicy, advance,
+    BarrierScope, Cancel, NodeEnd, NodeEvent, NodeProgress, NodeReport, Observed, RunEffect,
+    RunEnd, RunPlan, RunState, Stage, UnreachablePolicy, advance,
 };
 pub use input::{InputFault, bind_inputs};
 pub use journal::{
@@ -52,6 +55,7 @@ pub use journal::{
     ReadJournal, StepJournal, StepKey, read_journal,
 };
 pub use known::fact_types;
-pub use local::{LocalError, LocalOutcome, LocalRun, check_local};
+pub use local::{LocalError, LocalOutcome, LocalRun, NodeLock, check_local};
 pub use outcome::{NodeState, PlannedChange, StepError, StepReport, StepState};
+pub use run_report::{NodePart, RunReport, plan_document};
 pub use text::{MAX_FUEL, MAX_TEXT_BYTES, TextError, TextRenderer, scope_of};

@@ -150,7 +150,8 @@ impl LocalRun {
             .as_ref()
             .map_or_else(|| self.id.clone(), |kept| kept.run.clone());
         let is_resumed = kept.as_ref().is_some_and(|kept| kept.is_resumed);
-        let facts = gather_facts(&self.root, &book.facts);
+        let host = Host::local(Arc::clone(&self.root));
+        let facts = gather_facts(&host, &book.facts);
         let name = facts["hostname"].as_str().unwrap_or("localhost").to_owned();
         let node = json!({"name": name, "address": "127.0.0.1", "labels": {}});
         let request = NodeRequest {
@@ -183,6 +184,7 @@ impl LocalRun {
             let entry = JournalEntry::Ended {
                 state: outcome.state,
                 owed: outcome.owed.clone(),
+                steps: Vec::new(),
             };
             kept.journal.write(&entry)?;
         }
@@ -200,15 +202,12 @@ impl LocalRun {
         book: &Book,
         notes: &mut Vec<String>,
     ) -> Result<KeptJournal, LocalError> {
-        let directory = self.data_directory()?;
+        let lock = NodeLock::take(&self.root)?.ok_or(LocalError::Busy)?;
+        let directory = data_directory(&self.root)?;
         let failed = |error: io::Error| LocalError::Data {
             path: directory.clone(),
             reason: error.to_string(),
         };
-        let lock = File::create(directory.join("lock")).map_err(failed)?;
-        if lock.try_lock().is_err() {
-            return Err(LocalError::Busy);
-        }
         let path = directory.join(format!("{}.journal", book.name));
         let opened = match StepJournal::open(&path) {
             Err(JournalError::Damaged { .. }) if self.acknowledges_damage => {
@@ -267,29 +266,6 @@ impl LocalRun {
         }
         hasher.finish().to_string()
     }
-
-    /// The directory of journals. Below another root directory it must be a real one: a link could lead out.
-    fn data_directory(&self) -> Result<Utf8PathBuf, LocalError> {
-        let mut path = Utf8PathBuf::from("/");
-        for name in Utf8Path::new(DATA).components().skip(1) {
-            path.push(name.as_str());
-            let failed = |reason: String| LocalError::Data {
-                path: path.clone(),
-                reason,
-            };
-            match self.root.status(&path, Follow::No) {
-                Ok(None) => {
-                    let made = self.root.make_directory(&path, 0o755);
-                    made.map_err(|error| failed(error.to_string()))?;
-                }
-                Ok(Some(found)) if found.kind == FileKind::Directory => {}
-                Ok(Some(_)) if self.root.is_machine() => {}
-                Ok(Some(_)) => return Err(failed("it is not a directory".to_owned())),
-                Err(error) => return Err(failed(error.to_string())),
-            }
-        }
-        Ok(self.root.machine_path(Utf8Path::new(DATA)))
-    }
 }
 
 /// A journal with its lock.
@@ -298,8 +274,48 @@ struct KeptJournal {
     journal: StepJournal,
     past: JournalState,
     is_resumed: bool,
-    /// Ends with the process, also when that is killed.
-    _lock: File,
+    _lock: NodeLock,
+}
+
+/// Held by the one run that changes a node, whoever asked for it. Ends with the process, also when that is killed.
+pub struct NodeLock(#[expect(dead_code, reason = "the lock is held while the file is open")] File);
+
+impl NodeLock {
+    /// Takes the lock of the node; `None` if another run has it.
+    ///
+    /// # Errors
+    /// When its file cannot be made.
+    pub fn take(root: &Root) -> Result<Option<Self>, LocalError> {
+        let path = data_directory(root)?.join("lock");
+        let file = File::create(&path).map_err(|error| LocalError::Data {
+            path,
+            reason: error.to_string(),
+        })?;
+        Ok(file.try_lock().is_ok().then_some(Self(file)))
+    }
+}
+
+/// The directory of journals. Below another root directory it must be a real one: a link could lead out.
+fn data_directory(root: &Root) -> Result<Utf8PathBuf, LocalError> {
+    let mut path = Utf8PathBuf::from("/");
+    for name in Utf8Path::new(DATA).components().skip(1) {
+        path.push(name.as_str());
+        let failed = |reason: String| LocalError::Data {
+            path: path.clone(),
+            reason,
+        };
+        match root.status(&path, Follow::No) {
+            Ok(None) => {
+                let made = root.make_directory(&path, 0o755);
+                made.map_err(|error| failed(error.to_string()))?;
+            }
+            Ok(Some(found)) if found.kind == FileKind::Directory => {}
+            Ok(Some(_)) if root.is_machine() => {}
+            Ok(Some(_)) => return Err(failed("it is not a directory".to_owned())),
+            Err(error) => return Err(failed(error.to_string())),
+        }
+    }
+    Ok(root.machine_path(Utf8Path::new(DATA)))
 }
 
 /// This machine, as a run sees it.

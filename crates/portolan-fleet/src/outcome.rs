@@ -119,6 +119,11 @@ impl NodeState {
         }
     }
 
+    /// The state of a word.
+    pub fn read(word: &str) -> Option<Self> {
+        serde_json::from_value(Value::from(word)).ok()
+    }
+
     /// The worst of some steps.
     pub fn of(steps: impl IntoIterator<Item = StepState>) -> Self {
         let states = steps.into_iter().map(|state| match state {
@@ -156,6 +161,83 @@ impl StepReport {
         let ms = u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX);
         step.insert("ms".to_owned(), json!(ms));
         Value::Object(step)
+    }
+
+    /// What it would change, in JSON.
+    pub(crate) fn changes_json(&self) -> Value {
+        let changes = self.changes.iter().map(|change| {
+            json!({"subject": change.subject, "before": change.before, "after": change.after})
+        });
+        changes.collect()
+    }
+
+    /// Everything of the step, for a server that keeps it and for people who read it there.
+    pub fn to_record(&self) -> Value {
+        let mut record = self.to_json();
+        record["place"] = json!([&*self.place.file, self.place.line, self.place.column]);
+        if !self.notes.is_empty() {
+            record["notes"] = json!(self.notes);
+        }
+        if !self.changes.is_empty() {
+            record["changes"] = self.changes_json();
+        }
+        for (key, text) in self
+            .error
+            .iter()
+            .flat_map(|error| [("hint", &error.hint), ("output", &error.output)])
+        {
+            if let Some(text) = text {
+                record["error"][key] = json!(text);
+            }
+        }
+        record
+    }
+
+    /// Reads what [`to_record`](Self::to_record) wrote; `None` if it is something else.
+    pub fn read(record: &Value) -> Option<Self> {
+        let text = |value: &Value, key: &str| value.get(key)?.as_str().map(str::to_owned);
+        let list = |key: &str| {
+            record
+                .get(key)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+        };
+        let number = |value: &Value| u32::try_from(value.as_u64()?).ok();
+        let place = record.get("place")?;
+        let error = match record.get("error") {
+            None => None,
+            Some(error) => Some(StepError {
+                message: text(error, "message")?,
+                hint: text(error, "hint"),
+                output: text(error, "output"),
+            }),
+        };
+        let change = |value: &Value| {
+            Some(PlannedChange {
+                subject: text(value, "subject")?,
+                before: text(value, "before")?,
+                after: text(value, "after")?,
+            })
+        };
+        Some(Self {
+            name: text(record, "name")?,
+            item: record.get("item").cloned(),
+            state: serde_json::from_value(record.get("state")?.clone()).ok()?,
+            diff: text(record, "diff"),
+            error,
+            notes: list("notes")
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
+            changes: list("changes").map(change).collect::<Option<_>>()?,
+            took: Duration::from_millis(record.get("ms")?.as_u64()?),
+            place: Place {
+                file: place.get(0)?.as_str()?.into(),
+                line: number(place.get(1)?)?,
+                column: number(place.get(2)?)?,
+            },
+        })
     }
 }
 

@@ -4,18 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use portolan_fleet::{
-    Cancel, NodeEnd, NodeEvent, NodeProgress, NodeReport, NodeState, Observed, RunEffect, RunEnd,
-    RunPlan, RunState, Stage, UnreachablePolicy, advance,
+    BarrierScope, Cancel, NodeEnd, NodeEvent, NodeProgress, NodeReport, NodeState, Observed,
+    RunEffect, RunEnd, RunPlan, RunState, Stage, UnreachablePolicy, advance,
 };
 use proptest::prelude::*;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-fn plan(nodes: usize, batches: &[usize], run_barriers: usize, max_failures: usize) -> RunPlan {
+/// A plan whose barriers are those of the run (`r`) and of the batch (`b`).
+fn plan(nodes: usize, batches: &[usize], barriers: &str, max_failures: usize) -> RunPlan {
     RunPlan {
         nodes: (0..nodes).map(|number| format!("n{number}")).collect(),
         batches: batches.to_vec(),
-        run_barriers,
+        barriers: barriers
+            .chars()
+            .map(|scope| match scope {
+                'r' => BarrierScope::Run,
+                _ => BarrierScope::Batch,
+            })
+            .collect(),
         max_failures,
         stops_on_failure: false,
         unreachable: UnreachablePolicy::Fail,
@@ -93,6 +100,23 @@ impl World {
         self.observe(|observed| observed.reports = vec![report]);
     }
 
+    /// Lets a node come to the next barrier, or to its end.
+    fn end_phase(&mut self, node: &str, state: NodeState) {
+        let phase = match self.state.nodes.get(node) {
+            Some(NodeProgress::Working { phase, .. }) => *phase,
+            _ => 0,
+        };
+        let event = if phase < self.plan.barriers.len() {
+            NodeEvent::AtBarrier {
+                barrier: phase,
+                state,
+            }
+        } else {
+            NodeEvent::Ended(state)
+        };
+        self.report(node, event);
+    }
+
     /// What holds at every moment.
     fn check(&self, before: &RunState, effects: &[RunEffect]) {
         let working: Vec<&String> = self.state.working().collect();
@@ -113,14 +137,20 @@ impl World {
             let RunEffect::Dispatch { phase, .. } = effect else {
                 continue;
             };
+            let opened = phase.checked_sub(1);
+            let is_of_batch =
+                opened.is_some_and(|barrier| self.plan.barriers[barrier] == BarrierScope::Batch);
             let is_behind = |progress: &NodeProgress| match progress {
                 NodeProgress::Queued => *phase > 0,
                 NodeProgress::Working { phase: at, .. } => at < phase,
-                NodeProgress::Waiting { phase: at, .. } => at + 1 < *phase,
+                NodeProgress::Waiting { barrier, .. } => barrier + 1 < *phase,
                 NodeProgress::Done(_) => false,
             };
+            let mut waited_for = self.state.nodes.iter();
             assert!(
-                !self.state.nodes.values().any(is_behind),
+                !waited_for.any(|(node, progress)| {
+                    is_behind(progress) && (!is_of_batch || batch.contains(node))
+                }),
                 "a barrier opened early"
             );
             assert!(
@@ -148,7 +178,7 @@ impl World {
 
 #[test]
 fn batches_follow_each_other() {
-    let mut world = World::new(plan(3, &[1, 2], 0, 0));
+    let mut world = World::new(plan(3, &[1, 2], "", 0));
     world.tick();
     assert_eq!(world.dispatched, [("n0".to_owned(), 0)]);
     world.report("n0", NodeEvent::Ended(NodeState::Changed));
@@ -161,14 +191,14 @@ fn batches_follow_each_other() {
 
 #[test]
 fn a_barrier_of_the_run_waits_for_every_batch() {
-    let mut world = World::new(plan(2, &[1, 1], 1, 0));
+    let mut world = World::new(plan(2, &[1, 1], "r", 0));
     world.tick();
-    world.report("n0", NodeEvent::PhaseEnded(NodeState::Ok));
+    world.end_phase("n0", NodeState::Ok);
     assert_eq!(
         world.dispatched,
         [("n0".to_owned(), 0), ("n1".to_owned(), 0)]
     );
-    world.report("n1", NodeEvent::PhaseEnded(NodeState::Ok));
+    world.end_phase("n1", NodeState::Ok);
     assert_eq!(
         world.dispatched.last(),
         Some(&("n0".to_owned(), 1)),
@@ -180,8 +210,25 @@ fn a_barrier_of_the_run_waits_for_every_batch() {
 }
 
 #[test]
+fn a_barrier_of_the_batch_waits_for_the_batch_alone() {
+    let mut world = World::new(plan(3, &[2, 1], "bb", 0));
+    world.tick();
+    world.end_phase("n0", NodeState::Ok);
+    assert_eq!(world.dispatched.len(), 2, "n1 has not come to it");
+    world.end_phase("n1", NodeState::Ok);
+    let opened = [("n0".to_owned(), 1), ("n1".to_owned(), 1)];
+    assert_eq!(world.dispatched[2..], opened);
+    // One that skips the block with the next barrier ends; the other one does not wait for it.
+    world.report("n0", NodeEvent::Ended(NodeState::Ok));
+    world.end_phase("n1", NodeState::Ok);
+    assert_eq!(world.dispatched.last(), Some(&("n1".to_owned(), 2)));
+    world.end_phase("n1", NodeState::Ok);
+    assert_eq!(world.dispatched.last(), Some(&("n2".to_owned(), 0)));
+}
+
+#[test]
 fn more_failures_than_allowed_stop_a_run() {
-    let mut world = World::new(plan(4, &[2, 2], 0, 0));
+    let mut world = World::new(plan(4, &[2, 2], "", 0));
     world.tick();
     world.report("n0", NodeEvent::Ended(NodeState::Failed));
     assert!(matches!(world.state.stage, Stage::Stopping { .. }));
@@ -195,7 +242,7 @@ fn more_failures_than_allowed_stop_a_run() {
 fn a_gate_is_asked_and_stalls_a_run_that_can_be_resumed() {
     let mut world = World::new(RunPlan {
         has_gate: true,
-        ..plan(2, &[1, 1], 0, 0)
+        ..plan(2, &[1, 1], "", 0)
     });
     world.tick();
     world.report("n0", NodeEvent::Ended(NodeState::Ok));
@@ -214,7 +261,7 @@ fn a_gate_is_asked_and_stalls_a_run_that_can_be_resumed() {
 
 #[test]
 fn a_run_waits_for_nodes_of_another_one_and_stalls() {
-    let mut world = World::new(plan(1, &[1], 0, 0));
+    let mut world = World::new(plan(1, &[1], "", 0));
     world.held.insert("n0".to_owned(), "other".to_owned());
     world.tick();
     world.now += MINUTE * 9;
@@ -233,7 +280,7 @@ fn a_run_waits_for_nodes_of_another_one_and_stalls() {
 
 #[test]
 fn a_silent_node_is_unknown_only_when_no_step_of_it_can_run() {
-    let mut world = World::new(plan(2, &[2], 0, 1));
+    let mut world = World::new(plan(2, &[2], "", 1));
     world.tick();
     world.connected.remove("n0");
     world.now += MINUTE * 10;
@@ -271,7 +318,7 @@ fn nodes_without_a_stream_follow_the_policy() {
     ] {
         let mut world = World::new(RunPlan {
             unreachable: policy,
-            ..plan(1, &[1], 0, 0)
+            ..plan(1, &[1], "", 0)
         });
         world.connected.clear();
         world.tick();
@@ -281,9 +328,9 @@ fn nodes_without_a_stream_follow_the_policy() {
 
 #[test]
 fn a_cancelled_run_ends_with_what_is_at_work() {
-    let mut world = World::new(plan(3, &[2, 1], 1, 0));
+    let mut world = World::new(plan(3, &[2, 1], "r", 0));
     world.tick();
-    world.report("n0", NodeEvent::PhaseEnded(NodeState::Changed));
+    world.end_phase("n0", NodeState::Changed);
     world.observe(|observed| observed.cancel = Some(Cancel::Drain));
     assert_eq!(world.end("n0"), Some(NodeEnd::State(NodeState::Changed)));
     assert_eq!(world.end("n2"), Some(NodeEnd::NotBegun));
@@ -291,7 +338,7 @@ fn a_cancelled_run_ends_with_what_is_at_work() {
         node: "n1".to_owned(),
         how: Cancel::Drain
     }));
-    world.report("n1", NodeEvent::PhaseEnded(NodeState::Ok));
+    world.end_phase("n1", NodeState::Ok);
     assert_eq!(world.state.stage, Stage::Ended(RunEnd::Cancelled));
 }
 
@@ -307,7 +354,7 @@ proptest! {
     #[test]
     fn every_run_keeps_its_promises_and_ends(
         sizes in prop::collection::vec(1usize..4, 1..4),
-        barriers in 0usize..3,
+        barriers in "[br]{0,3}",
         max_failures in 0usize..3,
         policy in 0u8..3,
         has_gate in any::<bool>(),
@@ -322,7 +369,7 @@ proptest! {
                 _ => UnreachablePolicy::Wait(MINUTE * 15),
             },
             stops_on_failure: policy == 1,
-            ..plan(nodes, &sizes, barriers, max_failures)
+            ..plan(nodes, &sizes, &barriers, max_failures)
         });
         for happening in happenings {
             happen(&mut world, nodes, happening);
@@ -330,10 +377,10 @@ proptest! {
         // From here on everything answers.
         world.held.clear();
         world.connected = world.plan.nodes.iter().cloned().collect();
-        for _ in 0..(nodes + 1) * (barriers + 2) * 4 {
+        for _ in 0..(nodes + 1) * (barriers.len() + 2) * 4 {
             let working: Vec<String> = world.state.working().cloned().collect();
             for node in working {
-                world.report(&node, NodeEvent::PhaseEnded(NodeState::Ok));
+                world.end_phase(&node, NodeState::Ok);
             }
             let asks = matches!(world.state.stage, Stage::Gate);
             world.observe(|observed| {
@@ -353,7 +400,7 @@ fn happen(world: &mut World, nodes: usize, (node, what, seconds): Happening) {
     let name = format!("n{}", node % nodes);
     world.now += Duration::from_secs(seconds);
     match what {
-        0..=2 => world.report(&name, NodeEvent::PhaseEnded(NodeState::Ok)),
+        0..=2 => world.end_phase(&name, NodeState::Ok),
         3 => world.report(&name, NodeEvent::Ended(NodeState::Failed)),
         4 => world.report(&name, NodeEvent::Ended(NodeState::Changed)),
         5 => world.report(&name, NodeEvent::Alive),

@@ -42,6 +42,7 @@ mod tool;
 mod unit;
 mod view;
 
+mod facts;
 mod modules;
 
 pub use accounts::{Accounts, GroupRecord, UserRecord};
@@ -51,6 +52,7 @@ pub use boot::{BootMode, Restart, RestartState, boot_id};
 pub use definition::{
     Effect, ModuleDefinition, ParameterDefinition, ParameterType, RootSupport, find_module,
 };
+pub use facts::{FactCache, FactSource};
 pub use host::{Account, BookFiles, DEFAULT_TIMEOUT, Host, NoBookFiles};
 pub use local_processes::{KEPT_OUTPUT_BYTES, LocalProcesses};
 pub use modules::{

@@ -18,7 +18,7 @@ use super::deadline::Deadline;
 use super::environment::WithEnvironment;
 use super::scope::{Frame, Item};
 use super::{Flow, Halt, NodeRun, RunMode, report_of};
-use crate::book::{ModuleCall, OnUnknown, Step};
+use crate::book::{ModuleCall, OnUnknown, RunOn, Step};
 use crate::journal::{JournalEntry, Progress, StepKey};
 use crate::outcome::{PlannedChange, StepError, StepState};
 use crate::text::scope_of;
@@ -89,6 +89,10 @@ impl NodeRun<'_> {
     pub(super) fn take_module(&mut self, step: &Step, call: &ModuleCall, frame: &Frame) -> Flow {
         let mut at_step = frame.clone();
         at_step.step_id.clone_from(&step.id);
+        if step.options.run_on == RunOn::First && !self.host.is_first() {
+            self.take_over_result(step);
+            return Ok(());
+        }
         let items = match self.items(step, &at_step) {
             Ok(items) => items,
             Err(message) => return self.fail_or_unknown(step, None, &message, frame),
@@ -123,12 +127,29 @@ impl NodeRun<'_> {
             results.pop()
         };
         if let Some(result) = result {
-            for alias in &step.options.register {
-                self.results.add(alias, result.clone());
+            if step.options.run_on == RunOn::First && !step.options.is_sensitive {
+                self.host.share_result(step, &result);
             }
-            self.results.add(&step.id, result);
+            self.keep_result(step, result);
         }
         Ok(())
+    }
+
+    fn keep_result(&mut self, step: &Step, result: Value) {
+        for alias in &step.options.register {
+            self.results.add(alias, result.clone());
+        }
+        self.results.add(&step.id, result);
+    }
+
+    /// A step that runs on the first node alone: its result is known here as far as the first node has given it.
+    fn take_over_result(&mut self, step: &Step) {
+        let mut report = report_of(step, None, StepState::Skipped);
+        report.notes.push("it runs on the first node".to_owned());
+        self.push(report);
+        if let Some(result) = self.host.shared_result(step) {
+            self.keep_result(step, result);
+        }
     }
 
     /// Takes a step for one item. Gives its state, its result, and why it failed.
@@ -314,6 +335,10 @@ impl NodeRun<'_> {
                 let attempt = self.work(step, call, frame, key, false);
                 done_before(step, attempt)
             }
+            Some(Progress::Started) if self.host.can_take_up(step, key) => {
+                let attempt = self.work(step, call, frame, key, false);
+                done_before(step, attempt)
+            }
             Some(progress) => self.after_crash(step, call, frame, key, &progress),
         }
     }
@@ -380,7 +405,7 @@ impl NodeRun<'_> {
         if let Err(attempt) = self.hold_asserted(step, call, frame) {
             return *attempt;
         }
-        let mut host = self.host.host();
+        let mut host = self.host.attempt_host(key);
         let parent = host.stop.clone();
         let deadline = Deadline::after(step.options.timeout, &parent);
         host.stop = deadline.token();

@@ -1,8 +1,8 @@
 //! The decisions of a run over many nodes.
 
 use super::{
-    Cancel, NodeEnd, NodeEvent, NodeProgress, Observed, RunEffect, RunEnd, RunPlan, RunState,
-    Stage, UnreachablePolicy,
+    BarrierScope, Cancel, NodeEnd, NodeEvent, NodeProgress, Observed, RunEffect, RunEnd, RunPlan,
+    RunState, Stage, UnreachablePolicy,
 };
 use crate::outcome::NodeState;
 
@@ -22,8 +22,8 @@ pub fn advance(
     run.judge_silence();
     run.take_cancel();
     run.resume();
-    // Each pass opens at most one door; there are no more doors than batches and phases.
-    for _ in 0..=plan.batches.len() * (plan.run_barriers + 2) {
+    // Each pass opens at most one door; there are no more doors than batches and barriers.
+    for _ in 0..=plan.batches.len() * (plan.barriers.len() + 2) {
         if !run.pass() {
             break;
         }
@@ -54,14 +54,12 @@ impl Advance<'_> {
             }
             match report.event {
                 NodeEvent::Alive => *heard = now,
-                NodeEvent::PhaseEnded(state) if *phase < self.plan.run_barriers => {
-                    *progress = NodeProgress::Waiting {
-                        phase: *phase,
-                        state,
-                    };
+                NodeEvent::AtBarrier { barrier, state } => {
+                    if (*phase..self.plan.barriers.len()).contains(&barrier) {
+                        *progress = NodeProgress::Waiting { barrier, state };
+                    }
                 }
-                // The last phase has no barrier behind it: its end is the node's.
-                NodeEvent::PhaseEnded(state) | NodeEvent::Ended(state) => {
+                NodeEvent::Ended(state) => {
                     *progress = NodeProgress::Done(NodeEnd::State(state));
                     self.effects.push(RunEffect::Release(report.node.clone()));
                 }
@@ -165,7 +163,9 @@ impl Advance<'_> {
         nodes.sort();
         self.effects.push(RunEffect::Reserve(nodes));
         for node in batch {
-            self.begin(node);
+            if self.state.nodes.get(node) == Some(&NodeProgress::Queued) {
+                self.begin(node);
+            }
         }
         self.state.stage = Stage::Running;
         true
@@ -208,6 +208,12 @@ impl Advance<'_> {
         });
         if is_working {
             return false;
+        }
+        if let Some(barrier) = self.state.first_barrier(batch)
+            && self.plan.barriers.get(barrier) == Some(&BarrierScope::Batch)
+        {
+            self.dispatch_waiting(barrier + 1);
+            return true;
         }
         if self.state.batch + 1 < self.plan.batches.len() {
             if self.plan.has_gate {
@@ -262,7 +268,7 @@ impl Advance<'_> {
         self.state.stage = if self.state.phase == 0 {
             Stage::Reserving
         } else {
-            self.dispatch_waiting();
+            self.dispatch_waiting(self.state.phase);
             Stage::Running
         };
         true
@@ -270,23 +276,22 @@ impl Advance<'_> {
 
     /// Every batch has passed: the barrier opens for all that wait at it, batch by batch.
     fn next_phase(&mut self) -> bool {
-        let is_waiting = |progress: &NodeProgress| matches!(progress, NodeProgress::Waiting { .. });
-        if !self.state.nodes.values().any(is_waiting) {
+        let Some(barrier) = self.state.first_barrier(&self.plan.nodes) else {
             return self.end_if_all_done();
-        }
-        self.state.phase += 1;
+        };
+        self.state.phase = barrier + 1;
         self.state.batch = 0;
         self.state.stage = Stage::Running;
-        self.dispatch_waiting();
+        self.dispatch_waiting(self.state.phase);
         true
     }
 
-    /// Lets the nodes of the current batch that wait take the current phase.
-    fn dispatch_waiting(&mut self) {
-        let (phase, now) = (self.state.phase, self.observed.now);
+    /// Lets the nodes of the current batch that wait at a barrier below `phase` go on.
+    fn dispatch_waiting(&mut self, phase: usize) {
+        let now = self.observed.now;
         for node in RunState::batch_nodes(self.plan, self.state.batch) {
             if let Some(progress) = self.state.nodes.get_mut(node)
-                && matches!(progress, NodeProgress::Waiting { .. })
+                && matches!(progress, NodeProgress::Waiting { barrier, .. } if *barrier < phase)
             {
                 *progress = NodeProgress::Working { phase, heard: now };
                 self.effects.push(RunEffect::Dispatch {
