@@ -76,17 +76,18 @@ impl Epochs {
         self.write(changed)
     }
 
-    /// Forgets runs that have ended.
+    /// Forgets all runs but those with the newest owners.
     ///
     /// # Errors
     /// When the disk cannot be written.
-    pub fn retain(&mut self, is_needed: impl Fn(&str) -> bool) -> Result<(), EpochError> {
-        let mut changed = self.highest.clone();
-        changed.retain(|run, _| is_needed(run));
-        if changed == self.highest {
+    pub fn keep_newest(&mut self, count: usize) -> Result<(), EpochError> {
+        if self.highest.len() <= count {
             return Ok(());
         }
-        self.write(changed)
+        let mut runs: Vec<(String, RunEpoch)> = self.highest.clone().into_iter().collect();
+        runs.sort_by_key(|(_, epoch)| std::cmp::Reverse(*epoch));
+        runs.truncate(count);
+        self.write(runs.into_iter().collect())
     }
 
     fn write(&mut self, changed: BTreeMap<String, RunEpoch>) -> Result<(), EpochError> {
@@ -125,9 +126,11 @@ mod tests {
         let refused = epochs.accept("run", epoch(1, 901));
         assert!(matches!(refused, Err(EpochError::Outdated)));
         epochs.accept("other", epoch(1, 1)).expect("another run");
-        epochs.retain(|run| run == "other").expect("forgotten");
+        epochs.keep_newest(1).expect("the other one is forgotten");
+        let refused = epochs.accept("run", epoch(1, 1));
+        assert!(matches!(refused, Err(EpochError::Outdated)));
         epochs
-            .accept("run", epoch(1, 1))
+            .accept("other", epoch(1, 0))
             .expect("not known any more");
     }
 

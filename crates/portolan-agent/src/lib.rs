@@ -1,18 +1,29 @@
 //! The node's side of a fleet.
 //!
 //! An agent runs steps on its machine for a server. This crate has what that needs beyond the modules: commands that
-//! outlive the agent ([`ShimProcesses`]), facts with their age, the lease under which steps may be started, and what is
-//! kept across restarts. It does not know books; it gets work through traits.
+//! outlive the agent ([`ShimProcesses`]), the lease under which steps may be started, what is kept across restarts, and the
+//! stream to a server. Steps are taken by `portolan_fleet`.
 
 mod disk;
 mod failpoint;
 
 mod shim;
 
+mod data;
 mod epochs;
 mod lease;
 mod reconnect;
 
+mod runs;
+
+mod agent;
+mod connection;
+mod session;
+pub mod wire;
+
+pub use agent::{Agent, AgentError, AgentNotice, AgentOptions};
+pub use connection::ConnectError;
+pub use data::{AgentData, DataError, NodeIdentity};
 pub use epochs::{EpochError, Epochs, RunEpoch};
 pub use failpoint::failpoint;
 pub use lease::{DispatchLease, LeaseRequest};

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll};
 
 use axum::body::{Body as AnswerBody, Bytes};
@@ -41,18 +41,42 @@ impl Verdict {
     }
 }
 
+/// In the extensions of every request: lets a handler that knows the caller take a body without limits on size and time,
+/// such as a stream that goes on for days.
+#[derive(Debug, Clone, Default)]
+pub struct BodyRelease(Arc<AtomicBool>);
+
+impl BodyRelease {
+    /// Takes the limits away.
+    pub fn release(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    fn is_released(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 /// A request's body that ends with an error at a limit.
 pub(crate) struct RequestBody {
     inner: Incoming,
+    release: BodyRelease,
     left: u64,
     deadline: Pin<Box<Sleep>>,
     verdict: Verdict,
 }
 
 impl RequestBody {
-    pub(crate) fn new(inner: Incoming, bytes: u64, deadline: Instant, verdict: Verdict) -> Self {
+    pub(crate) fn new(
+        inner: Incoming,
+        bytes: u64,
+        deadline: Instant,
+        verdict: Verdict,
+        release: BodyRelease,
+    ) -> Self {
         Self {
             inner,
+            release,
             left: bytes,
             deadline: Box::pin(tokio::time::sleep_until(deadline)),
             verdict,
@@ -73,7 +97,10 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let is_released = self.release.is_released();
         match Pin::new(&mut self.inner).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) if is_released => Poll::Ready(Some(Ok(frame))),
+            Poll::Pending if is_released => Poll::Pending,
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
                 let Some(left) = self.left.checked_sub(bytes) else {

@@ -25,6 +25,7 @@ mod metrics;
 mod respond;
 mod serve;
 
+pub use body::BodyRelease;
 pub use error_reply::error_reply;
 pub use limits::Limits;
 pub use listener::Listener;

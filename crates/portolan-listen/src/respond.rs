@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tower_service::Service as _;
 
 use crate::activity::Activity;
-use crate::body::{Refused, RequestBody, TrackedBody, Verdict};
+use crate::body::{BodyRelease, Refused, RequestBody, TrackedBody, Verdict};
 use crate::client::Client;
 use crate::connections::Connections;
 use crate::error_reply::error_reply;
@@ -122,7 +122,10 @@ impl Responder {
         }
         let verdict = Verdict::default();
         let deadline = Instant::now() + limits.body_time;
-        let body = |inner| RequestBody::new(inner, limits.body_bytes, deadline, verdict.clone());
+        let release = BodyRelease::default();
+        request.extensions_mut().insert(release.clone());
+        let body =
+            |inner| RequestBody::new(inner, limits.body_bytes, deadline, verdict.clone(), release);
         let request = request.map(|inner| Body::new(body(inner)));
         let mut router = self.router.clone();
         // A router is ready at any time, and a panic of a handler leaves no state of ours half-changed.

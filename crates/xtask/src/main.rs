@@ -66,6 +66,15 @@ const GENERATORS: &[Generator] = &[
 /// Every set of `.proto` files by name.
 const PROTO_CODE: &[ProtoCode] = &[
     ProtoCode {
+        name: "agent-protocol",
+        sources: "crates/portolan-agent/proto",
+        files: &["portolan/agent/v1alpha/agent.proto"],
+        output: "crates/portolan-agent/src/wire",
+        server: true,
+        client: true,
+        descriptors: false,
+    },
+    ProtoCode {
         name: "etcd-protocol",
         sources: "crates/portolan-store/proto",
         files: &["etcd.proto"],

@@ -10,7 +10,6 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
-use super::account::RunAs;
 use super::control_group::ControlGroup;
 use super::job::{Ending, Job};
 use super::order::{Order, OrderedProgram};
@@ -80,13 +79,11 @@ impl Running {
         };
         let group = ControlGroup::create(&format!("portolan-{}", std::process::id()));
         let (stdout, stderr) = job.create_outputs()?;
-        let (user, user_group) = order.account.clone().unzip();
         let start = StartOrder {
             control_group: group.as_ref().map(ControlGroup::entrance),
             chroot: order.chroot.as_ref().map(Utf8PathBuf::from),
             directory: Utf8PathBuf::from(&order.directory),
-            user,
-            group: user_group.flatten(),
+            account: order.account.clone(),
             program,
         };
         let mut child = Command::new(std::env::current_exe()?)
@@ -197,8 +194,7 @@ fn place_script(content: &[u8], order: &Order) -> io::Result<Utf8PathBuf> {
         .tempfile_in(root.join("tmp"))?;
     file.write_all(content)?;
     let (_, path) = file.keep().map_err(|error| error.error)?;
-    if let Some((user, group)) = &order.account {
-        let account = RunAs::find(user, group.as_deref())?;
+    if let Some(account) = &order.account {
         chown(&path, Some(account.uid), Some(account.gid))?;
     }
     let inside = path.strip_prefix(root).unwrap_or(&path);

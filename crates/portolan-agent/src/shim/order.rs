@@ -5,8 +5,10 @@ use std::io::{self, Read};
 use std::time::Duration;
 
 use portolan_digest::Digest;
-use portolan_modules::{Account, Command, Program};
+use portolan_modules::{Command, Program};
 use serde::{Deserialize, Serialize};
+
+use super::account::RunAs;
 
 /// The most bytes of an order: a script, its input and its variables.
 const MAX_ORDER: u64 = 80 << 20;
@@ -18,8 +20,7 @@ pub(super) struct Order {
     pub(super) directory: String,
     pub(super) environment: BTreeMap<String, String>,
     pub(super) input: Vec<u8>,
-    /// The user, and a group other than its own.
-    pub(super) account: Option<(String, Option<String>)>,
+    pub(super) account: Option<RunAs>,
     pub(super) chroot: Option<String>,
     pub(super) timeout: Duration,
 }
@@ -31,7 +32,7 @@ pub(super) enum OrderedProgram {
 }
 
 impl Order {
-    pub(super) fn of(command: &Command) -> Self {
+    pub(super) fn of(command: &Command, account: Option<RunAs>) -> Self {
         let program = match &command.program {
             Program::Arguments(arguments) => OrderedProgram::Arguments(arguments.clone()),
             Program::Shell(text) => {
@@ -40,13 +41,12 @@ impl Order {
             }
             Program::Script(content) => OrderedProgram::Script(content.to_vec()),
         };
-        let account = |account: &Account| (account.user.clone(), account.group.clone());
         Self {
             program,
             directory: command.directory.to_string(),
             environment: command.environment.clone(),
             input: command.input.clone(),
-            account: command.account.as_ref().map(account),
+            account,
             chroot: command.chroot.as_ref().map(ToString::to_string),
             timeout: command.timeout,
         }

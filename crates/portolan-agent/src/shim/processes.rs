@@ -2,13 +2,14 @@
 
 use std::io::{self, Write as _};
 use std::process::{Child, Command as Process, Stdio};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use portolan_modules::{Command, Exit, ModuleError, Processes, Program};
+use portolan_modules::{Command, Exit, ModuleError, Processes, Program, Root};
 use tokio_util::sync::CancellationToken;
 
+use super::account::RunAs;
 use super::job::{Ending, Job, JobState, Jobs};
 use super::order::{Order, fingerprint};
 use crate::failpoint::failpoint;
@@ -18,10 +19,11 @@ const FIRST_LOOK: Duration = Duration::from_millis(2);
 const LAST_LOOK: Duration = Duration::from_millis(100);
 
 /// Starts commands so that they outlive this process.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ShimProcesses {
     program: Utf8PathBuf,
     jobs: Jobs,
+    root: Arc<Root>,
 }
 
 /// The commands of one step. The first one that it runs is job 0, the next one job 1: a step that is done again after the
@@ -34,8 +36,10 @@ pub struct StepJobs {
 
 impl ShimProcesses {
     /// `program` must hand the arguments after [`SHIM`](super::SHIM) to [`run_shim`](super::run_shim).
-    pub fn new(program: impl Into<Utf8PathBuf>, jobs: Jobs) -> Self {
+    /// Accounts are looked up in the files of the root directory.
+    pub fn new(program: impl Into<Utf8PathBuf>, jobs: Jobs, root: Arc<Root>) -> Self {
         Self {
+            root,
             program: program.into(),
             jobs,
         }
@@ -107,8 +111,8 @@ impl StepJobs {
         }
     }
 
-    fn run_job(&self, command: &Command, stop: &CancellationToken) -> io::Result<Finished> {
-        let order = Order::of(command).to_bytes()?;
+    fn run_job(&self, order: &Order, stop: &CancellationToken) -> io::Result<Finished> {
+        let order = order.to_bytes()?;
         let job = self.take(&fingerprint(&order))?;
         failpoint("agent-job-created");
         let mut shim: Option<Child> = None;
@@ -164,7 +168,10 @@ enum Finished {
 impl Processes for StepJobs {
     fn run(&self, command: &Command, stop: &CancellationToken) -> Result<Exit, ModuleError> {
         let failed = |reason: String| ModuleError::failed("run", shown(&command.program), reason);
-        match self.run_job(command, stop) {
+        let account = command.account.as_ref();
+        let account = account.map(|account| RunAs::find(&self.shim.root, account));
+        let order = Order::of(command, account.transpose()?);
+        match self.run_job(&order, stop) {
             Ok(Finished::Exit(exit)) => Ok(exit),
             Ok(Finished::Without(Some(Ending::NotStarted(reason)))) => Err(failed(reason)),
             Ok(Finished::Without(Some(Ending::TimedOut))) => Err(failed(format!(

@@ -19,15 +19,13 @@ pub(super) struct StartOrder {
     /// Where it starts.
     pub(super) directory: Utf8PathBuf,
     /// Who it runs as.
-    pub(super) user: Option<String>,
-    /// A group other than the user's own.
-    pub(super) group: Option<String>,
+    pub(super) account: Option<RunAs>,
     /// The program and its arguments.
     pub(super) program: Vec<String>,
 }
 
 impl StartOrder {
-    /// The arguments that [`from_arguments`](Self::from_arguments) reads: five values, then the program.
+    /// The arguments that [`from_arguments`](Self::from_arguments) reads: four values, then the program.
     pub(super) fn to_arguments(&self) -> Vec<String> {
         let path = |path: &Option<Utf8PathBuf>| path.as_ref().map(ToString::to_string);
         let options = [
@@ -35,8 +33,7 @@ impl StartOrder {
             path(&self.control_group),
             path(&self.chroot),
             Some(self.directory.to_string()),
-            self.user.clone(),
-            self.group.clone(),
+            self.account.as_ref().map(to_json),
         ];
         let options = options.into_iter().map(Option::unwrap_or_default);
         options.chain(self.program.iter().cloned()).collect()
@@ -44,7 +41,7 @@ impl StartOrder {
 
     /// Reads what follows `start`; `None` if it is incomplete.
     pub(super) fn from_arguments(arguments: &[String]) -> Option<Self> {
-        let [control_group, chroot, directory, user, group, program @ ..] = arguments else {
+        let [control_group, chroot, directory, account, program @ ..] = arguments else {
             return None;
         };
         let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
@@ -52,11 +49,17 @@ impl StartOrder {
             control_group: text(control_group).map(Utf8PathBuf::from),
             chroot: text(chroot).map(Utf8PathBuf::from),
             directory: directory.into(),
-            user: text(user),
-            group: text(group),
+            account: text(account)
+                .map(|text| serde_json::from_str(&text))
+                .transpose()
+                .ok()?,
             program: program.to_vec(),
         })
     }
+}
+
+fn to_json(account: &RunAs) -> String {
+    serde_json::to_string(account).unwrap_or_default()
 }
 
 /// Becomes the command, with the environment of this process. Returns only when that fails.
@@ -83,8 +86,8 @@ fn prepare(order: &StartOrder) -> io::Result<Command> {
     }
     let mut command = Command::new(program);
     command.args(arguments);
-    if let Some(user) = &order.user {
-        let account = RunAs::find(user, order.group.as_deref())?;
+    if let Some(account) = &order.account {
+        let user = &account.name;
         for (name, value) in [("HOME", &account.home), ("USER", user), ("LOGNAME", user)] {
             if std::env::var_os(name).is_none() {
                 command.env(name, value);
@@ -112,7 +115,13 @@ mod tests {
         let order = StartOrder {
             chroot: Some("/srv/root".into()),
             directory: "/".into(),
-            user: Some("web".to_owned()),
+            account: Some(RunAs {
+                name: "web".to_owned(),
+                uid: 990,
+                gid: 991,
+                groups: vec![991, 4],
+                home: "/srv/web".to_owned(),
+            }),
             program: ["printf", "--", ""].map(str::to_owned).to_vec(),
             ..StartOrder::default()
         };

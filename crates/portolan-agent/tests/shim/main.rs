@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_agent::{JobState, Jobs, SHIM, ShimProcesses, run_shim};
-use portolan_modules::{Account, Command, ModuleError, Processes as _, Program};
+use portolan_modules::{Account, Command, ModuleError, Processes as _, Program, Root};
 use tokio_util::sync::CancellationToken;
 
 /// How long a state is waited for, on a machine that may be busy.
@@ -75,7 +75,12 @@ fn agent(arguments: &[String]) {
 fn shims(directory: &Utf8Path) -> ShimProcesses {
     let program = std::env::current_exe().expect("this program");
     let program = Utf8PathBuf::try_from(program).expect("UTF-8");
-    ShimProcesses::new(program, Jobs::open(&directory.join("jobs")).expect("jobs"))
+    let root = Arc::new(Root::machine().expect("a root directory"));
+    ShimProcesses::new(
+        program,
+        Jobs::open(&directory.join("jobs")).expect("jobs"),
+        root,
+    )
 }
 
 fn shell(text: &str) -> Command {

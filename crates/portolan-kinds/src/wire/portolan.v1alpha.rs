@@ -475,6 +475,9 @@ pub struct NodeStatus {
         ::prost::alloc::string::String,
         Value,
     >,
+    /// The server that its agent is connected to, or was last.
+    #[prost(string, optional, tag = "7")]
+    pub connected_to: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// A transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -714,7 +717,7 @@ impl SubjectKind {
         }
     }
 }
-/// One run of a TaskBook. Nothing in it changes after it was made.
+/// One run of a TaskBook. What it does never changes after it was made; `cancel` and `resumes` are what people ask for meanwhile.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RunSpec {
     /// The name of the TaskBook.
@@ -762,6 +765,9 @@ pub struct RunSpec {
     /// Whether it stops before the next step, or at once.
     #[prost(enumeration = "RunCancel", optional, tag = "14")]
     pub cancel: ::core::option::Option<i32>,
+    /// How often somebody asked it to go on after it stalled.
+    #[prost(uint32, optional, tag = "15")]
+    pub resumes: ::core::option::Option<u32>,
 }
 /// A node of a run.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -1,0 +1,244 @@
+//! The agent's life: enrol once, then stay connected to a server.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use camino::Utf8PathBuf;
+use portolan_clock::Clock;
+use portolan_identity::{CaPin, EnrolClient, EnrolError, Enrolment, JoinToken};
+use portolan_modules::{FactSource, Host, Root};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::connection::ConnectError;
+use crate::data::{AgentData, DataError, NodeIdentity};
+use crate::lease::DispatchLease;
+use crate::reconnect::Reconnect;
+use crate::runs::NodeRuns;
+use crate::session::{Ended, Session};
+
+/// How often a key that waits for approval asks again.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
+
+/// How an agent is started.
+pub struct AgentOptions {
+    /// The server's address, such as `https://server:7443`.
+    pub server: String,
+    /// What the server's authority is known by; needed until the node is enrolled.
+    pub ca_pin: Option<CaPin>,
+    /// What the node is enrolled with; without it somebody has to approve its key.
+    pub join_token: Option<JoinToken>,
+    /// The name that the node asks for.
+    pub name: String,
+    /// The directory that stands for `/`.
+    pub root: Arc<Root>,
+    /// The program that starts commands as a shim: that of this process.
+    pub program: Utf8PathBuf,
+    /// The clock that leases are measured by.
+    pub clock: Arc<dyn Clock>,
+    /// What is told to people: the state of the connection, and what they have to do.
+    pub notify: Box<dyn Fn(AgentNotice) + Send + Sync>,
+}
+
+/// What people should know.
+#[derive(Debug)]
+pub enum AgentNotice {
+    /// Somebody has to approve the key with this digest.
+    WaitingForApproval(CaPin),
+    /// The node is enrolled under this name.
+    Enrolled(String),
+    /// The agent is connected.
+    Connected(String),
+    /// The connection was lost, or not made; it is tried again.
+    Disconnected(String),
+}
+
+/// Why an agent ended.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// Its data directory.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// It cannot enrol.
+    #[error(transparent)]
+    Enrol(#[from] EnrolError),
+    /// It is not enrolled, and does not know which server to trust.
+    #[error("the node is not enrolled, and there is no pin of the server's authority")]
+    NoPin,
+    /// The server does not want it any more.
+    #[error("the server has dismissed the agent: {0}")]
+    Dismissed(String),
+}
+
+/// An agent.
+pub struct Agent {
+    data: AgentData,
+    options: AgentOptions,
+}
+
+impl Agent {
+    /// An agent with its data directory.
+    pub fn new(data: AgentData, options: AgentOptions) -> Self {
+        Self { data, options }
+    }
+
+    /// Enrols if that was not done, and stays connected until it is stopped.
+    ///
+    /// # Errors
+    /// When it cannot enrol, or the server has dismissed it. A server that cannot be reached is no error.
+    pub async fn run(self, stop: CancellationToken) -> Result<(), AgentError> {
+        let Some(mut identity) = self.enrolled(&stop).await? else {
+            return Ok(());
+        };
+        let lease = DispatchLease::new(Arc::clone(&self.options.clock));
+        let lease = Arc::new(Mutex::new(lease));
+        let program = self.options.program.as_str();
+        let root = Arc::clone(&self.options.root);
+        let mut runs = NodeRuns::open(&self.data, root, Arc::clone(&lease), program)?;
+        let mut reconnect = Reconnect::default();
+        while !stop.is_cancelled() {
+            self.renew_if_due(&mut identity).await?;
+            let opened = Session::open(&self.options.server, &identity, &lease);
+            let ended = match opened.await {
+                Ok(session) => {
+                    reconnect.succeeded();
+                    (self.options.notify)(AgentNotice::Connected(session.server().to_owned()));
+                    session.send_facts(self.exported_facts().await).await;
+                    session.run(&stop, renewal_wait(&identity), &mut runs).await
+                }
+                Err(error) => Ended::Lost(describe(&error)),
+            };
+            match ended {
+                Ended::Stopped => break,
+                Ended::RenewalDue => {}
+                Ended::Dismissed(reason) => return Err(AgentError::Dismissed(reason)),
+                Ended::Lost(reason) => {
+                    (self.options.notify)(AgentNotice::Disconnected(reason));
+                    let wait = reconnect.next_wait(rand::random());
+                    tokio::select! {
+                        () = stop.cancelled() => break,
+                        () = tokio::time::sleep(wait) => {}
+                    }
+                }
+            }
+        }
+        runs.suspend().await;
+        Ok(())
+    }
+
+    /// Who the node is; asks the server if nobody knows yet. `None` when it was stopped meanwhile.
+    async fn enrolled(&self, stop: &CancellationToken) -> Result<Option<NodeIdentity>, AgentError> {
+        if let Some(identity) = self.data.identity()? {
+            return Ok(Some(identity));
+        }
+        let pin = self.options.ca_pin.ok_or(AgentError::NoPin)?;
+        let client = EnrolClient::new(&self.options.server);
+        let mut reconnect = Reconnect::default();
+        let mut is_told = false;
+        loop {
+            let key = self.data.next_key()?;
+            let token = self.options.join_token.as_ref();
+            let asked = client.enrol(pin, token, &self.options.name, &key);
+            let wait = match asked.await {
+                Ok(Enrolment::Enrolled(enrolled)) => {
+                    (self.options.notify)(AgentNotice::Enrolled(enrolled.name.clone()));
+                    let identity = NodeIdentity { key, enrolled };
+                    self.data.keep_identity(&identity)?;
+                    return Ok(Some(identity));
+                }
+                Ok(Enrolment::Pending { fingerprint }) => {
+                    if !is_told {
+                        (self.options.notify)(AgentNotice::WaitingForApproval(fingerprint));
+                        is_told = true;
+                    }
+                    ASK_AGAIN
+                }
+                Err(error @ (EnrolError::Unreachable { .. } | EnrolError::TooSlow { .. })) => {
+                    (self.options.notify)(AgentNotice::Disconnected(describe(&error)));
+                    reconnect.next_wait(rand::random())
+                }
+                Err(error) => return Err(error.into()),
+            };
+            tokio::select! {
+                () = stop.cancelled() => return Ok(None),
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// What other nodes may know of this one.
+    async fn exported_facts(&self) -> Value {
+        let root = Arc::clone(&self.options.root);
+        let gathered = tokio::task::spawn_blocking(move || {
+            let host = Host::local(root);
+            let source = FactSource {
+                host: &host,
+                custom: Utf8PathBuf::new(),
+            };
+            let mut facts = Map::new();
+            if let Ok(name) = source.gather("hostname") {
+                facts.insert("hostname".to_owned(), name);
+            }
+            if let Ok(network) = source.gather("network") {
+                facts.insert("addresses".to_owned(), network["addresses"].clone());
+            }
+            Value::Object(facts)
+        });
+        gathered.await.unwrap_or_default()
+    }
+
+    /// Replaces the certificate at half its life. A server that cannot be reached is asked again later.
+    async fn renew_if_due(&self, identity: &mut NodeIdentity) -> Result<(), AgentError> {
+        if !renewal_wait(identity).is_zero() {
+            return Ok(());
+        }
+        let new_key = self.data.next_key()?;
+        let client = EnrolClient::new(&self.options.server);
+        match client
+            .renew(&identity.enrolled, &identity.key, &new_key)
+            .await
+        {
+            Ok(enrolled) => {
+                *identity = NodeIdentity {
+                    key: new_key,
+                    enrolled,
+                };
+                self.data.keep_identity(identity)?;
+            }
+            Err(error) => {
+                tracing::warn!(
+                    error = describe(&error),
+                    "the certificate cannot be renewed yet"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The time until the certificate should be renewed. A clock that is wrong only makes this early or late.
+fn renewal_wait(identity: &NodeIdentity) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.unwrap_or(Duration::ZERO);
+    identity.enrolled.renew_at.saturating_sub(now)
+}
+
+/// An error with its causes, on one line.
+pub(crate) fn describe(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+impl From<ConnectError> for Ended {
+    fn from(error: ConnectError) -> Self {
+        Self::Lost(describe(&error))
+    }
+}

@@ -1,0 +1,246 @@
+//! The parts that this node takes in runs.
+//!
+//! ```text
+//! RunOrder, RunStop ──▶ NodeRuns ──RunControl──▶ a thread with the steps of the run (worker) ──▶ journal, commands
+//! RunReport, until ◀─── numbered ◀────events─────────┘
+//! RunAck
+//! ```
+//!
+//! A run belongs to the agent, not to a stream: it goes on while there is no stream as long as the lease is valid, and what
+//! it reports is kept until the server says that it has it. An order that comes again only moves the run's barriers.
+
+mod control;
+mod order;
+mod worker;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use portolan_modules::Root;
+use tokio::sync::mpsc;
+
+use crate::data::{AgentData, DataError};
+use crate::epochs::{Epochs, RunEpoch};
+use crate::shim::{Jobs, ShimProcesses};
+use crate::wire::run_report::Event;
+use crate::wire::{RunAck, RunEnded, RunOrder, RunReport, RunStop};
+pub(crate) use control::SharedLease;
+use control::{RunControl, StopReason};
+use worker::Worker;
+
+/// Of how many runs the owners are remembered.
+const REMEMBERED: usize = 256;
+
+/// How long runs have to come to the end of a step when the agent ends. Commands go on without it.
+const END_TIME: Duration = Duration::from_secs(2);
+
+/// What all runs of an agent share.
+pub(crate) struct RunSettings {
+    /// The directory that stands for `/`.
+    pub(crate) root: Arc<Root>,
+    /// Where journals are.
+    pub(crate) journals: Utf8PathBuf,
+    /// Starts commands that outlive the agent.
+    pub(crate) shim: ShimProcesses,
+    /// Ended jobs are forgotten here.
+    pub(crate) jobs: Jobs,
+}
+
+/// Something that happened in a run; `phase` is the one that it works in.
+pub(crate) struct RunEvent {
+    run: String,
+    phase: usize,
+    event: Event,
+}
+
+/// The runs of an agent.
+pub(crate) struct NodeRuns {
+    settings: Arc<RunSettings>,
+    epochs: Epochs,
+    lease: SharedLease,
+    active: BTreeMap<String, ActiveRun>,
+    events: mpsc::UnboundedReceiver<RunEvent>,
+    sender: mpsc::UnboundedSender<RunEvent>,
+    /// Tells the starts of the agent apart.
+    session: u64,
+}
+
+struct ActiveRun {
+    control: Arc<RunControl>,
+    /// What the server has not acknowledged.
+    unacknowledged: Vec<RunReport>,
+    last: u64,
+    has_ended: bool,
+}
+
+impl NodeRuns {
+    pub(crate) fn open(
+        data: &AgentData,
+        root: Arc<Root>,
+        lease: SharedLease,
+        shim: &str,
+    ) -> Result<Self, DataError> {
+        let journals = data.journals()?;
+        let jobs = data.jobs()?;
+        let (sender, events) = mpsc::unbounded_channel();
+        Ok(Self {
+            settings: Arc::new(RunSettings {
+                shim: ShimProcesses::new(shim, jobs.clone(), Arc::clone(&root)),
+                root,
+                journals,
+                jobs,
+            }),
+            epochs: data.epochs()?,
+            lease,
+            active: BTreeMap::new(),
+            events,
+            sender,
+            session: rand::random(),
+        })
+    }
+
+    /// The runs that the node takes part in, for a new stream.
+    pub(crate) fn held(&self) -> Vec<String> {
+        self.active.keys().cloned().collect()
+    }
+
+    /// Everything that the server may not have.
+    pub(crate) fn unacknowledged(&self) -> Vec<RunReport> {
+        let runs = self.active.values();
+        runs.flat_map(|run| run.unacknowledged.iter().cloned())
+            .collect()
+    }
+
+    /// The next report. Nothing is lost when the future is dropped.
+    pub(crate) async fn next_report(&mut self) -> RunReport {
+        loop {
+            // The runs hold a sender as long as this does.
+            let Some(event) = self.events.recv().await else {
+                return std::future::pending().await;
+            };
+            if let Some(report) = self.number(event) {
+                return report;
+            }
+        }
+    }
+
+    fn number(&mut self, event: RunEvent) -> Option<RunReport> {
+        let run = self.active.get_mut(&event.run)?;
+        run.last += 1;
+        run.has_ended |= matches!(event.event, Event::Ended(_));
+        let report = RunReport {
+            run: event.run,
+            session: self.session,
+            number: run.last,
+            phase: u32::try_from(event.phase).unwrap_or(u32::MAX),
+            event: Some(event.event),
+        };
+        run.unacknowledged.push(report.clone());
+        Some(report)
+    }
+
+    /// Does what a server orders. Gives what the server should be told again.
+    pub(crate) fn order(&mut self, order: RunOrder) -> Vec<RunReport> {
+        if let Err(error) = self.epochs.accept(&order.run, order::epoch_of(&order)) {
+            tracing::warn!(run = order.name, %error, "an order is refused");
+            return Vec::new();
+        }
+        let phase = order.phase as usize;
+        if let Some(run) = self.active.get(&order.run) {
+            run.control.open(phase);
+            return run.unacknowledged.clone();
+        }
+        let control = Arc::new(RunControl::new(phase, Arc::clone(&self.lease)));
+        let run = ActiveRun {
+            control: Arc::clone(&control),
+            unacknowledged: Vec::new(),
+            last: 0,
+            has_ended: false,
+        };
+        let id = order.run.clone();
+        self.active.insert(id.clone(), run);
+        let worker = Worker {
+            settings: Arc::clone(&self.settings),
+            control,
+            events: self.sender.clone(),
+            order,
+        };
+        if let Err(error) = worker.spawn() {
+            let ended = RunEnded {
+                state: "failed".to_owned(),
+                owed: Vec::new(),
+                stopped: format!("no thread for the run: {error}"),
+            };
+            let event = Event::Ended(ended);
+            return self
+                .number(RunEvent {
+                    run: id,
+                    phase,
+                    event,
+                })
+                .into_iter()
+                .collect();
+        }
+        Vec::new()
+    }
+
+    /// Ends a run.
+    pub(crate) fn stop(&mut self, stop: &RunStop) {
+        let epoch = RunEpoch {
+            incarnation: stop.incarnation,
+            revision: stop.revision,
+        };
+        if let Some(run) = self.active.get(&stop.run)
+            && self.epochs.accept(&stop.run, epoch).is_ok()
+        {
+            run.control.stop(StopReason::Cancelled, stop.now);
+        }
+    }
+
+    /// The server has reports; a run whose end it has is forgotten.
+    pub(crate) fn acknowledge(&mut self, ack: &RunAck) {
+        let Some(run) = self.active.get_mut(&ack.run) else {
+            return;
+        };
+        if ack.session != self.session {
+            return;
+        }
+        run.unacknowledged
+            .retain(|report| report.number > ack.number);
+        if run.has_ended && run.unacknowledged.is_empty() {
+            self.active.remove(&ack.run);
+            self.tidy();
+        }
+    }
+
+    /// Forgets commands and owners of runs that are over.
+    fn tidy(&mut self) {
+        let active: BTreeSet<String> = self.active.keys().cloned().collect();
+        let is_of_active = |job: &str| active.iter().any(|run| job.starts_with(run.as_str()));
+        if let Err(error) = self.settings.jobs.forget(is_of_active) {
+            tracing::warn!(%error, "old commands cannot be forgotten");
+        }
+        if let Err(error) = self.epochs.keep_newest(REMEMBERED) {
+            tracing::warn!(%error, "old owners of runs cannot be forgotten");
+        }
+    }
+
+    /// Suspends every run: each stops before its next step, and goes on when the agent is back.
+    pub(crate) async fn suspend(&mut self) {
+        for run in self.active.values() {
+            run.control.stop(StopReason::Suspended, false);
+        }
+        let ended = async {
+            while self
+                .active
+                .values()
+                .any(|run| Arc::strong_count(&run.control) > 1)
+            {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let _ = tokio::time::timeout(END_TIME, ended).await;
+    }
+}
