@@ -3,6 +3,8 @@
 //! ```text
 //! /api/v1alpha/KINDS[/NAME]                            global kinds, and namespaced ones of all namespaces
 //! /api/v1alpha/namespaces/NAMESPACE/KINDS[/NAME]       namespaced kinds
+//! /api/v1alpha/namespaces/NAMESPACE/taskbooks/NAME/run       makes a run
+//! /api/v1alpha/namespaces/NAMESPACE/runs/NAME/nodes          the parts of nodes in a run; also …/cancel and …/resume
 //! /api/v1alpha/auth/can-i | rights | tokens[/ID]       rights and tokens
 //! /api/v1alpha/enrolments[/…] | join-tokens[/ID]        nodes that come and go
 //! /api/v1alpha/authorities                             whom clients trust
@@ -16,6 +18,7 @@ mod identity;
 mod query;
 mod reply;
 mod route;
+mod runs;
 mod stream;
 
 use std::sync::Arc;
@@ -26,9 +29,12 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::any;
 use http::{HeaderMap, Method, StatusCode, header};
+use portolan_agent::wire::agent_service_server::AgentServiceServer;
 use portolan_kinds::KindObject;
 use serde_json::{Value, json};
+use tower_service::Service as _;
 
+use crate::agents::{AGENT_STREAM, AgentStreams};
 use crate::error::{ApiError, RefusalReason};
 use crate::fleet_identity::Credential;
 use crate::history;
@@ -98,6 +104,9 @@ impl Http {
         if path == "/openapi.json" && request.method() == Method::GET {
             return Ok(json_reply(StatusCode::OK, openapi::document()));
         }
+        if path == AGENT_STREAM {
+            return Ok(self.agent_stream(request).await);
+        }
         let route = Route::parse(&path);
         if let Ok(Route::Identity(route)) = &route
             && route.is_public(request.method())
@@ -110,6 +119,7 @@ impl Http {
         self.check_node(&caller, &route).await?;
         match route {
             Route::Identity(route) => self.identity(&caller, route, request).await,
+            Route::Runs(route) => self.runs(&caller, route, request).await,
             Route::Objects(target) => self.objects(&caller, target, wanted, request).await,
             Route::Status => {
                 allow(&request, &[Method::GET])?;
@@ -160,6 +170,19 @@ impl Http {
         }
     }
 
+    /// The stream of an agent. Refusals are told as gRPC tells them, so that the agent can read them.
+    async fn agent_stream(&self, mut request: Request) -> Response {
+        match self.caller(Claim::of(&request)).await {
+            Ok(caller) => request.extensions_mut().insert(Arc::new(caller.identity)),
+            Err(error) => return tonic::Status::unauthenticated(error.message).into_http(),
+        };
+        let streams = AgentStreams {
+            server: Arc::clone(&self.server),
+        };
+        let answered = AgentServiceServer::new(streams).call(request).await;
+        answered.map_or_else(|never| match never {}, |response| response.map(Body::new))
+    }
+
     /// Agents have no use for anything but objects, their certificate and their report.
     async fn check_node(&self, caller: &Caller, route: &Route) -> Result<(), ApiError> {
         let Some(node) = &caller.identity.node else {
@@ -168,6 +191,7 @@ impl Http {
         match route {
             Route::Objects(_) | Route::CanI | Route::Rights => Ok(()),
             Route::Identity(route) if route.is_for_nodes() => Ok(()),
+            Route::Runs(route) if route.is_for_nodes() => Ok(()),
             _ => {
                 let error = crate::node_access::forbidden(node, "use this path");
                 let about = json!({"kind": format!("{route:?}")});

@@ -44,9 +44,11 @@ mod peer;
 mod shared_key;
 mod strict_json;
 
+mod agents;
 mod controllers;
 mod repositories;
 mod repository_source;
+mod runs;
 mod upkeep;
 
 mod backups;

@@ -182,7 +182,7 @@ pub(crate) fn forbidden(node: &NodeIdentity, what: &str) -> ApiError {
     .hint("an agent may read what is bound to its node, and report about it")
 }
 
-fn is_in_group(node: &KindObject, group: &KindObject) -> bool {
+pub(crate) fn is_in_group(node: &KindObject, group: &KindObject) -> bool {
     let selector = group.spec.get("selector").and_then(Value::as_str);
     let selector = selector.and_then(|text| text.parse::<Selector>().ok());
     selector.is_some_and(|selector| selector.matches(|key| node.label(key)))
@@ -193,7 +193,7 @@ fn objects(cache: &Cache, kind: &str) -> Vec<Arc<KindObject>> {
     find_kind(kind).map_or_else(Vec::new, |kind| cache.objects(kind, None))
 }
 
-fn texts<'o>(object: &'o KindObject, field: &str) -> impl Iterator<Item = &'o str> {
+pub(crate) fn texts<'o>(object: &'o KindObject, field: &str) -> impl Iterator<Item = &'o str> {
     let list = object.spec.get(field).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str)
 }

@@ -15,11 +15,12 @@ use axum::Router;
 use portolan_listen::{Metrics, Readiness};
 use portolan_store::{BootClock, Clock, Incarnation, ShardLayout, Store, StoreError};
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, Action};
+use crate::agents::{AgentHub, Liveness};
 use crate::anchor::{anchored_head, store_anchor};
 use crate::audit::AuditLog;
 use crate::authorities::Authorities;
@@ -37,6 +38,7 @@ use crate::peer::Peers;
 use crate::rate::{RateLimits, Rates};
 use crate::repositories::Repositories;
 use crate::repository_source::SourceOptions;
+use crate::runs::{RunController, RunInput};
 use crate::seal::Sealer;
 use crate::setup::{self, DataDirectory, FirstStart};
 use crate::shared_key;
@@ -55,6 +57,9 @@ const ANCHOR_EVERY: Duration = Duration::from_mins(1);
 /// How often certificates and authorities are looked at.
 const UPKEEP_EVERY: Duration = Duration::from_secs(30);
 
+/// Reports of agents that wait to be looked at; more than these wait with their agents.
+const RUN_INPUTS: usize = 4_096;
+
 /// Requests of one identity when no Config says otherwise.
 const RATES: RateLimits = RateLimits {
     per_second: 1_000,
@@ -71,6 +76,10 @@ pub struct ApiServer {
     pub(crate) audit: AuditLog,
     vault: Option<Vault>,
     pub(crate) fleet: FleetIdentity,
+    /// The agents that are connected.
+    pub(crate) agents: Arc<AgentHub>,
+    /// Where agents report what happens in runs.
+    pub(crate) run_inputs: mpsc::Sender<RunInput>,
     rates: Arc<Rates>,
     /// The name of this server, which stays with its data directory.
     pub(crate) name: String,
@@ -83,6 +92,8 @@ pub struct ApiServer {
 
 /// The tasks of a server; they end with it.
 pub(crate) struct Background {
+    liveness: Liveness,
+    runs: RunController,
     feed: CacheFeed,
     events: EventBatches,
     controllers: Controllers,
@@ -164,6 +175,7 @@ impl ApiServer {
         let rates = Arc::new(Rates::new(RATES));
         let access = Arc::new(Access::new(cache.clone()));
         let (owned, told) = watch::channel(None);
+        let runs_owned = owned.subscribe();
         let repositories = Repositories {
             objects: objects.clone(),
             cache: cache.clone(),
@@ -200,7 +212,28 @@ impl ApiServer {
             objects.clone(),
             tokens.clone(),
         );
+        let agents = Arc::new(AgentHub::default());
+        let liveness = Liveness {
+            hub: Arc::clone(&agents),
+            objects: objects.clone(),
+            events: events.clone(),
+            cache: cache.clone(),
+            server: server.clone(),
+            is_alone: store.status().await?.cluster.is_none(),
+        };
+        let (run_inputs, inputs) = mpsc::channel(RUN_INPUTS);
+        let runs = RunController {
+            objects: objects.clone(),
+            events: events.clone(),
+            cache: cache.clone(),
+            agents: Arc::clone(&agents),
+            inputs,
+            owned: runs_owned,
+            event_tasks: JoinSet::new(),
+        };
         let server = Self {
+            agents,
+            run_inputs,
             fleet: FleetIdentity::new(authorities, peers, enrolments, join_tokens),
             access,
             objects,
@@ -220,6 +253,8 @@ impl ApiServer {
             server: Arc::new(server),
             authority_file: files.authority(),
             background: Background {
+                liveness,
+                runs,
                 feed,
                 events: batches,
                 controllers,
@@ -228,6 +263,11 @@ impl ApiServer {
             },
         };
         Ok((running, first))
+    }
+
+    /// The name of this server.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Whether the server can answer.
@@ -327,6 +367,8 @@ impl StartedServer {
     pub async fn run(self, cancelled: CancellationToken) -> Option<String> {
         let mut tasks = JoinSet::new();
         let upkeep = self.certificates();
+        tasks.spawn(self.background.liveness.run());
+        tasks.spawn(self.background.runs.run());
         tasks.spawn(self.background.feed.run());
         tasks.spawn(self.background.events.run());
         tasks.spawn(self.background.controllers.run());

@@ -5,6 +5,7 @@ use portolan_object::{NameRule, similar};
 
 use super::identity::IdentityRoute;
 use super::query::decoded;
+use super::runs::RunRoute;
 use crate::error::ApiError;
 use crate::server::Target;
 
@@ -18,6 +19,7 @@ pub(super) enum Route {
     Tokens,
     Token(String),
     Identity(IdentityRoute),
+    Runs(RunRoute),
 }
 
 impl Route {
@@ -29,6 +31,9 @@ impl Route {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         if let Some(route) = IdentityRoute::parse(&parts) {
             return Ok(Self::Identity(route));
+        }
+        if let Some(route) = RunRoute::parse(&parts) {
+            return route.map(Self::Runs);
         }
         match parts.as_slice() {
             ["status"] => Ok(Self::Status),
@@ -88,7 +93,7 @@ pub(super) fn checked_target(
     })
 }
 
-fn find(plural: &str) -> Result<&'static KindDefinition, ApiError> {
+pub(super) fn find(plural: &str) -> Result<&'static KindDefinition, ApiError> {
     let found = KINDS.into_iter().find(|kind| kind.plural == plural);
     found.ok_or_else(|| {
         let error = ApiError::not_found(&format!("kind {plural}"));

@@ -11,6 +11,7 @@ use crate::error::{ApiError, RefusalReason};
 use crate::keys::is_event;
 use crate::node_access::sign_event;
 use crate::objects::{Author, Deletion, Preconditions};
+use crate::runs::is_over;
 
 /// How long a write of rights waits until they count.
 const CACHE_WAIT: Duration = Duration::from_secs(2);
@@ -70,6 +71,17 @@ impl ApiServer {
                 http::StatusCode::METHOD_NOT_ALLOWED,
                 RefusalReason::BadRequest,
                 message,
+            ));
+        }
+        if object.kind.name == "Run" {
+            let message = "a run is made by running a book, and never changed";
+            let error = ApiError::new(
+                http::StatusCode::METHOD_NOT_ALLOWED,
+                RefusalReason::BadRequest,
+                message,
+            );
+            return Err(error.hint(
+                "`portolan fleet run BOOK` makes one, `portolan fleet runs cancel` ends it",
             ));
         }
         self.access.check_escalation(&caller.identity, &object)?;
@@ -152,6 +164,14 @@ impl ApiServer {
         author: &Author,
     ) -> Result<Deletion, ApiError> {
         let key = target.key()?;
+        if target.kind.name == "Run"
+            && let Some(run) = self.objects.get(&key).await?
+            && !is_over(&run.object)
+        {
+            let message = format!("{} has not ended", target.shown());
+            let error = ApiError::conflict(RefusalReason::Conflict, message);
+            return Err(error.hint("cancel it first: `portolan fleet runs cancel`"));
+        }
         match (&target.namespace, &target.name) {
             (Some(namespace), Some(name)) if is_event(target.kind) => {
                 let events = &self.events;

@@ -1,0 +1,16 @@
+//! Agents that are connected to this server.
+//!
+//! ```text
+//! stream of an agent ──▶ AgentStream ──join, heard, leave──▶ AgentHub ──wanted states──▶ Liveness ──▶ status of Nodes
+//! ```
+//!
+//! Who an agent is comes from its certificate, which is looked at again for every message. Only changes of a node's state
+//! are written to the store, never that an agent is still there.
+
+mod hub;
+mod liveness;
+mod stream;
+
+pub(crate) use hub::AgentHub;
+pub(crate) use liveness::Liveness;
+pub(crate) use stream::{AGENT_STREAM, AgentStreams};

@@ -1,0 +1,276 @@
+//! The stream of one agent: answers its messages, and ends when its certificate does not count any more.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{Stream, stream};
+use portolan_agent::wire::agent_message::Message as Theirs;
+use portolan_agent::wire::agent_service_server::AgentService;
+use portolan_agent::wire::server_message::Message as Ours;
+use portolan_agent::wire::{AgentMessage, Ending, Hello, LeaseGrant, ServerMessage, Welcome};
+use portolan_listen::{BodyRelease, PeerAddress, ResponseTime};
+use serde_json::json;
+use tokio::time::Instant;
+use tonic::{Request, Response, Status, Streaming, async_trait};
+
+use super::hub::{AgentHub, Membership};
+use crate::error::ApiError;
+use crate::runs::RunInput;
+use crate::server::{ApiServer, Caller};
+use crate::strict_json;
+use crate::token::Identity;
+
+/// The path of the stream.
+pub(crate) const AGENT_STREAM: &str = "/portolan.agent.v1alpha.AgentService/Connect";
+
+/// The version of the protocol.
+const PROTOCOL: u32 = 1;
+
+/// How long the first message may take.
+const HELLO_TIME: Duration = Duration::from_secs(10);
+
+/// How often agents ask for a lease, unless there are many.
+const LEASE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The most requests for leases that all agents of a server make in a second.
+const LEASES_PER_SECOND: usize = 200;
+
+/// A lease lasts for so many intervals: two requests may get lost.
+const LEASE_INTERVALS: u32 = 3;
+
+/// How much longer than an interval an agent may be silent.
+const SILENCE_GRACE: Duration = Duration::from_secs(5);
+
+/// How often the certificate of a silent agent is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long a stream may go on; agents connect again.
+const LONGEST: Duration = Duration::from_hours(24 * 7);
+
+/// The most runs that an agent takes part in.
+const MAX_RUNS: usize = 1_000;
+
+/// The longest version of an agent.
+const MAX_VERSION: usize = 64;
+
+/// Answers streams of agents.
+pub(crate) struct AgentStreams {
+    pub(crate) server: Arc<ApiServer>,
+}
+
+type Messages = Pin<Box<dyn Stream<Item = Result<ServerMessage, Status>> + Send>>;
+
+#[async_trait]
+impl AgentService for AgentStreams {
+    type ConnectStream = Messages;
+
+    async fn connect(
+        &self,
+        request: Request<Streaming<AgentMessage>>,
+    ) -> Result<Response<Messages>, Status> {
+        let identity = request.extensions().get::<Arc<Identity>>().cloned();
+        let identity = identity.ok_or_else(|| Status::unauthenticated("who are you?"))?;
+        let Some(node) = identity.node.clone() else {
+            return Err(Status::permission_denied("only nodes may connect"));
+        };
+        if let Some(release) = request.extensions().get::<BodyRelease>() {
+            release.release();
+        }
+        let address = request.extensions().get::<PeerAddress>();
+        let address = address
+            .map(|address| address.0.to_string())
+            .unwrap_or_default();
+        let mut incoming = request.into_inner();
+        let first = tokio::time::timeout(HELLO_TIME, incoming.message()).await;
+        let first = first.map_err(|_| Status::deadline_exceeded("the agent said nothing"))??;
+        let Some(Theirs::Hello(hello)) = first.and_then(|first| first.message) else {
+            return Err(Status::invalid_argument("the first message must be Hello"));
+        };
+        check_protocol(&hello)?;
+        let hub: &Arc<AgentHub> = &self.server.agents;
+        let version: String = hello.agent_version.chars().take(MAX_VERSION).collect();
+        let membership = hub.join(&node, &version);
+        let interval = lease_interval(hub.count());
+        let welcome = Welcome {
+            server: self.server.name().to_owned(),
+            node: node.name.clone(),
+            lease_interval_ms: millis(interval),
+        };
+        let agent = ConnectedAgent {
+            server: Arc::clone(&self.server),
+            identity,
+            address,
+            incoming,
+            membership: Some(membership),
+            interval,
+            heard: Instant::now(),
+            first: Some(Ours::Welcome(welcome)),
+        };
+        let messages = stream::unfold(agent, |mut agent| async move {
+            let message = agent.next().await?;
+            Some((message, agent))
+        });
+        let mut response = Response::new(Box::pin(messages) as Messages);
+        response.extensions_mut().insert(ResponseTime(LONGEST));
+        Ok(response)
+    }
+}
+
+fn check_protocol(hello: &Hello) -> Result<(), Status> {
+    if hello.protocol == PROTOCOL {
+        return Ok(());
+    }
+    let message = format!(
+        "the agent speaks version {} of the protocol, and this server version {PROTOCOL}",
+        hello.protocol
+    );
+    Err(Status::failed_precondition(message))
+}
+
+/// How often an agent should ask, so that all of them together do not ask too often.
+fn lease_interval(agents: usize) -> Duration {
+    let seconds = agents.div_ceil(LEASES_PER_SECOND) as u64;
+    LEASE_INTERVAL.max(Duration::from_secs(seconds))
+}
+
+fn millis(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}
+
+/// An agent whose stream is open.
+struct ConnectedAgent {
+    server: Arc<ApiServer>,
+    identity: Arc<Identity>,
+    /// Where the agent is, for the audit log.
+    address: String,
+    incoming: Streaming<AgentMessage>,
+    /// `None` when the stream is over.
+    membership: Option<Membership>,
+    interval: Duration,
+    /// When the agent said something.
+    heard: Instant,
+    first: Option<Ours>,
+}
+
+impl ConnectedAgent {
+    /// The next message to the agent; `None` at the end of the stream.
+    async fn next(&mut self) -> Option<Result<ServerMessage, Status>> {
+        if let Some(first) = self.first.take() {
+            return Some(Ok(message(first)));
+        }
+        loop {
+            let membership = self.membership.as_mut()?;
+            let cut = membership.cut.clone();
+            let received = tokio::select! {
+                received = self.incoming.message() => Some(received),
+                Some(outgoing) = membership.outgoing.recv() => {
+                    if self.server.may_go_on(&self.identity) {
+                        return Some(Ok(message(outgoing)));
+                    }
+                    None
+                }
+                () = cut.cancelled() => return Some(Ok(self.end("the agent has to connect again"))),
+                () = self.server.ending.cancelled() => return Some(Ok(self.end("the server ends"))),
+                () = tokio::time::sleep(LOOK) => None,
+            };
+            if !self.server.may_go_on(&self.identity) {
+                return Some(Ok(self.end("the certificate does not count any more")));
+            }
+            let Some(received) = received else {
+                if self.heard.elapsed() > self.interval + SILENCE_GRACE {
+                    return Some(Ok(self.end("nothing was heard of the agent")));
+                }
+                continue;
+            };
+            // The stream broke, or the agent has closed it.
+            let received = received.ok().flatten()?;
+            self.heard = Instant::now();
+            if self.membership.as_mut()?.heard().is_err() {
+                return Some(Ok(self.end("two agents use this certificate")));
+            }
+            match received.message {
+                Some(Theirs::LeaseRequest(request)) => {
+                    let grant = LeaseGrant {
+                        number: request.number,
+                        length_ms: millis(self.interval * LEASE_INTERVALS),
+                    };
+                    return Some(Ok(message(Ours::LeaseGrant(grant))));
+                }
+                Some(Theirs::Facts(facts)) => {
+                    if let Err(error) = self.keep_facts(&facts.values).await {
+                        tracing::warn!(%error, "facts of a node cannot be kept");
+                    }
+                }
+                Some(Theirs::RunsHeld(held)) => {
+                    let runs = held.runs.into_iter().take(MAX_RUNS).collect();
+                    let node = self.node()?;
+                    self.tell_runs(RunInput::Connected { node, runs }).await;
+                }
+                Some(Theirs::RunReport(report)) => {
+                    let node = self.node()?;
+                    let report = Box::new(report);
+                    self.tell_runs(RunInput::Reported { node, report }).await;
+                }
+                Some(Theirs::Goodbye(_)) => {
+                    self.membership.take()?.leave();
+                    return None;
+                }
+                // A newer agent may say more.
+                _ => {}
+            }
+        }
+    }
+
+    /// Writes facts into the status of the Node, as if the agent had sent them by HTTP.
+    async fn keep_facts(&self, values: &[u8]) -> Result<(), ApiError> {
+        let values = std::str::from_utf8(values).unwrap_or_default();
+        let values = strict_json::parse(values);
+        let values = values.map_err(|_| ApiError::bad_request("facts must be JSON"))?;
+        let caller = Caller {
+            identity: (*self.identity).clone(),
+            address: self.address.clone(),
+        };
+        let name = self.identity.node.as_ref().map(|node| node.name.clone());
+        let name = name.unwrap_or_default();
+        let report = json!({"facts": values});
+        self.server.report_node(&caller, &name, &report).await?;
+        Ok(())
+    }
+
+    /// The uuid of the node, by its certificate.
+    fn node(&self) -> Option<String> {
+        Some(self.identity.node.as_ref()?.uid.clone())
+    }
+
+    async fn tell_runs(&self, input: RunInput) {
+        // Nobody listens when the server ends; the agent says it again to the next one.
+        let _ = self.server.run_inputs.send(input).await;
+    }
+
+    /// The last message.
+    fn end(&mut self, reason: &str) -> ServerMessage {
+        self.membership = None;
+        message(Ours::Ending(Ending {
+            reason: reason.to_owned(),
+            is_final: false,
+        }))
+    }
+}
+
+fn message(message: Ours) -> ServerMessage {
+    ServerMessage {
+        message: Some(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_agents_ask_less_often() {
+        let seconds = [1, 2_000, 2_001, 10_000].map(|agents| lease_interval(agents).as_secs());
+        assert_eq!(seconds, [10, 10, 11, 50]);
+    }
+}

@@ -1,0 +1,25 @@
+//! Runs of TaskBooks over connected agents.
+//!
+//! ```text
+//! request: compile, bind inputs, choose nodes, freeze ──▶ store: run/<uuid>/… and the Run (its creation is the commit)
+//! RunController (owner of the shard) ──advance──▶ store ──then──▶ RunOrder, RunStop, RunAck ──▶ AgentHub ──▶ agents
+//!                    ▲                                                                          │
+//!                    └──────────────────────── RunReport, connected, left ◀─────────────────────┘
+//! ```
+//!
+//! Every change of a run is in the store, under the fence of the shard, before what it allows is sent, and before a report is
+//! acknowledged. What is sent may be sent again at any time: agents answer from their journals.
+
+mod active;
+mod answer;
+mod controller;
+mod keys;
+mod record;
+mod request;
+mod target;
+mod variables;
+mod wish;
+
+pub(crate) use controller::{RunController, RunInput, is_over};
+pub(crate) use request::RunRequest;
+pub(crate) use wish::RunWish;

@@ -1,0 +1,583 @@
+//! One run that is not over: its state, and what is written and sent when something happens.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use portolan_agent::wire::run_report::Event;
+use portolan_agent::wire::server_message::Message;
+use portolan_agent::wire::{RunAck, RunOrder, RunReport, RunStop};
+use portolan_fleet::{
+    Cancel, NodeEvent, NodeProgress, NodeReport, NodeState, Observed, RunEffect, RunState, Stage,
+    StepReport, advance,
+};
+use portolan_kinds::KindObject;
+use portolan_kinds::wire::SealedValues;
+use portolan_store::{Epoch, Ownership, StoreError};
+use prost::Message as _;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::keys::{self, SEGMENT_NODES};
+use super::record::{
+    NodeRecord, RecordWrite, RunRecords, StoredBook, StoredNode, StoredPlan, StoredState,
+    read_nodes,
+};
+use super::request::bound_to;
+use crate::error::ApiError;
+use crate::objects::Objects;
+
+/// The longest diff or output of a step that is kept; the rest is cut, and said to be.
+const MAX_TEXT_BYTES: usize = 64 << 10;
+
+/// The largest report of one step that is kept, in bytes.
+const MAX_STEP_BYTES: usize = 256 << 10;
+
+/// Bytes of one entry of a node's log.
+const MAX_LOG_BYTES: usize = 300 << 10;
+
+/// A run that is not over.
+pub(super) struct ActiveRun {
+    pub(super) uuid: String,
+    pub(super) name: String,
+    plan: StoredPlan,
+    book: StoredBook,
+    nodes: Vec<StoredNode>,
+    positions: BTreeMap<String, usize>,
+    secret: Map<String, Value>,
+    peers: Value,
+    epoch: Epoch,
+    state: RunState,
+    stored: StoredState,
+    /// What the store has of each node.
+    kept: Vec<NodeRecord>,
+    records: RunRecords,
+    /// The revision at which the run was read, and how many entries of logs were written since.
+    read_at: u64,
+    logged: AtomicU64,
+    /// When the server began to look after the run, and the time of the run then.
+    since: Instant,
+    before: Duration,
+    inbox: Inbox,
+}
+
+/// What happened since the last time.
+#[derive(Default)]
+struct Inbox {
+    reports: Vec<NodeReport>,
+    /// Entries for the logs of nodes, by position.
+    logs: BTreeMap<usize, Vec<Value>>,
+    /// The last report of each node, to be acknowledged.
+    numbers: BTreeMap<usize, (u64, u64)>,
+    shared: Map<String, Value>,
+}
+
+/// What people ask of a run, as its Run says it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wishes {
+    cancel: Option<Cancel>,
+    resumes: u32,
+}
+
+impl Wishes {
+    pub(super) fn of(run: &KindObject) -> Self {
+        let cancel = match run.spec.get("cancel").and_then(Value::as_str) {
+            Some("now") => Some(Cancel::Now),
+            Some(_) => Some(Cancel::Drain),
+            None => None,
+        };
+        let resumes = run.spec.get("resumes").and_then(Value::as_u64);
+        Self {
+            cancel,
+            resumes: resumes
+                .and_then(|count| u32::try_from(count).ok())
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// What others know that a run has to know.
+pub(super) struct Surroundings {
+    pub(super) connected: BTreeSet<String>,
+    /// Nodes that other runs hold, with the run.
+    pub(super) held: BTreeMap<String, String>,
+}
+
+/// A message for the agent of a node.
+pub(super) struct Outgoing {
+    pub(super) node: String,
+    pub(super) message: Message,
+}
+
+impl ActiveRun {
+    /// Reads a run from the store; `None` if there is nothing of it.
+    pub(super) async fn load(
+        objects: &Objects,
+        run: &KindObject,
+        ownership: &Ownership,
+    ) -> Result<Option<Self>, ApiError> {
+        let uuid = run.metadata.uuid().to_owned();
+        let store = &objects.store;
+        let mut records = RunRecords::default();
+        let book = records.read(store, keys::book(&uuid)).await?;
+        let plan: Option<StoredPlan> = records.read(store, keys::plan(&uuid)).await?;
+        let stored: Option<StoredState> = records.read(store, keys::state(&uuid)).await?;
+        let (Some(book), Some(plan), Some(stored)) = (book, plan, stored) else {
+            return Ok(None);
+        };
+        let nodes = read_nodes(store, &uuid).await?;
+        let mut kept: Vec<NodeRecord> = Vec::new();
+        for segment in 0..nodes.len().div_ceil(SEGMENT_NODES) {
+            let part: Option<Vec<NodeRecord>> =
+                records.read(store, keys::segment(&uuid, segment)).await?;
+            kept.extend(part.unwrap_or_default());
+        }
+        let secret = open_secrets(objects, run, &uuid).await?;
+        let mut state = stored.run.clone();
+        for (node, record) in nodes.iter().zip(&kept) {
+            let mut progress = record.progress.clone();
+            if let NodeProgress::Working { heard, .. } = &mut progress {
+                // It may have been there until the server ended.
+                *heard = stored.elapsed;
+            }
+            state.nodes.insert(node.uuid.clone(), progress);
+        }
+        let positions = nodes.iter().enumerate();
+        let peers = if plan.wants_peers {
+            nodes.iter().map(|node| node.about.clone()).collect()
+        } else {
+            json!([])
+        };
+        Ok(Some(Self {
+            name: run.name().to_owned(),
+            positions: positions
+                .map(|(position, node)| (node.uuid.clone(), position))
+                .collect(),
+            secret,
+            peers,
+            epoch: ownership.epoch,
+            state,
+            before: stored.elapsed,
+            since: Instant::now(),
+            read_at: store.status().await?.revision,
+            logged: AtomicU64::new(0),
+            stored,
+            kept,
+            records,
+            inbox: Inbox::default(),
+            uuid,
+            plan,
+            book,
+            nodes,
+        }))
+    }
+
+    pub(super) fn is_check(&self) -> bool {
+        self.plan.is_check
+    }
+
+    /// Nodes that no other run may change.
+    pub(super) fn held_nodes(&self) -> impl Iterator<Item = &String> {
+        let nodes = self.state.nodes.iter().filter(|_| !self.plan.is_check);
+        let is_held = |progress: &NodeProgress| {
+            matches!(
+                progress,
+                NodeProgress::Working { .. } | NodeProgress::Waiting { .. }
+            )
+        };
+        nodes
+            .filter(move |(_, progress)| is_held(progress))
+            .map(|(node, _)| node)
+    }
+
+    pub(super) fn has_node(&self, node: &str) -> bool {
+        self.positions.contains_key(node)
+    }
+
+    /// Whether a node still has a part to take.
+    pub(super) fn is_at_work(&self, node: &str) -> bool {
+        let progress = self.state.nodes.get(node);
+        matches!(
+            progress,
+            Some(NodeProgress::Working { .. } | NodeProgress::Waiting { .. })
+        )
+    }
+
+    pub(super) fn stage(&self) -> &Stage {
+        &self.state.stage
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.state.stage, Stage::Ended(_))
+    }
+
+    pub(super) fn batch(&self) -> usize {
+        self.state.batch
+    }
+
+    /// How many nodes ended in each state.
+    pub(super) fn counts(&self) -> BTreeMap<&'static str, u32> {
+        let mut counts = BTreeMap::new();
+        for progress in self.state.nodes.values() {
+            if let NodeProgress::Done(end) = progress {
+                let word = match end {
+                    portolan_fleet::NodeEnd::State(state) => state.word(),
+                    portolan_fleet::NodeEnd::NotBegun => "skipped",
+                };
+                *counts.entry(word).or_default() += 1;
+            }
+        }
+        counts
+    }
+
+    fn now(&self) -> Duration {
+        self.before + self.since.elapsed()
+    }
+
+    /// A node whose agent is gone was heard of until now.
+    pub(super) fn left(&mut self, node: &str) {
+        if let Some(NodeProgress::Working { phase, .. }) = self.state.nodes.get(node) {
+            self.inbox.reports.push(NodeReport {
+                node: node.to_owned(),
+                phase: *phase,
+                event: NodeEvent::Alive,
+            });
+        }
+    }
+
+    /// What a node that has just connected has to know.
+    pub(super) fn order_for(&self, node: &str) -> Option<Outgoing> {
+        match self.state.nodes.get(node)? {
+            NodeProgress::Working { phase, .. } => Some(self.order(node, *phase)),
+            _ => None,
+        }
+    }
+
+    /// Takes a report. Gives an acknowledgement of what the store has already.
+    pub(super) fn take(&mut self, node: &str, report: RunReport) -> Option<Outgoing> {
+        let position = *self.positions.get(node)?;
+        let kept = self.kept.get(position)?;
+        let last = self.inbox.numbers.get(&position).copied();
+        let (session, number) = last.unwrap_or((kept.session, kept.number));
+        if report.session == session && report.number <= number {
+            let is_kept = report.session == kept.session && report.number <= kept.number;
+            return is_kept.then(|| self.acknowledgement(node, kept.session, kept.number));
+        }
+        let expected = if report.session == session {
+            number + 1
+        } else {
+            1
+        };
+        if report.number != expected {
+            // Something before it got lost with a stream; the agent sends everything again.
+            return None;
+        }
+        self.inbox
+            .numbers
+            .insert(position, (report.session, report.number));
+        let is_late = !matches!(
+            self.state.nodes.get(node),
+            Some(NodeProgress::Working { .. })
+        );
+        let event = match report.event? {
+            Event::Step(record) => {
+                self.keep_step(position, &record, is_late);
+                NodeEvent::Alive
+            }
+            Event::Shared(shared) => {
+                if let (false, Ok(result)) = (is_late, serde_json::from_slice(&shared.result)) {
+                    self.inbox.shared.insert(shared.step, result);
+                }
+                NodeEvent::Alive
+            }
+            Event::AtBarrier(at) => NodeEvent::AtBarrier {
+                barrier: at.barrier as usize,
+                state: NodeState::read(&at.state).unwrap_or(NodeState::Unknown),
+            },
+            Event::Ended(ended) => {
+                let entry = json!({"ended": {"owed": ended.owed, "stopped": ended.stopped}, "late": is_late});
+                self.inbox.logs.entry(position).or_default().push(entry);
+                NodeEvent::Ended(NodeState::read(&ended.state).unwrap_or(NodeState::Unknown))
+            }
+        };
+        if event != NodeEvent::Alive {
+            self.inbox.reports.push(NodeReport {
+                node: node.to_owned(),
+                phase: report.phase as usize,
+                event,
+            });
+        }
+        None
+    }
+
+    fn keep_step(&mut self, position: usize, record: &[u8], is_late: bool) {
+        let step = serde_json::from_slice::<Value>(record).ok();
+        let Some(mut step) = step.as_ref().and_then(StepReport::read) else {
+            tracing::warn!(run = self.name, "a report of a step cannot be read");
+            return;
+        };
+        step.diff = step.diff.map(cut);
+        if let Some(error) = &mut step.error {
+            error.output = error.output.take().map(cut);
+        }
+        let mut record = step.to_record();
+        if record.to_string().len() > MAX_STEP_BYTES {
+            step.changes.clear();
+            step.item = None;
+            step.notes = vec!["the report of this step was too long to be kept whole".to_owned()];
+            record = step.to_record();
+        }
+        let mut entry = json!({"step": record});
+        if is_late {
+            entry["late"] = true.into();
+        }
+        self.inbox.logs.entry(position).or_default().push(entry);
+    }
+
+    /// Goes on as far as possible: writes what changed, then says what to send. `None` when this server does not own the run
+    /// any more.
+    pub(super) async fn go_on(
+        &mut self,
+        objects: &Objects,
+        ownership: &Ownership,
+        around: &Surroundings,
+        wishes: &Wishes,
+    ) -> Result<Option<Vec<Outgoing>>, StoreError> {
+        let observed = Observed {
+            now: self.now(),
+            reports: self.inbox.reports.clone(),
+            held: around.held.clone(),
+            connected: around.connected.clone(),
+            gate: None,
+            cancel: wishes.cancel.filter(|_| self.state.cancel != wishes.cancel),
+            resume: wishes.resumes > self.stored.resumes,
+        };
+        let (state, effects) = advance(&self.plan.run, &self.state, &observed);
+        let mut stored = StoredState {
+            run: state.clone(),
+            elapsed: self.stored.elapsed,
+            first: self.stored.first.clone(),
+            shared: self.stored.shared.clone(),
+            resumes: wishes.resumes,
+        };
+        stored.run.nodes.clear();
+        stored.shared.extend(self.inbox.shared.clone());
+        if stored.first.is_none() {
+            stored.first = effects.iter().find_map(|effect| match effect {
+                RunEffect::Dispatch { node, .. } => Some(node.clone()),
+                _ => None,
+            });
+        }
+        let (writes, kept) = self.writes(&state, &mut stored)?;
+        if !writes.is_empty() {
+            portolan_agent::failpoint("server-run-writing");
+            let fence = ownership.fence();
+            if !self
+                .records
+                .write(&objects.store, Some(&fence), writes)
+                .await?
+            {
+                return Ok(None);
+            }
+            portolan_agent::failpoint("server-run-written");
+        }
+        self.state = state;
+        self.stored = stored;
+        self.kept = kept;
+        Ok(Some(self.outgoing(effects)))
+    }
+
+    /// What has to be written, nodes before the run: a run that goes on from what it finds decides the same again.
+    fn writes(
+        &self,
+        state: &RunState,
+        stored: &mut StoredState,
+    ) -> Result<(Vec<RecordWrite>, Vec<NodeRecord>), StoreError> {
+        let mut kept = self.kept.clone();
+        let mut writes = Vec::new();
+        for (position, entries) in &self.inbox.logs {
+            for part in parts_of(entries) {
+                // Counted also if the write fails: the same key is never written twice.
+                let number = self.logged.fetch_add(1, Ordering::Relaxed);
+                let key = keys::log(&self.uuid, *position, self.read_at, number);
+                writes.push(RecordWrite::new(key, &part)?);
+            }
+        }
+        for (position, (session, number)) in &self.inbox.numbers {
+            if let Some(record) = kept.get_mut(*position) {
+                (record.session, record.number) = (*session, *number);
+            }
+        }
+        for (node, record) in self.nodes.iter().zip(&mut kept) {
+            if let Some(progress) = state.nodes.get(&node.uuid) {
+                record.progress = progress.clone();
+            }
+        }
+        let segments = kept
+            .chunks(SEGMENT_NODES)
+            .zip(self.kept.chunks(SEGMENT_NODES));
+        for (segment, (new, old)) in segments.enumerate() {
+            if new != old {
+                writes.push(RecordWrite::new(keys::segment(&self.uuid, segment), &new)?);
+            }
+        }
+        if *stored != self.stored || !writes.is_empty() {
+            stored.elapsed = self.now();
+            writes.push(RecordWrite::new(keys::state(&self.uuid), stored)?);
+        }
+        Ok((writes, kept))
+    }
+
+    /// What may be sent now that everything is written: acknowledgements, then orders.
+    fn outgoing(&mut self, effects: Vec<RunEffect>) -> Vec<Outgoing> {
+        let inbox = std::mem::take(&mut self.inbox);
+        let mut outgoing = Vec::new();
+        for (position, (session, number)) in inbox.numbers {
+            if let Some(node) = self.nodes.get(position) {
+                outgoing.push(self.acknowledgement(&node.uuid, session, number));
+            }
+        }
+        for effect in effects {
+            match effect {
+                RunEffect::Dispatch { node, phase } => outgoing.push(self.order(&node, phase)),
+                RunEffect::Stop { node, how } => {
+                    outgoing.push(self.stop(&node, how == Cancel::Now));
+                }
+                // Who holds a node is seen in the states of all runs, and books with gates are not run yet.
+                RunEffect::Reserve(_) | RunEffect::Release(_) | RunEffect::AskGate { .. } => {}
+            }
+        }
+        outgoing
+    }
+
+    fn acknowledgement(&self, node: &str, session: u64, number: u64) -> Outgoing {
+        Outgoing {
+            node: node.to_owned(),
+            message: Message::RunAck(RunAck {
+                run: self.uuid.clone(),
+                session,
+                number,
+            }),
+        }
+    }
+
+    /// Tells a node to end its part.
+    pub(super) fn stop(&self, node: &str, now: bool) -> Outgoing {
+        stop(node, &self.uuid, self.epoch, now)
+    }
+
+    fn order(&self, node: &str, phase: usize) -> Outgoing {
+        let about = self
+            .positions
+            .get(node)
+            .and_then(|position| self.nodes.get(*position));
+        let mut inputs = self.plan.inputs.clone();
+        inputs.extend(self.secret.clone());
+        let values = json!({
+            "inputs": inputs, "variables": about.map(|node| &node.variables), "node": about.map(|node| &node.about),
+            "peers": self.peers, "nodes": self.plan.known_nodes, "tags": self.plan.tags, "skipTags": self.plan.skip_tags,
+            "isFirst": self.stored.first.as_deref() == Some(node), "shared": self.stored.shared,
+        });
+        let files = self.book.decoded().into_iter();
+        Outgoing {
+            node: node.to_owned(),
+            message: Message::RunOrder(RunOrder {
+                run: self.uuid.clone(),
+                name: self.name.clone(),
+                incarnation: self.epoch.incarnation,
+                revision: self.epoch.create_revision,
+                phase: u32::try_from(phase).unwrap_or(u32::MAX),
+                file: self.book.file.clone(),
+                book: self.book.text.clone().into(),
+                digest: self.plan.digest.clone(),
+                is_check: self.plan.is_check,
+                values: values.to_string().into(),
+                files: files
+                    .map(|(path, content)| (path, content.into()))
+                    .collect(),
+            }),
+        }
+    }
+}
+
+/// Tells a node to end its part of a run.
+pub(super) fn stop(node: &str, run: &str, epoch: Epoch, now: bool) -> Outgoing {
+    Outgoing {
+        node: node.to_owned(),
+        message: Message::RunStop(RunStop {
+            run: run.to_owned(),
+            incarnation: epoch.incarnation,
+            revision: epoch.create_revision,
+            now,
+        }),
+    }
+}
+
+/// Cuts entries into parts that fit into a value.
+fn parts_of(entries: &[Value]) -> Vec<Vec<&Value>> {
+    let mut parts: Vec<Vec<&Value>> = Vec::new();
+    let mut bytes = usize::MAX;
+    for entry in entries {
+        let length = entry.to_string().len();
+        if bytes.saturating_add(length) > MAX_LOG_BYTES {
+            parts.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += length;
+        if let Some(last) = parts.last_mut() {
+            last.push(entry);
+        }
+    }
+    parts
+}
+
+fn cut(text: String) -> String {
+    if text.len() <= MAX_TEXT_BYTES {
+        return text;
+    }
+    let end = text.floor_char_boundary(MAX_TEXT_BYTES);
+    format!(
+        "{}\n… {} bytes more",
+        text.get(..end).unwrap_or_default(),
+        text.len() - end
+    )
+}
+
+async fn open_secrets(
+    objects: &Objects,
+    run: &KindObject,
+    uuid: &str,
+) -> Result<Map<String, Value>, ApiError> {
+    let Some(record) = objects.store.get(keys::secrets(uuid)).await? else {
+        return Ok(Map::new());
+    };
+    let sealed = SealedValues::decode(record.value.as_ref());
+    let sealed = sealed.map_err(|error| ApiError::internal(error.to_string()))?;
+    let sealer = objects.sealer.as_ref();
+    let sealer =
+        sealer.ok_or_else(|| ApiError::unavailable("this server has no key for secrets"))?;
+    sealer
+        .open(&sealed, &bound_to(run))
+        .map_err(|error| ApiError::internal(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_cut_into_parts_that_fit() {
+        let large = json!({"text": "x".repeat(MAX_LOG_BYTES / 2)});
+        let entries = [large.clone(), json!(1), large.clone(), large];
+        let parts = parts_of(&entries);
+        assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1, 1]);
+        assert!(parts_of(&[]).is_empty());
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_say_so() {
+        assert_eq!(cut("short".to_owned()), "short");
+        let long = cut("ä".repeat(MAX_TEXT_BYTES));
+        assert!(long.len() < MAX_TEXT_BYTES + 40 && long.ends_with("bytes more"));
+    }
+}

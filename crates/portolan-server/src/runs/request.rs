@@ -1,0 +1,487 @@
+//! A request for a run: everything that it is made from is checked and frozen before anything is sent to a node.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use portolan_digest::hex;
+use portolan_fleet::{
+    Barriers, Book, BookFault, BookSource, MemoryFiles, RunOn, RunPlan, RunState, TagSelection,
+    Unreachable, UnreachablePolicy, batch_sizes, bind_inputs, compile,
+};
+use portolan_kinds::{KindObject, find_kind};
+use portolan_modules::BookFiles;
+use prost::Message as _;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::keys::{self, SEGMENT_NODES};
+use super::record::{
+    NodeRecord, RecordWrite, RunRecords, StoredBook, StoredNode, StoredPlan, StoredState,
+};
+use super::target::{FleetView, Narrowing};
+use super::variables::Variables;
+use crate::clock::rfc3339;
+use crate::error::{ApiError, RefusalReason};
+use crate::objects::{Author, key_of, new_uuid};
+use crate::server::{ApiServer, Caller, Target};
+
+/// How long a run waits for nodes that another run holds.
+const QUEUE_LIMIT: Duration = Duration::from_mins(10);
+
+/// How long an agent may start steps after it was last heard of; many agents have longer leases.
+const LEASE_LIMIT: Duration = Duration::from_mins(1);
+
+/// Words of a request.
+const MAX_WORDS: usize = 100;
+
+/// What a caller asks for.
+#[derive(Debug, Default)]
+pub(crate) struct RunRequest {
+    is_check: bool,
+    inputs: Map<String, Value>,
+    selection: TagSelection,
+    narrowing: Narrowing,
+    dedupe_key: Option<String>,
+    parent: Option<String>,
+    /// A book that is not on the server.
+    book: Option<StoredBook>,
+}
+
+impl RunRequest {
+    /// Reads the body of a request; what is unknown is refused.
+    pub(crate) fn read(body: &Value) -> Result<Self, ApiError> {
+        let Some(body) = body.as_object() else {
+            return Err(ApiError::bad_request("the body must be a JSON object"));
+        };
+        let mut request = Self::default();
+        for (key, value) in body {
+            let wrong = || ApiError::bad_request(format!("`{key}` has a wrong type"));
+            match key.as_str() {
+                "mode" => {
+                    request.is_check = match value.as_str() {
+                        Some("apply") => false,
+                        Some("check") => true,
+                        _ => {
+                            return Err(ApiError::bad_request("`mode` must be `apply` or `check`"));
+                        }
+                    };
+                }
+                "inputs" => request
+                    .inputs
+                    .clone_from(value.as_object().ok_or_else(wrong)?),
+                "tags" => request.selection.tags = words(value).ok_or_else(wrong)?,
+                "skipTags" => request.selection.skip = words(value).ok_or_else(wrong)?,
+                "nodes" => {
+                    request.narrowing.nodes = words(value).ok_or_else(wrong)?.into_iter().collect();
+                }
+                "selector" => {
+                    let text = value.as_str().ok_or_else(wrong)?;
+                    let selector = text
+                        .parse()
+                        .map_err(|error| ApiError::bad_request(format!("`{text}`: {error}")));
+                    request.narrowing.selector = Some(selector?);
+                }
+                "dedupeKey" => {
+                    request.dedupe_key = Some(value.as_str().ok_or_else(wrong)?.to_owned());
+                }
+                "parent" => request.parent = Some(value.as_str().ok_or_else(wrong)?.to_owned()),
+                "book" => {
+                    request.book =
+                        Some(serde_json::from_value(value.clone()).map_err(|_| wrong())?);
+                }
+                _ => {
+                    return Err(ApiError::bad_request(format!(
+                        "`{key}` is no part of a request for a run"
+                    )));
+                }
+            }
+        }
+        Ok(request)
+    }
+}
+
+fn words(value: &Value) -> Option<BTreeSet<String>> {
+    let list = value.as_array().filter(|list| list.len() <= MAX_WORDS)?;
+    list.iter()
+        .map(|word| word.as_str().map(str::to_owned))
+        .collect()
+}
+
+impl ApiServer {
+    /// Makes a run of a TaskBook. The caller has the right `run` for the book.
+    pub(crate) async fn start_run(
+        &self,
+        caller: &Caller,
+        book: &Target,
+        request: RunRequest,
+    ) -> Result<Value, ApiError> {
+        let made = self.make_run(caller, book, request).await;
+        let version = made
+            .as_ref()
+            .map(|run| run.metadata.resource_version.as_deref());
+        self.record(caller, "run", book, version).await?;
+        Ok(made?.to_json())
+    }
+
+    async fn make_run(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        request: RunRequest,
+    ) -> Result<KindObject, ApiError> {
+        let namespace = target.namespace.clone().unwrap_or_default();
+        let book_name = target.name.clone().unwrap_or_default();
+        if request.book.is_some() {
+            // Who brings a book of their own could as well change the one that is here.
+            self.authorise(caller, "update", target).await?;
+        }
+        let name = self.run_name(&book_name, request.dedupe_key.as_deref());
+        let kind = find_kind("Run").ok_or_else(|| ApiError::internal("no kind Run"))?;
+        let key = crate::keys::ObjectKey::new(kind, Some(&namespace), &name);
+        if let Some(known) = self.objects.get(&key).await? {
+            return Ok(known.object);
+        }
+        let (stored_book, commit) = match &request.book {
+            Some(book) => (book.clone(), None),
+            None => self.stored_book(target).await?,
+        };
+        let selection = request.selection.clone();
+        let compiled = compile_book(&stored_book, &selection).await?;
+        if compiled.name != book_name {
+            return Err(ApiError::bad_request(format!(
+                "the book is called {}, not {book_name}",
+                compiled.name
+            )));
+        }
+        refuse_unavailable(&compiled, &stored_book)?;
+        if compiled.run.is_suspended {
+            let message = format!("TaskBook {book_name} is suspended");
+            return Err(
+                ApiError::conflict(RefusalReason::Conflict, message).hint("set `suspend: false`")
+            );
+        }
+        let inputs = bind_inputs(&compiled.inputs, &request.inputs)
+            .map_err(|faults| input_error(&faults))?;
+        let is_secret = |name: &String| {
+            compiled
+                .inputs
+                .get(name)
+                .is_some_and(|input| input.is_secret)
+        };
+        let (secret, inputs): (Map<_, _>, Map<_, _>) =
+            inputs.into_iter().partition(|(name, _)| is_secret(name));
+        let view = FleetView::new(&self.cache);
+        let nodes = view.targets(&namespace, &compiled.run.target, &request.narrowing, &name)?;
+        let variables = Variables::new(&self.cache, &namespace);
+        let mut frozen = Vec::with_capacity(nodes.len());
+        for node in &nodes {
+            frozen.push(StoredNode {
+                name: node.name().to_owned(),
+                uuid: node.metadata.uuid().to_owned(),
+                about: about(node),
+                variables: variables.of(&view, node)?,
+            });
+        }
+        let wants = |name: &str| stored_book.text.contains(name);
+        let plan = StoredPlan {
+            run: run_plan(&compiled, &frozen, request.is_check),
+            is_check: request.is_check,
+            digest: compiled.digest.to_string(),
+            inputs,
+            tags: selection.tags.iter().cloned().collect(),
+            skip_tags: selection.skip.iter().cloned().collect(),
+            wants_peers: wants("peers"),
+            known_nodes: if wants("nodes(") {
+                view.granted(&namespace)
+                    .iter()
+                    .map(|node| about(node))
+                    .collect()
+            } else {
+                Vec::new()
+            },
+        };
+        let spec = json!({
+            "book": book_name, "bookDigest": plan.digest, "commit": commit, "inputs": plan.inputs,
+            "mode": if request.is_check { "check" } else { "apply" }, "tags": plan.tags, "skipTags": plan.skip_tags,
+            "nodes": frozen.iter().map(|node| json!({"name": node.name, "uuid": node.uuid})).collect::<Vec<_>>(),
+            "batches": plan.run.batches, "parent": request.parent, "requestedBy": caller.identity.user,
+            "dedupeKey": request.dedupe_key,
+        });
+        let run = KindObject::new(kind, &name, Some(&namespace), without_nulls(spec));
+        let parts = RunParts {
+            book: stored_book,
+            plan,
+            nodes: frozen,
+            secret,
+        };
+        self.store_run(run, parts).await
+    }
+
+    /// Writes what the run was made from, then the Run: only with the Run does it exist.
+    async fn store_run(&self, run: KindObject, parts: RunParts) -> Result<KindObject, ApiError> {
+        let author = Author {
+            name: AUTHOR.to_owned(),
+            ..Author::default()
+        };
+        let mut run = run;
+        run.status = json!({"phase": "pending", "startedAt": rfc3339(self.objects.time.now())});
+        let (transaction, created) = self.objects.prepare_creation(run, &author).await?;
+        let uuid = created.object.metadata.uuid().to_owned();
+        let bound_to = bound_to(&created.object);
+        let store = &self.objects.store;
+        let mut records = RunRecords::default();
+        records.write(store, None, parts.writes(&uuid)?).await?;
+        if !parts.secret.is_empty() {
+            let sealer = self.objects.sealer.as_ref();
+            let sealer = sealer
+                .ok_or_else(|| ApiError::unavailable("this server has no key for secrets"))?;
+            let sealed = sealer.seal(&parts.secret, &bound_to);
+            let sealed = sealed.map_err(|error| ApiError::internal(error.to_string()))?;
+            let write = RecordWrite {
+                key: keys::secrets(&uuid),
+                value: sealed.encode_to_vec(),
+            };
+            records.write(store, None, vec![write]).await?;
+        }
+        let shown = created.object.name().to_owned();
+        let stored = self
+            .objects
+            .commit_object(transaction, created, &author)
+            .await?;
+        let stored = stored.ok_or_else(|| {
+            ApiError::conflict(
+                RefusalReason::AlreadyExists,
+                format!("a run {shown} was just made"),
+            )
+        })?;
+        Ok(stored.object)
+    }
+
+    /// The text of a TaskBook on the server, and the commit that it comes from.
+    async fn stored_book(&self, target: &Target) -> Result<(StoredBook, Option<String>), ApiError> {
+        let found = self.objects.get(&target.key()?).await?;
+        let found = found.ok_or_else(|| ApiError::not_found(&target.shown()))?;
+        let object = &found.object;
+        let text = json!({
+            "apiVersion": portolan_kinds::VERSION, "kind": "TaskBook",
+            "metadata": {"name": object.name(), "namespace": object.namespace()}, "spec": object.spec,
+        });
+        let book = StoredBook {
+            file: target.shown(),
+            text: format!("{text:#}\n"),
+            files: BTreeMap::new(),
+        };
+        let commit = object
+            .metadata
+            .source
+            .as_ref()
+            .map(|source| source.commit().to_owned());
+        Ok((book, commit))
+    }
+
+    /// A name that says the book and the time; one that was asked for with a key is the same again.
+    fn run_name(&self, book: &str, dedupe_key: Option<&str>) -> String {
+        if let Some(key) = dedupe_key {
+            return format!("{book}-{}", hex(&Sha256::digest(key.as_bytes())[..8]));
+        }
+        let time = rfc3339(self.objects.time.now());
+        let digits: String = time.chars().filter(char::is_ascii_digit).take(14).collect();
+        let (day, time) = digits.split_at_checked(8).unwrap_or((&digits, ""));
+        let unique: String = new_uuid().chars().take(4).collect();
+        format!("{book}-{day}-{time}-{unique}")
+    }
+}
+
+/// The name that runs are made under.
+const AUTHOR: &str = "system:runs";
+
+/// What a run is made from.
+struct RunParts {
+    book: StoredBook,
+    plan: StoredPlan,
+    nodes: Vec<StoredNode>,
+    secret: Map<String, Value>,
+}
+
+impl RunParts {
+    fn writes(&self, uuid: &str) -> Result<Vec<RecordWrite>, ApiError> {
+        let mut state = RunState::new(&self.plan.run);
+        state.nodes.clear();
+        let state = StoredState {
+            run: state,
+            elapsed: Duration::ZERO,
+            first: None,
+            shared: Map::new(),
+            resumes: 0,
+        };
+        let mut writes = vec![
+            RecordWrite::new(keys::book(uuid), &self.book)?,
+            RecordWrite::new(keys::plan(uuid), &self.plan)?,
+            RecordWrite::new(keys::state(uuid), &state)?,
+        ];
+        for (segment, nodes) in self.nodes.chunks(SEGMENT_NODES).enumerate() {
+            writes.push(RecordWrite::new(keys::nodes(uuid, segment), &nodes)?);
+            let records = vec![NodeRecord::default(); nodes.len()];
+            writes.push(RecordWrite::new(keys::segment(uuid, segment), &records)?);
+        }
+        Ok(writes)
+    }
+}
+
+/// What secret inputs of a run are bound to.
+pub(super) fn bound_to(run: &KindObject) -> String {
+    format!("{:?}/{}", key_of(run), run.metadata.uuid())
+}
+
+/// Compiles a book on a thread where it may take its time.
+pub(super) async fn compile_book(
+    book: &StoredBook,
+    selection: &TagSelection,
+) -> Result<Book, ApiError> {
+    let (book, selection) = (book.clone(), selection.clone());
+    let compiled = tokio::task::spawn_blocking(move || {
+        let files = book.files.iter();
+        let files: Result<Vec<(&str, Vec<u8>)>, ApiError> = files
+            .map(|(path, content)| {
+                let content = STANDARD.decode(content);
+                let content = content
+                    .map_err(|_| ApiError::bad_request(format!("`{path}` is not base64")))?;
+                Ok((path.as_str(), content))
+            })
+            .collect();
+        let files = files?;
+        let files = MemoryFiles::of_bytes(
+            files
+                .iter()
+                .map(|(path, content)| (*path, content.as_slice())),
+        );
+        let files: Arc<dyn BookFiles> = Arc::new(files);
+        let mut source = BookSource::new(&book.file, &book.text, files);
+        source.selection = selection;
+        compile(&source).map_err(|faults| book_error(&faults))
+    });
+    compiled
+        .await
+        .map_err(|error| ApiError::internal(error.to_string()))?
+}
+
+fn book_error(faults: &[BookFault]) -> ApiError {
+    let first = faults
+        .iter()
+        .find(|fault| !fault.is_consequence)
+        .or(faults.first());
+    let first = first.map(|fault| format!("{}: {}", fault.place, fault.message));
+    let details: Vec<Value> = faults
+        .iter()
+        .map(|fault| json!({"place": fault.place.to_string(), "message": fault.message, "hint": fault.hint}))
+        .collect();
+    let message = format!("the book cannot be run: {}", first.unwrap_or_default());
+    let error = ApiError::new(
+        http::StatusCode::UNPROCESSABLE_ENTITY,
+        RefusalReason::Invalid,
+        message,
+    );
+    error.details(json!({"faults": details}))
+}
+
+fn input_error(faults: &[portolan_fleet::InputFault]) -> ApiError {
+    let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    let error = ApiError::new(
+        http::StatusCode::UNPROCESSABLE_ENTITY,
+        RefusalReason::Invalid,
+        all.join("; "),
+    );
+    match faults.iter().find_map(|fault| fault.hint.clone()) {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+/// Refuses what runs over a server cannot do yet, so that nobody takes it for done.
+fn refuse_unavailable(book: &Book, stored: &StoredBook) -> Result<(), ApiError> {
+    let mut missing = None;
+    for step in book.steps.iter().chain(&book.handlers) {
+        step.visit(&mut |step| {
+            if matches!(step.options.run_on, RunOn::Others { .. }) {
+                missing.get_or_insert(format!("step `{}`: `runOn` other nodes", step.id));
+            }
+            if step.options.throttle > 0 {
+                missing.get_or_insert(format!("step `{}`: `throttle`", step.id));
+            }
+        });
+    }
+    if book.run.gate.is_some() {
+        missing.get_or_insert("`continue`".to_owned());
+    }
+    if stored.text.contains("results(") {
+        missing.get_or_insert("`results()`".to_owned());
+    }
+    match missing {
+        None => Ok(()),
+        Some(what) => Err(ApiError::bad_request(format!(
+            "{what} is not available in runs over a server yet"
+        ))),
+    }
+}
+
+fn run_plan(book: &Book, nodes: &[StoredNode], is_check: bool) -> RunPlan {
+    let mut longest = Duration::ZERO;
+    for step in book.steps.iter().chain(&book.handlers) {
+        step.visit(&mut |step| longest = longest.max(step.options.timeout));
+    }
+    let count = nodes.len();
+    let run = &book.run;
+    RunPlan {
+        nodes: nodes.iter().map(|node| node.uuid.clone()).collect(),
+        // A check changes nothing, so nobody has to wait for anybody.
+        batches: if is_check {
+            vec![count; usize::from(count > 0)]
+        } else {
+            batch_sizes(&run.batches, count)
+        },
+        barriers: if is_check {
+            Vec::new()
+        } else {
+            Barriers::of(book).scopes().to_vec()
+        },
+        max_failures: if is_check {
+            count
+        } else {
+            run.max_failures.of(count)
+        },
+        stops_on_failure: run.stops_on_failure,
+        unreachable: match run.unreachable {
+            Unreachable::Fail => UnreachablePolicy::Fail,
+            Unreachable::Skip => UnreachablePolicy::Skip,
+            Unreachable::Wait(time) => UnreachablePolicy::Wait(time),
+        },
+        has_gate: false,
+        gate_tries: 0,
+        queue_limit: QUEUE_LIMIT,
+        silence_limit: LEASE_LIMIT + longest,
+    }
+}
+
+/// A node as books see it: name, address, labels and exported facts.
+fn about(node: &KindObject) -> Value {
+    let facts = node.status.get("facts").cloned().unwrap_or_default();
+    let address = facts["addresses"][0].as_str().unwrap_or_default();
+    let labels: BTreeMap<&String, &String> = node.metadata.labels.iter().collect();
+    json!({
+        "name": node.name(), "address": address, "labels": labels, "hostname": facts["hostname"],
+        "addresses": facts["addresses"],
+    })
+}
+
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(map) => map
+            .into_iter()
+            .filter(|(_, value)| !value.is_null())
+            .collect(),
+        value => value,
+    }
+}

@@ -1,0 +1,5 @@
+//! Agents on a server: real streams over TLS, in one process.
+
+mod bed;
+mod runs;
+mod streams;

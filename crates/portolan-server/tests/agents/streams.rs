@@ -1,0 +1,90 @@
+//! Whether a node is there: connected, lost, left, copied, revoked.
+
+use portolan_http::Secret;
+use portolan_server::{FleetClient, FleetMethod};
+use serde_json::json;
+
+use crate::bed::{Bed, wait_until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_is_ready_while_its_agent_is_connected() {
+    let mut bed = Bed::new().await;
+    let agent = bed.start_agent("web-1", Some(bed.join_token().await));
+    bed.wait_for_state("web-1", "ready").await;
+    assert!(agent.has_told("Enrolled") && agent.has_told("Connected"));
+    let version = bed.status("web-1", "agentVersion").await;
+    assert_eq!(version, env!("CARGO_PKG_VERSION"));
+    wait_until("facts", async || {
+        bed.status("web-1", "facts").await["hostname"].is_string()
+    })
+    .await;
+    // A killed agent is a lost link; it comes back without a token.
+    agent.kill().await;
+    bed.wait_for_state("web-1", "link-lost").await;
+    let agent = bed.start_agent("web-1", None);
+    bed.wait_for_state("web-1", "ready").await;
+    // A server that ends and comes back finds its agent again.
+    bed.restart().await;
+    wait_until("a second stream", async || agent.count("Connected(") == 2).await;
+    bed.wait_for_state("web-1", "ready").await;
+    // What others wrote into the status is still there.
+    assert!(bed.status("web-1", "certificateExpires").await.is_string());
+    agent.stop.cancel();
+    agent
+        .ended
+        .await
+        .expect("no panic")
+        .expect("it ends in good order");
+    bed.wait_for_state("web-1", "left").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_agents_with_one_key_are_cut_and_reported() {
+    let bed = Bed::new().await;
+    let first = bed.start_agent("web-1", Some(bed.join_token().await));
+    bed.wait_for_state("web-1", "ready").await;
+    std::fs::create_dir(bed.path("copy")).expect("a directory");
+    let identity = ["web-1", "copy"].map(|data| bed.path(data).join("identity.json"));
+    std::fs::copy(&identity[0], &identity[1]).expect("copied");
+    let second = bed.start_agent("copy", None);
+    wait_until("an event", async || {
+        let events = bed.admin(FleetMethod::Get, "namespaces/system/events", None);
+        events
+            .await
+            .is_some_and(|events| events.to_string().contains("node.cloned"))
+    })
+    .await;
+    second.kill().await;
+    bed.wait_for_state("web-1", "ready").await;
+    first.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_node_is_cut_within_seconds() {
+    let bed = Bed::new().await;
+    let agent = bed.start_agent("web-1", Some(bed.join_token().await));
+    bed.wait_for_state("web-1", "ready").await;
+    let revoked = bed.admin(FleetMethod::Post, "nodes/web-1/revoke", Some(json!({})));
+    assert!(revoked.await.is_some());
+    bed.wait_for_state("web-1", "link-lost").await;
+    wait_until("a refusal", async || agent.has_told("Disconnected")).await;
+    agent.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_no_certificate_of_a_node_gets_no_stream() {
+    let bed = Bed::new().await;
+    let path = "/portolan.agent.v1alpha.AgentService/Connect";
+    let read = |name: &str| std::fs::read_to_string(bed.path(name)).expect(name);
+    let token = Secret::from(read("admin.token").trim().to_owned());
+    let client = FleetClient::new(&bed.url(), token, vec![read("ca.pem")]).expect("a client");
+    let answer = client
+        .request(FleetMethod::Post, path, &[], Some("{}"))
+        .await;
+    assert!(answer.is_err(), "{answer:?}");
+    let status = bed
+        .admin(FleetMethod::Get, "nodes", None)
+        .await
+        .expect("a list");
+    assert_eq!(status["items"], json!([]));
+}
