@@ -8,6 +8,8 @@ pub(crate) use later::Later;
 
 #[cfg(feature = "store")]
 use crate::commands::store::ServerStoreArgs;
+#[cfg(feature = "fleet")]
+use crate::commands::{agent::AgentArgs, fleet::FleetArgs, serve::ServeArgs};
 use crate::commands::{
     audit::AuditArgs, build::BuildArgs, cache::CacheArgs, completions::CompletionsArgs,
     diff::DiffArgs, explain::ExplainArgs, fetch::FetchArgs, get::GetArgs, helm::HelmArgs,
@@ -18,8 +20,6 @@ use crate::commands::{
 use crate::commands::{crds::CrdsArgs, operator::OperatorArgs, rollout::RolloutArgs};
 #[cfg(feature = "ship")]
 use crate::commands::{events::EventsArgs, ship::DevArgs, ship::ShipArgs};
-#[cfg(feature = "fleet")]
-use crate::commands::{fleet::FleetArgs, serve::ServeArgs};
 use crate::printer::OutputOptions;
 
 /// Take what a Git repository declares all the way to where it runs
@@ -42,6 +42,9 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Make this machine a node of a fleet, and stay connected to a server
+    #[cfg(feature = "fleet")]
+    Agent(Later<AgentArgs>),
     /// Find deprecated and removed Kubernetes APIs
     Audit(Later<AuditArgs>),
     /// Print the objects that a Flux repository declares

@@ -17,6 +17,7 @@ mod login;
 mod nodes;
 mod object_args;
 mod run;
+mod sandbox;
 mod shown;
 mod status;
 mod watch;
@@ -65,6 +66,8 @@ enum FleetCommand {
     Nodes(Later<nodes::NodesArgs>),
     /// Run a TaskBook on this machine, without a server
     Run(Later<run::RunArgs>),
+    /// Start a server and some nodes on this machine, to try things
+    Sandbox(Later<sandbox::SandboxArgs>),
     /// Print how the server stands
     Status(Later<status::StatusArgs>),
     /// Print changes of objects as they happen
@@ -87,6 +90,7 @@ pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
         FleetCommand::Login(args) => login::login(args, app),
         FleetCommand::Nodes(args) => nodes::nodes(args, app),
         FleetCommand::Run(args) => run::run(args, app),
+        FleetCommand::Sandbox(args) => sandbox::sandbox(args, app),
         FleetCommand::Status(args) => status::status(args, app),
         FleetCommand::Watch(args) => watch::watch(args, app),
     }

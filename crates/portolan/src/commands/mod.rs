@@ -1,5 +1,7 @@
 //! One file per command: its arguments, and a function that calls a library and prints.
 
+#[cfg(feature = "fleet")]
+pub(crate) mod agent;
 pub(crate) mod audit;
 pub(crate) mod build;
 pub(crate) mod cache;
@@ -46,6 +48,8 @@ pub(crate) type CommandResult = Result<ExitStatus, CommandError>;
 /// Runs the command that was asked for.
 pub(crate) fn run(command: Command, app: &App) -> CommandResult {
     match command {
+        #[cfg(feature = "fleet")]
+        Command::Agent(args) => agent::agent(&args, app),
         Command::Audit(args) => audit::audit(&args, app),
         Command::Build(args) => build::build(&args, app),
         Command::Cache(args) => cache::cache(&args, &app.printer),
