@@ -27,7 +27,7 @@ use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
 /// How long the nodes have to get ready.
-const READY_TIME: Duration = Duration::from_secs(60);
+const READY_TIME: Duration = Duration::from_mins(1);
 
 /// Start a server and some nodes on this machine, to try things
 ///
