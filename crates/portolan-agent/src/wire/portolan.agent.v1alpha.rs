@@ -129,7 +129,7 @@ pub struct RunOrder {
     /// The phase that the node may take: it may pass the barriers below.
     #[prost(uint32, tag = "5")]
     pub phase: u32,
-    /// The name of the book's file, for messages.
+    /// The name of the book's file, for messages. This and what follows is left out for an agent that has it.
     #[prost(string, tag = "6")]
     pub file: ::prost::alloc::string::String,
     /// The text of the book.

@@ -59,6 +59,8 @@ pub(super) struct ActiveRun {
     since: Instant,
     before: Duration,
     inbox: Inbox,
+    /// Nodes that were sent the book over the stream that they have now.
+    informed: BTreeSet<String>,
 }
 
 /// What happened since the last time.
@@ -165,6 +167,7 @@ impl ActiveRun {
             kept,
             records,
             inbox: Inbox::default(),
+            informed: BTreeSet::new(),
             uuid,
             plan,
             book,
@@ -236,6 +239,7 @@ impl ActiveRun {
 
     /// A node whose agent is gone was heard of until now.
     pub(super) fn left(&mut self, node: &str) {
+        self.informed.remove(node);
         if let Some(NodeProgress::Working { phase, .. }) = self.state.nodes.get(node) {
             self.inbox.reports.push(NodeReport {
                 node: node.to_owned(),
@@ -246,7 +250,8 @@ impl ActiveRun {
     }
 
     /// What a node that has just connected has to know.
-    pub(super) fn order_for(&self, node: &str) -> Option<Outgoing> {
+    pub(super) fn order_for(&mut self, node: &str) -> Option<Outgoing> {
+        self.informed.remove(node);
         match self.state.nodes.get(node)? {
             NodeProgress::Working { phase, .. } => Some(self.order(node, *phase)),
             _ => None,
@@ -443,8 +448,10 @@ impl ActiveRun {
                 RunEffect::Stop { node, how } => {
                     outgoing.push(self.stop(&node, how == Cancel::Now));
                 }
+                // A node that waits at a barrier has to be told that it is over; one that reported its end knows.
+                RunEffect::Release(node) => outgoing.push(self.stop(&node, false)),
                 // Who holds a node is seen in the states of all runs, and books with gates are not run yet.
-                RunEffect::Reserve(_) | RunEffect::Release(_) | RunEffect::AskGate { .. } => {}
+                RunEffect::Reserve(_) | RunEffect::AskGate { .. } => {}
             }
         }
         outgoing
@@ -466,7 +473,26 @@ impl ActiveRun {
         stop(node, &self.uuid, self.epoch, now)
     }
 
-    fn order(&self, node: &str, phase: usize) -> Outgoing {
+    /// Lets a node go as far as a phase. Who has the book is not sent it again: nodes in lockstep get an order for each step.
+    fn order(&mut self, node: &str, phase: usize) -> Outgoing {
+        let mut order = RunOrder {
+            run: self.uuid.clone(),
+            name: self.name.clone(),
+            incarnation: self.epoch.incarnation,
+            revision: self.epoch.create_revision,
+            phase: u32::try_from(phase).unwrap_or(u32::MAX),
+            ..RunOrder::default()
+        };
+        if self.informed.insert(node.to_owned()) {
+            self.add_book(node, &mut order);
+        }
+        Outgoing {
+            node: node.to_owned(),
+            message: Message::RunOrder(order),
+        }
+    }
+
+    fn add_book(&self, node: &str, order: &mut RunOrder) {
         let about = self
             .positions
             .get(node)
@@ -478,25 +504,15 @@ impl ActiveRun {
             "peers": self.peers, "nodes": self.plan.known_nodes, "tags": self.plan.tags, "skipTags": self.plan.skip_tags,
             "isFirst": self.stored.first.as_deref() == Some(node), "shared": self.stored.shared,
         });
+        order.file.clone_from(&self.book.file);
+        order.book = self.book.text.clone().into();
+        order.digest.clone_from(&self.plan.digest);
+        order.is_check = self.plan.is_check;
+        order.values = values.to_string().into();
         let files = self.book.decoded().into_iter();
-        Outgoing {
-            node: node.to_owned(),
-            message: Message::RunOrder(RunOrder {
-                run: self.uuid.clone(),
-                name: self.name.clone(),
-                incarnation: self.epoch.incarnation,
-                revision: self.epoch.create_revision,
-                phase: u32::try_from(phase).unwrap_or(u32::MAX),
-                file: self.book.file.clone(),
-                book: self.book.text.clone().into(),
-                digest: self.plan.digest.clone(),
-                is_check: self.plan.is_check,
-                values: values.to_string().into(),
-                files: files
-                    .map(|(path, content)| (path, content.into()))
-                    .collect(),
-            }),
-        }
+        order.files = files
+            .map(|(path, content)| (path, content.into()))
+            .collect();
     }
 }
 

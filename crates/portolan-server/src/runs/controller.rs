@@ -204,7 +204,7 @@ impl RunController {
                 continue;
             }
             match ActiveRun::load(&self.objects, &run, &owned.ownership).await {
-                Ok(Some(active)) => {
+                Ok(Some(mut active)) => {
                     // Agents that are here know nothing of this owner yet.
                     let connected = self.agents.connected();
                     let orders = connected.iter().filter_map(|node| active.order_for(node));
@@ -229,7 +229,10 @@ impl RunController {
                         self.send([stop(&node, &run, owned.ownership.epoch, false)]);
                     }
                 }
-                let orders = owned.runs.values().filter_map(|run| run.order_for(&node));
+                let orders = owned
+                    .runs
+                    .values_mut()
+                    .filter_map(|run| run.order_for(&node));
                 self.send(orders.collect::<Vec<_>>());
             }
             RunInput::Reported { node, report } => match owned.runs.get_mut(&report.run) {

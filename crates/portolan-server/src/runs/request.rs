@@ -163,8 +163,9 @@ impl ApiServer {
                 ApiError::conflict(RefusalReason::Conflict, message).hint("set `suspend: false`")
             );
         }
-        let inputs = bind_inputs(&compiled.inputs, &request.inputs)
-            .map_err(|faults| input_error(&faults))?;
+        let given = read_inputs(&compiled, &request.inputs);
+        let inputs =
+            bind_inputs(&compiled.inputs, &given).map_err(|faults| input_error(&faults))?;
         let is_secret = |name: &String| {
             compiled
                 .inputs
@@ -398,6 +399,19 @@ fn input_error(faults: &[portolan_fleet::InputFault]) -> ApiError {
         Some(hint) => error.hint(hint),
         None => error,
     }
+}
+
+/// Inputs that came as texts, in the types of the book.
+fn read_inputs(book: &Book, given: &Map<String, Value>) -> Map<String, Value> {
+    let read = |(name, value): (&String, &Value)| {
+        let input = book.inputs.get(name);
+        let read = match (input, value.as_str()) {
+            (Some(input), Some(text)) => input.read(text),
+            _ => value.clone(),
+        };
+        (name.clone(), read)
+    };
+    given.iter().map(read).collect()
 }
 
 /// Refuses what runs over a server cannot do yet, so that nobody takes it for done.

@@ -16,6 +16,9 @@ use crate::node_access::{is_in_group, texts};
 /// The most nodes of a run: they are listed in the Run.
 pub(super) const MAX_NODES: usize = 5_000;
 
+/// The label of nodes that new runs leave out.
+const DRAINED: &str = "portolan.dev/drained";
+
 /// How a caller narrows the nodes of a book.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Narrowing {
@@ -201,6 +204,7 @@ impl<'v> Wanted<'v> {
                 .all(|selector| selector.matches(|key| node.label(key)))
             && self.names.iter().all(|names| names.contains(node.name()))
             && !self.excluded.contains(node.name())
+            && node.label(DRAINED).is_none()
     }
 }
 

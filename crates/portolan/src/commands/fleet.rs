@@ -14,9 +14,11 @@ mod history;
 mod join_token;
 mod lint;
 mod login;
+mod logs;
 mod nodes;
 mod object_args;
 mod run;
+mod runs;
 mod sandbox;
 mod shown;
 mod status;
@@ -62,10 +64,14 @@ enum FleetCommand {
     Lint(Later<lint::LintArgs>),
     /// Remember a server, a token and an authority
     Login(Later<login::LoginArgs>),
-    /// Approve machines that want to be nodes, and throw nodes out
+    /// Print what became of the steps of a run
+    Logs(Later<logs::LogsArgs>),
+    /// Approve machines that want to be nodes, label nodes, and throw them out
     Nodes(Later<nodes::NodesArgs>),
-    /// Run a TaskBook on this machine, without a server
+    /// Run a TaskBook on the nodes of a server, or on this machine
     Run(Later<run::RunArgs>),
+    /// List runs, end them, and let stalled ones go on
+    Runs(Later<runs::RunsArgs>),
     /// Start a server and some nodes on this machine, to try things
     Sandbox(Later<sandbox::SandboxArgs>),
     /// Print how the server stands
@@ -88,8 +94,10 @@ pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
         FleetCommand::JoinToken(args) => join_token::join_token(args, app),
         FleetCommand::Lint(args) => lint::lint(args, app),
         FleetCommand::Login(args) => login::login(args, app),
+        FleetCommand::Logs(args) => logs::logs(args, app),
         FleetCommand::Nodes(args) => nodes::nodes(args, app),
         FleetCommand::Run(args) => run::run(args, app),
+        FleetCommand::Runs(args) => runs::runs(args, app),
         FleetCommand::Sandbox(args) => sandbox::sandbox(args, app),
         FleetCommand::Status(args) => status::status(args, app),
         FleetCommand::Watch(args) => watch::watch(args, app),

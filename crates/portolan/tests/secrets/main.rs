@@ -184,22 +184,51 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
             vec![badly(&[&["secret/db"][..], &NOBODY].concat())]
         }
         "fleet watch" => vec![badly(&[&["secrets"][..], &NOBODY].concat())],
-        "fleet status" | "fleet login" => vec![badly(&NOBODY)],
+        "fleet status"
+        | "fleet login"
+        | "fleet join-token create"
+        | "fleet join-token list"
+        | "fleet nodes pending"
+        | "fleet runs list" => vec![badly(&NOBODY)],
         "fleet auth can-i" | "fleet auth why" => {
             vec![badly(&[&["get", "secrets"][..], &NOBODY].concat())]
         }
         "fleet lint" => vec![well(&[BOOK]), badly(&["cluster/nothing.yaml"])],
         "fleet run" => {
             let run = ["-f", BOOK, "--local", "--check", "--input"];
-            vec![badly(&[&run[..], &["token=plant-Rho7391"]].concat())]
+            let over_server = ["-f", BOOK, "--input", "token=plant-Rho7391"];
+            vec![
+                badly(&[&run[..], &["token=plant-Rho7391"]].concat()),
+                badly(&[&over_server[..], &NOBODY].concat()),
+                badly(&[&["web"][..], &NOBODY].concat()),
+            ]
         }
-        "fleet join-token create" | "fleet join-token list" | "fleet nodes pending" => {
-            vec![badly(&NOBODY)]
+        "fleet nodes label" => vec![badly(&[&["web-1", "a=b"][..], &NOBODY].concat())],
+        "fleet sandbox" => vec![(
+            Ends::Never("are ready"),
+            vec!["--nodes", "1", "--directory", "sandbox"],
+        )],
+        "agent" => {
+            let own = [
+                "--server",
+                "https://127.0.0.1:1",
+                "--name",
+                "web-1",
+                "--data",
+                "agent",
+            ];
+            // No join token, but something else that is secret.
+            vec![badly(&[&own[..], &["--token-file", "kubeconfig"]].concat())]
         }
         "fleet join-token end"
         | "fleet nodes approve"
         | "fleet nodes deny"
-        | "fleet nodes revoke" => vec![badly(&[&["web-1"][..], &NOBODY].concat())],
+        | "fleet nodes drain"
+        | "fleet nodes remove"
+        | "fleet nodes revoke"
+        | "fleet logs"
+        | "fleet runs cancel"
+        | "fleet runs resume" => vec![badly(&[&["web-1"][..], &NOBODY].concat())],
         "fleet auth token" => vec![badly(&[&["--user", "a"][..], &NOBODY].concat())],
         "serve" => vec![
             (

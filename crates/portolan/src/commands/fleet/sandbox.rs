@@ -26,6 +26,9 @@ use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
+/// The group of all nodes, and the label that puts them into it.
+const GROUP: &str = "sandbox";
+
 /// How long the nodes have to get ready.
 const READY_TIME: Duration = Duration::from_mins(1);
 
@@ -107,6 +110,7 @@ async fn run(
             "the nodes did not get ready within a minute",
         ));
     }
+    grant_nodes(&url, &data).await?;
     welcome(printer, args, &url, directory, started.elapsed());
     wait_for_signal().await?;
     stop.cancel();
@@ -125,6 +129,7 @@ fn welcome(printer: &Printer, args: &SandboxArgs, url: &str, directory: &Utf8Pat
         "  portolan fleet login --server {url} --token-file {data}/admin.token --ca-file {data}/ca.pem"
     ));
     printer.note("  portolan fleet get nodes");
+    printer.note("  portolan fleet run -f book.yaml      # with `target: {group: sandbox}`");
 }
 
 async fn wait_for_signal() -> std::io::Result<()> {
@@ -177,10 +182,8 @@ async fn join_token(
     data: &Utf8Path,
     uses: u16,
 ) -> Result<(JoinToken, CaPin), CommandError> {
-    let read = |name: &str| std::fs::read_to_string(data.join(name));
-    let token = Secret::from(read("admin.token")?.trim().to_owned());
-    let client = FleetClient::new(url, token, vec![read("ca.pem")?]).map_err(told)?;
-    let body = json!({"uses": uses}).to_string();
+    let client = admin(url, data)?;
+    let body = json!({"uses": uses, "labels": {GROUP: "true"}}).to_string();
     let made = client.request(
         FleetMethod::Post,
         "/api/v1alpha/join-tokens",
@@ -191,6 +194,32 @@ async fn join_token(
     let text = |key: &str| made[key].as_str().unwrap_or_default().to_owned();
     let token = text("token").parse().map_err(CommandError::user)?;
     Ok((token, text("caPin").parse().map_err(CommandError::user)?))
+}
+
+fn admin(url: &str, data: &Utf8Path) -> Result<FleetClient, CommandError> {
+    let read = |name: &str| std::fs::read_to_string(data.join(name));
+    let token = Secret::from(read("admin.token")?.trim().to_owned());
+    FleetClient::new(url, token, vec![read("ca.pem")?]).map_err(told)
+}
+
+/// Puts all nodes into a group, which namespace `default` may target.
+async fn grant_nodes(url: &str, data: &Utf8Path) -> Result<(), CommandError> {
+    let client = admin(url, data)?;
+    let selector = format!("{GROUP}=true");
+    let grant = json!({"groups": [GROUP], "namespaces": ["default"]});
+    for (plural, kind, spec) in [
+        ("nodegroups", "NodeGroup", json!({"selector": selector})),
+        ("nodegrants", "NodeGrant", grant),
+    ] {
+        let object = json!({
+            "apiVersion": portolan_kinds::VERSION, "kind": kind, "metadata": {"name": GROUP}, "spec": spec,
+        });
+        let path = format!("/api/v1alpha/{plural}/{GROUP}");
+        let body = object.to_string();
+        let applied = client.request(FleetMethod::Put, &path, &[("apply", "true")], Some(&body));
+        applied.await.map_err(told)?;
+    }
+    Ok(())
 }
 
 /// A directory that stands for a machine.

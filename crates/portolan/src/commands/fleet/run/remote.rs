@@ -1,0 +1,296 @@
+//! A run on the nodes of a server: asked for, followed, and shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_fleet::{Book, RunReport, compile};
+use portolan_modules::BookFiles;
+use portolan_server::{FleetClient, FleetError, FleetMethod};
+use serde_json::{Value, json};
+
+use super::inputs::given_inputs;
+use super::screen::RunScreen;
+use super::{RunArgs, RunFormat};
+use crate::app::App;
+use crate::commands::CommandResult;
+use crate::commands::fleet::connection::told;
+use crate::commands::fleet::lint::{BookFile, print_faults};
+use crate::error::CommandError;
+use crate::exit::ExitStatus;
+
+/// How long a server may be away while a run is followed.
+const AWAY_TIME: Duration = Duration::from_mins(2);
+
+/// How often a run is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+pub(super) fn run(args: &RunArgs, app: &App) -> CommandResult {
+    let client = args.connection.connect()?;
+    let Some(request) = request(args, &client, app)? else {
+        return Ok(ExitStatus::Failure);
+    };
+    let (book, body) = request;
+    let namespace = &args.namespace.namespace;
+    let path = format!("/api/v1alpha/namespaces/{namespace}/taskbooks/{book}/run");
+    let body = body.to_string();
+    let made = client.request(FleetMethod::Post, &path, &[], Some(&body));
+    let made = app.wait(made)?.map_err(told)?;
+    let name = made["metadata"]["name"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    app.printer.say_unless_quiet(&format!("run {name}"));
+    let run = FollowedRun {
+        path: format!("/api/v1alpha/namespaces/{namespace}/runs/{name}"),
+        client,
+    };
+    let mut seen = BTreeSet::new();
+    let followed = app.wait(run.follow(|report| tell_ends(report, &mut seen, app)));
+    let Ok(report) = followed else {
+        app.printer.note(&format!(
+            "the run goes on; `portolan fleet runs cancel {name} -n {namespace}` ends it"
+        ));
+        return Ok(ExitStatus::Interrupted);
+    };
+    let report = report?;
+    match args.output {
+        RunFormat::Json => app.printer.data(format!("{:#}\n", report.to_json()))?,
+        RunFormat::Text => RunScreen::new(&app.printer, args.check).end_of_many(&report)?,
+    }
+    Ok(status(&report, args.check))
+}
+
+/// The name of the book, and the body of the request; `None` if the book cannot be compiled.
+fn request(
+    args: &RunArgs,
+    client: &FleetClient,
+    app: &App,
+) -> Result<Option<(String, Value)>, CommandError> {
+    let selection = args.tags.selection();
+    let mut body = json!({
+        "mode": if args.check { "check" } else { "apply" }, "tags": selection.tags, "skipTags": selection.skip,
+        "nodes": args.nodes,
+    });
+    if let Some(selector) = &args.selector {
+        body["selector"] = selector.as_str().into();
+    }
+    let (name, inputs) = match (&args.file, &args.book) {
+        (Some(path), _) => {
+            let Some((book, sent)) = own_book(args, path, app)? else {
+                return Ok(None);
+            };
+            body["book"] = sent;
+            (
+                book.name.clone(),
+                given_inputs(args, Some(&book.inputs), &app.printer)?,
+            )
+        }
+        (None, name) => {
+            let name = name.clone().unwrap_or_default();
+            check_secrets(args, client, &name, app)?;
+            (name, given_inputs(args, None, &app.printer)?)
+        }
+    };
+    body["inputs"] = Value::Object(inputs);
+    Ok(Some((name, body)))
+}
+
+/// A book from a file, with the files that it uses.
+fn own_book(
+    args: &RunArgs,
+    path: &Utf8PathBuf,
+    app: &App,
+) -> Result<Option<(Book, Value)>, CommandError> {
+    let mut file = BookFile::read(path)?;
+    let used = Arc::new(UsedFiles {
+        inner: Arc::clone(&file.files),
+        used: Mutex::new(BTreeMap::new()),
+    });
+    file.files = Arc::clone(&used) as Arc<dyn BookFiles>;
+    let book = match compile(&file.source(args.tags.selection())) {
+        Ok(book) => book,
+        Err(faults) => {
+            print_faults(&faults, &file, &app.printer);
+            return Ok(None);
+        }
+    };
+    let used = used.used.lock().unwrap_or_else(PoisonError::into_inner);
+    let files: BTreeMap<&str, String> = used
+        .iter()
+        .map(|(path, content)| (path.as_str(), STANDARD.encode(content)))
+        .collect();
+    let sent = json!({"file": file.name, "text": file.text, "files": files});
+    Ok(Some((book, sent)))
+}
+
+/// The files of a book, remembered as they are read.
+struct UsedFiles {
+    inner: Arc<dyn BookFiles>,
+    used: Mutex<BTreeMap<Utf8PathBuf, Arc<[u8]>>>,
+}
+
+impl BookFiles for UsedFiles {
+    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, String> {
+        let content = self.inner.read(path)?;
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.insert(path.to_owned(), Arc::clone(&content));
+        Ok(content)
+    }
+
+    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, String> {
+        let listed = self.inner.list(directory)?;
+        for path in &listed {
+            self.read(&directory.join(path))?;
+        }
+        Ok(listed)
+    }
+}
+
+/// Refuses secret inputs in arguments, as far as the caller can see what the book declares.
+fn check_secrets(
+    args: &RunArgs,
+    client: &FleetClient,
+    book: &str,
+    app: &App,
+) -> Result<(), CommandError> {
+    if args.inputs.is_empty() {
+        return Ok(());
+    }
+    let path = format!(
+        "/api/v1alpha/namespaces/{}/taskbooks/{book}",
+        args.namespace.namespace
+    );
+    let Ok(found) = app.wait(client.request(FleetMethod::Get, &path, &[], None))? else {
+        return Ok(());
+    };
+    for text in &args.inputs {
+        let name = text.split('=').next().unwrap_or_default();
+        if found["spec"]["inputs"][name]["secret"] == true {
+            let message =
+                format!("the input `{name}` is secret: arguments can be read by every user");
+            let hint = format!("write it to a file and give --input-file {name}=FILE");
+            return Err(CommandError::usage(message).hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// A run that is looked at until it ends.
+struct FollowedRun {
+    client: FleetClient,
+    path: String,
+}
+
+impl FollowedRun {
+    /// Waits until the run has ended or stalled.
+    async fn follow(&self, mut tell: impl FnMut(&RunReport)) -> Result<RunReport, CommandError> {
+        loop {
+            let report = self.report().await?;
+            tell(&report);
+            let found = self.get(&self.path).await?;
+            let phase = found["status"]["phase"].as_str().unwrap_or_default();
+            if matches!(phase, "succeeded" | "failed" | "cancelled" | "stalled") {
+                // Everything was written before its phase was.
+                let mut report = self.report().await?;
+                report.reason = report.reason.or_else(|| {
+                    let reason = found["status"]["reason"].as_str();
+                    reason.map(str::to_owned)
+                });
+                return Ok(report);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Reads something; a server that is away for a while is waited for, since the run goes on when it is back.
+    async fn get(&self, path: &str) -> Result<Value, CommandError> {
+        let began = Instant::now();
+        loop {
+            let error = match self.client.request(FleetMethod::Get, path, &[], None).await {
+                Ok(found) => return Ok(found),
+                Err(error) => error,
+            };
+            let is_away = match &error {
+                FleetError::Http(_) => true,
+                FleetError::Refused { status, .. } => *status == 503,
+                _ => false,
+            };
+            if !is_away || began.elapsed() > AWAY_TIME {
+                return Err(told(error));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn report(&self) -> Result<RunReport, CommandError> {
+        let found = self.get(&format!("{}/nodes", self.path)).await?;
+        RunReport::read(&found).ok_or_else(|| {
+            CommandError::usage("the server answers in a way that is not known here")
+        })
+    }
+}
+
+/// Tells when nodes come to their ends.
+fn tell_ends(report: &RunReport, seen: &mut BTreeSet<String>, app: &App) {
+    for node in &report.nodes {
+        if node.ended().is_some() && seen.insert(node.name.clone()) {
+            app.printer
+                .say_unless_quiet(&format!("{}: {}", node.name, node.state));
+        }
+    }
+}
+
+/// The exit code, which reflects every node.
+pub(super) fn status(report: &RunReport, is_check: bool) -> ExitStatus {
+    let is_good = |state: &str| match state {
+        "ok" | "skipped" => true,
+        "changed" => !is_check,
+        _ => false,
+    };
+    if is_good(&report.state) && report.nodes.iter().all(|node| is_good(&node.state)) {
+        ExitStatus::Clean
+    } else {
+        ExitStatus::Findings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_fleet::NodePart;
+
+    use super::*;
+
+    fn report(state: &str, nodes: &[&str]) -> RunReport {
+        let nodes = nodes.iter().map(|state| NodePart {
+            name: "n".to_owned(),
+            state: (*state).to_owned(),
+            steps: Vec::new(),
+            owed: Vec::new(),
+            stopped: None,
+        });
+        RunReport {
+            run: "r".to_owned(),
+            state: state.to_owned(),
+            reason: None,
+            nodes: nodes.collect(),
+        }
+    }
+
+    #[test]
+    fn the_exit_code_reflects_every_node() {
+        let clean = |state: &str, nodes: &[&str], is_check| {
+            status(&report(state, nodes), is_check) == ExitStatus::Clean
+        };
+        assert!(clean("changed", &["ok", "changed", "skipped"], false));
+        assert!(!clean("changed", &["ok", "changed"], true));
+        assert!(clean("ok", &["ok"], true));
+        for bad in ["failed", "unreachable", "unknown", "running"] {
+            assert!(!clean("ok", &["ok", bad], false), "{bad}");
+        }
+        assert!(!clean("cancelled", &["ok"], false));
+    }
+}

@@ -1,0 +1,144 @@
+//! Runs over a fleet of processes: a server, three agents below directories of their own, and kills in the middle.
+
+mod fleet_bed;
+mod portolan;
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::fleet_bed::Fleet;
+use crate::portolan::{wait_for, wait_until};
+
+/// A command that must not run twice, and that ends when a file is there; then a file and a handler.
+const BOOK: &str = "\
+apiVersion: v1alpha
+kind: TaskBook
+metadata: {name: web}
+spec:
+  target: {group: all}
+  steps:
+  - name: work
+    command: {shell: 'echo begun >> count; while [ ! -e go ]; do sleep 0.05; done; echo done >> count'}
+  - name: config
+    file: {path: /srv/config, content: \"{{ node.name }}\\n\"}
+    notify: [restart]
+  handlers:
+  - {name: restart, command: {shell: 'echo restart >> restarts'}}
+";
+
+fn nodes_of(report: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let nodes = report["nodes"].as_array().expect("nodes").iter();
+    let mut nodes: Vec<(String, String)> = nodes
+        .map(|node| (text(&node["name"]), text(&node["state"])))
+        .collect();
+    nodes.sort();
+    nodes
+}
+
+fn all(state: &str) -> Vec<(String, String)> {
+    let nodes = fleet_bed::NODES.iter();
+    nodes
+        .map(|node| ((*node).to_owned(), state.to_owned()))
+        .collect()
+}
+
+/// The server and an agent are killed in the middle of a command: every step is done once, and every node has one end.
+#[test]
+fn kills_in_the_middle_repeat_nothing_and_lose_nothing() {
+    let mut fleet = Fleet::start();
+    let book = fleet.write("book.yaml", BOOK);
+    let running = fleet.command(&["run", "-f", &book, "-o", "json"]);
+    let running = spawn(running);
+    for node in fleet_bed::NODES {
+        wait_until(|| fleet.read(node, "count") == "begun\n");
+    }
+    fleet.kill_agent("node-1");
+    fleet.restart_server();
+    fleet.start_agent("node-1", None);
+    for node in fleet_bed::NODES {
+        fs::write(fleet.root(node).join("go"), "").expect("written");
+    }
+    let answer = wait_for(running);
+    assert_eq!(answer.code, 0, "{answer}");
+    let report: Value = serde_json::from_str(&answer.stdout).expect("JSON");
+    assert_eq!(report["state"], "changed", "{report:#}");
+    assert_eq!(nodes_of(&report), all("changed"));
+    for node in fleet_bed::NODES {
+        assert_eq!(fleet.read(node, "count"), "begun\ndone\n", "{node}");
+        assert_eq!(fleet.read(node, "restarts"), "restart\n", "{node}");
+        assert_eq!(fleet.read(node, "srv/config"), format!("{node}\n"));
+    }
+    // What is as it should be is not touched; a command without a guard is done again by a new run.
+    let run = report["run"].as_str().expect("a name");
+    let logs = fleet.fleet(&["logs", run]);
+    assert_eq!(logs.code, 0, "{logs}");
+    assert!(logs.stdout.contains("same on 3 nodes"), "{logs}");
+    let runs = fleet.fleet(&["runs", "list"]);
+    assert!(
+        runs.stdout.contains(run) && runs.stdout.contains("3 changed"),
+        "{runs}"
+    );
+}
+
+#[test]
+fn the_exit_code_and_the_text_reflect_every_node() {
+    let fleet = Fleet::start();
+    let book = "\
+apiVersion: v1alpha
+kind: TaskBook
+metadata: {name: web}
+spec:
+  target: {group: all}
+  maxFailures: 3
+  steps:
+  - {name: place, directory: {path: /srv/web}}
+  - name: name
+    file: {path: /srv/web/name, content: \"same everywhere\\n\"}
+  - name: fail
+    when: node.name == 'node-2'
+    command: {run: [sh, -c, 'echo what went wrong; exit 3']}
+";
+    let book = fleet.write("book.yaml", book);
+    let check = fleet.fleet(&["run", "-f", &book, "--check"]);
+    assert_eq!(check.code, 1, "{check}");
+    assert!(
+        check.stdout.contains("change") && check.stdout.contains("same everywhere"),
+        "{check}"
+    );
+    assert!(!fleet.root("node-1").join("srv/web").exists());
+    let run = fleet.fleet(&["run", "-f", &book]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stdout.contains("same on 3 nodes"), "{run}");
+    assert!(
+        run.stdout.contains("failed") && run.stdout.contains("2 changed, 1 failed"),
+        "{run}"
+    );
+    assert!(
+        run.stderr.contains("what went wrong") && run.stderr.contains("book.yaml:11"),
+        "{run}"
+    );
+    let ok = fleet.fleet(&["run", "-f", &book, "--nodes", "node-1"]);
+    assert_eq!(ok.code, 0, "{ok}");
+    let drained = fleet.fleet(&["nodes", "drain", "node-1"]);
+    assert_eq!(drained.code, 0, "{drained}");
+    let none = fleet.fleet(&["run", "-f", &book, "--nodes", "node-1"]);
+    assert_eq!(none.code, 2, "{none}");
+    let wrong = fleet.write("wrong.yaml", &BOOK.replace("command:", "comand:"));
+    let refused = fleet.fleet(&["run", "-f", &wrong]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(
+        refused.stderr.contains("did you mean") && refused.stderr.contains("wrong.yaml"),
+        "{refused}"
+    );
+}
+
+fn spawn(mut command: Command) -> std::process::Child {
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    child.expect("the binary was built with this test")
+}
