@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 mod audit;
+mod fleet;
 mod flux;
 mod git;
 mod helm;
@@ -49,6 +50,7 @@ pub struct Target {
 pub fn targets() -> Vec<Target> {
     let tables = [
         audit::TARGETS,
+        fleet::TARGETS,
         flux::TARGETS,
         git::TARGETS,
         helm::TARGETS,
