@@ -133,11 +133,21 @@ impl KindObject {
 
     /// A field by its path, as in `spec.ref`.
     pub fn field(&self, path: &str) -> Option<Value> {
-        let mut value = self.to_json();
-        for step in path.split('.') {
-            value = value.get_mut(step)?.take();
+        let (part, rest) = path.split_once('.').unwrap_or((path, ""));
+        let metadata;
+        let mut value = match part {
+            "spec" => &self.spec,
+            "status" => &self.status,
+            "metadata" => {
+                metadata = metadata_json(&self.metadata);
+                &metadata
+            }
+            _ => return None,
+        };
+        for step in rest.split('.').filter(|step| !step.is_empty()) {
+            value = value.get(step)?;
         }
-        Some(value)
+        Some(value.clone())
     }
 
     /// The bytes of the spec.

@@ -3,6 +3,7 @@
 //! The cache begins some thousand revisions back, where the store still has them, so that a client can resume its
 //! watch after a restart of the server.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,11 +14,13 @@ use portolan_kinds::{KindDefinition, KindObject};
 use portolan_store::{
     Event, Incarnation, Position, Record, Revision, Span, Store, StoreError, Update, Watcher,
 };
+use prost::Message as _;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::events::{EventIndex, OldRecord, unpack};
 use crate::keys::{ObjectKey, all_events, all_objects, followed, tick};
+use crate::object_message::object_message;
 use crate::record::StoredKind;
 
 /// Changes that are kept for watches to resume.
@@ -75,27 +78,40 @@ pub(crate) struct Change {
     pub(crate) new: Option<Arc<KindObject>>,
     /// The JSON of the object, made once for all watches.
     json: OnceLock<Bytes>,
+    /// The bytes of its message, made once for all watches.
+    message: OnceLock<Bytes>,
 }
 
 impl Change {
     /// The JSON of the object: the new one, or the last one of a deleted object with the revision of its deletion.
     pub(crate) fn json(&self, incarnation: u64) -> &Bytes {
         self.json.get_or_init(|| {
-            let object = self.new.as_ref().or(self.old.as_ref());
-            let Some(object) = object else {
-                return Bytes::from_static(b"null");
-            };
-            if self.new.is_some() {
-                return object.to_json().to_string().into();
-            }
-            let mut last = KindObject::clone(object);
-            let position = Position {
-                incarnation,
-                revision: self.revision,
-            };
-            last.metadata.resource_version = Some(position.to_string());
-            last.to_json().to_string().into()
+            let told = self.told(incarnation);
+            told.map_or_else(Bytes::new, |object| object.to_json().to_string().into())
         })
+    }
+
+    /// The same object as the bytes of its message.
+    pub(crate) fn message(&self, incarnation: u64) -> &Bytes {
+        self.message.get_or_init(|| {
+            let told = self.told(incarnation);
+            told.map_or_else(Bytes::new, |object| {
+                object_message(&object).encode_to_vec().into()
+            })
+        })
+    }
+
+    fn told(&self, incarnation: u64) -> Option<Cow<'_, KindObject>> {
+        if let Some(new) = &self.new {
+            return Some(Cow::Borrowed(new));
+        }
+        let mut last = KindObject::clone(self.old.as_ref()?);
+        let position = Position {
+            incarnation,
+            revision: self.revision,
+        };
+        last.metadata.resource_version = Some(position.to_string());
+        Some(Cow::Owned(last))
     }
 }
 
@@ -429,6 +445,7 @@ impl State {
             old,
             new,
             json: OnceLock::new(),
+            message: OnceLock::new(),
         }));
         while self.changes.len() > MAX_CHANGES {
             if let Some(gone) = self.changes.pop_front() {

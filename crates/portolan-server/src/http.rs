@@ -12,6 +12,7 @@
 //! /openapi.json
 //! ```
 
+mod encoded_event;
 mod grpc;
 mod guard;
 mod identity;

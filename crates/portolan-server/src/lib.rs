@@ -20,6 +20,7 @@ mod seal;
 mod vault;
 
 mod field_selector;
+mod object_message;
 mod objects;
 mod page;
 

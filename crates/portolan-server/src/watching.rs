@@ -7,11 +7,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use portolan_kinds::{KindDefinition, KindObject};
 use portolan_store::{Position, Revision};
+use prost::Message as _;
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::cache::{Cache, Change, Found};
 use crate::field_selector::ObjectFilter;
+use crate::object_message::object_message;
 
 /// How often a client is told how far it is when nothing happens.
 pub(crate) const BOOKMARK_EVERY: Duration = Duration::from_secs(10);
@@ -32,10 +34,21 @@ pub(crate) struct WatchQuery {
 pub(crate) struct WatchMessage {
     /// What happened.
     pub(crate) kind: MessageKind,
-    /// The object as JSON.
-    pub(crate) object: Bytes,
+    /// What it happened to.
+    object: Told,
     /// Where a later watch goes on.
     pub(crate) position: Position,
+}
+
+/// What a message is about.
+#[derive(Debug, Clone)]
+enum Told {
+    /// A change, whose bytes all watches share.
+    Change(Arc<Change>),
+    /// An object that exists when the watch begins.
+    Object(Arc<KindObject>),
+    /// JSON that is no object.
+    Note(Bytes),
 }
 
 /// What happened to an object.
@@ -66,7 +79,21 @@ impl WatchMessage {
     /// One line of JSON.
     pub(crate) fn line(&self) -> Bytes {
         let head = format!("{{\"type\":\"{}\",\"object\":", self.kind.word());
-        Bytes::from([head.as_bytes(), &self.object, b"}\n"].concat())
+        let object = match &self.object {
+            Told::Change(change) => change.json(self.position.incarnation).clone(),
+            Told::Object(object) => object.to_json().to_string().into(),
+            Told::Note(json) => json.clone(),
+        };
+        Bytes::from([head.as_bytes(), &object, b"}\n"].concat())
+    }
+
+    /// The bytes of the object's message; `None` if it is about no object.
+    pub(crate) fn object_message(&self) -> Option<Bytes> {
+        match &self.object {
+            Told::Change(change) => Some(change.message(self.position.incarnation).clone()),
+            Told::Object(object) => Some(object_message(object).encode_to_vec().into()),
+            Told::Note(_) => None,
+        }
     }
 }
 
@@ -104,7 +131,7 @@ impl ObjectWatch {
         for object in objects {
             let message = WatchMessage {
                 kind: MessageKind::Added,
-                object: object.to_json().to_string().into(),
+                object: Told::Object(Arc::new(object)),
                 position: watch.position(revision),
             };
             watch.ready.push_back(message);
@@ -151,7 +178,7 @@ impl ObjectWatch {
         });
         WatchMessage {
             kind: MessageKind::Bookmark,
-            object: object.to_string().into(),
+            object: Told::Note(object.to_string().into()),
             position,
         }
     }
@@ -178,7 +205,7 @@ impl ObjectWatch {
     fn message(&self, change: &Arc<Change>) -> Option<WatchMessage> {
         Some(WatchMessage {
             kind: self.query.selects(change)?,
-            object: change.json(self.cache.incarnation()).clone(),
+            object: Told::Change(Arc::clone(change)),
             position: self.position(change.revision),
         })
     }
@@ -193,7 +220,7 @@ impl ObjectWatch {
         });
         WatchMessage {
             kind: MessageKind::Expired,
-            object: error.to_string().into(),
+            object: Told::Note(error.to_string().into()),
             position: newest,
         }
     }

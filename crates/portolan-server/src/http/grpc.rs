@@ -14,10 +14,10 @@ use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _};
 use http::StatusCode;
 use portolan_kinds::wire::{
-    DeleteRequest, DeleteResponse, GetRequest, ListRequest, Metadata, Object, ObjectList,
-    WatchEvent, WatchRequest, WriteRequest,
+    DeleteRequest, DeleteResponse, GetRequest, ListRequest, Object, ObjectList, WatchRequest,
+    WriteRequest,
 };
-use portolan_kinds::{KindDefinition, KindObject, decode, encode, find_kind, message};
+use portolan_kinds::{KindDefinition, KindObject, decode, find_kind, message};
 use portolan_listen::ResponseTime;
 use prost::Message;
 use serde_json::{Value, json};
@@ -25,16 +25,15 @@ use tonic::server::{Grpc, ServerStreamingService, UnaryService};
 use tonic::{Code, Status};
 use tonic_prost::ProstCodec;
 
+use super::encoded_event::{EncodedEvent, WatchCodec};
 use super::stream::{WATCH_TIME, WatchAccess, messages};
 use super::{Claim, Http, MAX_BODY, fit_path};
 use crate::error::{ApiError, RefusalReason};
+use crate::object_message::{TYPE_PREFIX, object_message};
 use crate::objects::Preconditions;
 use crate::page::{ListQuery, MAX_OBJECTS, PageToken};
 use crate::server::{Caller, Target, WriteMode};
-use crate::watching::{MessageKind, WatchMessage, WatchQuery};
-
-/// The types of messages in `Any`.
-const TYPE_PREFIX: &str = "type.googleapis.com/portolan.v1alpha.";
+use crate::watching::WatchQuery;
 
 /// The most bytes of a page: of the largest objects it has fewer.
 const MAX_ANSWER: usize = 64 << 20;
@@ -109,7 +108,7 @@ impl GrpcCall {
         let server = &self.http.server;
         server.authorise(&self.caller, "get", &target).await?;
         let object = server.get(&self.caller, &target, false).await?;
-        object_message(&object.to_json())
+        Ok(object_message(&object))
     }
 
     async fn list(self, asked: ListRequest) -> Result<ObjectList, ApiError> {
@@ -134,17 +133,14 @@ impl GrpcCall {
             resume,
         };
         let page = server.list(&query).await?;
-        let items: Result<Vec<Object>, ApiError> = page
-            .objects
-            .iter()
-            .map(|stored| object_message(&stored.object.to_json()))
-            .collect();
+        let items = page.objects.iter();
+        let items = items.map(|stored| object_message(&stored.object)).collect();
         let position = portolan_store::Position {
             incarnation: server.objects.incarnation.number,
             revision: page.revision,
         };
         Ok(ObjectList {
-            items: items?,
+            items,
             resource_version: position.to_string(),
             r#continue: page.next.map(|next| next.to_text()).unwrap_or_default(),
         })
@@ -167,7 +163,7 @@ impl GrpcCall {
         let written = server
             .write(&self.caller, &target, how, object, asked.dry_run)
             .await?;
-        object_message(&written.to_json())
+        Ok(object_message(&written))
     }
 
     async fn delete(self, asked: DeleteRequest) -> Result<DeleteResponse, ApiError> {
@@ -183,15 +179,12 @@ impl GrpcCall {
             .delete(&self.caller, &target, &preconditions, asked.dry_run)
             .await?;
         Ok(DeleteResponse {
-            object: Some(object_message(&deleted.0.object.to_json())?),
+            object: Some(object_message(&deleted.0.object)),
             deleted: deleted.0.is_done,
         })
     }
 
-    async fn watch(
-        self,
-        asked: WatchRequest,
-    ) -> Result<BoxStream<'static, Result<WatchEvent, Status>>, ApiError> {
+    async fn watch(self, asked: WatchRequest) -> Result<Events, ApiError> {
         let target = target(&asked.kind, &asked.namespace, None)?;
         let server = Arc::clone(&self.http.server);
         server.authorise(&self.caller, "watch", &target).await?;
@@ -205,7 +198,7 @@ impl GrpcCall {
         let version = version.filter(|version| !version.is_empty() && *version != "0");
         let watch = server.watch(query, version).await?;
         let access = WatchAccess::new(server, self.caller, target);
-        let events = messages(watch, access).map(|message| watch_event(&message));
+        let events = messages(watch, access).map(|message| Ok(EncodedEvent::of(&message)));
         Ok(events.boxed())
     }
 }
@@ -215,29 +208,6 @@ fn target(kind: &str, namespace: &str, name: Option<&str>) -> Result<Target, Api
     let kind = find_kind(kind).ok_or_else(|| ApiError::not_found(&format!("kind {kind}")))?;
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
     super::route::checked_target(kind, namespace, name)
-}
-
-/// An object as a message, from its JSON.
-fn object_message(object: &Value) -> Result<Object, ApiError> {
-    let kind = object["kind"].as_str().unwrap_or_default();
-    let kind = find_kind(kind).ok_or_else(|| ApiError::internal("an object without a kind"))?;
-    let any = |name: &str, value: &Value| {
-        let schema = message(name).filter(|_| !value.is_null())?;
-        Some(prost_types::Any {
-            type_url: format!("{TYPE_PREFIX}{name}"),
-            value: encode(schema, value),
-        })
-    };
-    let metadata = message("Metadata").map(|schema| encode(schema, &object["metadata"]));
-    let metadata = Metadata::decode(metadata.unwrap_or_default().as_slice())
-        .map_err(|error| ApiError::internal(error.to_string()))?;
-    Ok(Object {
-        api_version: portolan_kinds::VERSION.to_owned(),
-        kind: kind.name.to_owned(),
-        metadata: Some(metadata),
-        spec: any(kind.spec, &object["spec"]),
-        status: kind.status.and_then(|name| any(name, &object["status"])),
-    })
 }
 
 /// The JSON of a message, to be read as a body would be.
@@ -268,19 +238,6 @@ fn object_json(kind: &KindDefinition, object: &Object) -> Result<Value, ApiError
     Ok(json)
 }
 
-fn watch_event(message: &WatchMessage) -> Result<WatchEvent, Status> {
-    let object: Value = serde_json::from_slice(&message.object).unwrap_or_default();
-    let object = match message.kind {
-        MessageKind::Expired | MessageKind::Bookmark => None,
-        _ => Some(object_message(&object).map_err(|error| status(&error))?),
-    };
-    Ok(WatchEvent {
-        r#type: message.kind.word().to_owned(),
-        object,
-        resource_version: message.position.to_string(),
-    })
-}
-
 /// One answer to one message.
 struct Unary<Q, A>(Option<Method<Q, A>>);
 
@@ -306,13 +263,13 @@ impl<Q: Send + 'static, A: Send + 'static> UnaryService<Q> for Unary<Q, A> {
     }
 }
 
-type Events = BoxStream<'static, Result<WatchEvent, Status>>;
+type Events = BoxStream<'static, Result<EncodedEvent, Status>>;
 
 /// Many answers to one message.
 struct Streaming(Option<Method<WatchRequest, Events>>);
 
 impl ServerStreamingService<WatchRequest> for Streaming {
-    type Response = WatchEvent;
+    type Response = EncodedEvent;
     type ResponseStream = Events;
     type Future = BoxFuture<'static, Result<tonic::Response<Events>, Status>>;
 
@@ -349,7 +306,7 @@ async fn watch(
     request: Request,
     answer: impl FnOnce(WatchRequest) -> BoxFuture<'static, Result<Events, ApiError>> + Send + 'static,
 ) -> Response {
-    let mut grpc = Grpc::new(ProstCodec::<WatchEvent, WatchRequest>::default())
+    let mut grpc = Grpc::new(WatchCodec)
         .max_decoding_message_size(MAX_BODY)
         .max_encoding_message_size(MAX_ANSWER);
     let answered = grpc.server_streaming(Streaming(Some(Box::new(answer))), request);
@@ -448,5 +405,5 @@ pub(super) fn fuzz(bytes: &[u8]) -> bool {
     let Ok(Ok(read)) = read else {
         return false;
     };
-    object_message(&read.to_json()).is_ok()
+    object_message(&read).encoded_len() > 0
 }
