@@ -4,6 +4,7 @@
 //! text ──▶ documents ──▶ the one of kind Ship ──variables──▶ fields ──▶ Ship, or every fault with its place
 //! ```
 
+mod adjust;
 mod artifact;
 mod check;
 mod deploy;
@@ -17,6 +18,7 @@ use portolan_envsubst::Unset;
 use portolan_object::similar;
 use portolan_yaml::{Dialect, List, Map, Node, Position, Scalar, Text, Value, parse};
 
+pub use adjust::Adjustments;
 #[cfg(test)]
 pub(crate) use artifact::fields_of;
 pub use artifact::{
@@ -107,7 +109,20 @@ impl Ship {
         text: &str,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, DocumentError> {
-        Self::read_document(&find(text)?, variable).map(|(ship, _)| ship)
+        Self::read_adjusted(text, variable, &Adjustments::default())
+    }
+
+    /// Reads the document of `kind: Ship` after profiles and values of the command line were laid over it.
+    ///
+    /// # Errors
+    /// When there is none or several, or with every fault of it.
+    pub fn read_adjusted(
+        text: &str,
+        variable: &dyn Fn(&str) -> Option<String>,
+        asked: &Adjustments,
+    ) -> Result<Self, DocumentError> {
+        let document = adjust::adjust(&find(text)?, asked).map_err(DocumentError::Faults)?;
+        Self::read_document(&document, variable).map(|(ship, _)| ship)
     }
 
     /// Reads a document, and returns it with variables put in as well.

@@ -65,12 +65,13 @@ pub use dev::{
     sync_files,
 };
 pub use document::{
-    API_VERSION, AfterFailure, Artifact, ArtifactSource, ArtifactTest, BaseImage, ClusterCheck,
-    CommandCheck, CommandOutput, CommandSource, ConfigCheck, DeployCheck, DeploySource, DeployStep,
-    DevSettings, DockerfileEngine, DockerfileSource, DocumentError, Effective, EffectiveValue,
-    Fault, FileCheck, FileTime, FluxSource, ForwardRule, GitSource, HelmSource, HttpCheck,
-    HttpTarget, ImageCheck, KIND, MAX_ARTIFACTS, MAX_DOCUMENT_BYTES, OciSource, RolloutSource,
-    SecretPlace, SecretSource, Ship, SyncRule, TestSource, VerifySource, effective, has_document,
+    API_VERSION, Adjustments, AfterFailure, Artifact, ArtifactSource, ArtifactTest, BaseImage,
+    ClusterCheck, CommandCheck, CommandOutput, CommandSource, ConfigCheck, DeployCheck,
+    DeploySource, DeployStep, DevSettings, DockerfileEngine, DockerfileSource, DocumentError,
+    Effective, EffectiveValue, Fault, FileCheck, FileTime, FluxSource, ForwardRule, GitSource,
+    HelmSource, HttpCheck, HttpTarget, ImageCheck, KIND, MAX_ARTIFACTS, MAX_DOCUMENT_BYTES,
+    OciSource, RolloutSource, SecretPlace, SecretSource, Ship, SyncRule, TestSource, VerifySource,
+    effective, has_document,
 };
 pub use draft::{Draft, DraftError, SkaffoldError, draft_of_directory, draft_of_skaffold};
 pub use explain::{ArtifactExplanation, finish_explain, plan_explain};

@@ -48,6 +48,11 @@ pub fn schema() -> Value {
                         "items": {"$ref": "#/definitions/step"},
                     },
                     "dev": {"$ref": "#/definitions/dev"},
+                    "profiles": {
+                        "description": "What is laid over the document when it is asked for or meant",
+                        "type": "array",
+                        "items": {"$ref": "#/definitions/profile"},
+                    },
                 },
             },
         },
@@ -95,6 +100,7 @@ pub fn schema() -> Value {
             "httpCheck": check::http(),
             "clusterCheck": check::cluster(),
             "dev": dev(),
+            "profile": profile(),
             "sync": sync(),
             "forward": forward(),
             "base": base(),
@@ -424,6 +430,37 @@ fn wait() -> Value {
         ],
         &[],
     )
+}
+
+/// A profile holds parts of a document: maps merge and null removes, so what is required of a whole is not of them.
+fn profile() -> Value {
+    let parts = || json!({"type": "array", "items": {"type": "object"}});
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["name"],
+        "properties": {
+            "name": text("Name of the profile, for `-p`"),
+            "when": {
+                "description": "Lays the profile over the document by itself; all that is named must hold",
+                "type": "object",
+                "additionalProperties": false,
+                "properties": {
+                    "command": texts("Commands that it is for, such as `dev`"),
+                    "context": texts("Contexts of the kubeconfig that it is for; `*` stands for anything"),
+                },
+            },
+            "spec": {
+                "description": "What is laid over: maps merge, lists with names by name, others are replaced, null removes",
+                "type": ["object", "null"],
+                "additionalProperties": false,
+                "properties": {
+                    "artifacts": parts(), "tests": parts(), "deploy": parts(), "verify": parts(),
+                    "dev": {"type": ["object", "null"]},
+                },
+            },
+        },
+    })
 }
 
 fn dev() -> Value {

@@ -1,6 +1,6 @@
 //! What a document of `kind: Ship` must be, and what is said of one that is not.
 
-use portolan_ship::{ArtifactSource, BaseImage, DocumentError, Ship};
+use portolan_ship::{Adjustments, ArtifactSource, BaseImage, DocumentError, Ship};
 
 const HEAD: &str = "apiVersion: portolan.dev/v1alpha1\nkind: Ship\nmetadata: {name: shop}\nspec:\n";
 
@@ -173,4 +173,142 @@ fn the_name_of_a_secret_leads_nowhere() {
         told[0].contains("`../../x` is no name for a secret"),
         "{told:?}"
     );
+}
+
+const PROFILES: &str = "  artifacts:
+  - {name: web, image: r/web, oci: {context: web, env: {A: one, B: two}, platforms: [linux/amd64]}}
+  - {name: tool, image: r/tool, oci: {context: tool}}
+  profiles:
+  - name: small
+    when: {command: [dev], context: ['kind-*', minikube]}
+    spec:
+      artifacts:
+      - {name: web, oci: {compression: zstd, env: {B: null, C: three}, platforms: [linux/arm64]}}
+      - {name: more, image: r/more, oci: {context: more}}
+  - {name: other, spec: {artifacts: [{name: web, image: other/web}]}}
+";
+
+fn adjusted(asked: &Adjustments) -> Result<Ship, DocumentError> {
+    Ship::read_adjusted(&format!("{HEAD}{PROFILES}"), &|_| None, asked)
+}
+
+fn asked(profiles: &[&str], command: &str, context: Option<&str>) -> Adjustments {
+    Adjustments {
+        profiles: profiles.iter().map(|&name| name.to_owned()).collect(),
+        command: command.to_owned(),
+        context: context.map(str::to_owned),
+        set: Vec::new(),
+    }
+}
+
+#[test]
+fn profiles_are_laid_over_by_name_or_where_they_are_meant() {
+    let names = |ship: &Ship| -> Vec<String> {
+        let names = ship.artifacts.iter().map(|artifact| artifact.name.clone());
+        names.collect()
+    };
+    let plain = adjusted(&asked(&[], "build", Some("kind-dev"))).expect("a document");
+    assert_eq!(names(&plain), ["web", "tool"]);
+    for asked in [
+        asked(&["small"], "build", None),
+        asked(&[], "dev", Some("kind-dev")),
+        asked(&[], "dev", Some("minikube")),
+    ] {
+        let ship = adjusted(&asked).expect("a document");
+        assert_eq!(names(&ship), ["web", "tool", "more"], "{asked:?}");
+        let ArtifactSource::Oci(web) = &ship.artifacts[0].source else {
+            unreachable!("it is made of files");
+        };
+        // Maps merge, null removes, a list without names is replaced.
+        let env: Vec<&str> = web
+            .config
+            .env
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        assert_eq!(env, ["A", "C"]);
+        assert_eq!(web.context, "web");
+        assert_eq!(web.platforms.len(), 1);
+        assert_eq!(web.platforms[0].to_string(), "linux/arm64");
+        assert_ne!(web.compression, plain_compression(&plain));
+    }
+    // One condition of two is not enough.
+    let elsewhere = adjusted(&asked(&[], "dev", Some("production"))).expect("a document");
+    assert_eq!(elsewhere, plain);
+    let both = adjusted(&asked(&["other", "small"], "build", None)).expect("a document");
+    assert_eq!(both.artifacts[0].image, "other/web");
+    let Err(DocumentError::Faults(faults)) = adjusted(&asked(&["smal"], "build", None)) else {
+        unreachable!("there is no such profile");
+    };
+    assert_eq!(faults[0].message, "the document has no profile `smal`");
+    assert_eq!(faults[0].hint.as_deref(), Some("did you mean `small`?"));
+}
+
+fn plain_compression(ship: &Ship) -> portolan_image::Compression {
+    match &ship.artifacts[0].source {
+        ArtifactSource::Oci(source) => source.compression,
+        _ => unreachable!("it is made of files"),
+    }
+}
+
+#[test]
+fn single_values_are_set_by_their_path() {
+    let with = |path: &str, value: &str| {
+        adjusted(&Adjustments {
+            set: vec![(path.to_owned(), value.to_owned())],
+            ..Adjustments::default()
+        })
+    };
+    let ship = with("artifacts.web.image", "mine/web").expect("a document");
+    assert_eq!(ship.artifacts[0].image, "mine/web");
+    let ship = with("spec.artifacts[1].needs", "[web]").expect("a document");
+    assert_eq!(ship.artifacts[1].needs, ["web"]);
+    let ship = with("artifacts[tool].oci.labels.team", "red").expect("a document");
+    let ArtifactSource::Oci(tool) = &ship.artifacts[1].source else {
+        unreachable!("it is made of files");
+    };
+    assert_eq!(tool.config.labels["team"], "red");
+    for (path, value, message) in [
+        (
+            "artifacts.wbe.image",
+            "x",
+            "there is no entry `wbe`; did you mean `web`?",
+        ),
+        (
+            "artifacts.web.image.below",
+            "x",
+            "`below` is below a single value",
+        ),
+        ("", "x", "the path is empty"),
+        ("artifacts.web.imge", "x", "has no field `imge`"),
+        (
+            "artifacts.web.image",
+            "null",
+            "`spec.artifacts[0].image` is missing",
+        ),
+    ] {
+        let Err(DocumentError::Faults(faults)) = with(path, value) else {
+            unreachable!("{path} is wrong");
+        };
+        assert!(faults[0].message.contains(message), "{faults:?}");
+    }
+}
+
+/// A profile that is written to fill the memory ends at a limit, like the document itself.
+#[test]
+fn profiles_made_of_aliases_end_at_a_limit() {
+    let mut text = format!("{HEAD}  artifacts: []\n  dev: &z {{a: 1}}\n  profiles:\n");
+    let mut last = "{x: 1, y: 2}".to_owned();
+    for level in 0..30 {
+        let profile =
+            format!("{{name: p{level}, spec: {{dev: &a{level} {{l: {last}, r: {last}}}}}}}");
+        text = format!("{text}  - {profile}\n");
+        last = format!("*a{level}");
+    }
+    let profiles: Vec<String> = (0..30).map(|level| format!("p{level}")).collect();
+    let asked = Adjustments {
+        profiles,
+        ..Adjustments::default()
+    };
+    assert!(Ship::read_adjusted(&text, &|_| None, &asked).is_err());
 }

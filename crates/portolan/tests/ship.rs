@@ -254,6 +254,41 @@ fn config_says_where_each_value_comes_from_and_can_be_read_again() {
 }
 
 /// The schema takes what is read and refuses what is not, by a validator that others wrote.
+/// What a profile and the command line say is told with where it stands.
+#[test]
+fn profiles_and_single_values_are_laid_over_the_document() {
+    let project = Project::new(&format!(
+        "{WEB}  profiles:\n  - name: fast\n    spec:\n      artifacts:\n      - {{name: web, oci: {{compression: zstd}}}}\n  - {{name: never, when: {{command: [dev]}}, spec: {{artifacts: [{{name: web, image: 1}}]}}}}\n"
+    ));
+    let set = ["-p", "fast", "--set", "artifacts.web.oci.user=1000"];
+    let shown = project.run(&[&["ship", "config"], &set[..]].concat());
+    assert_eq!(shown.code, 0, "{shown}");
+    assert!(
+        shown
+            .stdout
+            .contains("compression: zstd # portolan.yaml:11"),
+        "{shown}"
+    );
+    let user = "user: 1000 # --set artifacts.web.oci.user";
+    assert!(shown.stdout.contains(user), "{shown}");
+    assert!(!shown.stdout.contains("profiles"), "{shown}");
+    let digest = |args: &[&str]| project.build(args).0["artifacts"][0]["digest"].clone();
+    let plain = digest(&[]);
+    assert_ne!(digest(&set), plain);
+    assert_eq!(digest(&[]), plain);
+    let wrong = project.run(&["ship", "build", "-p", "fsat"]);
+    assert_eq!(wrong.code, 2, "{wrong}");
+    assert!(wrong.stderr.contains("did you mean `fast`?"), "{wrong}");
+    let wrong = project.run(&["ship", "build", "--set", "artifacts.wbe.image=x"]);
+    assert_eq!(wrong.code, 2, "{wrong}");
+    assert!(
+        wrong
+            .stderr
+            .contains("`--set artifacts.wbe.image=x`: there is no entry `wbe`"),
+        "{wrong}"
+    );
+}
+
 #[test]
 fn the_schema_takes_what_is_read() {
     const CHECK: &str = "

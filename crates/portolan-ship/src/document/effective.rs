@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use portolan_yaml::{Node, Value};
 
-use super::{DocumentError, Ship, find};
+use super::adjust::{adjust, parts};
+use super::{Adjustments, DocumentError, Ship, find};
 
 /// The document as it is understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,10 +74,17 @@ pub fn effective(
     text: &str,
     file: &str,
     variable: &dyn Fn(&str) -> Option<String>,
+    asked: &Adjustments,
 ) -> Result<Effective, DocumentError> {
-    let written = find(text)?;
+    let written = adjust(&find(text)?, asked).map_err(DocumentError::Faults)?;
     let (_, filled) = Ship::read_document(&written, variable)?;
     let mut tree = tree(&written, &filled, file);
+    for (path, _) in &asked.set {
+        let parts = parts(path).unwrap_or_default();
+        if let Some(spec) = tree.get("spec") {
+            spec.mark(&parts, &format!("--set {path}"));
+        }
+    }
     add_defaults(&mut tree);
     let mut values = Vec::new();
     list(&tree, String::new(), &mut values);
@@ -89,6 +97,44 @@ impl Effective {
         let mut text = String::new();
         write_tree(&self.tree, 0, false, &mut text);
         text
+    }
+}
+
+impl Tree {
+    /// Says of everything below a path that it comes from elsewhere.
+    fn mark(&mut self, path: &[String], origin: &str) {
+        match (self, path) {
+            (Self::Value { from, .. }, []) => origin.clone_into(from),
+            (Self::Map(entries), []) => {
+                let values = entries.iter_mut().map(|(_, value)| value);
+                values.for_each(|value| value.mark(&[], origin));
+            }
+            (Self::List(items), []) => items.iter_mut().for_each(|item| item.mark(&[], origin)),
+            (Self::Map(entries), [part, rest @ ..]) => {
+                let found = entries.iter_mut().find(|(key, _)| key == part);
+                if let Some((_, value)) = found {
+                    value.mark(rest, origin);
+                }
+            }
+            (Self::List(items), [part, rest @ ..]) => {
+                let by_name = items.iter().position(|item| item.has_name(part));
+                let at = by_name.or_else(|| part.parse().ok());
+                if let Some(item) = at.and_then(|at| items.get_mut(at)) {
+                    item.mark(rest, origin);
+                }
+            }
+            (Self::Value { .. }, _) => {}
+        }
+    }
+
+    fn has_name(&self, name: &str) -> bool {
+        let Self::Map(entries) = self else {
+            return false;
+        };
+        let is_name = |(key, value): &(String, Self)| {
+            key == "name" && matches!(value, Self::Value { text, .. } if text == name)
+        };
+        entries.iter().any(is_name)
     }
 }
 

@@ -55,7 +55,9 @@ pub(crate) struct ApplyArgs {
 
 pub(crate) fn apply(args: &ApplyArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
-    let project = args.project.read(printer)?;
+    let project = args
+        .project
+        .read_for("apply", args.target.context(), printer)?;
     let mut objects = Vec::new();
     for file in &args.files {
         let text = read(file)?;

@@ -72,7 +72,7 @@ struct Side {
 
 pub(crate) fn diff_artifacts(asked: &ArtifactDiff, app: &App) -> CommandResult {
     let printer = &app.printer;
-    let here = ProjectArgs { file: None }.read(printer)?;
+    let here = ProjectArgs::default().read("diff", printer)?;
     let store = Arc::new(StoreArgs { store: None }.open(&here)?);
     let (title, old, new) = sides(asked, here, app)?;
     let is_known = |name: &String| {
@@ -145,8 +145,9 @@ fn sides(
     if let Some(other) = &asked.other {
         let old = ProjectArgs {
             file: Some(other.join(FILE)),
+            ..ProjectArgs::default()
         };
-        let old = Side::of_files(old.read(&app.printer)?);
+        let old = Side::of_files(old.read("diff", &app.printer)?);
         let title = format!("{other} → {}", here.directory);
         return Ok((title, Some(old), Side::of_files(here)));
     }
@@ -207,7 +208,7 @@ impl Side {
         };
         let shown = Utf8PathBuf::from(format!("{commit}:{document}"));
         let variable = |name: &str| here.env.get(name).cloned();
-        let ship = Ship::read(&text, &variable)
+        let ship = Ship::read_adjusted(&text, &variable, &here.asked)
             .map_err(|error| refused(&error, &shown, &text, &app.printer))?;
         let committed = git(top, &index, &["show", "-s", "--format=%ct", commit])?;
         let facts = GitFacts {
@@ -223,6 +224,7 @@ impl Side {
                 text,
                 directory: file.parent().unwrap_or(&tree).to_owned(),
                 env: Arc::clone(&here.env),
+                asked: here.asked.clone(),
             },
             commit: Some(facts),
             _files: Some(files),

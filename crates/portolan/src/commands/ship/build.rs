@@ -93,7 +93,7 @@ pub(crate) struct BuildOptions {
 
 pub(crate) fn build(args: &BuildArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
-    let project = args.project.read(printer)?;
+    let project = args.project.read("build", printer)?;
     if let Some(name) = unknown(args, &project.ship) {
         return Err(project.no_artifact(name));
     }

@@ -43,9 +43,14 @@ enum Format {
 }
 
 pub(crate) fn config(args: &ConfigArgs, printer: &Printer) -> CommandResult {
-    let project = args.project.read(printer)?;
+    let project = args.project.read("config", printer)?;
     let variable = |name: &str| project.env.get(name).cloned();
-    let effective = portolan_ship::effective(&project.text, project.file.as_str(), &variable);
+    let effective = portolan_ship::effective(
+        &project.text,
+        project.file.as_str(),
+        &variable,
+        &project.asked,
+    );
     let effective = effective.map_err(crate::error::CommandError::user)?;
     printer.data(match args.output {
         Format::Yaml => effective.to_yaml(),

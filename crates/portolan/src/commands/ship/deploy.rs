@@ -78,7 +78,9 @@ pub(crate) struct DeleteArgs {
 
 pub(crate) fn deploy(args: &DeployArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
-    let project = args.project.read(printer)?;
+    let project = args
+        .project
+        .read_for("deploy", args.target.context(), printer)?;
     let steps = rendered(&project, printer)?;
     let images = args.images.as_deref().map(read_images).transpose()?;
     let cluster = app
@@ -134,7 +136,9 @@ pub(crate) fn deploy(args: &DeployArgs, app: &App) -> CommandResult {
 
 pub(crate) fn delete(args: &DeleteArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
-    let project = args.project.read(printer)?;
+    let project = args
+        .project
+        .read_for("delete", args.target.context(), printer)?;
     let runtime = app.runtime()?;
     let cluster = Arc::new(runtime.block_on(args.target.connect(&project.ship))?);
     let options = PruneOptions {

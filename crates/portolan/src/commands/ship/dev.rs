@@ -69,7 +69,9 @@ pub(crate) struct DevArgs {
 
 pub(crate) fn dev(args: &DevArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
-    let project = args.project.read(printer)?;
+    let project = args
+        .project
+        .read_for("dev", args.target.context(), printer)?;
     let runtime = app.runtime()?;
     let stop = stop_token(runtime);
     let cluster = Arc::new(runtime.block_on(args.target.connect(&project.ship))?);
@@ -234,7 +236,8 @@ impl Dev<'_> {
             self.pending = FileChanges::default();
         }
         if dirty.document {
-            let read = self.args.project.read(&self.app.printer);
+            let (project, target) = (&self.args.project, &self.args.target);
+            let read = project.read_for("dev", target.context(), &self.app.printer);
             let Some(project) = self.or_wait(read)? else {
                 return Ok(());
             };

@@ -45,7 +45,7 @@ pub(crate) struct ExplainArgs {
 
 pub(crate) fn explain(args: &ExplainArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
-    let project = args.project.read(printer)?;
+    let project = args.project.read("explain", printer)?;
     if project.ship.artifact(&args.artifact).is_none() {
         return Err(project.no_artifact(&args.artifact));
     }

@@ -8,9 +8,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_layout::Store;
 use portolan_object::similar;
-use portolan_ship::{BaseImages, BuildSetup, Ship, ShipRun};
+use portolan_ship::{Adjustments, BaseImages, BuildSetup, Ship, ShipRun};
 
 use super::document_file::{FILE, cannot_use, find_above, read_text, real_directory, refused};
+use super::target_args::current_context;
 use crate::error::CommandError;
 use crate::printer::Printer;
 
@@ -18,11 +19,26 @@ use crate::printer::Printer;
 const STORE: &str = ".portolan";
 
 /// Which project.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct ProjectArgs {
     /// Document to read; the default is `portolan.yaml` here or in the nearest directory above
     #[arg(short, long, value_name = "FILE", help_heading = "Project")]
     pub(super) file: Option<Utf8PathBuf>,
+
+    /// Profile of the document to lay over it; may be repeated, later ones over earlier ones
+    #[arg(short, long = "profile", value_name = "NAME", help_heading = "Project")]
+    pub(super) profiles: Vec<String>,
+
+    /// Value to set in the document, as in `artifacts.web.oci.compression=zstd`; may be repeated
+    #[arg(long, value_name = "PATH=VALUE", value_parser = parse_set, help_heading = "Project")]
+    pub(super) set: Vec<(String, String)>,
+}
+
+fn parse_set(text: &str) -> Result<(String, String), String> {
+    let (path, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}` is not of the form PATH=VALUE"))?;
+    Ok((path.to_owned(), value.to_owned()))
 }
 
 /// Where images, results and runs are kept.
@@ -45,11 +61,23 @@ pub(super) struct Project {
     pub(super) directory: Utf8PathBuf,
     /// The environment, of which commands get what the document names.
     pub(super) env: Arc<BTreeMap<String, String>>,
+    /// What was laid over the document.
+    pub(super) asked: Adjustments,
 }
 
 impl ProjectArgs {
     /// Reads the document; everything that is wrong with it is drawn.
-    pub(super) fn read(&self, printer: &Printer) -> Result<Project, CommandError> {
+    pub(super) fn read(&self, command: &str, printer: &Printer) -> Result<Project, CommandError> {
+        self.read_for(command, None, printer)
+    }
+
+    /// The same for a command that works on the cluster of a context; without one it is the current one.
+    pub(super) fn read_for(
+        &self,
+        command: &str,
+        context: Option<String>,
+        printer: &Printer,
+    ) -> Result<Project, CommandError> {
         let file = self.find()?;
         let text = read_text(&file)?;
         // What is no UTF-8 cannot be put into a document.
@@ -57,8 +85,14 @@ impl ProjectArgs {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         let variable = |name: &str| env.get(name).cloned();
-        let ship =
-            Ship::read(&text, &variable).map_err(|error| refused(&error, &file, &text, printer))?;
+        let asked = Adjustments {
+            profiles: self.profiles.clone(),
+            command: command.to_owned(),
+            context: context.or_else(|| current_context(None)),
+            set: self.set.clone(),
+        };
+        let ship = Ship::read_adjusted(&text, &variable, &asked)
+            .map_err(|error| refused(&error, &file, &text, printer))?;
         let directory = real_directory(&file)?;
         Ok(Project {
             ship,
@@ -66,6 +100,7 @@ impl ProjectArgs {
             text,
             directory,
             env: Arc::new(env),
+            asked,
         })
     }
 

@@ -44,7 +44,7 @@ pub(crate) struct RenderArgs {
 pub(crate) fn render(args: &RenderArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
     args.secrets.apply(printer);
-    let project = args.project.read(printer)?;
+    let project = args.project.read("render", printer)?;
     let steps = rendered(&project, printer)?;
     let images = match &args.images {
         Some(path) => read_images(path)?,

@@ -49,7 +49,9 @@ pub(crate) struct RunArgs {
 
 pub(crate) fn run(args: &RunArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
-    let project = args.project.read(printer)?;
+    let project = args
+        .project
+        .read_for("run", args.target.context(), printer)?;
     let ship = Arc::new(project.ship.clone());
     let steps = rendered(&project, printer)?;
     let connected = args.target.connect(&project.ship);

@@ -1,6 +1,6 @@
 //! The arguments that name the cluster that is deployed to.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use portolan_cluster::kube::config::Kubeconfig;
@@ -46,7 +46,7 @@ impl TargetArgs {
 
     /// The context to use; one that nobody chose is refused.
     fn check(&self, ship: &Ship) -> Result<Option<String>, CommandError> {
-        let current = self.current();
+        let current = current_context(self.kubeconfig.as_deref());
         let chosen = choose_context(ship, self.context.as_deref(), current.as_deref());
         chosen.map_err(|error| {
             let refused = CommandError::usage(error.to_string());
@@ -57,11 +57,18 @@ impl TargetArgs {
         })
     }
 
-    fn current(&self) -> Option<String> {
-        let file = match &self.kubeconfig {
-            Some(path) => Kubeconfig::read_from(path),
-            None => Kubeconfig::read(),
-        };
-        file.ok()?.current_context
+    /// The context that is named, or the current one.
+    pub(super) fn context(&self) -> Option<String> {
+        let current = || current_context(self.kubeconfig.as_deref());
+        self.context.clone().or_else(current)
     }
+}
+
+/// The current context of a kubeconfig; of the usual one if none is named.
+pub(super) fn current_context(kubeconfig: Option<&Path>) -> Option<String> {
+    let file = match kubeconfig {
+        Some(path) => Kubeconfig::read_from(path),
+        None => Kubeconfig::read(),
+    };
+    file.ok()?.current_context
 }

@@ -41,7 +41,7 @@ pub(crate) struct TestArgs {
 
 pub(crate) fn test(args: &TestArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
-    let project = args.project.read(printer)?;
+    let project = args.project.read("test", printer)?;
     let ship = &project.ship;
     if ship.tests.is_empty() {
         let error = CommandError::usage(format!("`{}` has no `spec.tests`", project.file));

@@ -32,7 +32,7 @@ pub(crate) struct UpdateArgs {
 }
 
 pub(crate) fn update(args: &UpdateArgs, app: &App) -> CommandResult {
-    let project = args.project.read(&app.printer)?;
+    let project = args.project.read("update", &app.printer)?;
     let registry = args.registries.registry()?;
     let mut pins = BasePins::load(&project.directory)?;
     let images = pins.images(&registry, true);

@@ -41,7 +41,9 @@ pub(crate) struct VerifyArgs {
 
 pub(crate) fn verify(args: &VerifyArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
-    let project = args.project.read(printer)?;
+    let project = args
+        .project
+        .read_for("verify", args.target.context(), printer)?;
     if project.ship.verify.is_empty() {
         let error = CommandError::usage(format!("`{}` has no `spec.verify`", project.file));
         return Err(error.hint(
