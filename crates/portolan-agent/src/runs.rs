@@ -101,8 +101,11 @@ impl NodeRuns {
         })
     }
 
-    /// The runs that the node takes part in, for a new stream.
+    /// The runs that the node takes part in, for a new stream. They start no step until the server orders them again.
     pub(crate) fn held(&self) -> Vec<String> {
+        for run in self.active.values() {
+            run.control.doubt();
+        }
         self.active.keys().cloned().collect()
     }
 

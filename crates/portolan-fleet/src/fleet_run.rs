@@ -15,6 +15,7 @@
 //! observed, as time since the run was made.
 
 mod decide;
+mod window;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::NodeState;
 
 pub use decide::advance;
+pub use window::{Arrival, ReportWindow};
 
 /// How a run goes over its nodes; nothing of it changes while it runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

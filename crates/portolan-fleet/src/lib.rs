@@ -46,8 +46,8 @@ pub use execute::{NodeHost, NodeOutcome, NodeRequest, NodeRun, RunMode};
 pub use facts::gather_facts;
 pub use fault::{BookFault, Place};
 pub use fleet_run::{
-    BarrierScope, Cancel, NodeEnd, NodeEvent, NodeProgress, NodeReport, Observed, RunEffect,
-    RunEnd, RunPlan, RunState, Stage, UnreachablePolicy, advance,
+    Arrival, BarrierScope, Cancel, NodeEnd, NodeEvent, NodeProgress, NodeReport, Observed,
+    ReportWindow, RunEffect, RunEnd, RunPlan, RunState, Stage, UnreachablePolicy, advance,
 };
 pub use input::{InputFault, bind_inputs};
 pub use journal::{

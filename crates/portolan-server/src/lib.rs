@@ -71,7 +71,7 @@ pub use anchor::verify_server_audit;
 pub use audit::{AuditError, verify_audit};
 pub use backups::BackupOptions;
 pub use client::{FleetClient, FleetError, FleetMethod, ObjectPath};
-pub use clock::{ManualTime, SystemTimeSource, TimeSource};
+pub use clock::{ManualTime, SystemTimeSource, TimeSource, rfc3339};
 pub use contexts::{FleetContext, FleetContexts, FleetContextsError};
 pub use error::{ApiError, RefusalReason};
 pub use fleet_identity::CertificateUpkeep;

@@ -25,6 +25,9 @@ pub(super) struct RunControl {
 
 struct Inner {
     phase: usize,
+    /// Whether the server has ordered the run over the newest stream. A new stream brings a new lease, and the run may have
+    /// been given up while there was none.
+    is_confirmed: bool,
     stop: Option<StopReason>,
 }
 
@@ -49,7 +52,11 @@ impl StopReason {
 impl RunControl {
     pub(super) fn new(phase: usize, lease: SharedLease) -> Self {
         Self {
-            inner: Mutex::new(Inner { phase, stop: None }),
+            inner: Mutex::new(Inner {
+                phase,
+                is_confirmed: true,
+                stop: None,
+            }),
             changed: Condvar::new(),
             lease,
             kill: CancellationToken::new(),
@@ -64,7 +71,13 @@ impl RunControl {
     pub(super) fn open(&self, phase: usize) {
         let mut inner = self.lock();
         inner.phase = inner.phase.max(phase);
+        inner.is_confirmed = true;
         self.changed.notify_all();
+    }
+
+    /// There is a new stream: no step is started until the server orders the run again.
+    pub(super) fn doubt(&self) {
+        self.lock().is_confirmed = false;
     }
 
     /// The phase that the run may take.
@@ -86,11 +99,11 @@ impl RunControl {
         self.lock().stop
     }
 
-    /// Waits until a step may be started: nobody stopped the run, and the lease is valid.
+    /// Waits until a step may be started: nobody stopped the run, the server still wants it, and the lease is valid.
     pub(super) fn wait_for_lease(&self) -> Result<(), String> {
-        self.wait_until(|_| {
+        self.wait_until(|inner| {
             let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
-            lease.may_start()
+            inner.is_confirmed && lease.may_start()
         })
     }
 

@@ -8,8 +8,8 @@ use portolan_agent::wire::run_report::Event;
 use portolan_agent::wire::server_message::Message;
 use portolan_agent::wire::{RunAck, RunOrder, RunReport, RunStop};
 use portolan_fleet::{
-    Cancel, NodeEvent, NodeProgress, NodeReport, NodeState, Observed, RunEffect, RunState, Stage,
-    StepReport, advance,
+    Arrival, Cancel, NodeEvent, NodeProgress, NodeReport, NodeState, Observed, ReportWindow,
+    RunEffect, RunState, Stage, StepReport, advance,
 };
 use portolan_kinds::KindObject;
 use portolan_kinds::wire::SealedValues;
@@ -69,8 +69,8 @@ struct Inbox {
     reports: Vec<NodeReport>,
     /// Entries for the logs of nodes, by position.
     logs: BTreeMap<usize, Vec<Value>>,
-    /// The last report of each node, to be acknowledged.
-    numbers: BTreeMap<usize, (u64, u64)>,
+    /// The reports of each node that are to be acknowledged.
+    windows: BTreeMap<usize, ReportWindow>,
     shared: Map<String, Value>,
 }
 
@@ -262,24 +262,16 @@ impl ActiveRun {
     pub(super) fn take(&mut self, node: &str, report: RunReport) -> Option<Outgoing> {
         let position = *self.positions.get(node)?;
         let kept = self.kept.get(position)?;
-        let last = self.inbox.numbers.get(&position).copied();
-        let (session, number) = last.unwrap_or((kept.session, kept.number));
-        if report.session == session && report.number <= number {
-            let is_kept = report.session == kept.session && report.number <= kept.number;
-            return is_kept.then(|| self.acknowledgement(node, kept.session, kept.number));
+        let kept = kept.window;
+        let mut window = self.inbox.windows.get(&position).copied().unwrap_or(kept);
+        match window.take(report.session, report.number) {
+            Arrival::New => {}
+            Arrival::Again if kept.has(report.session, report.number) => {
+                return Some(self.acknowledgement(node, kept));
+            }
+            Arrival::Again | Arrival::Gap => return None,
         }
-        let expected = if report.session == session {
-            number + 1
-        } else {
-            1
-        };
-        if report.number != expected {
-            // Something before it got lost with a stream; the agent sends everything again.
-            return None;
-        }
-        self.inbox
-            .numbers
-            .insert(position, (report.session, report.number));
+        self.inbox.windows.insert(position, window);
         let is_late = !matches!(
             self.state.nodes.get(node),
             Some(NodeProgress::Working { .. })
@@ -408,9 +400,9 @@ impl ActiveRun {
                 writes.push(RecordWrite::new(key, &part)?);
             }
         }
-        for (position, (session, number)) in &self.inbox.numbers {
+        for (position, window) in &self.inbox.windows {
             if let Some(record) = kept.get_mut(*position) {
-                (record.session, record.number) = (*session, *number);
+                record.window = *window;
             }
         }
         for (node, record) in self.nodes.iter().zip(&mut kept) {
@@ -437,9 +429,9 @@ impl ActiveRun {
     fn outgoing(&mut self, effects: Vec<RunEffect>) -> Vec<Outgoing> {
         let inbox = std::mem::take(&mut self.inbox);
         let mut outgoing = Vec::new();
-        for (position, (session, number)) in inbox.numbers {
+        for (position, window) in inbox.windows {
             if let Some(node) = self.nodes.get(position) {
-                outgoing.push(self.acknowledgement(&node.uuid, session, number));
+                outgoing.push(self.acknowledgement(&node.uuid, window));
             }
         }
         for effect in effects {
@@ -457,13 +449,13 @@ impl ActiveRun {
         outgoing
     }
 
-    fn acknowledgement(&self, node: &str, session: u64, number: u64) -> Outgoing {
+    fn acknowledgement(&self, node: &str, window: ReportWindow) -> Outgoing {
         Outgoing {
             node: node.to_owned(),
             message: Message::RunAck(RunAck {
                 run: self.uuid.clone(),
-                session,
-                number,
+                session: window.session,
+                number: window.number,
             }),
         }
     }

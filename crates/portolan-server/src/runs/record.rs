@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use portolan_fleet::{NodeProgress, RunPlan, RunState};
+use portolan_fleet::{NodeProgress, ReportWindow, RunPlan, RunState};
 use portolan_store::{Compare, Revision, Span, Store, StoreError, Transaction};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -86,17 +86,15 @@ pub(super) struct StoredState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct NodeRecord {
     pub(super) progress: NodeProgress,
-    /// The session of the agent, and the last report of it that is kept.
-    pub(super) session: u64,
-    pub(super) number: u64,
+    /// The reports of its agent that are kept.
+    pub(super) window: ReportWindow,
 }
 
 impl Default for NodeRecord {
     fn default() -> Self {
         Self {
             progress: NodeProgress::Queued,
-            session: 0,
-            number: 0,
+            window: ReportWindow::default(),
         }
     }
 }

@@ -285,6 +285,9 @@ impl ApiServer {
 
     /// A name that says the book and the time; one that was asked for with a key is the same again.
     fn run_name(&self, book: &str, dedupe_key: Option<&str>) -> String {
+        if let Some(key) = dedupe_key.filter(|key| is_word(key)) {
+            return format!("{book}-{key}");
+        }
         if let Some(key) = dedupe_key {
             return format!("{book}-{}", hex(&Sha256::digest(key.as_bytes())[..8]));
         }
@@ -294,6 +297,15 @@ impl ApiServer {
         let unique: String = new_uuid().chars().take(4).collect();
         format!("{book}-{day}-{time}-{unique}")
     }
+}
+
+/// Whether a key can be a part of a name as it is.
+fn is_word(key: &str) -> bool {
+    let is_plain = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let mut letters = key.bytes();
+    (1..=40).contains(&key.len())
+        && letters.all(|letter| is_plain(letter) || letter == b'-')
+        && key.bytes().last().is_some_and(is_plain)
 }
 
 /// The name that runs are made under.

@@ -62,7 +62,7 @@ pub(crate) fn portolan_in(directory: &str, args: &[&str]) -> Answer {
 }
 
 /// Waits for a state; fails the test when it does not come.
-pub(crate) fn wait_until(state: impl Fn() -> bool) {
+pub(crate) fn wait_until(mut state: impl FnMut() -> bool) {
     let began = Instant::now();
     while !state() {
         assert!(began.elapsed() < DEADLINE, "the state did not come");

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_fleet::{Book, RunReport, compile};
 use portolan_modules::BookFiles;
-use portolan_server::{FleetClient, FleetError, FleetMethod};
+use portolan_server::{FleetClient, FleetError, FleetMethod, rfc3339};
 use serde_json::{Value, json};
 
 use super::inputs::given_inputs;
@@ -36,9 +36,12 @@ pub(super) fn run(args: &RunArgs, app: &App) -> CommandResult {
     let (book, body) = request;
     let namespace = &args.namespace.namespace;
     let path = format!("/api/v1alpha/namespaces/{namespace}/taskbooks/{book}/run");
-    let body = body.to_string();
-    let made = client.request(FleetMethod::Post, &path, &[], Some(&body));
-    let made = app.wait(made)?.map_err(told)?;
+    let made = app.wait(patiently(
+        &client,
+        FleetMethod::Post,
+        &path,
+        Some(&body.to_string()),
+    ))??;
     let name = made["metadata"]["name"]
         .as_str()
         .unwrap_or_default()
@@ -73,7 +76,7 @@ fn request(
     let selection = args.tags.selection();
     let mut body = json!({
         "mode": if args.check { "check" } else { "apply" }, "tags": selection.tags, "skipTags": selection.skip,
-        "nodes": args.nodes,
+        "nodes": args.nodes, "dedupeKey": request_key(),
     });
     if let Some(selector) = &args.selector {
         body["selector"] = selector.as_str().into();
@@ -206,24 +209,8 @@ impl FollowedRun {
         }
     }
 
-    /// Reads something; a server that is away for a while is waited for, since the run goes on when it is back.
     async fn get(&self, path: &str) -> Result<Value, CommandError> {
-        let began = Instant::now();
-        loop {
-            let error = match self.client.request(FleetMethod::Get, path, &[], None).await {
-                Ok(found) => return Ok(found),
-                Err(error) => error,
-            };
-            let is_away = match &error {
-                FleetError::Http(_) => true,
-                FleetError::Refused { status, .. } => *status == 503,
-                _ => false,
-            };
-            if !is_away || began.elapsed() > AWAY_TIME {
-                return Err(told(error));
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
+        patiently(&self.client, FleetMethod::Get, path, None).await
     }
 
     async fn report(&self) -> Result<RunReport, CommandError> {
@@ -232,6 +219,41 @@ impl FollowedRun {
             CommandError::usage("the server answers in a way that is not known here")
         })
     }
+}
+
+/// Sends a request that may be sent twice. A server that is away for a while is waited for: the run goes on when it is back.
+async fn patiently(
+    client: &FleetClient,
+    method: FleetMethod,
+    path: &str,
+    body: Option<&str>,
+) -> Result<Value, CommandError> {
+    let began = Instant::now();
+    loop {
+        let error = match client.request(method, path, &[], body).await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        let is_away = match &error {
+            FleetError::Http(_) => true,
+            FleetError::Refused { status, .. } => *status == 503,
+            _ => false,
+        };
+        if !is_away || began.elapsed() > AWAY_TIME {
+            return Err(told(error));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// A key that no two requests share, and that a run can be named by: sending a request twice makes one run.
+fn request_key() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.unwrap_or_default();
+    let time: String = rfc3339(now).chars().filter(char::is_ascii_digit).collect();
+    let (day, time) = time.split_at_checked(8).unwrap_or((&time, ""));
+    let unique = now.subsec_nanos() ^ std::process::id().rotate_left(16);
+    format!("{day}-{time}-{:05x}", unique & 0xf_ffff)
 }
 
 /// Tells when nodes come to their ends.

@@ -1,0 +1,206 @@
+//! The crash matrix of runs: a process dies at each place where something becomes durable, and is started again.
+//!
+//! Whatever dies, work that must not be done twice is done once, what was notified runs once, and every node has one end.
+//! Only where the process that starts commands dies itself may nobody know how a command ended; then the node says so.
+
+mod fleet_bed;
+mod portolan;
+
+use std::fs;
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::fleet_bed::{Fleet, NODES};
+use crate::portolan::{wait_for, wait_until};
+
+const BOOK: &str = "\
+apiVersion: v1alpha
+kind: TaskBook
+metadata: {name: crash}
+spec:
+  target: {group: all}
+  unreachable: {wait: 10m}
+  steps:
+  - {name: work, command: {shell: 'echo x >> once'}}
+  - {name: config, file: {path: /srv/config, content: 'v1'}, notify: [handle]}
+  - {name: line, line: {path: /srv/lines, line: a, create: true}}
+  handlers:
+  - {name: handle, command: {shell: 'echo h >> handled'}}
+";
+
+/// The places where an agent dies. `:2` is the second time that it comes there.
+const AGENT: [&str; 15] = [
+    "agent-run-received",
+    "agent-run-begun",
+    "agent-step-starting",
+    "agent-step-starting:2",
+    "agent-job-created",
+    "agent-step-started",
+    "agent-step-started:2",
+    "agent-step-started:4",
+    "agent-shim-spawned",
+    "agent-step-finishing",
+    "agent-step-finishing:2",
+    "agent-step-finished",
+    "agent-step-finished:4",
+    "agent-run-ending",
+    "agent-run-ended",
+];
+
+/// The places where the process that starts commands dies.
+const SHIM: [&str; 3] = ["shim-started", "shim-ended", "shim-written"];
+
+/// The most writes of a run that are tried on the server.
+const MAX_WRITES: usize = 40;
+
+struct Matrix {
+    fleet: Fleet,
+    book: String,
+}
+
+impl Matrix {
+    fn new() -> Self {
+        let fleet = Fleet::start();
+        let book = fleet.write("book.yaml", BOOK);
+        Self { fleet, book }
+    }
+
+    /// Forgets what earlier runs did on the nodes.
+    fn clean(&self) {
+        for node in NODES {
+            for file in ["once", "handled", "srv/config", "srv/lines"] {
+                let _ = fs::remove_file(self.fleet.root(node).join(file));
+            }
+        }
+    }
+
+    fn run(&self, nodes: &str) -> Child {
+        let args = ["run", "-f", &self.book, "--nodes", nodes, "-o", "json"];
+        let mut command = self.fleet.command(&args);
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .spawn()
+            .expect("the binary was built with this test")
+    }
+
+    /// Waits for the end of a run: the states of its nodes.
+    fn end(running: Child, place: &str) -> Vec<String> {
+        let answer = wait_for(running);
+        let report: Value = serde_json::from_str(&answer.stdout).unwrap_or_default();
+        let nodes = report["nodes"].as_array();
+        let nodes = nodes
+            .unwrap_or_else(|| unreachable!("{place}: {answer}"))
+            .iter();
+        nodes
+            .map(|node| node["state"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    }
+
+    fn check_done(&self, node: &str, place: &str) {
+        assert_eq!(self.fleet.read(node, "once"), "x\n", "{place} on {node}");
+        assert_eq!(self.fleet.read(node, "handled"), "h\n", "{place} on {node}");
+        assert_eq!(
+            self.fleet.read(node, "srv/config"),
+            "v1",
+            "{place} on {node}"
+        );
+        assert_eq!(
+            self.fleet.read(node, "srv/lines"),
+            "a\n",
+            "{place} on {node}"
+        );
+    }
+}
+
+#[test]
+fn an_agent_dies_at_every_place_and_again_while_it_recovers() {
+    let mut matrix = Matrix::new();
+    for place in AGENT {
+        matrix.clean();
+        matrix.fleet.kill_agent("node-1");
+        matrix.fleet.start_agent("node-1", Some(place));
+        let running = matrix.run("node-1");
+        wait_until(|| matrix.fleet.has_died("node-1"));
+        // The next one dies as well, if it comes there again.
+        matrix.fleet.start_agent("node-1", Some(place));
+        let mut running = Some(running);
+        wait_until(|| {
+            let has_ended = running
+                .as_mut()
+                .is_some_and(|run| run.try_wait().expect("looked").is_some());
+            has_ended || matrix.fleet.has_died("node-1")
+        });
+        if matrix.fleet.has_died("node-1") {
+            matrix.fleet.start_agent("node-1", None);
+        }
+        let states = Matrix::end(running.take().expect("a run"), place);
+        assert_eq!(states, ["changed"], "{place}");
+        matrix.check_done("node-1", place);
+    }
+}
+
+#[test]
+fn commands_whose_starter_dies_run_at_most_once() {
+    let mut matrix = Matrix::new();
+    for place in SHIM {
+        matrix.clean();
+        matrix.fleet.kill_agent("node-1");
+        matrix.fleet.start_agent("node-1", Some(place));
+        let states = Matrix::end(matrix.run("node-1"), place);
+        let once = matrix.fleet.read("node-1", "once");
+        assert!(once.is_empty() || once == "x\n", "{place}: {once:?}");
+        match states.as_slice() {
+            [state] if state == "changed" => matrix.check_done("node-1", place),
+            [state] => assert!(
+                ["unknown", "failed"].contains(&state.as_str()),
+                "{place}: {state}"
+            ),
+            _ => unreachable!("{place}: {states:?}"),
+        }
+    }
+}
+
+/// All writes with `PORTOLAN_LONG=1`; otherwise the first ones, and then ever fewer.
+fn writes() -> Vec<usize> {
+    if std::env::var_os("PORTOLAN_LONG").is_some() {
+        return (1..=MAX_WRITES).collect();
+    }
+    vec![1, 2, 4, 7, 11]
+}
+
+#[test]
+fn a_server_dies_at_every_write_of_a_run() {
+    let mut matrix = Matrix::new();
+    let all = NODES.join(",");
+    for moment in ["server-run-writing", "server-run-written"] {
+        let mut deaths = 0;
+        for number in writes() {
+            let place = format!("{moment}:{number}");
+            matrix.clean();
+            matrix.fleet.restart_server_at(Some(&place));
+            let mut running = matrix.run(&all);
+            let mut has_ended = false;
+            wait_until(|| {
+                has_ended = running.try_wait().expect("looked").is_some();
+                has_ended || matrix.fleet.has_server_died()
+            });
+            if !has_ended {
+                matrix.fleet.restart_server();
+                deaths += 1;
+            }
+            let states = Matrix::end(running, &place);
+            assert_eq!(states, ["changed"; 3], "{place}");
+            for node in NODES {
+                matrix.check_done(node, &place);
+            }
+            if has_ended {
+                break;
+            }
+        }
+        assert!(
+            (3..MAX_WRITES).contains(&deaths),
+            "{moment}: {deaths} deaths"
+        );
+    }
+}
