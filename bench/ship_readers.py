@@ -47,7 +47,7 @@ class Socket(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
-def build(work, with_readers):
+def build(work, readers, reads_state=False):
     (work / "web").mkdir()
     (work / "web/a").write_text("a")
     (work / "build.py").write_text(COMMAND)
@@ -61,15 +61,16 @@ def build(work, with_readers):
         [BINARY, "ship", "build", "-q"], cwd=work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     streams, times, threads = [], [], []
-    if with_readers:
+    if readers:
         path = wait_for_socket(work)
         stuck = Socket(path)
         stuck.request("GET", "/api/ship/v1/events")
-        for _ in range(READERS):
+        for _ in range(readers):
             threads.append(threading.Thread(target=read_events, args=(path, streams)))
-        threads.append(threading.Thread(target=read_states, args=(path, times)))
-        for thread in threads:
-            thread.start()
+    if reads_state:
+        threads.append(threading.Thread(target=read_states, args=(wait_for_socket(work), times)))
+    for thread in threads:
+        thread.start()
     code = process.wait()
     took = time.time() - began
     for thread in threads:
@@ -112,15 +113,20 @@ def read_states(path, times):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as alone, tempfile.TemporaryDirectory() as read:
-        quiet, quiet_took, _, _ = build(pathlib.Path(alone), False)
-        busy, busy_took, times, lost = build(pathlib.Path(read), True)
+    def run(*asked):
+        with tempfile.TemporaryDirectory() as work:
+            return build(pathlib.Path(work), *asked)
+
+    quiet, quiet_took, _, _ = run(0)
+    busy, busy_took, _, lost = run(READERS)
+    # The hundred readers are threads of this process, and would slow its own requests.
+    _, _, times, _ = run(0, True)
     times.sort()
     name = f"ship: a build at 2,000 events/s with {READERS} readers and 1 that is stuck"
     print(f"| {name}, its command's CPU time | {busy:.2f} s, {busy_took:.1f} s in all | without readers: {quiet:.2f} s, {quiet_took:.1f} s in all | {100 * (busy / quiet - 1):+.1f} % | ≤ 5 % |")
     print(f"| {name}, streams that differ from the files | {lost} of {READERS} | | | 0 |")
     p99 = times[len(times) * 99 // 100] * 1000
-    print(f"| ship: reads of the state meanwhile, one connection | {len(times) / 2:.0f}/s, p99 {p99:.1f} ms | | | p99 ≤ 5 ms |")
+    print(f"| ship: reads of the state while a build prints 2,000 lines/s, one connection | {len(times) / 2:.0f}/s, p99 {p99:.1f} ms | | | p99 ≤ 5 ms |")
 
 
 main()
