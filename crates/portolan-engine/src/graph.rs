@@ -65,21 +65,21 @@ struct Node {
     is_transient: bool,
     is_asked: bool,
     /// What it takes to queue it again after its end.
-    repeat: Option<Repeat>,
+    repeat: Option<Box<Repeat>>,
 }
 
 enum Stage {
     /// Others speak of it; nobody added it.
     Absent,
     /// Lazy and not asked for.
-    Dormant(Plan),
+    Dormant(Box<Plan>),
     Waiting {
-        plan: Plan,
+        plan: Box<Plan>,
         life: Queued,
         missing: usize,
     },
     Ready {
-        plan: Plan,
+        plan: Box<Plan>,
         life: Life,
     },
     Running {
@@ -91,7 +91,7 @@ enum Stage {
     Ended(Over),
 }
 
-/// What is to be done, and the reason if it can never be.
+/// What is to be done, and the reason if it can never be. It lies in a box, because nodes outlive it by far.
 pub(crate) struct Plan {
     pub(crate) unit: Task,
     doom: Option<WaitError>,
@@ -177,12 +177,12 @@ impl Graph {
         if doom.is_some() {
             self.unlink_needs(id);
         }
-        let repeat = Repeat::of(&unit, &self.nodes[id].needs, parent);
+        let repeat = Repeat::of(&unit, &self.nodes[id].needs, parent).map(Box::new);
         let node = &mut self.nodes[id];
         node.repeat = repeat;
         node.token = Some(parent.child_token());
         node.is_transient = unit.is_transient;
-        node.stage = Stage::Dormant(Plan { unit, doom });
+        node.stage = Stage::Dormant(Box::new(Plan { unit, doom }));
         if is_wanted {
             self.demand(id, effects);
         }
@@ -260,7 +260,7 @@ impl Graph {
         }
     }
 
-    fn queue(&mut self, id: UnitId, plan: Plan, effects: &mut Effects) {
+    fn queue(&mut self, id: UnitId, plan: Box<Plan>, effects: &mut Effects) {
         let node = &self.nodes[id];
         let life = Queued::new(&self.journal, &node.key);
         self.open += 1;

@@ -112,15 +112,24 @@ fn run_unseen(app: &App, plan: impl FnOnce(&Run)) -> Result<Report, CommandError
     }
 }
 
+/// How many bytes of events stay in memory when they are only shown: whoever shows a run may miss some.
+const UNWRITTEN_EVENTS_BYTES: usize = 1 << 20;
+
 /// Runs the units that `plan` adds and waits for all of them, or until the token is cancelled.
 fn run_under(
     token: &CancellationToken,
     app: &App,
     plan: impl FnOnce(&Run),
 ) -> Result<Report, CommandError> {
+    let options = JournalOptions::default();
+    let ring_bytes = match app.printer.events() {
+        Some(_) => options.ring_bytes,
+        None => UNWRITTEN_EVENTS_BYTES,
+    };
     let journal = Journal::in_memory(JournalOptions {
         epoch_ms: wall_clock_ms(),
-        ..Default::default()
+        ring_bytes,
+        ..options
     });
     let style = app.printer.progress_style();
     let shown = ShownRun {

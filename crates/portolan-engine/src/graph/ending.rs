@@ -52,7 +52,7 @@ impl Graph {
         None
     }
 
-    fn take_waiting(&mut self, id: UnitId) -> Option<(Plan, Queued)> {
+    fn take_waiting(&mut self, id: UnitId) -> Option<(Box<Plan>, Queued)> {
         let stage = &mut self.nodes[id].stage;
         match std::mem::replace(stage, Stage::Absent) {
             Stage::Waiting { plan, life, .. } => Some((plan, life)),

@@ -54,7 +54,7 @@ struct Line {
 
 impl Graph {
     /// Puts a unit in line for its start.
-    pub(super) fn ready(&mut self, id: UnitId, plan: Plan, life: Life) {
+    pub(super) fn ready(&mut self, id: UnitId, plan: Box<Plan>, life: Life) {
         let class = plan.unit.work.class();
         self.nodes[id].stage = Stage::Ready { plan, life };
         self.active += 1;
@@ -152,7 +152,7 @@ impl Graph {
     /// Puts a rested unit in line for its next attempt.
     pub(crate) fn wake_rested(&mut self, id: UnitId, unit: Task, life: Life) {
         self.active -= 1;
-        self.ready(id, Plan { unit, doom: None }, life);
+        self.ready(id, Box::new(Plan { unit, doom: None }), life);
     }
 
     /// Puts a closure in line for the `cpu` class.

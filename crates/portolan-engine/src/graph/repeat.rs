@@ -68,10 +68,10 @@ impl Graph {
             let needs = repeat.needs.clone();
             node.token = Some(repeat.parent.child_token());
             node.is_asked = false;
-            node.stage = Stage::Dormant(Plan {
+            node.stage = Stage::Dormant(Box::new(Plan {
                 unit: task,
                 doom: None,
-            });
+            }));
             self.nodes[id].needs = needs;
         }
         for &id in &ids {
