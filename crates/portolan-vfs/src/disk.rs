@@ -208,6 +208,8 @@ impl Vfs for Disk {
             });
         }
         entries.sort();
+        // Listings are kept by the thousand, and most have one or two entries.
+        entries.shrink_to_fit();
         Ok(entries)
     }
 
