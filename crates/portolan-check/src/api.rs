@@ -51,7 +51,7 @@ pub(crate) fn check(subject: &Subject<'_>, index: usize, apis: &Apis) -> Option<
         rule: &API_REMOVED,
         subject: index,
         message: apis.removed(subject.object)?,
-        place: subject.object.origin.place().cloned(),
+        place: subject.object.place(),
     })
 }
 

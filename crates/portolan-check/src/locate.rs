@@ -14,7 +14,8 @@ use crate::finding::Subject;
 /// Where the value of a path was written, or the nearest thing above it that was.
 pub(crate) fn locate(files: &dyn Vfs, object: &Object, path: &FieldPath) -> Option<Place> {
     let mut nearest: Option<(usize, Place)> = None;
-    for step in object.origin.newest_first() {
+    let origin = object.origin();
+    for step in origin.newest_first() {
         let Some((depth, place)) = find(files, step, object, path) else {
             continue;
         };
@@ -23,7 +24,7 @@ pub(crate) fn locate(files: &dyn Vfs, object: &Object, path: &FieldPath) -> Opti
         }
     }
     let found = nearest.map(|(_, place)| place);
-    found.or_else(|| object.origin.place().cloned())
+    found.or_else(|| object.place())
 }
 
 /// Whether a value stands for one that only the cluster knows: nothing can be said against it here.

@@ -22,7 +22,7 @@ pub(crate) fn check(subjects: &[Subject<'_>], findings: &mut Vec<Found>) {
             rule: &DUPLICATE_OWNER,
             subject: index,
             message: format!("{} brings it too", other.owner),
-            place: subject.object.origin.place().cloned(),
+            place: subject.object.place(),
         });
     }
 }
@@ -84,10 +84,8 @@ fn is_release(subject: &Subject<'_>) -> bool {
 }
 
 fn is_in_crds(object: &Object) -> bool {
-    let file = object
-        .origin
-        .place()
-        .map_or("", |place| place.file.as_str());
+    let place = object.place();
+    let file = place.as_ref().map_or("", |place| place.file.as_str());
     // A chart that is not in the repository is named before the path inside of it.
     let inside = file.split_once(": ").map_or(file, |(_, inside)| inside);
     let mut directories = inside.rsplit('/').skip(1);

@@ -64,7 +64,7 @@ fn not_served(
         },
         subject: index,
         message,
-        place: object.origin.place().cloned(),
+        place: object.place(),
     }
 }
 

@@ -97,7 +97,7 @@ impl<'a> Finder<'a, '_> {
         let finding = Finding {
             object: Some(shown.object.id().clone()),
             owner: Some(shown.owner.clone()),
-            place: shown.object.origin.place().cloned(),
+            place: shown.object.place(),
             ..Finding::new(rule, message)
         };
         self.dangers.push(finding);

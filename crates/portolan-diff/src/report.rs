@@ -262,7 +262,7 @@ fn change(subject: Subject<'_>, strip: &StripAttributes, mask: &Mask) -> Option<
         kind,
         renamed_from,
         fields,
-        place: shown.object.origin.place().cloned(),
+        place: shown.object.place(),
         causes: Vec::new(),
     })
 }

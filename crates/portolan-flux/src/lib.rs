@@ -27,7 +27,6 @@ mod kustomization;
 mod source;
 mod walk;
 
-mod packed_objects;
 mod release;
 mod render;
 mod stream;

@@ -357,7 +357,7 @@ impl<'a, 'files> About<'a, 'files> {
 
     /// The first line of the object's templates that holds what a message quotes.
     fn template_line(&self, message: &str) -> Option<Place> {
-        let begins = self.definition?.origin.place()?;
+        let begins = self.definition?.place()?;
         let text = self
             .found
             .files
@@ -601,7 +601,8 @@ impl<'a, 'files> About<'a, 'files> {
         place: Option<Place>,
         hints: Vec<String>,
     ) {
-        let declared = self.definition.and_then(|object| declared(&object.origin));
+        let origin = self.definition.map(Object::origin);
+        let declared = origin.as_ref().and_then(declared);
         let NamespacedName { namespace, name } = self.id.clone();
         self.found.findings.push(Finding {
             severity,
@@ -708,7 +709,7 @@ fn failure<'a>(report: &'a Report, key: &Key) -> Option<&'a Failure> {
 /// Where a source says what is fetched: its reference or version, its address, or where it begins.
 fn source_place(source: &SourceRef, index: &Index, files: &dyn Vfs) -> Option<Place> {
     let (_, object) = index.named(SOURCE_GROUP, &source.kind, &source.id)?;
-    let begins = object.origin.place()?;
+    let begins = object.place()?;
     let fields: [&[&str]; 3] = [&["spec", "ref"], &["spec", "url"], &["spec", "endpoint"]];
     let written = fields
         .into_iter()

@@ -31,13 +31,12 @@ use portolan_helm::{
     Capabilities, Lookup, Rendered, SchemaFetchError, SchemaSource, TemplateError, TemplateInput,
 };
 use portolan_kustomize::{Fetch, FetchError, LoadRestrictor, Options, Reorder};
-use portolan_object::{Act, Digest, Gvk, Object, Origin, Place, Step, expand_lists};
+use portolan_object::{Act, Digest, Gvk, Object, Origin, PackedObjects, Place, Step, expand_lists};
 use portolan_vfs::Memory;
 use portolan_yaml::{Dialect, List, Map, Node, Text, Value};
 
 use crate::api::{CrdsPolicy, HelmRelease, NamespacedName, PostRenderer};
 use crate::kustomization::metadata::{set_common_metadata, set_metadata};
-use crate::packed_objects::PackedObjects;
 use crate::release::loaded_chart::LoadedChart;
 use crate::release::lookup::{Answers, Asking, View};
 use crate::release::placement::place;
@@ -144,12 +143,31 @@ impl Released {
         }
     }
 
-    /// Keeps the objects in little memory until somebody asks for them.
-    pub(crate) fn pack(&self) {
+    /// Keeps the objects in little memory until somebody asks for them. Those that the condition accepts are packed
+    /// together: somebody else may keep only those.
+    pub(crate) fn pack(&self, condition: impl Fn(&Object) -> bool) {
         let mut held = self.objects.lock();
-        if let Held::Plain(objects) = &*held {
-            *held = Held::Packed(PackedObjects::pack(objects));
+        if let Held::Plain(objects) = &mut *held {
+            let objects = Arc::make_mut(objects);
+            Object::pack_all(objects.iter_mut().filter(|object| condition(object)));
+            Object::pack_all(objects);
         }
+    }
+
+    /// Keeps the objects packed, and without their ids. Gives those that the condition accepts, unless this was done
+    /// before.
+    pub(crate) fn shelve(&self, condition: impl Fn(&Object) -> bool) -> Option<Vec<Object>> {
+        self.pack(&condition);
+        let mut held = self.objects.lock();
+        let Held::Plain(objects) = &mut *held else {
+            return None;
+        };
+        let objects = Arc::make_mut(objects);
+        let packed = PackedObjects::pack(objects);
+        let kept = objects.iter().filter(|object| condition(object)).cloned();
+        let kept = kept.collect();
+        *held = Held::Packed(packed);
+        Some(kept)
     }
 
     /// Lets go of the objects, which nobody will ask for again.
@@ -238,7 +256,8 @@ pub(crate) fn render(
     fetch: Option<Arc<dyn Fetch>>,
     budget: &Budget,
 ) -> Result<Released, ReleaseError> {
-    let metadata = &chart.chart().package().metadata;
+    let helm_chart = chart.chart();
+    let metadata = &helm_chart.package().metadata;
     let profile = surroundings.profile;
     let lookup = asking.clone().map(|asking| asking as Arc<dyn Lookup>);
     let schemas = fetch.map(|fetch| Arc::new(Schemas::new(fetch)));
@@ -250,7 +269,7 @@ pub(crate) fn render(
         lookup,
         ..input(release, values, &surroundings.capabilities, profile)
     };
-    let rendered = portolan_helm::template(chart.chart(), &input).map_err(|source| {
+    let rendered = portolan_helm::template(&helm_chart, &input).map_err(|source| {
         let (chart, version) = (metadata.name.clone(), metadata.version.clone());
         match schemas.and_then(|schemas| schemas.failure.lock().take()) {
             Some(source) => ReleaseError::Schema {
@@ -461,7 +480,7 @@ fn post_render(
     renderer: &PostRenderer,
     budget: &Budget,
 ) -> Result<Vec<Object>, portolan_kustomize::Error> {
-    let origins: Vec<Origin> = objects.iter().map(|object| object.origin.clone()).collect();
+    let origins: Vec<Origin> = objects.iter().map(Object::origin).collect();
     let mut text = String::new();
     for object in objects {
         text.push_str("---\n");

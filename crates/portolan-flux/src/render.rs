@@ -10,19 +10,21 @@
 //! repository defines. So is a chart that looks up objects; it is rendered again if an answer has changed by then,
 //! because charts may look up each other's objects.
 
+pub(crate) mod kept_objects;
 mod stage;
 mod taken;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use portolan_engine::{Context, Failure, Key, Unit, WaitError};
 use portolan_helm::Capabilities;
 use portolan_helm::values::Tree;
 use portolan_object::{Digest, Object};
-use portolan_yaml::{Node, PackedNode};
+use portolan_yaml::{Node, pack_tree, unpack_tree};
 
-use self::stage::Stage;
+use self::stage::{MAX_PARSED_CHARTS, Stage};
 use crate::api::{FieldError, HelmRelease, NamespacedName};
 use crate::cluster::Cluster;
 use crate::demand::{Demand, Wanted};
@@ -38,7 +40,7 @@ use crate::release::{Released, Surroundings};
 use crate::session::SessionResult;
 use crate::stream::{OutputSink, Retention, Stream};
 use crate::walk::index::{DataId, Emitter, name_of};
-use crate::walk::{Walk, Walker, data_ids};
+use crate::walk::{Walk, Walker, compact, data_ids};
 
 /// The API group of HelmReleases.
 pub(crate) const RELEASE_GROUP: &str = "helm.toolkit.fluxcd.io";
@@ -307,6 +309,7 @@ impl<'a> Renderer<'a> {
                 self.releases.insert(id, release);
             }
         }
+        compact(&mut self.releases);
     }
 
     fn declared(
@@ -394,7 +397,33 @@ impl<'a> Renderer<'a> {
                 });
             }
         }
+        self.pack_charts().await;
         Ok(())
+    }
+
+    /// Packs all charts where memory is saved and there are many: each is unpacked when its releases are rendered.
+    fn pack_charts(&self) -> impl Future<Output = ()> + use<> {
+        let charts = self.releases.values();
+        let charts = charts.filter_map(|release| release.chart.as_ref());
+        let charts: HashMap<_, _> = charts.map(|chart| (Arc::as_ptr(chart), chart)).collect();
+        let is_saving = self.walker.retention == Retention::Forget;
+        let many = is_saving && charts.len() > MAX_PARSED_CHARTS;
+        let asks_for_kinds = self.asks_for_kinds;
+        let packing = charts.into_values().filter(|_| many).map(|chart| {
+            let (cx, chart) = (self.cx.clone(), Arc::clone(chart));
+            async move {
+                let pack = move || {
+                    if asks_for_kinds {
+                        // They are asked for before the chart is rendered.
+                        chart.crds();
+                    }
+                    chart.pack();
+                };
+                cx.compute(pack).await;
+            }
+        });
+        let packing: Vec<_> = packing.collect();
+        async move { _ = join_all(packing).await }
     }
 
     /// What the cluster serves: its Kubernetes, and every custom kind that the repository brings.
@@ -456,7 +485,9 @@ fn without_values(definition: &Object) -> Result<HelmRelease, Vec<FieldError>> {
     if let Some(spec) = spec {
         spec.remove("values");
     }
-    HelmRelease::read(&PackedNode::pack(&node).unpack())
+    let mut packed = Vec::new();
+    pack_tree(&node, &mut packed);
+    HelmRelease::read(&unpack_tree(&packed))
 }
 
 /// Whether an object is a HelmRelease.

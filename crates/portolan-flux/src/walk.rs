@@ -20,7 +20,7 @@ pub(crate) mod index;
 pub(crate) mod remote_cluster;
 pub(crate) mod resource_set;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -175,6 +175,8 @@ impl<'a> Walker<'a> {
                 && self.call_back_outdated() == 0
             {
                 self.note_unsettled();
+                compact(&mut self.walk.kustomizations);
+                compact(&mut self.states);
                 return Ok(());
             }
         }
@@ -217,8 +219,12 @@ impl<'a> Walker<'a> {
     /// Takes in what a unit other than a Kustomization emits.
     pub(crate) fn emitted(&mut self, emitter: &Emitter, objects: &Arc<Vec<Object>>) {
         self.walk.index.replace(emitter, objects);
-        for object in objects.iter().filter(|object| is_kustomization(object)) {
-            self.found_object(object);
+        let found = objects.iter().filter(|object| is_kustomization(object));
+        // Of several with one name, the first counts.
+        let mut names = HashSet::new();
+        let found = found.filter(|object| names.insert(name_of(object)));
+        for object in Object::read_all(found) {
+            self.found_object(emitter, &object);
         }
         if self.early_releases > 0 {
             let begun = release_unit::begin_early(self.cx, self.cluster, &self.walk.index, objects);
@@ -371,19 +377,23 @@ impl<'a> Walker<'a> {
     }
 
     /// An emitted definition counts, not the file it came from. Of several, the first emitter's counts.
-    fn found_object(&mut self, object: &Object) {
+    fn found_object(&mut self, emitter: &Emitter, object: &Object) {
         let id = name_of(object);
         let first = self
             .walk
             .index
             .named(KUSTOMIZATION_GROUP, "Kustomization", &id);
-        let Some((emitter, definition)) = first else {
+        let Some((first_emitter, definition)) = first else {
             return;
         };
-        let definition = (definition.clone(), emitter.clone());
-        // A clone is read, so that a packed definition stays packed.
-        let spec = Kustomization::read(definition.0.clone().node()).map(Arc::new);
-        self.found(id, Some(definition), spec);
+        let spec = if first_emitter == emitter {
+            Kustomization::read(object.node())
+        } else {
+            // A clone is read, so that a packed definition stays packed.
+            Kustomization::read(definition.clone().node())
+        };
+        let definition = (definition.clone(), first_emitter.clone());
+        self.found(id, Some(definition), spec.map(Arc::new));
     }
 
     /// Has those built again that were given other data than is there now; says how many.
@@ -443,6 +453,11 @@ impl Walked {
             unsettled: Vec::new(),
         }
     }
+}
+
+/// Lays a large map out anew: one that was filled in order has half of its room empty.
+pub(crate) fn compact<K: Ord, V>(map: &mut BTreeMap<K, V>) {
+    *map = std::mem::take(map).into_iter().collect();
 }
 
 /// Refuses what would have no end: a chain of Kustomizations that emit one another, and variables that grow on the way.

@@ -322,7 +322,7 @@ fn a_comparison_finds_the_same_with_and_without_skipping() {
 fn applied_files(rendering: &Rendering) -> BTreeSet<String> {
     let emitted = rendering.walk.index.emitted();
     let objects = emitted.flat_map(|(_, objects)| objects.iter());
-    let places = objects.filter_map(|object| object.origin.place());
+    let places = objects.filter_map(portolan_object::Object::place);
     places.map(|place| place.file.to_string()).collect()
 }
 

@@ -47,7 +47,9 @@ pub use output::{NoSuchTemplate, OutputOptions};
 pub use package::{
     ArchiveError, ChartFile, Content, Dependency, ImportValues, LoadError, Lock, MAX_CHART_BYTES,
     MAX_CHART_FILE_BYTES, MAX_CHART_FILES, MAX_SUBCHART_DEPTH, Maintainer, Metadata, Package,
+    PackedPackage,
 };
+pub use parallel::on_one_thread;
 pub use portolan_budget::{Budget, Exceeded, Limits, Stop};
 pub use portolan_gotmpl::LookupQuery;
 pub use profile::Profile;

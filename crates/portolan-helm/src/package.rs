@@ -15,6 +15,7 @@ pub(crate) mod decode;
 mod directory;
 mod ignore;
 mod metadata;
+mod packed;
 
 use std::collections::BTreeMap;
 use std::convert;
@@ -29,6 +30,7 @@ use portolan_vfs::{Vfs, VfsError};
 pub use archive::{ArchiveError, MAX_CHART_BYTES, MAX_CHART_FILE_BYTES, MAX_CHART_FILES};
 pub use content::Content;
 pub use metadata::{Dependency, ImportValues, Lock, Maintainer, Metadata};
+pub use packed::PackedPackage;
 
 use crate::profile::Profile;
 use crate::values::Tree;

@@ -1,5 +1,6 @@
 //! Runs independent pieces of work on several cores, if there is enough work.
 
+use std::cell::Cell;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
@@ -18,8 +19,30 @@ fn cores() -> usize {
     *CORES
 }
 
+thread_local! {
+    /// Whether work of this thread stays on it.
+    static IS_ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does some work on this thread alone, for those who do many pieces of work beside each other already: more threads
+/// would make none of them quicker, and each takes memory of its own.
+pub fn on_one_thread<T>(work: impl FnOnce() -> T) -> T {
+    /// What it was before, also after a panic.
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            IS_ALONE.set(self.0);
+        }
+    }
+    let _before = Before(IS_ALONE.replace(true));
+    work()
+}
+
 /// How many threads this much input in this many items is worth.
 fn threads(bytes: usize, items: usize) -> usize {
+    if IS_ALONE.get() {
+        return 1;
+    }
     match (bytes / WORTH_A_THREAD + 1).min(items) {
         0 | 1 => 1,
         wanted => wanted.min(cores()).min(MAX_THREADS),
@@ -145,6 +168,15 @@ mod tests {
                     .all(|(index, twice)| index * 2 == *twice)
             );
         }
+    }
+
+    #[test]
+    fn work_stays_on_one_thread_until_it_is_done_or_panics() {
+        let own = thread::current().id();
+        let ids = || map(&[(); 8], 10 << 20, |()| thread::current().id());
+        assert!(on_one_thread(ids).iter().all(|id| *id == own));
+        let panicked = std::panic::catch_unwind(|| on_one_thread(|| panic!("as this test wants")));
+        assert!(panicked.is_err() && !IS_ALONE.get());
     }
 
     #[test]

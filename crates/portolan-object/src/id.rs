@@ -1,6 +1,7 @@
 //! Which object: its kind, namespace and name.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -54,24 +55,24 @@ impl ObjectId {
         }
     }
 
-    /// Moves its texts to a text of their own: they may be parts of a long one, which they keep in memory.
-    pub(crate) fn detach(&mut self) {
-        let parts = [
-            &mut self.gvk.group,
-            &mut self.gvk.version,
-            &mut self.gvk.kind,
-            &mut self.namespace,
-            &mut self.name,
-        ];
-        let all: String = parts.iter().map(|part| part.as_str()).collect();
+    /// Moves the texts of ids to one text of their own, each once: they may be parts of long ones, which they keep in
+    /// memory.
+    pub fn detach_all(ids: Vec<&mut Self>) {
+        let mut all = String::new();
+        let mut begins: HashMap<Text, usize> = HashMap::new();
+        for part in ids.iter().flat_map(|id| id.parts()) {
+            begins.entry(part.clone()).or_insert_with(|| {
+                all.push_str(part);
+                all.len() - part.len()
+            });
+        }
         let all: Arc<str> = Arc::from(all);
-        let mut begin = 0;
-        for part in parts {
-            let end = begin + part.len();
-            if let Some(own) = Text::slice(&all, begin, end) {
+        for part in ids.into_iter().flat_map(Self::parts_mut) {
+            let own = begins.get(part).copied();
+            let own = own.and_then(|begin| Text::slice(&all, begin, begin + part.len()));
+            if let Some(own) = own {
                 *part = own;
             }
-            begin = end;
         }
     }
 
@@ -91,6 +92,24 @@ impl ObjectId {
         let kind = &self.gvk.kind;
         let text = format!("{kind} {}{separator}{}", self.namespace, self.name);
         text.trim().to_owned()
+    }
+
+    fn parts(&self) -> [&Text; 5] {
+        let Gvk {
+            group,
+            version,
+            kind,
+        } = &self.gvk;
+        [group, version, kind, &self.namespace, &self.name]
+    }
+
+    fn parts_mut(&mut self) -> [&mut Text; 5] {
+        let Gvk {
+            group,
+            version,
+            kind,
+        } = &mut self.gvk;
+        [group, version, kind, &mut self.namespace, &mut self.name]
     }
 
     fn sort_key(&self) -> (&str, &str, &str, &str) {

@@ -31,9 +31,11 @@ mod gvk;
 mod id;
 mod origin;
 
-mod held_node;
+mod body;
+mod compressed;
 mod list;
 mod object;
+mod packed_objects;
 
 mod canonical;
 mod day;
@@ -56,6 +58,7 @@ mod finding;
 pub const API_VERSION: &str = "portolan.dev/v1alpha1";
 
 pub use canonical::{Digest, canonical_json};
+pub use compressed::Compressed;
 pub use count::counted;
 pub use day::{BadDay, Day};
 pub use field_path::{FieldPath, FieldSegment, WrittenField};
@@ -73,6 +76,7 @@ pub use kind::version::{KubeVersion, KubeVersionError};
 pub use list::expand_lists;
 pub use object::{Object, ObjectError};
 pub use origin::{Act, Origin, Place, Step};
+pub use packed_objects::PackedObjects;
 pub use placeholder::{holds_placeholder, placeholder, placeholder_number, with_exponent};
 pub use pod::image::{ImageError, ImageRef};
 pub use pod::images::{Image, ImageRole, images};

@@ -3,20 +3,18 @@
 use portolan_yaml::{Map, Node, Position, Text, Value};
 use thiserror::Error;
 
+use crate::body::{Body, LastChunk, PackedBody};
 use crate::gvk::Gvk;
-use crate::held_node::HeldNode;
 use crate::id::ObjectId;
-use crate::origin::Origin;
+use crate::origin::{Origin, Place};
 
 /// A tree with `apiVersion`, `kind` and `metadata.name`.
 ///
 /// The id always agrees with the tree: the tree is only changed through methods that keep it so.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
-    node: HeldNode,
+    body: Body,
     id: ObjectId,
-    /// Where it came from.
-    pub origin: Origin,
 }
 
 /// Why a tree is not a Kubernetes object.
@@ -65,19 +63,50 @@ impl Object {
     pub fn new(node: Node, origin: Origin) -> Result<Self, ObjectError> {
         let id = identify(&node)?;
         Ok(Self {
-            node: HeldNode::new(node),
+            body: Body::new(node, origin),
             id,
-            origin,
         })
     }
 
-    /// Keeps the tree in packed form, for an object that will not be read for a while or not at all.
+    /// Keeps trees and origins in packed form, for objects that will not be read for a while or not at all.
     ///
-    /// Reading the object unpacks the tree again and keeps it. Whoever reads one of many objects once reads a clone of
+    /// Reading an object unpacks its tree again and keeps it. Whoever reads one of many objects once reads a clone of
     /// it, and the object stays packed.
-    pub fn pack(&mut self) {
-        self.node.pack();
-        self.id.detach();
+    pub fn pack_all<'a>(objects: impl IntoIterator<Item = &'a mut Self>) {
+        let (bodies, ids): (Vec<&mut Body>, Vec<&mut ObjectId>) = objects
+            .into_iter()
+            .map(|object| (&mut object.body, &mut object.id))
+            .unzip();
+        Body::pack_all(bodies.into_iter());
+        ObjectId::detach_all(ids);
+    }
+
+    /// Clones of objects whose trees are read. Many packed objects are read in less time so than one by one.
+    pub fn read_all<'a>(objects: impl IntoIterator<Item = &'a Self>) -> impl Iterator<Item = Self> {
+        let mut last = LastChunk::default();
+        objects.into_iter().map(move |object| Self {
+            body: object.body.read(&mut last),
+            id: object.id.clone(),
+        })
+    }
+
+    pub(crate) fn packed(&self) -> Option<&PackedBody> {
+        self.body.packed()
+    }
+
+    /// Where it came from.
+    pub fn origin(&self) -> Origin {
+        self.body.origin()
+    }
+
+    /// Where it was first written, if that is known.
+    pub fn place(&self) -> Option<Place> {
+        self.origin().place().cloned()
+    }
+
+    /// Says where it came from.
+    pub fn set_origin(&mut self, origin: Origin) {
+        *self.body.get_mut().1 = origin;
     }
 
     /// What names it.
@@ -107,12 +136,12 @@ impl Object {
 
     /// The whole tree.
     pub fn node(&self) -> &Node {
-        self.node.get()
+        self.body.node()
     }
 
     /// Gives up the tree.
     pub fn into_node(self) -> Node {
-        self.node.into_node()
+        self.body.into_node()
     }
 
     /// The value of a label.
@@ -175,7 +204,7 @@ impl Object {
         let mut node = self.node().clone();
         change(&mut node);
         self.id = identify(&node)?;
-        self.node = HeldNode::new(node);
+        *self.body.get_mut().0 = node;
         Ok(())
     }
 
@@ -195,9 +224,8 @@ impl Object {
     }
 
     fn remove(&mut self, which: MetadataMap, key: &str) {
-        let Some(map) = self
-            .node
-            .get_mut()
+        let (node, _) = self.body.get_mut();
+        let Some(map) = node
             .get_mut("metadata")
             .and_then(|node| node.get_mut(which.name()))
         else {
@@ -217,7 +245,7 @@ impl Object {
     }
 
     fn metadata_mut(&mut self) -> &mut Map {
-        map_at(as_map(self.node.get_mut()), "metadata")
+        map_at(as_map(self.body.get_mut().0), "metadata")
     }
 }
 
@@ -334,14 +362,14 @@ mod tests {
         let mut packed = web();
         packed.set_label("app", "web");
         let plain = packed.clone();
-        packed.pack();
+        Object::pack_all([&mut packed]);
         assert_eq!(packed.clone().label("app"), Some("web"));
         assert_eq!(packed.id(), plain.id());
         assert_eq!(packed, plain);
-        packed.pack();
+        Object::pack_all([&mut packed]);
         packed.set_label("app", "other");
         assert_eq!(packed.label("app"), Some("other"));
-        packed.pack();
+        Object::pack_all([&mut packed]);
         assert_eq!(
             packed.into_node().at_path(&["metadata", "labels", "app"]),
             Some(&Node::string("other"))

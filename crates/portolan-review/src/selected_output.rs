@@ -117,10 +117,9 @@ impl SelectedOutput {
         self.objects.len()
     }
 
-    /// The objects as they are written, one after the other: a list of thousands is not copied all at once.
+    /// The objects as they are written, one after the other: a list of thousands is not read all at once.
     pub fn objects(&self) -> impl Iterator<Item = Object> {
-        self.objects.iter().map(|object| {
-            let mut object = object.clone();
+        Object::read_all(&self.objects).map(|mut object| {
             if let Some((set_labels, owner)) = &self.labels {
                 set_labels(&mut object, owner);
             }

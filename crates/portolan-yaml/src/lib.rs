@@ -45,7 +45,7 @@ pub use emit::{Emitter, write_kustomize, write_v2, write_v3_pretty};
 pub use error::{Error, Errors, WriteError};
 pub use json::{from_json, to_json};
 pub use outline::{Outline, outline};
-pub use packed::PackedNode;
+pub use packed::{pack_tree, unpack_tree};
 pub use read::documents::{
     Dialect, parse, parse_bytes, parse_head, parse_one, parse_one_bytes, parse_one_strict,
 };

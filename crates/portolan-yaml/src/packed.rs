@@ -12,10 +12,6 @@ use std::sync::Arc;
 use crate::value::node::{Entry, Key, List, Map, Node, Position, Scalar, Style, Tag, Value};
 use crate::value::text::Text;
 
-/// The packed form of a [`Node`]; cloning one costs a reference count.
-#[derive(Debug, Clone)]
-pub struct PackedNode(Arc<[u8]>);
-
 const MAP: u8 = 0;
 const LIST: u8 = 1;
 /// The first of the numbers that say type and style of a scalar.
@@ -42,33 +38,24 @@ const STYLES: [Style; 6] = [
     Style::Flow,
 ];
 
-impl PackedNode {
-    /// Packs a tree.
-    pub fn pack(node: &Node) -> Self {
-        let mut packer = Packer::default();
-        packer.node(node);
-        let mut bytes = Vec::with_capacity(packer.texts.len() + packer.shapes.len() + 5);
-        push_number(&mut bytes, packer.texts.len() as u64);
-        bytes.extend_from_slice(packer.texts.as_bytes());
-        bytes.extend_from_slice(&packer.shapes);
-        Self(bytes.into())
-    }
+/// Packs a tree behind what is there already.
+pub fn pack_tree(node: &Node, bytes: &mut Vec<u8>) {
+    let mut packer = Packer::default();
+    packer.node(node);
+    bytes.reserve(packer.texts.len() + packer.shapes.len() + 5);
+    push_number(bytes, packer.texts.len() as u64);
+    bytes.extend_from_slice(packer.texts.as_bytes());
+    bytes.extend_from_slice(&packer.shapes);
+}
 
-    /// The bytes, for whoever stores them.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// What [`PackedNode::as_bytes`] gave. Other bytes make [`PackedNode::unpack`] panic.
-    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
-        Self(bytes.into())
-    }
-
-    /// The tree.
-    pub fn unpack(&self) -> Node {
-        let node = Unpacker::begin(&self.0).and_then(|mut unpacker| unpacker.node());
-        node.expect("only `pack` writes these bytes, and nobody changes them")
-    }
+/// The tree that [`pack_tree`] packed.
+///
+/// # Panics
+///
+/// Panics if the bytes are others.
+pub fn unpack_tree(bytes: &[u8]) -> Node {
+    let node = Unpacker::begin(bytes).and_then(|mut unpacker| unpacker.node());
+    node.expect("only `pack_tree` writes these bytes, and nobody changes them")
 }
 
 #[derive(Default)]
@@ -249,6 +236,12 @@ base: &base {x: 1}
 alias: *base
 ";
 
+    fn unpacked(node: &Node) -> Node {
+        let mut bytes = Vec::new();
+        pack_tree(node, &mut bytes);
+        unpack_tree(&bytes)
+    }
+
     fn trees() -> Vec<Node> {
         parse(TEXT, Dialect::Kustomize).unwrap()
     }
@@ -256,7 +249,7 @@ alias: *base
     #[test]
     fn an_unpacked_tree_is_the_same_to_the_last_position() {
         for node in trees() {
-            let unpacked = PackedNode::pack(&node).unpack();
+            let unpacked = unpacked(&node);
             assert_eq!(format!("{unpacked:?}"), format!("{node:?}"));
             assert_eq!(
                 write_kustomize(&unpacked).unwrap(),
@@ -276,14 +269,14 @@ alias: *base
             line: u32::MAX,
             column: u32::MAX,
         };
-        let unpacked = PackedNode::pack(&node).unpack();
+        let unpacked = unpacked(&node);
         assert_eq!(format!("{unpacked:?}"), format!("{node:?}"));
     }
 
     #[test]
     fn a_scalar_by_itself_and_an_empty_map_are_trees() {
         for node in [Node::string("x"), Node::null(), Node::map(), Node::list()] {
-            assert_eq!(PackedNode::pack(&node).unpack(), node);
+            assert_eq!(unpacked(&node), node);
         }
     }
 }

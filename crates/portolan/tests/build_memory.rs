@@ -11,11 +11,17 @@ use std::process::{Child, Command, Stdio};
 
 use portolan::repository::{kustomization, write};
 
-/// How many releases the repository has.
+/// How many releases a repository has.
 const RELEASES: usize = 1000;
 
 /// The most memory that building them may take. A development build takes 64 MB; with everything kept it took 132.
 const MOST_MEGABYTES: u64 = 100;
+
+/// So many charts are rendered one after the other, and what their releases give has to wait for its turn.
+const MANY_CHARTS: usize = 40;
+
+/// The most memory that each further release may take where everything waits. Each prints 17 kB of YAML.
+const MOST_KILOBYTES_EACH: u64 = 20;
 
 /// A chart that prints about as much as real ones do.
 fn chart() -> String {
@@ -45,14 +51,22 @@ fn release(name: &str, chart: &str) -> String {
     text
 }
 
-fn repository(root: &Path) {
+/// A repository of so many releases, spread over so many charts that are the same but for their names.
+fn repository(root: &Path, releases: usize, charts: usize) {
     let source = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: flux-system, namespace: flux-system}\nspec: {url: 'https://example.com/r.git'}\n";
     let sync = kustomization("flux-system", "./cluster");
     write(root, "cluster/sync.yaml", &format!("{source}---\n{sync}"));
-    for (name, template) in [("web", chart().as_str()), ("seeker", LOOKING_UP)] {
+    let web = |number: usize| format!("web-{}", number % charts);
+    let looking_up = ("seeker".to_owned(), LOOKING_UP.to_owned());
+    let others = (0..charts).map(|number| (web(number), chart()));
+    for (name, template) in others.chain([looking_up]) {
         let metadata = format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n");
         write(root, &format!("charts/{name}/Chart.yaml"), &metadata);
-        write(root, &format!("charts/{name}/templates/all.yaml"), template);
+        write(
+            root,
+            &format!("charts/{name}/templates/all.yaml"),
+            &template,
+        );
     }
     write(root, "apps/first/app.yaml", &release("a-seeker", "seeker"));
     write(
@@ -60,12 +74,12 @@ fn repository(root: &Path) {
         "cluster/first.yaml",
         &kustomization("first", "./apps/first"),
     );
-    for number in 0..RELEASES {
+    for number in 0..releases {
         let name = format!("app-{number:04}");
         write(
             root,
             &format!("apps/{name}/app.yaml"),
-            &release(&name, "web"),
+            &release(&name, &web(number)),
         );
         let path = format!("./apps/{name}");
         write(
@@ -77,17 +91,16 @@ fn repository(root: &Path) {
 }
 
 /// The most memory that a process has had so far; `None` when it has ended.
-fn peak_megabytes(child: &Child) -> Option<u64> {
+fn peak_kilobytes(child: &Child) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kilobytes / 1024)
+    line.split_whitespace().nth(1)?.parse().ok()
 }
 
-#[test]
-fn a_thousand_releases_are_built_in_little_memory() {
+/// Builds a repository; gives what was printed, and the most memory that it took.
+fn build(releases: usize, charts: usize) -> (String, u64) {
     let directory = tempfile::tempdir().expect("a directory can be made");
-    repository(directory.path());
+    repository(directory.path(), releases, charts);
     let mut child = Command::new(env!("CARGO_BIN_EXE_portolan"))
         .args(["build", "all", "--path", "cluster", "--offline"])
         .current_dir(directory.path())
@@ -102,15 +115,21 @@ fn a_thousand_releases_are_built_in_little_memory() {
     // A pipe holds 64 KiB, so the process cannot get far ahead of these looks.
     loop {
         let count = stdout.read(&mut chunk).expect("a pipe can be read");
-        peak = peak_megabytes(&child).unwrap_or(peak);
+        peak = peak_kilobytes(&child).unwrap_or(peak);
         if count == 0 {
             break;
         }
         printed.extend_from_slice(&chunk[..count]);
     }
     let status = child.wait().expect("it was started");
-    let printed = String::from_utf8(printed).expect("YAML is UTF-8");
     assert!(status.success());
+    assert!(peak > 0, "the process ended before anybody looked");
+    (String::from_utf8(printed).expect("YAML is UTF-8"), peak)
+}
+
+#[test]
+fn a_thousand_releases_are_built_in_little_memory() {
+    let (printed, peak) = build(RELEASES, 1);
     assert_eq!(printed.matches("\nkind: Deployment\n").count(), RELEASES);
     // The release that looked something up is printed first, and it found what is printed after it.
     let found = printed.find("  found: \"").expect("a ConfigMap is printed");
@@ -118,6 +137,19 @@ fn a_thousand_releases_are_built_in_little_memory() {
         .find("\nkind: Deployment\n")
         .expect("they are printed");
     assert!(found < first && !printed.contains("  found: \"0\"\n"));
-    assert!(peak > 0, "the process ended before anybody looked");
-    assert!(peak <= MOST_MEGABYTES, "{peak} MB");
+    let megabytes = peak / 1024;
+    assert!(megabytes <= MOST_MEGABYTES, "{megabytes} MB");
+}
+
+#[test]
+fn a_release_of_many_that_wait_takes_little_memory() {
+    let few = RELEASES / 5;
+    let (_, before) = build(few, MANY_CHARTS);
+    let (printed, after) = build(RELEASES, MANY_CHARTS);
+    assert_eq!(printed.matches("\nkind: Deployment\n").count(), RELEASES);
+    let each = after.saturating_sub(before) / (RELEASES - few) as u64;
+    assert!(
+        each <= MOST_KILOBYTES_EACH,
+        "{each} kB: {before} to {after}"
+    );
 }

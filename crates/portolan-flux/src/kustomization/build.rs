@@ -113,8 +113,7 @@ pub(crate) struct BuildInputs {
 impl Built {
     /// The same with its objects packed.
     fn packed(mut self) -> Self {
-        let objects = Arc::make_mut(&mut self.objects);
-        objects.iter_mut().for_each(Object::pack);
+        Object::pack_all(Arc::make_mut(&mut self.objects));
         self
     }
 
@@ -122,7 +121,7 @@ impl Built {
     fn with_places(mut self, change: impl Fn(&Place) -> Place) -> Self {
         let objects = Arc::make_mut(&mut self.objects);
         for object in objects {
-            object.origin = with_places(&object.origin, &change);
+            object.set_origin(with_places(&object.origin(), &change));
         }
         for (place, _) in &mut self.unset {
             *place = change(place);

@@ -10,7 +10,8 @@ use crate::walk::index::Index;
 impl RenderedRelease {
     /// The history of the object that declares it, then the sources of its values, later ones over earlier ones.
     pub fn made_of(&self, index: &Index) -> Vec<Step> {
-        let declared = self.definition.origin.steps();
+        let origin = self.definition.origin();
+        let declared = origin.steps();
         let mut steps: Vec<Step> = declared.into_iter().cloned().collect();
         if let Ok(spec) = &self.spec {
             steps.extend(references(spec, index));
@@ -29,9 +30,9 @@ fn references(spec: &HelmRelease, index: &Index) -> impl Iterator<Item = Step> {
         };
         let step = Step::new(Act::Read, format!("values of {kind} {id}"));
         let found = index.named("", kind, &id);
-        let place = found.and_then(|(_, object)| object.origin.place());
+        let place = found.and_then(|(_, object)| object.place());
         match place {
-            Some(place) => step.at(place.clone()),
+            Some(place) => step.at(place),
             None => step,
         }
     })
@@ -39,8 +40,9 @@ fn references(spec: &HelmRelease, index: &Index) -> impl Iterator<Item = Step> {
 
 /// The values that stand in the declaration itself; their line is not known when a patch brought them.
 fn inline(definition: &Object) -> Option<Step> {
+    // A clone is read, so that a packed definition stays packed.
+    let definition = definition.clone();
     let values = definition.node().at_path(&["spec", "values"])?;
-    let file = &definition.origin.place()?.file;
-    let place = Place::new(file.clone(), values.at);
+    let place = Place::new(definition.place()?.file, values.at);
     Some(Step::new(Act::Read, "values").at(place))
 }

@@ -37,7 +37,7 @@ fn never_read(release: &RenderedRelease) -> Vec<NeverRead> {
         return Vec::new();
     }
     let profile = rendered_for.profile.helm();
-    portolan_helm::never_read(chart.chart(), &release.composed.values, profile).unwrap_or_default()
+    portolan_helm::never_read(&chart.chart(), &release.composed.values, profile).unwrap_or_default()
 }
 
 fn finding(
@@ -66,7 +66,7 @@ fn finding(
     };
     let place = in_release(&value.path, &release.definition, files)
         .or_else(|| in_references(&value.path, release, index, files));
-    let declared = || release.definition.origin.place().cloned();
+    let declared = || release.definition.place();
     let id = release.spec.as_ref().map(|spec| spec.id.clone());
     let owner = id.map(|id| Owner::new(OwnerKind::Release, id.namespace, id.name));
     Finding {

@@ -25,7 +25,7 @@ pub(crate) fn written(
     value: &Node,
     files: &dyn Vfs,
 ) -> Option<Written> {
-    let declared = object.origin.place()?;
+    let declared = object.place()?;
     let file = Utf8Path::new(declared.file.as_str());
     let documents = portolan_yaml::parse_bytes(&files.read(file).ok()?, Dialect::Kustomize).ok()?;
     let mut documents = documents.iter();
@@ -47,7 +47,7 @@ pub(crate) fn written_here(
     word: &str,
     files: &dyn Vfs,
 ) -> Option<Place> {
-    let begins = object.origin.place()?;
+    let begins = object.place()?;
     if at.line < begins.at.line || at.line == 0 {
         return None;
     }
@@ -69,7 +69,8 @@ pub(crate) fn written_in_text(
     files: &dyn Vfs,
 ) -> Option<Place> {
     let generated = || {
-        let kustomization = Utf8Path::new(object.origin.place()?.file.as_str());
+        let place = object.place()?;
+        let kustomization = Utf8Path::new(place.file.as_str());
         let mut named = named_files(files, kustomization).into_iter();
         let is_it = |file: &Utf8PathBuf| files.read(file).is_ok_and(|is| is == text.as_bytes());
         Some(Place::new(named.find(is_it)?.into_string(), at))

@@ -81,11 +81,10 @@ impl ChartPlaces {
     }
 
     /// The place of a line of a chart's file, which is called as Helm calls it.
-    pub(crate) fn place(&self, package: &Package, file: &str, at: Position) -> Place {
+    pub(crate) fn place(&self, (name, version): (&str, &str), file: &str, at: Position) -> Place {
         if let Some(path) = self.0.get(file) {
             return Place::new(path.as_str(), at);
         }
-        let (name, version) = (package.name(), &package.metadata.version);
         // The chart's name comes first in the names of its files.
         let inside = file
             .strip_prefix(name)
@@ -152,7 +151,8 @@ mod tests {
 
     fn shown(places: &ChartPlaces, package: &Package, file: &str) -> String {
         let at = Position { line: 3, column: 1 };
-        places.place(package, file, at).to_string()
+        let chart = (package.name(), package.metadata.version.as_str());
+        places.place(chart, file, at).to_string()
     }
 
     #[test]

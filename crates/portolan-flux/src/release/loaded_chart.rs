@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-use portolan_helm::{Capabilities, Chart, ChartFile, Package};
+use parking_lot::Mutex;
+use portolan_helm::{Capabilities, Chart, ChartFile, Metadata, Package, PackedPackage};
 use portolan_object::{Digest, Object, Origin, Place, defined_kinds};
 use portolan_yaml::{Dialect, Position};
 
@@ -17,7 +18,9 @@ use crate::session::fingerprint::Fingerprint;
 /// A chart, and what can be told of it before it is rendered.
 #[derive(Debug)]
 pub struct LoadedChart {
-    chart: Chart,
+    held: Mutex<HeldChart>,
+    name: String,
+    version: String,
     digest: Digest,
     places: ChartPlaces,
     /// What its places depend on besides its files: the directory that it lies in.
@@ -29,6 +32,13 @@ pub struct LoadedChart {
     pub(crate) lines: TemplateLines,
     /// Whether it is content with these kinds; a session seldom sees more than one Kubernetes.
     content: OnceLock<(Arc<Capabilities>, bool)>,
+}
+
+/// A chart in the form that it is needed in: at least one of them is there.
+#[derive(Debug, Default)]
+struct HeldChart {
+    plain: Option<Arc<Chart>>,
+    packed: Option<PackedPackage>,
 }
 
 /// What a chart's templates want to know of the cluster's kinds.
@@ -70,8 +80,15 @@ impl LoadedChart {
             mentions.definitions |= text.contains(DEFINITION);
             mentions.flux |= may_print_flux(text.as_bytes());
         });
+        let Metadata { name, version, .. } = package.metadata.clone();
+        let held = HeldChart {
+            plain: Some(Arc::new(Chart::new(package))),
+            packed: None,
+        };
         Self {
-            chart: Chart::new(package),
+            held: Mutex::new(held),
+            name,
+            version,
             digest,
             places,
             place_digest,
@@ -84,19 +101,33 @@ impl LoadedChart {
         }
     }
 
-    /// The chart itself.
-    pub fn chart(&self) -> &Chart {
-        &self.chart
+    /// The chart itself; unpacks it if it is packed.
+    pub fn chart(&self) -> Arc<Chart> {
+        let HeldChart { plain, packed } = &mut *self.held.lock();
+        let unpacked = || {
+            let package = packed.as_ref().map(PackedPackage::unpack);
+            Arc::new(Chart::new(package.expect("what is not plain is packed")))
+        };
+        Arc::clone(plain.get_or_insert_with(unpacked))
+    }
+
+    /// Keeps the chart in little memory until somebody asks for it, and forgets its parsed templates.
+    pub(crate) fn pack(&self) {
+        let HeldChart { plain, packed } = &mut *self.held.lock();
+        if let (Some(chart), None) = (&plain, &packed) {
+            *packed = Some(chart.package().pack());
+        }
+        *plain = None;
     }
 
     /// The chart's name.
     pub fn name(&self) -> &str {
-        &self.chart.package().metadata.name
+        &self.name
     }
 
     /// The chart's version, with what Flux adds to it.
     pub fn version(&self) -> &str {
-        &self.chart.package().metadata.version
+        &self.version
     }
 
     /// The digest of its files.
@@ -106,7 +137,8 @@ impl LoadedChart {
 
     /// The place of a line of one of its files, which is called as Helm calls it.
     pub(crate) fn place(&self, file: &str, at: Position) -> Place {
-        self.places.place(self.chart.package(), file, at)
+        let chart = (self.name(), self.version());
+        self.places.place(chart, file, at)
     }
 
     /// The digest of where it lies, which shows in the places of what it prints and nowhere else.
@@ -132,7 +164,7 @@ impl LoadedChart {
     /// Whether a word stands in its templates.
     pub(crate) fn mentions(&self, word: &str) -> bool {
         let mut is_mentioned = false;
-        for_each_template(self.chart.package(), &mut |text| {
+        for_each_template(self.chart().package(), &mut |text| {
             is_mentioned = is_mentioned || text.contains(word);
         });
         is_mentioned
@@ -197,7 +229,7 @@ impl LoadedChart {
     pub(crate) fn crds(&self) -> &BTreeSet<String> {
         self.crds.get_or_init(|| {
             let mut served = BTreeSet::new();
-            for_each_crd_file(self.chart.package(), &mut |file| {
+            for_each_crd_file(self.chart().package(), &mut |file| {
                 let documents = portolan_yaml::parse_bytes(&file.content, Dialect::Kustomize);
                 for node in documents.unwrap_or_default() {
                     if let Ok(object) = Object::new(node, Origin::default()) {

@@ -17,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
 use portolan_helm::values::Tree;
 use portolan_helm::{Lookup, LookupQuery, lookup_list};
-use portolan_object::{Digest, Gvk, Object, Scope, scope};
+use portolan_object::{Digest, Gvk, Object, ObjectId, Scope, scope};
 use portolan_secret::KnownSecrets;
 use portolan_yaml::{Map, Node, Text, Value};
 
@@ -32,7 +32,7 @@ const MAX_QUESTIONS: usize = 4096;
 pub(crate) struct EmittedObjects {
     emitted: Vec<(Emitter, Arc<Vec<Object>>)>,
     /// By the places of the emitter and of the object.
-    kinds: HashMap<(Text, Text), Vec<(usize, usize)>>,
+    kinds: HashMap<(Text, Text), Vec<(u32, u32)>>,
     /// Learns the values of Secrets that are found.
     secrets: Option<Arc<KnownSecrets>>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct View {
     /// The release.
     emitter: Emitter,
     /// What the release gave when it was last rendered.
-    own: Arc<Vec<Object>>,
+    own: Arc<[ObjectId]>,
 }
 
 /// A question of a template.
@@ -74,8 +74,8 @@ impl EmittedObjects {
             secrets: index.known_secrets().map(Arc::clone),
             ..Self::default()
         };
-        for (number, (emitter, given)) in index.emitted().enumerate() {
-            for (at, object) in given.iter().enumerate() {
+        for (number, (emitter, given)) in (0..).zip(index.emitted()) {
+            for (at, object) in (0..).zip(given.iter()) {
                 let Gvk { group, kind, .. } = object.gvk().clone();
                 let spots = objects.kinds.entry((group, kind)).or_default();
                 spots.push((number, at));
@@ -89,8 +89,8 @@ impl EmittedObjects {
     fn of_kind(&self, gvk: &Gvk) -> impl Iterator<Item = (&Emitter, &Object)> {
         let spots = self.kinds.get(&(gvk.group.clone(), gvk.kind.clone()));
         spots.into_iter().flatten().filter_map(|(number, at)| {
-            let (emitter, objects) = self.emitted.get(*number)?;
-            Some((emitter, objects.get(*at)?))
+            let (emitter, objects) = self.emitted.get(*number as usize)?;
+            Some((emitter, objects.get(*at as usize)?))
         })
     }
 }
@@ -103,10 +103,13 @@ impl View {
         emitter: Emitter,
         own: Option<&Arc<Vec<Object>>>,
     ) -> Self {
+        let own = own.into_iter().flat_map(|own| own.iter());
+        let mut own: Vec<ObjectId> = own.map(|object| object.id().clone()).collect();
+        ObjectId::detach_all(own.iter_mut().collect());
         Self {
             objects: Arc::clone(objects),
             emitter,
-            own: own.map(Arc::clone).unwrap_or_default(),
+            own: own.into(),
         }
     }
 
@@ -117,7 +120,7 @@ impl View {
         let others = self.objects.of_kind(&gvk).filter(is_other);
         let mut found: BTreeMap<(&str, &str), &Object> = BTreeMap::new();
         for (_, object) in others {
-            if question.is_about(object) {
+            if question.is_about(object.id()) {
                 let key = (object.namespace(), object.name());
                 found.entry(key).or_insert(object);
             }
@@ -133,7 +136,9 @@ impl View {
             .values()
             .map(|object| stored(&Object::clone(object), question));
         if !question.name.is_empty() {
-            return stored.next().filter(|_| !question.is_among(&self.own));
+            return stored
+                .next()
+                .filter(|_| !question.is_among(self.own.iter()));
         }
         let items: Vec<Tree> = stored.collect();
         (!items.is_empty()).then(|| lookup_list(&question.as_query(), items))
@@ -167,18 +172,18 @@ impl Question {
     }
 
     /// Whether an object of the kind is asked for: by name, or any in the namespace, or any at all.
-    fn is_about(&self, object: &Object) -> bool {
+    fn is_about(&self, object: &ObjectId) -> bool {
         let is_list = self.name.is_empty();
         let is_anywhere = is_list && self.namespace.is_empty();
-        (is_list || self.name == object.name()) && (is_anywhere || is_in(object, &self.namespace))
+        let is_named = is_list || self.name == object.name.as_str();
+        is_named && (is_anywhere || is_in(object, &self.namespace))
     }
 
     /// Whether one of some objects is asked for by name.
-    fn is_among(&self, objects: &[Object]) -> bool {
+    fn is_among<'a>(&self, mut objects: impl Iterator<Item = &'a ObjectId>) -> bool {
         let gvk = Gvk::from_api_version(&self.api_version, self.kind.as_str());
-        let is_kind = |object: &&Object| object.gvk().is(&gvk.group, &gvk.kind);
-        let mut objects = objects.iter().filter(is_kind);
-        !self.name.is_empty() && objects.any(|object| self.is_about(object))
+        let is_kind = |object: &ObjectId| object.gvk.is(&gvk.group, &gvk.kind);
+        !self.name.is_empty() && objects.any(|object| is_kind(object) && self.is_about(object))
     }
 }
 
@@ -224,14 +229,17 @@ impl Answers {
     pub(crate) fn open<'a>(&'a self, own: &'a [Object]) -> impl Iterator<Item = &'a Question> {
         let answers = self.0.iter();
         let open = answers.filter(|(question, known)| {
-            question.name.is_empty() || (known.is_none() && !question.is_among(own))
+            question.name.is_empty()
+                || (known.is_none() && !question.is_among(own.iter().map(Object::id)))
         });
         open.map(|(question, _)| question)
     }
 
     /// Whether only what the release gives itself was asked for: nothing else answers that.
     pub(crate) fn are_own(&self, own: &[Object]) -> bool {
-        self.0.keys().all(|question| question.is_among(own))
+        self.0
+            .keys()
+            .all(|question| question.is_among(own.iter().map(Object::id)))
     }
 
     /// The same questions with the answers of now.
@@ -306,9 +314,9 @@ fn digest(answer: &Tree) -> Digest {
 }
 
 /// Whether an object is found in a namespace. What belongs to the cluster is found whatever namespace is asked for.
-fn is_in(object: &Object, namespace: &str) -> bool {
-    let own = object.namespace();
-    match scope(object.gvk()) {
+fn is_in(object: &ObjectId, namespace: &str) -> bool {
+    let own = object.namespace.as_str();
+    match scope(&object.gvk) {
         Some(Scope::Cluster) => true,
         Some(Scope::Namespaced) if own.is_empty() => namespace == "default",
         Some(Scope::Namespaced) => namespace == own,

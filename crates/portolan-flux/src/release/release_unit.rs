@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use portolan_engine::{Context, Failure, Key, Unit};
-use portolan_helm::Capabilities;
 use portolan_helm::values::Tree;
+use portolan_helm::{Capabilities, on_one_thread};
 use portolan_object::{Digest, Object};
 use portolan_yaml::Text;
 
@@ -20,8 +20,9 @@ use crate::release::looked_up::values_may_look_up;
 use crate::release::lookup::{Answers, Asking, View};
 use crate::release::quick_scan::{self, QuickScan};
 use crate::release::values::{Composed, Referenced, compose};
-use crate::release::{self, Released, Surroundings};
+use crate::release::{self, ReleaseError, Released, Surroundings};
 use crate::render::is_release;
+use crate::render::kept_objects::KeptObjects;
 use crate::session::SessionResult;
 use crate::session::fingerprint::Fingerprint;
 use crate::source::outside::Access;
@@ -38,6 +39,9 @@ pub(crate) struct ReleaseInputs {
     pub(crate) values: Tree,
     /// The unit that loads the chart.
     pub(crate) chart: Key<SessionResult<LoadedChart>>,
+    /// Has the objects packed as soon as they are rendered, because they have to wait; those that others may want to know
+    /// of together.
+    pub(crate) packing: Option<Arc<KeptObjects>>,
 }
 
 /// What a chart may look up.
@@ -99,6 +103,7 @@ pub(crate) fn begin_early(
                 spec: Arc::new(spec),
                 values: composed.values,
                 chart,
+                packing: None,
             };
             inputs.add(cx, Known::Base, None);
             begun += 1;
@@ -310,12 +315,24 @@ impl ReleaseInputs {
         let (fetch, budget) = (self.cluster.fetch.clone(), self.cluster.budget.clone());
         let asking = view.map(|view| Arc::new(Asking::new(view.clone())));
         let asked = asking.clone();
-        let Self { spec, values, .. } = self;
+        let Self {
+            spec,
+            values,
+            packing,
+            ..
+        } = self;
         let render = move || {
             // Its time begins when it begins.
             let budget = budget.renewed();
             let fetch = fetch.clone();
-            release::render(&spec, &chart, values, &surroundings, asking, fetch, &budget)
+            let render =
+                || release::render(&spec, &chart, values, &surroundings, asking, fetch, &budget);
+            let Some(kept) = packing else {
+                return render();
+            };
+            let released = on_one_thread(render)?;
+            released.pack(|object| kept.includes(object));
+            Ok::<_, ReleaseError>(released)
         };
         let released = cx.compute(render).await;
         if let (Err(_), Some(asked)) = (&released, asked) {

@@ -1,12 +1,13 @@
 //! Renders the releases of one stage: a limited number at a time, in the order in which they are handed out.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use portolan_engine::{Key, WaitError};
 use portolan_helm::values::Tree;
 use portolan_object::Digest;
 
+use super::kept_objects::KeptObjects;
 use super::{Choice, RenderedRelease, Renderer, available};
 use crate::api::{HelmRelease, NamespacedName};
 use crate::release::loaded_chart::LoadedChart;
@@ -15,16 +16,16 @@ use crate::release::release_lookups;
 use crate::release::release_unit::{self, AllKinds, Known, ReleaseInputs, Rendered, Visible};
 use crate::release::{self, Surroundings};
 use crate::stream::{Retention, Stream};
-use crate::walk::index::{DataId, Emitter};
+use crate::walk::index::Emitter;
 
 /// How many releases are rendered at a time, counted from the first that is not done: enough for all cores while one of
 /// them takes long, and not more, for each has its values and objects in memory.
 const MAX_BEGUN_RELEASES: usize = 32;
 
 /// How many charts may have their templates parsed at a time where memory is saved. A repository with more charts is
-/// rendered chart by chart, and the templates of a chart are forgotten after its last release; what that gives before
-/// its turn waits, packed. With fewer charts the releases are rendered in the order in which they are handed out.
-const MAX_PARSED_CHARTS: usize = 32;
+/// rendered chart by chart: a chart is packed except while its releases are rendered, and what they give before their
+/// turn waits, packed. With fewer charts the releases are rendered in the order in which they are handed out.
+pub(super) const MAX_PARSED_CHARTS: usize = 32;
 
 /// Releases that are rendered together.
 pub(super) enum Stage {
@@ -76,11 +77,11 @@ enum Grouping {
 }
 
 impl Grouping {
-    /// Forgets the templates of a chart after the last release of its group; `next` is the one that ends next.
+    /// Packs a chart after the last release of its group; `next` is the one that ends next.
     fn ended(self, ended: &Begun, next: Option<&Begun>) {
         let is_followed = next.is_some_and(|next| Arc::ptr_eq(&next.chart, &ended.chart));
         if self == Self::ByChart && !is_followed {
-            ended.chart.chart().forget_templates();
+            ended.chart.pack();
         }
     }
 }
@@ -96,8 +97,8 @@ struct Begun {
 
 /// What decides whether a release of a stage changes others, and whether it is done.
 struct StageEffects<'a> {
-    /// The data that variables and values come from.
-    referenced: BTreeSet<DataId>,
+    /// Which objects others may want to know of.
+    kept: Arc<KeptObjects>,
     /// Whether a chart that asks for kinds may define some itself.
     may_ask_again: bool,
     /// Every kind that charts were told of, when some ask.
@@ -114,7 +115,7 @@ impl Renderer<'_> {
         let visible = matches!(stage, Stage::LookingUp(_))
             .then(|| Arc::new(EmittedObjects::of(&self.walker.walk.index)));
         let effects = StageEffects {
-            referenced: self.referenced_data(),
+            kept: Arc::new(self.kept_objects()),
             may_ask_again: self.may_ask_again(),
             all_kinds: stage.kinds(),
         };
@@ -128,7 +129,8 @@ impl Renderer<'_> {
                 is_news |= self.end(&first, &effects).await?;
                 order.grouping.ended(&first, begun.front());
             }
-            begun.extend(self.begin(id, choice, stage, visible.as_ref()));
+            let packing = (order.grouping == Grouping::ByChart).then(|| Arc::clone(&effects.kept));
+            begun.extend(self.begin(id, choice, stage, visible.as_ref(), packing));
         }
         while let Some(first) = begun.pop_front() {
             is_news |= self.end(&first, &effects).await?;
@@ -167,6 +169,7 @@ impl Renderer<'_> {
         choice: &Choice<'_>,
         stage: &Stage,
         visible: Option<&Arc<EmittedObjects>>,
+        packing: Option<Arc<KeptObjects>>,
     ) -> Option<Begun> {
         let base = &self.cluster.capabilities;
         let release = self.releases.get(&id)?;
@@ -224,6 +227,7 @@ impl Renderer<'_> {
             spec,
             values,
             chart: chart_unit.clone(),
+            packing,
         };
         let release = self.releases.get_mut(&id)?;
         release.digest = Some(digest);
@@ -257,12 +261,12 @@ impl Renderer<'_> {
         let Begun { id, unit, .. } = begun;
         let released = available(self.cx.output(unit).await)?;
         let released = released.and_then(|released| Option::clone(&released));
-        let is_news = self.take(id, released, &effects.referenced, effects.all_kinds);
+        let is_news = self.take(id, released, &effects.kept.referenced, effects.all_kinds);
         let is_answered = self.note_answers(id, &unit.untyped());
         if is_answered && (begun.needs_only_base || !effects.may_ask_again) {
-            self.finish(id, &effects.referenced);
+            self.finish(id, &effects.kept);
         } else {
-            self.pack(id, &effects.referenced);
+            self.pack(id, &effects.kept);
         }
         Ok(is_news)
     }

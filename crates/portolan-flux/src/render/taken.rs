@@ -3,25 +3,26 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use portolan_object::{Object, Producer, producer_kinds};
+use portolan_object::Object;
 
+use super::kept_objects::KeptObjects;
 use super::{RenderedRelease, Renderer};
 use crate::api::NamespacedName;
 use crate::release::Released;
-use crate::release::loaded_chart::{DEFINITION, LoadedChart, add_defined};
+use crate::release::loaded_chart::{LoadedChart, add_defined};
 use crate::release::release_unit::AllKinds;
 use crate::stream::{Retention, Stream};
 use crate::walk::index::{DataId, Emitter, Index, data_id, data_of};
 
 impl Renderer<'_> {
     /// Has a release handed out, if something takes it and its turn has come.
-    pub(super) fn finish(&mut self, id: &NamespacedName, referenced: &BTreeSet<DataId>) {
+    pub(super) fn finish(&mut self, id: &NamespacedName, kept: &KeptObjects) {
         let Some(stream) = &mut self.stream else {
             return;
         };
         let given = stream.finish(id, &self.releases, &self.walker.walk.index);
         if !given.contains(id) {
-            self.pack(id, referenced);
+            self.pack(id, kept);
         }
         if self.walker.retention == Retention::Keep {
             return;
@@ -30,35 +31,27 @@ impl Renderer<'_> {
             if let Some(release) = self.releases.get_mut(&id) {
                 release.forget();
             }
-            self.reduce(id, referenced);
+            // The rest goes with the list.
+            let index = &mut self.walker.walk.index;
+            index.reduce(&Emitter::Release(id), |object| kept.includes(object));
         }
     }
 
     /// Packs what a release gave, if that is forgotten in the end anyway.
     ///
     /// Not before the Kustomizations were handed out: as long as they may change, so may what others want to know.
-    pub(super) fn pack(&mut self, id: &NamespacedName, referenced: &BTreeSet<DataId>) {
+    pub(super) fn pack(&mut self, id: &NamespacedName, kept: &KeptObjects) {
         let is_settled = self.stream.as_ref().is_some_and(Stream::has_given_walk);
         if !is_settled || self.walker.retention == Retention::Keep {
             return;
         }
-        if let Some(release) = self.releases.get_mut(id) {
-            release.pack();
-            self.reduce(id.clone(), referenced);
+        let Some(release) = self.releases.get_mut(id) else {
+            return;
+        };
+        if let Some(shelved) = release.shelve(|object| kept.includes(object)) {
+            let index = &mut self.walker.walk.index;
+            index.replace_packed(&Emitter::Release(id.clone()), shelved);
         }
-    }
-
-    /// Leaves in the index only what others may want to know of a release's objects.
-    fn reduce(&mut self, id: NamespacedName, referenced: &BTreeSet<DataId>) {
-        let index = &mut self.walker.walk.index;
-        let added_producers = index.added_producers();
-        index.reduce(&Emitter::Release(id), |object| {
-            object.gvk().group.ends_with("fluxcd.io")
-                || data_id(object).is_some_and(|id| referenced.contains(&id))
-                || is_producer(object, &added_producers)
-                || self.looked_up.includes(object.kind())
-                || (self.asks_for_kinds && object.kind() == DEFINITION)
-        });
     }
 
     /// Takes in what a release gave; says whether it is new and may change something else.
@@ -114,13 +107,12 @@ impl RenderedRelease {
         !chart.looked_up().is_empty() || !self.hints.looked_up.is_empty()
     }
 
-    /// Keeps the objects in little memory until their turn comes.
-    fn pack(&mut self) {
+    /// Keeps the objects in little memory until their turn comes; gives those that the condition accepts, unless this was
+    /// done before.
+    fn shelve(&mut self, condition: impl Fn(&Object) -> bool) -> Option<Vec<Object>> {
         self.objects = None;
         self.rendered_for = None;
-        if let Some(released) = &self.released {
-            released.pack();
-        }
+        self.released.as_ref()?.shelve(condition)
     }
 
     /// Lets go of the objects, which nobody will ask for again.
@@ -160,21 +152,17 @@ impl News<'_> {
         let Some(id) = data_id(object).filter(|id| self.referenced.contains(id)) else {
             return false;
         };
-        self.index.data(&id) != data_of(object).map(|(_, data)| data)
+        // A clone is read, so that a packed object stays packed.
+        self.index.data(&id) != data_of(&object.clone()).map(|(_, data)| data)
     }
 
     /// Kinds that were defined before all were collected are among them.
     fn defines_more(&self, object: &Object) -> bool {
-        let mut defined = BTreeSet::new();
-        add_defined(&mut defined, object);
-        self.known_kinds
-            .is_some_and(|known| defined.iter().any(|kind| !known.contains(kind)))
+        self.known_kinds.is_some_and(|known| {
+            let mut defined = BTreeSet::new();
+            // A clone is read, so that a packed definition stays packed.
+            add_defined(&mut defined, &object.clone());
+            defined.iter().any(|kind| !known.contains(kind))
+        })
     }
-}
-
-/// Whether an object may make others in the cluster.
-fn is_producer(object: &Object, added: &[Producer]) -> bool {
-    let is = |(group, kind): (&str, &str)| object.gvk().is(group, kind);
-    let mut added = added.iter();
-    producer_kinds().any(is) || added.any(|producer| is(producer.group_and_kind()))
 }

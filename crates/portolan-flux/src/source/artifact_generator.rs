@@ -126,10 +126,12 @@ impl Recipe {
             Some((Text::from(text(source, "alias")?), reference))
         });
         let copies = items(&made, "copy");
-        let begins = generator.origin.place();
+        let begins = generator.place();
         let place = |copy: &Node| {
             let at = copy.get("from")?.at;
-            begins.map(|begins| Place::new(begins.file.clone(), at))
+            begins
+                .as_ref()
+                .map(|begins| Place::new(begins.file.clone(), at))
         };
         let read = |copy: &Node| {
             let place = place(copy);

@@ -111,7 +111,7 @@ impl Walker<'_> {
         let none = Inputs::default();
         let digest = resource_set::fingerprint(&set, found.unwrap_or(&none));
         let key = unit_key("ResourceSet", &set.id, &digest);
-        let written = object.origin.clone();
+        let written = object.origin();
         let unit = Unit::cpu(move |_| Ok(resource_set::expand(&set, &inputs?, &written)?));
         Task {
             emitter: own,
@@ -130,7 +130,7 @@ fn instance_task(object: &Object, emitter: &Emitter) -> Task {
     let mut inputs = Fingerprint::of("FluxInstance");
     inputs.node(object.node().get("spec"));
     let key = unit_key("FluxInstance", &instance.id, &inputs.finish());
-    let written = object.origin.clone();
+    let written = object.origin();
     let unit = Unit::cpu(move |_| Ok(flux_instance::expand(&instance, &written)?));
     Task {
         emitter: own,

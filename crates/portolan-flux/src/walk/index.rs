@@ -220,13 +220,16 @@ impl Index {
         let Some(objects) = self.emitted.get(emitter) else {
             return;
         };
-        // The rest goes with the list.
         let kept = objects.iter().filter(|object| is_kept(object)).cloned();
-        let mut kept: Vec<Object> = kept.collect();
-        kept.iter_mut().for_each(Object::pack);
-        kept.shrink_to_fit();
-        let kept = Arc::new(kept);
-        self.replace(emitter, &kept);
+        let kept = kept.collect();
+        self.replace_packed(emitter, kept);
+    }
+
+    /// Takes in what an emitter gives, packed, in place of what it gave before.
+    pub(crate) fn replace_packed(&mut self, emitter: &Emitter, mut objects: Vec<Object>) {
+        Object::pack_all(&mut objects);
+        objects.shrink_to_fit();
+        self.replace(emitter, &Arc::new(objects));
     }
 
     fn remove(&mut self, emitter: &Arc<Emitter>, objects: &[Object]) {

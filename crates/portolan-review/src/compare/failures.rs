@@ -264,7 +264,7 @@ impl ClusterProblems<'_> {
                 &cluster_side.walk.expansions.get(emitter)?.definition
             }
         };
-        definition.origin.place().cloned()
+        definition.place()
     }
 }
 

@@ -177,7 +177,7 @@ impl Files<'_> {
 
     /// The line of a Kustomization that says where its variables come from.
     fn substitution(&self, definition: &Object) -> Option<CandidateLine> {
-        let place = definition.origin.place()?;
+        let place = definition.place()?;
         let file = Utf8Path::new(place.file.as_str());
         let text = self.read(file)?;
         let first = (place.at.line as usize).saturating_sub(1);
@@ -243,7 +243,8 @@ impl Files<'_> {
         let chart = ChartInfo::of(release);
         let of = format!("chart {} {}", chart.name, chart.version);
         let top = resolve(Utf8Path::new("/"), path.trim_start_matches('/'));
-        let steps = object.origin.newest_first();
+        let origin = object.origin();
+        let steps = origin.newest_first();
         let templates = steps.filter(|step| step.act == Act::Template);
         for place in templates.filter_map(|step| step.place.as_ref()) {
             self.add(
@@ -287,7 +288,7 @@ impl Files<'_> {
     fn add_origin(&mut self, object: &Object, role: Role) {
         let of = object.id().short().to_string();
         let is_secret = object.gvk().is("", "Secret");
-        let origin: &Origin = &object.origin;
+        let origin: &Origin = &object.origin();
         if let Some(place) = origin.place() {
             let path = Utf8Path::new(place.file.as_str());
             self.add(path, role, &of, is_secret);

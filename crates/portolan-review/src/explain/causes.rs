@@ -29,7 +29,8 @@ pub struct CauseLine {
 impl ObjectExplanation {
     /// How an object came about, and what its release is made of.
     pub(super) fn of_object(placed: &PlacedObject<'_>, made_of: &[Step]) -> Self {
-        let steps = placed.object.origin.steps().into_iter();
+        let origin = placed.object.origin();
+        let steps = origin.steps().into_iter();
         let release = made_of.iter().map(CauseLine::of_release);
         Self {
             head: placed.id.to_string(),
@@ -53,7 +54,8 @@ impl ObjectExplanation {
             .iter()
             .any(|candidate| candidate.role == Role::Template)
         {
-            let steps = placed.object.origin.steps();
+            let origin = placed.object.origin();
+            let steps = origin.steps();
             let templates = steps.into_iter().filter(|step| step.act == Act::Template);
             causes.extend(templates.map(CauseLine::of_step));
         }

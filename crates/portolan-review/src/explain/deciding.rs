@@ -86,10 +86,10 @@ fn counterpart<'a>(placed: &PlacedObject<'_>, rendering: &'a Rendering) -> Optio
     let wanted = placed.object.id();
     let same = objects.iter().find(|object| object.id() == wanted);
     // A change may move it to another namespace: then it still stands at the same place.
-    let place = placed.object.origin.place();
+    let place = placed.object.place();
     let moved = || {
         objects.iter().find(|object| {
-            place.is_some() && object.gvk() == &wanted.gvk && object.origin.place() == place
+            place.is_some() && object.gvk() == &wanted.gvk && object.place() == place
         })
     };
     same.or_else(|| {

@@ -142,15 +142,15 @@ fn check_object(checker: &Checker, object: &Object, unit: &str) -> Vec<Finding> 
         file: None,
         evidence: vec![Evidence::Unit {
             unit: unit.to_owned(),
-            origin: object.origin.to_relative(),
+            origin: object.origin().to_relative(),
         }],
         namespace: String::new(),
     };
-    let place = object.origin.place();
+    let place = object.place();
     let mut findings = checker.check(object.node(), &site);
     for finding in &mut findings {
-        finding.fixable &= is_written_out(&object.origin);
-        if let Some(place) = place {
+        finding.fixable &= is_written_out(&object.origin());
+        if let Some(place) = &place {
             finding.file = Some(place.file.trim_start_matches('/').to_owned());
             finding.line = Some(place.at.line).filter(|line| *line > 0);
             finding.column = finding.line.map(|_| place.at.column.max(1));

@@ -18,7 +18,7 @@ pub(super) fn provenance(selected: &SelectedOutput, object: &Object) -> String {
     let cluster = selected.cluster.as_ref();
     let cluster = cluster.map_or_else(String::new, |name| format!(" of {name}"));
     let one_line = |text: String| text.replace(['\n', '\r'], " ");
-    let origin = one_line(object.origin.to_relative());
+    let origin = one_line(object.origin().to_relative());
     let mut text = format!("# {}{cluster}\n# {origin}\n", selected.owner);
     if !selected.made_of.is_empty() {
         let made_of = selected.made_of.iter().map(Step::to_string);

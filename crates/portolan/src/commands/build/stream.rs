@@ -16,7 +16,7 @@ use super::write::Writer;
 use crate::error::CommandError;
 
 /// How many owners may wait for the writer. Rendering waits for a slow reader, so that memory does not grow.
-const MAX_QUEUED: usize = 16;
+const MAX_QUEUED: usize = 4;
 
 /// Leads to the writer.
 enum WriteQueue {
@@ -98,8 +98,12 @@ impl WriteQueue {
     fn send(&self, output: OwnerOutput) {
         match self {
             Self::Any(queue) => _ = queue.send(output),
-            // Others may use this thread of the runtime's while a slow reader is waited for.
-            Self::Few(queue) => _ = tokio::task::block_in_place(|| queue.send(output)),
+            Self::Few(queue) => {
+                if let Err(mpsc::TrySendError::Full(output)) = queue.try_send(output) {
+                    // Others may use this thread of the runtime's while a slow reader is waited for.
+                    _ = tokio::task::block_in_place(|| queue.send(output));
+                }
+            }
         }
     }
 }

@@ -56,7 +56,7 @@ fn entry(question: &Question<'_>, placed: &PlacedObject<'_>) -> Entry {
         Cell::name(id.name.as_str()),
         placed.owner.to_string().into(),
         id.gvk.api_version().into(),
-        placed.object.origin.to_relative().into(),
+        placed.object.origin().to_relative().into(),
     ];
     let group = &id.gvk.group;
     let dot = if group.is_empty() { "" } else { "." };
