@@ -4,9 +4,10 @@
 //! cluster ──EmitterOutput──▶ WriteQueue ──▶ thread that writes one cluster after the other
 //! ```
 
-use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
+use crossbeam_channel::{Receiver, SendTimeoutError, Sender, bounded, unbounded};
 use portolan_flux::OutputSink;
 use portolan_object::KindNames;
 use portolan_review::{OwnerOutput, RenderedRepository};
@@ -18,18 +19,17 @@ use crate::error::CommandError;
 /// How many owners may wait for the writer. Rendering waits for a slow reader, so that memory does not grow.
 const MAX_QUEUED: usize = 4;
 
+/// How long a thread of the runtime's waits for the writer before others may use it. A writer that is at work takes the
+/// next one sooner, and each thread that is started meanwhile would take memory of its own.
+const PATIENCE: Duration = Duration::from_millis(10);
+
 /// Leads to the writer.
-enum WriteQueue {
-    /// For one cluster of several: they are written one after the other, so those behind the first must not wait.
-    Any(mpsc::Sender<OwnerOutput>),
-    /// For the only cluster.
-    Few(mpsc::SyncSender<OwnerOutput>),
-}
+struct WriteQueue(Sender<OwnerOutput>);
 
 impl<'a> Job<'a> {
     /// Renders, and writes what is ready meanwhile.
     pub(super) fn streamed(&self) -> Result<RenderedRepository, CommandError> {
-        let (clusters, queue) = mpsc::channel();
+        let (clusters, queue) = unbounded();
         let with_provenance = self.args.write.provenance;
         let token = self.app.cancellation()?.child_token();
         let (rendered, writer) = thread::scope(|scope| {
@@ -63,7 +63,7 @@ impl<'a> Job<'a> {
     /// Writes one cluster after the other, each as it becomes ready; returns how many objects that were.
     fn write_streams(
         &self,
-        queue: &mpsc::Receiver<(Option<String>, mpsc::Receiver<OwnerOutput>)>,
+        queue: &Receiver<(Option<String>, Receiver<OwnerOutput>)>,
     ) -> Result<(Option<Writer<'a>>, usize), CommandError> {
         let kinds = KindNames::default();
         let mut writer = None;
@@ -83,27 +83,22 @@ impl<'a> Job<'a> {
 }
 
 impl WriteQueue {
-    /// A queue to the writer; `several` says whether there are other clusters.
-    fn new(several: bool) -> (Self, mpsc::Receiver<OwnerOutput>) {
-        if several {
-            let (queue, stream) = mpsc::channel();
-            (Self::Any(queue), stream)
+    /// A queue to the writer; `several` says whether there are other clusters: they are written one after the other, so
+    /// those behind the first must not wait.
+    fn new(several: bool) -> (Self, Receiver<OwnerOutput>) {
+        let (queue, stream) = if several {
+            unbounded()
         } else {
-            let (queue, stream) = mpsc::sync_channel(MAX_QUEUED);
-            (Self::Few(queue), stream)
-        }
+            bounded(MAX_QUEUED)
+        };
+        (Self(queue), stream)
     }
 
     /// Hands something to the writer, who may have given up.
     fn send(&self, output: OwnerOutput) {
-        match self {
-            Self::Any(queue) => _ = queue.send(output),
-            Self::Few(queue) => {
-                if let Err(mpsc::TrySendError::Full(output)) = queue.try_send(output) {
-                    // Others may use this thread of the runtime's while a slow reader is waited for.
-                    _ = tokio::task::block_in_place(|| queue.send(output));
-                }
-            }
+        if let Err(SendTimeoutError::Timeout(output)) = self.0.send_timeout(output, PATIENCE) {
+            // Others may use this thread of the runtime's while a slow reader is waited for.
+            _ = tokio::task::block_in_place(|| self.0.send(output));
         }
     }
 }

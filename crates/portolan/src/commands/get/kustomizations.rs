@@ -130,7 +130,7 @@ pub(super) fn needs(dependencies: &[Dependency], namespace: &str) -> Vec<String>
 
 /// The file and line of an object, as the user can open it.
 pub(super) fn declared_in(object: Option<&Object>) -> String {
-    let place = object.and_then(portolan_object::Object::place);
+    let place = object.and_then(Object::place);
     place.map_or_else(String::new, |place| {
         place.to_string().trim_start_matches('/').to_owned()
     })
