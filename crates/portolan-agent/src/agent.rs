@@ -96,9 +96,13 @@ impl Agent {
         let root = Arc::clone(&self.options.root);
         let mut runs = NodeRuns::open(&self.data, root, Arc::clone(&lease), program)?;
         let mut reconnect = Reconnect::default();
+        let mut moved_to: Option<String> = None;
         while !stop.is_cancelled() {
             self.renew_if_due(&mut identity).await?;
-            let opened = Session::open(&self.options.server, &identity, &lease);
+            // A server that was named by another one is tried once; if it is gone, the known one is asked again.
+            let moved = moved_to.take();
+            let server = moved.as_deref().unwrap_or(&self.options.server);
+            let opened = Session::open(server, &identity, &lease);
             let ended = match opened.await {
                 Ok(session) => {
                     reconnect.succeeded();
@@ -106,11 +110,13 @@ impl Agent {
                     session.send_facts(self.exported_facts().await).await;
                     session.run(&stop, renewal_wait(&identity), &mut runs).await
                 }
+                Err(ConnectError::Moved(server)) if moved.is_none() => Ended::Moved(server),
                 Err(error) => Ended::Lost(describe(&error)),
             };
             match ended {
                 Ended::Stopped => break,
-                Ended::RenewalDue => {}
+                Ended::RenewalDue => moved_to = moved,
+                Ended::Moved(server) => moved_to = Some(server),
                 Ended::Dismissed(reason) => return Err(AgentError::Dismissed(reason)),
                 Ended::Lost(reason) => {
                     (self.options.notify)(AgentNotice::Disconnected(reason));
@@ -239,6 +245,9 @@ pub(crate) fn describe(error: &dyn std::error::Error) -> String {
 
 impl From<ConnectError> for Ended {
     fn from(error: ConnectError) -> Self {
-        Self::Lost(describe(&error))
+        match error {
+            ConnectError::Moved(server) => Self::Moved(server),
+            error => Self::Lost(describe(&error)),
+        }
     }
 }

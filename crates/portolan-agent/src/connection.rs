@@ -41,6 +41,9 @@ pub enum ConnectError {
     /// The server cannot be reached.
     #[error("cannot connect to the server")]
     Unreachable(#[from] tonic::transport::Error),
+    /// Another server looks after runs.
+    #[error("the server at {0} looks after runs")]
+    Moved(String),
     /// The server refuses the agent, or has ended the stream.
     #[error("{}", .0.message())]
     Refused(Box<tonic::Status>),

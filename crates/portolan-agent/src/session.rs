@@ -39,6 +39,8 @@ pub(crate) enum Ended {
     RenewalDue,
     /// The server does not want the agent to come back.
     Dismissed(String),
+    /// Another server looks after runs; its address.
+    Moved(String),
     /// Something failed; another try may succeed.
     Lost(String),
 }
@@ -77,6 +79,9 @@ impl<'a> Session<'a> {
                 asked: Vec::new(),
                 number: 0,
             }),
+            Some(Theirs::Ending(ending)) if !ending.moved_to.is_empty() => {
+                Err(ConnectError::Moved(ending.moved_to))
+            }
             Some(Theirs::Ending(ending)) => Err(refused(&ending.reason)),
             _ => Err(refused("the server did not welcome the agent")),
         }
@@ -186,6 +191,9 @@ impl<'a> Session<'a> {
             }
             Some(Theirs::Ending(ending)) if ending.is_final => {
                 Some(Ended::Dismissed(ending.reason))
+            }
+            Some(Theirs::Ending(ending)) if !ending.moved_to.is_empty() => {
+                Some(Ended::Moved(ending.moved_to))
             }
             Some(Theirs::Ending(ending)) => Some(Ended::Lost(ending.reason)),
             Some(Theirs::RunOrder(order)) => {

@@ -9,6 +9,7 @@
 
 mod hub;
 mod liveness;
+mod owner;
 mod stream;
 
 pub(crate) use hub::AgentHub;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use axum::Router;
 use portolan_listen::{Metrics, Readiness};
-use portolan_store::{BootClock, Clock, Incarnation, ShardLayout, Store, StoreError};
+use portolan_store::{BootClock, Clock, Incarnation, Ownership, ShardLayout, Store, StoreError};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -78,6 +78,8 @@ pub struct ApiServer {
     pub(crate) fleet: FleetIdentity,
     /// The agents that are connected.
     pub(crate) agents: Arc<AgentHub>,
+    /// Whether this server owns the shard.
+    pub(crate) owned: watch::Receiver<Option<Ownership>>,
     /// Where agents report what happens in runs.
     pub(crate) run_inputs: mpsc::Sender<RunInput>,
     rates: Arc<Rates>,
@@ -175,7 +177,7 @@ impl ApiServer {
         let rates = Arc::new(Rates::new(RATES));
         let access = Arc::new(Access::new(cache.clone()));
         let (owned, told) = watch::channel(None);
-        let runs_owned = owned.subscribe();
+        let (runs_owned, agents_owned) = (owned.subscribe(), owned.subscribe());
         let repositories = Repositories {
             objects: objects.clone(),
             cache: cache.clone(),
@@ -233,6 +235,7 @@ impl ApiServer {
         };
         let server = Self {
             agents,
+            owned: agents_owned,
             run_inputs,
             fleet: FleetIdentity::new(authorities, peers, enrolments, join_tokens),
             access,

@@ -110,6 +110,9 @@ pub struct Ending {
     /// Whether the agent should not connect again with this certificate.
     #[prost(bool, tag = "2")]
     pub is_final: bool,
+    /// The address of the server that looks after runs, if it is another one.
+    #[prost(string, tag = "3")]
+    pub moved_to: ::prost::alloc::string::String,
 }
 /// What a node does in a run, or how far it may go in it by now. It may be sent again at any time.
 #[derive(Clone, PartialEq, ::prost::Message)]

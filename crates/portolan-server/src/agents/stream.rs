@@ -88,6 +88,11 @@ impl AgentService for AgentStreams {
             return Err(Status::invalid_argument("the first message must be Hello"));
         };
         check_protocol(&hello)?;
+        if let Some(address) = self.server.runs_elsewhere().await {
+            let ending = moved(address);
+            let last = stream::once(async move { Ok(ending) });
+            return Ok(Response::new(Box::pin(last) as Messages));
+        }
         let hub: &Arc<AgentHub> = &self.server.agents;
         let version: String = hello.agent_version.chars().take(MAX_VERSION).collect();
         let membership = hub.join(&node, &version);
@@ -178,6 +183,12 @@ impl ConnectedAgent {
                 return Some(Ok(self.end("the certificate does not count any more")));
             }
             let Some(received) = received else {
+                if !self.server.owns_runs()
+                    && let Some(address) = self.server.runs_elsewhere().await
+                {
+                    self.membership = None;
+                    return Some(Ok(moved(address)));
+                }
                 if self.heard.elapsed() > self.interval + SILENCE_GRACE {
                     return Some(Ok(self.end("nothing was heard of the agent")));
                 }
@@ -254,8 +265,18 @@ impl ConnectedAgent {
         message(Ours::Ending(Ending {
             reason: reason.to_owned(),
             is_final: false,
+            moved_to: String::new(),
         }))
     }
+}
+
+/// Sends an agent to the server that looks after runs.
+fn moved(address: String) -> ServerMessage {
+    message(Ours::Ending(Ending {
+        reason: "another server looks after runs".to_owned(),
+        is_final: false,
+        moved_to: address,
+    }))
 }
 
 fn message(message: Ours) -> ServerMessage {

@@ -30,10 +30,17 @@ pub(crate) struct Bed {
     server: RunningServer,
 }
 
-struct RunningServer {
+pub(crate) struct RunningServer {
     port: u16,
     cancelled: CancellationToken,
     ended: JoinHandle<()>,
+}
+
+impl RunningServer {
+    pub(crate) async fn end(self) {
+        self.cancelled.cancel();
+        self.ended.await.expect("it ends");
+    }
 }
 
 /// An agent, and what it told.
@@ -62,6 +69,15 @@ impl Bed {
         self.server.cancelled.cancel();
         (&mut self.server.ended).await.expect("it ends");
         self.server = start_server(&self.store, self.directory.path(), self.server.port).await;
+    }
+
+    /// Starts another server on the same store, which takes the place of this one in the bed; gives the first.
+    pub(crate) async fn add_server(&mut self) -> RunningServer {
+        let data = self.path("second");
+        std::fs::create_dir(&data).expect("a directory");
+        std::fs::copy(self.path("secrets.key"), data.join("secrets.key")).expect("copied");
+        let second = start_server(&self.store, data.as_std_path(), 0).await;
+        std::mem::replace(&mut self.server, second)
     }
 
     pub(crate) fn url(&self) -> String {
@@ -195,12 +211,16 @@ impl Bed {
 }
 
 async fn start_server(store: &Store, data: &std::path::Path, port: u16) -> RunningServer {
-    let started = ApiServer::start(store.clone(), ServerOptions::new(data)).await;
-    let (server, _) = started.expect("it starts");
     let listener = TcpListener::bind(("127.0.0.1", port))
         .await
         .expect("a port");
     let port = listener.local_addr().expect("an address").port();
+    let options = ServerOptions {
+        address: format!("https://localhost:{port}"),
+        ..ServerOptions::new(data)
+    };
+    let started = ApiServer::start(store.clone(), options).await;
+    let (server, _) = started.expect("it starts");
     let names = vec!["localhost".to_owned()];
     let config = ListenConfig {
         tls: Some(server.tls(names.clone()).expect("a certificate")),

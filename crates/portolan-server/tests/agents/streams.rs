@@ -88,3 +88,41 @@ async fn who_has_no_certificate_of_a_node_gets_no_stream() {
         .expect("a list");
     assert_eq!(status["items"], json!([]));
 }
+
+/// Agents come to the server that looks after runs, whichever they know, and to the next one when it ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_sent_to_the_server_that_looks_after_runs() {
+    let mut bed = Bed::new().await;
+    let name = async |bed: &Bed| {
+        let status = bed.admin(FleetMethod::Get, "status", None).await;
+        status.unwrap_or_default()["server"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let is_owner = async |bed: &Bed| {
+        let status = bed.admin(FleetMethod::Get, "status", None).await;
+        status.unwrap_or_default()["controllers"]["isOwner"] == true
+    };
+    wait_until("the first owns the shard", async || is_owner(&bed).await).await;
+    let first_name = name(&bed).await;
+    let join = bed.join_token().await;
+    let first = bed.add_server().await;
+    let second_name = name(&bed).await;
+    assert!(first_name != second_name && !is_owner(&bed).await);
+    // It knows the second server only.
+    let agent = bed.start_agent("web-1", Some(join));
+    let connected = |server: &str| format!("Connected({server:?})");
+    wait_until("the first server", async || {
+        agent.has_told(&connected(&first_name))
+    })
+    .await;
+    bed.wait_for_state("web-1", "ready").await;
+    assert!(!agent.has_told(&connected(&second_name)));
+    first.end().await;
+    wait_until("the second server", async || {
+        agent.has_told(&connected(&second_name))
+    })
+    .await;
+    agent.kill().await;
+}
