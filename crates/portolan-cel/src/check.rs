@@ -20,7 +20,7 @@ pub struct TypeFault {
 
 /// Returns the type of an expression, and everything that is wrong with it.
 ///
-/// `functions` are those that the caller's [`Scope`](crate::Scope) has beside the ones of CEL.
+/// `functions` are those that the caller's [`EvaluationScope`](crate::EvaluationScope) has beside the ones of CEL.
 pub fn check(
     expression: &Expression,
     variables: &Record,

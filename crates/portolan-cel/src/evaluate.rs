@@ -23,12 +23,12 @@ type Function<'f> = dyn Fn(&str, &[Value]) -> Option<Answer> + 'f;
 
 /// What an expression can name.
 #[derive(Default)]
-pub struct Scope<'a> {
+pub struct EvaluationScope<'a> {
     variables: Vec<(&'a str, Value)>,
     function: Option<&'a Function<'a>>,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> EvaluationScope<'a> {
     /// These variables.
     pub fn of(variables: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
         Self {
@@ -54,7 +54,11 @@ pub fn none() -> Value {
 ///
 /// # Errors
 /// When it has no value: a key is missing, types do not fit, or it needs more than it may use.
-pub fn evaluate(expression: &Expression, scope: &Scope<'_>, meter: &mut Meter<'_>) -> Answer {
+pub fn evaluate(
+    expression: &Expression,
+    scope: &EvaluationScope<'_>,
+    meter: &mut Meter<'_>,
+) -> Answer {
     let variables = scope.variables.iter();
     let mut run = Run {
         meter,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! text ──length, depth──▶ Expression ──check(Type)────────────▶ its type, or every TypeFault
-//!                              └──────evaluate(Scope, Meter)──▶ value, or the Failure that says why there is none
+//!                              └──────evaluate(EvaluationScope, Meter)──▶ value, or the Failure that says why there is none
 //! ```
 //!
 //! Whoever writes an expression may try to overflow the stack, fill the memory or run forever. `kube-cel` and the
@@ -28,7 +28,7 @@ mod types;
 
 pub use check::{TypeFault, check};
 pub use convert::{Form, escaped, from_json, scalar, text, to_json};
-pub use evaluate::{Scope, evaluate, none};
+pub use evaluate::{EvaluationScope, evaluate, none};
 pub use expression::{Expression, STACK_BYTES};
 pub use failure::Failure;
 pub use kube_cel::cel::Value;

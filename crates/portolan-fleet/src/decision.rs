@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use portolan_budget::{Budget, Limits, Stop};
-use portolan_cel::{Expression, Failure, Meter, Scope, from_json, to_json};
+use portolan_cel::{EvaluationScope, Expression, Failure, Meter, from_json, to_json};
 use serde_json::{Map, Value};
 
 use crate::fault::Place;
@@ -111,7 +111,7 @@ impl Decision {
             .iter()
             .filter(|(name, _)| self.expression.names(name))
             .map(|(name, value)| (name.as_str(), from_json(value)));
-        let scope = Scope::of(used).with_function(&function);
+        let scope = EvaluationScope::of(used).with_function(&function);
         let limits = Limits {
             steps: MAX_STEPS,
             ..Limits::default()

@@ -23,7 +23,7 @@ pub enum BootMode {
 
 /// A restart that a step has asked for, as the runner keeps it until the machine is back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Restart {
+pub struct MachineRestart {
     /// The id of the start before.
     pub boot_id: String,
     /// How long the machine may take.
@@ -93,7 +93,7 @@ pub(crate) fn change_fake_id(host: &Host) -> Result<(), ModuleError> {
     Ok(())
 }
 
-impl Restart {
+impl MachineRestart {
     /// The restart that the result of a `reboot` step names; `None` if the step did not restart anything.
     pub fn of_result(result: &Map<String, Value>) -> Option<Self> {
         Some(Self {

@@ -48,7 +48,7 @@ mod modules;
 pub use accounts::{Accounts, GroupRecord, UserRecord};
 pub use action::{Action, Applied, ModuleError};
 pub use ahead::{Ahead, Attributes, PredictedPackage, PredictedPath, Prediction};
-pub use boot::{BootMode, Restart, RestartState, boot_id};
+pub use boot::{BootMode, MachineRestart, RestartState, boot_id};
 pub use definition::{
     Effect, ModuleDefinition, ParameterDefinition, ParameterType, RootSupport, find_module,
 };
@@ -74,5 +74,5 @@ pub mod formats {
     pub use crate::dpkg_status::{AptStep, DpkgPackage, parse_simulation, parse_status};
     pub use crate::fstab::{MountLine, line_of, mounted_type, with_line};
     pub use crate::sysctl_file::{SysctlKey, plain_value, value_of, with_value};
-    pub use crate::unit::{ActiveState, EnabledState, Unit, parse_unit};
+    pub use crate::unit::{ActiveState, EnabledState, SystemdUnit, parse_unit};
 }

@@ -2,7 +2,7 @@
 
 /// The state of a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Unit {
+pub struct SystemdUnit {
     /// Whether it runs.
     pub active: ActiveState,
     /// The word for that, as `systemctl` prints it.
@@ -54,7 +54,7 @@ pub enum EnabledState {
     Missing,
 }
 
-impl Unit {
+impl SystemdUnit {
     /// A unit below another root, by what `systemctl is-enabled` prints.
     pub fn without_manager(text: &str) -> Self {
         let text = text.trim();
@@ -89,8 +89,8 @@ impl Unit {
 }
 
 /// Reads what `systemctl show` prints about a unit.
-pub fn parse_unit(text: &str) -> Unit {
-    let mut unit = Unit::default();
+pub fn parse_unit(text: &str) -> SystemdUnit {
+    let mut unit = SystemdUnit::default();
     let mut load_state = "";
     for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
         match name {
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn below_a_root_only_files_tell() {
-        assert!(Unit::without_manager("disabled\n").differs(true));
-        assert!(!Unit::without_manager("alias\n").differs(true));
-        assert!(Unit::without_manager("").is_missing());
+        assert!(SystemdUnit::without_manager("disabled\n").differs(true));
+        assert!(!SystemdUnit::without_manager("alias\n").differs(true));
+        assert!(SystemdUnit::without_manager("").is_missing());
     }
 }

@@ -15,7 +15,7 @@ use std::thread;
 use kube_cel::cel::Value;
 use kube_cel::cel::objects::{Key, KeyRef, Map};
 use portolan_budget::{Budget, Limits, Stop};
-use portolan_cel::{Expression, Failure, Form, Meter, STACK_BYTES, Scope, escaped};
+use portolan_cel::{EvaluationScope, Expression, Failure, Form, Meter, STACK_BYTES, escaped};
 use portolan_object::FieldPath;
 use portolan_yaml::{List, Map as NodeMap, Node};
 
@@ -200,7 +200,7 @@ impl Part {
 
 /// Evaluates an expression in which `self` stands for a value, and `oldSelf` for none.
 fn evaluate(expression: &Expression, this: &Value, budget: &Budget) -> Result<Value, Failure> {
-    let scope = Scope::of([("self", this.clone()), ("oldSelf", portolan_cel::none())]);
+    let scope = EvaluationScope::of([("self", this.clone()), ("oldSelf", portolan_cel::none())]);
     portolan_cel::evaluate(expression, &scope, &mut Meter::new(budget))
 }
 

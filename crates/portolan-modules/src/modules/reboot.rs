@@ -1,6 +1,6 @@
 //! `reboot`: restarts the machine, always or if something asks for it.
 //!
-//! The step ends when the restart was asked for. The runner keeps [`Restart`], which has the id of the start before,
+//! The step ends when the restart was asked for. The runner keeps [`MachineRestart`], which has the id of the start before,
 //! and goes on when the machine has another one.
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use camino::Utf8Path;
 use serde_json::json;
 
 use crate::action::{Action, Applied, ModuleError};
-use crate::boot::{BootMode, Restart, boot_id, change_fake_id};
+use crate::boot::{BootMode, MachineRestart, boot_id, change_fake_id};
 use crate::definition::{
     Effect, ModuleDefinition, ParameterDefinition, ParameterType, RootSupport,
 };
@@ -104,7 +104,7 @@ impl Action for Reboot {
         if now.changes().is_empty() {
             return Ok(Applied::default());
         }
-        let restart = Restart {
+        let restart = MachineRestart {
             boot_id: boot_id(host)?,
             timeout: self.timeout,
         };
@@ -122,7 +122,7 @@ impl Action for Reboot {
         })
     }
 
-    /// Whether it worked shows only after the restart, by [`Restart::state`].
+    /// Whether it worked shows only after the restart, by [`MachineRestart::state`].
     fn verify(&self, _host: &Host) -> Result<(), ModuleError> {
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::plan::{Change, ChangeKind, Plan, Subject};
 use crate::root::Follow;
 use crate::state::State;
 use crate::tool::{Tool, how_it_ended};
-use crate::unit::{ActiveState, EnabledState, Unit, parse_unit};
+use crate::unit::{ActiveState, EnabledState, SystemdUnit, parse_unit};
 use crate::view::View;
 
 /// The module `service`.
@@ -241,7 +241,7 @@ impl Action for Service {
 }
 
 impl Service {
-    fn find(&self, host: &Host) -> Result<Unit, ModuleError> {
+    fn find(&self, host: &Host) -> Result<SystemdUnit, ModuleError> {
         if host.is_rooted() {
             for directory in [
                 "/etc/systemd/system",
@@ -254,7 +254,7 @@ impl Service {
             let exit = Tool::new("systemctl")
                 .args([&root, "is-enabled", "--", &self.name])
                 .run(host)?;
-            return Ok(Unit::without_manager(&String::from_utf8_lossy(
+            return Ok(SystemdUnit::without_manager(&String::from_utf8_lossy(
                 &exit.stdout,
             )));
         }
@@ -265,7 +265,7 @@ impl Service {
         Ok(parse_unit(&shown))
     }
 
-    fn refuse_masked(&self, unit: &Unit) -> Result<(), ModuleError> {
+    fn refuse_masked(&self, unit: &SystemdUnit) -> Result<(), ModuleError> {
         let starts = self.wanted.is_some_and(|wanted| wanted != Wanted::Stopped);
         if unit.is_masked() && self.masked.is_none() && (starts || self.enabled == Some(true)) {
             return Err(ModuleError::failed("start", &*self.name, "it is masked")
@@ -279,7 +279,7 @@ impl Service {
     }
 
     /// What changes of the unit's files and, where a manager runs it, of its state; a restart comes after that.
-    fn changes(&self, unit: &Unit, host: &Host) -> Vec<Change> {
+    fn changes(&self, unit: &SystemdUnit, host: &Host) -> Vec<Change> {
         let word = |yes: bool| if yes { "yes" } else { "no" };
         let before = State::default()
             .with("masked", word(unit.is_masked()))
@@ -307,7 +307,7 @@ impl Service {
     }
 
     /// What `systemctl` is asked for; `None` if the unit is in the wanted state.
-    fn verb(&self, unit: &Unit) -> Option<&'static str> {
+    fn verb(&self, unit: &SystemdUnit) -> Option<&'static str> {
         match self.wanted? {
             Wanted::Running if unit.active != ActiveState::Active => Some("start"),
             Wanted::Stopped if unit.active != ActiveState::Inactive => Some("stop"),
@@ -336,7 +336,7 @@ impl Service {
         }
     }
 
-    fn notes(&self, unit: &Unit) -> Vec<String> {
+    fn notes(&self, unit: &SystemdUnit) -> Vec<String> {
         let mut notes = Vec::new();
         if self.wanted == Some(Wanted::Stopped) && !unit.triggered_by.is_empty() {
             notes.push(format!(

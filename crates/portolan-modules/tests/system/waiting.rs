@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use portolan_modules::{
-    BootMode, Command, Decision, Exit, Host, ModuleError, Processes, Program, Restart,
+    BootMode, Command, Decision, Exit, Host, MachineRestart, ModuleError, Processes, Program,
     RestartState, Root, View, boot_id,
 };
 use portolan_testbed::{HttpServer, Reply, free_port};
@@ -113,7 +113,7 @@ fn a_reboot_names_the_start_before_and_asks_for_a_restart() {
         ["systemctl --no-block reboot", "shutdown -r now"].contains(&started[0].as_str()),
         "{started:?}"
     );
-    let restart = Restart::of_result(&applied.result).unwrap();
+    let restart = MachineRestart::of_result(&applied.result).unwrap();
     let minutes = Duration::from_mins;
     assert_eq!(
         restart.state(&boot_id(&host).unwrap(), minutes(1)),
@@ -155,7 +155,7 @@ fn below_a_root_only_a_fake_start_changes() {
     let before = boot_id(&bed.host).unwrap();
     assert_eq!(before, "none");
     let (_, applied) = bed.apply("reboot", &json!({})).unwrap();
-    let restart = Restart::of_result(&applied.result).unwrap();
+    let restart = MachineRestart::of_result(&applied.result).unwrap();
     assert_eq!(restart.boot_id, before);
     let now = boot_id(&bed.host).unwrap();
     assert_eq!(restart.state(&now, Duration::ZERO), RestartState::Done);
