@@ -66,7 +66,7 @@ enum FleetCommand {
     Login(Later<login::LoginArgs>),
     /// Print what became of the steps of a run
     Logs(Later<logs::LogsArgs>),
-    /// Approve machines that want to be nodes, label nodes, and throw them out
+    /// Approve machines that want to be nodes, label nodes, and remove them
     Nodes(Later<nodes::NodesArgs>),
     /// Run a TaskBook on the nodes of a server, or on this machine
     Run(Later<run::RunArgs>),
@@ -74,7 +74,7 @@ enum FleetCommand {
     Runs(Later<runs::RunsArgs>),
     /// Start a server and some nodes on this machine, to try things
     Sandbox(Later<sandbox::SandboxArgs>),
-    /// Print how the server stands
+    /// Print the state of the server
     Status(Later<status::StatusArgs>),
     /// Print changes of objects as they happen
     Watch(Later<watch::WatchArgs>),

@@ -17,8 +17,8 @@ use crate::exit::ExitStatus;
 
 /// Delete objects
 ///
-/// A namespace is deleted with all it holds, and an object with everything that it owns: how many that are is said first, and on a
-/// terminal it is asked for. An object with finalizers is deleted when they are gone.
+/// A namespace is deleted with all it holds, and an object with everything that it owns. The command first says how many these
+/// are, and asks on a terminal. An object with finalizers is deleted when they are gone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -20,7 +20,7 @@ use crate::printer::Printer;
 /// Check TaskBooks without running them
 ///
 /// Everything in a book is checked: names of modules, options and parameters, types in decisions, names in templates and in
-/// the files that a book uses, barriers, handlers and includes. All problems are told at once, each with its line, causes
+/// the files that a book uses, barriers, handlers and includes. All problems are reported at once, each with its line, causes
 /// before what follows from them. The exit code is 1 when there are problems.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -18,7 +18,7 @@ const PATH: &str = "/api/v1alpha/enrolments";
 /// The label of nodes that new runs leave out.
 const DRAINED: &str = "portolan.dev/drained";
 
-/// Approve machines that want to be nodes, label nodes, and throw them out
+/// Approve machines that want to be nodes, label nodes, and remove them
 ///
 /// `portolan fleet get nodes` lists the nodes. A machine waits for approval when it has no join token, or wants a name that another key has.
 #[derive(Debug, clap::Args)]

@@ -1,4 +1,4 @@
-//! `portolan fleet status`: how the server stands.
+//! `portolan fleet status`: the state of the server.
 
 use portolan_server::FleetMethod;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::exit::ExitStatus;
 use crate::table::{Cell, Table};
 use crate::units::shown_size;
 
-/// Print how the server stands
+/// Print the state of the server
 ///
 /// Exits with 1 if there is something to do about it.
 #[derive(Debug, clap::Args)]

@@ -100,7 +100,8 @@ pub(crate) fn build(args: &BuildArgs, app: &App) -> CommandResult {
     let kube_version = args.helm_kube_version.as_deref();
     let kube_version = kube_version.filter(|version| !version.is_empty());
     let kube_version = kube_version.map(ReportedVersion::parse).transpose();
-    let kube_version = kube_version.map_err(CommandError::user)?;
+    let kube_version = kube_version
+        .map_err(|error| CommandError::user(error).hint("write it as in `1.36` or `v1.36.3`"))?;
     let charts = HelmCharts {
         budget: &budget,
         sources: &outside.sources,

@@ -36,7 +36,13 @@ pub(super) struct TokenArgs {
     life: Option<String>,
 
     /// What it is for
-    #[arg(long, value_name = "TEXT", default_value = "", help_heading = "Token")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Token"
+    )]
     description: String,
 
     /// List tokens

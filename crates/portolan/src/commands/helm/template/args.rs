@@ -20,6 +20,7 @@ use crate::random_args::RandomArgs;
 #[derive(Debug, clap::Args)]
 #[command(
     disable_version_flag = true,
+    override_usage = "portolan helm template [OPTIONS] [NAME] <CHART>",
     args_override_self = true,
     mut_args = go_flags::with_value,
     after_help = "\
@@ -33,7 +34,7 @@ Examples:
 pub(crate) struct TemplateArgs {
     /// The release's name and the chart: a directory, an archive, an address, or a name with `--repo`; the release's
     /// name may be left out
-    #[arg(required = true, num_args = 1..=2, value_name = "NAME] [CHART")]
+    #[arg(required = true, num_args = 1..=2, value_name = "[NAME] CHART")]
     name_and_chart: Vec<String>,
 
     #[command(flatten)]
