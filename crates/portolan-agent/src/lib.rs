@@ -27,8 +27,6 @@ pub use data::{AgentData, DataError, NodeIdentity};
 pub use epochs::{EpochError, Epochs, RunEpoch};
 pub use failpoint::failpoint;
 pub use lease::{DispatchLease, LeaseRequest};
-pub use portolan_clock::{
-    BootClock as MachineBootClock, Clock as BootClock, ManualClock as ManualBootClock,
-};
+pub use portolan_clock::{BootClock, Clock, ManualClock};
 pub use reconnect::Reconnect;
 pub use shim::{JobState, Jobs, SHIM, ShimProcesses, StepJobs, run_shim};

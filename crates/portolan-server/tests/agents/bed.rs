@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_agent::{Agent, AgentData, AgentError, AgentNotice, AgentOptions, MachineBootClock};
+use portolan_agent::{Agent, AgentData, AgentError, AgentNotice, AgentOptions, BootClock};
 use portolan_http::Secret;
 use portolan_identity::{CaPin, EXPORTER_LABEL, EnrolClient, Enrolled, JoinToken, NodeKey};
 use portolan_listen::ListenConfig;
@@ -195,7 +195,7 @@ impl Bed {
             root: Arc::new(root),
             // These tests run no commands, which need the program of an agent.
             program: "/nowhere".into(),
-            clock: Arc::new(MachineBootClock),
+            clock: Arc::new(BootClock),
             notify: Box::new(move |notice: AgentNotice| {
                 told.lock().expect("no panic").push(format!("{notice:?}"));
             }),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_agent::{Agent, AgentData, AgentError, AgentNotice, AgentOptions, MachineBootClock};
+use portolan_agent::{Agent, AgentData, AgentError, AgentNotice, AgentOptions, BootClock};
 use portolan_identity::{CaPin, EnrolError, JoinToken};
 use portolan_modules::Root;
 use tokio::signal::unix::{SignalKind, signal};
@@ -70,7 +70,7 @@ pub(crate) fn agent(args: &AgentArgs, app: &App) -> CommandResult {
         name: args.name.clone(),
         root: Arc::new(args.root()?),
         program: own_program()?,
-        clock: Arc::new(MachineBootClock),
+        clock: Arc::new(BootClock),
         notify: Box::new(move |notice| say(&notice_text(&notice))),
     };
     app.runtime()?.block_on(run(Agent::new(data, options)))

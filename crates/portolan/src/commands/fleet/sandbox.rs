@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_agent::{Agent, AgentData, AgentNotice, AgentOptions, MachineBootClock};
+use portolan_agent::{Agent, AgentData, AgentNotice, AgentOptions, BootClock};
 use portolan_http::Secret;
 use portolan_identity::{CaPin, EXPORTER_LABEL, JoinToken};
 use portolan_listen::ListenConfig;
@@ -246,7 +246,7 @@ impl SandboxNode {
             name: self.name.clone(),
             root: Arc::new(Root::other(&root).map_err(CommandError::user)?),
             program: own_program()?,
-            clock: Arc::new(MachineBootClock),
+            clock: Arc::new(BootClock),
             notify: Box::new(move |notice| {
                 if matches!(notice, AgentNotice::Connected(_)) {
                     // Nobody waits any more after the first time.
