@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_modules::BookFiles;
+use portolan_modules::{BookFileError, BookFiles};
 
 /// The largest file of a book, in bytes.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -45,45 +45,43 @@ impl DirectoryFiles {
         })
     }
 
-    fn resolve(&self, path: &Utf8Path) -> Result<Utf8PathBuf, String> {
+    fn resolve(&self, path: &Utf8Path) -> Result<Utf8PathBuf, BookFileError> {
         if path.is_absolute() {
-            return Err(format!(
-                "`{path}` must be relative to the book, inside its repository"
-            ));
+            return Err(BookFileError::Absolute(path.to_owned()));
         }
         let found = self.book.join(path).canonicalize_utf8();
         let found = found.map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => format!("there is no file `{path}` beside the book"),
-            _ => format!("cannot read `{path}`: {error}"),
+            std::io::ErrorKind::NotFound => BookFileError::Missing(path.to_owned()),
+            _ => BookFileError::Unreadable(path.to_owned(), error),
         })?;
         if found.starts_with(&self.repository) {
             Ok(found)
         } else {
-            Err(format!("`{path}` is outside the repository of the book"))
+            Err(BookFileError::Outside(path.to_owned()))
         }
     }
 }
 
 impl BookFiles for DirectoryFiles {
-    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, String> {
+    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, BookFileError> {
         let found = self.resolve(path)?;
-        let unreadable = |error: std::io::Error| format!("cannot read `{path}`: {error}");
+        let unreadable = |error| BookFileError::Unreadable(path.to_owned(), error);
         let about = std::fs::metadata(&found).map_err(unreadable)?;
         if !about.is_file() {
-            return Err(format!("`{path}` is not a file"));
+            return Err(BookFileError::NotAFile(path.to_owned()));
         }
         if about.len() > MAX_FILE_BYTES {
-            return Err(format!("`{path}` is larger than {MAX_FILE_BYTES} bytes"));
+            return Err(BookFileError::TooLarge(path.to_owned(), MAX_FILE_BYTES));
         }
         Ok(std::fs::read(&found).map_err(unreadable)?.into())
     }
 
-    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, String> {
+    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, BookFileError> {
         let found = self.resolve(directory)?;
         let mut files = Vec::new();
         let mut waiting = vec![found.clone()];
         while let Some(next) = waiting.pop() {
-            let unreadable = |error: std::io::Error| format!("cannot read `{directory}`: {error}");
+            let unreadable = |error| BookFileError::Unreadable(directory.to_owned(), error);
             for entry in next.read_dir_utf8().map_err(unreadable)? {
                 let entry = entry.map_err(unreadable)?;
                 // A link is followed when it is read, and refused if it leads out.
@@ -123,12 +121,12 @@ impl MemoryFiles {
 }
 
 impl BookFiles for MemoryFiles {
-    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, String> {
+    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, BookFileError> {
         let found = self.0.get(path).cloned();
-        found.ok_or_else(|| format!("there is no file `{path}` beside the book"))
+        found.ok_or_else(|| BookFileError::Missing(path.to_owned()))
     }
 
-    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, String> {
+    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, BookFileError> {
         let below = self
             .0
             .keys()
@@ -152,8 +150,8 @@ mod tests {
         std::fs::write(root.join("repo/books/templates/a"), "z").expect("written");
         std::os::unix::fs::symlink("../../outside", root.join("repo/books/link")).expect("linked");
         let files = DirectoryFiles::beside(&root.join("repo/books/book.yaml")).expect("files");
-        assert_eq!(files.read("../shared".into()).as_deref(), Ok(&b"y"[..]));
-        assert_eq!(files.list("templates".into()), Ok(vec!["a".into()]));
+        assert_eq!(&*files.read("../shared".into()).expect("a file"), b"y");
+        assert_eq!(files.list("templates".into()).expect("a list"), ["a"]);
         for path in ["../../outside", "link", "/etc/passwd"] {
             assert!(files.read(path.into()).is_err(), "{path}");
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use portolan_budget::{Budget, Limits, Stop};
 use portolan_cel::{EvaluationScope, Expression, Failure, Meter, from_json, to_json};
+use portolan_object::SelectorError;
 use serde_json::{Map, Value};
 
 use crate::fault::Place;
@@ -37,13 +38,32 @@ pub trait Fleet: Send + Sync {
     ///
     /// # Errors
     /// When the selector is wrong, or other nodes are not known here.
-    fn nodes(&self, selector: &str) -> Result<Vec<Value>, String>;
+    fn nodes(&self, selector: &str) -> Result<Vec<Value>, FleetQueryError>;
 
     /// The results of a step on all nodes of the run, by node.
     ///
     /// # Errors
     /// When they are not known.
-    fn results(&self, step: &str) -> Result<Map<String, Value>, String>;
+    fn results(&self, step: &str) -> Result<Map<String, Value>, FleetQueryError>;
+}
+
+/// Why a question about other nodes has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FleetQueryError {
+    /// The selector is wrong.
+    #[error("`{selector}`: {error}")]
+    Selector {
+        /// What was written.
+        selector: String,
+        /// What is wrong with it.
+        error: SelectorError,
+    },
+    /// This run knows no other nodes.
+    #[error("a local run knows no other nodes")]
+    Alone,
+    /// Results are not sent to other nodes.
+    #[error("results of other nodes are not known here")]
+    NoResults,
 }
 
 /// A node that stands alone.
@@ -51,12 +71,12 @@ pub trait Fleet: Send + Sync {
 pub struct NoFleet;
 
 impl Fleet for NoFleet {
-    fn nodes(&self, _selector: &str) -> Result<Vec<Value>, String> {
-        Err("a local run knows no other nodes".to_owned())
+    fn nodes(&self, _selector: &str) -> Result<Vec<Value>, FleetQueryError> {
+        Err(FleetQueryError::Alone)
     }
 
-    fn results(&self, _step: &str) -> Result<Map<String, Value>, String> {
-        Err("a local run knows no other nodes".to_owned())
+    fn results(&self, _step: &str) -> Result<Map<String, Value>, FleetQueryError> {
+        Err(FleetQueryError::Alone)
     }
 }
 
@@ -104,7 +124,7 @@ impl Decision {
             Some(
                 answer
                     .map(|value| from_json(&value))
-                    .map_err(Failure::Undefined),
+                    .map_err(|error| Failure::Undefined(error.to_string())),
             )
         };
         let used = values

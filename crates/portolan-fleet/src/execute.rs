@@ -1,7 +1,7 @@
 //! Takes the steps of a book on one node. A local run and an agent use the same code; what differs is their [`NodeHost`].
 //!
 //! ```text
-//! NodeRun::run ──▶ steps, blocks, handlers (this file) ──▶ items and attempts (attempt.rs) ──▶ a module's plan and apply
+//! NodeRun::run ──▶ steps, blocks, handlers (this file) ──▶ items and attempts (module_step.rs) ──▶ a module's plan and apply (work.rs)
 //!                       │                                        │
 //!                       └── StepReport for each, at once         └── NodeHost::record before and after every effect
 //! ```
@@ -9,7 +9,10 @@
 mod attempt;
 mod deadline;
 mod environment;
+mod module_step;
+mod prepare;
 mod scope;
+mod work;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -62,7 +62,7 @@ impl TextRenderer {
         environment.set_loader(move |name| {
             let read = files.read(Utf8Path::new(name));
             let unreadable = |why: String| minijinja::Error::new(ErrorKind::InvalidOperation, why);
-            let bytes = read.map_err(unreadable)?;
+            let bytes = read.map_err(|error| unreadable(error.to_string()))?;
             let text = String::from_utf8(bytes.to_vec());
             text.map(Some)
                 .map_err(|_| unreadable(format!("`{name}` is not UTF-8")))

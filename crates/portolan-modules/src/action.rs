@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::host::Host;
-use crate::plan::{Decision, Plan};
+use crate::plan::{Plan, PlannedOutcome};
 use crate::view::View;
 
 /// The work of one step. Made from rendered parameters by a [`ModuleDefinition`](crate::ModuleDefinition).
@@ -26,8 +26,8 @@ pub trait Action: Send + Sync {
     /// # Errors
     /// When a second apply would change something again.
     fn verify(&self, host: &Host) -> Result<(), ModuleError> {
-        match self.plan(&View::of(host))?.decision {
-            Decision::Change(changes) => Err(ModuleError::NotConverged {
+        match self.plan(&View::of(host))?.outcome {
+            PlannedOutcome::Change(changes) => Err(ModuleError::NotConverged {
                 subject: changes
                     .first()
                     .map_or_else(String::new, |change| change.subject.to_string()),

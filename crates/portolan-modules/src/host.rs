@@ -54,14 +54,40 @@ pub trait BookFiles: Send + Sync {
     /// The content of a file; paths are relative to the book's file.
     ///
     /// # Errors
-    /// What is wrong, as a sentence without a full stop: it is missing, too large, or outside the repository.
-    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, String>;
+    /// When it is missing, too large, or outside the repository.
+    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, BookFileError>;
 
     /// The paths of all files below a directory, relative to it, sorted.
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, String>;
+    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, BookFileError>;
+}
+
+/// Why a file of a book cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum BookFileError {
+    /// It is not there.
+    #[error("there is no file `{0}` beside the book")]
+    Missing(Utf8PathBuf),
+    /// The book came without any files.
+    #[error("the book came without `{0}`")]
+    NoFiles(Utf8PathBuf),
+    /// It is a directory, a pipe or something else.
+    #[error("`{0}` is not a file")]
+    NotAFile(Utf8PathBuf),
+    /// It is larger than so many bytes.
+    #[error("`{0}` is larger than {1} bytes")]
+    TooLarge(Utf8PathBuf, u64),
+    /// It is named from the root of the machine.
+    #[error("`{0}` must be relative to the book, inside its repository")]
+    Absolute(Utf8PathBuf),
+    /// It lies elsewhere, or a link leads there.
+    #[error("`{0}` is outside the repository of the book")]
+    Outside(Utf8PathBuf),
+    /// The system says why.
+    #[error("cannot read `{0}`: {1}")]
+    Unreadable(Utf8PathBuf, std::io::Error),
 }
 
 /// A book that came without files.
@@ -125,11 +151,11 @@ impl Host {
 }
 
 impl BookFiles for NoBookFiles {
-    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, String> {
-        Err(format!("the book came without the file `{path}`"))
+    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, BookFileError> {
+        Err(BookFileError::NoFiles(path.to_owned()))
     }
 
-    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, String> {
-        Err(format!("the book came without the directory `{directory}`"))
+    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, BookFileError> {
+        Err(BookFileError::NoFiles(directory.to_owned()))
     }
 }

@@ -53,14 +53,14 @@ pub use definition::{
     Effect, ModuleDefinition, ParameterDefinition, ParameterType, RootSupport, find_module,
 };
 pub use facts::{FactCache, FactSource};
-pub use host::{Account, BookFiles, DEFAULT_TIMEOUT, Host, NoBookFiles};
+pub use host::{Account, BookFileError, BookFiles, DEFAULT_TIMEOUT, Host, NoBookFiles};
 pub use local_processes::{KEPT_OUTPUT_BYTES, LocalProcesses};
 pub use modules::{
     MAX_ARCHIVE_ENTRIES, MAX_BACKUPS, MAX_DOWNLOAD_BYTES, MAX_FILE_BYTES, MAX_TREE_ENTRIES,
     MAX_UNPACKED_BYTES, MODULES,
 };
 pub use parameters::{ParameterFault, Parameters};
-pub use plan::{Change, ChangeKind, Decision, Plan, Subject};
+pub use plan::{Change, ChangeKind, Plan, PlannedOutcome, Subject};
 pub use process::{Command, Exit, Processes, Program};
 pub use reference::reference;
 pub use root::{FileKind, Follow, Kept, NewFile, Root, RootError, StagedFile, Status};

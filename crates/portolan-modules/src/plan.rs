@@ -13,7 +13,7 @@ use crate::ahead::Prediction;
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Whether there is something to do.
-    pub decision: Decision,
+    pub outcome: PlannedOutcome,
     /// What was found, as later steps see it (`steps['package'].before.version`).
     pub before: Map<String, Value>,
     /// What the look found for later steps to use, besides `before`.
@@ -26,7 +26,7 @@ pub struct Plan {
 
 /// Whether there is something to do.
 #[derive(Debug, Clone)]
-pub enum Decision {
+pub enum PlannedOutcome {
     /// Everything is as it should be.
     Unchanged,
     /// These things will change; never empty.
@@ -92,7 +92,7 @@ pub enum Subject {
 impl Plan {
     /// Everything is as it should be.
     pub fn unchanged() -> Self {
-        Self::decided(Decision::Unchanged)
+        Self::decided(PlannedOutcome::Unchanged)
     }
 
     /// These things will change; without any, everything is as it should be.
@@ -100,28 +100,28 @@ impl Plan {
         if changes.is_empty() {
             Self::unchanged()
         } else {
-            Self::decided(Decision::Change(changes))
+            Self::decided(PlannedOutcome::Change(changes))
         }
     }
 
     /// Only doing it shows whether something changes.
     pub fn unknown(reason: impl Into<String>) -> Self {
-        Self::decided(Decision::Unknown {
+        Self::decided(PlannedOutcome::Unknown {
             reason: reason.into(),
         })
     }
 
     /// The step does not apply here.
     pub fn skipped(reason: impl Into<String>) -> Self {
-        Self::decided(Decision::Skipped {
+        Self::decided(PlannedOutcome::Skipped {
             reason: reason.into(),
         })
     }
 
     /// The changes, if it is known that there are some.
     pub fn changes(&self) -> &[Change] {
-        match &self.decision {
-            Decision::Change(changes) => changes,
+        match &self.outcome {
+            PlannedOutcome::Change(changes) => changes,
             _ => &[],
         }
     }
@@ -144,9 +144,9 @@ impl Plan {
         Ok(())
     }
 
-    fn decided(decision: Decision) -> Self {
+    fn decided(outcome: PlannedOutcome) -> Self {
         Self {
-            decision,
+            outcome,
             before: Map::new(),
             result: Map::new(),
             predictions: Vec::new(),

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
 use bed::{Bed, diffs, faults, shown};
-use portolan_modules::{Ahead, ChangeKind, Decision, ModuleError, Prediction, View};
+use portolan_modules::{Ahead, ChangeKind, ModuleError, PlannedOutcome, Prediction, View};
 use serde_json::json;
 
 fn is_administrator() -> bool {
@@ -435,7 +435,7 @@ fn a_source_is_a_file_of_the_book() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cannot read `missing`: the book has no such file"
+        "cannot read `missing`: there is no file `missing` beside the book"
     );
     assert!(
         faults(
@@ -480,7 +480,7 @@ fn a_check_looks_ahead() {
     }
     let kinds = predicted.iter().map(|plan| plan.changes().len());
     assert_eq!(kinds.collect::<Vec<_>>(), [1, 1, 1, 1, 1, 0, 1, 1, 0]);
-    assert!(matches!(predicted[5].decision, Decision::Unchanged));
+    assert!(matches!(predicted[5].outcome, PlannedOutcome::Unchanged));
     for ((module, parameters), plan) in steps.iter().zip(predicted) {
         let (real, _) = bed.converge(module, parameters).unwrap();
         assert_eq!(diffs(&real), diffs(&plan), "{parameters}");

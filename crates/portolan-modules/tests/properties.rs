@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use bed::Bed;
-use portolan_modules::{Ahead, Decision, Plan, View};
+use portolan_modules::{Ahead, Plan, PlannedOutcome, View};
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 use serde_json::{Value, json};
@@ -192,9 +192,9 @@ fn a_check_of_several_steps_predicts_what_they_do() {
             let real = action.plan(&View::of(&bed.host));
             let real = real
                 .map_err(|error| TestCaseError::fail(format!("{module} {parameters}: {error}")))?;
-            match plan.decision {
-                Decision::Unchanged => {
-                    let is_unchanged = matches!(real.decision, Decision::Unchanged);
+            match plan.outcome {
+                PlannedOutcome::Unchanged => {
+                    let is_unchanged = matches!(real.outcome, PlannedOutcome::Unchanged);
                     prop_assert!(
                         is_unchanged,
                         "{} {}: {:?}",
@@ -203,7 +203,7 @@ fn a_check_of_several_steps_predicts_what_they_do() {
                         changes(&real)
                     );
                 }
-                Decision::Change(_) => {
+                PlannedOutcome::Change(_) => {
                     prop_assert_eq!(changes(plan), changes(&real), "{} {}", module, parameters);
                 }
                 _ => {}

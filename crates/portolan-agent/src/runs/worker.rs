@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use camino::Utf8PathBuf;
 use portolan_digest::Hasher;
 use portolan_fleet::{
-    Barrier, Barriers, Book, BookSource, Fleet, JournalEntry, JournalState, MemoryFiles, NodeHost,
-    NodeLock, NodeOutcome, NodeRequest, NodeRun, NodeState, RunMode, Step, StepJournal, StepKey,
-    StepReport, Work, compile, gather_facts,
+    Barrier, Barriers, Book, BookSource, Fleet, FleetQueryError, JournalEntry, JournalState,
+    MemoryFiles, NodeHost, NodeLock, NodeOutcome, NodeRequest, NodeRun, NodeState, RunMode, Step,
+    StepJournal, StepKey, StepReport, Work, compile, gather_facts,
 };
 use portolan_modules::{BookFiles, Host};
 use portolan_object::Selector;
@@ -412,15 +412,18 @@ impl NodeHost for AgentNode<'_> {
 struct FrozenFleet(Vec<Value>);
 
 impl Fleet for FrozenFleet {
-    fn nodes(&self, selector: &str) -> Result<Vec<Value>, String> {
+    fn nodes(&self, selector: &str) -> Result<Vec<Value>, FleetQueryError> {
         let selector: Selector = selector
             .parse()
-            .map_err(|error| format!("`{selector}`: {error}"))?;
+            .map_err(|error| FleetQueryError::Selector {
+                selector: selector.to_owned(),
+                error,
+            })?;
         let matches = |node: &&Value| selector.matches(|key| node["labels"][key].as_str());
         Ok(self.0.iter().filter(matches).cloned().collect())
     }
 
-    fn results(&self, _step: &str) -> Result<Map<String, Value>, String> {
-        Err("results of other nodes are not known here".to_owned())
+    fn results(&self, _step: &str) -> Result<Map<String, Value>, FleetQueryError> {
+        Err(FleetQueryError::NoResults)
     }
 }

@@ -337,8 +337,8 @@ impl NameCheck<'_> {
             } else if is_book_file(path) {
                 let found = self.source.files.read(Utf8Path::new(path)).map(|_| ());
                 let listed = || self.source.files.list(Utf8Path::new(path)).map(|_| ());
-                if let Err(message) = found.or_else(|error| listed().map_err(|_| error)) {
-                    self.fault(&place_of(name), message, None);
+                if let Err(error) = found.or_else(|error| listed().map_err(|_| error)) {
+                    self.fault(&place_of(name), error.to_string(), None);
                 }
             }
         }

@@ -81,7 +81,7 @@ impl Action for Hostname {
                 Subject::Other("hostname", "now".to_owned()),
             ));
         }
-        plan.decision = Plan::of_changes(changes).decision;
+        plan.outcome = Plan::of_changes(changes).outcome;
         Ok(plan)
     }
 

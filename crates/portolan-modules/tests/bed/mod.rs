@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_modules::{
-    Action, Applied, BookFiles, Decision, Host, ModuleError, ParameterFault, Plan, Root, View,
-    find_module,
+    Action, Applied, BookFileError, BookFiles, Host, ModuleError, ParameterFault, Plan,
+    PlannedOutcome, Root, View, find_module,
 };
 use serde_json::Value;
 
@@ -24,14 +24,14 @@ pub(crate) struct Bed {
 pub(crate) struct MemoryFiles(pub(crate) BTreeMap<Utf8PathBuf, Arc<[u8]>>);
 
 impl BookFiles for MemoryFiles {
-    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, String> {
+    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, BookFileError> {
         self.0
             .get(path)
             .cloned()
-            .ok_or_else(|| "the book has no such file".to_owned())
+            .ok_or_else(|| BookFileError::Missing(path.to_owned()))
     }
 
-    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, String> {
+    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, BookFileError> {
         let below = self
             .0
             .keys()
@@ -120,16 +120,16 @@ impl Bed {
         let applied = action.apply(&self.host, &plan)?;
         assert_eq!(
             applied.is_changed,
-            matches!(plan.decision, Decision::Change(_)),
+            matches!(plan.outcome, PlannedOutcome::Change(_)),
             "{parameters}"
         );
         action.verify(&self.host)?;
         let after = self.tree();
         let again = self.plan(module, parameters)?;
         assert!(
-            matches!(again.decision, Decision::Unchanged),
+            matches!(again.outcome, PlannedOutcome::Unchanged),
             "{parameters}: {:?}",
-            again.decision
+            again.outcome
         );
         let second = action.apply(&self.host, &again)?;
         assert!(!second.is_changed);

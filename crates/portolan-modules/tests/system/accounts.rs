@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-use portolan_modules::{Ahead, Decision, View};
+use portolan_modules::{Ahead, PlannedOutcome, View};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use proptest::test_runner::TestRunner;
@@ -339,11 +339,14 @@ fn a_check_knows_groups_of_earlier_steps() {
     };
     let step = json!({"name": "web", "addGroups": ["ops"]});
     let plan = action("user", &step).plan(&view).unwrap();
-    assert!(matches!(plan.decision, Decision::Change(_)));
+    assert!(matches!(plan.outcome, PlannedOutcome::Change(_)));
     let again = action("group", &json!({"name": "ops"}))
         .plan(&view)
         .unwrap();
-    assert!(matches!(again.decision, Decision::Unchanged), "{again:?}");
+    assert!(
+        matches!(again.outcome, PlannedOutcome::Unchanged),
+        "{again:?}"
+    );
 }
 
 /// A plan is refused when the user is another one at the time of the apply.

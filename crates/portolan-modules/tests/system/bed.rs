@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_modules::{
-    Action, Applied, Decision, Host, ModuleError, ParameterFault, Plan, Root, View, find_module,
+    Action, Applied, Host, ModuleError, ParameterFault, Plan, PlannedOutcome, Root, View,
+    find_module,
 };
 use serde_json::{Map, Value};
 
@@ -98,16 +99,16 @@ impl Bed {
         let applied = action.apply(&self.host, &plan);
         assert_same(&tree(&self.outside), &outside, "nothing outside is touched");
         let applied = applied?;
-        match &plan.decision {
-            Decision::Unchanged => {
+        match &plan.outcome {
+            PlannedOutcome::Unchanged => {
                 assert!(!applied.is_changed, "a check that says unchanged is kept");
                 assert_same(&tree(&self.root), &before, "unchanged changes nothing");
             }
-            Decision::Change(changes) => {
+            PlannedOutcome::Change(changes) => {
                 assert!(!changes.is_empty());
                 assert!(applied.is_changed, "a check that says change is kept");
             }
-            Decision::Unknown { .. } | Decision::Skipped { .. } => {}
+            PlannedOutcome::Unknown { .. } | PlannedOutcome::Skipped { .. } => {}
         }
         action.verify(&self.host)?;
         Ok((plan, applied))
@@ -120,9 +121,9 @@ impl Bed {
         let after = tree(&self.root);
         let (plan, second) = self.apply(module, parameters).unwrap();
         assert!(
-            matches!(plan.decision, Decision::Unchanged),
+            matches!(plan.outcome, PlannedOutcome::Unchanged),
             "{:?}",
-            plan.decision
+            plan.outcome
         );
         assert!(!second.is_changed);
         assert_same(&tree(&self.root), &after, "a second apply changes nothing");

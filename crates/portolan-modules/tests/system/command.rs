@@ -1,6 +1,6 @@
 //! `command`: guards, exit codes, and what a check can say.
 
-use portolan_modules::{Ahead, Decision, ModuleError, PredictedPath, Prediction, View};
+use portolan_modules::{Ahead, ModuleError, PlannedOutcome, PredictedPath, Prediction, View};
 use serde_json::json;
 
 use crate::bed::{Bed, action, faults, tree};
@@ -11,7 +11,7 @@ fn without_a_guard_a_check_knows_nothing_and_an_apply_runs_it_once() {
     let step = json!({"shell": "echo line >> $PORTOLAN_ROOT/srv/log; echo told; echo wrong >&2"});
     let (plan, applied) = bed.apply("command", &step).unwrap();
     assert!(
-        matches!(plan.decision, Decision::Unknown { .. }),
+        matches!(plan.outcome, PlannedOutcome::Unknown { .. }),
         "{plan:?}"
     );
     assert!(applied.is_changed);
@@ -116,8 +116,8 @@ fn a_check_looks_at_what_earlier_steps_will_have_changed() {
         &json!({"shell": "false", "creates": "/srv/made"}),
     );
     assert!(matches!(
-        made.plan(&view).unwrap().decision,
-        Decision::Unchanged
+        made.plan(&view).unwrap().outcome,
+        PlannedOutcome::Unchanged
     ));
     // The guard would look at the host as it is, not as it will be.
     let asked = action(
@@ -125,8 +125,8 @@ fn a_check_looks_at_what_earlier_steps_will_have_changed() {
         &json!({"shell": "false", "unless": "test -e srv/made"}),
     );
     assert!(matches!(
-        asked.plan(&view).unwrap().decision,
-        Decision::Unknown { .. }
+        asked.plan(&view).unwrap().outcome,
+        PlannedOutcome::Unknown { .. }
     ));
     assert_eq!(tree(&bed.root), before);
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use camino::Utf8PathBuf;
-use portolan_modules::Decision;
+use portolan_modules::PlannedOutcome;
 use portolan_testbed::{HttpServer, git_backend};
 use serde_json::{Value, json};
 
@@ -262,5 +262,5 @@ fn parameters_that_do_not_fit_are_told() {
 fn a_check_of_a_first_checkout_is_a_change() {
     let source = Source::new();
     let plan = source.bed.plan("git", &source.step("main")).unwrap();
-    assert!(matches!(plan.decision, Decision::Change(_)));
+    assert!(matches!(plan.outcome, PlannedOutcome::Change(_)));
 }

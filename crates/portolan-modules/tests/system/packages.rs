@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use portolan_modules::{Ahead, Decision, View};
+use portolan_modules::{Ahead, PlannedOutcome, View};
 use serde_json::json;
 
 use crate::bed::{Bed, action, faults, is_root};
@@ -227,7 +227,7 @@ fn a_refresh_is_no_change_and_finds_new_packages() {
     let latest = json!({"name": "late", "state": "latest", "refresh": true});
     let (plan, applied) = bed.apply("package", &latest).unwrap();
     assert!(
-        matches!(plan.decision, Decision::Unknown { .. }),
+        matches!(plan.outcome, PlannedOutcome::Unknown { .. }),
         "{plan:?}"
     );
     assert!(!applied.is_changed);
@@ -362,7 +362,10 @@ fn a_check_knows_packages_of_earlier_steps() {
     let plan = action("package", &json!({"name": "tiny"}))
         .plan(&view)
         .unwrap();
-    assert!(matches!(plan.decision, Decision::Unchanged), "{plan:?}");
+    assert!(
+        matches!(plan.outcome, PlannedOutcome::Unchanged),
+        "{plan:?}"
+    );
 }
 
 #[test]

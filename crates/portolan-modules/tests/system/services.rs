@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portolan_modules::{Decision, Host, Root, View};
+use portolan_modules::{Host, PlannedOutcome, Root, View};
 use serde_json::{Value, json};
 
 use crate::bed::{Bed, action, faults, is_root};
@@ -123,11 +123,14 @@ fn converge(parameters: &Value) -> bool {
     let applied = step.apply(&host, &plan).unwrap();
     assert_eq!(
         applied.is_changed,
-        matches!(plan.decision, Decision::Change(_))
+        matches!(plan.outcome, PlannedOutcome::Change(_))
     );
     step.verify(&host).unwrap();
     let plan = step.plan(&View::of(&host)).unwrap();
-    assert!(matches!(plan.decision, Decision::Unchanged), "{plan:?}");
+    assert!(
+        matches!(plan.outcome, PlannedOutcome::Unchanged),
+        "{plan:?}"
+    );
     applied.is_changed
 }
 
@@ -261,13 +264,13 @@ fn below_a_root_units_are_enabled_and_nothing_is_said_about_running() {
         .plan("service", &json!({"name": "web", "state": "running"}))
         .unwrap();
     assert!(
-        matches!(plan.decision, Decision::Unknown { .. }),
+        matches!(plan.outcome, PlannedOutcome::Unknown { .. }),
         "{plan:?}"
     );
     let (plan, applied) = bed
         .apply("service", &json!({"name": "web", "state": "restarted"}))
         .unwrap();
-    assert!(matches!(&plan.decision, Decision::Skipped { reason } if reason == "no manager"));
+    assert!(matches!(&plan.outcome, PlannedOutcome::Skipped { reason } if reason == "no manager"));
     assert!(!applied.is_changed);
     bed.converge("service", &json!({"name": "web", "enabled": false}));
     bed.converge("service", &json!({"name": "other", "masked": true}));

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::sync::Arc;
 
-use portolan_modules::{Decision, Host, Root, View};
+use portolan_modules::{Host, PlannedOutcome, Root, View};
 use serde_json::{Value, json};
 
 use crate::bed::{Bed, action, faults, in_namespace};
@@ -21,11 +21,14 @@ fn converge(host: &Host, module: &str, parameters: &Value) -> bool {
     let applied = step.apply(host, &plan).unwrap();
     assert_eq!(
         applied.is_changed,
-        matches!(plan.decision, Decision::Change(_))
+        matches!(plan.outcome, PlannedOutcome::Change(_))
     );
     step.verify(host).unwrap();
     let plan = step.plan(&View::of(host)).unwrap();
-    assert!(matches!(plan.decision, Decision::Unchanged), "{plan:?}");
+    assert!(
+        matches!(plan.outcome, PlannedOutcome::Unchanged),
+        "{plan:?}"
+    );
     assert!(!step.apply(host, &plan).unwrap().is_changed);
     applied.is_changed
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use portolan_modules::{
-    BootMode, Command, Decision, Exit, Host, MachineRestart, ModuleError, Processes, Program,
+    BootMode, Command, Exit, Host, MachineRestart, ModuleError, PlannedOutcome, Processes, Program,
     RestartState, Root, View, boot_id,
 };
 use portolan_testbed::{HttpServer, Reply, free_port};
@@ -23,8 +23,8 @@ fn a_port_is_waited_for() {
     let closed = free_port();
     let step = json!({"port": closed, "timeout": "100ms"});
     assert!(matches!(
-        bed.plan("wait", &step).unwrap().decision,
-        Decision::Unknown { .. }
+        bed.plan("wait", &step).unwrap().outcome,
+        PlannedOutcome::Unknown { .. }
     ));
     let error = bed.apply("wait", &step).unwrap_err();
     assert!(error.to_string().contains("after 0.1 s"), "{error}");
@@ -62,7 +62,7 @@ fn an_answer_is_waited_for_and_is_the_result() {
         &json!({"http": format!("{}/healthz", server.url()), "timeout": "60s"}),
     );
     let plan = step.plan(&View::of(&bed.host)).unwrap();
-    let Decision::Unknown { reason } = &plan.decision else {
+    let PlannedOutcome::Unknown { reason } = &plan.outcome else {
         panic!("{plan:?}");
     };
     assert!(reason.contains("status 503"), "{reason}");
@@ -162,8 +162,8 @@ fn below_a_root_only_a_fake_start_changes() {
     assert!(matches!(
         bed.plan("reboot", &json!({"if": "required"}))
             .unwrap()
-            .decision,
-        Decision::Unchanged
+            .outcome,
+        PlannedOutcome::Unchanged
     ));
     bed.write("run/reboot-required", "");
     bed.converge("reboot", &json!({"if": "required"}));

@@ -160,7 +160,8 @@ impl BookReader<'_> {
         let relative = first
             .and_then(|first| path.strip_prefix(first).ok())
             .unwrap_or(path);
-        let bytes = self.files.read(relative)?;
+        let read = self.files.read(relative);
+        let bytes = read.map_err(|error| error.to_string())?;
         String::from_utf8(bytes.to_vec()).map_err(|_| format!("`{path}` is not UTF-8"))
     }
 }

@@ -105,7 +105,7 @@ impl Apt {
             };
         }
         changes.extend(self.hold_changes(step));
-        plan.decision = Plan::of_changes(changes).decision;
+        plan.outcome = Plan::of_changes(changes).outcome;
         plan.notes = self.notes(step);
         plan.before = self.versions(step);
         plan.predictions = step

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_fleet::{Book, RunReport, compile};
-use portolan_modules::BookFiles;
+use portolan_modules::{BookFileError, BookFiles};
 use portolan_server::{FleetClient, FleetError, FleetMethod, rfc3339};
 use serde_json::{Value, json};
 
@@ -137,14 +137,14 @@ struct UsedFiles {
 }
 
 impl BookFiles for UsedFiles {
-    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, String> {
+    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, BookFileError> {
         let content = self.inner.read(path)?;
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.insert(path.to_owned(), Arc::clone(&content));
         Ok(content)
     }
 
-    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, String> {
+    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, BookFileError> {
         let listed = self.inner.list(directory)?;
         for path in &listed {
             self.read(&directory.join(path))?;

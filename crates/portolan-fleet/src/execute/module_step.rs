@@ -1,0 +1,242 @@
+//! A step that calls a module: its items, its attempts, and what the journal says of them.
+//!
+//! ```text
+//! step ──for each item──▶ attempts ──again after a failure──▶ work ──▶ Attempt ──▶ journal, report, result
+//! ```
+//!
+//! The journal has an entry on the disk before every effect and one before its report, and nothing else: a look that finds
+//! nothing to do writes nothing.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::attempt::Attempt;
+use super::scope::{Frame, Item};
+use super::{Flow, Halt, NodeRun, RunMode, report_of};
+use crate::book::{ModuleCall, RunOn, Step};
+use crate::journal::{JournalEntry, StepKey};
+use crate::outcome::{StepError, StepState};
+
+/// The longest pause between attempts, however it grows.
+const MAX_PAUSE: Duration = Duration::from_hours(1);
+
+impl NodeRun<'_> {
+    /// Takes a step that calls a module, for each of its items.
+    pub(super) fn take_module(&mut self, step: &Step, call: &ModuleCall, frame: &Frame) -> Flow {
+        let mut at_step = frame.clone();
+        at_step.step_id.clone_from(&step.id);
+        if step.options.run_on == RunOn::First && !self.host.is_first() {
+            self.take_over_result(step);
+            return Ok(());
+        }
+        let items = match self.items(step, &at_step) {
+            Ok(items) => items,
+            Err(message) => return self.fail_or_unknown(step, None, &message, frame),
+        };
+        let is_loop = step.options.for_each.is_some();
+        let mut results = Vec::new();
+        let mut failure = None;
+        for item in items {
+            let (state, result, message) = self.take_item(step, call, item.as_ref(), &at_step)?;
+            results.extend(result);
+            if matches!(state, StepState::Failed | StepState::Unknown)
+                && self.mode == RunMode::Apply
+                || state == StepState::Failed
+            {
+                failure = Some(message);
+                break;
+            }
+        }
+        if let Some(message) = failure {
+            self.results.remove(&step.id);
+            return Err(Halt::Failed {
+                step: step.id.clone(),
+                message,
+            });
+        }
+        let result = if is_loop {
+            let changed = results
+                .iter()
+                .any(|result| result["changed"] == json!(true));
+            Some(json!({"changed": changed, "items": results}))
+        } else {
+            results.pop()
+        };
+        if let Some(result) = result {
+            if step.options.run_on == RunOn::First && !step.options.is_sensitive {
+                self.host.share_result(step, &result);
+            }
+            self.keep_result(step, result);
+        }
+        Ok(())
+    }
+
+    fn keep_result(&mut self, step: &Step, result: Value) {
+        for alias in &step.options.register {
+            self.results.add(alias, result.clone());
+        }
+        self.results.add(&step.id, result);
+    }
+
+    /// A step that runs on the first node alone: its result is known here as far as the first node has given it.
+    fn take_over_result(&mut self, step: &Step) {
+        let mut report = report_of(step, None, StepState::Skipped);
+        report.notes.push("it runs on the first node".to_owned());
+        self.push(report);
+        if let Some(result) = self.host.shared_result(step) {
+            self.keep_result(step, result);
+        }
+    }
+
+    /// Takes a step for one item. Gives its state, its result, and why it failed.
+    fn take_item(
+        &mut self,
+        step: &Step,
+        call: &ModuleCall,
+        item: Option<&Item>,
+        frame: &Frame,
+    ) -> Result<(StepState, Option<Value>, String), Halt> {
+        let began = self.host.clock();
+        let shown = item.map(|item| item.value.clone());
+        let frame = match self.item_frame(step, item, frame) {
+            Ok(frame) => frame,
+            Err(message) => return self.undecided(step, shown, &message, frame),
+        };
+        match self.is_taken(step, &frame) {
+            Ok(true) => {}
+            Ok(false) => {
+                self.push(report_of(step, shown, StepState::Skipped));
+                return Ok((StepState::Skipped, None, String::new()));
+            }
+            Err(message) => return self.undecided(step, shown, &message, &frame),
+        }
+        let mut attempt = self.attempts(step, call, &frame)?;
+        if attempt.state == StepState::Failed && step.options.ignores_errors {
+            attempt.state = StepState::Ignored;
+        }
+        let changed = attempt.state == StepState::Changed;
+        if changed {
+            self.notified.extend(step.options.notify.iter().copied());
+        }
+        let mask = self.secrets.mask();
+        let clean = |text: String| mask.text(&text).into_owned();
+        let mut report = report_of(step, shown, attempt.state);
+        report.took = self.host.clock().saturating_sub(began);
+        report.notes = attempt.notes.into_iter().map(clean).collect();
+        if step.options.is_sensitive {
+            report.item = report.item.map(|_| Value::from("<hidden>"));
+        } else {
+            report.diff = attempt.diff.map(clean);
+            report.changes = attempt.changes;
+        }
+        report.error = attempt.error.map(|error| StepError {
+            message: clean(error.message),
+            hint: error.hint.map(clean),
+            output: error
+                .output
+                .filter(|_| !step.options.is_sensitive)
+                .map(clean),
+        });
+        let message = report.error.as_ref().map(|error| error.message.clone());
+        let state = report.state;
+        self.push(report);
+        if self.mode == RunMode::Check && matches!(state, StepState::Changed | StepState::Unknown) {
+            self.pending.insert(step.id.clone());
+        }
+        Ok((
+            state,
+            attempt.result.map(Value::Object),
+            message.unwrap_or_default(),
+        ))
+    }
+
+    fn undecided(
+        &mut self,
+        step: &Step,
+        item: Option<Value>,
+        message: &str,
+        frame: &Frame,
+    ) -> Result<(StepState, Option<Value>, String), Halt> {
+        self.fail_or_unknown(step, item, message, frame)?;
+        Ok((StepState::Skipped, None, String::new()))
+    }
+
+    /// Attempts until one succeeds, or there are no more.
+    fn attempts(&mut self, step: &Step, call: &ModuleCall, frame: &Frame) -> Result<Attempt, Halt> {
+        let retries = &step.options.retries;
+        let mut pause = retries.interval;
+        let mut number = 0;
+        loop {
+            let key = StepKey {
+                step: step.id.clone(),
+                item: frame.loop_key.clone(),
+                attempt: number,
+            };
+            let mut attempt = self.attempt(step, call, frame, &key);
+            if let Some(reason) = attempt.halt.take() {
+                return Err(Halt::Stopped(reason));
+            }
+            let is_done = match &retries.until {
+                _ if attempt.state == StepState::Unknown || self.mode == RunMode::Check => true,
+                None => attempt.state != StepState::Failed,
+                Some(until) => match self.decide_over(until, attempt.result.as_ref(), frame) {
+                    Ok(holds) => holds,
+                    Err(message) => {
+                        attempt = Attempt::failed(message);
+                        false
+                    }
+                },
+            };
+            if !is_done && number >= retries.limit && attempt.state != StepState::Failed {
+                let has_effect = attempt.has_effect;
+                attempt = Attempt::failed(format!(
+                    "`until` does not hold after {} attempts",
+                    u64::from(number) + 1
+                ));
+                attempt.has_effect = has_effect;
+            }
+            self.record_end(step, &key, &attempt)?;
+            if is_done || number >= retries.limit {
+                return Ok(attempt);
+            }
+            let was_taken_before = attempt.is_recorded;
+            if !was_taken_before && !self.host.pause(pause) {
+                return Err(Halt::Stopped("cancelled between two attempts".to_owned()));
+            }
+            pause = pause
+                .saturating_mul(retries.backoff)
+                .checked_div(1_000)
+                .unwrap_or(MAX_PAUSE);
+            pause = pause.min(MAX_PAUSE);
+            number += 1;
+        }
+    }
+
+    /// Puts the end of an effect into the journal, before anybody is told of it.
+    fn record_end(&mut self, step: &Step, key: &StepKey, attempt: &Attempt) -> Result<(), Halt> {
+        if !attempt.has_effect || attempt.is_recorded || self.mode == RunMode::Check {
+            return Ok(());
+        }
+        let result = match &attempt.result {
+            Some(result) if !step.options.is_sensitive => {
+                let text = Value::Object(result.clone()).to_string();
+                let mask = self.secrets.mask();
+                serde_json::from_str(&mask.text(&text)).unwrap_or(Value::Null)
+            }
+            _ => Value::Null,
+        };
+        let notified = if attempt.state == StepState::Changed {
+            self.handler_names(&step.options.notify.iter().copied().collect())
+        } else {
+            Vec::new()
+        };
+        let entry = JournalEntry::Finished {
+            key: key.clone(),
+            state: attempt.state,
+            result,
+            notified,
+        };
+        self.host.record(&entry).map_err(Halt::Stopped)
+    }
+}
