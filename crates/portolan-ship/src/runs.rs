@@ -3,6 +3,7 @@
 //! ```text
 //! STORE/portolan/runs/20261117-151433-5f1c/
 //!     00000000000000000001.journal, lock    what happened, numbered
+//!     begun                                 the lock is taken: whoever looks may ask whether it is still held
 //!     output/web.first, web.last-0, …       what the programs of an artifact printed
 //!     scratch/…                             files of work that goes on; removed after a kill by the next run
 //!     api.sock                              where a live run can be asked by its owner's programs
@@ -34,6 +35,9 @@ const LONGEST_BEGINNING: Duration = Duration::from_hours(1);
 
 /// How finely the names of runs tell the time.
 const PARTS_OF_SECOND: u64 = 0x1_0000;
+
+/// The file of a run that has its lock.
+const BEGUN: &str = "begun";
 
 /// Where runs lie below a store.
 const RUNS: &str = "portolan/runs";
@@ -143,7 +147,11 @@ impl ShipRun {
         };
         // A killed process loses nothing of what the system has; a machine that loses power loses a build anyway.
         let directory = self.directory.as_std_path();
-        Ok(Journal::open(directory, Durability::Written, options)?)
+        let journal = Journal::open(directory, Durability::Written, options)?;
+        // From now on its lock says whether it lives; its first event comes later.
+        let begun = self.directory.join(BEGUN);
+        fs::write(&begun, "").map_err(at(&begun))?;
+        Ok(journal)
     }
 
     /// Reads its journal, also while another process writes it.
@@ -258,7 +266,7 @@ impl ShipRun {
     fn has_begun(&self) -> bool {
         let entries = self.directory.read_dir_utf8().into_iter().flatten();
         let mut names = entries.flatten().map(|entry| entry.file_name().to_owned());
-        names.any(|name| name.ends_with(".journal"))
+        names.any(|name| name == BEGUN || name.ends_with(".journal"))
     }
 
     /// Programs of a killed process go on, and its scratch files may hold secrets.
