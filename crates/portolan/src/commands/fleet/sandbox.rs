@@ -9,7 +9,9 @@ use portolan_http::Secret;
 use portolan_identity::{CaPin, EXPORTER_LABEL, JoinToken};
 use portolan_listen::ListenConfig;
 use portolan_modules::Root;
-use portolan_server::{ApiServer, DataDirectory, FleetClient, FleetMethod, ServerOptions};
+use portolan_server::{
+    ApiServer, DataDirectory, FleetClient, FleetMethod, ServerOptions, listen_limits,
+};
 use portolan_store::{Embedded, EmbeddedOptions, Store};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -160,6 +162,8 @@ async fn start_server(
         tls: Some(server.tls(names.clone()).map_err(CommandError::user)?),
         client_certificates: Some(EXPORTER_LABEL),
         readiness: server.readiness(),
+        // All agents come from one address.
+        limits: listen_limits(),
         ..ListenConfig::default()
     };
     let served = portolan_listen::serve(listener, server.router(names), config, stop.clone());

@@ -277,7 +277,7 @@ fn same_steps(report: &RunReport) -> Vec<SameStep<'_>> {
 /// Names of nodes: all of them by their number, a few by name.
 fn names(nodes: &[&str], all: usize) -> String {
     match nodes {
-        [one] if all > 1 => (*one).to_owned(),
+        [one] => (*one).to_owned(),
         nodes if nodes.len() == all => format!("same on {}", counted(all, "node")),
         nodes if nodes.len() <= MAX_NAMES => nodes.join(", "),
         nodes => {
@@ -318,6 +318,7 @@ mod tests {
     #[test]
     fn nodes_are_named_until_there_are_many() {
         assert_eq!(names(&["a"], 3), "a");
+        assert_eq!(names(&["a"], 1), "a");
         assert_eq!(names(&["a", "b"], 3), "a, b");
         assert_eq!(names(&["a", "b", "c"], 3), "same on 3 nodes");
         let many: Vec<String> = (0..9).map(|number| format!("n{number}")).collect();
