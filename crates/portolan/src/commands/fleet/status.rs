@@ -154,7 +154,10 @@ fn table(answer: &Value, address: &str) -> Table {
 
 /// The address of a server, this one marked.
 fn server_name(server: &Value) -> String {
-    let address = server["address"].as_str().unwrap_or_default();
+    let address = server["address"].as_str();
+    // One that was started without an address has its name only.
+    let address = address.filter(|address| !address.is_empty());
+    let address = address.or(server["server"].as_str()).unwrap_or_default();
     if server["isThis"] == Value::Bool(true) {
         format!("{address} (this one)")
     } else {

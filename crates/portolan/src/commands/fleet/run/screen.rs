@@ -258,6 +258,7 @@ fn same_steps(report: &RunReport) -> Vec<SameStep<'_>> {
                 (&known.name, &known.item, known.state, &known.diff)
                     == (&step.name, &step.item, step.state, &step.diff)
                     && known.error == step.error
+                    && known.notes == step.notes
             };
             match all.iter_mut().find(is_same) {
                 Some(same) => same.nodes.push(&node.name),
@@ -313,6 +314,8 @@ fn plain(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -327,5 +330,39 @@ mod tests {
             names(&many, 10),
             "same on 9 nodes: n0, n1, n2, n3, n4, and 4 more"
         );
+    }
+
+    #[test]
+    fn steps_are_the_same_only_with_the_same_words() {
+        let part = |node: &str, said: &str| NodePart {
+            name: node.to_owned(),
+            state: "ok".to_owned(),
+            steps: vec![StepReport {
+                name: "say".to_owned(),
+                item: None,
+                state: StepState::Ok,
+                diff: None,
+                error: None,
+                notes: vec![said.to_owned()],
+                changes: Vec::new(),
+                took: Duration::ZERO,
+                place: portolan_fleet::Place {
+                    file: "book.yaml".into(),
+                    line: 1,
+                    column: 1,
+                },
+            }],
+            owed: Vec::new(),
+            stopped: None,
+        };
+        let report = RunReport {
+            run: "r".to_owned(),
+            state: "ok".to_owned(),
+            reason: None,
+            nodes: vec![part("a", "one"), part("b", "other"), part("c", "one")],
+        };
+        let same = same_steps(&report);
+        let nodes: Vec<&[&str]> = same.iter().map(|same| &same.nodes[..]).collect();
+        assert_eq!(nodes, [&["a", "c"][..], &["b"]]);
     }
 }
