@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use portolan_kinds::{KindObject, find_kind};
 use serde_json::{Value, json};
@@ -17,6 +17,10 @@ use crate::token::{NewToken, Tokens};
 
 /// How long the first token works: enough to make another one.
 pub(crate) const FIRST_TOKEN_LIFE: Duration = Duration::from_hours(24);
+
+/// How long a start waits for a process that has the directory: one that was killed gives back its memory first.
+const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// The file with the name of the server.
 const NAME_FILE: &str = "server.id";
@@ -66,19 +70,27 @@ impl DataDirectory {
         self.directory.join("admin.token")
     }
 
-    /// Keeps other processes from this directory as long as the file is open.
+    /// Keeps other processes from this directory as long as the file is open; waits a moment for one that is ending.
     ///
     /// # Errors
     /// When another process has it, or the file cannot be made.
     pub fn lock(&self) -> std::io::Result<File> {
         let file = File::create(self.directory.join("server.lock"))?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => Err(std::io::Error::new(
-                ErrorKind::ResourceBusy,
-                "another process uses it",
-            )),
-            Err(TryLockError::Error(error)) => Err(error),
+        let until = Instant::now() + LOCK_PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(LOCK_PAUSE);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(std::io::Error::new(
+                        ErrorKind::ResourceBusy,
+                        "another process uses it",
+                    ));
+                }
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
         }
     }
 
@@ -225,5 +237,24 @@ async fn create(
         Ok(_) => Ok(true),
         Err(error) if error.reason == RefusalReason::AlreadyExists => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_waits_for_a_process_that_is_ending() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let files = DataDirectory::open(directory.path()).expect("a directory");
+        let ending = files.lock().expect("the first");
+        let other = files.clone();
+        let next = std::thread::spawn(move || other.lock().map(drop));
+        drop(ending);
+        next.join().expect("no panic").expect("the next one");
+        let _running = files.lock().expect("the third");
+        let busy = files.lock().expect_err("it is in use");
+        assert_eq!(busy.kind(), ErrorKind::ResourceBusy);
     }
 }
