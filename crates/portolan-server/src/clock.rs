@@ -43,7 +43,7 @@ impl TimeSource for ManualTime {
 }
 
 /// A time as RFC 3339 text in UTC, in whole seconds.
-pub fn rfc3339(time: Duration) -> String {
+pub(crate) fn rfc3339(time: Duration) -> String {
     let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
     let stamp = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
     stamp.to_string()

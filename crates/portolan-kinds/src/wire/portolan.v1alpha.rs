@@ -762,6 +762,10 @@ pub struct RunSpec {
     /// A text that makes a second request for the same run harmless.
     #[prost(string, optional, tag = "13")]
     pub dedupe_key: ::core::option::Option<::prost::alloc::string::String>,
+    /// A digest of the request, by which a second one with the same `dedupe_key` is known to be the same. Values of inputs are not
+    /// part of it: they may be secret.
+    #[prost(string, optional, tag = "16")]
+    pub request_digest: ::core::option::Option<::prost::alloc::string::String>,
     /// Whether it stops before the next step, or at once.
     #[prost(enumeration = "RunCancel", optional, tag = "14")]
     pub cancel: ::core::option::Option<i32>,

@@ -103,6 +103,20 @@ impl RunRequest {
     }
 }
 
+impl RunRequest {
+    /// What tells two requests of a user apart, without the values of inputs.
+    fn digest(&self, user: &str) -> String {
+        let inputs: Vec<&String> = self.inputs.keys().collect();
+        let selector = self.narrowing.selector.as_ref();
+        let request = json!({
+            "user": user, "check": self.is_check, "inputs": inputs, "tags": self.selection.tags,
+            "skipTags": self.selection.skip, "nodes": self.narrowing.nodes,
+            "selector": selector.map(ToString::to_string), "parent": self.parent, "book": self.book,
+        });
+        hex(&Sha256::digest(request.to_string().as_bytes()))
+    }
+}
+
 fn words(value: &Value) -> Option<BTreeSet<String>> {
     let list = value.as_array().filter(|list| list.len() <= MAX_WORDS)?;
     list.iter()
@@ -141,8 +155,14 @@ impl ApiServer {
         let name = self.run_name(&book_name, request.dedupe_key.as_deref());
         let kind = find_kind("Run").ok_or_else(|| ApiError::internal("no kind Run"))?;
         let key = crate::keys::ObjectKey::new(kind, Some(&namespace), &name);
+        let digest = request.digest(&caller.identity.user);
         if let Some(known) = self.objects.get(&key).await? {
-            return Ok(known.object);
+            if known.object.spec["requestDigest"] == digest.as_str() {
+                return Ok(known.object);
+            }
+            let message = format!("`dedupeKey` belongs to another request: that of run {name}");
+            return Err(ApiError::conflict(RefusalReason::AlreadyExists, message)
+                .hint("ask with another key"));
         }
         let (stored_book, commit) = match &request.book {
             Some(book) => (book.clone(), None),
@@ -209,7 +229,7 @@ impl ApiServer {
             "mode": if request.is_check { "check" } else { "apply" }, "tags": plan.tags, "skipTags": plan.skip_tags,
             "nodes": frozen.iter().map(|node| json!({"name": node.name, "uuid": node.uuid})).collect::<Vec<_>>(),
             "batches": plan.run.batches, "parent": request.parent, "requestedBy": caller.identity.user,
-            "dedupeKey": request.dedupe_key,
+            "dedupeKey": request.dedupe_key, "requestDigest": digest,
         });
         let run = KindObject::new(kind, &name, Some(&namespace), without_nulls(spec));
         let parts = RunParts {

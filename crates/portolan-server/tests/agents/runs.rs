@@ -353,3 +353,17 @@ async fn secret_inputs_reach_the_nodes_and_nothing_else() {
         agent.kill().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_sent_twice_makes_one_run_and_no_other_request_gets_it() {
+    let (bed, _agents) = Bed::with_nodes().await;
+    bed.book(json!({
+        "target": {"group": "all"}, "steps": [{"name": "place", "directory": {"path": "/srv/web"}}],
+    }))
+    .await;
+    let request = |mode: &str| json!({"mode": mode, "dedupeKey": "monday"});
+    let first = bed.run(request("check")).await.expect("a run");
+    assert_eq!(bed.run(request("check")).await.as_ref(), Some(&first));
+    assert_eq!(bed.run(request("apply")).await, None, "another request");
+    bed.wait_for_phase(&first, "succeeded").await;
+}

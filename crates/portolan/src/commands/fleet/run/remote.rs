@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_fleet::{Book, RunReport, compile};
 use portolan_modules::{BookFileError, BookFiles};
-use portolan_server::{FleetClient, FleetError, FleetMethod, rfc3339};
+use portolan_server::{FleetClient, FleetError, FleetMethod, request_key};
 use serde_json::{Value, json};
 
 use super::inputs::given_inputs;
@@ -74,9 +74,10 @@ fn request(
     app: &App,
 ) -> Result<Option<(String, Value)>, CommandError> {
     let selection = args.tags.selection();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let mut body = json!({
         "mode": if args.check { "check" } else { "apply" }, "tags": selection.tags, "skipTags": selection.skip,
-        "nodes": args.nodes, "dedupeKey": request_key(),
+        "nodes": args.nodes, "dedupeKey": request_key(now.unwrap_or_default()),
     });
     if let Some(selector) = &args.selector {
         body["selector"] = selector.as_str().into();
@@ -244,16 +245,6 @@ async fn patiently(
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
-}
-
-/// A key that no two requests share, and that a run can be named by: sending a request twice makes one run.
-fn request_key() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.unwrap_or_default();
-    let time: String = rfc3339(now).chars().filter(char::is_ascii_digit).collect();
-    let (day, time) = time.split_at_checked(8).unwrap_or((&time, ""));
-    let unique = now.subsec_nanos() ^ std::process::id().rotate_left(16);
-    format!("{day}-{time}-{:05x}", unique & 0xf_ffff)
 }
 
 /// Tells when nodes come to their ends.
