@@ -2,6 +2,7 @@
 //!
 //! | module | does what Go's package does |
 //! | --- | --- |
+//! | [`fmt`] | `fmt`: values in their default format and under the verbs of `Printf` |
 //! | [`json`] | `encoding/json`: texts and numbers as its encoder writes them |
 //! | [`path`], [`wildcard`] | `path/filepath`, on the text of paths |
 //! | [`regexp`] | `regexp`: translates expressions for the `regex` crate |
@@ -12,6 +13,7 @@
 
 #![warn(missing_docs)]
 
+pub mod fmt;
 pub mod json;
 pub mod marked;
 pub mod path;

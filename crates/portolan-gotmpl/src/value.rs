@@ -18,9 +18,7 @@ use portolan_yaml::Text;
 use crate::object::{Kind, Object};
 
 /// How deep values may nest before functions that walk them give up: maps can hold themselves.
-///
-/// A debug build walks a thousand levels in less than half of a 2 MB stack.
-pub const MAX_DEPTH: usize = 1000;
+pub const MAX_DEPTH: usize = portolan_go::fmt::MAX_DEPTH;
 
 /// A value of a template: a field, a variable, a function's argument or result.
 #[derive(Clone, Default)]

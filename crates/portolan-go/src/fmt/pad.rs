@@ -1,7 +1,7 @@
 //! Flags, width and padding of one formatting directive.
 
 /// What stands between `%` and the verb.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Flags {
     pub(super) width: Option<usize>,
     pub(super) precision: Option<usize>,
@@ -17,6 +17,19 @@ pub(super) struct Flags {
 }
 
 impl Flags {
+    /// Nothing.
+    pub(super) const NONE: Self = Self {
+        width: None,
+        precision: None,
+        minus: false,
+        plus: false,
+        sharp: false,
+        go_syntax: false,
+        field_names: false,
+        space: false,
+        zero: false,
+    };
+
     /// `%#v` and `%+v` have a meaning of their own; the plain flags are then not meant.
     pub(super) fn for_verb(self, letter: char) -> Self {
         if letter != 'v' {

@@ -1,28 +1,16 @@
 //! One value under one verb.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::pad::Flags;
-use super::raw::mark;
-use super::{FloatFormat, format_float, quote, quote_rune};
-use crate::value::{FloatKind, List, MAX_DEPTH, Map, Value};
-
-/// Appends a value in its default format, `%v`; bytes that are not UTF-8 as [`super::raw`] has it.
-pub fn write_value(out: &mut String, value: &Value) {
-    match value {
-        Value::Str(text) => out.push_str(text),
-        _ => Verb::new('v', Flags::default()).write(out, value, 0),
-    }
-}
-
-/// Appends a struct by its fields, as `%v` prints it.
-pub(crate) fn write_struct(out: &mut String, type_name: &str, fields: &[(&str, Value)]) {
-    Verb::new('v', Flags::default()).write_struct(out, type_name, fields, 0);
-}
+use super::{MAX_DEPTH, Operand, OperandValue};
+use crate::marked::mark;
+use crate::strconv::{FloatFormat, FloatKind, format_float, is_print, quote, quote_rune};
 
 /// A verb with its flags.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Verb {
+pub struct Verb {
     letter: char,
     flags: Flags,
     /// Items of lists and maps are left out once the text is longer.
@@ -30,7 +18,10 @@ pub(super) struct Verb {
 }
 
 impl Verb {
-    pub(super) fn new(letter: char, flags: Flags) -> Self {
+    /// `%v`
+    pub const DEFAULT: Self = Self::new('v', Flags::NONE);
+
+    pub(super) const fn new(letter: char, flags: Flags) -> Self {
         Self {
             letter,
             flags,
@@ -44,18 +35,21 @@ impl Verb {
     }
 
     /// Appends an operand of a directive.
-    pub(super) fn write_operand(self, out: &mut String, value: &Value) {
-        match (self.letter, value) {
-            ('T' | 'v', Value::Nil) => self.flags.pad_spaces(out, "<nil>"),
-            ('T', _) => self
+    pub(super) fn write_operand<O: Operand>(self, out: &mut String, value: &O) {
+        let is_nil = value.scalar() == OperandValue::Nil;
+        match self.letter {
+            'T' | 'v' if is_nil => self.flags.pad_spaces(out, "<nil>"),
+            'T' => self
                 .flags
                 .pad_spaces(out, self.flags.cut(&value.type_name())),
-            (_, Value::Nil) | ('w', _) => self.bad(out, value),
+            'w' => self.bad(out, value),
+            _ if is_nil => self.bad(out, value),
             _ => self.write(out, value, 0),
         }
     }
 
-    fn write(self, out: &mut String, value: &Value, depth: usize) {
+    /// Appends a value that lies this deep inside another: zero levels for an operand.
+    pub fn write<O: Operand>(self, out: &mut String, value: &O, depth: usize) {
         if depth > MAX_DEPTH {
             out.push('…');
             return;
@@ -63,42 +57,54 @@ impl Verb {
         if out.len() > self.limit {
             return;
         }
-        match value {
-            Value::Nil if self.flags.go_syntax => out.push_str("interface {}(nil)"),
-            Value::Nil => out.push_str("<nil>"),
-            Value::Bool(flag) => self.write_bool(out, *flag, value),
-            Value::Int(_, number) => {
-                self.write_integer(out, number.unsigned_abs(), *number < 0, value);
-            }
-            Value::Uint(_, number) => self.write_integer(out, *number, false, value),
-            Value::Float(kind, number) => self.write_float(out, *number, *kind, value),
-            Value::Complex(re, im) => self.write_complex(out, *re, *im, value),
-            Value::Str(text) => self.write_string(out, text.as_bytes(), value),
-            Value::RawStr(bytes) => self.write_string(out, bytes, value),
-            Value::Bytes(bytes) => self.write_bytes(out, bytes, value),
-            Value::List(list) => self.write_list(out, list, depth),
-            Value::Map(map) => self.write_map(out, map, depth),
-            Value::Object(object) if object.is_collection() => {
-                let data = object.data().unwrap_or_default();
-                self.write(out, &data, depth + 1);
-            }
-            Value::Object(object) => match object.fields() {
-                Some(fields) => self.write_struct(out, &object.type_name(), &fields, depth),
-                None => {
-                    let mut text = String::new();
-                    object.print(&mut text);
-                    self.write_string(out, text.as_bytes(), value);
-                }
-            },
+        if value.scalar() == OperandValue::Composite {
+            value.write_parts(out, self, depth);
+        } else {
+            self.write_scalar(out, value);
         }
     }
 
-    /// A struct, or a pointer to one; the verb goes to its fields.
-    fn write_struct(
+    /// Apart from [`Verb::write`], whose calls nest as deep as the value: each of them takes little of the stack.
+    #[inline(never)]
+    fn write_scalar<O: Operand>(self, out: &mut String, value: &O) {
+        let is_suited = match value.scalar() {
+            OperandValue::Nil if self.flags.go_syntax => {
+                out.push_str("interface {}(nil)");
+                true
+            }
+            OperandValue::Nil => {
+                out.push_str("<nil>");
+                true
+            }
+            OperandValue::Bool(flag) => self.write_bool(out, flag),
+            OperandValue::Int(number) => {
+                self.write_integer(out, number.unsigned_abs(), Sign::of(number))
+            }
+            OperandValue::Uint(number) => self.write_integer(out, number, Sign::None),
+            OperandValue::Float(kind, number) => self.write_float(out, number, kind),
+            OperandValue::Complex(re, im) => self.write_complex(out, re, im),
+            OperandValue::Str(bytes) => self.write_string(out, bytes),
+            OperandValue::Bytes(bytes) => self.write_bytes(out, bytes),
+            OperandValue::Composite => true,
+        };
+        if !is_suited {
+            self.bad(out, value);
+        }
+    }
+
+    /// Appends the text that a value prints itself as.
+    pub fn write_text<O: Operand>(self, out: &mut String, text: &[u8], value: &O) {
+        if !self.write_string(out, text) {
+            self.bad(out, value);
+        }
+    }
+
+    /// Appends a struct, or a pointer to one if its type begins with `*`; the verb goes to its fields.
+    pub fn write_struct<'a, O: Operand + 'a>(
         self,
         out: &mut String,
         type_name: &str,
-        fields: &[(&str, Value)],
+        fields: impl IntoIterator<Item = (&'a str, &'a O)>,
         depth: usize,
     ) {
         let struct_name = type_name.strip_prefix('*');
@@ -109,7 +115,7 @@ impl Verb {
             out.push_str(struct_name.unwrap_or(type_name));
         }
         out.push('{');
-        for (index, (name, value)) in fields.iter().enumerate() {
+        for (index, (name, value)) in fields.into_iter().enumerate() {
             if index > 0 {
                 out.push_str(if self.flags.go_syntax { ", " } else { " " });
             }
@@ -123,9 +129,9 @@ impl Verb {
     }
 
     /// `%!d(string=text)`: the verb does not suit the value.
-    fn bad(self, out: &mut String, value: &Value) {
+    fn bad<O: Operand>(self, out: &mut String, value: &O) {
         let _ = write!(out, "%!{}(", self.letter);
-        if value.is_nil() {
+        if value.scalar() == OperandValue::Nil {
             out.push_str("<nil>");
         } else {
             out.push_str(&value.type_name());
@@ -135,24 +141,27 @@ impl Verb {
         out.push(')');
     }
 
-    fn write_bool(self, out: &mut String, flag: bool, value: &Value) {
-        match self.letter {
-            't' | 'v' => self.flags.pad(out, if flag { "true" } else { "false" }),
-            _ => self.bad(out, value),
+    // These say whether the verb suits the value; nothing is written if it does not.
+
+    fn write_bool(self, out: &mut String, flag: bool) -> bool {
+        let is_suited = matches!(self.letter, 't' | 'v');
+        if is_suited {
+            self.flags.pad(out, if flag { "true" } else { "false" });
         }
+        is_suited
     }
 
-    fn write_integer(self, out: &mut String, magnitude: u64, negative: bool, value: &Value) {
-        let unsigned = matches!(value, Value::Uint(..));
+    fn write_integer(self, out: &mut String, magnitude: u64, sign: Sign) -> bool {
+        let negative = sign == Sign::Negative;
         let text = match self.letter {
-            'v' if self.flags.go_syntax && unsigned => format!("{magnitude:#x}"),
+            'v' if self.flags.go_syntax && sign == Sign::None => format!("{magnitude:#x}"),
             'v' if self.flags.is_plain() => {
                 let _ = if negative {
                     write!(out, "-{magnitude}")
                 } else {
                     write!(out, "{magnitude}")
                 };
-                return;
+                return true;
             }
             'v' | 'd' => magnitude.to_string(),
             'b' => self.prefixed("0b", format!("{magnitude:b}")),
@@ -168,18 +177,23 @@ impl Verb {
             'x' => self.prefixed("0x", format!("{magnitude:x}")),
             'X' => self.prefixed("0X", format!("{magnitude:X}")),
             'c' => {
-                return self
-                    .flags
-                    .pad_spaces(out, rune(magnitude, negative).encode_utf8(&mut [0; 4]));
+                let rune = rune(magnitude, negative);
+                self.flags.pad_spaces(out, rune.encode_utf8(&mut [0; 4]));
+                return true;
             }
             'q' => {
                 let quoted = quote_rune(rune(magnitude, negative), self.flags.plus);
-                return self.flags.pad_spaces(out, &quoted);
+                self.flags.pad_spaces(out, &quoted);
+                return true;
             }
-            'U' => return self.write_unicode(out, magnitude, negative),
-            _ => return self.bad(out, value),
+            'U' => {
+                self.write_unicode(out, magnitude, negative);
+                return true;
+            }
+            _ => return false,
         };
         self.write_digits(out, &text, negative);
+        true
     }
 
     fn prefixed(self, prefix: &str, digits: String) -> String {
@@ -234,18 +248,20 @@ impl Verb {
         let width = self.flags.precision.unwrap_or(4).max(4);
         let mut text = format!("U+{code:0width$X}");
         let character = rune(magnitude, negative);
-        if self.flags.sharp && super::is_print(character) {
+        if self.flags.sharp && is_print(character) {
             let _ = write!(text, " '{character}'");
         }
         self.flags.pad_spaces(out, &text);
     }
 
-    fn write_float(self, out: &mut String, number: f64, kind: FloatKind, value: &Value) {
-        match self.float_text(number, kind) {
-            Some(text) if number.is_finite() => self.flags.pad_number(out, &text),
-            Some(text) => self.flags.pad_spaces(out, &text),
-            None => self.bad(out, value),
+    fn write_float(self, out: &mut String, number: f64, kind: FloatKind) -> bool {
+        let text = self.float_text(number, kind);
+        match &text {
+            Some(text) if number.is_finite() => self.flags.pad_number(out, text),
+            Some(text) => self.flags.pad_spaces(out, text),
+            None => {}
         }
+        text.is_some()
     }
 
     /// A float with its sign, not yet padded.
@@ -291,7 +307,7 @@ impl Verb {
         }
     }
 
-    fn write_complex(self, out: &mut String, re: f64, im: f64, value: &Value) {
+    fn write_complex(self, out: &mut String, re: f64, im: f64) -> bool {
         let (Some(real), Some(imaginary)) = (
             self.float_text(re, FloatKind::Float64),
             Self::new(
@@ -303,22 +319,24 @@ impl Verb {
             )
             .float_text(im, FloatKind::Float64),
         ) else {
-            return self.bad(out, value);
+            return false;
         };
         out.push('(');
         self.flags.pad_number(out, &real);
         self.flags.pad_number(out, &imaginary);
         out.push_str("i)");
+        true
     }
 
-    fn write_string(self, out: &mut String, bytes: &[u8], value: &Value) {
+    fn write_string(self, out: &mut String, bytes: &[u8]) -> bool {
         match self.letter {
             'v' if self.flags.go_syntax => self.write_quoted(out, bytes),
             'v' | 's' => self.flags.pad(out, self.flags.cut(&mark(bytes))),
             'x' | 'X' => self.write_hex(out, bytes),
             'q' => self.write_quoted(out, bytes),
-            _ => self.bad(out, value),
+            _ => return false,
         }
+        true
     }
 
     fn write_quoted(self, out: &mut String, bytes: &[u8]) {
@@ -367,7 +385,7 @@ impl Verb {
         self.flags.pad(out, &text);
     }
 
-    fn write_bytes(self, out: &mut String, bytes: &[u8], value: &Value) {
+    fn write_bytes(self, out: &mut String, bytes: &[u8]) -> bool {
         match self.letter {
             'v' if self.flags.go_syntax => {
                 let items: Vec<String> = bytes.iter().map(|byte| format!("{byte:#x}")).collect();
@@ -377,32 +395,40 @@ impl Verb {
                 out.push('[');
                 for (index, byte) in bytes.iter().enumerate() {
                     if out.len() > self.limit {
-                        return;
+                        return true;
                     }
                     if index > 0 {
                         out.push(' ');
                     }
-                    self.write_integer(out, u64::from(*byte), false, value);
+                    self.write_integer(out, u64::from(*byte), Sign::None);
                 }
                 out.push(']');
             }
-            _ => self.write_string(out, bytes, value),
+            _ => return self.write_string(out, bytes),
         }
+        true
     }
 
-    fn write_list(self, out: &mut String, list: &List, depth: usize) {
-        if self.flags.go_syntax && list.is_nil() {
-            let _ = write!(out, "{}(nil)", list.element().list_name());
+    /// Appends a slice of the given type; `None` for one that was never made.
+    pub fn write_list<'a, O: Operand + 'a>(
+        self,
+        out: &mut String,
+        type_name: &str,
+        items: Option<impl Iterator<Item = &'a O>>,
+        depth: usize,
+    ) {
+        if self.flags.go_syntax && items.is_none() {
+            let _ = write!(out, "{type_name}(nil)");
             return;
         }
         let (open, separator, close) = if self.flags.go_syntax {
-            out.push_str(list.element().list_name());
+            out.push_str(type_name);
             ('{', ", ", '}')
         } else {
             ('[', " ", ']')
         };
         out.push(open);
-        for (index, item) in list.iter().enumerate() {
+        for (index, item) in items.into_iter().flatten().enumerate() {
             if index > 0 {
                 out.push_str(separator);
             }
@@ -411,27 +437,68 @@ impl Verb {
         out.push(close);
     }
 
-    fn write_map(self, out: &mut String, map: &Map, depth: usize) {
-        if self.flags.go_syntax && map.is_nil() {
-            let _ = write!(out, "{}(nil)", map.map_type().name());
+    /// Appends a map of the given type, its keys in order; `None` for one that was never made.
+    pub fn write_map<'a, O: Operand + 'a>(
+        self,
+        out: &mut String,
+        type_name: &str,
+        entries: Option<impl Iterator<Item = (&'a [u8], &'a O)>>,
+        depth: usize,
+    ) {
+        if self.flags.go_syntax && entries.is_none() {
+            let _ = write!(out, "{type_name}(nil)");
             return;
         }
         let (open, separator, close) = if self.flags.go_syntax {
-            out.push_str(map.map_type().name());
+            out.push_str(type_name);
             ("{", ", ", '}')
         } else {
             ("map[", " ", ']')
         };
         out.push_str(open);
-        for (index, (key, item)) in map.borrow().iter().enumerate() {
+        for (index, (key, item)) in entries.into_iter().flatten().enumerate() {
             if index > 0 {
                 out.push_str(separator);
             }
-            self.write(out, &Value::Str(key.clone()), depth + 1);
+            self.write(out, &Key(key), depth + 1);
             out.push(':');
             self.write(out, item, depth + 1);
         }
         out.push(close);
+    }
+}
+
+/// The key of a map.
+struct Key<'a>(&'a [u8]);
+
+impl Operand for Key<'_> {
+    fn scalar(&self) -> OperandValue<'_> {
+        OperandValue::Str(self.0)
+    }
+
+    fn type_name(&self) -> Cow<'_, str> {
+        "string".into()
+    }
+
+    fn write_parts(&self, _: &mut String, _: Verb, _: usize) {}
+}
+
+/// The sign of an integer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    /// Its type has no sign.
+    None,
+    Positive,
+    Negative,
+}
+
+impl Sign {
+    fn of(number: i64) -> Self {
+        if number < 0 {
+            Self::Negative
+        } else {
+            Self::Positive
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::pad::Flags;
 use super::verb::Verb;
-use crate::value::Value;
+use super::{Operand, OperandValue};
 
 /// The largest width or precision, as in Go.
 const MAX_NUMBER: usize = 1_000_000;
@@ -10,7 +10,7 @@ const MAX_NUMBER: usize = 1_000_000;
 /// What `fmt.Sprintf` gives; mistakes in the format show in the text, as in Go.
 ///
 /// `None` when the text grows beyond `limit` bytes: a short format can ask for any number of blanks.
-pub fn sprintf(format: &str, args: &[Value], limit: usize) -> Option<Value> {
+pub fn sprintf<O: Operand>(format: &str, args: &[O], limit: usize) -> Option<String> {
     let mut printer = Printer {
         format,
         args,
@@ -21,13 +21,13 @@ pub fn sprintf(format: &str, args: &[Value], limit: usize) -> Option<Value> {
         limit,
     };
     printer.run();
-    (printer.out.len() <= limit).then(|| super::raw::value(printer.out))
+    (printer.out.len() <= limit).then_some(printer.out)
 }
 
-struct Printer<'a> {
+struct Printer<'a, O> {
     /// What is left of the format.
     format: &'a str,
-    args: &'a [Value],
+    args: &'a [O],
     next: usize,
     /// An explicit index was used, so unused arguments are not reported.
     reordered: bool,
@@ -37,7 +37,7 @@ struct Printer<'a> {
     limit: usize,
 }
 
-impl Printer<'_> {
+impl<O: Operand> Printer<'_, O> {
     fn run(&mut self) {
         while let Some(percent) = self.format.find('%') {
             self.out.push_str(&self.format[..percent]);
@@ -98,7 +98,7 @@ impl Printer<'_> {
     }
 
     fn flags(&mut self) -> Flags {
-        let mut flags = Flags::default();
+        let mut flags = Flags::NONE;
         loop {
             match self.format.as_bytes().first() {
                 Some(b'#') => flags.sharp = true,
@@ -147,9 +147,9 @@ impl Printer<'_> {
         if arg.is_some() {
             self.next += 1;
         }
-        let number = match arg {
-            Some(Value::Int(_, number)) => *number,
-            Some(Value::Uint(_, number)) => i64::try_from(*number).ok()?,
+        let number = match arg?.scalar() {
+            OperandValue::Int(number) => number,
+            OperandValue::Uint(number) => i64::try_from(number).ok()?,
             _ => return None,
         };
         (number.unsigned_abs() <= MAX_NUMBER as u64).then_some(number)
@@ -195,7 +195,7 @@ impl Printer<'_> {
             if index > 0 {
                 self.out.push_str(", ");
             }
-            if arg.is_nil() {
+            if arg.scalar() == OperandValue::Nil {
                 self.out.push_str("<nil>");
                 continue;
             }
