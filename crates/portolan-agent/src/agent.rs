@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use camino::Utf8PathBuf;
+use portolan_budget::RetryPolicy;
 use portolan_clock::Clock;
 use portolan_identity::{CaPin, EnrolClient, EnrolError, Enrolment, JoinToken};
 use portolan_modules::{FactSource, Host, Root};
@@ -13,12 +14,16 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::ConnectError;
 use crate::data::{AgentData, DataError, NodeIdentity};
 use crate::lease::DispatchLease;
-use crate::reconnect::Reconnect;
 use crate::runs::NodeRuns;
 use crate::session::{Ended, Session};
 
 /// How often a key that waits for approval asks again.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
+
+/// How long an agent waits before it connects again. When a server ends, all of its agents lose their streams at the
+/// same moment; each waits for a random part of a time that grows with every failure, so they come back one by one.
+const RECONNECT: RetryPolicy =
+    RetryPolicy::new(Duration::from_secs(1), Duration::from_mins(1)).jitter(100);
 
 /// How an agent is started.
 pub struct AgentOptions {
@@ -95,7 +100,7 @@ impl Agent {
         let program = self.options.program.as_str();
         let root = Arc::clone(&self.options.root);
         let mut runs = NodeRuns::open(&self.data, root, Arc::clone(&lease), program)?;
-        let mut reconnect = Reconnect::default();
+        let mut reconnect = RECONNECT.backoff();
         let mut moved_to: Option<String> = None;
         while !stop.is_cancelled() {
             self.renew_if_due(&mut identity).await?;
@@ -105,7 +110,7 @@ impl Agent {
             let opened = Session::open(server, &identity, &lease);
             let ended = match opened.await {
                 Ok(session) => {
-                    reconnect.succeeded();
+                    reconnect.reset();
                     (self.options.notify)(AgentNotice::Connected(session.server().to_owned()));
                     session.send_facts(self.exported_facts().await).await;
                     session.run(&stop, renewal_wait(&identity), &mut runs).await
@@ -120,7 +125,7 @@ impl Agent {
                 Ended::Dismissed(reason) => return Err(AgentError::Dismissed(reason)),
                 Ended::Lost(reason) => {
                     (self.options.notify)(AgentNotice::Disconnected(reason));
-                    let wait = reconnect.next_wait(rand::random());
+                    let wait = reconnect.next_random_wait(rand::random());
                     tokio::select! {
                         () = stop.cancelled() => break,
                         () = tokio::time::sleep(wait) => {}
@@ -139,7 +144,7 @@ impl Agent {
         }
         let pin = self.options.ca_pin.ok_or(AgentError::NoPin)?;
         let client = EnrolClient::new(&self.options.server);
-        let mut reconnect = Reconnect::default();
+        let mut reconnect = RECONNECT.backoff();
         let mut is_told = false;
         loop {
             let key = self.data.next_key()?;
@@ -161,7 +166,7 @@ impl Agent {
                 }
                 Err(error @ (EnrolError::Unreachable { .. } | EnrolError::TooSlow { .. })) => {
                     (self.options.notify)(AgentNotice::Disconnected(describe(&error)));
-                    reconnect.next_wait(rand::random())
+                    reconnect.next_random_wait(rand::random())
                 }
                 Err(error) => return Err(error.into()),
             };

@@ -12,7 +12,6 @@ mod shim;
 mod data;
 mod epochs;
 mod lease;
-mod reconnect;
 
 mod runs;
 
@@ -28,5 +27,4 @@ pub use epochs::{EpochError, Epochs, RunEpoch};
 pub use failpoint::failpoint;
 pub use lease::{DispatchLease, LeaseRequest};
 pub use portolan_clock::{BootClock, Clock, ManualClock};
-pub use reconnect::Reconnect;
 pub use shim::{JobState, Jobs, SHIM, ShimProcesses, StepJobs, run_shim};

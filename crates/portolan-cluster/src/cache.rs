@@ -212,6 +212,7 @@ impl Cache {
             let events = events.map(|event| event.map(|event| each(event, |object| object.0)));
             events.right_stream()
         };
+        // The watcher of kube's runtime has its own policy, which counts what only the watcher sees.
         let mut events = pin!(events.default_backoff());
         while let Some(event) = events.next().await {
             match event {

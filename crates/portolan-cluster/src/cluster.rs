@@ -8,6 +8,7 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
+use portolan_budget::RetryPolicy;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -31,11 +32,8 @@ const REFUSALS: u32 = 4;
 /// How often it is tried again when the connection breaks; one that cannot be made is soon given up.
 const BREAKS: u32 = 2;
 
-/// The pause before the second try; it doubles.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-
-/// The longest pause that a server can talk us into.
-const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// The pauses between two tries, whatever went wrong; a server may ask for others, but not for more than the longest.
+const PAUSES: RetryPolicy = RetryPolicy::new(Duration::from_millis(250), Duration::from_secs(30));
 
 /// A cluster that can be asked.
 #[derive(Clone)]
@@ -155,26 +153,28 @@ impl Cluster {
     /// The body of a successful answer to any call. A call that may have been carried out before its connection broke is
     /// sent again, so every call must bear to be carried out twice.
     pub(crate) async fn send(&self, call: &Call<'_>) -> Result<Vec<u8>, ClusterError> {
-        let mut pause = FIRST_PAUSE;
+        // Each kind of failure has its own limit, so the policy gives the pauses alone.
         let (mut refusals, mut breaks) = (0, 0);
         loop {
             let (error, retry) = match self.attempt(call).await {
                 Ok(body) => return Ok(body),
                 Err(failed) => failed,
             };
-            let wait = match retry {
-                Retry::Busy(wait) if refusals < REFUSALS => {
+            let asked = match retry {
+                Retry::Busy(asked) if refusals < REFUSALS => {
                     refusals += 1;
-                    wait.unwrap_or(pause)
+                    asked
                 }
                 Retry::Broken if breaks < BREAKS => {
                     breaks += 1;
-                    pause
+                    None
                 }
                 _ => return Err(error),
             };
-            tokio::time::sleep(wait.min(MAX_PAUSE)).await;
-            pause *= 2;
+            let Some(pause) = PAUSES.wait_asked_for(refusals + breaks, asked) else {
+                return Err(error);
+            };
+            tokio::time::sleep(pause).await;
         }
     }
 

@@ -24,6 +24,9 @@ pub struct ApplyOptions<'a> {
 
 const JSON: &str = "application/json";
 
+/// The content type of a patch that is merged.
+const MERGE_PATCH: &str = "application/merge-patch+json";
+
 impl Cluster {
     /// One object, parsed; `None` if it or its kind does not exist.
     pub async fn read(
@@ -118,10 +121,18 @@ impl Cluster {
             {"op": "add", "path": "/metadata/resourceVersion", "value": at.resource_version},
             {"op": "add", "path": format!("/{field}"), "value": value},
         ]);
-        let body = (
-            "application/json-patch+json",
-            patch.to_string().into_bytes(),
-        );
+        self.patch(path, "application/json-patch+json", &patch, manager)
+            .await
+    }
+
+    async fn patch(
+        &self,
+        path: &str,
+        content_type: &'static str,
+        patch: &Value,
+        manager: &str,
+    ) -> Result<Value, ClusterError> {
+        let body = (content_type, patch.to_string().into_bytes());
         let path = format!("{path}?fieldManager={manager}");
         self.change(Method::PATCH, &path, Some(body)).await
     }
@@ -150,12 +161,8 @@ impl Cluster {
         patch: &Value,
         manager: &str,
     ) -> Result<Value, ClusterError> {
-        let path = format!("{}?fieldManager={manager}", resource.path(namespace, name));
-        let body = (
-            "application/merge-patch+json",
-            patch.to_string().into_bytes(),
-        );
-        self.change(Method::PATCH, &path, Some(body)).await
+        let path = resource.path(namespace, name);
+        self.patch(&path, MERGE_PATCH, patch, manager).await
     }
 
     /// Sets how many pods a workload is asked to have.
@@ -166,16 +173,9 @@ impl Cluster {
         replicas: u32,
         manager: &str,
     ) -> Result<Value, ClusterError> {
-        let path = format!(
-            "{}/scale?fieldManager={manager}",
-            resource.path(namespace, name)
-        );
+        let path = format!("{}/scale", resource.path(namespace, name));
         let patch = json!({"spec": {"replicas": replicas}});
-        let body = (
-            "application/merge-patch+json",
-            patch.to_string().into_bytes(),
-        );
-        self.change(Method::PATCH, &path, Some(body)).await
+        self.patch(&path, MERGE_PATCH, &patch, manager).await
     }
 
     /// Deletes the object with this uid. One that is gone, or that another one has taken the place of, is left alone: `false`.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use portolan_budget::RetryPolicy;
+
 use crate::Key;
 
 /// How often a unit is tried, and how long it rests between attempts.
@@ -12,39 +14,34 @@ use crate::Key;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
     attempts: u32,
-    first: Duration,
-    longest: Duration,
+    policy: RetryPolicy,
 }
 
 impl Retry {
     /// Tries at most `attempts` times (at least once), resting a quarter of a second first and ten seconds at most.
     pub fn attempts(attempts: u32) -> Self {
-        Self {
+        let retry = Self {
             attempts: attempts.max(1),
-            first: Duration::from_millis(250),
-            longest: Duration::from_secs(10),
-        }
+            policy: RetryPolicy::new(Duration::ZERO, Duration::ZERO),
+        };
+        retry.rest(Duration::from_millis(250), Duration::from_secs(10))
     }
 
     /// Sets the first and the longest rest.
     #[must_use]
     pub fn rest(self, first: Duration, longest: Duration) -> Self {
+        let policy = RetryPolicy::new(first, longest);
         Self {
-            first,
-            longest,
+            policy: policy.attempts(self.attempts).jitter(50),
             ..self
         }
     }
 
-    /// How long to rest after the given failed attempt, or nothing if it was the last.
+    /// How long to rest after the given failed attempt, or `None` if it was the last.
     pub(crate) fn after(&self, attempt: u32, key: &Key, seed: u64) -> Option<Duration> {
-        if attempt >= self.attempts {
-            return None;
-        }
-        let doubled = 2u32.saturating_pow(attempt.saturating_sub(1));
-        let rest = self.first.saturating_mul(doubled).min(self.longest);
         let draw = mix(seed ^ fold(key.as_str()) ^ u64::from(attempt));
-        Some(rest.mul_f64(1.0 - 0.5 * unit_interval(draw)))
+        let draw = unit_interval(draw);
+        self.policy.random_wait_after(attempt, draw)
     }
 }
 

@@ -16,15 +16,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use portolan_audit::{Baseline, Checker, Day, Report};
+use portolan_budget::RetryPolicy;
 use portolan_cluster::{Cluster, ErrorKind};
 use portolan_engine::with_causes;
 
-use crate::backoff::Backoff;
 use crate::follow::Ended;
 use crate::scan::{Knowledge, ScanError, ScanOptions, look};
 use crate::snapshot::{Effort, Snapshot, SnapshotError};
 use crate::state::State;
 use crate::web::{Rendered, metrics};
+
+/// The pause after a scan or a watch that failed; it doubles up to the time to live.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Makes the checker for a cluster that says this version of itself.
 pub type CheckerFor = Box<dyn Fn(&str) -> Checker + Send + Sync>;
@@ -160,8 +163,8 @@ impl Exporter {
 
     /// Scans whenever the data are older than their time to live, until the future is dropped.
     pub async fn run(&self, cluster: &Cluster) -> Infallible {
-        let mut scans = Backoff::new(self.options.ttl);
-        let mut watches = Backoff::new(self.options.ttl);
+        let pauses = RetryPolicy::new(FIRST_PAUSE, self.options.ttl.max(FIRST_PAUSE));
+        let (mut scans, mut watches) = (pauses.backoff(), pauses.backoff());
         let mut young = self.young(cluster).await;
         loop {
             let (checker, left) = match young.take() {
@@ -169,7 +172,7 @@ impl Exporter {
                 None => match self.scan(cluster).await {
                     Ok(checker) => (checker, self.options.ttl),
                     Err(_) => {
-                        tokio::time::sleep(scans.next()).await;
+                        tokio::time::sleep(scans.next_wait()).await;
                         continue;
                     }
                 },
@@ -177,7 +180,7 @@ impl Exporter {
             scans.reset();
             match self.follow(cluster, &checker, left).await {
                 Ended::Old => watches.reset(),
-                Ended::Lost => tokio::time::sleep(watches.next()).await,
+                Ended::Lost => tokio::time::sleep(watches.next_wait()).await,
             }
         }
     }

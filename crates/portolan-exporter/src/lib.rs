@@ -13,7 +13,6 @@
 
 mod scan;
 
-mod backoff;
 mod exporter;
 mod follow;
 mod snapshot;

@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 use crate::book::{Barrier, Block, Book, HandlerPolicy, MAX_ITEMS, Step, Work};
 use crate::decision::Fleet;
 use crate::input::bind_inputs;
-use crate::journal::{JournalEntry, JournalState, StepKey};
+use crate::journal::{JournalEntry, JournalError, JournalState, StepKey};
 use crate::outcome::{NodeState, StepError, StepReport, StepState};
 use crate::text::{TextRenderer, scope_of};
 
@@ -67,19 +67,19 @@ pub trait NodeHost {
     ///
     /// # Errors
     /// Why the run ends here.
-    fn may_start(&mut self, step: &Step) -> Result<(), String>;
+    fn may_start(&mut self, step: &Step) -> Result<(), NodeStop>;
 
     /// Waits until other nodes have come as far.
     ///
     /// # Errors
     /// Why the run ends here.
-    fn wait_at(&mut self, step: &Step, barrier: Barrier) -> Result<(), String>;
+    fn wait_at(&mut self, step: &Step, barrier: Barrier) -> Result<(), NodeStop>;
 
     /// Writes an entry to the journal; it is on the disk when this returns.
     ///
     /// # Errors
     /// Why it could not be written. The work that it announces is not begun then.
-    fn record(&mut self, entry: &JournalEntry) -> Result<(), String>;
+    fn record(&mut self, entry: &JournalEntry) -> Result<(), NodeStop>;
 
     /// Tells what became of a step; called again if that changes later.
     fn report(&mut self, report: &StepReport);
@@ -89,6 +89,36 @@ pub trait NodeHost {
 
     /// Time since some moment, to say how long steps take.
     fn clock(&self) -> Duration;
+}
+
+/// Why a node takes no further step of its book.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeStop {
+    /// Somebody interrupted the command that runs the book on this machine.
+    #[error("interrupted")]
+    Interrupted,
+    /// The server wants the node to end.
+    #[error("cancelled")]
+    Cancelled,
+    /// The run was stopped while it waited for the next attempt of a step.
+    #[error("cancelled between two attempts")]
+    CancelledInPause,
+    /// The agent ends; the run goes on when it is back.
+    #[error("the agent ends")]
+    AgentEnds,
+    /// The journal cannot be written, so nothing may be done.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+impl NodeStop {
+    /// The reason for people, with its cause.
+    fn with_cause(&self) -> String {
+        match std::error::Error::source(self) {
+            Some(cause) => format!("{self}: {cause}"),
+            None => self.to_string(),
+        }
+    }
 }
 
 /// Whether a run changes something.
@@ -156,7 +186,7 @@ enum Halt {
     /// A step failed.
     Failed { step: String, message: String },
     /// The run was stopped.
-    Stopped(String),
+    Stopped(NodeStop),
 }
 
 type Flow = Result<(), Halt>;
@@ -203,7 +233,7 @@ impl<'a> NodeRun<'a> {
             }
         };
         let stopped = match flow {
-            Err(Halt::Stopped(reason)) => Some(reason),
+            Err(Halt::Stopped(stop)) => Some(stop.with_cause()),
             _ => None,
         };
         NodeOutcome {

@@ -42,7 +42,7 @@ pub use book::{
 pub use book_files::{DirectoryFiles, MAX_FILE_BYTES, MemoryFiles};
 pub use compile::{BookSource, TagSelection, compile};
 pub use decision::{Decision, DecisionError, Fleet, FleetQueryError, NoFleet};
-pub use execute::{NodeHost, NodeOutcome, NodeRequest, NodeRun, RunMode};
+pub use execute::{NodeHost, NodeOutcome, NodeRequest, NodeRun, NodeStop, RunMode};
 pub use facts::gather_facts;
 pub use fault::{BookFault, Place};
 pub use fleet_run::{

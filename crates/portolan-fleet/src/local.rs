@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::book::{Barrier, Book, RunOn, Step, Work};
 use crate::decision::{Fleet, NoFleet};
-use crate::execute::{NodeHost, NodeOutcome, NodeRequest, NodeRun, RunMode};
+use crate::execute::{NodeHost, NodeOutcome, NodeRequest, NodeRun, NodeStop, RunMode};
 use crate::facts::gather_facts;
 use crate::journal::{JournalEntry, JournalError, JournalState, StepJournal};
 use crate::outcome::StepReport;
@@ -342,30 +342,27 @@ impl NodeHost for LocalNode<'_> {
         &NoFleet
     }
 
-    fn may_start(&mut self, _step: &Step) -> Result<(), String> {
+    fn may_start(&mut self, _step: &Step) -> Result<(), NodeStop> {
         if self.run.stop.is_cancelled() {
-            Err("interrupted".to_owned())
+            Err(NodeStop::Interrupted)
         } else {
             Ok(())
         }
     }
 
-    fn wait_at(&mut self, _step: &Step, _barrier: Barrier) -> Result<(), String> {
+    fn wait_at(&mut self, _step: &Step, _barrier: Barrier) -> Result<(), NodeStop> {
         // A node that stands alone has come as far as all others.
         Ok(())
     }
 
-    fn record(&mut self, entry: &JournalEntry) -> Result<(), String> {
+    fn record(&mut self, entry: &JournalEntry) -> Result<(), NodeStop> {
         let number = self.records;
         self.records += 1;
         if self.run.kill_at == Some((number, false)) {
             kill_this_process();
         }
         if let Some(journal) = &mut self.journal {
-            journal.append(entry).map_err(|error| {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                format!("{error}: {}", cause.unwrap_or_default())
-            })?;
+            journal.append(entry)?;
         }
         if self.run.kill_at == Some((number, true)) {
             kill_this_process();

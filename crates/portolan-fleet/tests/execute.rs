@@ -10,7 +10,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_fleet::{
     Barrier, Book, BookSource, Fleet, JournalEntry, JournalState, MemoryFiles, NoFleet, NodeHost,
-    NodeOutcome, NodeRequest, NodeRun, NodeState, RunMode, Step, StepJournal, StepReport,
+    NodeOutcome, NodeRequest, NodeRun, NodeState, NodeStop, RunMode, Step, StepJournal, StepReport,
     StepState, compile,
 };
 use portolan_modules::Host;
@@ -119,27 +119,24 @@ impl NodeHost for Node {
         &NoFleet
     }
 
-    fn may_start(&mut self, step: &Step) -> Result<(), String> {
+    fn may_start(&mut self, step: &Step) -> Result<(), NodeStop> {
         match &self.cancel_before {
-            Some(id) if *id == step.id => Err("cancelled".to_owned()),
+            Some(id) if *id == step.id => Err(NodeStop::Cancelled),
             _ => Ok(()),
         }
     }
 
-    fn wait_at(&mut self, _step: &Step, _barrier: Barrier) -> Result<(), String> {
+    fn wait_at(&mut self, _step: &Step, _barrier: Barrier) -> Result<(), NodeStop> {
         Ok(())
     }
 
-    fn record(&mut self, entry: &JournalEntry) -> Result<(), String> {
+    fn record(&mut self, entry: &JournalEntry) -> Result<(), NodeStop> {
         let number = self.records.len();
         self.records.push(entry.clone());
-        let killed = || Err("killed".to_owned());
+        let killed = || Err(NodeStop::AgentEnds);
         match self.kill {
             Some((at, false)) if at == number => return killed(),
-            _ => self
-                .journal
-                .append(entry)
-                .map_err(|error| error.to_string())?,
+            _ => self.journal.append(entry)?,
         }
         match self.kill {
             Some((at, true)) if at == number => killed(),
@@ -500,7 +497,7 @@ fn a_run_that_is_killed_anywhere_goes_on() {
             let book = node.book(body);
             node.kill = Some((point, is_written));
             let killed = node.run(&book);
-            assert_eq!(killed.stopped.as_deref(), Some("killed"), "{point}");
+            assert_eq!(killed.stopped.as_deref(), Some("the agent ends"), "{point}");
             let mut outcome = killed;
             // An unknown step stops the node; each resume after it finds the same.
             for _ in 0..2 {

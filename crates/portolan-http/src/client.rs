@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use portolan_budget::RetryPolicy;
 use reqwest::header::RETRY_AFTER;
 use reqwest::redirect::{Attempt, Policy};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -115,8 +116,9 @@ tokio::task_local! {
 /// An attempt to connect that took longer than this is not repeated: the next one would take as long.
 const QUICK_FAILURE: Duration = Duration::from_secs(3);
 
-/// The longest a busy server may make us wait before the next try.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
+/// The pauses between two tries; a busy server may ask for others, but not for more than the longest.
+const RETRY: RetryPolicy =
+    RetryPolicy::new(Duration::from_millis(250), Duration::from_secs(10)).factor(4_000);
 
 impl Default for HttpOptions {
     fn default() -> Self {
@@ -346,18 +348,19 @@ impl Client {
     }
 
     async fn send_patiently(&self, request: &Request) -> Result<Response, HttpError> {
-        let mut tries = 0;
+        let policy = RETRY.attempts(self.retries.saturating_add(1));
+        let mut failures = 1;
         loop {
             let started = Instant::now();
             let outcome = self.send_once(request).await;
-            match retry_delay(&outcome, tries, started.elapsed()) {
-                Some(delay) if tries < self.retries => {
-                    tracing::debug!(url = %request.shown(), ?delay, "trying again");
-                    tokio::time::sleep(delay).await;
-                    tries += 1;
-                }
-                _ => return outcome,
-            }
+            let delay = match may_pass(&outcome, started.elapsed()) {
+                MayPass::Never => None,
+                MayPass::Later(asked) => policy.wait_asked_for(failures, asked),
+            };
+            let Some(delay) = delay else { return outcome };
+            tracing::debug!(url = %request.shown(), ?delay, "trying again");
+            tokio::time::sleep(delay).await;
+            failures += 1;
         }
     }
 
@@ -480,30 +483,25 @@ fn follow(attempt: Attempt, max_redirects: usize, hosts: &KnownHosts) -> reqwest
     attempt.follow()
 }
 
-/// How long to wait before another try; `None` when another try cannot help.
-fn retry_delay(
-    outcome: &Result<Response, HttpError>,
-    tries: u32,
-    took: Duration,
-) -> Option<Duration> {
-    let growing = Duration::from_millis(250) * 4_u32.saturating_pow(tries);
+/// Whether another try can help.
+enum MayPass {
+    Never,
+    /// It can, and the server may say after how long.
+    Later(Option<Duration>),
+}
+
+fn may_pass(outcome: &Result<Response, HttpError>, took: Duration) -> MayPass {
     match outcome {
-        Err(HttpError::Unreachable { .. }) if took < QUICK_FAILURE => {
-            Some(growing.min(MAX_RETRY_DELAY))
-        }
+        Err(HttpError::Unreachable { .. }) if took < QUICK_FAILURE => MayPass::Later(None),
         Err(HttpError::Request { source, .. }) if source.is_connect() || source.is_timeout() => {
-            Some(growing.min(MAX_RETRY_DELAY))
+            MayPass::Later(None)
         }
         Ok(response) if matches!(response.status(), 429 | 502 | 503 | 504) => {
             let asked = response.header(RETRY_AFTER.as_str());
             let asked = asked.and_then(|text| text.parse().ok());
-            Some(
-                asked
-                    .map_or(growing, Duration::from_secs)
-                    .min(MAX_RETRY_DELAY),
-            )
+            MayPass::Later(asked.map(Duration::from_secs))
         }
-        _ => None,
+        _ => MayPass::Never,
     }
 }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use portolan_budget::RetryPolicy;
 use portolan_cluster::kube::core::DynamicObject;
 use portolan_cluster::{ClusterError, EventType};
 use portolan_rollout::{Phase, Status, Time, step};
@@ -23,11 +24,12 @@ use crate::rollout::{FINALIZER, KnownStatus, Rollout};
 /// While something is wrong, it is looked again after this long at the latest.
 const PROBLEM_PAUSE: u64 = 5;
 
-/// The longest pause after a failure.
-const LONGEST_PAUSE: Duration = Duration::from_mins(2);
+/// The pauses after looks that failed.
+const PAUSES: RetryPolicy = RetryPolicy::new(Duration::from_secs(2), Duration::from_mins(2));
 
 /// The same for a rollout that is being deleted, which nothing keeps for more than a minute.
-const LONGEST_PAUSE_IN_DELETION: Duration = Duration::from_secs(5);
+const PAUSES_IN_DELETION: RetryPolicy =
+    RetryPolicy::new(Duration::from_secs(2), Duration::from_secs(5));
 
 /// Looks at a rollout once. Returns when it is to be looked at again, even if nothing happens.
 pub(crate) async fn reconcile(ctx: &Arc<Context>, key: &Key) -> Option<Duration> {
@@ -52,13 +54,12 @@ pub(crate) async fn reconcile(ctx: &Arc<Context>, key: &Key) -> Option<Duration>
         Err(error) => {
             memo.failures = memo.failures.saturating_add(1);
             ctx.metrics.failed(&error);
-            let pause = Duration::from_secs(1).saturating_mul(1 << memo.failures.min(7));
             tracing::warn!(namespace = %key.namespace, name = %key.name, %error, "cannot look after a rollout");
-            let longest = match rollout.deleted_at {
-                Some(_) => LONGEST_PAUSE_IN_DELETION,
-                None => LONGEST_PAUSE,
+            let pauses = match rollout.deleted_at {
+                Some(_) => PAUSES_IN_DELETION,
+                None => PAUSES,
             };
-            Some(pause.min(longest))
+            Some(pauses.wait(memo.failures))
         }
     }
 }

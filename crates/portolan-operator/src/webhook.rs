@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
+use portolan_budget::RetryPolicy;
 use portolan_cluster::{Cluster, EventType, News};
 use portolan_http::{Client, HttpError, HttpOptions, KnownHosts, Request};
 use portolan_rollout::{
@@ -33,9 +34,14 @@ const ASK_AGAIN: Duration = Duration::from_secs(5);
 /// What could not be told is told again after this long.
 const TELL_AGAIN: Duration = Duration::from_secs(5);
 
-/// How long a message may take, and how often it is sent.
+/// How long a message may take.
 const MESSAGE_TIME: Duration = Duration::from_secs(10);
-const MESSAGE_TRIES: u32 = 3;
+
+/// How often a message is sent, and after which pauses.
+const MESSAGE_RETRY: RetryPolicy =
+    RetryPolicy::new(Duration::from_secs(1), Duration::from_secs(10))
+        .factor(4_000)
+        .attempts(3);
 
 /// The most bytes of an answer that are read.
 const ANSWER_BYTES: u64 = 4096;
@@ -221,16 +227,12 @@ async fn send(
     let (namespace, name) = (&rollout.key.namespace, &rollout.key.name);
     let url = address(&ctx.cluster, namespace, notification).await?;
     let body = notification_body(notification.form, namespace, name, record).to_string();
-    let mut pause = Duration::from_secs(1);
-    let mut tries = 1;
+    let mut pauses = MESSAGE_RETRY.backoff();
     loop {
-        match ctx.webhooks.post(&url, body.clone(), MESSAGE_TIME).await {
-            Ok(()) => return Ok(()),
-            Err(why) if tries >= MESSAGE_TRIES => return Err(why),
-            Err(_) => tries += 1,
-        }
+        let posted = ctx.webhooks.post(&url, body.clone(), MESSAGE_TIME).await;
+        let Err(why) = posted else { return Ok(()) };
+        let pause = pauses.try_again().ok_or(why)?;
         tokio::time::sleep(pause).await;
-        pause *= 4;
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
 
 /// How long a write looks for its outcome before its caller is told that it is not known.
 const WRITE_DEADLINE: Duration = Duration::from_secs(15);
-/// Between two attempts to find an outcome out.
+/// Between two attempts to find an outcome out. It does not grow: somebody waits for the answer, and a deadline ends it.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What became of a write whose answer was lost.

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use portolan_fleet::NodeStop;
 use tokio_util::sync::CancellationToken;
 
 use crate::lease::DispatchLease;
@@ -40,11 +41,11 @@ pub(super) enum StopReason {
     Suspended,
 }
 
-impl StopReason {
-    fn text(self) -> String {
-        match self {
-            Self::Cancelled => "cancelled".to_owned(),
-            Self::Suspended => "the agent ends".to_owned(),
+impl From<StopReason> for NodeStop {
+    fn from(reason: StopReason) -> Self {
+        match reason {
+            StopReason::Cancelled => Self::Cancelled,
+            StopReason::Suspended => Self::AgentEnds,
         }
     }
 }
@@ -100,7 +101,7 @@ impl RunControl {
     }
 
     /// Waits until a step may be started: nobody stopped the run, the server still wants it, and the lease is valid.
-    pub(super) fn wait_for_lease(&self) -> Result<(), String> {
+    pub(super) fn wait_for_lease(&self) -> Result<(), NodeStop> {
         self.wait_until(|inner| {
             let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
             inner.is_confirmed && lease.may_start()
@@ -108,12 +109,12 @@ impl RunControl {
     }
 
     /// Waits until a barrier is open.
-    pub(super) fn wait_for_barrier(&self, barrier: usize) -> Result<(), String> {
+    pub(super) fn wait_for_barrier(&self, barrier: usize) -> Result<(), NodeStop> {
         self.wait_until(|inner| inner.phase > barrier)
     }
 
     /// Waits until something holds that nobody tells; `Err` when the run was stopped meanwhile.
-    pub(super) fn wait_while_not(&self, mut holds: impl FnMut() -> bool) -> Result<(), String> {
+    pub(super) fn wait_while_not(&self, mut holds: impl FnMut() -> bool) -> Result<(), NodeStop> {
         self.wait_until(|_| holds())
     }
 
@@ -126,11 +127,11 @@ impl RunControl {
         waited.is_ok_and(|(inner, _)| inner.stop.is_none())
     }
 
-    fn wait_until(&self, mut holds: impl FnMut(&Inner) -> bool) -> Result<(), String> {
+    fn wait_until(&self, mut holds: impl FnMut(&Inner) -> bool) -> Result<(), NodeStop> {
         let mut inner = self.lock();
         loop {
             if let Some(reason) = inner.stop {
-                return Err(reason.text());
+                return Err(reason.into());
             }
             if holds(&inner) {
                 return Ok(());

@@ -9,8 +9,8 @@ use camino::Utf8PathBuf;
 use portolan_digest::Hasher;
 use portolan_fleet::{
     Barrier, Barriers, Book, BookSource, Fleet, FleetQueryError, JournalEntry, JournalState,
-    MemoryFiles, NodeHost, NodeLock, NodeOutcome, NodeRequest, NodeRun, NodeState, RunMode, Step,
-    StepJournal, StepKey, StepReport, Work, compile, gather_facts,
+    MemoryFiles, NodeHost, NodeLock, NodeOutcome, NodeRequest, NodeRun, NodeState, NodeStop,
+    RunMode, Step, StepJournal, StepKey, StepReport, Work, compile, gather_facts,
 };
 use portolan_modules::{BookFiles, Host};
 use portolan_object::Selector;
@@ -289,7 +289,7 @@ struct AgentNode<'a> {
 }
 
 impl AgentNode<'_> {
-    fn wait(&self, barrier: usize) -> Result<(), String> {
+    fn wait(&self, barrier: usize) -> Result<(), NodeStop> {
         let control = &self.worker.control;
         if control.phase() <= barrier {
             let state = NodeState::of(self.reports.iter().map(|report| report.state));
@@ -354,7 +354,7 @@ impl NodeHost for AgentNode<'_> {
         &self.fleet
     }
 
-    fn may_start(&mut self, step: &Step) -> Result<(), String> {
+    fn may_start(&mut self, step: &Step) -> Result<(), NodeStop> {
         self.worker.control.wait_for_lease()?;
         // Nodes that take their steps together wait before steps that name no barrier, too.
         if step.options.barrier == Barrier::None
@@ -367,22 +367,21 @@ impl NodeHost for AgentNode<'_> {
         Ok(())
     }
 
-    fn wait_at(&mut self, step: &Step, _barrier: Barrier) -> Result<(), String> {
+    fn wait_at(&mut self, step: &Step, _barrier: Barrier) -> Result<(), NodeStop> {
         if let Some(barrier) = self.barriers.before(step) {
             self.wait(barrier)?;
         }
         self.worker.control.wait_for_lease()
     }
 
-    fn record(&mut self, entry: &JournalEntry) -> Result<(), String> {
+    fn record(&mut self, entry: &JournalEntry) -> Result<(), NodeStop> {
         let (before, after) = match entry {
             JournalEntry::Started { .. } => ("agent-step-starting", "agent-step-started"),
             _ => ("agent-step-finishing", "agent-step-finished"),
         };
         failpoint(before);
         if let Some(journal) = &mut self.journal {
-            let written = journal.append(entry);
-            written.map_err(|error| crate::agent::describe(&error))?;
+            journal.append(entry)?;
         }
         failpoint(after);
         Ok(())

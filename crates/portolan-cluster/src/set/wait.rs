@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use portolan_budget::RetryPolicy;
 use tokio::time::Instant;
 
 use super::{Member, MemberError, ObjectSet};
@@ -14,11 +15,8 @@ use crate::kstatus::{Stage, Status, kstatus};
 /// How many objects are asked for at the same time.
 const AT_ONCE: usize = 8;
 
-/// The first pause between two looks; it doubles up to [`LAST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-
-/// The longest pause between two looks.
-const LAST_PAUSE: Duration = Duration::from_secs(2);
+/// The pauses between two looks.
+const PAUSES: RetryPolicy = RetryPolicy::new(Duration::from_millis(100), Duration::from_secs(2));
 
 /// How objects are waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +117,7 @@ impl ObjectSet<'_> {
                 evidence: Vec::new(),
             });
         }
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = PAUSES.backoff();
         loop {
             let cluster = self.cluster;
             let open = waited.iter().enumerate();
@@ -155,8 +153,7 @@ impl ObjectSet<'_> {
             if now >= deadline {
                 return Ok(waited);
             }
-            tokio::time::sleep_until(deadline.min(now + pause)).await;
-            pause = LAST_PAUSE.min(pause * 2);
+            tokio::time::sleep_until(deadline.min(now + pauses.next_wait())).await;
         }
     }
 }

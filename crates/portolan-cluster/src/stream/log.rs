@@ -10,6 +10,7 @@ use std::time::Duration;
 use http_body_util::BodyExt as _;
 use k8s_openapi::jiff::Timestamp;
 use kube::client::Body;
+use portolan_budget::{Backoff, RetryPolicy};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -26,8 +27,7 @@ const MAX_LINE_BYTES: usize = 256 * 1024;
 const SILENCE: Duration = Duration::from_mins(5);
 
 /// The pauses before a connection is made again.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const MAX_PAUSE: Duration = Duration::from_secs(10);
+const PAUSES: RetryPolicy = RetryPolicy::new(Duration::from_millis(250), Duration::from_secs(10));
 
 /// Which part of a log is read.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +63,7 @@ pub struct PodLog {
     buffer: Vec<u8>,
     events: VecDeque<LogEvent>,
     position: Position,
-    pause: Duration,
+    pauses: Backoff,
     was_opened: bool,
     is_over: bool,
 }
@@ -91,7 +91,7 @@ impl Cluster {
             buffer: Vec::new(),
             events: VecDeque::new(),
             position: Position::default(),
-            pause: FIRST_PAUSE,
+            pauses: PAUSES.backoff(),
             was_opened: false,
             is_over: false,
         }
@@ -198,7 +198,7 @@ impl PodLog {
             self.buffer.clear();
         }
         if start > 0 {
-            self.pause = FIRST_PAUSE;
+            self.pauses.reset();
         }
     }
 
@@ -259,8 +259,7 @@ impl PodLog {
     }
 
     async fn wait(&mut self) {
-        tokio::time::sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(MAX_PAUSE);
+        tokio::time::sleep(self.pauses.next_wait()).await;
     }
 }
 

@@ -12,23 +12,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portolan_audit::{Checker, Finding};
+use portolan_budget::RetryPolicy;
 use portolan_cluster::{
     Cluster, ClusterError, Driver, ErrorKind, Event, Metadata, Query, RecordRef, Resource,
 };
 use tokio::sync::{Semaphore, mpsc};
 
 use super::news::{News, QueuedNews};
-use crate::backoff::Backoff;
 use crate::scan::{Live, Reading, ScanOptions, check_written, list, reading, stamp};
 
 /// The least time between two watches, for servers that end them at once.
 const REOPEN: Duration = Duration::from_secs(1);
 
-/// How often in a row a watch may fail before the feed ends.
-const FAILURES: u32 = 3;
-
-/// The longest pause between two tries.
-const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// The pauses after watches that failed; the feed ends when the fourth in a row fails.
+const RETRY: RetryPolicy =
+    RetryPolicy::new(Duration::from_secs(1), Duration::from_secs(30)).attempts(4);
 
 /// The most objects whose stamps are remembered; others are read again whenever anything about them changes.
 const MAX_STAMPS: usize = 20_000;
@@ -80,7 +78,7 @@ pub(super) async fn feed(
     mut resume: String,
     sender: NewsSender,
 ) -> ClusterError {
-    let mut pauses = Backoff::new(MAX_PAUSE);
+    let mut pauses = RETRY.backoff();
     loop {
         let reopen = tokio::time::Instant::now() + REOPEN;
         let failed = match watch(&cluster, &mut source, &mut resume, &sender).await {
@@ -93,10 +91,13 @@ pub(super) async fn feed(
                 .err(),
             Err(error) => Some(error),
         };
-        match failed {
-            None => tokio::time::sleep_until(reopen).await,
-            Some(error) if pauses.failures() >= FAILURES || !may_pass(&error) => return error,
-            Some(_) => tokio::time::sleep(pauses.next()).await,
+        let Some(error) = failed else {
+            tokio::time::sleep_until(reopen).await;
+            continue;
+        };
+        match pauses.try_again().filter(|_| may_pass(&error)) {
+            Some(pause) => tokio::time::sleep(pause).await,
+            None => return error,
         }
     }
 }

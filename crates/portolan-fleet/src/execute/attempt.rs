@@ -3,6 +3,7 @@
 use portolan_modules::{Applied, ModuleError, Plan};
 use serde_json::{Map, Value, json};
 
+use super::NodeStop;
 use crate::book::Step;
 use crate::outcome::{PlannedChange, StepError, StepState};
 
@@ -23,7 +24,7 @@ pub(super) struct Attempt {
     /// Whether an effect was begun, so that its end belongs into the journal.
     pub(super) has_effect: bool,
     /// Why the run ends here: the journal could not be written.
-    pub(super) halt: Option<String>,
+    pub(super) halt: Option<NodeStop>,
 }
 
 impl Attempt {
@@ -41,7 +42,7 @@ impl Attempt {
         }
     }
 
-    pub(super) fn halted(reason: String) -> Self {
+    pub(super) fn halted(reason: NodeStop) -> Self {
         Self {
             halt: Some(reason),
             ..Self::ended(StepState::Failed)

@@ -9,11 +9,12 @@
 
 use std::time::Duration;
 
+use portolan_budget::RetryPolicy;
 use serde_json::{Value, json};
 
 use super::attempt::Attempt;
 use super::scope::{Frame, Item};
-use super::{Flow, Halt, NodeRun, RunMode, report_of};
+use super::{Flow, Halt, NodeRun, NodeStop, RunMode, report_of};
 use crate::book::{ModuleCall, RunOn, Step};
 use crate::journal::{JournalEntry, StepKey};
 use crate::outcome::{StepError, StepState};
@@ -165,7 +166,9 @@ impl NodeRun<'_> {
     /// Attempts until one succeeds, or there are no more.
     fn attempts(&mut self, step: &Step, call: &ModuleCall, frame: &Frame) -> Result<Attempt, Halt> {
         let retries = &step.options.retries;
-        let mut pause = retries.interval;
+        // The first pause is the interval, however long the author of the book made it.
+        let pauses = RetryPolicy::new(retries.interval, MAX_PAUSE.max(retries.interval));
+        let mut pauses = pauses.factor(retries.backoff).backoff();
         let mut number = 0;
         loop {
             let key = StepKey {
@@ -200,15 +203,11 @@ impl NodeRun<'_> {
             if is_done || number >= retries.limit {
                 return Ok(attempt);
             }
+            let pause = pauses.next_wait();
             let was_taken_before = attempt.is_recorded;
             if !was_taken_before && !self.host.pause(pause) {
-                return Err(Halt::Stopped("cancelled between two attempts".to_owned()));
+                return Err(Halt::Stopped(NodeStop::CancelledInPause));
             }
-            pause = pause
-                .saturating_mul(retries.backoff)
-                .checked_div(1_000)
-                .unwrap_or(MAX_PAUSE);
-            pause = pause.min(MAX_PAUSE);
             number += 1;
         }
     }

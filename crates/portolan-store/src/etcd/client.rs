@@ -20,7 +20,7 @@ use crate::{LeaseId, StoreError};
 
 /// A page of the largest records is halved until it fits.
 const MAX_ANSWER: usize = 32 << 20;
-/// Between two attempts of a read.
+/// Between two attempts of a read. It does not grow: the next attempt asks another member, and a deadline ends it.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) struct Client {

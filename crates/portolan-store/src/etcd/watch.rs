@@ -14,7 +14,8 @@ use super::endpoints::Member;
 use super::wire;
 use crate::{Event, NextUpdate, Revision, Span, StoreError, Update, WatchSource};
 
-/// Between two attempts to open a stream.
+/// Between two attempts to open a stream. It does not grow: the next attempt asks another member, and who watches must
+/// not fall behind.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Events of one answer in pieces that we put together again.
 const MAX_EVENTS: usize = 1_000_000;
