@@ -17,6 +17,7 @@ mod runs;
 
 mod agent;
 mod connection;
+mod rooted_node;
 mod session;
 pub mod wire;
 
@@ -27,4 +28,5 @@ pub use epochs::{EpochError, Epochs, RunEpoch};
 pub use failpoint::failpoint;
 pub use lease::{DispatchLease, LeaseRequest};
 pub use portolan_clock::{BootClock, Clock, ManualClock};
+pub use rooted_node::{RootedFleet, RootedNode, RootedNodeError};
 pub use shim::{JobState, Jobs, SHIM, ShimProcesses, StepJobs, run_shim};

@@ -3,9 +3,14 @@
 //! `server_bench rates PORT DATA PID` writes and reads for some seconds; `streams PORT DATA CONNECTIONS STREAMS` follows one
 //! change by many; `fill PORT DATA OBJECTS` creates objects of 1 KiB; `page PORT DATA PID` waits until the server is ready and reads
 //! a page of them. The client is another process than the server, over TLS and gRPC, on the same cores.
-#![expect(clippy::print_stdout, reason = "its results go there")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "its results and mistakes go there"
+)]
 
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,7 +32,7 @@ const TASKS: usize = 64;
 const PATIENCE: Duration = Duration::from_mins(2);
 
 #[tokio::main]
-async fn main() {
+async fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse().expect("a number");
@@ -39,8 +44,12 @@ async fn main() {
         }
         ["fill", port, data, objects] => fill(&Server::new(port, data), number(objects)).await,
         ["page", port, data, pid] => page(port, data, pid).await,
-        _ => unreachable!("see the head of this file"),
+        _ => {
+            eprintln!("the head of this program's source says what it takes");
+            return ExitCode::from(2);
+        }
     }
+    ExitCode::SUCCESS
 }
 
 fn tell(what: &str, measured: &str, bar: &str) {

@@ -39,7 +39,7 @@ use crate::process::{self, Ended, Program};
 /// Only the runner makes one:
 ///
 /// ```compile_fail,E0624
-/// let task = portolan_ship::Task::new(todo!(), todo!(), todo!());
+/// let make = portolan_ship::Task::new;
 /// ```
 pub struct Task {
     context: Context,

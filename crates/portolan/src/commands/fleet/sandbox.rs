@@ -4,20 +4,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_agent::{Agent, AgentData, AgentNotice, AgentOptions, BootClock};
+use portolan_agent::{AgentNotice, RootedFleet, RootedNode};
 use portolan_http::Secret;
-use portolan_identity::{CaPin, EXPORTER_LABEL, JoinToken};
+use portolan_identity::EXPORTER_LABEL;
 use portolan_listen::ListenConfig;
-use portolan_modules::Root;
 use portolan_server::{
     ApiServer, DataDirectory, FleetClient, FleetMethod, ServerOptions, listen_limits,
 };
 use portolan_store::{Embedded, EmbeddedOptions, Store};
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::told;
@@ -26,6 +24,7 @@ use crate::commands::CommandResult;
 use crate::commands::agent::own_program;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
+use crate::interrupt;
 use crate::printer::Printer;
 
 /// The group of all nodes, and the label that puts them into it.
@@ -86,18 +85,27 @@ async fn run(
     let mut tasks = JoinSet::new();
     let data = directory.join("server");
     let url = start_server(&data, &mut tasks, stop).await?;
-    let (token, pin) = join_token(&url, &data, args.nodes).await?;
+    let fleet = nodes_of(&url, &data, args.nodes).await?;
     let (connected, mut told_connected) = mpsc::unbounded_channel();
     for number in 1..=args.nodes {
-        let node = SandboxNode {
+        let node = RootedNode {
             name: format!("node-{number}"),
             directory: directory.join("nodes").join(format!("node-{number}")),
         };
-        let agent = node.agent(&url, &token, pin, connected.clone())?;
+        let connected = connected.clone();
+        let agent = node.agent(&fleet, move |notice| {
+            if matches!(notice, AgentNotice::Connected(_)) {
+                // Nobody waits any more after the first time.
+                let _ = connected.send(());
+            }
+        });
+        let agent = agent.map_err(CommandError::user)?;
         let stop = stop.clone();
+        let name = node.name.clone();
         tasks.spawn(async move {
-            if let Err(error) = agent.run(stop).await {
-                tracing::error!(%error, "an agent has ended");
+            match agent.run(stop).await {
+                Ok(()) => format!("the agent of {name} has stopped"),
+                Err(error) => format!("the agent of {name}: {error}"),
             }
         });
     }
@@ -106,18 +114,33 @@ async fn run(
             told_connected.recv().await;
         }
     };
-    let ready = tokio::time::timeout(READY_TIME, all).await;
-    if ready.is_err() {
-        return Err(CommandError::usage(
-            "the nodes did not get ready within a minute",
-        ));
+    tokio::select! {
+        ready = tokio::time::timeout(READY_TIME, all) => ready.map_err(|_| {
+            CommandError::usage("the nodes did not get ready within a minute")
+        })?,
+        Some(ended) = tasks.join_next() => return Err(ended_early(ended)),
     }
     grant_nodes(&url, &data).await?;
     welcome(printer, args, &url, directory, started.elapsed());
-    wait_for_signal().await?;
+    let failure = tokio::select! {
+        asked = interrupt::asked_to_end() => {
+            asked?;
+            None
+        }
+        Some(ended) = tasks.join_next() => Some(ended_early(ended)),
+    };
     stop.cancel();
     while tasks.join_next().await.is_some() {}
-    Ok(ExitStatus::Clean)
+    match failure {
+        None => Ok(ExitStatus::Clean),
+        Some(failure) => Err(failure),
+    }
+}
+
+/// The error when a part of the sandbox ends by itself.
+fn ended_early(ended: Result<String, JoinError>) -> CommandError {
+    let why = ended.unwrap_or_else(|error| error.to_string());
+    CommandError::usage(format!("the sandbox has ended: {why}"))
 }
 
 fn welcome(printer: &Printer, args: &SandboxArgs, url: &str, directory: &Utf8Path, took: Duration) {
@@ -134,20 +157,10 @@ fn welcome(printer: &Printer, args: &SandboxArgs, url: &str, directory: &Utf8Pat
     printer.note("  portolan fleet run -f book.yaml      # with `target: {group: sandbox}`");
 }
 
-async fn wait_for_signal() -> std::io::Result<()> {
-    let mut terminated = signal(SignalKind::terminate())?;
-    let mut interrupted = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminated.recv() => {}
-        _ = interrupted.recv() => {}
-    }
-    Ok(())
-}
-
 /// Starts a server on a free port and returns its address.
 async fn start_server(
     data: &Utf8Path,
-    tasks: &mut JoinSet<()>,
+    tasks: &mut JoinSet<String>,
     stop: &CancellationToken,
 ) -> Result<String, CommandError> {
     let files = DataDirectory::open(data.as_std_path())?;
@@ -168,24 +181,21 @@ async fn start_server(
     };
     let served = portolan_listen::serve(listener, server.router(names), config, stop.clone());
     tasks.spawn(async {
-        if let Err(error) = served.await {
-            tracing::error!(%error, "the server has ended");
+        match served.await {
+            Ok(_) => "the listener has stopped".to_owned(),
+            Err(error) => format!("the listener: {error}"),
         }
     });
     let run = server.run(stop.clone());
     tasks.spawn(async {
-        if let Some(reason) = run.await {
-            tracing::error!(reason, "the server has ended");
-        }
+        let reason = run.await;
+        reason.unwrap_or_else(|| "the server has stopped".to_owned())
     });
     Ok(format!("https://localhost:{port}"))
 }
 
-async fn join_token(
-    url: &str,
-    data: &Utf8Path,
-    uses: u16,
-) -> Result<(JoinToken, CaPin), CommandError> {
+/// What the nodes enrol with.
+async fn nodes_of(url: &str, data: &Utf8Path, uses: u16) -> Result<RootedFleet, CommandError> {
     let client = admin(url, data)?;
     let body = json!({"uses": uses, "labels": {GROUP: "true"}}).to_string();
     let made = client.request(
@@ -195,9 +205,13 @@ async fn join_token(
         Some(&body),
     );
     let made = made.await.map_err(told)?;
-    let text = |key: &str| made[key].as_str().unwrap_or_default().to_owned();
-    let token = text("token").parse().map_err(CommandError::user)?;
-    Ok((token, text("caPin").parse().map_err(CommandError::user)?))
+    let text = |key: &str| made[key].as_str().unwrap_or_default();
+    Ok(RootedFleet {
+        server: url.to_owned(),
+        join_token: text("token").parse().map_err(CommandError::user)?,
+        ca_pin: text("caPin").parse().map_err(CommandError::user)?,
+        program: own_program()?,
+    })
 }
 
 fn admin(url: &str, data: &Utf8Path) -> Result<FleetClient, CommandError> {
@@ -224,62 +238,4 @@ async fn grant_nodes(url: &str, data: &Utf8Path) -> Result<(), CommandError> {
         applied.await.map_err(told)?;
     }
     Ok(())
-}
-
-/// A directory that stands for a machine.
-struct SandboxNode {
-    name: String,
-    directory: Utf8PathBuf,
-}
-
-impl SandboxNode {
-    fn agent(
-        &self,
-        url: &str,
-        token: &JoinToken,
-        pin: CaPin,
-        connected: mpsc::UnboundedSender<()>,
-    ) -> Result<Agent, CommandError> {
-        let root = self.directory.join("root");
-        self.make_root(&root)?;
-        let data = AgentData::open(&self.directory.join("data")).map_err(CommandError::user)?;
-        let options = AgentOptions {
-            server: url.to_owned(),
-            ca_pin: Some(pin),
-            join_token: Some(token.clone()),
-            name: self.name.clone(),
-            root: Arc::new(Root::other(&root).map_err(CommandError::user)?),
-            program: own_program()?,
-            clock: Arc::new(BootClock),
-            notify: Box::new(move |notice| {
-                if matches!(notice, AgentNotice::Connected(_)) {
-                    // Nobody waits any more after the first time.
-                    let _ = connected.send(());
-                }
-            }),
-        };
-        Ok(Agent::new(data, options))
-    }
-
-    /// Makes the few files that a machine has.
-    fn make_root(&self, root: &Utf8Path) -> std::io::Result<()> {
-        for inside in ["etc", "root", "srv", "tmp", "usr/bin", "var/lib", "var/log"] {
-            std::fs::create_dir_all(root.join(inside))?;
-        }
-        let files = [
-            ("etc/hostname", format!("{}\n", self.name)),
-            ("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n".to_owned()),
-            ("etc/group", "root:x:0:\n".to_owned()),
-            (
-                "etc/os-release",
-                "ID=sandbox\nNAME=\"Portolan sandbox\"\nVERSION_ID=1\n".to_owned(),
-            ),
-        ];
-        for (name, text) in files {
-            if !root.join(name).exists() {
-                std::fs::write(root.join(name), text)?;
-            }
-        }
-        Ok(())
-    }
 }
