@@ -25,7 +25,7 @@ use crate::shim::Jobs;
 /// The files of an agent, which one process at a time may use.
 pub struct AgentData {
     directory: Utf8PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 /// Who the node is.
@@ -62,6 +62,13 @@ pub enum DataError {
     },
 }
 
+impl Drop for AgentData {
+    fn drop(&mut self) {
+        // Closing is not enough: a child process that is just being started still has the file open.
+        let _ = self.lock.unlock();
+    }
+}
+
 impl AgentData {
     /// Opens a directory, which is made for its owner alone if it does not exist.
     ///
@@ -85,7 +92,7 @@ impl AgentData {
         }
         Ok(Self {
             directory: directory.to_owned(),
-            _lock: lock,
+            lock,
         })
     }
 

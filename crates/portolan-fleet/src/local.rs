@@ -278,7 +278,7 @@ struct KeptJournal {
 }
 
 /// Held by the one run that changes a node, whoever asked for it. Ends with the process, also when that is killed.
-pub struct NodeLock(#[expect(dead_code, reason = "the lock is held while the file is open")] File);
+pub struct NodeLock(File);
 
 impl NodeLock {
     /// Takes the lock of the node; `None` if another run has it.
@@ -292,6 +292,13 @@ impl NodeLock {
             reason: error.to_string(),
         })?;
         Ok(file.try_lock().is_ok().then_some(Self(file)))
+    }
+}
+
+impl Drop for NodeLock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child process that is just being started still has the file open.
+        let _ = self.0.unlock();
     }
 }
 
