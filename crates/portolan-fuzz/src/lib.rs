@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 mod audit;
+mod detect;
 mod fleet;
 mod flux;
 mod git;
@@ -50,6 +51,7 @@ pub struct Target {
 pub fn targets() -> Vec<Target> {
     let tables = [
         audit::TARGETS,
+        detect::TARGETS,
         fleet::TARGETS,
         flux::TARGETS,
         git::TARGETS,
