@@ -66,6 +66,8 @@ struct State {
     running: BTreeMap<u64, Deadline>,
     next: u64,
     draining: bool,
+    /// Set when the server ends: how long an answer may go without a piece being taken.
+    stall: Option<Duration>,
     evicted: bool,
 }
 
@@ -87,6 +89,7 @@ impl Activity {
             running: BTreeMap::new(),
             next: 0,
             draining: false,
+            stall: None,
             evicted: false,
         };
         Self {
@@ -124,17 +127,40 @@ impl Activity {
         evicted
     }
 
-    /// Lets requests end, and waits for no further ones than may be on their way.
-    pub(crate) fn drain(&self, grace: Duration) {
-        let at = Instant::now() + grace;
+    /// Lets requests end as long as their answers are taken, and waits for no further ones than may be on their way.
+    pub(crate) fn drain(&self, grace: Duration, stall: Duration) {
+        let (at, stalled) = (Instant::now() + grace, Instant::now() + stall);
         let mut state = self.state();
         state.draining = true;
+        state.stall = Some(stall);
+        for deadline in state.running.values_mut() {
+            let is_answering = deadline.closed == Closed::SlowReader;
+            if is_answering && stalled < deadline.at {
+                *deadline = Deadline {
+                    at: stalled,
+                    closed: Closed::Drained,
+                };
+            }
+        }
         if at < state.waiting.at {
             let closed = Closed::Drained;
             state.waiting = Deadline { at, closed };
         }
         drop(state);
         self.changed.notify_one();
+    }
+
+    /// A piece of an answer was taken: an ending server waits for the next one.
+    fn taken(&self, number: u64) {
+        let mut state = self.state();
+        let Some(stall) = state.stall else {
+            return;
+        };
+        if let Some(deadline) = state.running.get_mut(&number)
+            && deadline.closed == Closed::Drained
+        {
+            deadline.at = Instant::now() + stall;
+        }
     }
 
     /// Returns when a deadline has passed.
@@ -170,13 +196,22 @@ impl Activity {
 }
 
 impl Running {
+    /// What says that a piece of the answer was taken.
+    pub(crate) fn taking(&self) -> impl Fn() + Send + 'static {
+        let (activity, number) = (Arc::clone(&self.activity), self.number);
+        move || activity.taken(number)
+    }
+
     /// The answer begins; it must have been read within this time.
     pub(crate) fn answering(&self, time: Duration) {
-        let deadline = Deadline {
-            at: Instant::now() + time,
-            closed: Closed::SlowReader,
+        let mut state = self.activity.state();
+        let (time, closed) = match state.stall {
+            Some(stall) => (stall.min(time), Closed::Drained),
+            None => (time, Closed::SlowReader),
         };
-        self.activity.state().running.insert(self.number, deadline);
+        let at = Instant::now() + time;
+        state.running.insert(self.number, Deadline { at, closed });
+        drop(state);
         self.activity.changed.notify_one();
     }
 }

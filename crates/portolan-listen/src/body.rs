@@ -135,9 +135,10 @@ impl Body for RequestBody {
 /// holds it, though the client has read nothing of it.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// An answer's body; `end` is told how many bytes were handed over when it is dropped, sent or not.
+/// An answer's body; `taken` is told of each piece, and `end` how many bytes were handed over when it is dropped, sent or not.
 pub(crate) struct TrackedBody {
     inner: AnswerBody,
+    taken: Box<dyn Fn() + Send>,
     /// What the inner body gave and was not handed over yet.
     rest: Bytes,
     bytes: u64,
@@ -145,9 +146,14 @@ pub(crate) struct TrackedBody {
 }
 
 impl TrackedBody {
-    pub(crate) fn new(inner: AnswerBody, end: impl FnOnce(u64) + Send + 'static) -> Self {
+    pub(crate) fn new(
+        inner: AnswerBody,
+        taken: impl Fn() + Send + 'static,
+        end: impl FnOnce(u64) + Send + 'static,
+    ) -> Self {
         Self {
             inner,
+            taken: Box::new(taken),
             rest: Bytes::new(),
             bytes: 0,
             end: Some(Box::new(end)),
@@ -175,6 +181,7 @@ impl Body for TrackedBody {
         let count = self.rest.len().min(PIECE_BYTES);
         let piece = self.rest.split_to(count);
         self.bytes += count as u64;
+        (self.taken)();
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 

@@ -37,6 +37,8 @@ pub struct Limits {
     pub idle_time: Duration,
     /// The time that requests in flight get when the server ends.
     pub drain_time: Duration,
+    /// The time in which a client must take another piece of its answer when the server ends.
+    pub drain_stall: Duration,
 }
 
 impl Limits {
@@ -88,6 +90,7 @@ impl Default for Limits {
             response_time: Self::RESPONSE_TIME,
             idle_time: Self::IDLE_TIME,
             drain_time: Self::DRAIN_TIME,
+            drain_stall: Self::RESPONSE_TIME,
         }
     }
 }

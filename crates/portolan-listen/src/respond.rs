@@ -70,6 +70,7 @@ impl Responder {
         running.answering(time.map_or(limits.response_time, |time| time.0));
         let (status, took) = (response.status(), started.elapsed());
         self.metrics.answered(&method, status, took.as_secs_f64());
+        let taken = running.taking();
         let end = move |bytes: u64| {
             // Neither the query nor any header: both may hold secrets.
             tracing::info!(
@@ -80,7 +81,7 @@ impl Responder {
             );
             drop(running);
         };
-        response.map(|body| TrackedBody::new(body, end))
+        response.map(|body| TrackedBody::new(body, taken, end))
     }
 
     async fn answer(&self, request: Request<Incoming>, asker: &Asker) -> Response<Body> {

@@ -246,7 +246,8 @@ impl Server {
                 () = self.cancelled.cancelled(), if !draining => {
                     draining = true;
                     connection.as_mut().graceful_shutdown();
-                    place.activity.drain(LAST_REQUEST);
+                    let limits = self.responder.connections.limits();
+                    place.activity.drain(LAST_REQUEST, limits.drain_stall);
                 }
             }
         }

@@ -42,3 +42,24 @@ async fn a_request_that_does_not_end_is_cut() {
     assert_eq!(server.ended().await, Drained { cut: 1 });
     assert_eq!(busy.rest().await, "");
 }
+
+/// One that takes nothing holds the end up for a moment, not for as long as requests may take; one that reads gets everything.
+#[tokio::test]
+async fn a_reader_that_is_stuck_is_not_waited_for_and_one_that_reads_is() {
+    let limits = Limits {
+        drain_time: Duration::from_mins(10),
+        drain_stall: Duration::from_secs(1),
+        ..Limits::default()
+    };
+    let server = Server::start(limits).await;
+    let mut stuck = server.connect().await;
+    stuck.send(&head("/large", "")).await;
+    stuck.until("200 OK").await;
+    let mut reads = server.connect().await;
+    reads.send(&head("/large", "")).await;
+    reads.until("200 OK").await;
+    server.cancelled.cancel();
+    assert!(reads.rest().await.len() >= (64 << 20) - (1 << 20));
+    assert_eq!(server.ended().await, Drained { cut: 0 });
+    assert!(stuck.rest().await.len() < 64 << 20);
+}
