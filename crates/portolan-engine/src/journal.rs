@@ -48,7 +48,7 @@ pub(crate) use writer::RunJournal;
 pub struct JournalOptions {
     /// What `at` counts from: the wall clock in milliseconds when the journal is made. The engine reads no wall clock.
     pub epoch_ms: u64,
-    /// How many bytes of events stay in memory.
+    /// How many bytes of events stay in memory; with their JSON it may be twice as many while they are read.
     pub ring_bytes: usize,
     /// How many bytes a segment file has before the next one is begun.
     pub segment_bytes: u64,

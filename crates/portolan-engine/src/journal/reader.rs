@@ -174,6 +174,22 @@ impl Batch {
         near.chain(records)
     }
 
+    /// Gives each record with its JSON, in order. Records that are in memory are encoded once for all readers.
+    pub fn each_json(&self, mut give: impl FnMut(u64, &str)) {
+        match &self.source {
+            Source::Ring(chunk) => {
+                let numbers = self.from..=self.to;
+                let lines = numbers.map_while(|seq| Some((seq, chunk.line(seq)?)));
+                lines.for_each(|(seq, line)| give(seq, line));
+            }
+            Source::Kept(_) => {
+                for record in self.iter() {
+                    give(record.seq, &record.to_json());
+                }
+            }
+        }
+    }
+
     /// The number of the first record.
     pub fn first(&self) -> u64 {
         self.from

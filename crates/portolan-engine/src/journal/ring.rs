@@ -19,6 +19,8 @@ const CHUNK_BYTES: usize = 64 << 10;
 pub(super) struct Chunk {
     first: u64,
     slots: Box<[OnceLock<Record>]>,
+    /// Records as JSON, made when the first reader wants them so and shared by all others.
+    lines: Box<[OnceLock<Box<str>>]>,
 }
 
 /// The newest chunks, oldest first.
@@ -45,6 +47,7 @@ impl Chunk {
         Self {
             first,
             slots: (0..CHUNK_RECORDS).map(|_| OnceLock::new()).collect(),
+            lines: (0..CHUNK_RECORDS).map(|_| OnceLock::new()).collect(),
         }
     }
 
@@ -55,6 +58,14 @@ impl Chunk {
     pub(super) fn get(&self, seq: u64) -> Option<&Record> {
         let slot = usize::try_from(seq.checked_sub(self.first)?).ok()?;
         self.slots.get(slot)?.get()
+    }
+
+    /// The record with this number as JSON.
+    pub(super) fn line(&self, seq: u64) -> Option<&str> {
+        let record = self.get(seq)?;
+        let slot = usize::try_from(seq.checked_sub(self.first)?).ok()?;
+        let line = self.lines.get(slot)?;
+        Some(line.get_or_init(|| record.to_json().into_boxed_str()))
     }
 
     /// The records from one number to another, as far as this chunk has them.

@@ -10,7 +10,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
-use portolan_engine::{Journal, JournalFiles, ReadError, Reader, Record};
+use portolan_engine::{Batch, Journal, JournalFiles, ReadError, Reader, Record};
 use portolan_listen::ResponseTime;
 use serde_json::json;
 
@@ -35,6 +35,7 @@ pub(super) enum Source {
 
 /// What a source gave.
 enum Next {
+    Batch(Batch),
     Records(Vec<Record>),
     Nothing,
     End,
@@ -57,13 +58,9 @@ impl Source {
                 follow: true,
             } => match tokio::time::timeout(HEARTBEAT, reader.next()).await {
                 Err(_) => Ok(Next::Nothing),
-                Ok(batch) => Ok(batch?.map_or(Next::End, |batch| {
-                    Next::Records(batch.iter().cloned().collect())
-                })),
+                Ok(batch) => Ok(batch?.map_or(Next::End, Next::Batch)),
             },
-            Self::Live { reader, .. } => Ok(reader.try_next()?.map_or(Next::End, |batch| {
-                Next::Records(batch.iter().cloned().collect())
-            })),
+            Self::Live { reader, .. } => Ok(reader.try_next()?.map_or(Next::End, Next::Batch)),
             Self::Files(files) => {
                 let records = files.read()?;
                 Ok(if records.is_empty() {
@@ -126,7 +123,18 @@ impl Lines {
         match next {
             Ok(Next::Nothing) if is_sse => Some(Bytes::from_static(b": still there\n\n")),
             Ok(Next::Nothing) => Some(Bytes::from_static(b"\n")),
-            Ok(Next::Records(records)) => Some(lines(&records, is_sse).into()),
+            Ok(Next::Batch(batch)) => {
+                let mut text = String::new();
+                batch.each_json(|seq, json| add_line(&mut text, seq, json, is_sse));
+                Some(text.into())
+            }
+            Ok(Next::Records(records)) => {
+                let mut text = String::new();
+                for record in &records {
+                    add_line(&mut text, record.seq, &record.to_json(), is_sse);
+                }
+                Some(text.into())
+            }
             Err(ReadError::Forgotten { oldest, .. }) => {
                 self.source.seek(oldest - 1);
                 let snapshot = self.run.as_ref().map(|run| snapshot(oldest, run));
@@ -138,19 +146,14 @@ impl Lines {
     }
 }
 
-fn lines(records: &[Record], is_sse: bool) -> String {
-    let mut text = String::new();
-    for record in records {
-        let json = record.to_json();
-        let fields = json.strip_prefix('{').unwrap_or(&json);
-        let line = format!("{{\"apiVersion\":\"{API_VERSION}\",\"kind\":\"Event\",{fields}");
-        let _ = if is_sse {
-            writeln!(text, "id: {}\ndata: {line}\n", record.seq)
-        } else {
-            writeln!(text, "{line}")
-        };
-    }
-    text
+fn add_line(text: &mut String, seq: u64, json: &str, is_sse: bool) {
+    let fields = json.strip_prefix('{').unwrap_or(json);
+    let line = format_args!("{{\"apiVersion\":\"{API_VERSION}\",\"kind\":\"Event\",{fields}");
+    let _ = if is_sse {
+        writeln!(text, "id: {seq}\ndata: {line}\n")
+    } else {
+        writeln!(text, "{line}")
+    };
 }
 
 fn forgotten(oldest: u64) -> String {
