@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Query, State as Shared};
+use axum::extract::{FromRequestParts, Query, State as Shared};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -28,6 +29,7 @@ use futures_util::future::{try_join, try_join_all};
 use portolan_engine::{Canceller, Journal, Key, State};
 use portolan_listen::{Limits, ListenConfig, Listener, TlsError, error_reply};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -41,6 +43,10 @@ use crate::skaffold::{DevControl, RunOutline, SkaffoldApi, SkaffoldTurns};
 
 /// How long readers have to take the last events when a run has ended.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
+
+/// How long a run that has ended waits for a reader that takes nothing. What the system has taken for it counts, so only
+/// one that is stuck takes nothing.
+const STUCK: Duration = Duration::from_millis(200);
 
 /// Serves the events of a run.
 pub struct EventApi {
@@ -73,15 +79,41 @@ pub struct Addresses {
     pub skaffold_http: Option<TcpListener>,
 }
 
-/// What a request says it wants.
+/// The parameters of a request that has none.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct Nothing {}
+
+/// The run that a request is about.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfRun {
+    run: Option<String>,
+}
+
+/// What a request for the state says it wants.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WantedState {
+    run: Option<String>,
+    at: Option<u64>,
+}
+
+/// What a request for events says it wants.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WantedEvents {
     run: Option<String>,
     after: Option<u64>,
-    at: Option<u64>,
-    artifact: Option<String>,
     follow: Option<bool>,
+}
+
+/// What a request for output says it wants.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WantedLog {
+    run: Option<String>,
+    artifact: Option<String>,
 }
 
 /// What a request wants to be done.
@@ -100,6 +132,19 @@ struct Order {
 enum Action {
     Cancel,
     Retry,
+}
+
+/// The parameters of a request; what is wrong with them is answered as every error is.
+struct Asked<T>(T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Asked<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        let Query(asked) = Query::try_from_uri(&parts.uri)
+            .map_err(|error| refuse(StatusCode::BAD_REQUEST, &error.body_text()))?;
+        Ok(Self(asked))
+    }
 }
 
 /// An answer that is an error; boxed because it is large and rare.
@@ -254,13 +299,17 @@ fn config() -> ListenConfig {
             requests_per_second: REQUESTS_PER_SECOND,
             request_burst: REQUESTS_PER_SECOND,
             drain_time: LAST_EVENTS,
+            drain_stall: STUCK,
             ..Limits::default()
         },
         ..ListenConfig::default()
     }
 }
 
-async fn runs(Shared(api): Shared<Arc<EventApi>>) -> Result<Response, Refusal> {
+async fn runs(
+    Shared(api): Shared<Arc<EventApi>>,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Result<Response, Refusal> {
     let is_own = |run: &ShipRun| api.live(run).is_some();
     let runs = ShipRun::list(&api.store).map_err(|error| failed(&error))?;
     let runs: Vec<Value> = runs
@@ -274,7 +323,7 @@ async fn runs(Shared(api): Shared<Arc<EventApi>>) -> Result<Response, Refusal> {
 
 async fn state(
     Shared(api): Shared<Arc<EventApi>>,
-    Query(wanted): Query<Wanted>,
+    Asked(wanted): Asked<WantedState>,
 ) -> Result<Response, Refusal> {
     let run = api.find(wanted.run.as_deref())?;
     let folded = match (api.live(&run), wanted.at) {
@@ -304,7 +353,7 @@ async fn fold(run: ShipRun, at: u64) -> Result<State, Refusal> {
 
 async fn events(
     Shared(api): Shared<Arc<EventApi>>,
-    Query(wanted): Query<Wanted>,
+    Asked(wanted): Asked<WantedEvents>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let run = api.find(wanted.run.as_deref())?;
@@ -330,7 +379,7 @@ async fn events(
 
 async fn log(
     Shared(api): Shared<Arc<EventApi>>,
-    Query(wanted): Query<Wanted>,
+    Asked(wanted): Asked<WantedLog>,
 ) -> Result<Response, Refusal> {
     let run = api.find(wanted.run.as_deref())?;
     let Some(artifact) = &wanted.artifact else {
@@ -362,7 +411,7 @@ async fn log(
 /// with how the artifact ended.
 async fn control(
     Shared(api): Shared<Arc<EventApi>>,
-    Query(wanted): Query<Wanted>,
+    Asked(wanted): Asked<OfRun>,
     body: Bytes,
 ) -> Result<Response, Refusal> {
     let run = api.find(wanted.run.as_deref())?;

@@ -220,6 +220,42 @@ fn events_are_lines_or_server_sent_and_go_on_after_a_number() {
     assert!(text.contains("text/event-stream"), "{text}");
 }
 
+/// What is wrong with a request is answered as JSON, whatever it is.
+#[test]
+fn errors_are_json_everywhere() {
+    let mut served = Served::start(&gated("a", ""));
+    for (method, target, status, message) in [
+        ("GET", "events?after=x", 400, "after"),
+        (
+            "GET",
+            "events?afterwards=1",
+            400,
+            "unknown field `afterwards`",
+        ),
+        ("GET", "events?at=1", 400, "unknown field `at`"),
+        ("GET", "state?at=-1", 400, "at"),
+        ("GET", "state?at=999999", 404, "the last event"),
+        ("GET", "runs?run=1", 400, "unknown field `run`"),
+        ("GET", "log", 400, "?artifact=NAME"),
+        ("GET", "log?artifact=b", 404, "no output"),
+        ("GET", "state?run=none", 404, "no such run"),
+        ("GET", "nothing", 404, "nothing at this path"),
+        ("DELETE", "state", 405, "does not take this method"),
+    ] {
+        let (code, body) = served.send(method, target, &[], "");
+        let error: Value = serde_json::from_str(&body).unwrap_or_else(|_| unreachable!("{body}"));
+        assert_eq!(
+            (code, &error["kind"]),
+            (status, &"Error".into()),
+            "{target}: {body}"
+        );
+        let text = error["error"].as_str().unwrap_or_default();
+        assert!(text.contains(message), "{target}: {body}");
+    }
+    served.open("a");
+    assert_eq!(served.end().code, 0);
+}
+
 /// The four attacks: a name that was made to point here, a form of another site, a body that needs no permission to be
 /// sent, and another user of the machine.
 #[test]
