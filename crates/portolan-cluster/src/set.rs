@@ -13,10 +13,12 @@ mod order;
 mod pods;
 mod prune;
 mod replace;
+mod trial;
 mod wait;
 
 pub use inventory::{Inventory, Member};
 pub use prune::{KeptBecause, PruneOptions, Pruned};
+pub use trial::{Trial, Tried};
 pub use wait::{WaitOptions, Waited};
 
 use std::time::Duration;

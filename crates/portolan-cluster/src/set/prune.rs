@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Inventory, Member, MemberError, ObjectSet, order};
+use crate::discovery::Resource;
 
 /// What may be pruned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,6 +40,14 @@ pub enum KeptBecause {
     Foreign,
 }
 
+/// Whether an object may be deleted.
+pub(super) enum Prunable {
+    /// The one with this UID.
+    Yes(Resource, String),
+    /// Not, and this is what became of it.
+    No(Pruned),
+}
+
 /// Kinds whose deletion loses data or other people's objects.
 const DANGEROUS: [&str; 4] = [
     "Namespace",
@@ -73,6 +82,26 @@ impl ObjectSet<'_> {
         after: &Inventory,
         options: PruneOptions,
     ) -> Vec<(Member, Pruned)> {
+        let mut pruned = Vec::new();
+        for (member, may_go) in Self::surplus(before, after, options) {
+            let outcome = match may_go {
+                Err(because) => Pruned::Kept(because),
+                Ok(()) => {
+                    let one = self.prune_one(&member, options).await;
+                    one.unwrap_or_else(Pruned::Failed)
+                }
+            };
+            pruned.push((member, outcome));
+        }
+        pruned
+    }
+
+    /// What is no longer there, in the opposite order of applying, and why nothing of it may go if it is too much.
+    pub(super) fn surplus(
+        before: &Inventory,
+        after: &Inventory,
+        options: PruneOptions,
+    ) -> Vec<(Member, Result<(), KeptBecause>)> {
         let mut old: Vec<Member> = before
             .members()
             .filter(|member| !after.contains(member))
@@ -80,17 +109,11 @@ impl ObjectSet<'_> {
             .collect();
         old.sort_by_key(|member| std::cmp::Reverse(order::place(&member.kind)));
         let is_many = old.len() * 2 > before.members().len();
-        let mut pruned = Vec::new();
-        for member in old {
-            let outcome = if is_many && !options.many {
-                Pruned::Kept(KeptBecause::Many)
-            } else {
-                let one = self.prune_one(&member, options).await;
-                one.unwrap_or_else(Pruned::Failed)
-            };
-            pruned.push((member, outcome));
-        }
-        pruned
+        let may_go = match is_many && !options.many {
+            true => Err(KeptBecause::Many),
+            false => Ok(()),
+        };
+        old.into_iter().map(|member| (member, may_go)).collect()
     }
 
     async fn prune_one(
@@ -98,35 +121,49 @@ impl ObjectSet<'_> {
         member: &Member,
         options: PruneOptions,
     ) -> Result<Pruned, MemberError> {
-        if is_dangerous(&member.kind) && !options.dangerous {
-            return Ok(Pruned::Kept(KeptBecause::Kind));
-        }
-        let resource = match self.resource(&member.as_object()).await {
-            // Its definition is gone, and so are all objects of the kind.
-            Err(MemberError::Unserved { .. }) => return Ok(Pruned::Gone),
-            resource => resource?,
+        let (resource, uid) = match self.prunable(member, options).await? {
+            Prunable::Yes(resource, uid) => (resource, uid),
+            Prunable::No(pruned) => return Ok(pruned),
         };
         let place = (member.namespace.as_str(), member.name.as_str());
-        let found = self.cluster.read(&resource, place.0, place.1).await?;
-        let Some(found) = found else {
-            return Ok(Pruned::Gone);
-        };
-        let found_uid = Member::of(&found).uid;
-        if !member.uid.is_empty() && member.uid != found_uid {
-            return Ok(Pruned::Gone);
-        }
-        if says_keep(&found) {
-            return Ok(Pruned::Kept(KeptBecause::Annotation));
-        }
-        if member.uid.is_empty() && !is_applied_by(&found, &self.manager) {
-            return Ok(Pruned::Kept(KeptBecause::Foreign));
-        }
-        let is_deleted = self.cluster.delete(&resource, place, &found_uid).await?;
+        let is_deleted = self.cluster.delete(&resource, place, &uid).await?;
         Ok(if is_deleted {
             Pruned::Deleted
         } else {
             Pruned::Gone
         })
+    }
+
+    /// Whether an object may be deleted.
+    pub(super) async fn prunable(
+        &mut self,
+        member: &Member,
+        options: PruneOptions,
+    ) -> Result<Prunable, MemberError> {
+        if is_dangerous(&member.kind) && !options.dangerous {
+            return Ok(Prunable::No(Pruned::Kept(KeptBecause::Kind)));
+        }
+        let resource = match self.resource(&member.as_object()).await {
+            // Its definition is gone, and so are all objects of the kind.
+            Err(MemberError::Unserved { .. }) => return Ok(Prunable::No(Pruned::Gone)),
+            resource => resource?,
+        };
+        let place = (member.namespace.as_str(), member.name.as_str());
+        let found = self.cluster.read(&resource, place.0, place.1).await?;
+        let Some(found) = found else {
+            return Ok(Prunable::No(Pruned::Gone));
+        };
+        let found_uid = Member::of(&found).uid;
+        if !member.uid.is_empty() && member.uid != found_uid {
+            return Ok(Prunable::No(Pruned::Gone));
+        }
+        if says_keep(&found) {
+            return Ok(Prunable::No(Pruned::Kept(KeptBecause::Annotation)));
+        }
+        if member.uid.is_empty() && !is_applied_by(&found, &self.manager) {
+            return Ok(Prunable::No(Pruned::Kept(KeptBecause::Foreign)));
+        }
+        Ok(Prunable::Yes(resource, found_uid))
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::prune::is_dangerous;
-use super::{Member, MemberError, ObjectSet, SetOptions};
+use super::{Member, MemberError, ObjectSet, SetOptions, Tried};
 use crate::discovery::Resource;
 use crate::error::ClusterError;
 use crate::write::ApplyOptions;
@@ -35,19 +35,31 @@ impl ObjectSet<'_> {
         let member = Member::of(object);
         let place = (member.namespace.as_str(), member.name.as_str());
         if let Some(found) = self.cluster.read(resource, place.0, place.1).await? {
-            let is_job = resource.kind == "Job" && resource.api_version.starts_with("batch/");
-            let is_finished = is_job && is_finished(&found);
-            if !is_finished && (!options.replace || is_dangerous(&member.kind)) {
-                return Err(MemberError::Immutable {
-                    fields,
-                    is_running_job: is_job,
-                });
-            }
+            self.replacement(resource, &found, fields, options)?;
             self.remove(resource, place, &Member::of(&found).uid, deadline)
                 .await?;
         }
         let applied = self.apply_when_asked(resource, object, options, deadline);
         Ok(applied.await?)
+    }
+
+    /// Whether an object with fields that cannot be changed may be made anew.
+    pub(super) fn replacement(
+        &self,
+        resource: &Resource,
+        found: &Value,
+        fields: Vec<String>,
+        options: SetOptions,
+    ) -> Result<Tried, MemberError> {
+        let is_job = resource.kind == "Job" && resource.api_version.starts_with("batch/");
+        let is_finished = is_job && is_finished(found);
+        if !is_finished && (!options.replace || is_dangerous(&resource.kind)) {
+            return Err(MemberError::Immutable {
+                fields,
+                is_running_job: is_job,
+            });
+        }
+        Ok(Tried::Replaced(fields))
     }
 
     /// Applies an object, again and again while a webhook that must be asked about it does not answer.

@@ -1,0 +1,168 @@
+//! What applying or deleting a set would do, found out without changing anything: the cluster is asked to try it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::prune::{Prunable, PruneOptions};
+use super::{
+    Inventory, Member, MemberError, ObjectSet, ObjectSetError, Planned, Pruned, SetOptions,
+    inventory, order,
+};
+use crate::error::ClusterError;
+use crate::write::ApplyOptions;
+
+/// What would become of a set.
+#[derive(Debug, Default)]
+pub struct Trial {
+    /// Every object, in the order in which they would be applied.
+    pub applied: Vec<(Member, Result<Tried, MemberError>)>,
+    /// What is no longer in the set, with what would become of it.
+    pub pruned: Vec<(Member, Pruned)>,
+}
+
+/// What would become of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tried {
+    /// It would be made.
+    Created,
+    /// It would be changed.
+    Changed,
+    /// It would be deleted and made anew, because these fields cannot be changed.
+    Replaced(Vec<String>),
+    /// It is what it should be.
+    Unchanged,
+    /// The cluster cannot try it before this is there: `the namespace shop`.
+    Unknown(String),
+}
+
+impl ObjectSet<'_> {
+    /// Says what [`ObjectSet::apply`] would do with each object.
+    ///
+    /// # Errors
+    /// As [`ObjectSet::apply`]: nothing can be said then.
+    pub async fn try_apply(
+        &mut self,
+        objects: Vec<Value>,
+        options: SetOptions,
+    ) -> Result<Trial, ObjectSetError> {
+        let defined = defined_kinds(&objects);
+        let mut planned = Vec::new();
+        for object in order::for_apply(objects) {
+            planned.push(self.plan(object).await);
+        }
+        let members = inventory::distinct(planned.iter().map(|planned| &planned.member))?;
+        let before = self.inventory().await?;
+        let mut trial = Trial::default();
+        for planned in planned {
+            let member = planned.member.clone();
+            let tried = match self.try_one(planned, options).await {
+                Err(MemberError::Unserved { kind, .. }) if defined.contains(&kind) => {
+                    Ok(Tried::Unknown(format!("the definition of {kind}")))
+                }
+                tried => tried,
+            };
+            trial.applied.push((member, tried));
+        }
+        if let Some(prune) = options.prune {
+            trial.pruned = self
+                .try_prune(&before, &Inventory::of(members), prune)
+                .await;
+        }
+        Ok(trial)
+    }
+
+    /// Says what [`ObjectSet::delete`] would delete.
+    ///
+    /// # Errors
+    /// When the inventory cannot be read.
+    pub async fn try_delete(
+        &mut self,
+        options: PruneOptions,
+    ) -> Result<Vec<(Member, Pruned)>, ObjectSetError> {
+        let before = self.inventory().await?;
+        let all = PruneOptions {
+            many: true,
+            ..options
+        };
+        Ok(self.try_prune(&before, &Inventory::default(), all).await)
+    }
+
+    async fn try_one(
+        &mut self,
+        planned: Planned,
+        options: SetOptions,
+    ) -> Result<Tried, MemberError> {
+        let Planned {
+            member,
+            resource,
+            object,
+        } = planned;
+        let resource = resource?;
+        let found = self
+            .cluster
+            .read(&resource, &member.namespace, &member.name)
+            .await?;
+        let apply = ApplyOptions {
+            manager: &self.manager,
+            force: options.force,
+            dry_run: true,
+        };
+        match (found, self.cluster.apply(&resource, &object, apply).await) {
+            (None, Ok(_)) => Ok(Tried::Created),
+            (Some(found), Ok(applied)) if says_the_same(&found, &applied) => Ok(Tried::Unchanged),
+            (Some(_), Ok(_)) => Ok(Tried::Changed),
+            (None, Err(error)) if error.is_missing() && !member.namespace.is_empty() => Ok(
+                Tried::Unknown(format!("the namespace {}", member.namespace)),
+            ),
+            (Some(found), Err(ClusterError::Immutable { fields, .. })) => {
+                self.replacement(&resource, &found, fields, options)
+            }
+            (_, Err(error)) => Err(error.into()),
+        }
+    }
+
+    async fn try_prune(
+        &mut self,
+        before: &Inventory,
+        after: &Inventory,
+        options: PruneOptions,
+    ) -> Vec<(Member, Pruned)> {
+        let mut pruned = Vec::new();
+        for (member, may_go) in Self::surplus(before, after, options) {
+            let outcome = match may_go {
+                Err(because) => Pruned::Kept(because),
+                Ok(()) => match self.prunable(&member, options).await {
+                    Ok(Prunable::Yes(..)) => Pruned::Deleted,
+                    Ok(Prunable::No(pruned)) => pruned,
+                    Err(error) => Pruned::Failed(error),
+                },
+            };
+            pruned.push((member, outcome));
+        }
+        pruned
+    }
+}
+
+/// The kinds that objects of the set define.
+fn defined_kinds(objects: &[Value]) -> BTreeSet<String> {
+    let definitions = objects
+        .iter()
+        .filter(|object| object["kind"] == "CustomResourceDefinition");
+    let kinds = definitions.filter_map(|object| object["spec"]["names"]["kind"].as_str());
+    kinds.map(str::to_owned).collect()
+}
+
+/// Whether two states of an object differ in nothing but who manages it and when it was written.
+fn says_the_same(found: &Value, applied: &Value) -> bool {
+    let content = |object: &Value| {
+        let mut object = object.clone();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            for field in ["managedFields", "resourceVersion", "generation"] {
+                metadata.remove(field);
+            }
+        }
+        object
+    };
+    content(found) == content(applied)
+}
