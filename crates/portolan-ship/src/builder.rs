@@ -289,6 +289,15 @@ pub(crate) fn named_inside(directory: &Utf8Path, relative: &str) -> Option<Utf8P
     Some(directory.join(relative))
 }
 
+/// The name of an artifact as part of the name of a variable: `MY_WEB` of `my-web`.
+pub(crate) fn variable_word(name: &str) -> String {
+    let letter = |letter: char| match letter.is_ascii_alphanumeric() {
+        true => letter.to_ascii_uppercase(),
+        false => '_',
+    };
+    name.chars().map(letter).collect()
+}
+
 /// The end of a program, if it is a good one.
 pub(crate) fn ended_well(
     ended: io::Result<Ended>,

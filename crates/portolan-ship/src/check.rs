@@ -9,7 +9,7 @@ mod command;
 mod http;
 mod image;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::observe::{Effort, ONCE, Summarised, observe};
 use crate::outcome::Built;
 use crate::task::Task;
 use cluster::ClusterVerifier;
-use command::CommandTester;
+pub(crate) use command::CommandTester;
 use http::HttpVerifier;
 use image::ImageTester;
 
@@ -212,6 +212,7 @@ fn test_unit(test: ArtifactTest, artifact: String, setup: BuildSetup) -> Unit<Pa
                 name: format!("{}-{artifact}", test.name),
                 check,
                 image: Some((artifact.clone(), Arc::clone(&image))),
+                variables: BTreeMap::new(),
                 setup,
             }),
             TestSource::Image(check) => Box::new(ImageTester {
@@ -269,6 +270,7 @@ fn verify_unit(verification: DeployCheck, setup: VerifySetup) -> Unit<Passed> {
                 name: verification.name.clone(),
                 check,
                 image: None,
+                variables: BTreeMap::new(),
                 setup: setup.build.clone(),
             }),
             VerifySource::Cluster(check) => Box::new(ClusterVerifier {

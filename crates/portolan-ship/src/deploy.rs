@@ -6,11 +6,13 @@
 //! ```
 
 mod autoscaled;
+mod commands;
 mod git;
 mod helm;
 mod manifests;
 mod owners;
 mod rollout;
+mod trial;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -22,17 +24,19 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::builder::BuildSetup;
-use crate::check::tests_of;
+use crate::check::{CheckError, tests_of};
 use crate::document::{DeploySource, DeployStep, Ship};
 use crate::git_images::GitImagesError;
 use crate::observe::{ONCE, Summarised, observe};
 use crate::outcome::reference;
 use crate::render::{RenderError, RenderedStep};
 use crate::task::Task;
+use commands::StepCommands;
 use git::GitDeployer;
 use helm::HelmDeployer;
 use manifests::ManifestDeployer;
 use rollout::RolloutDeployer;
+use trial::TrialDeployer;
 
 /// Who changes objects, as the cluster keeps it.
 const MANAGER: &str = "portolan-ship";
@@ -54,6 +58,8 @@ pub struct DeploySetup {
     pub is_testing: bool,
     /// Whether more than half of a step may be pruned.
     pub prune_many: bool,
+    /// Whether it is only found out what would be done.
+    pub is_trial: bool,
     /// What became of each object so far, by step.
     pub objects: Arc<Mutex<BTreeMap<String, Vec<ObjectResult>>>>,
 }
@@ -72,7 +78,7 @@ pub struct ObjectResult {
 
 /// What became of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "camelCase")]
 pub enum ObjectStatus {
     /// It was applied, and has not become ready.
     Applied,
@@ -84,6 +90,14 @@ pub enum ObjectStatus {
     Pruned,
     /// It is no longer in the step, and stays.
     Kept,
+    /// It would be made.
+    WouldCreate,
+    /// It would be changed.
+    WouldChange,
+    /// It is what it should be already.
+    Unchanged,
+    /// It is no longer in the step, and would be deleted.
+    WouldDelete,
 }
 
 /// How a step ended.
@@ -170,6 +184,15 @@ pub enum DeployError {
     /// A release could not be uninstalled.
     #[error(transparent)]
     Release(Box<portolan_release::HelmReleaseError>),
+    /// A command before or after it failed.
+    #[error("{when} it")]
+    Command {
+        /// `before` or `after`.
+        when: &'static str,
+        /// What is wrong with it.
+        #[source]
+        source: CheckError,
+    },
     /// Why a deployer of another program could not do it.
     #[error(transparent)]
     Other(Box<dyn Error + Send + Sync>),
@@ -275,6 +298,26 @@ pub async fn delete_step(
     }
 }
 
+/// Says what [`delete_step`] would delete. Of a Helm release nothing is known here but that it would be uninstalled.
+pub async fn try_delete_step(
+    ship: &Ship,
+    step: &DeployStep,
+    cluster: &Arc<Cluster>,
+    options: PruneOptions,
+) -> Result<Vec<ObjectResult>, DeployError> {
+    match &step.source {
+        DeploySource::Manifests(_) | DeploySource::Kustomize(_) | DeploySource::Flux(_) => {
+            trial::try_delete(ship, step, cluster, options).await
+        }
+        DeploySource::Helm(source) => Ok(vec![ObjectResult {
+            object: format!("release {}/{}", namespace(step, cluster), source.release),
+            status: ObjectStatus::WouldDelete,
+            message: None,
+        }]),
+        DeploySource::Git(_) | DeploySource::Rollout(_) => Ok(Vec::new()),
+    }
+}
+
 fn set_name(ship: &Ship, step: &DeployStep) -> String {
     format!("portolan-ship-{}-{}", ship.name, step.name).to_ascii_lowercase()
 }
@@ -295,8 +338,20 @@ fn unit(rendered: RenderedStep, setup: DeploySetup) -> Unit<DeployedStep> {
         ONCE,
         move |context, task| -> Result<DeployedStep, Failure> {
             let images = images(&rendered, &setup, context)?;
+            if setup.is_trial {
+                let trial = TrialDeployer {
+                    rendered: rendered.clone(),
+                    images,
+                    setup: setup.clone(),
+                };
+                return Ok(trial.deploy(task)?);
+            }
+            let commands = StepCommands::new(&rendered.step, &images, &setup);
             let deployer = deployer(rendered.clone(), setup.clone(), images)?;
-            Ok(deployer.deploy(task)?)
+            commands.run_before(task)?;
+            let deployed = deployer.deploy(task)?;
+            commands.run_after(task)?;
+            Ok(deployed)
         },
     )
 }

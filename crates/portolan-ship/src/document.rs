@@ -11,6 +11,7 @@ mod deploy;
 mod dev;
 mod effective;
 mod fields;
+mod placement;
 
 use std::collections::BTreeMap;
 
@@ -122,18 +123,20 @@ impl Ship {
         asked: &Adjustments,
     ) -> Result<Self, DocumentError> {
         let document = adjust::adjust(&find(text)?, asked).map_err(DocumentError::Faults)?;
-        Self::read_document(&document, variable).map(|(ship, _)| ship)
+        Self::read_document(&document, variable, asked).map(|(ship, _)| ship)
     }
 
     /// Reads a document, and returns it with variables put in as well.
     fn read_document(
         ship: &Node,
         variable: &dyn Fn(&str) -> Option<String>,
+        asked: &Adjustments,
     ) -> Result<(Self, Node), DocumentError> {
         let mut filling = Filling::new(variable);
         let filled = filling.fill(ship, MAX_DEPTH);
         let mut faults = filling.faults;
-        let read = read(&filled, &mut faults);
+        let mut read = read(&filled, &mut faults);
+        placement::put_registry(&mut read, asked, &mut faults);
         if faults.is_empty() {
             return Ok((read, filled));
         }

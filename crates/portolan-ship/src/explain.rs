@@ -1,7 +1,7 @@
 //! What an artifact is made of, and whether and why it would be built: found out without building it.
 
 use portolan_digest::Digest;
-use portolan_engine::{Context, Failure, Key, Report, Run, Unit, with_causes};
+use portolan_engine::{Context, Failure, Key, Outcome, Report, Run, Unit, with_causes};
 use serde::Serialize;
 
 use crate::builder::{
@@ -9,6 +9,7 @@ use crate::builder::{
 };
 use crate::document::{Artifact, ArtifactSource, Ship};
 use crate::observe::{ONCE, Summarised, observe};
+use crate::outcome::reference;
 
 /// How many changes are named.
 const TOLD: usize = 1000;
@@ -31,14 +32,40 @@ pub struct ArtifactExplanation {
     pub key: String,
 }
 
-/// Adds the looks at an artifact and at what it needs to a run.
-pub fn plan_explain(ship: &Ship, name: &str, setup: &BuildSetup, run: &Run) -> Result<(), String> {
-    ship.artifact(name).ok_or_else(|| name.to_owned())?;
+/// What a build would do with an artifact, for a list of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ArtifactPlan {
+    /// Its name.
+    pub name: String,
+    /// `cached` if the image is there, `build` if it would be built, `failed` if that cannot be found out.
+    pub status: &'static str,
+    /// The image that is there.
+    pub image: Option<String>,
+    /// Why it would be built.
+    pub because: Vec<String>,
+    /// Why it cannot be found out.
+    pub error: Option<String>,
+}
+
+/// Adds the looks at artifacts and at what they need to a run.
+///
+/// # Errors
+/// When a name is not that of an artifact; it is returned.
+pub fn plan_explain(
+    ship: &Ship,
+    names: &[String],
+    setup: &BuildSetup,
+    run: &Run,
+) -> Result<(), String> {
+    for name in names {
+        ship.artifact(name).ok_or_else(|| name.clone())?;
+    }
     for artifact in &ship.artifacts {
         let unit = unit(artifact.clone(), setup);
         let needs = artifact.all_needs().into_iter();
         let needs: Vec<Key> = needs.map(|need| key(need).untyped()).collect();
-        let unit = if artifact.name == name {
+        let unit = if names.contains(&artifact.name) {
             unit
         } else {
             unit.lazy()
@@ -57,6 +84,40 @@ pub fn finish_explain(name: &str, report: &Report) -> Result<ArtifactExplanation
     Err(root.map_or("it was called off".to_owned(), |root| {
         with_causes(root.failure.error())
     }))
+}
+
+/// What a build would do with each artifact that was looked at, in the document's order.
+pub fn finish_plans(ship: &Ship, report: &Report) -> Vec<ArtifactPlan> {
+    let plans = ship.artifacts.iter().filter_map(|artifact| {
+        let unit = report.get(&key(&artifact.name).untyped())?;
+        let mut plan = ArtifactPlan {
+            name: artifact.name.clone(),
+            status: "failed",
+            image: None,
+            because: Vec::new(),
+            error: None,
+        };
+        match (&unit.outcome, report.output(&key(&artifact.name))) {
+            (_, Some(found)) => {
+                let digest = found.digest.as_deref().and_then(|it| it.parse().ok());
+                plan.image = digest.map(|digest| reference(&artifact.image, &digest));
+                plan.status = if plan.image.is_some() {
+                    "cached"
+                } else {
+                    "build"
+                };
+                plan.because.clone_from(&found.because);
+            }
+            (Outcome::Failed(failure), None) => plan.error = Some(with_causes(failure.error())),
+            (Outcome::Skipped { because }, None) => {
+                let name = because.as_str().trim_start_matches("explain/");
+                plan.error = Some(format!("it needs `{name}`, which cannot be read"));
+            }
+            _ => plan.error = Some("it was called off".to_owned()),
+        }
+        Some(plan)
+    });
+    plans.collect()
 }
 
 fn key(name: &str) -> Key<ArtifactExplanation> {

@@ -42,6 +42,7 @@ mod preview;
 mod process;
 mod push;
 mod render;
+mod selection;
 mod skaffold;
 mod task;
 
@@ -57,7 +58,7 @@ pub use check::{
 pub use context::{ContextError, choose_context};
 pub use deploy::{
     DeployError, DeploySetup, DeployedStep, Deployer, ObjectResult, ObjectStatus, StepResult,
-    StepStatus, delete_step, finish_deploy, plan_deploy,
+    StepStatus, delete_step, finish_deploy, plan_deploy, try_delete_step,
 };
 pub use dev::{
     ChangedFiles, DevEvent, DevEvents, DevProject, DevSession, DirtySet, FileChanges, FluxError,
@@ -74,7 +75,7 @@ pub use document::{
     effective, has_document,
 };
 pub use draft::{Draft, DraftError, SkaffoldError, draft_of_directory, draft_of_skaffold};
-pub use explain::{ArtifactExplanation, finish_explain, plan_explain};
+pub use explain::{ArtifactExplanation, ArtifactPlan, finish_explain, finish_plans, plan_explain};
 pub use extension::{OwnWork, own_artifact, own_step, own_test, own_verification};
 pub use git_facts::GitFacts;
 pub use outcome::{ArtifactResult, ArtifactStatus, BuildResult, Built};
@@ -85,5 +86,6 @@ pub use push::{PushError, Pushed, Pusher, finish_push, plan_push};
 pub use render::{RenderError, RenderedStep, manifests_yaml, read_manifests, render, unnamed};
 pub use runs::{RunError, ShipRun};
 pub use schema::schema;
+pub use selection::{select_steps, select_verifications};
 pub use skaffold::{DevControl, DevStages, OutlinedArtifact, RunOutline, SkaffoldTurns};
 pub use task::Task;

@@ -350,16 +350,18 @@ pub fn read_manifests(text: &str, shown: &Utf8Path) -> Result<Vec<Value>, Render
     Ok(objects)
 }
 
-/// The artifacts by the canonical name of their repository.
+/// The artifacts by the canonical names of their repositories: the one that the document names, and the one that images go to.
 pub(crate) fn repositories(ship: &Ship) -> BTreeMap<String, &str> {
     let artifacts = ship.artifacts.iter();
-    let known = artifacts
-        .filter_map(|artifact| Some((canonical(&artifact.image)?, artifact.name.as_str())));
+    let known = artifacts.flat_map(|artifact| {
+        let names = [&artifact.image, &artifact.named].into_iter();
+        names.filter_map(|name| Some((canonical(name)?, artifact.name.as_str())))
+    });
     known.collect()
 }
 
 /// The artifacts that objects name.
-fn named(ship: &Ship, objects: &[Value]) -> BTreeSet<String> {
+pub(crate) fn named(ship: &Ship, objects: &[Value]) -> BTreeSet<String> {
     let by_repository = repositories(ship);
     let references = objects.iter().flat_map(references);
     let names =

@@ -357,6 +357,14 @@ fn step() -> Value {
                     "type": "boolean",
                 }),
             ),
+            (
+                "before",
+                commands("Commands that run before anything is applied"),
+            ),
+            (
+                "after",
+                commands("Commands that run when everything is ready"),
+            ),
             ("manifests", part("paths", texts("Files and directories"))),
             ("kustomize", part("path", text("Directory of an overlay"))),
             ("helm", json!({"$ref": "#/definitions/helm"})),
@@ -563,6 +571,14 @@ fn secrets() -> Value {
         "description": "What is secret, by the name that the program knows it by",
         "type": "object",
         "additionalProperties": {"$ref": "#/definitions/secret"},
+    })
+}
+
+fn commands(description: &str) -> Value {
+    json!({
+        "description": description,
+        "type": "array",
+        "items": {"$ref": "#/definitions/commandCheck"},
     })
 }
 

@@ -2,7 +2,9 @@
 //! stop. It knows neither the journal nor the engine: whoever writes a builder cannot forget an event.
 
 use std::borrow::Cow;
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -76,6 +78,16 @@ impl Task {
         for line in lines {
             self.context.log(line);
         }
+    }
+
+    /// Makes a directory in the scratch directory that only we can read; each call gives another one.
+    pub(crate) fn own_directory(&self, purpose: &str) -> io::Result<Utf8PathBuf> {
+        let made = tempfile::Builder::new()
+            .prefix(&format!("{purpose}-"))
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(&self.scratch)?;
+        let path = Utf8PathBuf::from_path_buf(made.keep());
+        path.map_err(|_| io::Error::from(io::ErrorKind::InvalidFilename))
     }
 
     /// Whether the work is called off; long computations look now and then.

@@ -1,6 +1,6 @@
 //! What a document of `kind: Ship` must be, and what is said of one that is not.
 
-use portolan_ship::{Adjustments, ArtifactSource, BaseImage, DocumentError, Ship};
+use portolan_ship::{Adjustments, ArtifactSource, BaseImage, DocumentError, Fault, Ship};
 
 const HEAD: &str = "apiVersion: portolan.dev/v1alpha1\nkind: Ship\nmetadata: {name: shop}\nspec:\n";
 
@@ -197,7 +197,7 @@ fn asked(profiles: &[&str], command: &str, context: Option<&str>) -> Adjustments
         profiles: profiles.iter().map(|&name| name.to_owned()).collect(),
         command: command.to_owned(),
         context: context.map(str::to_owned),
-        set: Vec::new(),
+        ..Adjustments::default()
     }
 }
 
@@ -311,4 +311,88 @@ fn profiles_made_of_aliases_end_at_a_limit() {
         ..Adjustments::default()
     };
     assert!(Ship::read_adjusted(&text, &|_| None, &asked).is_err());
+}
+
+/// Images go elsewhere, and objects still know them by the name that the document says.
+#[test]
+fn images_go_to_the_registry_of_the_command_line() {
+    let with = |registry: &str| {
+        adjusted(&Adjustments {
+            registry: Some(registry.to_owned()),
+            ..Adjustments::default()
+        })
+    };
+    let plain = adjusted(&Adjustments::default()).expect("a document");
+    let ship = with("localhost:5000/me/").expect("a document");
+    for (artifact, before) in ship.artifacts.iter().zip(&plain.artifacts) {
+        assert!(
+            artifact.image.starts_with("localhost:5000/me/"),
+            "{artifact:?}"
+        );
+        assert_eq!(artifact.named, before.image);
+    }
+    for wrong in ["", "UPPER/Case", "a b", "registry.example/x@sha256:1"] {
+        let Err(DocumentError::Faults(faults)) = with(wrong) else {
+            unreachable!("`{wrong}` is wrong");
+        };
+        assert!(faults[0].message.contains("--registry"), "{faults:?}");
+    }
+}
+
+const STEPS: &str = "  deploy:
+  - {name: a, namespace: one, manifests: {paths: [deploy]}}
+  - name: b
+    manifests: {paths: [deploy]}
+    before: [{run: [./migrate.sh], timeout: 1m, env: [HOME]}]
+    after: [{run: [./tell.sh, '${TEAM:-red}']}, {run: [./more.sh]}]
+  verify:
+  - {name: up, namespace: one, cluster: {apiVersion: v1, kind: Pod, name: a}}
+  dev: {forward: [{resource: service/web, port: 80}]}
+";
+
+#[test]
+fn everything_is_in_the_namespace_of_the_command_line() {
+    let text = format!("{HEAD}{STEPS}");
+    let asked = Adjustments {
+        namespace: Some("two".to_owned()),
+        ..Adjustments::default()
+    };
+    let ship = Ship::read_adjusted(&text, &|_| None, &asked).expect("a document");
+    let steps = ship.deploy.iter().map(|step| step.namespace.as_deref());
+    let checks = ship.verify.iter().map(|check| check.namespace.as_deref());
+    let forwards = ship.dev.forward.iter().map(|it| it.namespace.as_deref());
+    let all: Vec<Option<&str>> = steps.chain(checks).chain(forwards).collect();
+    assert_eq!(all, [Some("two"); 4]);
+    let plain = Ship::read(&text, &|_| None).expect("a document");
+    assert_eq!(plain.deploy[0].namespace.as_deref(), Some("one"));
+    assert_eq!(plain.deploy[1].namespace, None);
+}
+
+#[test]
+fn a_step_has_commands_before_and_after_it() {
+    let ship = Ship::read(&format!("{HEAD}{STEPS}"), &|_| None).expect("a document");
+    let step = &ship.deploy[1];
+    assert_eq!(step.before[0].run, ["./migrate.sh"]);
+    assert_eq!(step.before[0].env, ["HOME"]);
+    assert_eq!(step.before[0].timeout.as_secs(), 60);
+    let after: Vec<&[String]> = step.after.iter().map(|it| it.run.as_slice()).collect();
+    assert_eq!(after, [&["./tell.sh", "red"][..], &["./more.sh"][..]]);
+    for (wrong, message) in [
+        (
+            "before: [{}]",
+            "`spec.deploy[0].before[0].run` needs a program",
+        ),
+        ("before: ./x.sh", "`spec.deploy[0].before` must be a list"),
+        (
+            "after: [{rnu: [a]}]",
+            "`spec.deploy[0].after[0]` has no field `rnu`",
+        ),
+    ] {
+        let text = format!("{HEAD}  deploy: [{{name: a, manifests: {{paths: [d]}}, {wrong}}}]\n");
+        let Err(DocumentError::Faults(faults)) = Ship::read(&text, &|_| None) else {
+            unreachable!("`{wrong}` is wrong");
+        };
+        let is_told = |fault: &Fault| fault.message.contains(message);
+        assert!(faults.iter().any(is_told), "{faults:?}");
+    }
 }

@@ -86,6 +86,125 @@ fn images_that_were_built_are_put_into_objects_and_nothing_else_changes() {
     );
 }
 
+/// Images go to another registry and objects are put there by name; `config` says which option it was.
+#[test]
+fn images_go_to_another_registry_and_objects_follow() {
+    let project = project("shop");
+    let to = ["--registry", "localhost:5000/me"];
+    let built = project.run(&[&["ship", "build", "-o", "json", "-a", "web"], &to[..]].concat());
+    assert_eq!(built.code, 0, "{built}");
+    let image = json(&built)["artifacts"][0]["image"].clone();
+    let image = image.as_str().expect("an image");
+    assert!(image.starts_with("localhost:5000/me/shop/web:"), "{built}");
+    assert_eq!(json(&built)["artifacts"].as_array().map(Vec::len), Some(1));
+    let rendered = project.run(&[&["ship", "render"], &to[..]].concat());
+    assert!(
+        rendered.stdout.contains(&format!("image: {image}\n")),
+        "{rendered}"
+    );
+    // The registry is no part of the image.
+    let (plain, _) = project.build(&[]);
+    assert_eq!(plain["artifacts"][0]["status"], "cached");
+    assert_eq!(
+        plain["artifacts"][0]["digest"],
+        json(&built)["artifacts"][0]["digest"]
+    );
+    let config = project.run(&[&["ship", "config", "-n", "try"], &to[..]].concat());
+    for line in [
+        "image: \"localhost:5000/me/shop/web\" # --registry localhost:5000/me, portolan.yaml:6 `registry.example/shop/web`\n",
+        "namespace: try # --namespace\n",
+    ] {
+        assert!(config.stdout.contains(line), "{line}\n{config}");
+    }
+    for (wrong, message) in [
+        (["--registry", "NOT/Good"], "`--registry NOT/Good`"),
+        (["-a", "wbe"], "did you mean `web`?"),
+    ] {
+        let refused = project.run(&[&["ship", "build"], &wrong[..]].concat());
+        assert_eq!(refused.code, 2, "{refused}");
+        assert!(refused.stderr.contains(message), "{refused}");
+    }
+    let refused = project.run(&["ship", "render", "-a", "tool"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(
+        refused
+            .stderr
+            .contains("no deploy step names the image of `tool`"),
+        "{refused}"
+    );
+    let refused = project.run(&["ship", "config", "-n", "Not_A_Name"]);
+    assert_eq!(refused.code, 2, "{refused}");
+}
+
+/// A part of a project goes to another namespace, and nothing is deleted by it; commands run around a step.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_is_deployed_to_another_namespace_with_commands_around_it() {
+    let Some(test) = TestCluster::shared().await else {
+        return;
+    };
+    let kubeconfig = test.kubeconfig_path().to_str().expect("UTF-8").to_owned();
+    let namespace = "ship-part";
+    let _kubelet = Kubelet::start(
+        test.client().await,
+        Some(namespace),
+        KubeletSetup::default(),
+    );
+    let mut project = project("ship-elsewhere");
+    project
+        .env
+        .push(("PORTOLAN_TEST_TOKEN", "very-secret-word".to_owned()));
+    let text = fs::read_to_string(project.path("portolan.yaml")).expect("the document");
+    let text = text.replace(
+        "wait: {timeout: 60s}}",
+        "wait: {timeout: 60s}, before: [{run: [sh, hook.sh, before], secrets: {TOKEN: {env: PORTOLAN_TEST_TOKEN}}}, {run: [sh, hook.sh, again], secrets: {TOKEN: {env: PORTOLAN_TEST_TOKEN}}}], after: [{run: [sh, hook.sh, after], set: {MORE: b}}]}",
+    );
+    project.write("portolan.yaml", &text);
+    project.write(
+        "hook.sh",
+        "#!/bin/sh\necho \"$1 $PORTOLAN_STEP $PORTOLAN_NAMESPACE $PORTOLAN_IMAGE_WEB $MORE\" >> hooks.txt\n[ -z \"$PORTOLAN_SECRETS\" ] || cat $PORTOLAN_SECRETS/TOKEN\n",
+    );
+    let api: kube::Api<k8s_openapi::api::core::v1::Namespace> = kube::Api::all(test.client().await);
+    let object = serde_json::from_value(serde_json::json!({"metadata": {"name": namespace}}));
+    api.create(
+        &kube::api::PostParams::default(),
+        &object.expect("a namespace"),
+    )
+    .await
+    .expect("a namespace");
+    let part = deploy(&project, &kubeconfig, &["-a", "web", "-n", namespace]);
+    assert_eq!(part.code, 0, "{part}");
+    assert_eq!(
+        objects(&json(&part)),
+        ["app: Deployment ship-part/web ready"]
+    );
+    let hooks = fs::read_to_string(project.path("hooks.txt")).expect("hooks");
+    let image = json(&part)["artifacts"][0]["image"].clone();
+    let image = image.as_str().expect("an image");
+    assert_eq!(
+        hooks,
+        format!(
+            "before app ship-part {image} \nagain app ship-part {image} \nafter app ship-part {image} b\n"
+        )
+    );
+    let events = project.run(&["events"]);
+    assert!(!events.stdout.contains("very-secret-word"), "{events}");
+    // A command that fails fails the step, and nothing is applied.
+    project.write("hook.sh", "#!/bin/sh\necho no database\nexit 3\n");
+    project.write(
+        "deploy/app/web.yaml",
+        &deployment("other", "registry.example/shop/web:latest"),
+    );
+    let failed = deploy(&project, &kubeconfig, &["-a", "web", "-n", namespace]);
+    assert_eq!(failed.code, 1, "{failed}");
+    let error = json(&failed)["steps"][0]["error"].clone();
+    let error = error.as_str().expect("an error");
+    assert!(
+        error.starts_with("before it: `sh` ended with 3") && error.contains("no database"),
+        "{error}"
+    );
+    assert_eq!(objects(&json(&failed)), [String::new(); 0]);
+}
+
 /// A context that nobody named is not deployed to.
 #[test]
 fn a_context_must_be_named_or_be_one_of_this_machine() {
@@ -254,6 +373,103 @@ async fn steps_are_applied_waited_for_pruned_and_deleted() {
         deleted
             .stdout
             .contains("kept     Namespace ship-deploy: its deletion could lose data\n"),
+        "{deleted}"
+    );
+}
+
+/// The cluster tries each object and keeps nothing; an image that is not built is unknown.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_says_what_would_be_done_and_changes_nothing() {
+    let Some(test) = TestCluster::shared().await else {
+        return;
+    };
+    let kubeconfig = test.kubeconfig_path().to_str().expect("UTF-8").to_owned();
+    let namespace = "ship-try";
+    let _kubelet = Kubelet::start(
+        test.client().await,
+        Some(namespace),
+        KubeletSetup::default(),
+    );
+    let project = project(namespace);
+    let planned = project.run(&["ship", "build", "--dry-run", "-o", "json", "-a", "web"]);
+    assert_eq!(planned.code, 0, "{planned}");
+    let value = json(&planned);
+    assert_eq!(value["kind"], "Plan");
+    assert_eq!(value["artifacts"][0]["status"], "build");
+    assert_eq!(
+        value["artifacts"][0]["because"][0],
+        "it was never built here"
+    );
+    let tried = deploy(&project, &kubeconfig, &["--dry-run"]);
+    assert_eq!(tried.code, 0, "{tried}");
+    assert_eq!(
+        objects(&json(&tried)),
+        [
+            "config: Namespace ship-try wouldCreate",
+            "config: ConfigMap ship-try/settings wouldCreate",
+            "config: ConfigMap ship-try/more wouldCreate",
+            "app: Deployment ship-try/web wouldCreate",
+        ]
+    );
+    assert_eq!(json(&tried)["steps"][0]["status"], "planned");
+    let (built, _) = project.build(&[]);
+    assert_eq!(
+        built["artifacts"][0]["status"], "built",
+        "nothing was built before"
+    );
+
+    assert_eq!(deploy(&project, &kubeconfig, &[]).code, 0);
+    let same = deploy(&project, &kubeconfig, &["--dry-run"]);
+    let unchanged = objects(&json(&same));
+    assert!(
+        unchanged.iter().all(|line| line.ends_with(" unchanged")),
+        "{same}"
+    );
+    fs::remove_file(project.path("deploy/config/more.yml")).expect("removed");
+    project.write("web/index.html", "another page");
+    let tried = deploy(&project, &kubeconfig, &["--dry-run"]);
+    assert_eq!(tried.code, 0, "{tried}");
+    let lines = objects(&json(&tried));
+    assert!(
+        lines.contains(&"config: ConfigMap ship-try/more wouldDelete".to_owned()),
+        "{tried}"
+    );
+    assert!(
+        lines.contains(&"app: Deployment ship-try/web wouldChange".to_owned()),
+        "{tried}"
+    );
+    assert_eq!(
+        json(&tried)["steps"][1]["objects"][0]["message"],
+        "its image is unknown until `web` is built"
+    );
+    // What the cluster would refuse is told before anything is done.
+    project.write(
+        "deploy/config/more.yml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n",
+    );
+    let refused = deploy(&project, &kubeconfig, &["--dry-run"]);
+    assert_eq!(refused.code, 1, "{refused}");
+    assert_eq!(json(&refused)["steps"][0]["status"], "failed", "{refused}");
+    let place = ["--kubeconfig", &kubeconfig, "--context", "test"];
+    let run = project.run(&[&["ship", "run", "--dry-run"], &place[..]].concat());
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stdout.contains("step config would fail"), "{run}");
+    let delete = |args: &[&str]| project.run(&[&["ship", "delete"], args, &place[..]].concat());
+    for _ in 0..2 {
+        let tried = delete(&["--dry-run"]);
+        assert_eq!(tried.code, 0, "{tried}");
+        assert!(
+            tried
+                .stdout
+                .contains("would be deleted Deployment ship-try/web\n"),
+            "{tried}"
+        );
+    }
+    let deleted = delete(&[]);
+    assert!(
+        deleted
+            .stdout
+            .contains("deleted  Deployment ship-try/web\n"),
         "{deleted}"
     );
 }

@@ -15,7 +15,7 @@ use super::input_files::{InputFiles, copy_files};
 use super::oci::{BUILDER_VERSION, Layout};
 use super::read_artifact::{ArtifactName, ReadArtifact};
 use super::secrets::give_secrets;
-use super::{BuildSetup, Builder, Needs, Prospect, ShipError, ended_well};
+use super::{BuildSetup, Builder, Needs, Prospect, ShipError, ended_well, variable_word};
 use crate::document::{CommandOutput, CommandSource};
 use crate::inputs::Inputs;
 use crate::outcome::Built;
@@ -146,17 +146,7 @@ impl CommandBuilder {
         }
         let root = self.setup.store.root();
         for (name, digest) in &self.needs {
-            let is_part = |letter: char| letter.is_ascii_alphanumeric();
-            let word: String = name
-                .chars()
-                .map(|letter| {
-                    if is_part(letter) {
-                        letter.to_ascii_uppercase()
-                    } else {
-                        '_'
-                    }
-                })
-                .collect();
+            let word = variable_word(name);
             inputs.add(format!("need {name}"), &digest.to_string());
             env.insert(format!("PORTOLAN_NEED_{word}"), format!("{root}@{digest}"));
         }

@@ -67,8 +67,7 @@ pub(super) fn copy_files(
     found: &Scan,
     task: &Task,
 ) -> Result<Utf8PathBuf, ShipError> {
-    let target = task.scratch().join("inputs");
-    fs::create_dir(&target).map_err(at(&target))?;
+    let target = task.own_directory("inputs").map_err(at(task.scratch()))?;
     for Entry {
         path, node, mode, ..
     } in &found.entries

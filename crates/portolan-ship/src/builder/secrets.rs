@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_secret::KnownSecrets;
@@ -36,11 +36,7 @@ pub(crate) fn give_secrets(
     if secrets.is_empty() {
         return Ok(given);
     }
-    let directory = task.scratch().join("secrets");
-    fs::DirBuilder::new()
-        .mode(0o700)
-        .create(&directory)
-        .map_err(at(&directory))?;
+    let directory = task.own_directory("secrets").map_err(at(task.scratch()))?;
     for (name, source) in secrets {
         let value = read(source, setup)?;
         // A file ends with a line end that is no part of what it holds.

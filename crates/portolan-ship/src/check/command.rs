@@ -16,12 +16,14 @@ use crate::process::Program;
 use crate::task::Task;
 
 /// Runs a program.
-pub(super) struct CommandTester {
-    pub(super) name: String,
-    pub(super) check: CommandCheck,
+pub(crate) struct CommandTester {
+    pub(crate) name: String,
+    pub(crate) check: CommandCheck,
     /// The artifact that is tested, and its image.
-    pub(super) image: Option<(String, Arc<Built>)>,
-    pub(super) setup: BuildSetup,
+    pub(crate) image: Option<(String, Arc<Built>)>,
+    /// Variables that it gets besides.
+    pub(crate) variables: BTreeMap<String, String>,
+    pub(crate) setup: BuildSetup,
 }
 
 impl Tester for CommandTester {
@@ -100,6 +102,10 @@ impl CommandTester {
             env.insert(name.clone(), value);
         }
         for (name, value) in &self.check.set {
+            inputs.add(format!("variable {name}"), value);
+            env.insert(name.clone(), value.clone());
+        }
+        for (name, value) in &self.variables {
             inputs.add(format!("variable {name}"), value);
             env.insert(name.clone(), value.clone());
         }

@@ -30,7 +30,7 @@ pub(super) struct ManifestDeployer {
 }
 
 /// What the Secrets among objects hold.
-fn secrets(objects: &[Value]) -> Arc<Mask> {
+pub(super) fn secrets(objects: &[Value]) -> Arc<Mask> {
     let known = KnownSecrets::default();
     for object in objects {
         add_secrets(object, &known);
@@ -250,7 +250,7 @@ impl ManifestDeployer {
     }
 }
 
-fn pruned_result((member, pruned): &(Member, Pruned)) -> ObjectResult {
+pub(super) fn pruned_result((member, pruned): &(Member, Pruned)) -> ObjectResult {
     let (status, message) = match pruned {
         Pruned::Deleted | Pruned::Gone => (ObjectStatus::Pruned, None),
         Pruned::Failed(error) => (ObjectStatus::Failed, Some(with_causes(error))),
@@ -274,7 +274,7 @@ fn pruned_result((member, pruned): &(Member, Pruned)) -> ObjectResult {
 }
 
 /// Why an object was not applied, with what can be done.
-fn why_not_applied(error: &MemberError) -> String {
+pub(super) fn why_not_applied(error: &MemberError) -> String {
     let why = with_causes(error);
     match error {
         MemberError::Immutable { is_running_job, .. } => {

@@ -11,6 +11,7 @@ use portolan_object::similar;
 use portolan_yaml::{Dialect, Entry, Key, List, Map, Node, Value, parse};
 
 use super::fields::{Fault, Faults, Fields};
+use super::placement::put_namespace;
 use super::{MAX_VALUES, fault};
 
 /// What changes a document before it is understood.
@@ -24,6 +25,10 @@ pub struct Adjustments {
     pub context: Option<String>,
     /// Paths below `spec` and values, as in `artifacts.web.oci.compression` and `zstd`.
     pub set: Vec<(String, String)>,
+    /// The registry that all images go to, with a path if there is one.
+    pub registry: Option<String>,
+    /// The namespace of all deploy steps, verifications and forwarded ports.
+    pub namespace: Option<String>,
 }
 
 /// One profile.
@@ -58,6 +63,9 @@ pub(super) fn adjust(document: &Node, asked: &Adjustments) -> Result<Node, Fault
             Ok(changed) => merged = changed,
             Err(why) => faults.push(fault(spec.at, format!("`--set {path}={value}`: {why}"))),
         }
+    }
+    if let Some(namespace) = &asked.namespace {
+        merged = put_namespace(&merged, namespace);
     }
     if !faults.is_empty() {
         return Err(faults);

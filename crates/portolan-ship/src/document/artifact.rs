@@ -14,8 +14,10 @@ use super::fields::{Fault, Faults, Fields};
 pub struct Artifact {
     /// Its name, which is unique in the document.
     pub name: String,
-    /// The repository of its image, without tag and digest.
+    /// The repository that its images go to, without tag and digest.
     pub image: String,
+    /// The repository that the document names, by which objects know it: the same unless the command line names a registry.
+    pub named: String,
     /// The artifacts that must be built before it.
     pub needs: Vec<String>,
     /// How often it is tried again when it failed.
@@ -284,6 +286,7 @@ impl Artifact {
         };
         Some(Self {
             name,
+            named: image.clone(),
             image,
             needs: fields.texts("needs", faults).unwrap_or_default(),
             retries: read_retries(&fields, faults),
@@ -457,22 +460,11 @@ fn platforms(fields: &Fields<'_>, faults: &mut Faults) -> Option<Vec<Platform>> 
 /// A repository, without tag and digest: those come of what is built.
 fn check_image(image: &str, fields: &Fields<'_>, faults: &mut Faults) {
     let last = image.rsplit('/').next().unwrap_or_default();
-    let is_letter = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
-    let host = image.split_once('/').map_or("", |(host, _)| host);
-    let rest = image.strip_prefix(host).unwrap_or(image);
-    let is_path = |letter: char| is_letter(letter) || "-_./".contains(letter);
-    let is_host = |letter: char| letter.is_ascii_alphanumeric() || "-_.:[]".contains(letter);
     let problem = if image.is_empty() {
         return;
     } else if image.contains('@') || last.contains(':') {
         "is a repository without tag and digest: both come of what is built"
-    } else if image.len() > 255
-        || !rest.chars().all(is_path)
-        || !host.chars().all(is_host)
-        || image
-            .split('/')
-            .any(|part| !part.ends_with(|end: char| end.is_ascii_alphanumeric() || end == ']'))
-    {
+    } else if !is_repository(image) {
         "must be a repository such as `registry.example/shop/web`"
     } else {
         return;
@@ -482,6 +474,20 @@ fn check_image(image: &str, fields: &Fields<'_>, faults: &mut Faults) {
         message: format!("`{}` {problem}, not `{image}`", fields.path_of("image")),
         hint: None,
     });
+}
+
+/// Whether a name is one of a repository, without tag and digest.
+pub(super) fn is_repository(image: &str) -> bool {
+    let is_letter = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let host = image.split_once('/').map_or("", |(host, _)| host);
+    let rest = image.strip_prefix(host).unwrap_or(image);
+    let is_path = |letter: char| is_letter(letter) || "-_./".contains(letter);
+    let is_host = |letter: char| letter.is_ascii_alphanumeric() || "-_.:[]".contains(letter);
+    let is_end = |end: char| end.is_ascii_alphanumeric() || end == ']';
+    image.len() <= 255
+        && rest.chars().all(is_path)
+        && host.chars().all(is_host)
+        && image.split('/').all(|part| part.ends_with(is_end))
 }
 
 fn output(fields: &Fields<'_>, faults: &mut Faults) -> CommandOutput {

@@ -240,6 +240,21 @@ impl ArtifactTest {
 impl CommandCheck {
     fn read(parent: &Fields<'_>, faults: &mut Faults) -> Option<Self> {
         let fields = parent.map("command", COMMAND_FIELDS, faults)?;
+        Some(Self::of(&fields, faults))
+    }
+
+    /// The commands of a list, which run one after the other.
+    pub(super) fn read_list(parent: &Fields<'_>, key: &str, faults: &mut Faults) -> Vec<Self> {
+        let items = super::entries(parent, key, faults).into_iter();
+        let mut commands = Vec::new();
+        for (node, path) in items {
+            let fields = Fields::of(node, path, COMMAND_FIELDS, faults);
+            commands.push(Self::of(&fields, faults));
+        }
+        commands
+    }
+
+    fn of(fields: &Fields<'_>, faults: &mut Faults) -> Self {
         let run = fields.texts("run", faults).unwrap_or_default();
         if run.is_empty() {
             faults.push(Fault {
@@ -248,17 +263,17 @@ impl CommandCheck {
                 hint: None,
             });
         }
-        Some(Self {
+        Self {
             run,
             directory: fields.text("dir", faults).unwrap_or_else(|| ".".to_owned()),
             inputs: fields.texts("inputs", faults).unwrap_or_default(),
             env: fields.texts("env", faults).unwrap_or_default(),
             set: fields.text_map("set", faults),
-            secrets: read_secrets(&fields, faults),
+            secrets: read_secrets(fields, faults),
             timeout: fields
                 .duration("timeout", faults)
                 .unwrap_or(DEFAULT_COMMAND),
-        })
+        }
     }
 }
 

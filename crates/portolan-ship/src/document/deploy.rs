@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use portolan_yaml::{Node, Position};
 
+use super::check::CommandCheck;
 use super::fields::{Fault, Faults, Fields};
 
 /// Objects that are applied together.
@@ -30,6 +31,10 @@ pub struct DeployStep {
     pub replace: bool,
     /// Whether objects of others are taken over.
     pub adopt: bool,
+    /// Commands that run before it, one after the other; one that fails fails the step, and nothing is applied.
+    pub before: Vec<CommandCheck>,
+    /// Commands that run after it, when its objects are ready; one that fails fails the step.
+    pub after: Vec<CommandCheck>,
     /// Where its objects come from.
     pub source: DeploySource,
     /// Where it stands in the file.
@@ -133,6 +138,8 @@ const STEP_FIELDS: &[&str] = &[
     "onConflict",
     "immutable",
     "adopt",
+    "before",
+    "after",
     "manifests",
     "kustomize",
     "helm",
@@ -193,6 +200,8 @@ impl DeployStep {
             force: false,
             replace: false,
             adopt: false,
+            before: Vec::new(),
+            after: Vec::new(),
             source: DeploySource::Manifests(paths),
             at: Position::default(),
         }
@@ -270,6 +279,8 @@ impl DeployStep {
             force: force.unwrap_or(false),
             replace: replace.unwrap_or(false),
             adopt: fields.flag("adopt", faults).unwrap_or(false),
+            before: CommandCheck::read_list(&fields, "before", faults),
+            after: CommandCheck::read_list(&fields, "after", faults),
             source,
             at: fields.at(),
         })

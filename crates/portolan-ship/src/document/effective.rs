@@ -77,7 +77,7 @@ pub fn effective(
     asked: &Adjustments,
 ) -> Result<Effective, DocumentError> {
     let written = adjust(&find(text)?, asked).map_err(DocumentError::Faults)?;
-    let (_, filled) = Ship::read_document(&written, variable)?;
+    let (ship, filled) = Ship::read_document(&written, variable, asked)?;
     let mut tree = tree(&written, &filled, file);
     for (path, _) in &asked.set {
         let parts = parts(path).unwrap_or_default();
@@ -85,10 +85,36 @@ pub fn effective(
             spec.mark(&parts, &format!("--set {path}"));
         }
     }
+    if let Some(spec) = tree.get("spec") {
+        mark_placement(spec, &ship, asked);
+    }
     add_defaults(&mut tree);
     let mut values = Vec::new();
     list(&tree, String::new(), &mut values);
     Ok(Effective { tree, values })
+}
+
+/// Says what the command line sends elsewhere, and what the document said before.
+fn mark_placement(spec: &mut Tree, ship: &Ship, asked: &Adjustments) {
+    if let Some(prefix) = &asked.registry {
+        let artifacts = spec.get("artifacts").map(Tree::items).unwrap_or_default();
+        for (tree, artifact) in artifacts.iter_mut().zip(&ship.artifacts) {
+            if let Some(Tree::Value { text, from }) = tree.get("image") {
+                *from = format!("--registry {prefix}, {from} `{text}`");
+                text.clone_from(&artifact.image);
+            }
+        }
+    }
+    if asked.namespace.is_some() {
+        let mark = |items: Option<&mut Tree>| {
+            for item in items.map(Tree::items).unwrap_or_default() {
+                item.mark(&["namespace".to_owned()], "--namespace");
+            }
+        };
+        mark(spec.get("deploy"));
+        mark(spec.get("verify"));
+        mark(spec.get("dev").and_then(|dev| dev.get("forward")));
+    }
 }
 
 impl Effective {
@@ -235,6 +261,14 @@ impl Tree {
                 found.map(|(_, value)| value)
             }
             _ => None,
+        }
+    }
+
+    /// The items of a list; none of what is no list.
+    fn items(&mut self) -> &mut [Self] {
+        match self {
+            Self::List(items) => items,
+            _ => &mut [],
         }
     }
 

@@ -13,6 +13,7 @@ mod dev;
 mod dev_flux;
 mod dev_print;
 mod document_file;
+mod dry_run;
 mod explain;
 mod gc;
 mod images;

@@ -11,6 +11,7 @@ use portolan_ship::{
 
 use super::build::BuildOptions;
 use super::deploy_print::{deployed_json, deployed_text};
+use super::dry_run::print_plan;
 use super::output_args::{Format, OutputArgs};
 use super::project::ProjectArgs;
 use super::target_args::TargetArgs;
@@ -30,15 +31,16 @@ const MAX_INPUT_BYTES: u64 = 64 << 20;
 #[command(after_help = "\
 Examples:
   portolan ship render --show-secrets > all.yaml && portolan ship apply all.yaml --context staging
+  portolan ship apply all.yaml --context staging --dry-run
   portolan ship render --images images.json | portolan ship apply - --context staging")]
 pub(crate) struct ApplyArgs {
     /// Files of manifests; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<Utf8PathBuf>,
 
-    /// Namespace of objects that say none; the default is that of the context
-    #[arg(short, long, help_heading = "Cluster")]
-    namespace: Option<String>,
+    /// Say what the cluster would make of each object, and change nothing
+    #[arg(long, help_heading = "Cluster")]
+    dry_run: bool,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -57,7 +59,7 @@ pub(crate) fn apply(args: &ApplyArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
     let project = args
         .project
-        .read_for("apply", args.target.context(), printer)?;
+        .read_for("apply", args.target.place(), printer)?;
     let mut objects = Vec::new();
     for file in &args.files {
         let text = read(file)?;
@@ -67,7 +69,7 @@ pub(crate) fn apply(args: &ApplyArgs, app: &App) -> CommandResult {
         .runtime()?
         .block_on(args.target.connect(&project.ship))?;
     let step = DeployStep {
-        namespace: args.namespace.clone(),
+        namespace: args.target.namespace(),
         ..DeployStep::of_files(
             "apply",
             args.files.iter().map(ToString::to_string).collect(),
@@ -87,6 +89,7 @@ pub(crate) fn apply(args: &ApplyArgs, app: &App) -> CommandResult {
                 is_pushing: false,
                 is_testing: false,
                 prune_many: false,
+                is_trial: args.dry_run,
                 objects: Arc::new(Mutex::default()),
             };
             plan_deploy(&steps, &setup, units);
@@ -95,6 +98,9 @@ pub(crate) fn apply(args: &ApplyArgs, app: &App) -> CommandResult {
     let results = planned
         .map(|setup| finish_deploy(&setup, &report))
         .unwrap_or_default();
+    if args.dry_run {
+        return print_plan(&[], Some(&results), args.output.format, printer);
+    }
     match args.output.format {
         Format::Json => {
             let value = deployed_json(&result, &results, "DeployResult")?;

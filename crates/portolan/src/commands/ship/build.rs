@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use portolan_engine::{CancellationToken, Limits, Report, Run};
+use portolan_engine::{CancellationToken, Journal, Limits, Report, Run};
 use portolan_ship::{
-    BuildResult, BuildSetup, EventApi, LiveRun, Pusher, RunOutline, SkaffoldTurns, finish,
+    BuildResult, BuildSetup, EventApi, LiveRun, Pusher, RunOutline, ShipRun, SkaffoldTurns, finish,
     finish_push, plan, plan_push, stop_at_first_failure,
 };
 
 use super::build_print::{print_json, print_text};
+use super::dry_run::{plan_artifacts, print_plan};
 use super::output_args::{Format, OutputArgs};
-use super::project::{Project, ProjectArgs, StoreArgs, begin};
+use super::project::{ArtifactArgs, Project, ProjectArgs, StoreArgs, begin};
 use super::registry_args::{BasePins, RegistryArgs};
 use super::serving::{Serving, ServingArgs, SkaffoldListeners};
 use crate::app::App;
@@ -31,13 +32,21 @@ use crate::session::ShownRun;
 Examples:
   portolan ship build
   portolan ship build web api
+  portolan ship build --dry-run
   portolan ship build -o json | jq -r '.artifacts[].image'
-  portolan ship build --push --tag v1.2.3
+  portolan ship build --push --tag v1.2.3 --registry registry.example/team
   portolan ship build --fail-fast --jobs 8 --event-log-file events.jsonl")]
 pub(crate) struct BuildArgs {
     /// Artifacts to build; all if none is named
     #[arg(value_name = "ARTIFACT")]
     artifacts: Vec<String>,
+
+    #[command(flatten)]
+    selected: ArtifactArgs,
+
+    /// Say what would be built and why, and build nothing
+    #[arg(long, help_heading = "Build")]
+    dry_run: bool,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -94,18 +103,11 @@ pub(crate) struct BuildOptions {
 pub(crate) fn build(args: &BuildArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
     let project = args.project.read("build", printer)?;
-    if let Some(name) = unknown(args, &project.ship) {
-        return Err(project.no_artifact(name));
+    let names = args.selected.with(&args.artifacts, &project)?;
+    if args.dry_run {
+        let plans = plan_artifacts(&project, &names, &args.build, app)?;
+        return print_plan(&plans, None, args.output.format, printer);
     }
-    let names = match args.artifacts.as_slice() {
-        [] => project
-            .ship
-            .artifacts
-            .iter()
-            .map(|artifact| artifact.name.clone())
-            .collect(),
-        names => names.to_vec(),
-    };
     let ((result, _), interrupted) = args.build.run(&project, &names, app, |_, _, _| {})?;
     match args.output.format {
         Format::Json => print_json(&result, printer)?,
@@ -122,6 +124,19 @@ impl BuildOptions {
     /// Where images and runs are kept; made if it is not there.
     pub(super) fn store_directory(&self, project: &Project) -> Result<Utf8PathBuf, CommandError> {
         Ok(self.store.open(project)?.root().to_owned())
+    }
+
+    /// What is needed to look at artifacts without building them.
+    pub(super) fn look(
+        &self,
+        project: &Project,
+    ) -> Result<(BuildSetup, ShipRun, Journal), CommandError> {
+        let store = self.store.open(project)?;
+        let (run, journal) = begin(&store)?;
+        let registry = self.registries.registry()?;
+        let bases = BasePins::load(&project.directory)?.images(&registry, false);
+        let setup = project.setup(Arc::new(store), run.clone(), Arc::new(bases), 1);
+        Ok((setup, run, journal))
     }
 
     /// The addresses of Skaffold's API, for a session that serves it longer than one run; inside of the runtime.
@@ -160,7 +175,13 @@ impl BuildOptions {
         let bases = Arc::new(pins.images(&registry, false));
         let setup = BuildSetup {
             writes_sbom: self.sbom,
-            ..project.setup(Arc::new(store), run.clone(), Arc::clone(&bases), jobs)
+            ..project.setup(
+                Arc::new(store),
+                run.clone(),
+                Arc::clone(&bases),
+                // One artifact alone has all cores.
+                jobs.min(names.len()),
+            )
         };
         let pusher = self
             .push
@@ -221,10 +242,4 @@ impl BuildOptions {
         result.pushed = pusher.map(|_| finish_push(&project.ship, &report));
         Ok(((result, report), token.is_cancelled()))
     }
-}
-
-fn unknown<'a>(args: &'a BuildArgs, ship: &portolan_ship::Ship) -> Option<&'a str> {
-    let mut names = args.artifacts.iter();
-    let name = names.find(|name| ship.artifact(name).is_none());
-    name.map(String::as_str)
 }

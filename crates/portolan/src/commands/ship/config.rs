@@ -3,20 +3,21 @@
 use portolan_object::API_VERSION;
 use portolan_ship::EffectiveValue;
 
-use super::project::ProjectArgs;
+use super::project::{NamespaceArgs, Place, ProjectArgs};
 use crate::commands::CommandResult;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
 /// Print the document as it is understood, each value with where it comes from
 ///
-/// Variables are put in and defaults filled in. A comment after each value says which line it comes from, or that it is a
-/// default.
+/// Variables are put in and defaults filled in. A comment after each value says which line or option it comes from, or that it
+/// is a default.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   portolan ship config
   TEAM=red portolan ship config
+  portolan ship config -p staging --registry localhost:5000 -n try
   portolan ship config -o json | jq '.values[] | select(.from == \"default\")'")]
 pub(crate) struct ConfigArgs {
     /// Output format
@@ -28,6 +29,9 @@ pub(crate) struct ConfigArgs {
         help_heading = "Output"
     )]
     output: Format,
+
+    #[command(flatten)]
+    namespace: NamespaceArgs,
 
     #[command(flatten)]
     project: ProjectArgs,
@@ -43,7 +47,11 @@ enum Format {
 }
 
 pub(crate) fn config(args: &ConfigArgs, printer: &Printer) -> CommandResult {
-    let project = args.project.read("config", printer)?;
+    let place = Place {
+        namespace: args.namespace.namespace.clone(),
+        ..Place::default()
+    };
+    let project = args.project.read_for("config", place, printer)?;
     let variable = |name: &str| project.env.get(name).cloned();
     let effective = portolan_ship::effective(
         &project.text,

@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex};
 use camino::Utf8PathBuf;
 use portolan_cluster::PruneOptions;
 use portolan_ship::{
-    DeploySetup, ObjectStatus, StepStatus, delete_step, finish_deploy, plan_deploy,
+    DeploySetup, ObjectStatus, StepStatus, delete_step, finish_deploy, plan_deploy, try_delete_step,
 };
 
 use super::build::BuildOptions;
 use super::deploy_print::{deleted_json, deleted_text, deployed_json, deployed_text};
+use super::dry_run::{known_images, plan_artifacts, print_plan};
 use super::images::read_images;
 use super::output_args::{Format, OutputArgs};
-use super::project::ProjectArgs;
-use super::render::rendered;
+use super::project::{ArtifactArgs, ProjectArgs};
+use super::render::selected;
 use super::target_args::TargetArgs;
 use crate::app::App;
 use crate::commands::CommandResult;
@@ -24,11 +25,14 @@ use crate::exit::ExitStatus;
 ///
 /// Artifacts are built, and pushed with `--push`; then each step is applied with the images put in, waited for until its
 /// objects are ready, and what it had before and has no longer is deleted. A step that fails skips what needs it.
+///
+/// With `-a` only steps that name the image of such an artifact are deployed, and nothing is deleted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   portolan ship deploy --push --context staging
-  portolan ship deploy --images images.json
+  portolan ship deploy -a web -n try --registry localhost:5000 --push
+  portolan ship deploy --images images.json --dry-run
   portolan ship deploy -o json")]
 pub(crate) struct DeployArgs {
     /// Result of `ship build -o json`, whose images are deployed; nothing is built then
@@ -38,6 +42,13 @@ pub(crate) struct DeployArgs {
     /// Delete what is no longer in a step also if it is more than half of it
     #[arg(long, help_heading = "Cluster")]
     prune_many: bool,
+
+    /// Say what would be built and what the cluster would make of each object, and change nothing
+    #[arg(long, help_heading = "Cluster")]
+    dry_run: bool,
+
+    #[command(flatten)]
+    selected: ArtifactArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -60,11 +71,15 @@ pub(crate) struct DeployArgs {
 #[command(after_help = "\
 Examples:
   portolan ship delete --context staging
-  portolan ship delete --all")]
+  portolan ship delete --all --dry-run")]
 pub(crate) struct DeleteArgs {
     /// Delete namespaces, definitions, volumes and claims too
     #[arg(long, help_heading = "Cluster")]
     all: bool,
+
+    /// Say what would be deleted, and delete nothing
+    #[arg(long, help_heading = "Cluster")]
+    dry_run: bool,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -80,8 +95,8 @@ pub(crate) fn deploy(args: &DeployArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
     let project = args
         .project
-        .read_for("deploy", args.target.context(), printer)?;
-    let steps = rendered(&project, printer)?;
+        .read_for("deploy", args.target.place(), printer)?;
+    let steps = selected(&project, &args.selected, printer)?;
     let images = args.images.as_deref().map(read_images).transpose()?;
     let cluster = app
         .runtime()?
@@ -95,10 +110,17 @@ pub(crate) fn deploy(args: &DeployArgs, app: &App) -> CommandResult {
             .flat_map(|step| step.artifacts.clone())
             .collect(),
     };
+    let mut plans = Vec::new();
+    let mut built = names;
+    let mut images = images;
+    if args.dry_run {
+        plans = plan_artifacts(&project, &std::mem::take(&mut built), &args.build, app)?;
+        images = Some(images.unwrap_or_else(|| known_images(&plans)));
+    }
     let mut planned = None;
     let (result, interrupted) =
         args.build
-            .run(&project, &names, app, |build, is_pushing, units| {
+            .run(&project, &built, app, |build, is_pushing, units| {
                 let setup = DeploySetup {
                     build: build.clone(),
                     ship,
@@ -107,6 +129,7 @@ pub(crate) fn deploy(args: &DeployArgs, app: &App) -> CommandResult {
                     is_pushing,
                     is_testing: false,
                     prune_many: args.prune_many,
+                    is_trial: args.dry_run,
                     objects: Arc::new(Mutex::default()),
                 };
                 plan_deploy(&steps, &setup, units);
@@ -116,6 +139,9 @@ pub(crate) fn deploy(args: &DeployArgs, app: &App) -> CommandResult {
         .map(|setup| finish_deploy(&setup, &result.1))
         .unwrap_or_default();
     let result = result.0;
+    if args.dry_run {
+        return print_plan(&plans, Some(&results), args.output.format, printer);
+    }
     match args.output.format {
         Format::Json => {
             let value = deployed_json(&result, &results, "DeployResult")?;
@@ -138,7 +164,7 @@ pub(crate) fn delete(args: &DeleteArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
     let project = args
         .project
-        .read_for("delete", args.target.context(), printer)?;
+        .read_for("delete", args.target.place(), printer)?;
     let runtime = app.runtime()?;
     let cluster = Arc::new(runtime.block_on(args.target.connect(&project.ship))?);
     let options = PruneOptions {
@@ -147,7 +173,10 @@ pub(crate) fn delete(args: &DeleteArgs, app: &App) -> CommandResult {
     };
     let mut results = Vec::new();
     for step in project.ship.deploy.iter().rev() {
-        let deleted = runtime.block_on(delete_step(&project.ship, step, &cluster, options));
+        let deleted = match args.dry_run {
+            true => runtime.block_on(try_delete_step(&project.ship, step, &cluster, options)),
+            false => runtime.block_on(delete_step(&project.ship, step, &cluster, options)),
+        };
         results.extend(deleted.map_err(CommandError::user)?);
     }
     printer.data(match args.output.format {

@@ -20,10 +20,21 @@ pub(super) fn deleted_json(objects: &[ObjectResult]) -> String {
 
 pub(super) fn deleted_text(objects: &[ObjectResult], printer: &Printer) -> String {
     let styled = printer.canvas().styled;
-    let lines: Vec<String> = objects.iter().map(|object| line(object, styled)).collect();
+    let lines: Vec<String> = objects
+        .iter()
+        .map(|object| object_line(object, styled))
+        .collect();
     let is_deleted = |object: &&ObjectResult| object.status == ObjectStatus::Pruned;
     let deleted = objects.iter().filter(is_deleted).count();
-    format!("{}{} deleted\n", lines.concat(), counted(deleted, "object"))
+    let would_go = |object: &&ObjectResult| object.status == ObjectStatus::WouldDelete;
+    let end = match objects.iter().filter(would_go).count() {
+        0 => format!("{} deleted", counted(deleted, "object")),
+        count => format!(
+            "nothing was done; {} would be deleted",
+            counted(count, "object")
+        ),
+    };
+    format!("{}{end}\n", lines.concat())
 }
 
 pub(super) fn deployed_json(
@@ -65,7 +76,7 @@ pub(super) fn deployed_text(
             StepStatus::Cancelled => writeln!(text, "- {name}  cancelled"),
         };
         for object in &step.objects {
-            text.push_str(&line(object, styled));
+            text.push_str(&object_line(object, styled));
         }
         if let Some(note) = &step.note {
             let _ = writeln!(text, "  {note}");
@@ -90,13 +101,17 @@ pub(super) fn deployed_text(
     text
 }
 
-fn line(object: &ObjectResult, styled: bool) -> String {
+pub(super) fn object_line(object: &ObjectResult, styled: bool) -> String {
     let (word, tone) = match object.status {
         ObjectStatus::Applied => ("applied", Tone::Plain),
         ObjectStatus::Ready => ("ready", Tone::Good),
         ObjectStatus::Failed => ("failed", Tone::Bad),
         ObjectStatus::Pruned => ("deleted", Tone::Warning),
         ObjectStatus::Kept => ("kept", Tone::Plain),
+        ObjectStatus::WouldCreate => ("would be created", Tone::Good),
+        ObjectStatus::WouldChange => ("would be changed", Tone::Warning),
+        ObjectStatus::Unchanged => ("unchanged", Tone::Plain),
+        ObjectStatus::WouldDelete => ("would be deleted", Tone::Bad),
     };
     let message = object
         .message

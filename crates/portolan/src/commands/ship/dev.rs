@@ -10,7 +10,7 @@ use portolan_ship::{
     BuildResult, BuildSetup, ChangedFiles, DeploySetup, DevControl, DevEvent, DevEvents,
     DevProject, DevSession, DevStages, FileChanges, RenderedStep, SkaffoldTurns, StepResult,
     StepStatus, VerifySetup, delete_step, finish_deploy, finish_tests, finish_verify, plan_deploy,
-    plan_tests, plan_verify, serve_skaffold,
+    plan_tests, plan_verify, select_verifications, serve_skaffold,
 };
 use tokio::runtime::Runtime;
 
@@ -19,8 +19,8 @@ use super::deploy_print::deleted_text;
 use super::dev_flux::{Suspension, resume_former, suspend};
 use super::dev_print::{DevPrinter, print_events};
 use super::output_args::OutputArgs;
-use super::project::{Project, ProjectArgs};
-use super::render::rendered;
+use super::project::{ArtifactArgs, Project, ProjectArgs};
+use super::render::{all_artifacts, selected};
 use super::serving::stop_token;
 use super::target_args::TargetArgs;
 use crate::app::App;
@@ -55,6 +55,9 @@ pub(crate) struct DevArgs {
     suspend_flux: bool,
 
     #[command(flatten)]
+    selected: ArtifactArgs,
+
+    #[command(flatten)]
     output: OutputArgs,
 
     #[command(flatten)]
@@ -69,9 +72,7 @@ pub(crate) struct DevArgs {
 
 pub(crate) fn dev(args: &DevArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
-    let project = args
-        .project
-        .read_for("dev", args.target.context(), printer)?;
+    let project = args.project.read_for("dev", args.target.place(), printer)?;
     let runtime = app.runtime()?;
     let stop = stop_token(runtime);
     let cluster = Arc::new(runtime.block_on(args.target.connect(&project.ship))?);
@@ -205,7 +206,7 @@ impl Dev<'_> {
 
     /// Builds and deploys for the first time.
     fn begin(&mut self) -> Result<(), CommandError> {
-        let steps = rendered(&self.project, &self.app.printer)?;
+        let steps = selected(&self.project, &self.args.selected, &self.app.printer)?;
         self.suspension = suspend(
             self.args.suspend_flux,
             &self.args.target.access(&self.project.ship)?,
@@ -237,7 +238,7 @@ impl Dev<'_> {
         }
         if dirty.document {
             let (project, target) = (&self.args.project, &self.args.target);
-            let read = project.read_for("dev", target.context(), &self.app.printer);
+            let read = project.read_for("dev", target.place(), &self.app.printer);
             let Some(project) = self.or_wait(read)? else {
                 return Ok(());
             };
@@ -246,7 +247,7 @@ impl Dev<'_> {
             self.session
                 .follow(&self.project.ship, self.runtime.handle());
         }
-        let steps = rendered(&self.project, &self.app.printer);
+        let steps = selected(&self.project, &self.args.selected, &self.app.printer);
         let Some(steps) = self.or_wait(steps)? else {
             return Ok(());
         };
@@ -313,6 +314,7 @@ impl Dev<'_> {
             is_pushing: false,
             is_testing: false,
             prune_many: false,
+            is_trial: false,
             objects: Arc::new(Mutex::default()),
         };
         let mut planned = None;
@@ -327,14 +329,14 @@ impl Dev<'_> {
         self.print.deployed(&result, &results)?;
         let is_deployed = |step: &StepResult| step.status == StepStatus::Deployed;
         if results.iter().all(is_deployed) && !self.stop.is_cancelled() {
-            self.verify()?;
+            self.verify(steps)?;
         }
         Ok(())
     }
 
     /// Verifies what is deployed.
-    fn verify(&self) -> Result<(), CommandError> {
-        let ship = &self.state.ship;
+    fn verify(&self, steps: &[RenderedStep]) -> Result<(), CommandError> {
+        let ship = &Arc::new(select_verifications(&self.state.ship, steps));
         if ship.verify.is_empty() {
             return Ok(());
         }
@@ -432,10 +434,4 @@ impl Dev<'_> {
         }
         Ok(())
     }
-}
-
-/// The artifacts whose images steps name.
-fn all_artifacts(steps: &[RenderedStep]) -> BTreeSet<String> {
-    let names = steps.iter().flat_map(|step| step.artifacts.iter());
-    names.cloned().collect()
 }

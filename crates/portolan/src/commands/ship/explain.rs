@@ -62,7 +62,8 @@ pub(crate) fn explain(args: &ExplainArgs, app: &App) -> CommandResult {
     let token = CancellationToken::new();
     let report = shown.finish(&token, app, |units| {
         // The name is known.
-        let _ = plan_explain(&project.ship, &args.artifact, &setup, units);
+        let names = std::slice::from_ref(&args.artifact);
+        let _ = plan_explain(&project.ship, names, &setup, units);
     })?;
     // Nothing was built: whoever looks at the newest run means another one.
     run.remove().map_err(CommandError::user)?;

@@ -1,6 +1,6 @@
 //! The arguments that name a project and its store, and what its builders get.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -32,6 +32,90 @@ pub(super) struct ProjectArgs {
     /// Value to set in the document, as in `artifacts.web.oci.compression=zstd`; may be repeated
     #[arg(long, value_name = "PATH=VALUE", value_parser = parse_set, help_heading = "Project")]
     pub(super) set: Vec<(String, String)>,
+
+    /// Registry that all images go to instead of the document's, as in `localhost:5000` or `registry.example/team`
+    #[arg(long, value_name = "PREFIX", help_heading = "Project")]
+    pub(super) registry: Option<String>,
+}
+
+/// Where a command works, besides what the document says.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Place {
+    /// The context of the kubeconfig; without one it is the current one.
+    pub(super) context: Option<String>,
+    /// The namespace, in place of those of the document.
+    pub(super) namespace: Option<String>,
+}
+
+/// The namespace, in place of those of the document.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(super) struct NamespaceArgs {
+    /// Namespace of all steps, verifications and forwarded ports, in place of those in the document
+    #[arg(short, long, value_name = "NAME", value_parser = parse_namespace, help_heading = "Cluster")]
+    pub(super) namespace: Option<String>,
+}
+
+/// Which artifacts.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(super) struct ArtifactArgs {
+    /// Artifact to work on, with those that it needs; may be repeated. The default is all
+    #[arg(
+        id = "only",
+        short = 'a',
+        long = "artifact",
+        value_name = "ARTIFACT",
+        help_heading = "Selection"
+    )]
+    pub(super) names: Vec<String>,
+}
+
+impl ArtifactArgs {
+    /// The artifacts of both lists; all of the document if none is named.
+    pub(super) fn with(
+        &self,
+        more: &[String],
+        project: &Project,
+    ) -> Result<Vec<String>, CommandError> {
+        let names = self.check(project)?.iter().chain(more);
+        let names: BTreeSet<String> = names.cloned().collect();
+        let artifacts = project.ship.artifacts.iter().map(|it| it.name.clone());
+        if let Some(name) = names
+            .iter()
+            .find(|name| project.ship.artifact(name).is_none())
+        {
+            return Err(project.no_artifact(name));
+        }
+        Ok(if names.is_empty() {
+            artifacts.collect()
+        } else {
+            names.into_iter().collect()
+        })
+    }
+
+    /// The artifacts that are named, all of which must be there.
+    pub(super) fn check(&self, project: &Project) -> Result<&[String], CommandError> {
+        let is_missing = |name: &&String| project.ship.artifact(name).is_none();
+        match self.names.iter().find(is_missing) {
+            Some(name) => Err(project.no_artifact(name)),
+            None => Ok(&self.names),
+        }
+    }
+}
+
+/// A namespace has the name of a label.
+fn parse_namespace(text: &str) -> Result<String, String> {
+    let is_letter = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let is_name = !text.is_empty()
+        && text.len() <= 63
+        && text
+            .chars()
+            .all(|letter| is_letter(letter) || letter == '-')
+        && text.starts_with(is_letter)
+        && text.ends_with(is_letter);
+    match is_name {
+        true => Ok(text.to_owned()),
+        false => Err("a namespace has small letters, digits and `-` between them".to_owned()),
+    }
 }
 
 fn parse_set(text: &str) -> Result<(String, String), String> {
@@ -68,14 +152,14 @@ pub(super) struct Project {
 impl ProjectArgs {
     /// Reads the document; everything that is wrong with it is drawn.
     pub(super) fn read(&self, command: &str, printer: &Printer) -> Result<Project, CommandError> {
-        self.read_for(command, None, printer)
+        self.read_for(command, Place::default(), printer)
     }
 
-    /// The same for a command that works on the cluster of a context; without one it is the current one.
+    /// The same for a command that works on a cluster.
     pub(super) fn read_for(
         &self,
         command: &str,
-        context: Option<String>,
+        place: Place,
         printer: &Printer,
     ) -> Result<Project, CommandError> {
         let file = self.find()?;
@@ -88,8 +172,10 @@ impl ProjectArgs {
         let asked = Adjustments {
             profiles: self.profiles.clone(),
             command: command.to_owned(),
-            context: context.or_else(|| current_context(None)),
+            context: place.context.or_else(|| current_context(None)),
             set: self.set.clone(),
+            registry: self.registry.clone(),
+            namespace: place.namespace,
         };
         let ship = Ship::read_adjusted(&text, &variable, &asked)
             .map_err(|error| refused(&error, &file, &text, printer))?;

@@ -1,14 +1,16 @@
 //! `portolan ship render`: the objects that would be deployed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8PathBuf;
 use portolan_object::counted;
-use portolan_ship::{BuildResult, RenderedStep, manifests_yaml, render as render_steps, unnamed};
+use portolan_ship::{
+    BuildResult, RenderedStep, manifests_yaml, render as render_steps, select_steps, unnamed,
+};
 
 use super::build::BuildOptions;
 use super::images::read_images;
-use super::project::{Project, ProjectArgs};
+use super::project::{ArtifactArgs, NamespaceArgs, Place, Project, ProjectArgs};
 use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
@@ -32,6 +34,12 @@ pub(crate) struct RenderArgs {
     images: Option<Utf8PathBuf>,
 
     #[command(flatten)]
+    selected: ArtifactArgs,
+
+    #[command(flatten)]
+    namespace: NamespaceArgs,
+
+    #[command(flatten)]
     secrets: SecretArgs,
 
     #[command(flatten)]
@@ -44,8 +52,12 @@ pub(crate) struct RenderArgs {
 pub(crate) fn render(args: &RenderArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
     args.secrets.apply(printer);
-    let project = args.project.read("render", printer)?;
-    let steps = rendered(&project, printer)?;
+    let place = Place {
+        namespace: args.namespace.namespace.clone(),
+        ..Place::default()
+    };
+    let project = args.project.read_for("render", place, printer)?;
+    let steps = selected(&project, &args.selected, printer)?;
     let images = match &args.images {
         Some(path) => read_images(path)?,
         None => {
@@ -117,6 +129,23 @@ pub(super) fn rendered(
     Ok(steps)
 }
 
+/// The steps that have to do with the artifacts that are named; all if none is.
+pub(super) fn selected(
+    project: &Project,
+    artifacts: &ArtifactArgs,
+    printer: &Printer,
+) -> Result<Vec<RenderedStep>, CommandError> {
+    let names = artifacts.check(project)?;
+    let steps = select_steps(rendered(project, printer)?, names);
+    if steps.is_empty() {
+        let names = names.join("`, `");
+        return Err(CommandError::usage(format!(
+            "no deploy step names the image of `{names}`"
+        )));
+    }
+    Ok(steps)
+}
+
 /// The images of a result, by artifact.
 pub(super) fn images_of(result: &BuildResult) -> BTreeMap<String, String> {
     let good = result
@@ -133,4 +162,10 @@ fn tell_failures(result: &BuildResult, printer: &Printer) {
             printer.warning(&format!("`{}` was not built: {error}", artifact.name));
         }
     }
+}
+
+/// The artifacts whose images steps name.
+pub(super) fn all_artifacts(steps: &[RenderedStep]) -> BTreeSet<String> {
+    let names = steps.iter().flat_map(|step| step.artifacts.iter());
+    names.cloned().collect()
 }

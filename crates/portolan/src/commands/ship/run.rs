@@ -4,15 +4,16 @@ use std::sync::{Arc, Mutex};
 
 use portolan_ship::{
     CheckResult, DeploySetup, StepStatus, VerifySetup, finish_deploy, finish_tests, finish_verify,
-    plan_deploy, plan_tests, plan_verify,
+    plan_deploy, plan_tests, plan_verify, select_verifications,
 };
 
 use super::build::BuildOptions;
 use super::checks_print::checks_text;
 use super::deploy_print::{deployed_json, deployed_text};
+use super::dry_run::{known_images, plan_artifacts, print_plan};
 use super::output_args::{Format, OutputArgs};
-use super::project::ProjectArgs;
-use super::render::rendered;
+use super::project::{ArtifactArgs, ProjectArgs};
+use super::render::{all_artifacts, selected};
 use super::target_args::TargetArgs;
 use crate::app::App;
 use crate::commands::CommandResult;
@@ -28,11 +29,19 @@ use crate::exit::ExitStatus;
 #[command(after_help = "\
 Examples:
   portolan ship run --push --context staging
+  portolan ship run -a web -n try
   portolan ship run -o json")]
 pub(crate) struct RunArgs {
     /// Delete what is no longer in a step also if it is more than half of it
     #[arg(long, help_heading = "Cluster")]
     prune_many: bool,
+
+    /// Say what would be built and what the cluster would make of each object, and change nothing; tests do not run
+    #[arg(long, help_heading = "Cluster")]
+    dry_run: bool,
+
+    #[command(flatten)]
+    selected: ArtifactArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -49,18 +58,21 @@ pub(crate) struct RunArgs {
 
 pub(crate) fn run(args: &RunArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
-    let project = args
-        .project
-        .read_for("run", args.target.context(), printer)?;
-    let ship = Arc::new(project.ship.clone());
-    let steps = rendered(&project, printer)?;
+    let project = args.project.read_for("run", args.target.place(), printer)?;
+    let steps = selected(&project, &args.selected, printer)?;
+    let ship = Arc::new(select_verifications(&project.ship, &steps));
     let connected = args.target.connect(&project.ship);
     let cluster = Arc::new(app.runtime()?.block_on(connected)?);
-    let names: Vec<String> = ship
-        .artifacts
-        .iter()
-        .map(|artifact| artifact.name.clone())
-        .collect();
+    let named: Vec<String> = match args.selected.names.is_empty() {
+        true => Vec::new(),
+        false => all_artifacts(&steps).into_iter().collect(),
+    };
+    let mut names = args.selected.with(&named, &project)?;
+    let mut plans = Vec::new();
+    if args.dry_run {
+        plans = plan_artifacts(&project, &std::mem::take(&mut names), &args.build, app)?;
+    }
+    let images = args.dry_run.then(|| known_images(&plans));
     let mut planned = None;
     let planned_ship = Arc::clone(&ship);
     let ((result, report), interrupted) =
@@ -71,14 +83,18 @@ pub(crate) fn run(args: &RunArgs, app: &App) -> CommandResult {
                     build: build.clone(),
                     ship: Arc::clone(&planned_ship),
                     cluster: Arc::clone(&cluster),
-                    images: None,
+                    images,
                     is_pushing,
                     is_testing: true,
                     prune_many: args.prune_many,
+                    is_trial: args.dry_run,
                     objects: Arc::new(Mutex::default()),
                 };
                 plan_deploy(&steps, &setup, units);
                 planned = Some(setup);
+                if args.dry_run {
+                    return;
+                }
                 let verify = VerifySetup {
                     build: build.clone(),
                     ship: Arc::clone(&planned_ship),
@@ -90,6 +106,9 @@ pub(crate) fn run(args: &RunArgs, app: &App) -> CommandResult {
     let steps = planned
         .map(|setup| finish_deploy(&setup, &report))
         .unwrap_or_default();
+    if args.dry_run {
+        return print_plan(&plans, Some(&steps), args.output.format, printer);
+    }
     let (tests, verifications) = (finish_tests(&ship, &report), finish_verify(&ship, &report));
     match args.output.format {
         Format::Json => {

@@ -7,6 +7,7 @@ use portolan_cluster::kube::config::Kubeconfig;
 use portolan_cluster::{Access, Cluster};
 use portolan_ship::{Ship, choose_context};
 
+use super::project::{NamespaceArgs, Place};
 use crate::error::CommandError;
 
 /// Which cluster.
@@ -24,6 +25,9 @@ pub(super) struct TargetArgs {
     /// Seconds that one answer of the API server may take
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     request_timeout: u64,
+
+    #[command(flatten)]
+    namespace: NamespaceArgs,
 }
 
 impl TargetArgs {
@@ -57,10 +61,18 @@ impl TargetArgs {
         })
     }
 
-    /// The context that is named, or the current one.
-    pub(super) fn context(&self) -> Option<String> {
+    /// The context that is named, or the current one, and the namespace that is named.
+    pub(super) fn place(&self) -> Place {
         let current = || current_context(self.kubeconfig.as_deref());
-        self.context.clone().or_else(current)
+        Place {
+            context: self.context.clone().or_else(current),
+            namespace: self.namespace(),
+        }
+    }
+
+    /// The namespace that is named.
+    pub(super) fn namespace(&self) -> Option<String> {
+        self.namespace.namespace.clone()
     }
 }
 

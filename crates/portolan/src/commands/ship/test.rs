@@ -8,7 +8,7 @@ use super::build::BuildOptions;
 use super::build_print::failures_text;
 use super::checks_print::checks_text;
 use super::output_args::{Format, OutputArgs};
-use super::project::ProjectArgs;
+use super::project::{ArtifactArgs, ProjectArgs};
 use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
@@ -30,6 +30,9 @@ pub(crate) struct TestArgs {
     artifacts: Vec<String>,
 
     #[command(flatten)]
+    selected: ArtifactArgs,
+
+    #[command(flatten)]
     output: OutputArgs,
 
     #[command(flatten)]
@@ -49,16 +52,10 @@ pub(crate) fn test(args: &TestArgs, app: &App) -> CommandResult {
             "add a test: `tests: [{name: unit, artifacts: [web], command: {run: [./test.sh]}}]`",
         ));
     }
-    if let Some(name) = args
-        .artifacts
-        .iter()
-        .find(|name| ship.artifact(name).is_none())
-    {
-        return Err(project.no_artifact(name));
-    }
-    let names = match args.artifacts.as_slice() {
-        [] => tested(ship),
-        names => names.to_vec(),
+    let named = !args.artifacts.is_empty() || !args.selected.names.is_empty();
+    let names = match named {
+        true => args.selected.with(&args.artifacts, &project)?,
+        false => tested(ship),
     };
     let ((result, report), interrupted) =
         args.build.run(&project, &names, app, |build, _, units| {

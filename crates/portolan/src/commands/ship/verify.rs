@@ -43,7 +43,7 @@ pub(crate) fn verify(args: &VerifyArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
     let project = args
         .project
-        .read_for("verify", args.target.context(), printer)?;
+        .read_for("verify", args.target.place(), printer)?;
     if project.ship.verify.is_empty() {
         let error = CommandError::usage(format!("`{}` has no `spec.verify`", project.file));
         return Err(error.hint(
