@@ -15,6 +15,7 @@ mod json;
 mod outline;
 mod projection;
 mod service;
+mod session_view;
 mod turns;
 /// The messages, generated from `proto/skaffold_v2.proto`.
 #[allow(

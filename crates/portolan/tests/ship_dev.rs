@@ -346,6 +346,34 @@ fn a_saved_file_becomes_a_new_replica_set_while_logs_and_ports_are_followed() {
         .filter(|path| path.contains("scratch/") || path.contains(".part"))
         .collect();
     assert_eq!(scratch, Vec::<String>::new());
+    assert_session_is_kept(&project, &second);
+}
+
+/// The first run of a session has what happened beside its runs: copied files and forwarded ports.
+fn assert_session_is_kept(project: &Project, pod: &str) {
+    let runs = fs::read_dir(project.path(".portolan/portolan/runs")).expect("runs");
+    let names = runs.flatten().map(|run| run.file_name().into_string());
+    let session = names.map(|name| name.expect("UTF-8")).min();
+    let answer = project.run(&["events", "--run", &session.expect("a run")]);
+    assert_eq!(answer.code, 0, "{answer}");
+    let lines = answer.stdout.lines();
+    let events: Vec<Value> = lines
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    for (key, kind) in [
+        ("forward/service/web", "forwarding"),
+        ("forward/service/web", "forwardedTo"),
+        ("sync/web", "synced"),
+        ("sync/web", "syncTrouble"),
+    ] {
+        let is_it = |event: &&Value| event["key"] == key && event["data"]["type"] == kind;
+        assert!(
+            events.iter().any(|event| is_it(&event)),
+            "{key} {kind}: {answer}"
+        );
+    }
+    let is_pod = |event: &Value| event["data"]["pod"] == pod;
+    assert!(events.iter().any(is_pod), "{answer}");
 }
 
 fn walk(directory: &std::path::Path) -> Vec<String> {

@@ -1,13 +1,14 @@
 //! What happens in a dev session besides builds and deployments.
 
-use serde::Serialize;
+use portolan_engine::{DomainEvent, Journal, Publisher};
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// How many events wait to be printed; logs wait for the reader, and nothing else is that frequent.
 const WAITING: usize = 1024;
 
 /// Something that happened in a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     tag = "type",
     rename_all = "camelCase",
@@ -89,25 +90,70 @@ pub enum DevEvent {
     },
 }
 
+impl DomainEvent for DevEvent {
+    const TOPIC: &'static str = "dev";
+}
+
+impl DevEvent {
+    /// What it is about in the journal of the session; `None` for what is not kept there: lines of logs belong to the cluster.
+    fn key(&self) -> Option<String> {
+        match self {
+            Self::Log { .. } => None,
+            Self::Polling { .. } | Self::Changed { .. } => Some("files".to_owned()),
+            Self::LogTrouble { pod, .. } => Some(format!("log/{pod}")),
+            Self::Forwarding { resource, .. }
+            | Self::ForwardedTo { resource, .. }
+            | Self::ForwardTrouble { resource, .. } => Some(format!("forward/{resource}")),
+            Self::Synced { artifact, .. } | Self::SyncTrouble { artifact, .. } => {
+                Some(format!("sync/{artifact}"))
+            }
+        }
+    }
+}
+
 /// Where events go.
 #[derive(Debug, Clone)]
-pub struct DevEvents(Sender<DevEvent>);
+pub struct DevEvents {
+    sender: Sender<DevEvent>,
+    journal: Option<Publisher<DevEvent>>,
+}
 
 impl DevEvents {
     /// Events, and who reads them.
     pub fn channel() -> (Self, Receiver<DevEvent>) {
         let (sender, receiver) = channel(WAITING);
-        (Self(sender), receiver)
+        let journal = None;
+        (Self { sender, journal }, receiver)
+    }
+
+    /// The same, kept in a journal as well.
+    #[must_use]
+    pub fn kept_in(self, journal: &Journal) -> Self {
+        Self {
+            journal: Some(journal.publisher()),
+            ..self
+        }
     }
 
     /// Tells of something, and waits if the reader is slow.
     pub async fn send(&self, event: DevEvent) {
+        self.keep(&event);
         // Without a reader the session is over.
-        let _ = self.0.send(event).await;
+        let _ = self.sender.send(event).await;
     }
 
     /// Tells of something without waiting; it is dropped if the reader is far behind.
     pub fn tell(&self, event: DevEvent) {
-        let _ = self.0.try_send(event);
+        self.keep(&event);
+        let _ = self.sender.try_send(event);
+    }
+
+    /// Writes an event into the journal, if it is kept there.
+    pub fn keep(&self, event: &DevEvent) {
+        if let (Some(journal), Some(key)) = (&self.journal, event.key())
+            && let Err(error) = journal.publish(key.as_str(), event)
+        {
+            tracing::warn!(%error, "an event of the session is not in its journal");
+        }
     }
 }

@@ -10,7 +10,9 @@ use portolan_engine::{Event, Record};
 
 use super::control::DevStages;
 use super::outline::RunOutline;
+use super::session_view::SessionView;
 use super::wire::{self, event::EventType};
+use crate::dev::DevEvent;
 
 /// What the events so far say.
 #[derive(Default)]
@@ -21,6 +23,7 @@ pub(super) struct Projection {
     has_begun: bool,
     tasks: BTreeMap<Task, TaskState>,
     units: BTreeMap<String, Unit>,
+    beside: SessionView,
 }
 
 /// A stage, in the order of Skaffold's names.
@@ -94,6 +97,12 @@ impl Projection {
                 self.terminate(status, &mut said);
             }
             Event::Interrupted => self.terminate("Failed", &mut said),
+            Event::Published { .. } => {
+                let event = record.published::<DevEvent>().and_then(Result::ok);
+                said.extend(
+                    event.and_then(|event| self.beside.take(&event, &self.outline, self.iteration)),
+                );
+            }
             event => self.unit_event(record.key.as_str(), event, &mut said),
         }
         let timestamp = Some(timestamp(record.at));
@@ -342,9 +351,10 @@ impl Projection {
                 ..Default::default()
             }),
             file_sync_state: Some(wire::FileSyncState {
-                status: Word::NotStarted.state_name().to_owned(),
+                status: self.beside.sync_status().to_owned(),
                 auto_trigger: auto.sync,
             }),
+            forwarded_ports: self.beside.ports(),
             metadata: Some(self.outline.metadata()),
             test_state: Some(wire::TestState {
                 status: test.state_name().to_owned(),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
-use portolan_engine::ReadError;
+use portolan_engine::{ReadError, Reader, Record};
 use portolan_listen::ResponseTime;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tonic::{Request, Response, Status, async_trait};
@@ -96,7 +96,18 @@ impl SkaffoldService {
 struct Following {
     turns: UnboundedReceiver<Turn>,
     reader: Option<TurnReader>,
+    /// Reads what happens beside the runs of a dev loop.
+    session: Option<Reader>,
     projection: Projection,
+}
+
+/// What a reader came to.
+enum Step {
+    Turn(Turn),
+    Records(Vec<Record>),
+    EndOfTurn,
+    EndOfSession,
+    Over,
 }
 
 impl Following {
@@ -104,6 +115,7 @@ impl Following {
         Self {
             turns: turns.read(),
             reader: None,
+            session: turns.session(),
             projection: Projection::default(),
         }
     }
@@ -116,21 +128,17 @@ impl Following {
     /// The next events; `None` when the session is over.
     async fn next(&mut self) -> Result<Option<Vec<wire::Event>>, Status> {
         loop {
-            let Some(reader) = &mut self.reader else {
-                match self.turns.recv().await {
-                    Some(turn) => self.begin(turn),
-                    None => return Ok(None),
-                }
-                continue;
-            };
-            match reader.next().await {
-                Ok(Some(batch)) => {
-                    let events = batch
+            match self.step().await {
+                Ok(Step::Turn(turn)) => self.begin(turn),
+                Ok(Step::Records(records)) => {
+                    let events = records
                         .iter()
                         .flat_map(|record| self.projection.apply(record));
                     return Ok(Some(events.collect()));
                 }
-                Ok(None) => self.reader = None,
+                Ok(Step::EndOfTurn) => self.reader = None,
+                Ok(Step::EndOfSession) => self.session = None,
+                Ok(Step::Over) => return Ok(None),
                 Err(ReadError::Forgotten { oldest, .. }) => {
                     let message = format!("events before {oldest} are no longer kept");
                     return Err(Status::data_loss(message));
@@ -140,8 +148,40 @@ impl Following {
         }
     }
 
+    /// Waits for what comes first; dropping the others loses nothing.
+    async fn step(&mut self) -> Result<Step, ReadError> {
+        let (turns, reader) = (&mut self.turns, &mut self.reader);
+        let of_turns = async {
+            match reader {
+                Some(reader) => Ok(reader.next().await?.map_or(Step::EndOfTurn, Step::Records)),
+                None => Ok(turns.recv().await.map_or(Step::Over, Step::Turn)),
+            }
+        };
+        let session = &mut self.session;
+        let beside = async {
+            match session {
+                Some(session) => Ok(session.next().await?.map_or(Step::EndOfSession, |batch| {
+                    Step::Records(batch.iter().cloned().collect())
+                })),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            step = of_turns => step,
+            step = beside => step,
+        }
+    }
+
     /// Takes everything in that has happened.
     fn catch_up(&mut self) -> Result<(), Status> {
+        if let Some(session) = &mut self.session {
+            // What is no longer kept is told by nobody; the next events are.
+            while let Ok(Some(batch)) = session.try_next() {
+                for record in batch.iter() {
+                    self.projection.apply(record);
+                }
+            }
+        }
         loop {
             if let Some(reader) = &mut self.reader {
                 match reader.try_next() {

@@ -1,7 +1,7 @@
 //! The journals that Skaffold's API is a view of: one for a run, one after the other for a dev loop, in which each turn has a run
 //! that builds, one that deploys and one that verifies.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portolan_engine::{Journal, JournalFiles, ReadError, Reader, Record};
@@ -47,6 +47,8 @@ struct Turns {
     iteration: i32,
     readers: Vec<UnboundedSender<Turn>>,
     is_over: bool,
+    /// What happens beside the runs of a dev loop: copied files, forwarded ports.
+    session: Option<Journal>,
 }
 
 impl SkaffoldTurns {
@@ -69,9 +71,26 @@ impl SkaffoldTurns {
         Ok(turns)
     }
 
+    /// The runs of a dev loop, with the journal of what happens beside them.
+    pub fn of_session(journal: &Journal) -> Self {
+        let turns = Self::default();
+        turns.lock().session = Some(journal.clone());
+        turns
+    }
+
+    /// What happens beside the runs, from the first event on.
+    pub(super) fn session(&self) -> Option<Reader> {
+        let turns = self.lock();
+        turns.session.as_ref().map(|journal| journal.after(0))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Turns> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The runs that follow belong to another turn.
     pub fn begin_turn(&self) {
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.lock();
         if turns.newest.is_some() {
             turns.iteration = turns.iteration.saturating_add(1);
         }
@@ -83,7 +102,7 @@ impl SkaffoldTurns {
     }
 
     fn push(&self, events: Events, outline: RunOutline) {
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.lock();
         let turn = Turn {
             events,
             outline,
@@ -97,14 +116,15 @@ impl SkaffoldTurns {
 
     /// There will be no other run: streams end with the last one.
     pub fn end(&self) {
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.lock();
         turns.is_over = true;
+        turns.session = None;
         turns.readers.clear();
     }
 
     pub(super) fn read(&self) -> UnboundedReceiver<Turn> {
         let (sender, receiver) = unbounded_channel();
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.lock();
         if let Some(newest) = &turns.newest {
             // The receiver is here.
             let _ = sender.send(newest.clone());

@@ -126,6 +126,14 @@ impl BuildOptions {
         Ok(self.store.open(project)?.root().to_owned())
     }
 
+    /// A run for what a session does beside its runs.
+    pub(super) fn session_run(
+        &self,
+        project: &Project,
+    ) -> Result<(ShipRun, Journal), CommandError> {
+        begin(&self.store.open(project)?)
+    }
+
     /// What is needed to look at artifacts without building them.
     pub(super) fn look(
         &self,

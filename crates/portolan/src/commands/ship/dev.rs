@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use camino::Utf8PathBuf;
 use portolan_cluster::{Cluster, PruneOptions};
-use portolan_engine::{CancellationToken, Report, Run};
+use portolan_engine::{CancellationToken, Journal, Report, Run};
 use portolan_ship::{
     BuildResult, BuildSetup, ChangedFiles, DeploySetup, DevControl, DevEvent, DevEvents,
     DevProject, DevSession, DevStages, FileChanges, RenderedStep, SkaffoldTurns, StepResult,
@@ -82,7 +82,13 @@ pub(crate) fn dev(args: &DevArgs, app: &App) -> CommandResult {
         .map_err(CommandError::user)?;
     let store = args.build.store_directory(&project)?;
     resume_former(&cluster, &store, runtime, printer)?;
+    let (session_run, journal) = args.build.session_run(&project)?;
+    printer.say_unless_quiet(&format!(
+        "`portolan events --run {} --follow` tells of copied files and forwarded ports",
+        session_run.id()
+    ));
     let (events, waiting) = DevEvents::channel();
+    let events = events.kept_in(&journal);
     let print = DevPrinter::new(args.output.format, printer);
     let gone = stop.clone();
     std::thread::scope(|scope| {
@@ -96,7 +102,7 @@ pub(crate) fn dev(args: &DevArgs, app: &App) -> CommandResult {
         let ship = Arc::new(project.ship.clone());
         let name = project.file.file_name().unwrap_or_default();
         let document = project.directory.join(name);
-        let skaffold = match skaffold_session(args, &stop, runtime) {
+        let skaffold = match skaffold_session(args, &journal, &stop, runtime) {
             Ok(skaffold) => skaffold,
             Err(error) => {
                 drop(events);
@@ -122,6 +128,8 @@ pub(crate) fn dev(args: &DevArgs, app: &App) -> CommandResult {
         };
         let ended = dev.run();
         let printed = printing.join();
+        journal.close();
+        session_run.clear_scratch().map_err(CommandError::user)?;
         // What cannot be printed ends the command, unless it failed by itself.
         printed.unwrap_or(Ok(())).and(ended)
     })
@@ -136,12 +144,13 @@ struct SkaffoldSession {
 /// Serves Skaffold's API until the session ends, where that is asked for.
 fn skaffold_session(
     args: &DevArgs,
+    journal: &Journal,
     stop: &CancellationToken,
     runtime: &Runtime,
 ) -> Result<SkaffoldSession, CommandError> {
     let session = SkaffoldSession {
         control: Arc::default(),
-        turns: SkaffoldTurns::default(),
+        turns: SkaffoldTurns::of_session(journal),
     };
     let _inside = runtime.enter();
     let listeners = args.build.skaffold_listeners()?;
