@@ -118,6 +118,8 @@ fn images_go_to_another_registry_and_objects_follow() {
     }
     for (wrong, message) in [
         (["--registry", "NOT/Good"], "`--registry NOT/Good`"),
+        (["--registry", "http://x"], "it has a scheme"),
+        (["--registry", ""], "it is empty"),
         (["-a", "wbe"], "did you mean `web`?"),
     ] {
         let refused = project.run(&[&["ship", "build"], &wrong[..]].concat());

@@ -573,8 +573,16 @@ fn clients_of_skaffold_say_when_a_dev_loop_builds_and_deploys() {
     let Some(bed) = Bed::start(namespace) else {
         return;
     };
+    let local = free_port();
     let checks = "  tests:\n  - {name: page, artifacts: [web], command: {run: [sh, -c, '! grep -q broken web/index.html']}}\n  verify:\n  - {name: there, command: {run: ['true']}}\n";
-    let project = project(namespace, server("from the pod"), checks);
+    let forward = format!(
+        "  dev: {{sync: [{{artifact: web, from: 'static/**', to: /srv}}], forward: [{{resource: service/web, port: 80, local: {local}}}]}}\n"
+    );
+    let project = project(
+        namespace,
+        server("from the pod"),
+        &format!("{checks}{forward}"),
+    );
     let port = free_port();
     let dev = Dev::start(command(
         &project,
@@ -596,6 +604,13 @@ fn clients_of_skaffold_say_when_a_dev_loop_builds_and_deploys() {
     assert_eq!(state()["buildState"]["artifacts"][image], "Complete");
     assert_eq!(state()["deployState"]["status"], "Complete");
     wait_until(|| state()["verifyState"]["status"] == "Complete");
+    // What happens beside builds is in the state as well.
+    let forwarded = || state()["forwardedPorts"][local.to_string()].clone();
+    wait_until(|| forwarded()["resourceName"] == "web");
+    assert_eq!(forwarded()["targetPort"]["intVal"], 80);
+    assert_eq!(state()["fileSyncState"]["status"], "NotStarted");
+    project.write("web/static/a.css", "a {}");
+    wait_until(|| state()["fileSyncState"]["status"] == "Complete");
 
     let put =
         |stage: &str, body: &str| skaffold(port, &format!("PUT /v2/{stage}/auto_execute"), body);

@@ -149,7 +149,7 @@ impl DevEvents {
     }
 
     /// Writes an event into the journal, if it is kept there.
-    pub fn keep(&self, event: &DevEvent) {
+    fn keep(&self, event: &DevEvent) {
         if let (Some(journal), Some(key)) = (&self.journal, event.key())
             && let Err(error) = journal.publish(key.as_str(), event)
         {

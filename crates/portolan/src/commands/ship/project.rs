@@ -34,7 +34,7 @@ pub(super) struct ProjectArgs {
     pub(super) set: Vec<(String, String)>,
 
     /// Registry that all images go to instead of the document's, as in `localhost:5000` or `registry.example/team`
-    #[arg(long, value_name = "PREFIX", help_heading = "Project")]
+    #[arg(long, value_name = "PREFIX", value_parser = parse_registry, help_heading = "Project")]
     pub(super) registry: Option<String>,
 }
 
@@ -99,6 +99,17 @@ impl ArtifactArgs {
             Some(name) => Err(project.no_artifact(name)),
             None => Ok(&self.names),
         }
+    }
+}
+
+/// A registry is no address: it may have a port and a path.
+fn parse_registry(text: &str) -> Result<String, String> {
+    let example = "write it as `localhost:5000` or `registry.example/team`";
+    match text {
+        "" => Err(format!("it is empty; {example}")),
+        _ if text.contains("://") => Err(format!("it has a scheme; {example}")),
+        _ if text.contains('@') => Err(format!("it has a digest or a login; {example}")),
+        _ => Ok(text.to_owned()),
     }
 }
 
