@@ -53,7 +53,7 @@ pub use pages::{PAGE_SIZE, Query};
 pub use served::ServedKinds;
 pub use set::{
     Deployed, Inventory, KeptBecause, Member, MemberError, ObjectSet, ObjectSetError, PruneOptions,
-    Pruned, SetOptions, Trial, Tried, WaitOptions, Waited,
+    Pruned, SetOptions, Trial, TriedObject, WaitOptions, Waited,
 };
 pub use shallow::TOO_DEEP;
 pub use stream::{

@@ -18,7 +18,7 @@ mod wait;
 
 pub use inventory::{Inventory, Member};
 pub use prune::{KeptBecause, PruneOptions, Pruned};
-pub use trial::{Trial, Tried};
+pub use trial::{Trial, TriedObject};
 pub use wait::{WaitOptions, Waited};
 
 use std::time::Duration;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::prune::is_dangerous;
-use super::{Member, MemberError, ObjectSet, SetOptions, Tried};
+use super::{Member, MemberError, ObjectSet, SetOptions, TriedObject};
 use crate::discovery::Resource;
 use crate::error::ClusterError;
 use crate::write::ApplyOptions;
@@ -50,7 +50,7 @@ impl ObjectSet<'_> {
         found: &Value,
         fields: Vec<String>,
         options: SetOptions,
-    ) -> Result<Tried, MemberError> {
+    ) -> Result<TriedObject, MemberError> {
         let is_job = resource.kind == "Job" && resource.api_version.starts_with("batch/");
         let is_finished = is_job && is_finished(found);
         if !is_finished && (!options.replace || is_dangerous(&resource.kind)) {
@@ -59,7 +59,7 @@ impl ObjectSet<'_> {
                 is_running_job: is_job,
             });
         }
-        Ok(Tried::Replaced(fields))
+        Ok(TriedObject::Replaced(fields))
     }
 
     /// Applies an object, again and again while a webhook that must be asked about it does not answer.

@@ -16,14 +16,14 @@ use crate::write::ApplyOptions;
 #[derive(Debug, Default)]
 pub struct Trial {
     /// Every object, in the order in which they would be applied.
-    pub applied: Vec<(Member, Result<Tried, MemberError>)>,
+    pub applied: Vec<(Member, Result<TriedObject, MemberError>)>,
     /// What is no longer in the set, with what would become of it.
     pub pruned: Vec<(Member, Pruned)>,
 }
 
 /// What would become of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Tried {
+pub enum TriedObject {
     /// It would be made.
     Created,
     /// It would be changed.
@@ -58,7 +58,7 @@ impl ObjectSet<'_> {
             let member = planned.member.clone();
             let tried = match self.try_one(planned, options).await {
                 Err(MemberError::Unserved { kind, .. }) if defined.contains(&kind) => {
-                    Ok(Tried::Unknown(format!("the definition of {kind}")))
+                    Ok(TriedObject::Unknown(format!("the definition of {kind}")))
                 }
                 tried => tried,
             };
@@ -92,7 +92,7 @@ impl ObjectSet<'_> {
         &mut self,
         planned: Planned,
         options: SetOptions,
-    ) -> Result<Tried, MemberError> {
+    ) -> Result<TriedObject, MemberError> {
         let Planned {
             member,
             resource,
@@ -109,11 +109,13 @@ impl ObjectSet<'_> {
             dry_run: true,
         };
         match (found, self.cluster.apply(&resource, &object, apply).await) {
-            (None, Ok(_)) => Ok(Tried::Created),
-            (Some(found), Ok(applied)) if says_the_same(&found, &applied) => Ok(Tried::Unchanged),
-            (Some(_), Ok(_)) => Ok(Tried::Changed),
+            (None, Ok(_)) => Ok(TriedObject::Created),
+            (Some(found), Ok(applied)) if says_the_same(&found, &applied) => {
+                Ok(TriedObject::Unchanged)
+            }
+            (Some(_), Ok(_)) => Ok(TriedObject::Changed),
             (None, Err(error)) if error.is_missing() && !member.namespace.is_empty() => Ok(
-                Tried::Unknown(format!("the namespace {}", member.namespace)),
+                TriedObject::Unknown(format!("the namespace {}", member.namespace)),
             ),
             (Some(found), Err(ClusterError::Immutable { fields, .. })) => {
                 self.replacement(&resource, &found, fields, options)

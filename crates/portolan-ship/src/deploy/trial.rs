@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use portolan_cluster::{MemberError, ObjectSet, PruneOptions, SetOptions, Tried};
+use portolan_cluster::{MemberError, ObjectSet, PruneOptions, SetOptions, TriedObject};
 use serde_json::Value;
 use tokio::runtime::Handle;
 
@@ -128,21 +128,21 @@ impl TrialDeployer {
 
 /// What is told of an object; `artifact` is the one of an image in it that is not known.
 fn outcome(
-    tried: &Result<Tried, MemberError>,
+    tried: &Result<TriedObject, MemberError>,
     artifact: Option<&String>,
 ) -> (ObjectStatus, Option<String>) {
     let image = artifact.map(|name| format!("its image is unknown until `{name}` is built"));
     match tried {
-        Ok(Tried::Created) => (ObjectStatus::WouldCreate, image),
-        Ok(Tried::Changed) => (ObjectStatus::WouldChange, image),
+        Ok(TriedObject::Created) => (ObjectStatus::WouldCreate, image),
+        Ok(TriedObject::Changed) => (ObjectStatus::WouldChange, image),
         // Nothing is said of an image that is not known.
-        Ok(Tried::Unchanged) if image.is_some() => (ObjectStatus::WouldChange, image),
-        Ok(Tried::Unchanged) => (ObjectStatus::Unchanged, None),
-        Ok(Tried::Replaced(fields)) => {
+        Ok(TriedObject::Unchanged) if image.is_some() => (ObjectStatus::WouldChange, image),
+        Ok(TriedObject::Unchanged) => (ObjectStatus::Unchanged, None),
+        Ok(TriedObject::Replaced(fields)) => {
             let why = format!("it is made anew: {} cannot be changed", fields.join(", "));
             (ObjectStatus::WouldChange, Some(why))
         }
-        Ok(Tried::Unknown(what)) => {
+        Ok(TriedObject::Unknown(what)) => {
             let why = format!("unknown until {what} is there");
             (ObjectStatus::WouldCreate, Some(why))
         }
