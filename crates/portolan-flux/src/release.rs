@@ -31,7 +31,9 @@ use portolan_helm::{
     Capabilities, Lookup, Rendered, SchemaFetchError, SchemaSource, TemplateError, TemplateInput,
 };
 use portolan_kustomize::{Fetch, FetchError, LoadRestrictor, Options, Reorder};
-use portolan_object::{Act, Digest, Gvk, Object, Origin, PackedObjects, Place, Step, expand_lists};
+use portolan_object::{
+    Act, Digest, Gvk, Object, Origin, PackDictionary, PackedObjects, Place, Step, expand_lists,
+};
 use portolan_vfs::Memory;
 use portolan_yaml::{Dialect, List, Map, Node, Text, Value};
 
@@ -145,19 +147,28 @@ impl Released {
 
     /// Keeps the objects in little memory until somebody asks for them. Those that the condition accepts are packed
     /// together: somebody else may keep only those.
-    pub(crate) fn pack(&self, condition: impl Fn(&Object) -> bool) {
+    pub(crate) fn pack(
+        &self,
+        dictionaries: &ReleaseDictionaries,
+        condition: impl Fn(&Object) -> bool,
+    ) {
         let mut held = self.objects.lock();
         if let Held::Plain(objects) = &mut *held {
             let objects = Arc::make_mut(objects);
-            Object::pack_all(objects.iter_mut().filter(|object| condition(object)));
-            Object::pack_all(objects);
+            let accepted = objects.iter_mut().filter(|object| condition(object));
+            Object::pack_all_with(accepted, &dictionaries.kept);
+            Object::pack_all_with(objects, &dictionaries.others);
         }
     }
 
     /// Keeps the objects packed, and without their ids. Gives those that the condition accepts, unless this was done
     /// before.
-    pub(crate) fn shelve(&self, condition: impl Fn(&Object) -> bool) -> Option<Vec<Object>> {
-        self.pack(&condition);
+    pub(crate) fn shelve(
+        &self,
+        dictionaries: &ReleaseDictionaries,
+        condition: impl Fn(&Object) -> bool,
+    ) -> Option<Vec<Object>> {
+        self.pack(dictionaries, &condition);
         let mut held = self.objects.lock();
         let Held::Plain(objects) = &mut *held else {
             return None;
@@ -174,6 +185,13 @@ impl Released {
     pub(crate) fn forget(&self) {
         *self.objects.lock() = Held::Forgotten;
     }
+}
+
+/// What the releases of one chart have in common, by whether others may want to know of the objects.
+#[derive(Debug, Default)]
+pub(crate) struct ReleaseDictionaries {
+    kept: PackDictionary,
+    others: PackDictionary,
 }
 
 /// The digest of everything that decides what a release gives, but for what its chart looks up.

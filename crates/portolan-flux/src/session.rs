@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8PathBuf;
 use portolan_engine::{Key, ResultCounts, ResultLimits, ResultSlot, Results};
-use portolan_object::Digest;
+use portolan_object::{Digest, PackDictionary};
 
 use crate::discover::Mentioned;
 use crate::kustomization::build::Built;
@@ -46,6 +46,8 @@ pub struct Session {
     pub(crate) declared: Memo<Mentioned>,
     pub(crate) chart_places: Memo<Utf8PathBuf>,
     pub(crate) scans: QuickScans,
+    /// What the objects of Kustomizations have in common, for those that are packed.
+    pub(crate) build_dictionary: PackDictionary,
     trees: AtomicU64,
 }
 
@@ -154,6 +156,7 @@ impl Default for Session {
             declared: Memo::default(),
             chart_places: Memo::default(),
             scans: QuickScans::default(),
+            build_dictionary: PackDictionary::default(),
             trees: AtomicU64::new(0),
         }
     }

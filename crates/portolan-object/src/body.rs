@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Objects that are packed together are compressed together, because the objects of one Kustomization or chart repeat
-//! the same words. A chunk is not long, so that reading one object costs little.
+//! the same words. A chunk is not long, so that reading one object costs little. Chunks of what is packed later and
+//! repeats them again share a [`PackDictionary`].
 
 use std::sync::OnceLock;
 
@@ -13,6 +14,7 @@ use portolan_yaml::{List, Node, Text, Value, pack_tree, unpack_tree};
 
 use crate::compressed::Compressed;
 use crate::origin::{Act, Origin, Place, Step};
+use crate::pack_dictionary::PackDictionary;
 
 /// A chunk that has more bytes than this takes no further object.
 const CHUNK_BYTES: usize = 32 << 10;
@@ -20,8 +22,8 @@ const CHUNK_BYTES: usize = 32 << 10;
 /// A tree and where it came from, packed or not.
 #[derive(Debug, Clone)]
 pub(crate) struct Body {
-    /// The two, once somebody has read them.
-    read: OnceLock<(Node, Origin)>,
+    /// The two, once somebody has read them. They lie in a box, because most of those that are kept are packed.
+    read: OnceLock<Box<(Node, Origin)>>,
     /// There if the two are not.
     packed: Option<PackedBody>,
 }
@@ -49,20 +51,20 @@ const ACTS: [Act; 8] = [
 impl Body {
     pub(crate) fn new(node: Node, origin: Origin) -> Self {
         Self {
-            read: OnceLock::from((node, origin)),
+            read: OnceLock::from(Box::new((node, origin))),
             packed: None,
         }
     }
 
     /// The tree; unpacks it the first time.
     pub(crate) fn node(&self) -> &Node {
-        &self.read.get_or_init(|| self.unpacked()).0
+        &self.read.get_or_init(|| Box::new(self.unpacked())).0
     }
 
     /// Where it came from; a packed body stays packed.
     pub(crate) fn origin(&self) -> Origin {
         match (self.read.get(), &self.packed) {
-            (Some((_, origin)), _) => origin.clone(),
+            (Some(read), _) => read.1.clone(),
             (None, Some(packed)) => Parts::find(&packed.chunk.bytes(), packed.at).origin(),
             (None, None) => Origin::default(),
         }
@@ -72,21 +74,27 @@ impl Body {
     pub(crate) fn get_mut(&mut self) -> (&mut Node, &mut Origin) {
         self.node();
         self.packed = None;
-        let (node, origin) = self.read.get_mut().expect("read above");
+        let (node, origin) = &mut **self.read.get_mut().expect("read above");
         (node, origin)
     }
 
     pub(crate) fn into_node(mut self) -> Node {
         let read = self.read.take();
-        read.unwrap_or_else(|| self.unpacked()).0
+        read.map_or_else(|| self.unpacked(), |read| *read).0
     }
 
     /// Keeps the packed forms of some bodies only.
-    pub(crate) fn pack_all<'a>(bodies: impl Iterator<Item = &'a mut Self>) {
+    pub(crate) fn pack_all<'a>(
+        bodies: impl Iterator<Item = &'a mut Self>,
+        dictionary: Option<&PackDictionary>,
+    ) {
         let mut chunk = Vec::new();
         let mut waiting: Vec<(&mut Self, u32)> = Vec::new();
         let end = |chunk: &mut Vec<u8>, waiting: &mut Vec<(&mut Self, u32)>| {
-            let compressed = Compressed::new(chunk);
+            let compressed = match dictionary {
+                Some(dictionary) => dictionary.compress(chunk),
+                None => Compressed::new(chunk),
+            };
             chunk.clear();
             for (body, at) in waiting.drain(..) {
                 let chunk = compressed.clone();
@@ -95,9 +103,10 @@ impl Body {
         };
         for body in bodies {
             let read = body.read.take();
-            let (Some((node, origin)), None) = (read, &body.packed) else {
+            let (Some(read), None) = (read, &body.packed) else {
                 continue;
             };
+            let (node, origin) = *read;
             if chunk.len() > CHUNK_BYTES {
                 end(&mut chunk, &mut waiting);
             }
@@ -113,7 +122,7 @@ impl Body {
     pub(crate) fn read(&self, last: &mut LastChunk) -> Self {
         let read = self.read.get().cloned();
         let packed = self.packed.as_ref();
-        let read = read.or_else(|| Some(last.unpack(packed?)));
+        let read = read.or_else(|| Some(Box::new(last.unpack(packed?))));
         Self {
             read: read.map(OnceLock::from).unwrap_or_default(),
             packed: self.packed.clone(),

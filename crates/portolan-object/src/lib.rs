@@ -35,6 +35,7 @@ mod body;
 mod compressed;
 mod list;
 mod object;
+mod pack_dictionary;
 mod packed_objects;
 
 mod canonical;
@@ -76,6 +77,7 @@ pub use kind::version::{KubeVersion, KubeVersionError};
 pub use list::expand_lists;
 pub use object::{Object, ObjectError};
 pub use origin::{Act, Origin, Place, Step};
+pub use pack_dictionary::PackDictionary;
 pub use packed_objects::PackedObjects;
 pub use placeholder::{holds_placeholder, placeholder, placeholder_number, with_exponent};
 pub use pod::image::{ImageError, ImageRef};

@@ -7,6 +7,7 @@ use crate::body::{Body, LastChunk, PackedBody};
 use crate::gvk::Gvk;
 use crate::id::ObjectId;
 use crate::origin::{Origin, Place};
+use crate::pack_dictionary::PackDictionary;
 
 /// A tree with `apiVersion`, `kind` and `metadata.name`.
 ///
@@ -73,11 +74,26 @@ impl Object {
     /// Reading an object unpacks its tree again and keeps it. Whoever reads one of many objects once reads a clone of
     /// it, and the object stays packed.
     pub fn pack_all<'a>(objects: impl IntoIterator<Item = &'a mut Self>) {
+        Self::pack(objects, None);
+    }
+
+    /// The same for objects that are like others which were packed with the same dictionary.
+    pub fn pack_all_with<'a>(
+        objects: impl IntoIterator<Item = &'a mut Self>,
+        dictionary: &PackDictionary,
+    ) {
+        Self::pack(objects, Some(dictionary));
+    }
+
+    fn pack<'a>(
+        objects: impl IntoIterator<Item = &'a mut Self>,
+        dictionary: Option<&PackDictionary>,
+    ) {
         let (bodies, ids): (Vec<&mut Body>, Vec<&mut ObjectId>) = objects
             .into_iter()
             .map(|object| (&mut object.body, &mut object.id))
             .unzip();
-        Body::pack_all(bodies.into_iter());
+        Body::pack_all(bodies.into_iter(), dictionary);
         ObjectId::detach_all(ids);
     }
 

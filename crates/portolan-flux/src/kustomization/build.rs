@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use portolan_budget::Budget;
 use portolan_engine::{Key, Unit};
 use portolan_kustomize::{Fetch, LoadRestrictor, Options, Reorder, Resource};
-use portolan_object::{Act, Digest, Object, Origin, Place, Step, expand_lists};
+use portolan_object::{Act, Digest, Object, Origin, PackDictionary, Place, Step, expand_lists};
 use portolan_vfs::{DirEntry, FileKind, Vfs, VfsError};
 use portolan_yaml::{Dialect, Node, Style, Text, Value};
 
@@ -112,8 +112,8 @@ pub(crate) struct BuildInputs {
 
 impl Built {
     /// The same with its objects packed.
-    fn packed(mut self) -> Self {
-        Object::pack_all(Arc::make_mut(&mut self.objects));
+    fn packed(mut self, dictionary: &PackDictionary) -> Self {
+        Object::pack_all_with(Arc::make_mut(&mut self.objects), dictionary);
         self
     }
 
@@ -218,7 +218,7 @@ impl BuildInputs {
                 }
                 if self.retention == Retention::Forget {
                     let built = self.build_placed(&artifact, artifact.as_ref())?;
-                    return Ok(Arc::new(built.packed()));
+                    return Ok(Arc::new(built.packed(&session.build_dictionary)));
                 }
                 let traced = Traced::new(&artifact);
                 let built = Arc::new(self.build_placed(&artifact, &traced)?);

@@ -8,6 +8,7 @@ use portolan_helm::{Capabilities, Chart, ChartFile, Metadata, Package, PackedPac
 use portolan_object::{Digest, Object, Origin, Place, defined_kinds};
 use portolan_yaml::{Dialect, Position};
 
+use crate::release::ReleaseDictionaries;
 use crate::release::chart_places::ChartPlaces;
 use crate::release::flux_mention::may_print_flux;
 use crate::release::looked_up::LookedUp;
@@ -30,6 +31,8 @@ pub struct LoadedChart {
     looked_up: LookedUp,
     crds: OnceLock<BTreeSet<String>>,
     pub(crate) lines: TemplateLines,
+    /// What the objects of its releases have in common, for those that are packed.
+    pub(crate) dictionaries: ReleaseDictionaries,
     /// Whether it is content with these kinds; a session seldom sees more than one Kubernetes.
     content: OnceLock<(Arc<Capabilities>, bool)>,
 }
@@ -97,6 +100,7 @@ impl LoadedChart {
             looked_up,
             crds: OnceLock::new(),
             lines: TemplateLines::default(),
+            dictionaries: ReleaseDictionaries::default(),
             content: OnceLock::new(),
         }
     }

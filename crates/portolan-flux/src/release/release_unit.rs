@@ -331,7 +331,7 @@ impl ReleaseInputs {
                 return render();
             };
             let released = on_one_thread(render)?;
-            released.pack(|object| kept.includes(object));
+            released.pack(&chart.dictionaries, |object| kept.includes(object));
             Ok::<_, ReleaseError>(released)
         };
         let released = cx.compute(render).await;

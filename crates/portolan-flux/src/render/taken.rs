@@ -112,7 +112,8 @@ impl RenderedRelease {
     fn shelve(&mut self, condition: impl Fn(&Object) -> bool) -> Option<Vec<Object>> {
         self.objects = None;
         self.rendered_for = None;
-        self.released.as_ref()?.shelve(condition)
+        let dictionaries = &self.chart.as_ref()?.dictionaries;
+        self.released.as_ref()?.shelve(dictionaries, condition)
     }
 
     /// Lets go of the objects, which nobody will ask for again.
