@@ -68,7 +68,7 @@ pub struct RenderedRelease {
     /// Where its chart lies.
     pub location: Option<Location>,
     /// Why its chart is not to be had.
-    pub chart_error: Option<ChartError>,
+    pub chart_error: Option<Box<ChartError>>,
     /// The unit that loaded its chart.
     pub(crate) chart_unit: Option<Key<SessionResult<LoadedChart>>>,
     /// Its chart.
@@ -86,7 +86,7 @@ pub struct RenderedRelease {
     /// What keeps the objects for others.
     pub(crate) released: Option<Arc<Released>>,
     /// What its chart was told of the cluster, and which Flux it was rendered as.
-    pub(crate) rendered_for: Option<Surroundings>,
+    pub(crate) rendered_for: Option<Box<Surroundings>>,
     /// What its chart looked up when it was last rendered, even if that failed.
     pub(crate) answers: Option<Arc<Answers>>,
 }
@@ -335,7 +335,7 @@ impl<'a> Renderer<'a> {
         let located = located.map(|spec| self.cluster.locate_chart(spec, index));
         let (location, chart_error) = match located {
             Some(Ok(location)) => (Some(location), None),
-            Some(Err(error)) => (None, Some(error)),
+            Some(Err(error)) => (None, Some(Box::new(error))),
             None => (None, None),
         };
         let mut release = RenderedRelease {

@@ -126,8 +126,10 @@ impl<'a> Fields<'a> {
 
     /// A list of strings.
     pub(super) fn texts(&self, key: &str, errors: &mut Errors) -> Vec<Text> {
-        let mut texts = Vec::new();
-        for item in self.list(key, errors) {
+        let items = self.list(key, errors);
+        // No more room than is needed, because what is read is kept for thousands of objects.
+        let mut texts = Vec::with_capacity(items.len());
+        for item in items {
             match item.as_str() {
                 Some(text) => texts.push(Text::from(text)),
                 None => {
@@ -141,7 +143,7 @@ impl<'a> Fields<'a> {
     /// A map of strings; a value of another type is an error, as the API server has it.
     pub(super) fn pairs(&self, key: &str, errors: &mut Errors) -> Vec<(Text, Text)> {
         let fields = self.map(key, errors);
-        let mut pairs = Vec::new();
+        let mut pairs = Vec::with_capacity(fields.map.map_or(0, Map::len));
         for entry in fields.map.into_iter().flatten() {
             match &entry.value.value {
                 Value::Scalar(scalar) if scalar.tag == Tag::Str => {

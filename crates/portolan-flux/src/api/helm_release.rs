@@ -186,8 +186,9 @@ impl ValuesReference {
     }
 
     fn read_all(spec: &Fields<'_>, errors: &mut Errors) -> Vec<Self> {
-        let mut references = Vec::new();
-        for entry in spec.maps("valuesFrom", errors) {
+        let entries = spec.maps("valuesFrom", errors);
+        let mut references = Vec::with_capacity(entries.len());
+        for entry in entries {
             references.push(Self {
                 kind: DataKind::read(&entry, errors),
                 name: entry.required("name", errors),

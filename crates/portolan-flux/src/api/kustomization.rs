@@ -130,8 +130,9 @@ impl Kustomization {
 
 impl Dependency {
     pub(super) fn read_all(spec: &Fields<'_>, namespace: &Text, errors: &mut Errors) -> Vec<Self> {
-        let mut dependencies = Vec::new();
-        for entry in spec.maps("dependsOn", errors) {
+        let entries = spec.maps("dependsOn", errors);
+        let mut dependencies = Vec::with_capacity(entries.len());
+        for entry in entries {
             dependencies.push(Self {
                 id: NamespacedName {
                     namespace: non_empty(entry.text("namespace", errors))
@@ -152,8 +153,9 @@ impl PostBuild {
         if !fields.is_present() {
             return None;
         }
-        let mut from = Vec::new();
-        for entry in fields.maps("substituteFrom", errors) {
+        let references = fields.maps("substituteFrom", errors);
+        let mut from = Vec::with_capacity(references.len());
+        for entry in references {
             from.push(SubstituteReference {
                 kind: DataKind::read(&entry, errors),
                 name: entry.required("name", errors),

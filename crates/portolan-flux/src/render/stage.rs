@@ -231,7 +231,7 @@ impl Renderer<'_> {
         };
         let release = self.releases.get_mut(&id)?;
         release.digest = Some(digest);
-        release.rendered_for = Some(surroundings);
+        release.rendered_for = Some(Box::new(surroundings));
         if !is_chosen {
             return None;
         }

@@ -6,6 +6,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use base64::Engine;
@@ -84,6 +85,8 @@ pub(crate) type DataId = (DataKind, NamespacedName);
 pub struct Index {
     emitted: BTreeMap<Arc<Emitter>, Arc<Vec<Object>>>,
     kinds: HashMap<Kind, OfKind>,
+    /// Hashes the names of objects.
+    hasher: RandomState,
     /// The content of ConfigMaps and Secrets, as far as somebody asked for it.
     data: Mutex<HashMap<DataId, Arc<Data>>>,
     /// Learns the values of Secrets that are asked for.
@@ -102,18 +105,19 @@ type Spot = (Arc<Emitter>, u32);
 #[derive(Debug, Default)]
 struct OfKind {
     all: BTreeSet<Spot>,
-    names: HashMap<NamespacedName, Spots>,
+    /// By the hash of the name: the name stands in the object itself, and there are as many as objects.
+    names: HashMap<u64, Spots>,
 }
 
-/// Where the objects of one name stand. There is hardly ever more than one, and a set takes a hundred times the room.
+/// Where the objects of one hash stand. There is hardly ever more than one, and a set takes a hundred times the room.
 #[derive(Debug)]
 enum Spots {
     One(Spot),
-    More(BTreeSet<Spot>),
+    More(Box<BTreeSet<Spot>>),
 }
 
 impl OfKind {
-    fn insert(&mut self, name: NamespacedName, spot: &Spot) {
+    fn insert(&mut self, name: u64, spot: &Spot) {
         self.all.insert(spot.clone());
         match self.names.entry(name) {
             Entry::Vacant(entry) => _ = entry.insert(Spots::One(spot.clone())),
@@ -121,10 +125,10 @@ impl OfKind {
         }
     }
 
-    fn remove(&mut self, name: &NamespacedName, spot: &Spot) {
+    fn remove(&mut self, name: u64, spot: &Spot) {
         self.all.remove(spot);
-        match self.names.get_mut(name) {
-            Some(Spots::One(one)) if one == spot => _ = self.names.remove(name),
+        match self.names.get_mut(&name) {
+            Some(Spots::One(one)) if one == spot => _ = self.names.remove(&name),
             Some(Spots::More(spots)) => _ = spots.remove(spot),
             Some(Spots::One(_)) | None => {}
         }
@@ -134,16 +138,20 @@ impl OfKind {
 impl Spots {
     fn insert(&mut self, spot: Spot) {
         match self {
-            Self::One(one) => *self = Self::More(BTreeSet::from([one.clone(), spot])),
+            Self::One(one) => {
+                *self = Self::More(Box::new(BTreeSet::from([one.clone(), spot])));
+            }
             Self::More(spots) => _ = spots.insert(spot),
         }
     }
 
-    fn first(&self) -> Option<&Spot> {
-        match self {
-            Self::One(spot) => Some(spot),
-            Self::More(spots) => spots.first(),
-        }
+    /// All of them, emitters in order.
+    fn iter(&self) -> impl Iterator<Item = &Spot> {
+        let (one, more) = match self {
+            Self::One(spot) => (Some(spot), None),
+            Self::More(spots) => (None, Some(spots.iter())),
+        };
+        one.into_iter().chain(more.into_iter().flatten())
     }
 }
 
@@ -209,8 +217,9 @@ impl Index {
             self.remove(&emitter, &before);
         }
         for (spot, object) in spots(&emitter, objects) {
+            let name = self.hash_of(object.namespace(), object.name());
             let of_kind = self.kinds.entry(kind_of(object)).or_default();
-            of_kind.insert(name_of(object), &spot);
+            of_kind.insert(name, &spot);
             self.forget_data(object);
         }
     }
@@ -234,8 +243,9 @@ impl Index {
 
     fn remove(&mut self, emitter: &Arc<Emitter>, objects: &[Object]) {
         for (spot, object) in spots(emitter, objects) {
+            let name = self.hash_of(object.namespace(), object.name());
             if let Some(of_kind) = self.kinds.get_mut(&kind_of(object)) {
-                of_kind.remove(&name_of(object), &spot);
+                of_kind.remove(name, &spot);
             }
             self.forget_data(object);
         }
@@ -298,7 +308,13 @@ impl Index {
         id: &NamespacedName,
     ) -> Option<(&Emitter, &Object)> {
         let of_kind = self.kinds.get(&(Text::from(group), Text::from(kind)))?;
-        self.at(of_kind.names.get(id)?.first()?)
+        let spots = of_kind.names.get(&self.hash_of(&id.namespace, &id.name))?;
+        let mut found = spots.iter().filter_map(|spot| self.at(spot));
+        found.find(|(_, object)| id.namespace == object.namespace() && id.name == object.name())
+    }
+
+    fn hash_of(&self, namespace: &str, name: &str) -> u64 {
+        self.hasher.hash_one((namespace, name))
     }
 
     /// Every object, by emitter.
