@@ -115,6 +115,27 @@ impl View {
 
     /// The object or list that is asked for; `None` if the repository brings none.
     fn answer(&self, question: &Question) -> Option<Tree> {
+        let found = self.found(question);
+        let mut stored = stored_all(&found, question);
+        if !question.is_list() {
+            return stored.next();
+        }
+        let items: Vec<Tree> = stored.collect();
+        (!items.is_empty()).then(|| lookup_list(&question.as_query(), items))
+    }
+
+    /// The digest of the answer, without having all of a list in memory.
+    fn digest_of_answer(&self, question: &Question) -> Option<Digest> {
+        let found = self.found(question);
+        let mut digest = Fingerprint::of("answer");
+        for item in stored_all(&found, question) {
+            digest.tree(&item);
+        }
+        (!found.is_empty()).then(|| digest.finish())
+    }
+
+    /// The objects that a question is about, by namespace and name; what is secret in them is made known.
+    fn found(&self, question: &Question) -> Vec<&Object> {
         let gvk = Gvk::from_api_version(&question.api_version, question.kind.as_str());
         let is_other = |(emitter, _): &(&Emitter, &Object)| **emitter != self.emitter;
         let others = self.objects.of_kind(&gvk).filter(is_other);
@@ -131,17 +152,13 @@ impl View {
                 secrets.add_secret(&Object::clone(object));
             }
         }
-        // Clones are read, so that packed objects stay packed.
-        let mut stored = found
-            .values()
-            .map(|object| stored(&Object::clone(object), question));
-        if !question.name.is_empty() {
-            return stored
-                .next()
-                .filter(|_| !question.is_among(self.own.iter()));
-        }
-        let items: Vec<Tree> = stored.collect();
-        (!items.is_empty()).then(|| lookup_list(&question.as_query(), items))
+        let most = match () {
+            () if question.is_list() => found.len(),
+            () if question.is_among(self.own.iter()) => 0,
+            // A name in any namespace may be that of several objects.
+            () => 1,
+        };
+        found.into_values().take(most).collect()
     }
 }
 
@@ -166,6 +183,11 @@ impl Question {
         }
     }
 
+    /// Whether all objects are asked for, and not one by name.
+    fn is_list(&self) -> bool {
+        self.name.is_empty()
+    }
+
     /// The kind that is asked for.
     pub(crate) fn kind(&self) -> &str {
         &self.kind
@@ -173,9 +195,8 @@ impl Question {
 
     /// Whether an object of the kind is asked for: by name, or any in the namespace, or any at all.
     fn is_about(&self, object: &ObjectId) -> bool {
-        let is_list = self.name.is_empty();
-        let is_anywhere = is_list && self.namespace.is_empty();
-        let is_named = is_list || self.name == object.name.as_str();
+        let is_anywhere = self.is_list() && self.namespace.is_empty();
+        let is_named = self.is_list() || self.name == object.name.as_str();
         is_named && (is_anywhere || is_in(object, &self.namespace))
     }
 
@@ -217,10 +238,8 @@ impl Answers {
     /// The questions that have another answer now.
     pub(crate) fn outdated<'a>(&'a self, view: &'a View) -> impl Iterator<Item = &'a Question> {
         let answers = self.0.iter();
-        let outdated = answers.filter(|(question, known)| {
-            let answer = view.answer(question);
-            answer.as_ref().map(digest) != **known
-        });
+        let outdated =
+            answers.filter(|(question, known)| view.digest_of_answer(question) != **known);
         outdated.map(|(question, _)| question)
     }
 
@@ -244,10 +263,7 @@ impl Answers {
 
     /// The same questions with the answers of now.
     pub(crate) fn renewed(&self, view: &View) -> Self {
-        let renew = |question: &Question| {
-            let answer = view.answer(question);
-            (question.clone(), answer.as_ref().map(digest))
-        };
+        let renew = |question: &Question| (question.clone(), view.digest_of_answer(question));
         Self(self.0.keys().map(renew).collect())
     }
 
@@ -285,8 +301,10 @@ impl Asking {
     pub(crate) fn answers(&self) -> Answers {
         let answered = self.answered.lock();
         let answers = answered.iter();
-        let answers =
-            answers.map(|(question, answer)| (question.clone(), answer.as_ref().map(digest)));
+        let answers = answers.map(|(question, answer)| {
+            let digest = answer.as_ref().map(|answer| digest(question, answer));
+            (question.clone(), digest)
+        });
         Answers(answers.collect())
     }
 }
@@ -307,10 +325,21 @@ impl Lookup for Asking {
     }
 }
 
-fn digest(answer: &Tree) -> Digest {
+/// The digest of an answer: of the items if it is a list, whose other fields the question says.
+fn digest(question: &Question, answer: &Tree) -> Digest {
     let mut digest = Fingerprint::of("answer");
-    digest.tree(answer);
+    match answer.as_table().and_then(|list| list.get("items")) {
+        Some(Tree::List(items)) if question.is_list() => {
+            items.iter().for_each(|item| digest.tree(item));
+        }
+        _ => digest.tree(answer),
+    }
     digest.finish()
+}
+
+/// Objects as the API server would answer them, one after the other. Packed ones stay packed.
+fn stored_all(objects: &[&Object], question: &Question) -> impl Iterator<Item = Tree> {
+    Object::read_all(objects.iter().copied()).map(|object| stored(&object, question))
 }
 
 /// Whether an object is found in a namespace. What belongs to the cluster is found whatever namespace is asked for.
