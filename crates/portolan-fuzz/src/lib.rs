@@ -32,6 +32,7 @@ mod store;
 mod system;
 mod templates;
 mod text;
+mod trigger;
 mod yaml;
 
 /// One parser to be tried.
@@ -71,6 +72,7 @@ pub fn targets() -> Vec<Target> {
         system::TARGETS,
         templates::TARGETS,
         text::TARGETS,
+        trigger::TARGETS,
         yaml::TARGETS,
     ];
     let mut all = tables.concat();

@@ -1,0 +1,18 @@
+//! Variables of a node: which of several values counts, and which values are computed from others.
+
+mod config;
+mod fault;
+mod graph;
+mod order;
+mod precedence;
+
+pub use config::StaleRule;
+pub use fault::{GraphFault, StaleVariable};
+pub use graph::{
+    ComputedValue, GraphStep, ProducerWork, UsedValue, VariableDefinition, VariableGraph,
+    VariableProducer,
+};
+pub use precedence::{
+    MergeRule, ResolvedVariables, SourceRole, VariableCandidate, VariableConflict,
+    VariableExplanation, VariableScope, VariableSource, resolve,
+};
