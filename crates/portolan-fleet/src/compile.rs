@@ -25,7 +25,12 @@ use crate::fault::{BookFault, Faults};
 pub use selection::TagSelection;
 
 /// Parameters of modules that name files of the book.
-pub(crate) const FILE_PARAMETERS: &[&str] = &["template", "source", "script"];
+pub(crate) const FILE_PARAMETERS: &[&str] = &["template", "source", "script", "key"];
+
+/// Whether such a parameter names a file of the book, not a path of the node, an address or the content itself.
+pub(crate) fn is_book_file(path: &str) -> bool {
+    !path.starts_with('/') && !path.contains("://") && !path.contains('\n')
+}
 
 /// A book to compile.
 pub struct BookSource<'a> {

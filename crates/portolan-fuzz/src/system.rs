@@ -1,8 +1,8 @@
 //! Files of a server that modules edit: whatever is in them, an edit is stable and keeps other lines.
 
 use portolan_modules::formats::{
-    KeyLine, MountLine, SysctlKey, fault_of_schedule, line_of, mounted_type, value_of, with_keys,
-    with_line, with_value,
+    KeyLine, MountLine, PublicKeys, SysctlKey, fault_of_schedule, line_of, mounted_type,
+    parse_installed, parse_transaction, value_of, with_keys, with_line, with_value,
 };
 
 use crate::{Target, texts};
@@ -27,6 +27,45 @@ pub(crate) const TARGETS: &[Target] = &[
             texts(&[
                 "# disks\nUUID=1 / ext4 defaults 0 1\n/dev/sdb1 /srv/my\\040data ext4 ro\n",
                 "22 21 0:5 / /srv rw shared:1 - tmpfs none rw\n\\ \\777 /srv \\04",
+            ])
+        },
+    },
+    Target {
+        name: "openpgp-key",
+        about: "the key of a repository",
+        run: |bytes| {
+            let Ok(keys) = PublicKeys::parse(bytes) else {
+                return false;
+            };
+            let again = PublicKeys::parse(keys.armored().as_bytes());
+            assert_eq!(again.as_ref(), Ok(&keys));
+            true
+        },
+        seeds: || {
+            texts(&[
+                "-----BEGIN PGP PUBLIC KEY BLOCK-----\nComment: x\n\n\
+                 mDMEav1TvhYJKwYBBAHaRw8BAQdAFAuPd3EEws2Dbblpb5tAEwwm8gVfsK6rkzrw\n\
+                 Qyo0Sym0EVQgPHRAZXhhbXBsZS5vcmc+iJAEExYIADgWIQSQ30mQF3p1/e6Xa7Tg\n\
+                 BYqwen+LMgUCav1TvgIbAwULCQgHAgYVCgkICwIEFgIDAQIeAQIXgAAKCRDgBYqw\n\
+                 en+LMnLJAQDMvLkhgA/xBaY6zgOE+OcQRBIDhb8zeAT28oHTr30TiAEA8ZttKkG5\n\
+                 LIhK5xfAUJu3F2sSWB4o+hGZLQyqgLHVGgE=\n=I4xM\n\
+                 -----END PGP PUBLIC KEY BLOCK-----\n",
+                "\u{7f}not a key",
+            ])
+        },
+    },
+    Target {
+        name: "dnf-transaction",
+        about: "what dnf would do, and what rpm has installed",
+        run: |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            !parse_transaction(&text).is_empty() || !parse_installed(&text).is_empty()
+        },
+        seeds: || {
+            texts(&[
+                "Installing:\n base  noarch  1-1  test  6.0 k\n a-long-name\n   noarch  2:1-1 test 1 k\n\
+                 \x20    replacing  gone.noarch 1-1\nRemoving dependent packages:\n other noarch 1 @x 2\n\n",
+                "tiny\t2:1.0-1\tnoarch\n\t\t\n",
             ])
         },
     },

@@ -24,15 +24,20 @@ mod unified;
 
 mod account_tool;
 mod accounts;
+mod apt_tool;
 mod authorized_keys;
 mod boot;
 mod cron_schedule;
+mod dnf_tool;
 mod dpkg_status;
 mod fstab;
 mod host;
 mod local_processes;
+mod openpgp_key;
+mod package_system;
 mod process;
 mod root;
+mod rpm_transaction;
 mod shadow;
 mod shadow_file;
 mod state;
@@ -73,6 +78,8 @@ pub mod formats {
     pub use crate::cron_schedule::fault_of_schedule;
     pub use crate::dpkg_status::{AptStep, DpkgPackage, parse_simulation, parse_status};
     pub use crate::fstab::{MountLine, line_of, mounted_type, with_line};
+    pub use crate::openpgp_key::{KeyFault, PublicKeys, read_fingerprint};
+    pub use crate::rpm_transaction::{DnfStep, RpmPackage, parse_installed, parse_transaction};
     pub use crate::sysctl_file::{SysctlKey, plain_value, value_of, with_value};
     pub use crate::unit::{ActiveState, EnabledState, SystemdUnit, parse_unit};
 }

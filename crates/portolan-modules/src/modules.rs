@@ -23,6 +23,7 @@ mod package;
 mod print;
 mod read;
 mod reboot;
+mod repository;
 mod service;
 mod set;
 mod sysctl;
@@ -47,6 +48,7 @@ pub static MODULES: &[&ModuleDefinition] = &[
     &archive::ARCHIVE,
     &download::DOWNLOAD,
     &package::PACKAGE,
+    &repository::REPOSITORY,
     &service::SERVICE,
     &user::USER,
     &group::GROUP,

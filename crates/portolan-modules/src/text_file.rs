@@ -14,7 +14,7 @@ use crate::unified::unified;
 use crate::view::{Content, View};
 
 /// The most bytes of such a file that are read.
-const MAX_BYTES: u64 = 4 << 20;
+pub(crate) const MAX_BYTES: u64 = 4 << 20;
 
 /// A file as it is and as it should be.
 pub(crate) struct TextFile {

@@ -334,7 +334,7 @@ impl NameCheck<'_> {
             };
             if *name == "template" {
                 uses_secret |= self.template_file(path, step, names);
-            } else if is_book_file(path) {
+            } else if super::is_book_file(path) {
                 let found = self.source.files.read(Utf8Path::new(path)).map(|_| ());
                 let listed = || self.source.files.list(Utf8Path::new(path)).map(|_| ());
                 if let Err(error) = found.or_else(|error| listed().map_err(|_| error)) {
@@ -602,9 +602,4 @@ impl NameCheck<'_> {
             is_consequence: false,
         });
     }
-}
-
-/// Whether a parameter names a file of the book, not a path of the node or an address.
-fn is_book_file(path: &str) -> bool {
-    !path.starts_with('/') && !path.contains("://")
 }

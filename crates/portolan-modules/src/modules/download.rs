@@ -286,18 +286,7 @@ pub(crate) fn fetch(
         inner: out,
         hasher: Hasher::default(),
     };
-    // A thread of its own: the caller may be part of another runtime.
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
-            runtime.block_on(receive(host, url, &mut writer))
-        });
-        thread
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the download failed")))
-    })?;
+    receive_blocking(host, url, MAX_DOWNLOAD_BYTES, &mut writer)?;
     let found = writer.hasher.finish();
     if found != digest {
         let message = format!(
@@ -311,7 +300,39 @@ pub(crate) fn fetch(
     Ok(())
 }
 
-async fn receive(host: &Host, url: &Url, out: &mut (impl Write + Send)) -> io::Result<()> {
+/// What a server gives, whatever it is; more than the limit is an error.
+pub(crate) fn fetch_bytes(host: &Host, url: &Url, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    receive_blocking(host, url, limit, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes what a server gives, on a thread of its own: the caller may be part of another runtime.
+fn receive_blocking(
+    host: &Host,
+    url: &Url,
+    limit: u64,
+    out: &mut (impl Write + Send),
+) -> io::Result<()> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(receive(host, url, limit, out))
+        });
+        thread
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the download failed")))
+    })
+}
+
+async fn receive(
+    host: &Host,
+    url: &Url,
+    limit: u64,
+    out: &mut (impl Write + Send),
+) -> io::Result<()> {
     let options = HttpOptions {
         request_timeout: host.timeout,
         ..HttpOptions::default()
@@ -328,7 +349,7 @@ async fn receive(host: &Host, url: &Url, out: &mut (impl Write + Send)) -> io::R
     };
     loop {
         let chunk = tokio::select! {
-            chunk = answer.chunk(MAX_DOWNLOAD_BYTES) => chunk.map_err(io::Error::other)?,
+            chunk = answer.chunk(limit) => chunk.map_err(io::Error::other)?,
             () = host.stop.cancelled() => return Err(stopped()),
         };
         match chunk {

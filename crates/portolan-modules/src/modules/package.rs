@@ -1,27 +1,33 @@
 //! `package`: packages are installed in a version, are the newest, or are absent.
 //!
-//! `apt-get --simulate` says what would happen before anything does: a package that would go although nobody asked for
-//! it fails the step. What is installed is read from the database of dpkg, so a step with nothing to do starts no
-//! program.
+//! `apt-get --simulate` and `dnf --assumeno` say what would happen before anything does: a package that would go although
+//! nobody asked for it fails the step. What is installed is read from the database of dpkg or rpm.
 
 mod apt;
+mod dnf;
 
 use std::time::Duration;
 
+use serde_json::{Map, Value, json};
+
 use self::apt::Apt;
+use self::dnf::Dnf;
 use crate::action::{Action, Applied, ModuleError};
+use crate::ahead::{PredictedPackage, Prediction};
 use crate::definition::{
     Effect, ModuleDefinition, ParameterDefinition, ParameterType, RootSupport,
 };
 use crate::host::Host;
+use crate::package_system::{PackageSystem, rpm_database};
 use crate::parameters::Parameters;
-use crate::plan::Plan;
+use crate::plan::{Change, Plan, Subject};
+use crate::state::State;
 use crate::view::View;
 
 /// The module `package`.
 pub(super) static PACKAGE: ModuleDefinition = ModuleDefinition {
     name: "package",
-    summary: "Installs, updates, holds or removes packages with apt.",
+    summary: "Installs, updates, holds or removes packages with apt or dnf.",
     parameters: &[
         ParameterDefinition::optional(
             "name",
@@ -36,7 +42,7 @@ pub(super) static PACKAGE: ModuleDefinition = ModuleDefinition {
         ParameterDefinition::optional(
             "version",
             ParameterType::Text,
-            "The version of `name`, with its epoch if it has one.",
+            "The version of `name`, with its epoch if it has one; for dnf with or without its release.",
         ),
         ParameterDefinition::optional(
             "state",
@@ -46,12 +52,12 @@ pub(super) static PACKAGE: ModuleDefinition = ModuleDefinition {
         ParameterDefinition::optional(
             "hold",
             ParameterType::Boolean,
-            "Whether the version is held afterwards. A held package is changed only with `hold: false`.",
+            "For apt: whether the version is held afterwards. A held package is changed only with `hold: false`.",
         ),
         ParameterDefinition::optional(
             "purge",
             ParameterType::Boolean,
-            "Whether settings go with an absent package; they stay by default.",
+            "For apt: whether settings go with an absent package; they stay by default.",
         ),
         ParameterDefinition::optional(
             "refresh",
@@ -71,11 +77,11 @@ pub(super) static PACKAGE: ModuleDefinition = ModuleDefinition {
         ParameterDefinition::optional(
             "repair",
             ParameterType::Boolean,
-            "Whether an interrupted dpkg is completed first; the step fails by default.",
+            "For apt: whether an interrupted dpkg is completed first; the step fails by default.",
         ),
         ParameterDefinition::optional(
             "provider",
-            ParameterType::Word(&["apt"]),
+            ParameterType::Word(&["apt", "dnf"]),
             "What installs packages; the one whose database the host has by default.",
         ),
     ],
@@ -88,6 +94,8 @@ pub(super) static PACKAGE: ModuleDefinition = ModuleDefinition {
 const DEFAULT_LOCK_TIMEOUT: Duration = Duration::from_mins(5);
 
 struct Package {
+    /// `None` if the host decides.
+    provider: Option<Provider>,
     names: Vec<String>,
     version: Option<String>,
     wanted: Wanted,
@@ -96,6 +104,12 @@ struct Package {
     lock_timeout: Duration,
     allows_downgrade: bool,
     repairs: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Provider {
+    Apt,
+    Dnf,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,8 +150,13 @@ fn parse(parameters: &mut Parameters<'_>) -> Option<Box<dyn Action>> {
     if version.is_some() && wanted != Wanted::Present {
         parameters.fault("version", "is for `state: present`");
     }
-    parameters.word("provider");
+    let provider = match parameters.word("provider") {
+        Some("apt") => Some(Provider::Apt),
+        Some("dnf") => Some(Provider::Dnf),
+        _ => None,
+    };
     Some(Box::new(Package {
+        provider,
         names,
         version,
         wanted,
@@ -151,10 +170,10 @@ fn parse(parameters: &mut Parameters<'_>) -> Option<Box<dyn Action>> {
     }))
 }
 
-/// Names as Debian's policy has them, with an architecture.
+/// Names as Debian's policy and rpm have them, with an architecture.
 fn is_package(name: &str) -> bool {
     let (name, architecture) = name.split_once(':').unwrap_or((name, "all"));
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+-._".contains(&byte);
     name.bytes()
         .next()
         .is_some_and(|byte| byte.is_ascii_alphanumeric())
@@ -162,19 +181,32 @@ fn is_package(name: &str) -> bool {
         && !architecture.is_empty()
         && architecture
             .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte))
 }
 
 impl Action for Package {
     fn plan(&self, view: &View<'_>) -> Result<Plan, ModuleError> {
-        Apt::find(view.host)?.plan(self, view)
+        match self.system(view.host)? {
+            PackageSystem::Apt => Apt::find(view.host)?.plan(self, view),
+            PackageSystem::Dnf { database } => Dnf::find(view.host, database)?.plan(self, view),
+        }
     }
 
     fn apply(&self, host: &Host, plan: &Plan) -> Result<Applied, ModuleError> {
-        let apt = Apt::find(host)?;
-        let now = apt.plan(self, &View::of(host))?;
-        plan.confirm(&now)?;
-        apt.apply(self, host, &now)
+        let view = View::of(host);
+        match self.system(host)? {
+            PackageSystem::Apt => {
+                let apt = Apt::find(host)?;
+                let now = apt.plan(self, &view)?;
+                plan.confirm(&now)?;
+                apt.apply(self, host, &now)
+            }
+            PackageSystem::Dnf { database } => {
+                let dnf = Dnf::find(host, database)?;
+                plan.confirm(&dnf.plan(self, &view)?)?;
+                dnf.apply(self, host, database)
+            }
+        }
     }
 
     /// With `refresh`, a look cannot tell without fetching; without, a plan can.
@@ -186,4 +218,104 @@ impl Action for Package {
             None => Ok(()),
         }
     }
+}
+
+impl Package {
+    /// What manages the packages: what the step says, or what has a database here.
+    fn system(&self, host: &Host) -> Result<PackageSystem, ModuleError> {
+        let found = PackageSystem::find(host)?;
+        match self.provider {
+            None => Ok(found),
+            Some(Provider::Apt) if found == PackageSystem::Apt => Ok(found),
+            Some(Provider::Dnf) if found != PackageSystem::Apt => Ok(found),
+            // Both may be there, and then the step decides.
+            Some(Provider::Dnf) => match rpm_database(host)? {
+                Some(database) => Ok(PackageSystem::Dnf { database }),
+                None => Err(self.no_database("dnf")),
+            },
+            Some(Provider::Apt) => Err(self.no_database("apt")),
+        }
+    }
+
+    fn no_database(&self, provider: &str) -> ModuleError {
+        let reason = format!("the host has no packages of {provider}");
+        ModuleError::failed("change packages", self.names.join(", "), reason)
+    }
+
+    /// What will change if the lists of packages are fetched first; `None` if only the lists show it.
+    fn after_refresh(
+        &self,
+        names: &[&str],
+        version: impl Fn(&str) -> Option<String>,
+    ) -> Option<Vec<Change>> {
+        if self.wanted == Wanted::Latest {
+            return None;
+        }
+        let wanted = self.version.as_deref().unwrap_or("newest");
+        let change = |name: &&str| {
+            let now = version(name);
+            let before =
+                now.map_or_else(State::default, |now| State::default().with("version", now));
+            let after = State::default().with("version", wanted);
+            before.change_to(&after, Subject::Package((*name).to_owned()))
+        };
+        Some(names.iter().filter_map(change).collect())
+    }
+}
+
+/// Whether an earlier step of a check leaves a package as this step wants it.
+fn is_satisfied_ahead(step: &Package, view: &View<'_>, name: &str) -> bool {
+    let Some(ahead) = view.ahead.package(name) else {
+        return false;
+    };
+    match (step.wanted, ahead) {
+        (Wanted::Present, Some(package)) => {
+            step.version.is_none() || package.version == step.version
+        }
+        (Wanted::Latest, Some(package)) => package.version.is_none(),
+        (Wanted::Absent { .. }, None) => true,
+        _ => false,
+    }
+}
+
+fn prediction(step: &Package, name: &str) -> Prediction {
+    let state = match step.wanted {
+        Wanted::Absent { .. } => None,
+        Wanted::Present | Wanted::Latest => Some(PredictedPackage {
+            version: step.version.clone(),
+        }),
+    };
+    Prediction::Package(name.to_owned(), state)
+}
+
+/// A removal that nobody asked for is refused.
+fn refuse_removals(names: &[&str], removed: &[&str]) -> Result<(), ModuleError> {
+    if removed.is_empty() {
+        return Ok(());
+    }
+    let reason = format!(
+        "this would remove {}, which the step does not name",
+        removed.join(", ")
+    );
+    Err(
+        ModuleError::failed("change packages", names.join(", "), reason)
+            .with_hint("remove them in a step of their own if that is meant"),
+    )
+}
+
+/// The installed versions: of one package as `version`, of several by name.
+fn versions(step: &Package, version: impl Fn(&str) -> Option<String>) -> Map<String, Value> {
+    let mut map = Map::new();
+    match step.names.as_slice() {
+        [name] => {
+            map.insert("version".to_owned(), json!(version(name)));
+        }
+        names => {
+            let versions = names
+                .iter()
+                .map(|name| (name.clone(), json!(version(name))));
+            map.insert("versions".to_owned(), versions.collect());
+        }
+    }
+    map
 }

@@ -147,7 +147,7 @@ impl BookReader<'_> {
         };
         for key in crate::compile::FILE_PARAMETERS {
             if let Some(Value::String(path)) = parameters.get_mut(*key)
-                && !path.starts_with('/')
+                && crate::compile::is_book_file(path)
             {
                 *path = beside(below.join("book").as_str(), path).into_string();
             }

@@ -1,16 +1,10 @@
 //! apt and dpkg, on the machine or below another root.
 
-use std::io::Write;
-use std::time::{Duration, Instant};
-
 use camino::Utf8Path;
-use serde_json::json;
-use tempfile::NamedTempFile;
 
-use super::{Package, Wanted};
-use crate::account_tool::refuse_links;
+use super::{Package, Wanted, is_satisfied_ahead, prediction, versions};
 use crate::action::{Applied, ModuleError};
-use crate::ahead::{PredictedPackage, Prediction};
+use crate::apt_tool::{AptTool, SOURCES, STATUS};
 use crate::dpkg_status::{AptStep, DpkgPackage, parse_simulation, parse_status};
 use crate::host::Host;
 use crate::plan::{Change, Plan, Subject};
@@ -19,8 +13,6 @@ use crate::root::{Follow, NewFile};
 use crate::state::State;
 use crate::tool::{Tool, how_it_ended};
 use crate::view::View;
-
-const STATUS: &str = "/var/lib/dpkg/status";
 
 /// Changes that dpkg has not yet written into its database; files are left here only after an interruption.
 const UPDATES: &str = "/var/lib/dpkg/updates";
@@ -34,55 +26,22 @@ const POLICY: &str = "/usr/sbin/policy-rc.d";
 /// The most bytes of the database that are read; a large desktop has 10 MB.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// How often a lock that apt does not wait for itself is tried again.
-const LOCK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Directories that dpkg and apt write to. Below another root none may be a link: they are not confined.
-const WRITTEN_DIRECTORIES: &[&str] = &[
-    "/usr/bin",
-    "/usr/sbin",
-    "/usr/lib",
-    "/usr/share",
-    "/etc/apt/sources.list.d",
-    "/etc/apt/preferences.d",
-    "/var/lib/dpkg/info",
-    "/var/lib/dpkg/updates",
-    "/var/lib/apt/lists/partial",
-    "/var/cache/apt/archives/partial",
-    "/var/log/apt",
-    "/opt",
-    "/boot",
-];
-
 /// apt of a host.
 pub(super) struct Apt {
-    /// Options for another root; read before the settings of the machine.
-    settings: Option<NamedTempFile>,
+    programs: AptTool,
     packages: Vec<DpkgPackage>,
 }
 
 impl Apt {
-    /// Reads the database; a host without one is refused.
+    /// Reads the database.
     pub(super) fn find(host: &Host) -> Result<Self, ModuleError> {
         let status = host
             .root
             .read(STATUS.into(), MAX_BYTES)
             .map_err(|error| ModuleError::failed("read", STATUS, error))?;
-        let Some(status) = status else {
-            let reason = format!("there is no `{STATUS}`");
-            return Err(ModuleError::failed("find packages in", host.root.path().as_str(), reason)
-                .with_hint("packages need a system with a database of packages: Debian's or one of its family"));
-        };
-        let settings = if host.is_rooted() {
-            for path in WRITTEN_DIRECTORIES {
-                refuse_links(&host.root, Utf8Path::new(path))?;
-            }
-            Some(settings_below(host)?)
-        } else {
-            None
-        };
+        let status = status.unwrap_or_default();
         Ok(Self {
-            settings,
+            programs: AptTool::new(host)?,
             packages: parse_status(&String::from_utf8_lossy(&status)),
         })
     }
@@ -99,6 +58,9 @@ impl Apt {
         let mut plan = Plan::unchanged();
         let mut changes = Vec::new();
         if !names.is_empty() {
+            if view.ahead.below(SOURCES.into()).next().is_some() {
+                return Ok(Plan::unknown("an earlier step changes a repository"));
+            }
             changes = match self.planned_changes(step, view.host, &names)? {
                 Some(changes) => changes,
                 None => return Ok(Plan::unknown("the lists of packages are fetched first")),
@@ -107,7 +69,7 @@ impl Apt {
         changes.extend(self.hold_changes(step));
         plan.outcome = Plan::of_changes(changes).outcome;
         plan.notes = self.notes(step);
-        plan.before = self.versions(step);
+        plan.before = versions(step, |name| self.version(name));
         plan.predictions = step
             .names
             .iter()
@@ -125,7 +87,8 @@ impl Apt {
         let _policy = PolicyFile::write(host)?;
         let subject = step.names.join(", ");
         if self.is_interrupted(host)? {
-            self.tool("dpkg", host)
+            self.programs
+                .program("dpkg", host)
                 .args(["--configure", "-a"])
                 .run_for(host, "complete the installation of", &subject)?;
         }
@@ -142,7 +105,7 @@ impl Apt {
             .collect();
         if !names.is_empty() {
             if step.refreshes {
-                self.refresh(step, host)?;
+                self.programs.refresh(host, &[], step.lock_timeout)?;
             }
             // What the refresh brought may remove something else than the plan knew.
             let steps = self.simulate(step, host, &names)?;
@@ -154,7 +117,7 @@ impl Apt {
         }
         let after = Self::find(host)?;
         after.set_hold(step, host)?;
-        applied.result = after.versions(step);
+        applied.result = versions(step, |name| after.version(name));
         Ok(applied)
     }
 
@@ -162,6 +125,10 @@ impl Apt {
         self.packages
             .iter()
             .find(|package| package.has_name(name) && package.is_installed())
+    }
+
+    fn version(&self, name: &str) -> Option<String> {
+        self.installed(name).map(|package| package.version.clone())
     }
 
     /// An installed package that stands for a virtual one.
@@ -208,29 +175,8 @@ impl Apt {
         names: &[&str],
     ) -> Result<Option<Vec<Change>>, ModuleError> {
         self.refuse_held(step, names)?;
-        if step.refreshes && step.wanted == Wanted::Latest {
-            return Ok(None);
-        }
-        if step.refreshes && step.version.is_none() && step.wanted == Wanted::Present {
-            let change = |name: &&str| {
-                let after = State::default().with("version", "newest");
-                State::default().change_to(&after, Subject::Package((*name).to_owned()))
-            };
-            return Ok(Some(names.iter().filter_map(change).collect()));
-        }
-        if step.refreshes
-            && let (Some(version), [name]) = (&step.version, names)
-        {
-            let before = self.installed(name).map_or_else(State::default, |package| {
-                State::default().with("version", &*package.version)
-            });
-            let after = State::default().with("version", &**version);
-            return Ok(Some(
-                before
-                    .change_to(&after, Subject::Package((*name).to_owned()))
-                    .into_iter()
-                    .collect(),
-            ));
+        if step.refreshes && !matches!(step.wanted, Wanted::Absent { .. }) {
+            return Ok(step.after_refresh(names, |name| self.version(name)));
         }
         let steps = self.simulate(step, host, names)?;
         self.refuse_surprises(step, host, names, &steps)?;
@@ -264,7 +210,8 @@ impl Apt {
     ) -> Result<Vec<AptStep>, ModuleError> {
         // Without its caches and the log of its decisions apt writes nothing.
         let tool = self
-            .tool("apt-get", host)
+            .programs
+            .program("apt-get", host)
             .args([
                 "-o",
                 "Dir::Cache::pkgcache=",
@@ -285,7 +232,8 @@ impl Apt {
     fn run_apt(&self, step: &Package, host: &Host, names: &[&str]) -> Result<(), ModuleError> {
         let timeout = format!("DPkg::Lock::Timeout={}", step.lock_timeout.as_secs());
         let tool = self
-            .tool("apt-get", host)
+            .programs
+            .program("apt-get", host)
             .args(["--quiet", "--yes", "-o", &timeout])
             // The maintainer's version of a file is taken only where nobody changed it.
             .args([
@@ -300,32 +248,6 @@ impl Apt {
             return Err(failed_apt(step, host, &exit));
         }
         Ok(())
-    }
-
-    /// Fetches the lists of packages. apt does not wait for the lock of these, so it is tried again.
-    fn refresh(&self, step: &Package, host: &Host) -> Result<(), ModuleError> {
-        let start = Instant::now();
-        loop {
-            let tool = self.tool("apt-get", host);
-            let exit = tool
-                .args(["--quiet", "-o", "APT::Update::Error-Mode=any", "update"])
-                .run(host)?;
-            if exit.code == 0 {
-                return Ok(());
-            }
-            let is_locked = String::from_utf8_lossy(&exit.stderr).contains("Could not get lock");
-            if !is_locked || start.elapsed() > step.lock_timeout {
-                return Err(ModuleError::failed(
-                    "fetch",
-                    "the lists of packages",
-                    how_it_ended(&exit),
-                ));
-            }
-            if host.stop.is_cancelled() {
-                return Err(ModuleError::Stopped);
-            }
-            std::thread::sleep(LOCK_INTERVAL);
-        }
     }
 
     /// A removal that nobody asked for, and an older version, are refused.
@@ -349,16 +271,7 @@ impl Apt {
                 _ => None,
             })
             .collect();
-        if !removed.is_empty() {
-            let reason = format!(
-                "this would remove {}, which the step does not name",
-                removed.join(", ")
-            );
-            return Err(
-                ModuleError::failed("change packages", names.join(", "), reason)
-                    .with_hint("remove them in a step of their own if that is meant"),
-            );
-        }
+        super::refuse_removals(names, &removed)?;
         for planned in steps {
             let AptStep::Install {
                 name,
@@ -451,7 +364,8 @@ impl Apt {
             return Ok(());
         }
         let subject = step.names.join(", ");
-        self.tool("apt-mark", host)
+        self.programs
+            .program("apt-mark", host)
             .arg(verb)
             .args(names.into_iter().cloned())
             .run_for(host, verb, &subject)?;
@@ -468,61 +382,6 @@ impl Apt {
         };
         step.names.iter().filter_map(note).collect()
     }
-
-    /// The installed versions: of one package as `version`, of several by name.
-    fn versions(&self, step: &Package) -> serde_json::Map<String, serde_json::Value> {
-        let version = |name: &str| self.installed(name).map(|package| package.version.clone());
-        let mut map = serde_json::Map::new();
-        match step.names.as_slice() {
-            [name] => {
-                map.insert("version".to_owned(), json!(version(name)));
-            }
-            names => {
-                let versions = names
-                    .iter()
-                    .map(|name| (name.clone(), json!(version(name))));
-                map.insert("versions".to_owned(), versions.collect());
-            }
-        }
-        map
-    }
-
-    fn tool(&self, program: &str, host: &Host) -> Tool {
-        let mut tool = Tool::new(program)
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .env("NEEDRESTART_SUSPEND", "1")
-            .env("APT_LISTCHANGES_FRONTEND", "none");
-        if let Some(settings) = &self.settings {
-            tool = tool.env("APT_CONFIG", settings.path().to_string_lossy());
-            if program == "dpkg" {
-                tool = tool.arg(format!("--root={}", host.root.path()));
-            }
-        }
-        tool
-    }
-}
-
-/// Settings of apt for another root. They are read before all others, so neither the machine's own settings nor
-/// programs that settings of the root name are used.
-fn settings_below(host: &Host) -> Result<NamedTempFile, ModuleError> {
-    let failed = |error: std::io::Error| ModuleError::failed("write", "settings of apt", error);
-    let root = host.root.path();
-    if root.as_str().contains(['"', '\n', '\\']) {
-        return Err(ModuleError::failed(
-            "use",
-            root.as_str(),
-            "settings of apt cannot hold this path",
-        ));
-    }
-    let mut file = NamedTempFile::new().map_err(failed)?;
-    write!(
-        file,
-        "Dir \"{root}\";\nDir::Etc::main \"/dev/null\";\nDir::Etc::parts \"/dev/null\";\n\
-         Dir::State::status \"{root}{STATUS}\";\nDPkg::Options:: \"--root={root}\";\n\
-         APT::Sandbox::User \"root\";\n"
-    )
-    .map_err(failed)?;
-    Ok(file)
 }
 
 /// What apt is asked for.
@@ -545,31 +404,6 @@ fn arguments(step: &Package, names: &[&str]) -> Vec<String> {
         None => (*name).to_owned(),
     }));
     arguments
-}
-
-/// Whether an earlier step of a check leaves a package as this step wants it.
-fn is_satisfied_ahead(step: &Package, view: &View<'_>, name: &str) -> bool {
-    let Some(ahead) = view.ahead.package(name) else {
-        return false;
-    };
-    match (step.wanted, ahead) {
-        (Wanted::Present, Some(package)) => {
-            step.version.is_none() || package.version == step.version
-        }
-        (Wanted::Latest, Some(package)) => package.version.is_none(),
-        (Wanted::Absent { .. }, None) => true,
-        _ => false,
-    }
-}
-
-fn prediction(step: &Package, name: &str) -> Prediction {
-    let state = match step.wanted {
-        Wanted::Absent { .. } => None,
-        Wanted::Present | Wanted::Latest => Some(PredictedPackage {
-            version: step.version.clone(),
-        }),
-    };
-    Prediction::Package(name.to_owned(), state)
 }
 
 fn is_older(host: &Host, new: &str, old: &str) -> Result<bool, ModuleError> {
