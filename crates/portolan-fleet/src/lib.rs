@@ -33,6 +33,8 @@ mod barriers;
 mod fleet_run;
 mod run_report;
 
+mod convert;
+
 pub use barriers::Barriers;
 pub use book::{
     Barrier, Block, Book, DEFAULT_INTERVAL, DEFAULT_TIMEOUT, Gate, HandlerPolicy, Included, Input,
@@ -41,6 +43,7 @@ pub use book::{
 };
 pub use book_files::{DirectoryFiles, MAX_FILE_BYTES, MemoryFiles};
 pub use compile::{BookSource, TagSelection, compile};
+pub use convert::{ConversionError, ConversionNote, ConvertedPlay, convert_playbook};
 pub use decision::{Decision, DecisionError, Fleet, FleetQueryError, NoFleet};
 pub use execute::{NodeHost, NodeOutcome, NodeRequest, NodeRun, NodeStop, RunMode};
 pub use facts::gather_facts;

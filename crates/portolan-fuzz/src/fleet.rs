@@ -5,7 +5,7 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use portolan_fleet::{
     BookSource, JournalEntry, MemoryFiles, StepJournal, StepKey, StepState, TextRenderer, compile,
-    read_journal, scope_of,
+    convert_playbook, read_journal, scope_of,
 };
 use serde_json::{Map, json};
 
@@ -29,6 +29,21 @@ pub(crate) const TARGETS: &[Target] = &[
         about: "the step journal of a node",
         run: journal,
         seeds: || vec![written_journal(), vec![b'P'; 64]],
+    },
+    Target {
+        name: "fleet-playbook",
+        about: "a playbook of Ansible, converted",
+        run: |bytes| {
+            let text = std::str::from_utf8(bytes);
+            text.is_ok_and(|text| convert_playbook(text, "fuzz").is_ok())
+        },
+        seeds: || {
+            texts(&[
+                "- hosts: web\n  vars: {a: '{{ b }}', b: 1}\n  tasks:\n  - {name: x, apt: 'name=a state=latest', when: a is changed or not b.c, loop: [1], register: a}\n  - block: [{command: 'a \"b c\" {{ d }}'}]\n    rescue: [{debug: {var: a}}]\n  handlers: [{service: {name: a, state: started}}]\n",
+                "- hosts: 'a:!b'\n  serial: [1, '5%']\n  tasks: [{block: [{block: [{block: []}]}]}, {copy: {content: '{{'}}, 1]\n",
+                "- tasks: [{cron: {name: '', job: '%'}}, {assert: {that: ['a in [1, \\']}}, {when: '| x', meta: ''}]\n",
+            ])
+        },
     },
     Target {
         name: "fleet-template",

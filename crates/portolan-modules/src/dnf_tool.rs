@@ -3,6 +3,7 @@
 //! dnf writes logs and caches even when it is only asked, so a question is put to a copy: a root of its own with the
 //! database of rpm and links to the cache.
 
+use std::fmt::Write as _;
 use std::io;
 use std::os::unix::fs::symlink;
 
@@ -226,10 +227,15 @@ fn with_keys_below(text: &str, root: &Utf8Path) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
         match line.strip_prefix("gpgkey=file:///") {
-            Some(path) => out.push_str(&format!("gpgkey=file://{root}/{path}")),
-            None => out.push_str(line),
+            // Writing to a text cannot fail.
+            Some(path) => {
+                let _ = writeln!(out, "gpgkey=file://{root}/{path}");
+            }
+            None => {
+                out.push_str(line);
+                out.push('\n');
+            }
         }
-        out.push('\n');
     }
     out
 }

@@ -3,6 +3,7 @@
 mod apply;
 mod auth;
 mod connection;
+mod convert;
 mod delete;
 mod describe;
 mod diff;
@@ -44,6 +45,8 @@ enum FleetCommand {
     Apply(Later<apply::ApplyArgs>),
     /// Ask what you may do, and make tokens
     Auth(Later<auth::AuthArgs>),
+    /// Convert a playbook of Ansible into a TaskBook
+    Convert(Later<convert::ConvertArgs>),
     /// Delete objects
     Delete(Later<delete::DeleteArgs>),
     /// Print everything about objects, with their last changes
@@ -84,6 +87,7 @@ pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
     match &args.command {
         FleetCommand::Apply(args) => apply::apply(args, app),
         FleetCommand::Auth(args) => auth::auth(args, app),
+        FleetCommand::Convert(args) => convert::convert(args, app),
         FleetCommand::Delete(args) => delete::delete(args, app),
         FleetCommand::Describe(args) => describe::describe(args, app),
         FleetCommand::Diff(args) => diff::diff(args, app),
