@@ -52,8 +52,8 @@ pub use metric::{DeprecatedRequest, deprecated_requests};
 pub use pages::{PAGE_SIZE, Query};
 pub use served::ServedKinds;
 pub use set::{
-    Deployed, Inventory, KeptBecause, Member, MemberError, ObjectSet, ObjectSetError, PruneOptions,
-    Pruned, SetOptions, Trial, TriedObject, WaitOptions, Waited,
+    Deployed, Inventory, KeptBecause, Member, MemberError, ObjectSet, ObjectSetError, ObjectTrial,
+    PruneOptions, Pruned, SetOptions, Trial, TriedObject, WaitOptions, Waited,
 };
 pub use shallow::TOO_DEEP;
 pub use stream::{

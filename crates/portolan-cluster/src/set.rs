@@ -18,7 +18,7 @@ mod wait;
 
 pub use inventory::{Inventory, Member};
 pub use prune::{KeptBecause, PruneOptions, Pruned};
-pub use trial::{Trial, TriedObject};
+pub use trial::{ObjectTrial, Trial, TriedObject};
 pub use wait::{WaitOptions, Waited};
 
 use std::time::Duration;
@@ -163,6 +163,7 @@ impl<'a> ObjectSet<'a> {
             planned.push(self.plan(object).await);
         }
         let members = inventory::distinct(planned.iter().map(|planned| &planned.member))?;
+        self.make_own_namespace(&planned, options).await;
         let before = self
             .edit_inventory(|inventory| inventory.with(members.clone()))
             .await?;
@@ -229,6 +230,25 @@ impl<'a> ObjectSet<'a> {
             member: Member::of(&object),
             resource,
             object,
+        }
+    }
+
+    /// A namespace that the set brings is needed before the inventory can be kept there. It is applied once more with the
+    /// others, and that result counts.
+    async fn make_own_namespace(&self, planned: &[Planned], options: SetOptions) {
+        let is_own = |planned: &&Planned| {
+            planned.member.kind == "Namespace" && planned.member.name == self.namespace
+        };
+        if let Some(Planned {
+            resource: Ok(resource),
+            object,
+            ..
+        }) = planned.iter().find(is_own)
+        {
+            let deadline = Instant::now() + options.deadline;
+            let _ = self
+                .apply_or_replace(resource, object, options, deadline)
+                .await;
         }
     }
 

@@ -125,6 +125,11 @@ impl Ahead {
             .map(|(path, state)| (path.as_path(), state))
     }
 
+    /// Whether a step says anything about a path, or about what is below it.
+    pub(crate) fn has_below(&self, directory: &Utf8Path) -> bool {
+        self.paths.keys().any(|path| path.starts_with(directory))
+    }
+
     /// The owner, group and permissions that steps give to what is at a path.
     pub fn attributes(&self, path: &Utf8Path) -> Option<&Attributes> {
         self.attributes.get(path)

@@ -5,6 +5,7 @@ mod path_state;
 mod text_lines;
 mod write;
 
+mod apply;
 mod archive;
 mod assert;
 mod block;
@@ -23,6 +24,7 @@ mod package;
 mod print;
 mod read;
 mod reboot;
+mod render;
 mod repository;
 mod service;
 mod set;
@@ -56,6 +58,8 @@ pub static MODULES: &[&ModuleDefinition] = &[
     &sysctl::SYSCTL,
     &cron::CRON,
     &git::GIT,
+    &render::RENDER,
+    &apply::APPLY,
     &mount::MOUNT,
     &hostname::HOSTNAME,
     &wait::WAIT,

@@ -16,9 +16,21 @@ use crate::write::ApplyOptions;
 #[derive(Debug, Default)]
 pub struct Trial {
     /// Every object, in the order in which they would be applied.
-    pub applied: Vec<(Member, Result<TriedObject, MemberError>)>,
+    pub applied: Vec<(Member, Result<ObjectTrial, MemberError>)>,
     /// What is no longer in the set, with what would become of it.
     pub pruned: Vec<(Member, Pruned)>,
+}
+
+/// An object before and after it would be applied.
+#[derive(Debug, Clone)]
+pub struct ObjectTrial {
+    /// What would become of it.
+    pub tried: TriedObject,
+    /// As it is now; `None` if there is none.
+    pub before: Option<Value>,
+    /// As it would be. As it was given, where the cluster cannot say more: what it needs is not there yet, or it would be
+    /// made anew.
+    pub after: Value,
 }
 
 /// What would become of an object.
@@ -56,12 +68,7 @@ impl ObjectSet<'_> {
         let mut trial = Trial::default();
         for planned in planned {
             let member = planned.member.clone();
-            let tried = match self.try_one(planned, options).await {
-                Err(MemberError::Unserved { kind, .. }) if defined.contains(&kind) => {
-                    Ok(TriedObject::Unknown(format!("the definition of {kind}")))
-                }
-                tried => tried,
-            };
+            let tried = self.try_one(planned, options, &defined).await;
             trial.applied.push((member, tried));
         }
         if let Some(prune) = options.prune {
@@ -92,14 +99,25 @@ impl ObjectSet<'_> {
         &mut self,
         planned: Planned,
         options: SetOptions,
-    ) -> Result<TriedObject, MemberError> {
+        defined: &BTreeSet<String>,
+    ) -> Result<ObjectTrial, MemberError> {
         let Planned {
             member,
             resource,
             object,
         } = planned;
-        let resource = resource?;
-        let found = self
+        let unknown = |object: Value, until: String| ObjectTrial {
+            tried: TriedObject::Unknown(until),
+            before: None,
+            after: object,
+        };
+        let resource = match resource {
+            Err(MemberError::Unserved { kind, .. }) if defined.contains(&kind) => {
+                return Ok(unknown(object, format!("the definition of {kind}")));
+            }
+            resource => resource?,
+        };
+        let before = self
             .cluster
             .read(&resource, &member.namespace, &member.name)
             .await?;
@@ -108,20 +126,30 @@ impl ObjectSet<'_> {
             force: options.force,
             dry_run: true,
         };
-        match (found, self.cluster.apply(&resource, &object, apply).await) {
-            (None, Ok(_)) => Ok(TriedObject::Created),
-            (Some(found), Ok(applied)) if says_the_same(&found, &applied) => {
-                Ok(TriedObject::Unchanged)
+        let (tried, after) = match self.cluster.apply(&resource, &object, apply).await {
+            Ok(after) => match &before {
+                None => (TriedObject::Created, after),
+                Some(found) if says_the_same(found, &after) => (TriedObject::Unchanged, after),
+                Some(_) => (TriedObject::Changed, after),
+            },
+            Err(error)
+                if before.is_none() && error.is_missing() && !member.namespace.is_empty() =>
+            {
+                let until = format!("the namespace {}", member.namespace);
+                return Ok(unknown(object, until));
             }
-            (Some(_), Ok(_)) => Ok(TriedObject::Changed),
-            (None, Err(error)) if error.is_missing() && !member.namespace.is_empty() => Ok(
-                TriedObject::Unknown(format!("the namespace {}", member.namespace)),
-            ),
-            (Some(found), Err(ClusterError::Immutable { fields, .. })) => {
-                self.replacement(&resource, &found, fields, options)
+            Err(ClusterError::Immutable { fields, .. }) if before.is_some() => {
+                let found = before.as_ref().unwrap_or(&Value::Null);
+                let tried = self.replacement(&resource, found, fields, options)?;
+                (tried, object)
             }
-            (_, Err(error)) => Err(error.into()),
-        }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(ObjectTrial {
+            tried,
+            before,
+            after,
+        })
     }
 
     async fn try_prune(

@@ -3,9 +3,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 
-use portolan_modules::{Ahead, PlannedOutcome, View};
+use portolan_modules::{Ahead, Exit, ModuleError, PlannedOutcome, Processes, Program, View};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::bed::{Bed, action, faults, is_root};
 
@@ -341,6 +343,51 @@ fn hooks_of_the_root_are_not_run() {
     );
     bed.converge("package", &json!({"name": "tiny", "refresh": true}));
     assert!(!mark.exists());
+}
+
+/// Remembers the programs that are started, and starts them.
+struct Watched {
+    inner: Arc<dyn Processes>,
+    started: Mutex<Vec<portolan_modules::Command>>,
+}
+
+impl Processes for Watched {
+    fn run(
+        &self,
+        command: &portolan_modules::Command,
+        stop: &CancellationToken,
+    ) -> Result<Exit, ModuleError> {
+        self.started.lock().unwrap().push(command.clone());
+        self.inner.run(command, stop)
+    }
+}
+
+/// No question is asked, changed settings are kept, and no service is restarted behind the book's back.
+#[test]
+fn programs_of_apt_ask_nothing_and_restart_nothing() {
+    let Some(mut system) = System::new() else {
+        return;
+    };
+    let watched = Arc::new(Watched {
+        inner: Arc::clone(&system.bed.host.processes),
+        started: Mutex::default(),
+    });
+    system.bed.host.processes = watched.clone();
+    system.bed.converge("package", &json!({"name": "tiny"}));
+    let started = watched.started.lock().unwrap();
+    let installs = started.iter().filter_map(|command| match &command.program {
+        Program::Arguments(words) if words.contains(&"--yes".to_owned()) => Some((words, command)),
+        _ => None,
+    });
+    let (words, command) = installs.last().unwrap();
+    for option in [
+        "Dpkg::Options::=--force-confdef",
+        "Dpkg::Options::=--force-confold",
+    ] {
+        assert!(words.contains(&option.to_owned()), "{words:?}");
+    }
+    assert_eq!(command.environment["DEBIAN_FRONTEND"], "noninteractive");
+    assert_eq!(command.environment["NEEDRESTART_SUSPEND"], "1");
 }
 
 #[test]

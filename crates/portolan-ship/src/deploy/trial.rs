@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use portolan_cluster::{MemberError, ObjectSet, PruneOptions, SetOptions, TriedObject};
+use portolan_cluster::{
+    MemberError, ObjectSet, ObjectTrial, PruneOptions, SetOptions, TriedObject,
+};
 use serde_json::Value;
 use tokio::runtime::Handle;
 
@@ -128,11 +130,11 @@ impl TrialDeployer {
 
 /// What is told of an object; `artifact` is the one of an image in it that is not known.
 fn outcome(
-    tried: &Result<TriedObject, MemberError>,
+    trial: &Result<ObjectTrial, MemberError>,
     artifact: Option<&String>,
 ) -> (ObjectStatus, Option<String>) {
     let image = artifact.map(|name| format!("its image is unknown until `{name}` is built"));
-    match tried {
+    match trial.as_ref().map(|trial| &trial.tried) {
         Ok(TriedObject::Created) => (ObjectStatus::WouldCreate, image),
         Ok(TriedObject::Changed) => (ObjectStatus::WouldChange, image),
         // Nothing is said of an image that is not known.
