@@ -130,7 +130,7 @@ const PLAY_KEYS: &[&str] = &[
 
 impl Converter {
     fn play(mut self, play: &Node, name: &str) -> Result<ConvertedPlay, ConversionError> {
-        for entry in play.as_map().into_iter().flat_map(|map| map.iter()) {
+        for entry in play.as_map().into_iter().flat_map(portolan_yaml::Map::iter) {
             let key = entry.key.as_str();
             if !PLAY_KEYS.contains(&key) {
                 self.note(
@@ -292,7 +292,7 @@ fn with_own_names(mut vars: Value) -> Value {
         for value in vars
             .as_object_mut()
             .into_iter()
-            .flat_map(|vars| vars.values_mut())
+            .flat_map(serde_json::Map::values_mut)
         {
             let Value::String(text) = value else {
                 continue;

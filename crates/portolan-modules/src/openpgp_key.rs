@@ -3,6 +3,8 @@
 //!
 //! Only as much is read as a fingerprint needs. Whether a signature is right is decided by `gpgv` or `rpm`.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest as _, Sha1};
@@ -232,7 +234,12 @@ fn fingerprint(body: &[u8]) -> Result<String, KeyFault> {
         }
         other => return Err(KeyFault::Version(other)),
     };
-    Ok(digest.iter().map(|byte| format!("{byte:02X}")).collect())
+    let mut digits = String::new();
+    for byte in digest {
+        // Writing to a text cannot fail.
+        let _ = write!(digits, "{byte:02X}");
+    }
+    Ok(digits)
 }
 
 /// The check sum that ends an armor.

@@ -195,7 +195,7 @@ impl Converter {
         }
         if let Some(vars) = task.get("vars") {
             let vars = json(vars)?;
-            for name in vars.as_object().into_iter().flat_map(|vars| vars.keys()) {
+            for name in vars.as_object().into_iter().flat_map(serde_json::Map::keys) {
                 self.names.vars.insert(name.clone());
             }
             step.set("vars", self.renamed(vars, false)?);

@@ -193,7 +193,7 @@ impl Action for Apply {
 }
 
 impl Apply {
-    fn failed(&self, reason: impl ToString) -> ModuleError {
+    fn failed(&self, reason: String) -> ModuleError {
         ModuleError::failed("apply", &*self.name, reason)
     }
 
@@ -404,11 +404,10 @@ fn change(member: &Member, trial: &ObjectTrial) -> Option<Change> {
     }
     let bytes = |object: &Value| Digest::of(object.to_string().as_bytes());
     let name = member.to_string();
-    let list = |object: &Value| vec![object.clone()];
     let diff = difference(
         &name,
-        before.as_ref().map(list).as_deref(),
-        Some(&[after.clone()]),
+        before.as_ref().map(std::slice::from_ref),
+        Some(std::slice::from_ref(&after)),
     );
     Some(Change {
         kind: if before.is_some() {

@@ -481,10 +481,7 @@ impl Repository {
             return None;
         }
         let bytes = |text: &Option<String>| Digest::of(text.as_deref().unwrap_or("").as_bytes());
-        let old_prints = old
-            .keys
-            .as_ref()
-            .map_or(&[][..], |keys| keys.fingerprints());
+        let old_prints = old.keys.as_ref().map_or(&[][..], PublicKeys::fingerprints);
         let state = |source: Option<&Source>, prints: &[String]| {
             source.map_or_else(Default::default, |source| source.state(prints))
         };

@@ -375,11 +375,11 @@ fn programs_of_apt_ask_nothing_and_restart_nothing() {
     system.bed.host.processes = watched.clone();
     system.bed.converge("package", &json!({"name": "tiny"}));
     let started = watched.started.lock().unwrap();
-    let installs = started.iter().filter_map(|command| match &command.program {
+    let mut installs = started.iter().filter_map(|command| match &command.program {
         Program::Arguments(words) if words.contains(&"--yes".to_owned()) => Some((words, command)),
         _ => None,
     });
-    let (words, command) = installs.last().unwrap();
+    let (words, command) = installs.next_back().unwrap();
     for option in [
         "Dpkg::Options::=--force-confdef",
         "Dpkg::Options::=--force-confold",
