@@ -10,7 +10,11 @@
 //! it reports is kept until the server says that it has it. An order that comes again only moves the run's barriers.
 
 mod control;
+mod files;
+mod lock;
+mod node;
 mod order;
+mod side;
 mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,10 +28,17 @@ use tokio::sync::mpsc;
 use crate::data::{AgentData, DataError};
 use crate::epochs::{Epochs, RunEpoch};
 use crate::shim::{Jobs, ShimProcesses};
+use crate::wire::agent_message::Message;
 use crate::wire::run_report::Event;
-use crate::wire::{RunAck, RunEnded, RunOrder, RunReport, RunStop};
+use crate::wire::{
+    FilePart, RunAck, RunEnded, RunNews, RunOrder, RunReport, RunStop, SideAnswer, SideOrder,
+    SideReport, SideRequest,
+};
 pub(crate) use control::SharedLease;
-use control::{RunControl, StopReason};
+use control::{News, RunControl, StopReason};
+use files::{Downloads, FileStore};
+use lock::SharedLock;
+use side::SideSteps;
 use worker::Worker;
 
 /// Of how many runs the owners are remembered.
@@ -46,10 +57,23 @@ pub(crate) struct RunSettings {
     pub(crate) shim: ShimProcesses,
     /// Ended jobs are forgotten here.
     pub(crate) jobs: Jobs,
+    /// The files of books.
+    files: Arc<FileStore>,
+    lock: SharedLock,
+}
+
+/// Something that happened on a node, for the server.
+enum NodeEvent {
+    /// In its part of a run.
+    Run(RunEvent),
+    /// Other nodes should take a step for this one.
+    Ask(SideRequest),
+    /// A step that it took by itself has ended.
+    Side(SideReport),
 }
 
 /// Something that happened in a run; `phase` is the one that it works in.
-pub(crate) struct RunEvent {
+struct RunEvent {
     run: String,
     phase: usize,
     event: Event,
@@ -61,8 +85,10 @@ pub(crate) struct NodeRuns {
     epochs: Epochs,
     lease: SharedLease,
     active: BTreeMap<String, ActiveRun>,
-    events: mpsc::UnboundedReceiver<RunEvent>,
-    sender: mpsc::UnboundedSender<RunEvent>,
+    side: SideSteps,
+    downloads: Downloads,
+    events: mpsc::UnboundedReceiver<NodeEvent>,
+    sender: mpsc::UnboundedSender<NodeEvent>,
     /// Tells the starts of the agent apart.
     session: u64,
 }
@@ -73,6 +99,8 @@ struct ActiveRun {
     unacknowledged: Vec<RunReport>,
     last: u64,
     has_ended: bool,
+    /// The files that it needs.
+    files: BTreeSet<String>,
 }
 
 impl NodeRuns {
@@ -84,6 +112,13 @@ impl NodeRuns {
     ) -> Result<Self, DataError> {
         let journals = data.journals()?;
         let jobs = data.jobs()?;
+        let files = data.directory().join("files");
+        if let Err(source) = crate::disk::private_directory(&files) {
+            return Err(DataError::File {
+                path: files,
+                source,
+            });
+        }
         let (sender, events) = mpsc::unbounded_channel();
         Ok(Self {
             settings: Arc::new(RunSettings {
@@ -91,10 +126,14 @@ impl NodeRuns {
                 root,
                 journals,
                 jobs,
+                files: Arc::new(FileStore::new(files)),
+                lock: SharedLock::default(),
             }),
             epochs: data.epochs()?,
             lease,
             active: BTreeMap::new(),
+            side: SideSteps::default(),
+            downloads: Downloads::default(),
             events,
             sender,
             session: rand::random(),
@@ -106,25 +145,39 @@ impl NodeRuns {
         for run in self.active.values() {
             run.control.doubt();
         }
-        self.active.keys().cloned().collect()
+        self.side.doubt();
+        let mut runs: BTreeSet<String> = self.active.keys().cloned().collect();
+        runs.extend(self.side.runs().cloned());
+        runs.into_iter().collect()
     }
 
     /// Everything that the server may not have.
-    pub(crate) fn unacknowledged(&self) -> Vec<RunReport> {
+    pub(crate) fn unacknowledged(&self) -> Vec<Message> {
         let runs = self.active.values();
-        runs.flat_map(|run| run.unacknowledged.iter().cloned())
-            .collect()
+        let reports = runs.flat_map(|run| run.unacknowledged.iter().cloned());
+        let requests = self.downloads.again().into_iter();
+        let requests = requests.map(Message::FileRequest);
+        reports.map(Message::RunReport).chain(requests).collect()
     }
 
     /// The next report. Nothing is lost when the future is dropped.
-    pub(crate) async fn next_report(&mut self) -> RunReport {
+    pub(crate) async fn next_report(&mut self) -> Message {
         loop {
             // The runs hold a sender as long as this does.
             let Some(event) = self.events.recv().await else {
                 return std::future::pending().await;
             };
-            if let Some(report) = self.number(event) {
-                return report;
+            match event {
+                NodeEvent::Run(event) => {
+                    if let Some(report) = self.number(event) {
+                        return Message::RunReport(report);
+                    }
+                }
+                NodeEvent::Ask(request) => return Message::SideRequest(request),
+                NodeEvent::Side(report) => {
+                    self.side.ended(&report);
+                    return Message::SideReport(report);
+                }
             }
         }
     }
@@ -145,7 +198,7 @@ impl NodeRuns {
     }
 
     /// Does what a server orders. Gives what the server should be told again.
-    pub(crate) fn order(&mut self, order: RunOrder) -> Vec<RunReport> {
+    pub(crate) fn order(&mut self, order: RunOrder) -> Vec<Message> {
         if let Err(error) = self.epochs.accept(&order.run, order::epoch_of(&order)) {
             tracing::warn!(run = order.name, %error, "an order is refused");
             return Vec::new();
@@ -153,7 +206,9 @@ impl NodeRuns {
         let phase = order.phase as usize;
         if let Some(run) = self.active.get(&order.run) {
             run.control.open(phase);
-            return run.unacknowledged.clone();
+            let reports = run.unacknowledged.iter().cloned().map(Message::RunReport);
+            let asked = run.control.unanswered().into_iter();
+            return reports.chain(asked.map(Message::SideRequest)).collect();
         }
         if order.book.is_empty() {
             // Meant for the agent before this one; the server sends everything when it knows that this one is here.
@@ -165,8 +220,10 @@ impl NodeRuns {
             unacknowledged: Vec::new(),
             last: 0,
             has_ended: false,
+            files: order.files.values().cloned().collect(),
         };
         let id = order.run.clone();
+        let requests = self.fetch(&order);
         self.active.insert(id.clone(), run);
         let worker = Worker {
             settings: Arc::clone(&self.settings),
@@ -181,16 +238,71 @@ impl NodeRuns {
                 stopped: format!("no thread for the run: {error}"),
             };
             let event = Event::Ended(ended);
-            return self
-                .number(RunEvent {
-                    run: id,
-                    phase,
-                    event,
-                })
-                .into_iter()
-                .collect();
+            let report = self.number(RunEvent {
+                run: id,
+                phase,
+                event,
+            });
+            return report.into_iter().map(Message::RunReport).collect();
         }
-        Vec::new()
+        requests
+    }
+
+    /// Asks for files of a book that are not here.
+    fn fetch(&mut self, order: &RunOrder) -> Vec<Message> {
+        let files = &self.settings.files;
+        let requests = self
+            .downloads
+            .begin(files, &order.run, order.files.values());
+        requests.into_iter().map(Message::FileRequest).collect()
+    }
+
+    /// Takes a part of a file; gives the request for the next one.
+    pub(crate) fn file_part(&mut self, part: &FilePart) -> Option<Message> {
+        let next = self.downloads.take(&self.settings.files, part);
+        if part.part + 1 >= part.parts {
+            self.active.values().for_each(|run| run.control.wake());
+            self.side.wake();
+        }
+        next.map(Message::FileRequest)
+    }
+
+    /// Takes a step by itself. Gives what the server should be told.
+    pub(crate) fn side(&mut self, order: SideOrder) -> Vec<Message> {
+        let Some(book) = &order.book else {
+            return Vec::new();
+        };
+        if let Err(error) = self.epochs.accept(&book.run, order::epoch_of(book)) {
+            tracing::warn!(run = book.name, %error, "an order is refused");
+            return Vec::new();
+        }
+        let mut messages = self.fetch(book);
+        let known = self
+            .side
+            .order(order, &self.settings, &self.lease, &self.sender);
+        messages.extend(known.map(Message::SideReport));
+        messages
+    }
+
+    /// Hears what other nodes did.
+    pub(crate) fn news(&mut self, news: &RunNews) {
+        let epoch = RunEpoch {
+            incarnation: news.incarnation,
+            revision: news.revision,
+        };
+        if let Some(run) = self.active.get(&news.run)
+            && self.epochs.accept(&news.run, epoch).is_ok()
+            && let Some(news) = News::read(&news.values)
+        {
+            run.control.hear(news);
+        }
+    }
+
+    /// Other nodes took a step for this one.
+    pub(crate) fn answer(&self, answer: SideAnswer) {
+        if let Some(run) = self.active.get(&answer.run) {
+            run.control.answer(answer);
+        }
     }
 
     /// Ends a run.
@@ -199,9 +311,13 @@ impl NodeRuns {
             incarnation: stop.incarnation,
             revision: stop.revision,
         };
-        if let Some(run) = self.active.get(&stop.run)
-            && self.epochs.accept(&stop.run, epoch).is_ok()
-        {
+        if self.epochs.accept(&stop.run, epoch).is_err() {
+            return;
+        }
+        if stop.side {
+            self.side.stop(&stop.run, stop.now);
+        }
+        if let Some(run) = self.active.get(&stop.run) {
             run.control.stop(StopReason::Cancelled, stop.now);
         }
     }
@@ -224,7 +340,15 @@ impl NodeRuns {
 
     /// Forgets commands and owners of runs that are over.
     fn tidy(&mut self) {
-        let active: BTreeSet<String> = self.active.keys().cloned().collect();
+        let mut active: BTreeSet<String> = self.active.keys().cloned().collect();
+        active.extend(self.side.runs().cloned());
+        let runs = self.active.values();
+        let needed: BTreeSet<String> = runs.flat_map(|run| run.files.iter().cloned()).collect();
+        if self.side.is_idle()
+            && let Err(error) = self.settings.files.tidy(&needed)
+        {
+            tracing::warn!(%error, "old files of books cannot be removed");
+        }
         let is_of_active = |job: &str| active.iter().any(|run| job.starts_with(run.as_str()));
         if let Err(error) = self.settings.jobs.forget(is_of_active) {
             tracing::warn!(%error, "old commands cannot be forgotten");
@@ -239,6 +363,7 @@ impl NodeRuns {
         for run in self.active.values() {
             run.control.stop(StopReason::Suspended, false);
         }
+        self.side.suspend();
         let ended = async {
             while self
                 .active

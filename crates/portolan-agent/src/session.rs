@@ -14,8 +14,7 @@ use crate::runs::{NodeRuns, SharedLease};
 use crate::wire::agent_message::Message as Ours;
 use crate::wire::server_message::Message as Theirs;
 use crate::wire::{
-    Facts, Goodbye, Hello, LeaseRequest as LeaseMessage, RunReport, RunsHeld, ServerMessage,
-    Welcome,
+    Facts, Goodbye, Hello, LeaseRequest as LeaseMessage, RunsHeld, ServerMessage, Welcome,
 };
 
 /// The version of the protocol.
@@ -173,9 +172,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn report(&self, report: RunReport) {
+    async fn report(&self, report: Ours) {
         // A stream that is over is noticed when the next message is read; the report is sent again then.
-        self.connection.sender.send(Ours::RunReport(report)).await;
+        self.connection.sender.send(report).await;
     }
 
     async fn take(&mut self, message: ServerMessage, runs: &mut NodeRuns) -> Option<Ended> {
@@ -204,6 +203,26 @@ impl<'a> Session<'a> {
             }
             Some(Theirs::RunStop(stop)) => {
                 runs.stop(&stop);
+                None
+            }
+            Some(Theirs::SideOrder(order)) => {
+                for report in runs.side(order) {
+                    self.report(report).await;
+                }
+                None
+            }
+            Some(Theirs::FilePart(part)) => {
+                if let Some(request) = runs.file_part(&part) {
+                    self.report(request).await;
+                }
+                None
+            }
+            Some(Theirs::RunNews(news)) => {
+                runs.news(&news);
+                None
+            }
+            Some(Theirs::SideAnswer(answer)) => {
+                runs.answer(answer);
                 None
             }
             Some(Theirs::RunAck(ack)) => {

@@ -12,6 +12,8 @@ use crate::fleet_run::BarrierScope;
 pub struct Barriers {
     scopes: Vec<BarrierScope>,
     before: BTreeMap<String, usize>,
+    /// How many barriers a node has passed when it takes a step of the book, those in `rescue` and `always` too.
+    passed: BTreeMap<String, usize>,
 }
 
 impl Barriers {
@@ -37,16 +39,28 @@ impl Barriers {
         self.before.get(&step.id).copied()
     }
 
+    /// How many barriers a node has passed when it takes a step; `None` for a handler.
+    pub fn passed_before(&self, step: &Step) -> Option<usize> {
+        self.passed.get(&step.id).copied()
+    }
+
     fn collect(&mut self, step: &Step) {
         match step.options.barrier {
             Barrier::None => {}
             Barrier::Batch => self.add(step, BarrierScope::Batch),
             Barrier::Run => self.add(step, BarrierScope::Run),
         }
+        self.passed.insert(step.id.clone(), self.scopes.len());
         // There is none in `rescue` and `always`: not every node comes there.
         if let Work::Block(block) = &step.work {
             for step in &block.steps {
                 self.collect(step);
+            }
+            for step in block.rescue.iter().chain(&block.always) {
+                let passed = self.scopes.len();
+                step.visit(&mut |step| {
+                    self.passed.insert(step.id.clone(), passed);
+                });
             }
         }
     }
@@ -90,5 +104,19 @@ mod tests {
         let (scopes, before) = barriers("lockstep");
         assert_eq!(scopes, [Batch, Run, Batch, Batch]);
         assert_eq!(before, [None, Some(0), Some(1), Some(2), Some(3)]);
+    }
+
+    #[test]
+    fn every_step_knows_how_many_barriers_are_behind_it() {
+        let text = "apiVersion: v1alpha\nkind: TaskBook\nmetadata: {name: web}\nspec:\n  strategy: free\n  steps:\n  \
+                    - {name: a, directory: {path: /a}}\n  - name: b\n    steps:\n    \
+                    - {name: c, directory: {path: /c}, barrier: run}\n    always:\n    \
+                    - {name: d, directory: {path: /d}}\n  handlers:\n  - {name: h, directory: {path: /h}}\n";
+        let book = compile(&BookSource::new("book.yaml", text, Arc::new(NoBookFiles)));
+        let book = book.expect("a book");
+        let barriers = Barriers::of(&book);
+        let passed = ["a", "b/c", "b/d", "handlers/h"]
+            .map(|id| barriers.passed_before(book.step(id).expect(id)));
+        assert_eq!(passed, [Some(0), Some(1), Some(1), None]);
     }
 }

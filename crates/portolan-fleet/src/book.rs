@@ -41,6 +41,19 @@ pub struct Book {
     pub digest: Digest,
     /// The parts of the facts that the book reads, as in `os`.
     pub facts: BTreeSet<String>,
+    /// Steps whose results on all nodes the book asks for: as it names them, and their paths.
+    pub gathered: BTreeMap<String, String>,
+    /// Whether the book asks for the nodes of the run, and for nodes by their labels.
+    pub asks_fleet: AskedFleet,
+}
+
+/// What a book asks about other nodes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AskedFleet {
+    /// `peers`: the nodes of the run.
+    pub peers: bool,
+    /// `nodes()`: nodes by their labels.
+    pub nodes: bool,
 }
 
 /// What a run must or may give.
@@ -112,10 +125,12 @@ pub enum Unreachable {
 /// What must hold between batches.
 #[derive(Debug, Clone)]
 pub struct Gate {
-    /// The action whose result is looked at, with where it runs and how often; a step of its own.
+    /// The action whose result is looked at, with where it runs; a step that succeeds if `that` holds.
     pub probe: Option<Arc<Step>>,
     /// The condition over `result`.
     pub that: Option<Decision>,
+    /// How often it is asked again.
+    pub retries: Retries,
     /// Whether somebody must approve.
     pub needs_approval: bool,
 }

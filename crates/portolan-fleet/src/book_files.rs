@@ -1,7 +1,7 @@
 //! The files that come with a book: those of a directory, or those in memory.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_modules::{BookFileError, BookFiles};
@@ -19,6 +19,46 @@ pub struct DirectoryFiles {
 /// Files in memory.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryFiles(BTreeMap<Utf8PathBuf, Arc<[u8]>>);
+
+/// Files of another place, remembered as they are read.
+pub struct RecordedFiles {
+    inner: Arc<dyn BookFiles>,
+    read: Mutex<BTreeMap<Utf8PathBuf, Arc<[u8]>>>,
+}
+
+// === impl RecordedFiles ===
+
+impl RecordedFiles {
+    /// Files of another place, none of which was read.
+    pub fn new(inner: Arc<dyn BookFiles>) -> Self {
+        Self {
+            inner,
+            read: Mutex::default(),
+        }
+    }
+
+    /// Everything that was read.
+    pub fn take(&self) -> BTreeMap<Utf8PathBuf, Arc<[u8]>> {
+        std::mem::take(&mut *self.read.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl BookFiles for RecordedFiles {
+    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, BookFileError> {
+        let content = self.inner.read(path)?;
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.insert(path.to_owned(), Arc::clone(&content));
+        Ok(content)
+    }
+
+    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, BookFileError> {
+        let listed = self.inner.list(directory)?;
+        for path in &listed {
+            self.read(&directory.join(path))?;
+        }
+        Ok(listed)
+    }
+}
 
 // === impl DirectoryFiles ===
 

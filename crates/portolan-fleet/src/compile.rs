@@ -18,7 +18,7 @@ use portolan_cel::STACK_BYTES;
 use portolan_digest::Hasher;
 use portolan_modules::{BookFiles, MODULES, ModuleDefinition};
 
-use crate::book::{Book, BookReader};
+use crate::book::{AskedFleet, Book, BookReader};
 use crate::decision::Decision;
 use crate::fault::{BookFault, Faults};
 
@@ -118,6 +118,8 @@ fn compile_here(source: &BookSource<'_>) -> Result<Book, Vec<BookFault>> {
         handlers: handlers.into_iter().flatten().collect(),
         digest: hasher.finish(),
         facts: BTreeSet::new(),
+        gathered: BTreeMap::new(),
+        asks_fleet: AskedFleet::default(),
     };
     // Steps that could not be read are missing, and what needs them would be told as well.
     let mut checked = check::check(&book, source, is_whole);
@@ -128,6 +130,8 @@ fn compile_here(source: &BookSource<'_>) -> Result<Book, Vec<BookFault>> {
         return Err(faults.into_sorted());
     }
     book.facts = checked.facts;
+    book.gathered = checked.gathered;
+    book.asks_fleet = checked.asks_fleet;
     check::mark_sensitive(&mut book.steps, &checked.sensitive);
     check::mark_sensitive(&mut book.handlers, &checked.sensitive);
     source.selection.apply(&mut book.steps);

@@ -52,13 +52,49 @@ pub trait NodeHost {
         true
     }
 
-    /// What a step that ran on the first node gave, if it is known here.
-    fn shared_result(&self, _step: &Step) -> Option<Value> {
-        None
+    /// Waits until the first node has taken a step that runs once in the whole run: its result, if it gave one.
+    ///
+    /// # Errors
+    /// Why the run ends here.
+    fn wait_for_first(&mut self, _step: &Step) -> Result<Option<Value>, NodeStop> {
+        Ok(None)
     }
 
-    /// Gives the result of a step that runs once in the whole run to the other nodes.
+    /// Gives the result of a step to the other nodes; null if it has none.
     fn share_result(&mut self, _step: &Step, _result: &Value) {}
+
+    /// Waits until this node may take a step that few nodes may take at the same time.
+    ///
+    /// # Errors
+    /// Why the run ends here.
+    fn enter(&mut self, _step: &Step) -> Result<(), NodeStop> {
+        Ok(())
+    }
+
+    /// The node has taken such a step.
+    fn leave(&mut self, _step: &Step) {}
+
+    /// Lets other nodes take a step for this one, with the values that it sees here.
+    ///
+    /// # Errors
+    /// Why the run ends here.
+    fn delegate(
+        &mut self,
+        step: &Step,
+        _key: &StepKey,
+        _values: Map<String, Value>,
+    ) -> Result<SideOutcome, NodeStop> {
+        let mut report = report_of(step, None, StepState::Failed);
+        report.error = Some(StepError {
+            message: "there are no other nodes here".to_owned(),
+            hint: None,
+            output: None,
+        });
+        Ok(SideOutcome {
+            report,
+            result: None,
+        })
+    }
 
     /// Other nodes.
     fn fleet(&self) -> &dyn Fleet;
@@ -161,6 +197,15 @@ pub struct NodeOutcome {
     pub stopped: Option<String>,
 }
 
+/// How a step ended that was taken by itself: for another node, or to ask something.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SideOutcome {
+    /// What became of it.
+    pub report: StepReport,
+    /// What later steps see of it.
+    pub result: Option<Value>,
+}
+
 /// A run on one node.
 pub struct NodeRun<'a> {
     book: &'a Book,
@@ -242,6 +287,49 @@ impl<'a> NodeRun<'a> {
             steps: self.reports,
             stopped,
         }
+    }
+
+    /// Takes one step by itself. With `values`, those are what the step sees: another node has rendered them, and has
+    /// decided that the step is taken. `name` tells it apart from the same step for others, in the journal.
+    pub fn take_side(
+        mut self,
+        request: &NodeRequest,
+        step: &Step,
+        values: Option<Map<String, Value>>,
+        name: &str,
+    ) -> Result<SideOutcome, NodeStop> {
+        self.mode = request.mode;
+        for (input, declared) in &self.book.inputs {
+            let values = values.as_ref().and_then(|values| values.get("inputs"));
+            let value = match values {
+                Some(values) => values.get(input),
+                None => request.inputs.get(input),
+            };
+            if let (true, Some(value)) = (declared.is_secret, value) {
+                add_secret(&self.secrets, input, value);
+            }
+        }
+        let frame = match values {
+            Some(values) => Ok(Frame::new(values)),
+            None => self.first_frame(request),
+        };
+        let taken = match (frame, &step.work) {
+            (Ok(frame), Work::Module(call)) => self.take_alone(step, call, &frame.in_loop(name)),
+            (Ok(_), _) => self
+                .fail_or_unknown(step, None, "it calls no module", &Frame::default())
+                .map(|()| None),
+            (Err(message), _) => self
+                .fail_or_unknown(step, None, &message, &Frame::default())
+                .map(|()| None),
+        };
+        let result = match taken {
+            Ok(result) => result,
+            Err(Halt::Failed { .. }) => None,
+            Err(Halt::Stopped(stop)) => return Err(stop),
+        };
+        let report = self.reports.pop();
+        let report = report.unwrap_or_else(|| report_of(step, None, StepState::Unknown));
+        Ok(SideOutcome { report, result })
     }
 
     /// Handlers that an earlier run, or this one before it was killed, notified and did not run.
@@ -438,9 +526,10 @@ impl<'a> NodeRun<'a> {
         })
     }
 
+    /// Whether a step of a check may need what a check does not know: results of steps that it did not run, or of others.
     fn needs_pending(&self, step: &Step, _frame: &Frame) -> bool {
         let text = format!("{step:?}");
-        !self.pending.is_empty() && (text.contains("steps") || text.contains("results"))
+        !self.pending.is_empty() && text.contains("steps") || text.contains("results(")
     }
 
     fn push(&mut self, report: StepReport) {

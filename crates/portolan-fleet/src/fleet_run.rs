@@ -15,6 +15,7 @@
 //! observed, as time since the run was made.
 
 mod decide;
+mod permits;
 mod window;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::NodeState;
 
 pub use decide::advance;
+pub use permits::Permits;
 pub use window::{Arrival, ReportWindow};
 
 /// How a run goes over its nodes; nothing of it changes while it runs.
@@ -42,14 +44,32 @@ pub struct RunPlan {
     pub stops_on_failure: bool,
     /// What happens to nodes that cannot be reached.
     pub unreachable: UnreachablePolicy,
-    /// Whether something must hold between two batches.
-    pub has_gate: bool,
-    /// How often a gate is tried.
-    pub gate_tries: u32,
+    /// What must hold between two batches.
+    #[serde(default)]
+    pub gate: Option<GatePlan>,
+    /// How many nodes may take a step at the same time, by the step.
+    #[serde(default)]
+    pub throttles: BTreeMap<String, u32>,
+    /// Nodes that take steps for the nodes of the run. No other run may change them meanwhile.
+    #[serde(default)]
+    pub delegates: Vec<String>,
     /// How long the run waits for nodes that another run holds.
     pub queue_limit: Duration,
     /// How long an agent may still start steps after it was last heard of: its lease and the longest time-out of a step.
     pub silence_limit: Duration,
+}
+
+/// What must hold between two batches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GatePlan {
+    /// Whether something is asked.
+    pub is_asked: bool,
+    /// How often it is asked again after it said no.
+    pub retries: u32,
+    /// The time between two questions.
+    pub interval: Duration,
+    /// Whether somebody must approve.
+    pub needs_approval: bool,
 }
 
 /// Whom a barrier waits for.
@@ -83,12 +103,45 @@ pub struct RunState {
     pub phase: usize,
     /// Every node.
     pub nodes: BTreeMap<String, NodeProgress>,
-    /// How often the gate was tried after this batch.
-    pub gate_tries: u32,
+    /// The gate between two batches.
+    #[serde(default)]
+    pub gate: GateState,
+    /// Which nodes take steps that few may take at the same time.
+    #[serde(default)]
+    pub permits: Permits,
+    /// The node that takes the steps that run once in the run. Once chosen, it stays.
+    #[serde(default)]
+    pub first: Option<String>,
     /// Whether somebody asked for an end, and how.
     pub cancel: Option<Cancel>,
     /// When the run began to wait for nodes that another run holds.
     pub queued_since: Option<Duration>,
+}
+
+/// How far the gate between two batches is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateState {
+    /// The gates that the run has come to, this one too.
+    pub number: u32,
+    /// How often this gate said no.
+    pub refusals: u32,
+    /// The number of the current question. No two questions of a run have the same.
+    pub question: u32,
+    /// The question is not asked before this moment.
+    pub ask_at: Duration,
+    /// Whether it said yes.
+    pub is_open: bool,
+    /// Why it said no the last time.
+    pub why: Option<String>,
+}
+
+/// What a gate said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateReply {
+    /// The number of the question. An answer to another one is late and changes nothing.
+    pub question: u32,
+    /// Nothing if the next batch may begin; otherwise why not.
+    pub refusal: Option<String>,
 }
 
 /// What a run does now.
@@ -178,7 +231,11 @@ pub struct Observed {
     /// Nodes that have a stream now.
     pub connected: std::collections::BTreeSet<String>,
     /// What the gate answered, if it was asked.
-    pub gate: Option<bool>,
+    pub gate: Option<GateReply>,
+    /// The last gate that somebody approved.
+    pub approved_gate: u32,
+    /// Nodes that the run may not send anything to any more.
+    pub denied: std::collections::BTreeSet<String>,
     /// A cancel that somebody asked for.
     pub cancel: Option<Cancel>,
     /// Whether somebody asked a stalled run to go on.
@@ -197,7 +254,7 @@ pub struct NodeReport {
 }
 
 /// What happened on a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeEvent {
     /// It is at work.
     Alive,
@@ -208,6 +265,10 @@ pub enum NodeEvent {
         /// How its steps ended so far.
         state: NodeState,
     },
+    /// It wants to take a step that few nodes may take at the same time.
+    WantsPermit(String),
+    /// It has taken such a step.
+    GivesPermit(String),
     /// It has its end.
     Ended(NodeState),
 }
@@ -224,11 +285,20 @@ pub enum RunEffect {
         /// The phase.
         phase: usize,
     },
-    /// Ask whether the next batch may begin.
+    /// Ask whether the next batch may begin. Comes again until there is an answer.
     AskGate {
-        /// The batch that has ended.
-        batch: usize,
+        /// The number of the question.
+        question: u32,
     },
+    /// Let a node take a step that few may take at the same time. Repeating it does no harm.
+    Permit {
+        /// The node.
+        node: String,
+        /// The step.
+        step: String,
+    },
+    /// The node may not be sent anything any more; it has failed.
+    Deny(String),
     /// Let a node end: after its current step, or at once.
     Stop {
         /// The node.
@@ -251,7 +321,9 @@ impl RunState {
             nodes: nodes
                 .map(|node| (node.clone(), NodeProgress::Queued))
                 .collect(),
-            gate_tries: 0,
+            gate: GateState::default(),
+            permits: Permits::default(),
+            first: None,
             cancel: None,
             queued_since: None,
         }
@@ -279,6 +351,12 @@ impl RunState {
                 _ => None,
             });
         barriers.min()
+    }
+
+    /// Whether the first node takes no further step.
+    pub fn has_first_ended(&self) -> bool {
+        let first = self.first.as_ref().and_then(|first| self.nodes.get(first));
+        matches!(first, Some(NodeProgress::Done(_)))
     }
 
     /// Nodes at work.

@@ -37,20 +37,21 @@ mod convert;
 
 pub use barriers::Barriers;
 pub use book::{
-    Barrier, Block, Book, DEFAULT_INTERVAL, DEFAULT_TIMEOUT, Gate, HandlerPolicy, Included, Input,
-    InputKind, Items, MAX_ITEMS, ModuleCall, OnUnknown, Retries, RunOn, RunOptions, Share, Step,
-    StepOptions, Unreachable, Work, batch_sizes,
+    AskedFleet, Barrier, Block, Book, DEFAULT_INTERVAL, DEFAULT_TIMEOUT, Gate, HandlerPolicy,
+    Included, Input, InputKind, Items, MAX_ITEMS, ModuleCall, OnUnknown, Retries, RunOn,
+    RunOptions, Share, Step, StepOptions, Unreachable, Work, batch_sizes,
 };
-pub use book_files::{DirectoryFiles, MAX_FILE_BYTES, MemoryFiles};
+pub use book_files::{DirectoryFiles, MAX_FILE_BYTES, MemoryFiles, RecordedFiles};
 pub use compile::{BookSource, TagSelection, compile};
 pub use convert::{ConversionError, ConversionNote, ConvertedPlay, convert_playbook};
 pub use decision::{Decision, DecisionError, Fleet, FleetQueryError, NoFleet};
-pub use execute::{NodeHost, NodeOutcome, NodeRequest, NodeRun, NodeStop, RunMode};
+pub use execute::{NodeHost, NodeOutcome, NodeRequest, NodeRun, NodeStop, RunMode, SideOutcome};
 pub use facts::gather_facts;
 pub use fault::{BookFault, Place};
 pub use fleet_run::{
-    Arrival, BarrierScope, Cancel, NodeEnd, NodeEvent, NodeProgress, NodeReport, Observed,
-    ReportWindow, RunEffect, RunEnd, RunPlan, RunState, Stage, UnreachablePolicy, advance,
+    Arrival, BarrierScope, Cancel, GatePlan, GateReply, GateState, NodeEnd, NodeEvent,
+    NodeProgress, NodeReport, Observed, Permits, ReportWindow, RunEffect, RunEnd, RunPlan,
+    RunState, Stage, UnreachablePolicy, advance,
 };
 pub use input::{InputFault, bind_inputs};
 pub use journal::{

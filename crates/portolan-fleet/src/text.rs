@@ -216,6 +216,25 @@ pub(crate) fn steps_in_text(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// The literal names of templates that a template includes, imports or extends.
+pub(crate) fn templates_in_text(text: &str) -> Vec<String> {
+    static NAMES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r#"\{%[-+]?\s*(?:include|import|from|extends)\s+(?:'([^']*)'|"([^"]*)")(\s+ignore\s+missing)?"#,
+        )
+        .ok()
+    });
+    let Some(pattern) = NAMES.as_ref() else {
+        return Vec::new();
+    };
+    let found = pattern.captures_iter(text);
+    found
+        .filter(|found| found.get(3).is_none())
+        .filter_map(|found| found.get(1).or_else(|| found.get(2)))
+        .map(|name| name.as_str().to_owned())
+        .collect()
+}
+
 /// What is between the braces of a text that is exactly one `{{ … }}`.
 fn single_expression(text: &str) -> Option<&str> {
     let inner = text.strip_prefix("{{")?.strip_suffix("}}")?;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use portolan_fleet::{
-    BarrierScope, Cancel, NodeEnd, NodeEvent, NodeProgress, NodeReport, NodeState, Observed,
-    RunEffect, RunEnd, RunPlan, RunState, Stage, UnreachablePolicy, advance,
+    BarrierScope, Cancel, GatePlan, GateReply, NodeEnd, NodeEvent, NodeProgress, NodeReport,
+    NodeState, Observed, RunEffect, RunEnd, RunPlan, RunState, Stage, UnreachablePolicy, advance,
 };
 use proptest::prelude::*;
 
@@ -26,8 +26,9 @@ fn plan(nodes: usize, batches: &[usize], barriers: &str, max_failures: usize) ->
         max_failures,
         stops_on_failure: false,
         unreachable: UnreachablePolicy::Fail,
-        has_gate: false,
-        gate_tries: 2,
+        gate: None,
+        throttles: BTreeMap::new(),
+        delegates: Vec::new(),
         queue_limit: MINUTE * 10,
         silence_limit: MINUTE * 11,
     }
@@ -158,6 +159,17 @@ impl World {
                 "begun after too many failures"
             );
         }
+        for (step, limit) in &self.plan.throttles {
+            let holders: Vec<&String> = self.state.permits.holders(step).collect();
+            assert!(holders.len() <= *limit as usize, "{step}: {holders:?}");
+            assert!(
+                holders.iter().all(|node| working.contains(node)),
+                "a node that is not at work has a permit"
+            );
+        }
+        if before.first.is_some() {
+            assert_eq!(before.first, self.state.first, "another first node");
+        }
         if let Stage::Ended(_) = self.state.stage {
             assert!(
                 self.state
@@ -238,25 +250,168 @@ fn more_failures_than_allowed_stop_a_run() {
     assert_eq!(world.state.stage, Stage::Ended(RunEnd::Failed));
 }
 
+/// A gate that is asked, and asked twice again.
+fn asked_gate() -> GatePlan {
+    GatePlan {
+        is_asked: true,
+        retries: 2,
+        interval: Duration::from_secs(5),
+        needs_approval: false,
+    }
+}
+
+fn refused(question: u32) -> Option<GateReply> {
+    Some(GateReply {
+        question,
+        refusal: Some("503".to_owned()),
+    })
+}
+
+fn open(question: u32) -> Option<GateReply> {
+    Some(GateReply {
+        question,
+        refusal: None,
+    })
+}
+
 #[test]
 fn a_gate_is_asked_and_stalls_a_run_that_can_be_resumed() {
     let mut world = World::new(RunPlan {
-        has_gate: true,
+        gate: Some(asked_gate()),
         ..plan(2, &[1, 1], "", 0)
     });
     world.tick();
     world.report("n0", NodeEvent::Ended(NodeState::Ok));
-    assert_eq!(world.effects.last(), Some(&RunEffect::AskGate { batch: 0 }));
-    for _ in 0..2 {
-        world.observe(|observed| observed.gate = Some(false));
-        assert_eq!(world.effects, [RunEffect::AskGate { batch: 0 }]);
+    for question in 1..=2 {
+        assert_eq!(world.effects.last(), Some(&RunEffect::AskGate { question }));
+        world.observe(|observed| observed.gate = refused(question));
+        assert!(world.effects.is_empty(), "not before its interval");
+        // An answer that comes twice counts once.
+        world.observe(|observed| observed.gate = refused(question));
+        world.now += Duration::from_secs(5);
+        world.tick();
     }
-    world.observe(|observed| observed.gate = Some(false));
-    assert!(matches!(world.state.stage, Stage::Stalled { .. }));
+    world.observe(|observed| observed.gate = refused(3));
+    let Stage::Stalled { reason } = &world.state.stage else {
+        unreachable!("{:?}", world.state.stage);
+    };
+    assert_eq!(reason, "the gate after batch 1 does not open: 503");
     world.observe(|observed| observed.resume = true);
-    assert_eq!(world.effects, [RunEffect::AskGate { batch: 0 }]);
-    world.observe(|observed| observed.gate = Some(true));
+    assert_eq!(world.effects, [RunEffect::AskGate { question: 4 }]);
+    world.observe(|observed| observed.gate = open(3));
+    assert_eq!(
+        world.dispatched.len(),
+        1,
+        "an answer to an earlier question"
+    );
+    world.observe(|observed| observed.gate = open(4));
     assert_eq!(world.dispatched.last(), Some(&("n1".to_owned(), 0)));
+}
+
+#[test]
+fn a_gate_waits_for_an_approval_of_its_own() {
+    let mut world = World::new(RunPlan {
+        gate: Some(GatePlan {
+            is_asked: false,
+            needs_approval: true,
+            ..asked_gate()
+        }),
+        ..plan(3, &[1], "", 0)
+    });
+    world.plan.batches = vec![1, 1, 1];
+    world.tick();
+    world.report("n0", NodeEvent::Ended(NodeState::Ok));
+    assert_eq!(world.state.stage, Stage::Gate);
+    world.observe(|observed| observed.approved_gate = 1);
+    assert_eq!(world.dispatched.last(), Some(&("n1".to_owned(), 0)));
+    world.observe(|observed| {
+        observed.approved_gate = 1;
+        observed.reports = vec![NodeReport {
+            node: "n1".to_owned(),
+            phase: 0,
+            event: NodeEvent::Ended(NodeState::Ok),
+        }];
+    });
+    assert_eq!(world.dispatched.len(), 2, "the second gate needs another");
+    world.observe(|observed| observed.approved_gate = 2);
+    assert_eq!(world.dispatched.len(), 3);
+}
+
+#[test]
+fn the_first_node_is_the_first_that_can_be_reached_and_stays() {
+    let mut world = World::new(plan(3, &[3], "", 3));
+    world.connected.remove("n0");
+    world.tick();
+    assert_eq!(world.state.first.as_deref(), Some("n1"));
+    world.report("n1", NodeEvent::Ended(NodeState::Failed));
+    world.connected.insert("n0".to_owned());
+    world.tick();
+    assert_eq!(world.state.first.as_deref(), Some("n1"));
+    assert!(world.state.has_first_ended());
+}
+
+#[test]
+fn few_nodes_take_a_throttled_step_at_the_same_time() {
+    let mut world = World::new(RunPlan {
+        throttles: BTreeMap::from([("drain".to_owned(), 1)]),
+        ..plan(3, &[3], "", 1)
+    });
+    world.tick();
+    let permit = |node: &str| RunEffect::Permit {
+        node: node.to_owned(),
+        step: "drain".to_owned(),
+    };
+    let wants = || NodeEvent::WantsPermit("drain".to_owned());
+    world.report("n1", wants());
+    assert_eq!(world.effects, [permit("n1")]);
+    world.report("n0", wants());
+    world.report("n2", wants());
+    assert!(world.effects.is_empty());
+    // Its agent was started again and asks again.
+    world.report("n1", wants());
+    assert_eq!(world.effects, [permit("n1")]);
+    world.report("n1", NodeEvent::GivesPermit("drain".to_owned()));
+    assert_eq!(world.effects, [permit("n0")]);
+    world.report("n0", NodeEvent::Ended(NodeState::Failed));
+    assert!(world.effects.contains(&permit("n2")));
+}
+
+#[test]
+fn a_node_that_may_not_be_targeted_any_more_is_not_sent_anything() {
+    let mut world = World::new(plan(2, &[1, 1], "r", 2));
+    world.tick();
+    world.end_phase("n0", NodeState::Ok);
+    let denied = BTreeSet::from(["n0".to_owned()]);
+    world.observe(|observed| {
+        observed.denied = denied.clone();
+        observed.reports = vec![NodeReport {
+            node: "n1".to_owned(),
+            phase: 0,
+            event: NodeEvent::AtBarrier {
+                barrier: 0,
+                state: NodeState::Ok,
+            },
+        }];
+    });
+    assert!(world.effects.contains(&RunEffect::Deny("n0".to_owned())));
+    assert_eq!(world.end("n0"), Some(NodeEnd::State(NodeState::Failed)));
+    assert_eq!(world.dispatched.last(), Some(&("n1".to_owned(), 1)));
+}
+
+#[test]
+fn nodes_that_take_steps_for_others_are_waited_for() {
+    let mut world = World::new(RunPlan {
+        delegates: vec!["lb".to_owned()],
+        ..plan(1, &[1], "", 0)
+    });
+    world.held.insert("lb".to_owned(), "other".to_owned());
+    world.tick();
+    assert!(world.dispatched.is_empty());
+    world.held.clear();
+    world.tick();
+    let reserved = RunEffect::Reserve(vec!["lb".to_owned(), "n0".to_owned()]);
+    assert_eq!(world.effects.first(), Some(&reserved));
+    assert_eq!(world.dispatched.len(), 1);
 }
 
 #[test]
@@ -358,11 +513,13 @@ proptest! {
         max_failures in 0usize..3,
         policy in 0u8..3,
         has_gate in any::<bool>(),
-        happenings in prop::collection::vec((0usize..12, 0u8..12, 0u64..400), 0..80),
+        needs_approval in any::<bool>(),
+        happenings in prop::collection::vec((0usize..12, 0u8..14, 0u64..400), 0..80),
     ) {
         let nodes = sizes.iter().sum();
         let mut world = World::new(RunPlan {
-            has_gate,
+            gate: has_gate.then(|| GatePlan { needs_approval, ..asked_gate() }),
+            throttles: BTreeMap::from([("s".to_owned(), 2)]),
             unreachable: match policy {
                 0 => UnreachablePolicy::Fail,
                 1 => UnreachablePolicy::Skip,
@@ -383,9 +540,12 @@ proptest! {
                 world.end_phase(&node, NodeState::Ok);
             }
             let asks = matches!(world.state.stage, Stage::Gate);
+            let question = world.state.gate.question;
+            world.now += Duration::from_secs(5);
             world.observe(|observed| {
                 observed.resume = !asks;
-                observed.gate = asks.then_some(true);
+                observed.approved_gate = u32::MAX;
+                observed.gate = open(question).filter(|_| asks);
             });
         }
         prop_assert!(matches!(world.state.stage, Stage::Ended(_)), "{:?}", world.state);
@@ -421,9 +581,12 @@ fn happen(world: &mut World, nodes: usize, (node, what, seconds): Happening) {
             world.observe(|observed| observed.resume = true);
         }
         10 => {
-            let asks = matches!(world.state.stage, Stage::Gate);
-            world.observe(|observed| observed.gate = asks.then_some(seconds % 2 == 0));
+            let question = world.state.gate.question;
+            let answer = if seconds % 2 == 0 { open } else { refused };
+            world.observe(|observed| observed.gate = answer(question));
         }
+        11 => world.report(&name, NodeEvent::WantsPermit("s".to_owned())),
+        12 => world.report(&name, NodeEvent::GivesPermit("s".to_owned())),
         _ if seconds < 20 => world.observe(|observed| observed.cancel = Some(Cancel::Drain)),
         _ => world.tick(),
     }

@@ -8,17 +8,20 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::time::Duration;
 
 use portolan_fleet::{
-    Arrival, BarrierScope, NodeEnd, NodeEvent, NodeProgress, NodeReport, NodeState, Observed,
-    ReportWindow, RunEffect, RunPlan, RunState, Stage, UnreachablePolicy, advance,
+    Arrival, BarrierScope, GatePlan, GateReply, NodeEnd, NodeEvent, NodeProgress, NodeReport,
+    NodeState, Observed, ReportWindow, RunEffect, RunPlan, RunState, Stage, UnreachablePolicy,
+    advance,
 };
 
 const NODES: usize = 50;
 const STEPS: usize = 6;
+/// The name of the step that few nodes take at the same time.
+const THROTTLED: &str = "throttled";
 const LEASE: Duration = Duration::from_secs(30);
 const LONGEST_STEP: Duration = Duration::from_secs(20);
 /// Until then things break; afterwards nothing does.
 const CHAOS: Duration = Duration::from_mins(8);
-const END: Duration = Duration::from_hours(6);
+const END: Duration = Duration::from_hours(24);
 
 /// Random numbers that are the same for the same seed.
 struct Random(u64);
@@ -71,6 +74,13 @@ enum Happening {
         node: usize,
         link: u64,
     },
+    /// The gate is asked; the answer comes to the server that asked, if that still lives.
+    GateAnswers {
+        question: u32,
+        server: u64,
+        is_open: bool,
+    },
+    Approves,
     ServerDies,
     ServerStarts,
     ServerLooks,
@@ -90,6 +100,9 @@ enum ToServer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reported {
     Step,
+    Shared,
+    Wants,
+    Gives,
     AtBarrier(usize),
     Ended(bool),
 }
@@ -98,7 +111,16 @@ enum Reported {
 enum ToAgent {
     Order(usize),
     Stop,
+    News(News),
     Ack { session: u64, number: u64 },
+}
+
+/// What a node knows of others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct News {
+    has_permit: bool,
+    has_result: bool,
+    first_passed: usize,
 }
 
 #[derive(Default)]
@@ -118,6 +140,11 @@ struct Agent {
     phase: usize,
     told_barrier: Option<usize>,
     has_told_end: bool,
+    news: News,
+    has_asked: bool,
+    has_given_back: bool,
+    has_shared: bool,
+    has_skipped_first: bool,
     session: u64,
     last: u64,
     unacknowledged: Vec<(u64, usize, Reported)>,
@@ -140,6 +167,20 @@ struct World {
     stored: RunState,
     windows: Vec<ReportWindow>,
     inbox: Vec<NodeReport>,
+    /// Whether the store has the result of the first node's step.
+    has_result: bool,
+    /// The step that runs on the first node alone, and the one that two nodes may take at the same time.
+    first_step: Option<usize>,
+    throttled: Option<usize>,
+    /// What each agent was told over the stream that it has.
+    told: Vec<Option<News>>,
+    /// Tells the starts of the server apart; the question that this one has asked.
+    server: u64,
+    asked: Option<u32>,
+    reply: Option<GateReply>,
+    approved_gate: u32,
+    opened: usize,
+    is_resumed: bool,
     /// Delivered on each stream in order.
     last_delivery: BTreeMap<u64, Duration>,
 }
@@ -172,11 +213,23 @@ impl World {
                 1 => UnreachablePolicy::Skip,
                 _ => UnreachablePolicy::Wait(Duration::from_mins(5)),
             },
-            has_gate: false,
-            gate_tries: 0,
+            gate: random.one_in(2).then(|| GatePlan {
+                is_asked: true,
+                retries: 2,
+                interval: Duration::from_secs(5),
+                needs_approval: random.one_in(2),
+            }),
+            throttles: BTreeMap::from([(THROTTLED.to_owned(), 2)]),
+            delegates: Vec::new(),
             queue_limit: Duration::from_mins(10),
             silence_limit: LEASE + LONGEST_STEP,
         };
+        let some_step = |random: &mut Random| {
+            let step = usize::try_from(random.below(STEPS as u64)).unwrap_or(0);
+            random.one_in(2).then_some(step)
+        };
+        let first_step = some_step(&mut random);
+        let throttled = some_step(&mut random).filter(|step| first_step != Some(*step));
         let mut world = Self {
             seed,
             now: Duration::ZERO,
@@ -190,6 +243,16 @@ impl World {
             is_server_up: true,
             windows: vec![ReportWindow::default(); NODES],
             inbox: Vec::new(),
+            has_result: false,
+            first_step,
+            throttled,
+            told: vec![None; NODES],
+            server: 0,
+            asked: None,
+            reply: None,
+            approved_gate: 0,
+            opened: 0,
+            is_resumed: false,
             last_delivery: BTreeMap::new(),
             random,
         };
@@ -197,6 +260,7 @@ impl World {
             world.start_agent(node);
         }
         world.after(Duration::from_secs(5), Happening::ServerLooks);
+        world.after(Duration::from_secs(40), Happening::Approves);
         let server_dies = 30 + world.random.below(120);
         world.after(Duration::from_secs(server_dies), Happening::ServerDies);
         for _ in 0..40 {
@@ -273,9 +337,27 @@ impl World {
                     self.go_on(node);
                 }
             }
+            Happening::GateAnswers {
+                question,
+                server,
+                is_open,
+            } => {
+                if self.is_server_up && self.server == server {
+                    let refusal = (!is_open).then(|| "not yet".to_owned());
+                    self.reply = Some(GateReply { question, refusal });
+                    self.decide();
+                }
+            }
+            Happening::Approves => {
+                self.approved_gate = self.stored.gate.number;
+                self.after(Duration::from_secs(40), Happening::Approves);
+            }
             Happening::ServerDies => {
                 self.is_server_up = false;
                 self.inbox.clear();
+                self.server += 1;
+                self.asked = None;
+                self.reply = None;
                 for node in 0..NODES {
                     self.break_link(node);
                 }
@@ -296,6 +378,7 @@ impl World {
             }
             Happening::ServerLooks => {
                 if self.is_server_up {
+                    self.is_resumed = matches!(self.stored.stage, Stage::Stalled { .. });
                     self.decide();
                 }
                 self.after(Duration::from_secs(1), Happening::ServerLooks);
@@ -308,14 +391,21 @@ impl World {
     fn server_takes(&mut self, node: usize, message: ToServer) {
         let name = self.plan.nodes[node].clone();
         match message {
-            ToServer::Held(is_active) => match self.stored.nodes.get(&name) {
-                Some(NodeProgress::Working { phase, .. }) => {
-                    let phase = *phase;
-                    self.send_to_agent(node, ToAgent::Order(phase));
+            ToServer::Held(is_active) => {
+                // A new stream: the agent may be another one, and knows nothing.
+                self.told[node] = None;
+                match self.stored.nodes.get(&name) {
+                    Some(NodeProgress::Working { phase, .. }) => {
+                        let phase = *phase;
+                        self.send_to_agent(node, ToAgent::Order(phase));
+                        self.tell_news(node);
+                    }
+                    Some(NodeProgress::Done(_)) if is_active => {
+                        self.send_to_agent(node, ToAgent::Stop)
+                    }
+                    _ => {}
                 }
-                Some(NodeProgress::Done(_)) if is_active => self.send_to_agent(node, ToAgent::Stop),
-                _ => {}
-            },
+            }
             ToServer::Report {
                 session,
                 number,
@@ -342,6 +432,12 @@ impl World {
                         self.windows[node] = window;
                         let event = match event {
                             Reported::Step => NodeEvent::Alive,
+                            Reported::Shared => {
+                                self.has_result = true;
+                                NodeEvent::Alive
+                            }
+                            Reported::Wants => NodeEvent::WantsPermit(THROTTLED.to_owned()),
+                            Reported::Gives => NodeEvent::GivesPermit(THROTTLED.to_owned()),
                             Reported::AtBarrier(barrier) => NodeEvent::AtBarrier {
                                 barrier,
                                 state: NodeState::Changed,
@@ -370,8 +466,12 @@ impl World {
             connected: connected
                 .map(|node| self.plan.nodes[node].clone())
                 .collect(),
+            gate: self.reply.take(),
+            approved_gate: self.approved_gate,
+            resume: std::mem::take(&mut self.is_resumed),
             ..Observed::default()
         };
+        let reply = observed.gate.clone();
         let before = self.stored.clone();
         let (state, effects) = advance(&self.plan, &before, &observed);
         for (name, progress) in &before.nodes {
@@ -384,6 +484,17 @@ impl World {
                 );
             }
         }
+        if reply.is_some_and(|reply| reply.refusal.is_none())
+            && state.gate.is_open
+            && !before.gate.is_open
+        {
+            self.opened += 1;
+        }
+        assert!(
+            before.first.is_none() || before.first == state.first,
+            "{}: another first node",
+            self.replay()
+        );
         self.stored = state;
         let dies = !effects.is_empty() && self.now < CHAOS && self.random.one_in(100);
         if dies {
@@ -399,8 +510,55 @@ impl World {
                 RunEffect::Stop { node, .. } | RunEffect::Release(node) => {
                     self.send_to_agent(index(&node), ToAgent::Stop);
                 }
-                RunEffect::Reserve(_) | RunEffect::AskGate { .. } => {}
+                RunEffect::AskGate { question } => self.ask_gate(question),
+                RunEffect::Reserve(_) | RunEffect::Permit { .. } | RunEffect::Deny(_) => {}
             }
+        }
+        for node in 0..NODES {
+            self.tell_news(node);
+        }
+    }
+
+    fn ask_gate(&mut self, question: u32) {
+        if self.asked == Some(question) {
+            return;
+        }
+        self.asked = Some(question);
+        let is_open = self.now > CHAOS || self.random.one_in(2);
+        let wait = self.random.time(Duration::from_secs(10));
+        let server = self.server;
+        let answer = Happening::GateAnswers {
+            question,
+            server,
+            is_open,
+        };
+        self.after(wait, answer);
+    }
+
+    /// Tells a node at work what it should know of others, if that is new.
+    fn tell_news(&mut self, node: usize) {
+        let name = &self.plan.nodes[node];
+        if !matches!(
+            self.stored.nodes.get(name),
+            Some(NodeProgress::Working { .. })
+        ) {
+            return;
+        }
+        let first = self.stored.first.as_ref();
+        let first_passed = match first.and_then(|first| self.stored.nodes.get(first)) {
+            None | Some(NodeProgress::Queued) => 0,
+            Some(NodeProgress::Working { phase, .. }) => *phase,
+            Some(NodeProgress::Waiting { barrier, .. }) => barrier + 1,
+            Some(NodeProgress::Done(_)) => usize::MAX,
+        };
+        let news = News {
+            has_permit: self.stored.permits.of(name).next().is_some(),
+            has_result: self.has_result,
+            first_passed,
+        };
+        if self.told[node] != Some(news) && self.agents[node].link.is_some() {
+            self.told[node] = Some(news);
+            self.send_to_agent(node, ToAgent::News(news));
         }
     }
 
@@ -418,6 +576,11 @@ impl World {
         agent.phase = 0;
         agent.told_barrier = None;
         agent.has_told_end = false;
+        agent.news = News::default();
+        agent.has_asked = false;
+        agent.has_given_back = false;
+        agent.has_shared = false;
+        agent.has_skipped_first = false;
         agent.lease = Duration::ZERO;
         agent.session = session;
         agent.last = 0;
@@ -472,6 +635,10 @@ impl World {
                 }
                 self.go_on(node);
             }
+            ToAgent::News(news) => {
+                self.agents[node].news = *news;
+                self.go_on(node);
+            }
             ToAgent::Stop => {
                 let agent = &mut self.agents[node];
                 agent.is_stopped |= agent.is_active;
@@ -505,7 +672,15 @@ impl World {
                 self.tell_end(node, false);
                 return;
             }
-            let Some(step) = (0..STEPS).find(|step| !agent.done.contains(step)) else {
+            if self.gives_something(node) {
+                continue;
+            }
+            let agent = &self.agents[node];
+            let is_behind = |step: &usize| {
+                agent.done.contains(step)
+                    || agent.has_skipped_first && self.first_step == Some(*step)
+            };
+            let Some(step) = (0..STEPS).find(|step| !is_behind(step)) else {
                 self.tell_end(node, true);
                 return;
             };
@@ -525,8 +700,50 @@ impl World {
             if agent.lease <= self.now || !agent.is_confirmed {
                 return;
             }
+            if self.first_step == Some(step) && !self.is_first(node) {
+                let passed = self.passed_before(step);
+                if !agent.news.has_result && agent.news.first_passed <= passed {
+                    return;
+                }
+                self.agents[node].has_skipped_first = true;
+                continue;
+            }
+            if self.throttled == Some(step) && !agent.news.has_permit {
+                if !agent.has_asked {
+                    self.agents[node].has_asked = true;
+                    self.report(node, Reported::Wants);
+                }
+                return;
+            }
             self.begin(node, step);
         }
+    }
+
+    fn is_first(&self, node: usize) -> bool {
+        self.stored.first.as_ref() == Some(&self.plan.nodes[node])
+    }
+
+    /// How many barriers a node has passed when it takes a step.
+    fn passed_before(&self, step: usize) -> usize {
+        self.barriers[..=step].iter().flatten().count()
+    }
+
+    /// Gives back what a step that has ended needed, and its result to the others.
+    fn gives_something(&mut self, node: usize) -> bool {
+        let is_first = self.is_first(node);
+        let agent = &mut self.agents[node];
+        let is_done = |step: Option<usize>| step.is_some_and(|step| agent.done.contains(&step));
+        if is_done(self.throttled) && !agent.has_given_back {
+            agent.has_given_back = true;
+            self.report(node, Reported::Gives);
+            return true;
+        }
+        if is_first && is_done(self.first_step) && !agent.has_shared {
+            agent.has_shared = true;
+            self.report(node, Reported::Shared);
+            return true;
+        }
+        false
     }
 
     fn begin(&mut self, node: usize, step: usize) {
@@ -645,6 +862,24 @@ impl World {
             "{}: n{node} is not in the current batch",
             self.replay()
         );
+        if self.throttled == Some(step) {
+            let at_it = |agent: &&Agent| agent.begun.contains(&step) && !agent.done.contains(&step);
+            let others = self.agents.iter().filter(at_it).count();
+            assert!(others < 2, "{}: {others} nodes are at it", self.replay());
+        }
+        if self.first_step == Some(step) {
+            assert!(
+                self.is_first(node),
+                "{}: n{node} is not the first",
+                self.replay()
+            );
+        }
+        let is_gated = self.plan.gate.is_some() && self.stored.phase == 0;
+        assert!(
+            !is_gated || batch(node).is_none_or(|batch| self.opened >= batch),
+            "{}: n{node} begins behind a gate that is closed",
+            self.replay()
+        );
         let Some(barrier) = self.barriers[step] else {
             return;
         };
@@ -660,7 +895,11 @@ impl World {
             );
             let is_concerned =
                 self.plan.barriers[barrier] == BarrierScope::Run || batch(other) == batch(node);
-            let has_come = (0..step).all(|before| self.agents[other].done.contains(&before));
+            let is_behind = |before: usize| {
+                let skips = self.first_step == Some(before) && !self.is_first(other);
+                skips || self.agents[other].done.contains(&before)
+            };
+            let has_come = (0..step).all(is_behind);
             assert!(
                 is_done || !is_concerned || has_come,
                 "{}: n{node} passes barrier {barrier} before n{other}",
@@ -677,6 +916,14 @@ impl World {
             self.replay(),
             self.stored
         );
+        if let Some(step) = self.first_step {
+            let all: u32 = self.agents.iter().map(|agent| agent.executions[step]).sum();
+            assert!(
+                all <= 1,
+                "{}: step {step} was begun {all} times",
+                self.replay()
+            );
+        }
         for (node, agent) in self.agents.iter().enumerate() {
             let most = agent.executions.iter().copied().max().unwrap_or_default();
             assert!(

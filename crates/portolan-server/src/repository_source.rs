@@ -63,6 +63,40 @@ pub(crate) fn read_source(
     })
 }
 
+/// The tree of a commit that was applied before. A directory has no commits: it must still have the files that were applied.
+pub(crate) fn commit_tree(
+    spec: &RepositorySpec,
+    options: &SourceOptions,
+    commit: &str,
+) -> Result<Box<dyn Vfs>, String> {
+    if let Some(dir) = &spec.dir {
+        let disk = Disk::open(Utf8Path::new(dir)).map_err(|error| with_causes(&error))?;
+        let directory = Utf8PathBuf::from("/").join(spec.path());
+        if digest(&collect(&disk, &directory)?) != commit {
+            return Err(format!(
+                "the objects in `{dir}` have changed since they were applied"
+            ));
+        }
+        return Ok(Box::new(disk));
+    }
+    let mirror = mirror(spec.url(), options)?;
+    let open = || mirror.repository().map_err(|error| with_causes(&error));
+    let mut repository = open();
+    if !repository
+        .as_ref()
+        .is_ok_and(|known| known.resolve(commit).is_ok())
+    {
+        // Another server has applied it.
+        read_source(spec, options)?;
+        repository = open();
+    }
+    let repository = repository?;
+    let id = repository.resolve(commit);
+    let id = id.map_err(|error| with_causes(&error))?;
+    let tree = repository.tree(id).map_err(|error| with_causes(&error))?;
+    Ok(Box::new(tree))
+}
+
 fn mirror(url: &str, options: &SourceOptions) -> Result<Mirror, String> {
     let name = hex(&Sha256::digest(url.as_bytes())[..16]);
     let directory: &Path = &options.mirrors.join(name);

@@ -12,14 +12,20 @@
 
 mod active;
 mod answer;
+mod book_source;
 mod controller;
+mod files;
 mod keys;
+mod news;
+mod plan;
 mod record;
 mod request;
+mod side;
 mod target;
 mod variables;
 mod wish;
 
 pub(crate) use controller::{RunController, RunInput, is_over};
-pub(crate) use request::RunRequest;
+pub(crate) use files::FileQuestion;
+pub(crate) use request::{Repetition, RunRequest};
 pub(crate) use wish::RunWish;

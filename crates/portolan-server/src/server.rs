@@ -83,6 +83,8 @@ pub struct ApiServer {
     /// Where agents report what happens in runs.
     pub(crate) run_inputs: mpsc::Sender<RunInput>,
     rates: Arc<Rates>,
+    /// How the commits of books are read.
+    pub(crate) source: SourceOptions,
     /// The name of this server, which stays with its data directory.
     pub(crate) name: String,
     pub(crate) lease: LeaseView,
@@ -178,14 +180,15 @@ impl ApiServer {
         let access = Arc::new(Access::new(cache.clone()));
         let (owned, told) = watch::channel(None);
         let (runs_owned, agents_owned) = (owned.subscribe(), owned.subscribe());
+        let source = SourceOptions {
+            mirrors: files.directory().join("repositories"),
+            allow_local: options.local_git,
+        };
         let repositories = Repositories {
             objects: objects.clone(),
             cache: cache.clone(),
             access: Arc::clone(&access),
-            source: SourceOptions {
-                mirrors: files.directory().join("repositories"),
-                allow_local: options.local_git,
-            },
+            source: source.clone(),
             owned: told,
         };
         let controllers = Controllers {
@@ -246,6 +249,7 @@ impl ApiServer {
             audit,
             vault: options.vault.map(Vault::new).transpose()?,
             rates,
+            source,
             name: server,
             lease: membership.view(),
             max_level: options.max_level,

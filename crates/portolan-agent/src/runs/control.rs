@@ -1,13 +1,16 @@
 //! How a run on this node is steered from outside: how far it may go, whether it goes on, and the lease under which it
 //! starts steps.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portolan_fleet::NodeStop;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::lease::DispatchLease;
+use crate::wire::{SideAnswer, SideRequest};
 
 /// The lease of the agent, which all its runs share.
 pub(crate) type SharedLease = Arc<Mutex<DispatchLease>>;
@@ -30,6 +33,47 @@ struct Inner {
     /// been given up while there was none.
     is_confirmed: bool,
     stop: Option<StopReason>,
+    news: News,
+    /// Steps that the node gave back and that the news may still have.
+    given_back: BTreeSet<String>,
+    /// Steps that other nodes should take, and what they answered, by step and item.
+    asked: BTreeMap<(String, String), SideRequest>,
+    answers: BTreeMap<(String, String), SideAnswer>,
+}
+
+/// What the server last said about other nodes.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    /// Results of steps on the first node; null for one without.
+    pub(super) shared: Map<String, Value>,
+    /// Results of steps on all nodes, by step and node.
+    pub(super) results: Map<String, Value>,
+    /// Steps that few nodes take at the same time, and that this one may take.
+    pub(super) permits: BTreeSet<String>,
+    /// How many barriers the first node has come to.
+    pub(super) first_passed: usize,
+}
+
+impl News {
+    /// Reads what a server sent; `None` if it is something else.
+    pub(super) fn read(text: &[u8]) -> Option<Self> {
+        let mut values: Map<String, Value> = serde_json::from_slice(text).ok()?;
+        let mut map = |key: &str| match values.remove(key) {
+            None => Some(Map::new()),
+            Some(Value::Object(map)) => Some(map),
+            Some(_) => None,
+        };
+        let (shared, results) = (map("shared")?, map("results")?);
+        let permits = values.get("permits").and_then(Value::as_array);
+        let permits = permits.into_iter().flatten().filter_map(Value::as_str);
+        let passed = values.get("firstPassed").and_then(Value::as_u64);
+        Some(Self {
+            shared,
+            results,
+            permits: permits.map(str::to_owned).collect(),
+            first_passed: usize::try_from(passed.unwrap_or_default()).unwrap_or(usize::MAX),
+        })
+    }
 }
 
 /// Why a run does not go on.
@@ -57,6 +101,10 @@ impl RunControl {
                 phase,
                 is_confirmed: true,
                 stop: None,
+                news: News::default(),
+                given_back: BTreeSet::new(),
+                asked: BTreeMap::new(),
+                answers: BTreeMap::new(),
             }),
             changed: Condvar::new(),
             lease,
@@ -111,6 +159,94 @@ impl RunControl {
     /// Waits until a barrier is open.
     pub(super) fn wait_for_barrier(&self, barrier: usize) -> Result<(), NodeStop> {
         self.wait_until(|inner| inner.phase > barrier)
+    }
+
+    /// The server said what other nodes did.
+    pub(super) fn hear(&self, news: News) {
+        self.lock().news = news;
+        self.changed.notify_all();
+    }
+
+    /// Something changed that runs may wait for.
+    pub(super) fn wake(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Waits until the first node has given the result of a step, or is behind it: null without a result.
+    pub(super) fn wait_for_first(&self, step: &str, passed: usize) -> Result<Value, NodeStop> {
+        self.wait_until(|inner| {
+            inner.news.shared.contains_key(step) || inner.news.first_passed > passed
+        })?;
+        let inner = self.lock();
+        Ok(inner.news.shared.get(step).cloned().unwrap_or_default())
+    }
+
+    /// The results of a step on all nodes, which the server sends when the barrier behind that step opens.
+    pub(super) fn results(&self, step: &str) -> Option<Map<String, Value>> {
+        self.wait_until(|inner| inner.news.results.contains_key(step))
+            .ok()?;
+        match self.lock().news.results.get(step) {
+            Some(Value::Object(results)) => Some(results.clone()),
+            _ => None,
+        }
+    }
+
+    /// Waits until the server has seen that the node gave a step back, if it did.
+    pub(super) fn forget_permit(&self, step: &str) -> Result<(), NodeStop> {
+        self.wait_until(|inner| {
+            !inner.given_back.contains(step) || !inner.news.permits.contains(step)
+        })?;
+        self.lock().given_back.remove(step);
+        Ok(())
+    }
+
+    /// Waits until the node may take a step that few may take at the same time.
+    pub(super) fn wait_for_permit(&self, step: &str) -> Result<(), NodeStop> {
+        self.wait_until(|inner| inner.news.permits.contains(step))
+    }
+
+    pub(super) fn give_back(&self, step: &str) {
+        self.lock().given_back.insert(step.to_owned());
+    }
+
+    /// Remembers a question, so that it is asked again until it is answered.
+    pub(super) fn ask(&self, request: &SideRequest) {
+        let key = (request.step.clone(), request.item.clone());
+        self.lock().asked.insert(key, request.clone());
+    }
+
+    /// Questions without an answer.
+    pub(super) fn unanswered(&self) -> Vec<SideRequest> {
+        self.lock().asked.values().cloned().collect()
+    }
+
+    pub(super) fn answer(&self, answer: SideAnswer) {
+        let key = (answer.step.clone(), answer.item.clone());
+        let mut inner = self.lock();
+        if inner.asked.remove(&key).is_some() {
+            inner.answers.insert(key, answer);
+        }
+        drop(inner);
+        self.changed.notify_all();
+    }
+
+    /// Waits for the answer to a question.
+    pub(super) fn wait_for_answer(&self, step: &str, item: &str) -> Result<SideAnswer, NodeStop> {
+        let key = (step.to_owned(), item.to_owned());
+        let mut inner = self.lock();
+        loop {
+            if let Some(answer) = inner.answers.remove(&key) {
+                return Ok(answer);
+            }
+            // A run that is cancelled lets its current step end, wherever that is taken.
+            match inner.stop {
+                Some(StopReason::Cancelled) if !self.kill.is_cancelled() => {}
+                Some(reason) => return Err(reason.into()),
+                None => {}
+            }
+            let waited = self.changed.wait_timeout(inner, LOOK);
+            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// Waits until something holds that nobody tells; `Err` when the run was stopped meanwhile.

@@ -17,8 +17,6 @@ pub(super) struct OrderValues {
     pub(super) nodes: Vec<Value>,
     pub(super) selection: TagSelection,
     pub(super) is_first: bool,
-    /// Results of steps that ran on the first node.
-    pub(super) shared: Map<String, Value>,
 }
 
 impl OrderValues {
@@ -57,7 +55,6 @@ impl OrderValues {
                 .get("isFirst")
                 .and_then(Value::as_bool)
                 .unwrap_or(false),
-            shared: map("shared")?,
         })
     }
 }

@@ -3,37 +3,32 @@
 use std::io;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use portolan_digest::Hasher;
 use portolan_fleet::{
-    Barrier, Barriers, Book, BookSource, Fleet, FleetQueryError, JournalEntry, JournalState,
-    MemoryFiles, NodeHost, NodeLock, NodeOutcome, NodeRequest, NodeRun, NodeState, NodeStop,
-    RunMode, Step, StepJournal, StepKey, StepReport, Work, compile, gather_facts,
+    Book, BookSource, JournalEntry, JournalState, NodeOutcome, NodeRun, NodeState, RunMode,
+    StepJournal, StepReport, compile,
 };
-use portolan_modules::{BookFiles, Host};
-use portolan_object::Selector;
+use portolan_modules::BookFiles;
 use portolan_secret::KnownSecrets;
-use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::control::{RunControl, StopReason};
+use super::files::StoredFiles;
+use super::lock::HeldLock;
+use super::node::AgentNode;
 use super::order::{OrderValues, mode_of};
-use super::{RunEvent, RunSettings};
+use super::{NodeEvent, RunEvent, RunSettings};
 use crate::failpoint::failpoint;
-use crate::shim::JobState;
 use crate::wire::run_report::Event;
-use crate::wire::{AtBarrier, RunEnded, RunOrder, SharedResult};
-
-/// The largest result that a step on the first node gives to the others.
-const MAX_SHARED_BYTES: usize = 8 << 10;
+use crate::wire::{RunEnded, RunOrder};
 
 /// Takes the steps of one run.
 pub(super) struct Worker {
     pub(super) settings: Arc<RunSettings>,
     pub(super) control: Arc<RunControl>,
-    pub(super) events: mpsc::UnboundedSender<RunEvent>,
+    pub(super) events: mpsc::UnboundedSender<NodeEvent>,
     pub(super) order: RunOrder,
 }
 
@@ -71,10 +66,9 @@ impl Worker {
     fn take_part(&self) -> Result<Option<RunEnded>, String> {
         let values =
             OrderValues::read(&self.order).ok_or("the order of the server cannot be read")?;
-        let files = self.order.files.iter();
-        let files =
-            MemoryFiles::of_bytes(files.map(|(path, content)| (path.as_str(), &content[..])));
-        let files: Arc<dyn BookFiles> = Arc::new(files);
+        let Some(files) = self.files()? else {
+            return Ok((!self.is_suspended()).then(not_begun));
+        };
         let book = self.compile(&values, &files)?;
         let mode = mode_of(&self.order);
         // A check writes nothing, so it needs neither the lock nor a journal.
@@ -114,11 +108,35 @@ impl Worker {
         Ok(Some(ended(&outcome)))
     }
 
-    fn is_suspended(&self) -> bool {
+    /// The files of the book, once all of them are here. `None` when the run was stopped meanwhile.
+    pub(super) fn files(&self) -> Result<Option<Arc<dyn BookFiles>>, String> {
+        let mut has_all = Ok(false);
+        let waited = self.control.wait_while_not(|| {
+            has_all = self.settings.files.has_all(self.order.files.values());
+            has_all != Ok(false)
+        });
+        has_all?;
+        let digests = self.order.files.iter();
+        let files = StoredFiles {
+            store: Arc::clone(&self.settings.files),
+            digests: digests
+                .map(|(path, digest)| (Utf8PathBuf::from(path), digest.clone()))
+                .collect(),
+        };
+        Ok(waited
+            .is_ok()
+            .then(|| Arc::new(files) as Arc<dyn BookFiles>))
+    }
+
+    pub(super) fn is_suspended(&self) -> bool {
         self.control.stopped() == Some(StopReason::Suspended)
     }
 
-    fn compile(&self, values: &OrderValues, files: &Arc<dyn BookFiles>) -> Result<Book, String> {
+    pub(super) fn compile(
+        &self,
+        values: &OrderValues,
+        files: &Arc<dyn BookFiles>,
+    ) -> Result<Book, String> {
         let text = std::str::from_utf8(&self.order.book).map_err(|_| "the book is not UTF-8")?;
         let mut source = BookSource::new(&self.order.file, text, Arc::clone(files));
         source.selection = values.selection.clone();
@@ -141,10 +159,13 @@ impl Worker {
     }
 
     /// Waits until no other run is at work on the node. `None` when the run was stopped meanwhile.
-    fn lock_node(&self) -> Result<Option<NodeLock>, String> {
+    pub(super) fn lock_node(&self) -> Result<Option<Arc<HeldLock>>, String> {
         let mut taken = Ok(None);
         let waited = self.control.wait_while_not(|| {
-            taken = NodeLock::take(&self.settings.root);
+            taken = self
+                .settings
+                .lock
+                .take(&self.settings.root, &self.order.run);
             !matches!(taken, Ok(None))
         });
         match waited {
@@ -155,9 +176,16 @@ impl Worker {
 
     /// The journal of the book. That of another run is replaced; its owed handlers are kept.
     fn open_journal(&self, book: &Book) -> Result<(StepJournal, JournalState), String> {
-        let path = self.journal_path(book);
-        let (mut journal, mut past) =
-            StepJournal::open(&path).map_err(|error| error.to_string())?;
+        self.open_journal_at(&self.journal_path(book, "journal"), book)
+    }
+
+    /// The journal at a path. That of another run is replaced; its owed handlers are kept.
+    pub(super) fn open_journal_at(
+        &self,
+        path: &Utf8PathBuf,
+        book: &Book,
+    ) -> Result<(StepJournal, JournalState), String> {
+        let (mut journal, mut past) = StepJournal::open(path).map_err(|error| error.to_string())?;
         if past.run.as_deref() == Some(self.order.run.as_str()) {
             return Ok((journal, past));
         }
@@ -178,13 +206,13 @@ impl Worker {
         Ok((journal, past))
     }
 
-    fn journal_path(&self, book: &Book) -> Utf8PathBuf {
+    pub(super) fn journal_path(&self, book: &Book, extension: &str) -> Utf8PathBuf {
         let mut hasher = Hasher::default();
         hasher.update(book.namespace.as_deref().unwrap_or_default().as_bytes());
         hasher.update(&[0]);
         hasher.update(book.name.as_bytes());
         let name = hasher.finish().hex();
-        self.settings.journals.join(format!("{name}.journal"))
+        self.settings.journals.join(format!("{name}.{extension}"))
     }
 
     fn take_steps(
@@ -195,42 +223,20 @@ impl Worker {
         journal: Option<&mut StepJournal>,
         past: JournalState,
     ) -> NodeOutcome {
-        let mut host = Host::local(Arc::clone(&self.settings.root));
-        host.book_files = files;
-        host.book.clone_from(&book.name);
-        host.stop = self.control.kill.clone();
-        let request = NodeRequest {
-            run: self.order.name.clone(),
-            mode: mode_of(&self.order),
-            inputs: values.inputs,
-            variables: values.variables,
-            facts: gather_facts(&host, &book.facts),
-            node: values.node,
-            peers: values.peers,
-        };
-        let mut node = AgentNode {
-            worker: self,
-            host,
-            barriers: Barriers::of(book),
-            fleet: FrozenFleet(values.nodes),
-            is_first: values.is_first,
-            shared: values.shared,
-            journal,
-            reports: Vec::new(),
-            began: Instant::now(),
-        };
+        let mut node = AgentNode::new(self, book, &values, files, journal);
+        let request = node.request(values, book);
         let secrets = Arc::new(KnownSecrets::default());
         NodeRun::new(book, &mut node, past, secrets).run(&request)
     }
 
-    fn send(&self, event: Event) {
+    pub(super) fn send(&self, event: Event) {
         let event = RunEvent {
             run: self.order.run.clone(),
             phase: self.control.phase(),
             event,
         };
         // Nobody listens when the agent has ended; the journal has what counts.
-        let _ = self.events.send(event);
+        let _ = self.events.send(NodeEvent::Run(event));
     }
 }
 
@@ -252,7 +258,7 @@ fn not_begun() -> RunEnded {
 
 /// Tells the server when the thread of a run dies of a defect, so that the run does not wait for ever.
 struct EndOnPanic {
-    events: mpsc::UnboundedSender<RunEvent>,
+    events: mpsc::UnboundedSender<NodeEvent>,
     run: String,
     is_armed: bool,
 }
@@ -265,164 +271,11 @@ impl Drop for EndOnPanic {
                 owed: Vec::new(),
                 stopped: "the agent failed; its log says why".to_owned(),
             };
-            let _ = self.events.send(RunEvent {
+            let _ = self.events.send(NodeEvent::Run(RunEvent {
                 run: self.run.clone(),
                 phase: 0,
                 event: Event::Ended(ended),
-            });
-        }
-    }
-}
-
-/// This node, as a run sees it.
-struct AgentNode<'a> {
-    worker: &'a Worker,
-    host: Host,
-    barriers: Barriers,
-    fleet: FrozenFleet,
-    is_first: bool,
-    shared: Map<String, Value>,
-    journal: Option<&'a mut StepJournal>,
-    /// Every step, as it was last reported.
-    reports: Vec<StepReport>,
-    began: Instant,
-}
-
-impl AgentNode<'_> {
-    fn wait(&self, barrier: usize) -> Result<(), NodeStop> {
-        let control = &self.worker.control;
-        if control.phase() <= barrier {
-            let state = NodeState::of(self.reports.iter().map(|report| report.state));
-            self.worker.send(Event::AtBarrier(AtBarrier {
-                barrier: u32::try_from(barrier).unwrap_or(u32::MAX),
-                state: state.word().to_owned(),
             }));
         }
-        control.wait_for_barrier(barrier)
-    }
-
-    /// A name for the directory of an attempt's commands.
-    fn job(&self, key: &StepKey) -> String {
-        let mut hasher = Hasher::default();
-        for part in [&key.step, &key.item, &key.attempt.to_string()] {
-            hasher.update(part.as_bytes());
-            hasher.update(&[0]);
-        }
-        format!("{}-{}", self.worker.order.run, hasher.finish().hex())
-    }
-}
-
-impl NodeHost for AgentNode<'_> {
-    fn host(&self) -> Host {
-        self.host.clone()
-    }
-
-    fn attempt_host(&self, key: &StepKey) -> Host {
-        let mut host = self.host.clone();
-        if self.journal.is_some() {
-            host.processes = Arc::new(self.worker.settings.shim.step(&self.job(key)));
-        }
-        host
-    }
-
-    fn can_take_up(&self, step: &Step, key: &StepKey) -> bool {
-        // Only what a command does is known for sure: its shim has written it down.
-        let is_command = matches!(&step.work, Work::Module(call) if call.module.name == "command");
-        let state = self.worker.settings.shim.step(&self.job(key)).state();
-        is_command && state.is_ok_and(|state| state != JobState::Lost)
-    }
-
-    fn is_first(&self) -> bool {
-        self.is_first
-    }
-
-    fn shared_result(&self, step: &Step) -> Option<Value> {
-        self.shared.get(&step.id).cloned()
-    }
-
-    fn share_result(&mut self, step: &Step, result: &Value) {
-        let result = result.to_string();
-        if result.len() <= MAX_SHARED_BYTES {
-            let step = step.id.clone();
-            let result = result.into();
-            self.worker
-                .send(Event::Shared(SharedResult { step, result }));
-        }
-    }
-
-    fn fleet(&self) -> &dyn Fleet {
-        &self.fleet
-    }
-
-    fn may_start(&mut self, step: &Step) -> Result<(), NodeStop> {
-        self.worker.control.wait_for_lease()?;
-        // Nodes that take their steps together wait before steps that name no barrier, too.
-        if step.options.barrier == Barrier::None
-            && self.journal.is_some()
-            && let Some(barrier) = self.barriers.before(step)
-        {
-            self.wait(barrier)?;
-            self.worker.control.wait_for_lease()?;
-        }
-        Ok(())
-    }
-
-    fn wait_at(&mut self, step: &Step, _barrier: Barrier) -> Result<(), NodeStop> {
-        if let Some(barrier) = self.barriers.before(step) {
-            self.wait(barrier)?;
-        }
-        self.worker.control.wait_for_lease()
-    }
-
-    fn record(&mut self, entry: &JournalEntry) -> Result<(), NodeStop> {
-        let (before, after) = match entry {
-            JournalEntry::Started { .. } => ("agent-step-starting", "agent-step-started"),
-            _ => ("agent-step-finishing", "agent-step-finished"),
-        };
-        failpoint(before);
-        if let Some(journal) = &mut self.journal {
-            journal.append(entry)?;
-        }
-        failpoint(after);
-        Ok(())
-    }
-
-    fn report(&mut self, report: &StepReport) {
-        let is_same =
-            |known: &&mut StepReport| known.name == report.name && known.item == report.item;
-        match self.reports.iter_mut().find(is_same) {
-            Some(known) => known.clone_from(report),
-            None => self.reports.push(report.clone()),
-        }
-        self.worker
-            .send(Event::Step(report.to_record().to_string().into()));
-    }
-
-    fn pause(&mut self, time: Duration) -> bool {
-        self.worker.control.pause(time)
-    }
-
-    fn clock(&self) -> Duration {
-        self.began.elapsed()
-    }
-}
-
-/// The nodes that the namespace of a run may know of, as they were when the run was made.
-struct FrozenFleet(Vec<Value>);
-
-impl Fleet for FrozenFleet {
-    fn nodes(&self, selector: &str) -> Result<Vec<Value>, FleetQueryError> {
-        let selector: Selector = selector
-            .parse()
-            .map_err(|error| FleetQueryError::Selector {
-                selector: selector.to_owned(),
-                error,
-            })?;
-        let matches = |node: &&Value| selector.matches(|key| node["labels"][key].as_str());
-        Ok(self.0.iter().filter(matches).cloned().collect())
-    }
-
-    fn results(&self, _step: &str) -> Result<Map<String, Value>, FleetQueryError> {
-        Err(FleetQueryError::NoResults)
     }
 }

@@ -2,7 +2,7 @@
 /// A message of an agent.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AgentMessage {
-    #[prost(oneof = "agent_message::Message", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "agent_message::Message", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
     pub message: ::core::option::Option<agent_message::Message>,
 }
 /// Nested message and enum types in `AgentMessage`.
@@ -21,12 +21,18 @@ pub mod agent_message {
         RunsHeld(super::RunsHeld),
         #[prost(message, tag = "6")]
         RunReport(super::RunReport),
+        #[prost(message, tag = "7")]
+        FileRequest(super::FileRequest),
+        #[prost(message, tag = "8")]
+        SideRequest(super::SideRequest),
+        #[prost(message, tag = "9")]
+        SideReport(super::SideReport),
     }
 }
 /// A message of a server.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ServerMessage {
-    #[prost(oneof = "server_message::Message", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "server_message::Message", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
     pub message: ::core::option::Option<server_message::Message>,
 }
 /// Nested message and enum types in `ServerMessage`.
@@ -45,6 +51,14 @@ pub mod server_message {
         RunStop(super::RunStop),
         #[prost(message, tag = "6")]
         RunAck(super::RunAck),
+        #[prost(message, tag = "7")]
+        FilePart(super::FilePart),
+        #[prost(message, tag = "8")]
+        RunNews(super::RunNews),
+        #[prost(message, tag = "9")]
+        SideOrder(super::SideOrder),
+        #[prost(message, tag = "10")]
+        SideAnswer(super::SideAnswer),
     }
 }
 /// The agent has connected.
@@ -144,15 +158,123 @@ pub struct RunOrder {
     /// Whether the run says what would change, and changes nothing.
     #[prost(bool, tag = "9")]
     pub is_check: bool,
-    /// A JSON object: inputs, variables, node, peers, nodes, tags, skipTags, isFirst, shared.
+    /// A JSON object: inputs, variables, node, peers, nodes, tags, skipTags, isFirst, plan.
     #[prost(bytes = "bytes", tag = "10")]
     pub values: ::prost::bytes::Bytes,
-    /// The files that came with the book, by their paths.
-    #[prost(btree_map = "string, bytes", tag = "11")]
+    /// Digests of the files that came with the book, by their paths. The agent asks for those that it does not have.
+    #[prost(btree_map = "string, string", tag = "11")]
     pub files: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
-        ::prost::bytes::Bytes,
+        ::prost::alloc::string::String,
     >,
+}
+/// The agent needs a part of a file of a run that it takes part in.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FileRequest {
+    /// The uuid of the Run.
+    #[prost(string, tag = "1")]
+    pub run: ::prost::alloc::string::String,
+    /// The digest of the file.
+    #[prost(string, tag = "2")]
+    pub digest: ::prost::alloc::string::String,
+    /// The part, from 0.
+    #[prost(uint32, tag = "3")]
+    pub part: u32,
+}
+/// A part of a file.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FilePart {
+    /// The digest of the file.
+    #[prost(string, tag = "1")]
+    pub digest: ::prost::alloc::string::String,
+    /// The part, from 0.
+    #[prost(uint32, tag = "2")]
+    pub part: u32,
+    /// How many parts the file has; 0 if the server does not have it.
+    #[prost(uint32, tag = "3")]
+    pub parts: u32,
+    /// Its bytes.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub content: ::prost::bytes::Bytes,
+}
+/// What a node should know of others by now. It replaces what was sent before, and may be sent again at any time.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunNews {
+    /// The uuid of the Run.
+    #[prost(string, tag = "1")]
+    pub run: ::prost::alloc::string::String,
+    /// The owner, as in RunOrder.
+    #[prost(uint64, tag = "2")]
+    pub incarnation: u64,
+    #[prost(uint64, tag = "3")]
+    pub revision: u64,
+    /// A JSON object: shared, results, permits, firstPassed.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub values: ::prost::bytes::Bytes,
+}
+/// The agent wants other nodes to take a step for its own. It asks again when it is not sure that the server knows.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SideRequest {
+    /// The uuid of the Run.
+    #[prost(string, tag = "1")]
+    pub run: ::prost::alloc::string::String,
+    /// The step, and its item.
+    #[prost(string, tag = "2")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub item: ::prost::alloc::string::String,
+    /// What the step sees: a JSON object.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub values: ::prost::bytes::Bytes,
+}
+/// A node takes one step by itself, for another node or for a gate. It may be sent again at any time.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SideOrder {
+    /// The book and its owner; without values and phase.
+    #[prost(message, optional, tag = "1")]
+    pub book: ::core::option::Option<RunOrder>,
+    /// Tells it apart from others of the run.
+    #[prost(string, tag = "2")]
+    pub id: ::prost::alloc::string::String,
+    /// The step.
+    #[prost(string, tag = "3")]
+    pub step: ::prost::alloc::string::String,
+    /// What the step sees, a JSON object; empty if it sees what it would see in the run of this node.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub frame: ::prost::bytes::Bytes,
+}
+/// A step that a node took by itself has ended. The server asks again when it does not know.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SideReport {
+    /// The uuid of the Run.
+    #[prost(string, tag = "1")]
+    pub run: ::prost::alloc::string::String,
+    /// As in SideOrder.
+    #[prost(string, tag = "2")]
+    pub id: ::prost::alloc::string::String,
+    /// What became of the step: a JSON object.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub report: ::prost::bytes::Bytes,
+    /// What later steps see of it; empty if nothing.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub result: ::prost::bytes::Bytes,
+}
+/// What became of a step that others took for this node.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SideAnswer {
+    /// The uuid of the Run.
+    #[prost(string, tag = "1")]
+    pub run: ::prost::alloc::string::String,
+    /// As in SideRequest.
+    #[prost(string, tag = "2")]
+    pub step: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub item: ::prost::alloc::string::String,
+    /// As in SideReport.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub report: ::prost::bytes::Bytes,
+    #[prost(bytes = "bytes", tag = "5")]
+    pub result: ::prost::bytes::Bytes,
 }
 /// The node ends its part of a run: after its current step, or at once.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -168,6 +290,9 @@ pub struct RunStop {
     /// Whether the current step is ended.
     #[prost(bool, tag = "4")]
     pub now: bool,
+    /// Whether steps that the node takes for others end, too.
+    #[prost(bool, tag = "5")]
+    pub side: bool,
 }
 /// The server keeps everything that the agent reported up to a number.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -204,7 +329,7 @@ pub struct RunReport {
     /// The phase that the node works in.
     #[prost(uint32, tag = "4")]
     pub phase: u32,
-    #[prost(oneof = "run_report::Event", tags = "5, 6, 7, 8")]
+    #[prost(oneof = "run_report::Event", tags = "5, 6, 7, 8, 9, 10")]
     pub event: ::core::option::Option<run_report::Event>,
 }
 /// Nested message and enum types in `RunReport`.
@@ -220,9 +345,15 @@ pub mod run_report {
         /// The node has its end.
         #[prost(message, tag = "7")]
         Ended(super::RunEnded),
-        /// What a step on the first node gave to the others.
+        /// What a step gave to the other nodes.
         #[prost(message, tag = "8")]
         Shared(super::SharedResult),
+        /// The node wants to take a step that few may take at the same time.
+        #[prost(string, tag = "9")]
+        Wants(::prost::alloc::string::String),
+        /// The node has taken such a step.
+        #[prost(string, tag = "10")]
+        Gives(::prost::alloc::string::String),
     }
 }
 /// The node waits for others.
@@ -248,13 +379,13 @@ pub struct RunEnded {
     #[prost(string, tag = "3")]
     pub stopped: ::prost::alloc::string::String,
 }
-/// What a step on the first node gave to the others.
+/// What a step gave to the other nodes.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SharedResult {
     /// The step.
     #[prost(string, tag = "1")]
     pub step: ::prost::alloc::string::String,
-    /// A JSON object.
+    /// A JSON object, or null.
     #[prost(bytes = "bytes", tag = "2")]
     pub result: ::prost::bytes::Bytes,
 }

@@ -8,11 +8,11 @@ use portolan_cel::{Record, Type};
 use serde_json::{Map, Value};
 
 use super::{BookSource, parameters};
-use crate::book::{Barrier, Book, Input, Items, ModuleCall, Step, Work};
+use crate::book::{AskedFleet, Barrier, Book, Input, Items, ModuleCall, RunOn, Step, Work};
 use crate::decision::Decision;
 use crate::fault::{BookFault, Place, advice};
 use crate::known;
-use crate::text::{TextRenderer, steps_in_text};
+use crate::text::{TextRenderer, steps_in_text, templates_in_text};
 
 /// What the check of a book gives beside faults.
 pub(super) struct Checked {
@@ -21,6 +21,9 @@ pub(super) struct Checked {
     pub(super) sensitive: BTreeSet<String>,
     /// The parts of the facts that are read.
     pub(super) facts: BTreeSet<String>,
+    /// Steps whose results on all nodes are asked for, by the name that is used.
+    pub(super) gathered: BTreeMap<String, String>,
+    pub(super) asks_fleet: AskedFleet,
 }
 
 /// A step whose result can be asked for.
@@ -41,6 +44,8 @@ struct NameCheck<'a> {
     /// Names of all steps of the book, wherever they stand.
     all_names: BTreeSet<String>,
     barriers: usize,
+    /// Templates that a step includes, and that were looked at.
+    templates: BTreeSet<(String, String)>,
     checked: Checked,
 }
 
@@ -67,10 +72,13 @@ pub(super) fn check(book: &Book, source: &BookSource<'_>, is_whole: bool) -> Che
         producers: Vec::new(),
         all_names,
         barriers: 0,
+        templates: BTreeSet::new(),
         checked: Checked {
             faults: Vec::new(),
             sensitive: BTreeSet::new(),
             facts: BTreeSet::new(),
+            gathered: BTreeMap::new(),
+            asks_fleet: AskedFleet::default(),
         },
     };
     let names = check.document_names(
@@ -238,6 +246,7 @@ impl NameCheck<'_> {
             }
             Work::Flush | Work::Barrier => {}
         }
+        self.check_placement(step);
         let mut after = names.clone();
         after
             .types
@@ -264,6 +273,22 @@ impl NameCheck<'_> {
                 self.checked.sensitive.insert(alias.clone());
             }
         }
+    }
+
+    /// Where a step runs and how many nodes take it at once is said of steps that call modules.
+    fn check_placement(&mut self, step: &Step) {
+        let options = &step.options;
+        if matches!(step.work, Work::Module(_)) {
+            return;
+        }
+        let option = match (&options.run_on, options.throttle) {
+            (RunOn::All, 0) => return,
+            (RunOn::All, _) => "throttle",
+            _ => "runOn",
+        };
+        let message = format!("`{option}` is an option of steps that call a module");
+        let hint = "put it on the steps inside".to_owned();
+        self.fault(&step.place, message, Some(hint));
     }
 
     /// Checks what a step is taken for. Says whether a secret is used in it.
@@ -357,7 +382,14 @@ impl NameCheck<'_> {
                     .unwrap_or_default();
                 let text = String::from_utf8_lossy(&text).into_owned();
                 self.results(&steps_in_text(&text), &place);
-                self.used_names(&used, names, &place)
+                let mut uses_secret = self.used_names(&used, names, &place);
+                for inner in templates_in_text(&text) {
+                    // A circle is found when the template is rendered; here each is read once.
+                    if self.templates.insert((step.id.clone(), inner.clone())) {
+                        uses_secret |= self.template_file(&inner, step, names);
+                    }
+                }
+                uses_secret
             }
             Err(error) => {
                 let file = error.file.as_deref().unwrap_or(path);
@@ -428,9 +460,16 @@ impl NameCheck<'_> {
         for path in used {
             let mut parts = path.split('.');
             let root = parts.next().unwrap_or_default();
-            if root == "steps" || root == "results" {
+            if root == "results" || root == "nodes" {
+                let message =
+                    format!("`{root}()` is only for expressions, as in `when` and `forEach`");
+                self.fault(place, message, None);
                 continue;
             }
+            if root == "steps" {
+                continue;
+            }
+            self.checked.asks_fleet.peers |= root == "peers";
             let Some(kind) = names.types.get(root) else {
                 let known: Vec<&str> = names.types.keys().map(String::as_str).collect();
                 self.fault(
@@ -506,6 +545,9 @@ impl NameCheck<'_> {
                 is_consequence,
             });
         }
+        let asked = &mut self.checked.asks_fleet;
+        asked.peers |= decision.expression().names("peers");
+        asked.nodes |= decision.text().contains("nodes(");
         for fact in decision.expression().keys_of("facts") {
             self.note_fact(Some(&fact));
         }
@@ -576,6 +618,10 @@ impl NameCheck<'_> {
 
     fn all_results(&mut self, name: &str, place: &Place) {
         let before = self.producer(name).map(|producer| producer.barriers);
+        if let Some(producer) = self.producer(name) {
+            let id = producer.id.clone();
+            self.checked.gathered.insert(name.to_owned(), id);
+        }
         if before.is_none() {
             self.results(&[name.to_owned()], place);
         } else if before.is_some_and(|before| before >= self.barriers) {

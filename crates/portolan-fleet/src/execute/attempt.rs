@@ -78,6 +78,28 @@ pub(super) fn done_before(step: &Step, mut attempt: Attempt) -> Attempt {
     attempt
 }
 
+/// Work that the journal says was finished.
+pub(super) fn finished_before(state: StepState, result: Value) -> Attempt {
+    let mut attempt = Attempt::ended(state);
+    attempt.is_recorded = true;
+    attempt.has_effect = true;
+    attempt
+        .notes
+        .push("done before the run was interrupted".to_owned());
+    if state == StepState::Failed {
+        attempt.error = Some(StepError {
+            message: "failed before the run was interrupted".to_owned(),
+            hint: None,
+            output: None,
+        });
+    }
+    attempt.result = match result {
+        Value::Object(result) => Some(result),
+        _ => None,
+    };
+    attempt
+}
+
 /// What a plan says will happen.
 pub(super) fn planned(state: StepState, plan: &Plan) -> Attempt {
     let diffs: Vec<&str> = plan

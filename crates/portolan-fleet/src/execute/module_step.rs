@@ -12,11 +12,11 @@ use std::time::Duration;
 use portolan_budget::RetryPolicy;
 use serde_json::{Value, json};
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, finished_before};
 use super::scope::{Frame, Item};
-use super::{Flow, Halt, NodeRun, NodeStop, RunMode, report_of};
+use super::{Flow, Halt, NodeRun, NodeStop, RunMode, SideOutcome, report_of};
 use crate::book::{ModuleCall, RunOn, Step};
-use crate::journal::{JournalEntry, StepKey};
+use crate::journal::{JournalEntry, Progress, StepKey};
 use crate::outcome::{StepError, StepState};
 
 /// The longest pause between attempts, however it grows.
@@ -28,10 +28,43 @@ impl NodeRun<'_> {
         let mut at_step = frame.clone();
         at_step.step_id.clone_from(&step.id);
         if step.options.run_on == RunOn::First && !self.host.is_first() {
-            self.take_over_result(step);
-            return Ok(());
+            return self.take_over_result(step);
         }
-        let items = match self.items(step, &at_step) {
+        let is_throttled = step.options.throttle > 0 && self.mode == RunMode::Apply;
+        if is_throttled {
+            self.host.enter(step).map_err(Halt::Stopped)?;
+        }
+        let flow = self.take_items(step, call, frame, &at_step);
+        if is_throttled {
+            self.host.leave(step);
+        }
+        if self.mode == RunMode::Apply && flow.is_ok() {
+            self.give_result(step);
+        }
+        flow
+    }
+
+    /// Gives a result to nodes that ask for it: that of a step that runs once, or of one whose results all nodes can see.
+    fn give_result(&mut self, step: &Step) {
+        let is_first = step.options.run_on == RunOn::First;
+        if !is_first && !self.book.gathered.values().any(|id| *id == step.id) {
+            return;
+        }
+        let known = self.results.get(&step.id);
+        let result = known.filter(|_| !step.options.is_sensitive).cloned();
+        if is_first || result.is_some() {
+            self.host.share_result(step, &result.unwrap_or_default());
+        }
+    }
+
+    fn take_items(
+        &mut self,
+        step: &Step,
+        call: &ModuleCall,
+        frame: &Frame,
+        at_step: &Frame,
+    ) -> Flow {
+        let items = match self.items(step, at_step) {
             Ok(items) => items,
             Err(message) => return self.fail_or_unknown(step, None, &message, frame),
         };
@@ -39,7 +72,7 @@ impl NodeRun<'_> {
         let mut results = Vec::new();
         let mut failure = None;
         for item in items {
-            let (state, result, message) = self.take_item(step, call, item.as_ref(), &at_step)?;
+            let (state, result, message) = self.take_item(step, call, item.as_ref(), at_step)?;
             results.extend(result);
             if matches!(state, StepState::Failed | StepState::Unknown)
                 && self.mode == RunMode::Apply
@@ -65,9 +98,6 @@ impl NodeRun<'_> {
             results.pop()
         };
         if let Some(result) = result {
-            if step.options.run_on == RunOn::First && !step.options.is_sensitive {
-                self.host.share_result(step, &result);
-            }
             self.keep_result(step, result);
         }
         Ok(())
@@ -81,13 +111,33 @@ impl NodeRun<'_> {
     }
 
     /// A step that runs on the first node alone: its result is known here as far as the first node has given it.
-    fn take_over_result(&mut self, step: &Step) {
+    fn take_over_result(&mut self, step: &Step) -> Flow {
         let mut report = report_of(step, None, StepState::Skipped);
         report.notes.push("it runs on the first node".to_owned());
         self.push(report);
-        if let Some(result) = self.host.shared_result(step) {
+        if self.mode == RunMode::Check {
+            self.pending.insert(step.id.clone());
+            return Ok(());
+        }
+        let result = self.host.wait_for_first(step).map_err(Halt::Stopped)?;
+        if let Some(result) = result.filter(|result| !result.is_null()) {
             self.keep_result(step, result);
         }
+        Ok(())
+    }
+
+    /// Takes a step without its items and its condition; gives its result.
+    pub(super) fn take_alone(
+        &mut self,
+        step: &Step,
+        call: &ModuleCall,
+        frame: &Frame,
+    ) -> Result<Option<Value>, Halt> {
+        let began = self.host.clock();
+        let attempt = self.attempts(step, call, frame)?;
+        let shown = frame.own_values().get("item").cloned();
+        let (_, result, _) = self.conclude(step, shown, attempt, began);
+        Ok(result)
     }
 
     /// Takes a step for one item. Gives its state, its result, and why it failed.
@@ -112,7 +162,51 @@ impl NodeRun<'_> {
             }
             Err(message) => return self.undecided(step, shown, &message, &frame),
         }
-        let mut attempt = self.attempts(step, call, &frame)?;
+        let attempt = match step.options.run_on {
+            RunOn::Others { .. } => self.delegated(step, &frame)?,
+            RunOn::All | RunOn::First => self.attempts(step, call, &frame)?,
+        };
+        Ok(self.conclude(step, shown, attempt, began))
+    }
+
+    /// A step that other nodes take for this one. They answer a repeated question from their journals.
+    fn delegated(&mut self, step: &Step, frame: &Frame) -> Result<Attempt, Halt> {
+        let key = StepKey {
+            step: step.id.clone(),
+            item: frame.loop_key.clone(),
+            attempt: 0,
+        };
+        if let Some(Progress::Finished { state, result, .. }) = self.past.steps.get(&key)
+            && self.mode == RunMode::Apply
+        {
+            return Ok(finished_before(*state, result.clone()));
+        }
+        let values = frame.values(&self.results);
+        let done = self.host.delegate(step, &key, values);
+        let SideOutcome { report, result } = done.map_err(Halt::Stopped)?;
+        let mut attempt = Attempt::ended(report.state);
+        attempt.diff = report.diff;
+        attempt.changes = report.changes;
+        attempt.error = report.error;
+        attempt.notes = report.notes;
+        attempt.result = match result {
+            Some(Value::Object(result)) => Some(result),
+            _ => None,
+        };
+        // What nobody knows is asked again when the run goes on.
+        attempt.has_effect = attempt.state != StepState::Unknown;
+        self.record_end(step, &key, &attempt)?;
+        Ok(attempt)
+    }
+
+    /// Tells what became of a step for one item, and keeps nothing secret of it.
+    fn conclude(
+        &mut self,
+        step: &Step,
+        shown: Option<Value>,
+        mut attempt: Attempt,
+        began: Duration,
+    ) -> (StepState, Option<Value>, String) {
         if attempt.state == StepState::Failed && step.options.ignores_errors {
             attempt.state = StepState::Ignored;
         }
@@ -145,11 +239,11 @@ impl NodeRun<'_> {
         if self.mode == RunMode::Check && matches!(state, StepState::Changed | StepState::Unknown) {
             self.pending.insert(step.id.clone());
         }
-        Ok((
+        (
             state,
             attempt.result.map(Value::Object),
             message.unwrap_or_default(),
-        ))
+        )
     }
 
     fn undecided(

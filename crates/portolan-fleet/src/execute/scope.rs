@@ -144,6 +144,12 @@ impl Item {
 // === impl Results ===
 
 impl Results {
+    /// The result of a step by its path.
+    pub(crate) fn get(&self, id: &str) -> Option<&Value> {
+        let found = self.0.iter().find(|(known, _)| known == id);
+        found.map(|(_, result)| result)
+    }
+
     pub(crate) fn add(&mut self, id: &str, result: Value) {
         self.0.retain(|(known, _)| known != id);
         self.0.push((id.to_owned(), result));

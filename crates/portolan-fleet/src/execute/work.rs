@@ -9,7 +9,9 @@ use std::time::Duration;
 use portolan_modules::{Action, Applied, Effect, Host, ModuleError, Plan, PlannedOutcome, View};
 use serde_json::{Map, Value, json};
 
-use super::attempt::{Attempt, done_before, failed_by, last_lines, partial, planned};
+use super::attempt::{
+    Attempt, done_before, failed_by, finished_before, last_lines, partial, planned,
+};
 use super::deadline::Deadline;
 use super::environment::WithEnvironment;
 use super::scope::Frame;
@@ -34,26 +36,7 @@ impl NodeRun<'_> {
         let effect = step.effect();
         match self.past.steps.get(key).cloned() {
             None => self.work(step, call, frame, key, false),
-            Some(Progress::Finished { state, result, .. }) => {
-                let mut attempt = Attempt::ended(state);
-                attempt.is_recorded = true;
-                attempt.has_effect = true;
-                attempt
-                    .notes
-                    .push("done before the run was interrupted".to_owned());
-                if state == StepState::Failed {
-                    attempt.error = Some(StepError {
-                        message: "failed before the run was interrupted".to_owned(),
-                        hint: None,
-                        output: None,
-                    });
-                }
-                attempt.result = match result {
-                    Value::Object(result) => Some(result),
-                    _ => None,
-                };
-                attempt
-            }
+            Some(Progress::Finished { state, result, .. }) => finished_before(state, result),
             Some(Progress::Started | Progress::Unknown) if effect != Effect::Once => {
                 let attempt = self.work(step, call, frame, key, false);
                 done_before(step, attempt)
@@ -311,7 +294,11 @@ impl NodeRun<'_> {
         let mut attempt = match (is_success, is_changed, done) {
             (Err(message), _, _) | (_, Err(message), _) => Attempt::failed(message),
             (Ok(false), _, Err(error)) => failed_by(&error),
-            (Ok(false), _, Ok(())) => Attempt::failed("`success` does not hold"),
+            (Ok(false), _, Ok(())) => {
+                let success = step.options.success.as_ref();
+                let text = success.map_or("success", crate::decision::Decision::text);
+                Attempt::failed(format!("`{text}` does not hold"))
+            }
             (Ok(true), Ok(true), _) => planned(StepState::Changed, plan),
             (Ok(true), Ok(false), _) => Attempt::ended(StepState::Ok),
         };

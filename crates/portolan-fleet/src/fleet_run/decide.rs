@@ -1,8 +1,8 @@
 //! The decisions of a run over many nodes.
 
 use super::{
-    BarrierScope, Cancel, NodeEnd, NodeEvent, NodeProgress, Observed, RunEffect, RunEnd, RunPlan,
-    RunState, Stage, UnreachablePolicy,
+    BarrierScope, Cancel, GateState, NodeEnd, NodeEvent, NodeProgress, Observed, RunEffect, RunEnd,
+    RunPlan, RunState, Stage, UnreachablePolicy,
 };
 use crate::outcome::NodeState;
 
@@ -22,12 +22,13 @@ pub fn advance(
     run.judge_silence();
     run.take_cancel();
     run.resume();
-    // Each pass opens at most one door; there are no more doors than batches and barriers.
-    for _ in 0..=plan.batches.len() * (plan.barriers.len() + 2) {
+    // Each pass opens at most one door; there are no more doors than batches, gates and barriers.
+    for _ in 0..=2 * plan.batches.len() * (plan.barriers.len() + 2) {
         if !run.pass() {
             break;
         }
     }
+    run.give_permits();
     (run.state, run.effects)
 }
 
@@ -52,15 +53,29 @@ impl Advance<'_> {
             if *phase != report.phase {
                 continue;
             }
-            match report.event {
+            match &report.event {
                 NodeEvent::Alive => *heard = now,
                 NodeEvent::AtBarrier { barrier, state } => {
-                    if (*phase..self.plan.barriers.len()).contains(&barrier) {
-                        *progress = NodeProgress::Waiting { barrier, state };
+                    if (*phase..self.plan.barriers.len()).contains(barrier) {
+                        *progress = NodeProgress::Waiting {
+                            barrier: *barrier,
+                            state: *state,
+                        };
                     }
                 }
+                NodeEvent::WantsPermit(step) => {
+                    *heard = now;
+                    if self.state.permits.ask(step, &report.node) {
+                        let (node, step) = (report.node.clone(), step.clone());
+                        self.effects.push(RunEffect::Permit { node, step });
+                    }
+                }
+                NodeEvent::GivesPermit(step) => {
+                    *heard = now;
+                    self.state.permits.give_back(step, &report.node);
+                }
                 NodeEvent::Ended(state) => {
-                    *progress = NodeProgress::Done(NodeEnd::State(state));
+                    *progress = NodeProgress::Done(NodeEnd::State(*state));
                     self.effects.push(RunEffect::Release(report.node.clone()));
                 }
             }
@@ -86,6 +101,18 @@ impl Advance<'_> {
         }
     }
 
+    /// Free permits go to those that wait. A node that is not at work needs none.
+    fn give_permits(&mut self) {
+        for (node, progress) in &self.state.nodes {
+            if !matches!(progress, NodeProgress::Working { .. }) {
+                self.state.permits.release(node);
+            }
+        }
+        for (node, step) in self.state.permits.give(&self.plan.throttles) {
+            self.effects.push(RunEffect::Permit { node, step });
+        }
+    }
+
     fn take_cancel(&mut self) {
         let Some(cancel) = self.observed.cancel else {
             return;
@@ -99,7 +126,8 @@ impl Advance<'_> {
 
     fn resume(&mut self) {
         if self.observed.resume && matches!(self.state.stage, Stage::Stalled { .. }) {
-            self.state.gate_tries = 0;
+            self.state.gate.refusals = 0;
+            self.state.gate.ask_at = self.observed.now;
             self.state.queued_since = None;
             let batch = RunState::batch_nodes(self.plan, self.state.batch);
             let has_begun = batch
@@ -147,7 +175,10 @@ impl Advance<'_> {
         if batch.is_empty() {
             return self.end_if_all_done();
         }
-        let holder = batch.iter().find_map(|node| self.observed.held.get(node));
+        let needed = batch.iter().chain(&self.plan.delegates);
+        let holder = needed
+            .into_iter()
+            .find_map(|node| self.observed.held.get(node));
         if let Some(holder) = holder {
             let since = *self.state.queued_since.get_or_insert(self.observed.now);
             if self.observed.now.saturating_sub(since) > self.plan.queue_limit {
@@ -160,8 +191,11 @@ impl Advance<'_> {
         self.state.queued_since = None;
         // Always in the same order, so that two runs cannot hold what the other one waits for.
         let mut nodes = batch.to_vec();
+        nodes.extend(self.plan.delegates.iter().cloned());
         nodes.sort();
+        nodes.dedup();
         self.effects.push(RunEffect::Reserve(nodes));
+        self.choose_first(batch);
         for node in batch {
             if self.state.nodes.get(node) == Some(&NodeProgress::Queued) {
                 self.begin(node);
@@ -171,9 +205,26 @@ impl Advance<'_> {
         true
     }
 
+    /// The first node that can be reached, in the order of the run; one that is waited for if none can.
+    fn choose_first(&mut self, batch: &[String]) {
+        if self.state.first.is_some() {
+            return;
+        }
+        let is_allowed = |node: &&String| !self.observed.denied.contains(*node);
+        let is_connected = |node: &&String| self.observed.connected.contains(*node);
+        let mut allowed = batch.iter().filter(is_allowed);
+        let first = allowed.clone().find(is_connected);
+        let waits = matches!(self.plan.unreachable, UnreachablePolicy::Wait(_));
+        self.state.first = first.or_else(|| allowed.next().filter(|_| waits)).cloned();
+    }
+
     fn begin(&mut self, node: &str) {
         let is_connected = self.observed.connected.contains(node);
         let progress = match self.plan.unreachable {
+            _ if self.observed.denied.contains(node) => {
+                self.effects.push(RunEffect::Deny(node.to_owned()));
+                NodeProgress::Done(NodeEnd::State(NodeState::Failed))
+            }
             UnreachablePolicy::Fail if !is_connected => {
                 NodeProgress::Done(NodeEnd::State(NodeState::Unreachable))
             }
@@ -216,51 +267,57 @@ impl Advance<'_> {
             return true;
         }
         if self.state.batch + 1 < self.plan.batches.len() {
-            if self.plan.has_gate {
+            if let Some(gate) = &self.plan.gate {
                 self.state.stage = Stage::Gate;
-                self.state.gate_tries = 0;
-                self.effects.push(RunEffect::AskGate {
-                    batch: self.state.batch,
-                });
-                return false;
+                self.state.gate = GateState {
+                    number: self.state.gate.number + 1,
+                    refusals: 0,
+                    question: self.state.gate.question + 1,
+                    ask_at: self.observed.now,
+                    is_open: !gate.is_asked,
+                    why: None,
+                };
+                return true;
             }
             return self.next_batch();
         }
         self.next_phase()
     }
 
+    /// The next batch begins when the gate said yes and somebody approved, if that is needed.
     fn pass_gate(&mut self) -> bool {
-        match self.observed.gate {
-            // An answer opens the gate once: the next batch asks again.
-            Some(true) if self.state.gate_tries < u32::MAX => {
-                self.state.gate_tries = u32::MAX;
-                self.next_batch()
-            }
-            Some(false) => {
-                self.state.gate_tries += 1;
-                if self.state.gate_tries > self.plan.gate_tries {
-                    self.state.stage = Stage::Stalled {
-                        reason: format!(
-                            "the gate after batch {} does not open",
-                            self.state.batch + 1
-                        ),
-                    };
-                } else {
-                    self.effects.push(RunEffect::AskGate {
-                        batch: self.state.batch,
-                    });
-                }
-                false
-            }
-            _ => {
-                if self.observed.resume {
-                    self.effects.push(RunEffect::AskGate {
-                        batch: self.state.batch,
-                    });
-                }
-                false
-            }
+        let Some(plan) = &self.plan.gate else {
+            return self.next_batch();
+        };
+        let gate = &mut self.state.gate;
+        let answer = self.observed.gate.as_ref();
+        if let Some(answer) = answer.filter(|answer| answer.question == gate.question)
+            && !gate.is_open
+        {
+            gate.is_open = answer.refusal.is_none();
+            gate.why.clone_from(&answer.refusal);
+            gate.question += 1;
+            gate.ask_at = self.observed.now + plan.interval;
+            gate.refusals += u32::from(!gate.is_open);
         }
+        if gate.refusals > plan.retries {
+            let after = self.state.batch + 1;
+            let why = gate.why.as_deref().unwrap_or("it said no");
+            let reason = format!("the gate after batch {after} does not open: {why}");
+            self.state.stage = Stage::Stalled { reason };
+            return false;
+        }
+        if !gate.is_open {
+            if gate.ask_at <= self.observed.now {
+                let question = gate.question;
+                self.effects.push(RunEffect::AskGate { question });
+            }
+            return false;
+        }
+        if plan.needs_approval && self.observed.approved_gate < gate.number {
+            return false;
+        }
+        self.next_batch()
     }
 
     fn next_batch(&mut self) -> bool {
@@ -293,6 +350,12 @@ impl Advance<'_> {
             if let Some(progress) = self.state.nodes.get_mut(node)
                 && matches!(progress, NodeProgress::Waiting { barrier, .. } if *barrier < phase)
             {
+                if self.observed.denied.contains(node) {
+                    *progress = NodeProgress::Done(NodeEnd::State(NodeState::Failed));
+                    self.effects.push(RunEffect::Deny(node.clone()));
+                    self.effects.push(RunEffect::Release(node.clone()));
+                    continue;
+                }
                 *progress = NodeProgress::Working { phase, heard: now };
                 self.effects.push(RunEffect::Dispatch {
                     node: node.clone(),

@@ -772,6 +772,12 @@ pub struct RunSpec {
     /// How often somebody asked it to go on after it stalled.
     #[prost(uint32, optional, tag = "15")]
     pub resumes: ::core::option::Option<u32>,
+    /// The last gate between batches that somebody approved, counted from 1.
+    #[prost(uint32, optional, tag = "17")]
+    pub approved_gate: ::core::option::Option<u32>,
+    /// Who approved it.
+    #[prost(string, optional, tag = "18")]
+    pub approved_by: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// A node of a run.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -807,6 +813,9 @@ pub struct RunStatus {
     /// When it ended.
     #[prost(string, optional, tag = "6")]
     pub ended_at: ::core::option::Option<::prost::alloc::string::String>,
+    /// The gate between batches that it has come to, counted from 1.
+    #[prost(uint32, optional, tag = "7")]
+    pub gate: ::core::option::Option<u32>,
 }
 /// What a run does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

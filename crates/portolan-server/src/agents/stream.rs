@@ -223,6 +223,18 @@ impl ConnectedAgent {
                     let report = Box::new(report);
                     self.tell_runs(RunInput::Reported { node, report }).await;
                 }
+                Some(Theirs::FileRequest(request)) => {
+                    let node = self.node()?;
+                    self.tell_runs(RunInput::FileAsked { node, request }).await;
+                }
+                Some(Theirs::SideRequest(request)) => {
+                    let node = self.node()?;
+                    self.tell_runs(RunInput::SideAsked { node, request }).await;
+                }
+                Some(Theirs::SideReport(report)) => {
+                    let node = self.node()?;
+                    self.tell_runs(RunInput::SideDone { node, report }).await;
+                }
                 Some(Theirs::Goodbye(_)) => {
                     self.membership.take()?.leave();
                     return None;

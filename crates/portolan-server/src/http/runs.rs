@@ -9,7 +9,7 @@ use super::reply::json_reply;
 use super::route::{checked_target, find};
 use super::{Http, allow, read_json};
 use crate::error::ApiError;
-use crate::runs::{RunRequest, RunWish};
+use crate::runs::{FileQuestion, Repetition, RunRequest, RunWish};
 use crate::server::{Caller, Target};
 
 /// What a path of runs is about.
@@ -21,6 +21,11 @@ pub(super) enum RunRoute {
     Nodes(Target),
     Cancel(Target),
     Resume(Target),
+    Approve(Target),
+    /// Makes a new run of what a run was made from.
+    Repeat(Target),
+    /// Files for books that come with a request.
+    Files(Target),
 }
 
 impl RunRoute {
@@ -34,6 +39,9 @@ impl RunRoute {
             ("runs", "nodes") => Self::Nodes,
             ("runs", "cancel") => Self::Cancel,
             ("runs", "resume") => Self::Resume,
+            ("runs", "approve") => Self::Approve,
+            ("runs", "rerun") => Self::Repeat,
+            ("taskbooks", "files") => Self::Files,
             _ => return None,
         };
         let target =
@@ -82,6 +90,30 @@ impl Http {
                     Some(_) => return Err(ApiError::bad_request("`how` must be `drain` or `now`")),
                 };
                 let run = server.wish_for_run(caller, &target, wish).await?;
+                Ok(json_reply(StatusCode::OK, &run))
+            }
+            RunRoute::Files(target) => {
+                allow(&request, &[Method::POST])?;
+                // Who brings files brings a book.
+                server.authorise(caller, "run", &target).await?;
+                server.authorise(caller, "update", &target).await?;
+                let question = FileQuestion::read(&read_json(request).await?)?;
+                let answer = server.answer_files(&target, question).await?;
+                Ok(json_reply(StatusCode::OK, &answer))
+            }
+            RunRoute::Repeat(target) => {
+                allow(&request, &[Method::POST])?;
+                server.authorise(caller, "get", &target).await?;
+                let repetition = Repetition::read(&read_json(request).await?)?;
+                let run = server.repeat_run(caller, &target, repetition).await?;
+                Ok(json_reply(StatusCode::CREATED, &run))
+            }
+            RunRoute::Approve(target) => {
+                allow(&request, &[Method::POST])?;
+                server.authorise(caller, "approve", &target).await?;
+                let run = server
+                    .wish_for_run(caller, &target, RunWish::Approve)
+                    .await?;
                 Ok(json_reply(StatusCode::OK, &run))
             }
             RunRoute::Resume(target) => {

@@ -18,12 +18,14 @@ use prost::Message as _;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
+use super::answer::reason;
 use super::keys::{self, SEGMENT_NODES};
 use super::record::{
-    NodeRecord, RecordWrite, RunRecords, StoredBook, StoredNode, StoredPlan, StoredState,
-    read_nodes,
+    NodeRecord, RecordWrite, RunRecords, SideRecord, StoredBook, StoredNode, StoredPlan,
+    StoredResult, StoredState, read_nodes, read_records,
 };
 use super::request::bound_to;
+use super::side::SideTable;
 use crate::error::ApiError;
 use crate::objects::Objects;
 
@@ -33,6 +35,9 @@ const MAX_TEXT_BYTES: usize = 64 << 10;
 /// The largest report of one step that is kept, in bytes.
 const MAX_STEP_BYTES: usize = 256 << 10;
 
+/// The largest result that a step gives to other nodes, in bytes.
+const MAX_RESULT_BYTES: usize = 8 << 10;
+
 /// Bytes of one entry of a node's log.
 const MAX_LOG_BYTES: usize = 300 << 10;
 
@@ -40,15 +45,16 @@ const MAX_LOG_BYTES: usize = 300 << 10;
 pub(super) struct ActiveRun {
     pub(super) uuid: String,
     pub(super) name: String,
-    plan: StoredPlan,
-    book: StoredBook,
-    nodes: Vec<StoredNode>,
-    positions: BTreeMap<String, usize>,
+    pub(super) namespace: String,
+    pub(super) plan: StoredPlan,
+    pub(super) book: StoredBook,
+    pub(super) nodes: Vec<StoredNode>,
+    pub(super) positions: BTreeMap<String, usize>,
     secret: Map<String, Value>,
     peers: Value,
-    epoch: Epoch,
-    state: RunState,
-    stored: StoredState,
+    pub(super) epoch: Epoch,
+    pub(super) state: RunState,
+    pub(super) stored: StoredState,
     /// What the store has of each node.
     kept: Vec<NodeRecord>,
     records: RunRecords,
@@ -58,20 +64,30 @@ pub(super) struct ActiveRun {
     /// When the server began to look after the run, and the time of the run then.
     since: Instant,
     before: Duration,
-    inbox: Inbox,
+    pub(super) inbox: Inbox,
     /// Nodes that were sent the book over the stream that they have now.
-    informed: BTreeSet<String>,
+    pub(super) informed: BTreeSet<String>,
+    /// What each node was told of others over that stream.
+    pub(super) told: BTreeMap<String, Value>,
+    /// What steps gave to other nodes, by step and position of the node.
+    pub(super) results: BTreeMap<String, BTreeMap<usize, Value>>,
+    /// Steps that nodes take by themselves.
+    pub(super) side: SideTable,
 }
 
 /// What happened since the last time.
 #[derive(Default)]
-struct Inbox {
+pub(super) struct Inbox {
     reports: Vec<NodeReport>,
     /// Entries for the logs of nodes, by position.
     logs: BTreeMap<usize, Vec<Value>>,
     /// The reports of each node that are to be acknowledged.
     windows: BTreeMap<usize, ReportWindow>,
     shared: Map<String, Value>,
+    /// Results for all nodes, by step and position.
+    results: BTreeMap<(String, usize), Value>,
+    /// Steps that nodes take by themselves, new or ended.
+    pub(super) sides: BTreeMap<String, SideRecord>,
 }
 
 /// What people ask of a run, as its Run says it.
@@ -79,6 +95,7 @@ struct Inbox {
 pub(super) struct Wishes {
     cancel: Option<Cancel>,
     resumes: u32,
+    approved_gate: u32,
 }
 
 impl Wishes {
@@ -88,12 +105,15 @@ impl Wishes {
             Some(_) => Some(Cancel::Drain),
             None => None,
         };
-        let resumes = run.spec.get("resumes").and_then(Value::as_u64);
+        let number = |key: &str| {
+            let number = run.spec.get(key).and_then(Value::as_u64);
+            let number = number.and_then(|number| u32::try_from(number).ok());
+            number.unwrap_or_default()
+        };
         Self {
             cancel,
-            resumes: resumes
-                .and_then(|count| u32::try_from(count).ok())
-                .unwrap_or_default(),
+            resumes: number("resumes"),
+            approved_gate: number("approvedGate"),
         }
     }
 }
@@ -103,6 +123,8 @@ pub(super) struct Surroundings {
     pub(super) connected: BTreeSet<String>,
     /// Nodes that other runs hold, with the run.
     pub(super) held: BTreeMap<String, String>,
+    /// Nodes that the namespace of the run may not target any more.
+    pub(super) denied: BTreeSet<String>,
 }
 
 /// A message for the agent of a node.
@@ -135,6 +157,18 @@ impl ActiveRun {
             kept.extend(part.unwrap_or_default());
         }
         let secret = open_secrets(objects, run, &uuid).await?;
+        let mut sides = Vec::new();
+        for (key, side, revision) in read_records(store, keys::sides(&uuid)).await? {
+            records.know(key, revision);
+            sides.push(side);
+        }
+        let mut results: BTreeMap<String, BTreeMap<usize, Value>> = BTreeMap::new();
+        for (key, result, revision) in read_records(store, keys::results(&uuid)).await? {
+            let result: StoredResult = result;
+            records.know(key, revision);
+            let of_step = results.entry(result.step).or_default();
+            of_step.insert(result.node, result.value);
+        }
         let mut state = stored.run.clone();
         for (node, record) in nodes.iter().zip(&kept) {
             let mut progress = record.progress.clone();
@@ -152,6 +186,7 @@ impl ActiveRun {
         };
         Ok(Some(Self {
             name: run.name().to_owned(),
+            namespace: run.namespace().unwrap_or_default().to_owned(),
             positions: positions
                 .map(|(position, node)| (node.uuid.clone(), position))
                 .collect(),
@@ -168,6 +203,9 @@ impl ActiveRun {
             records,
             inbox: Inbox::default(),
             informed: BTreeSet::new(),
+            told: BTreeMap::new(),
+            results,
+            side: SideTable::of(sides),
             uuid,
             plan,
             book,
@@ -188,13 +226,28 @@ impl ActiveRun {
                 NodeProgress::Working { .. } | NodeProgress::Waiting { .. }
             )
         };
-        nodes
+        let held: Vec<&String> = nodes
             .filter(move |(_, progress)| is_held(progress))
             .map(|(node, _)| node)
+            .collect();
+        // Who takes steps for others is held as long as one of them may ask.
+        let delegates = self.plan.run.delegates.iter().filter(|_| !held.is_empty());
+        let delegates: Vec<&String> = delegates.collect();
+        held.into_iter().chain(delegates)
     }
 
     pub(super) fn has_node(&self, node: &str) -> bool {
-        self.positions.contains_key(node)
+        self.stored_node(node).is_some()
+    }
+
+    /// Whether a file came with the book.
+    pub(super) fn has_file(&self, digest: &str) -> bool {
+        self.book.files.values().any(|known| known == digest)
+    }
+
+    /// Whether a node has anything to do in the run.
+    pub(super) fn needs(&self, node: &str) -> bool {
+        self.is_at_work(node) || self.side.is_at_work(node)
     }
 
     /// Whether a node still has a part to take.
@@ -208,6 +261,21 @@ impl ActiveRun {
 
     pub(super) fn stage(&self) -> &Stage {
         &self.state.stage
+    }
+
+    /// The nodes of the run, and those that take steps for them.
+    pub(super) fn all_nodes(&self) -> impl Iterator<Item = &String> {
+        self.plan.run.nodes.iter().chain(&self.plan.run.delegates)
+    }
+
+    /// The gate that the run has come to, from 1; 0 before the first.
+    pub(super) fn gate_number(&self) -> u32 {
+        self.state.gate.number
+    }
+
+    /// What the run waits for, or why it was stopped.
+    pub(super) fn reason(&self) -> Option<String> {
+        reason(&self.state)
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -233,13 +301,13 @@ impl ActiveRun {
         counts
     }
 
-    fn now(&self) -> Duration {
+    pub(super) fn now(&self) -> Duration {
         self.before + self.since.elapsed()
     }
 
     /// A node whose agent is gone was heard of until now.
     pub(super) fn left(&mut self, node: &str) {
-        self.informed.remove(node);
+        self.forget_stream(node);
         if let Some(NodeProgress::Working { phase, .. }) = self.state.nodes.get(node) {
             self.inbox.reports.push(NodeReport {
                 node: node.to_owned(),
@@ -249,9 +317,15 @@ impl ActiveRun {
         }
     }
 
+    fn forget_stream(&mut self, node: &str) {
+        self.informed.remove(node);
+        self.told.remove(node);
+        self.side.forget_stream(node);
+    }
+
     /// What a node that has just connected has to know.
     pub(super) fn order_for(&mut self, node: &str) -> Option<Outgoing> {
-        self.informed.remove(node);
+        self.forget_stream(node);
         match self.state.nodes.get(node)? {
             NodeProgress::Working { phase, .. } => Some(self.order(node, *phase)),
             _ => None,
@@ -283,10 +357,15 @@ impl ActiveRun {
             }
             Event::Shared(shared) => {
                 if let (false, Ok(result)) = (is_late, serde_json::from_slice(&shared.result)) {
-                    self.inbox.shared.insert(shared.step, result);
+                    self.keep_result(node, position, shared.step, result);
                 }
                 NodeEvent::Alive
             }
+            Event::Wants(step) if self.plan.run.throttles.contains_key(&step) => {
+                NodeEvent::WantsPermit(step)
+            }
+            Event::Gives(step) => NodeEvent::GivesPermit(step),
+            Event::Wants(_) => NodeEvent::Alive,
             Event::AtBarrier(at) => NodeEvent::AtBarrier {
                 barrier: at.barrier as usize,
                 state: NodeState::read(&at.state).unwrap_or(NodeState::Unknown),
@@ -305,6 +384,21 @@ impl ActiveRun {
             });
         }
         None
+    }
+
+    /// What a step gave: to all nodes behind a barrier, or from the first node to the others.
+    fn keep_result(&mut self, node: &str, position: usize, step: String, result: Value) {
+        let bytes = result.to_string().len();
+        if bytes > MAX_RESULT_BYTES {
+            return;
+        }
+        if self.plan.gathered.contains(&step) && !result.is_null() {
+            let key = (step.clone(), position);
+            self.inbox.results.insert(key, result.clone());
+        }
+        if self.state.first.as_deref() == Some(node) {
+            self.inbox.shared.insert(step, result);
+        }
     }
 
     fn keep_step(&mut self, position: usize, record: &[u8], is_late: bool) {
@@ -340,12 +434,15 @@ impl ActiveRun {
         around: &Surroundings,
         wishes: &Wishes,
     ) -> Result<Option<Vec<Outgoing>>, StoreError> {
+        self.judge_sides(around);
         let observed = Observed {
             now: self.now(),
             reports: self.inbox.reports.clone(),
             held: around.held.clone(),
             connected: around.connected.clone(),
-            gate: None,
+            gate: self.gate_reply(),
+            approved_gate: wishes.approved_gate,
+            denied: around.denied.clone(),
             cancel: wishes.cancel.filter(|_| self.state.cancel != wishes.cancel),
             resume: wishes.resumes > self.stored.resumes,
         };
@@ -353,17 +450,15 @@ impl ActiveRun {
         let mut stored = StoredState {
             run: state.clone(),
             elapsed: self.stored.elapsed,
-            first: self.stored.first.clone(),
             shared: self.stored.shared.clone(),
             resumes: wishes.resumes,
         };
         stored.run.nodes.clear();
         stored.shared.extend(self.inbox.shared.clone());
-        if stored.first.is_none() {
-            stored.first = effects.iter().find_map(|effect| match effect {
-                RunEffect::Dispatch { node, .. } => Some(node.clone()),
-                _ => None,
-            });
+        for effect in &effects {
+            if let RunEffect::Deny(node) = effect {
+                self.log_denied(node);
+            }
         }
         let (writes, kept) = self.writes(&state, &mut stored)?;
         if !writes.is_empty() {
@@ -381,7 +476,62 @@ impl ActiveRun {
         self.state = state;
         self.stored = stored;
         self.kept = kept;
-        Ok(Some(self.outgoing(effects)))
+        self.take_results();
+        let news = self.tell_news();
+        let mut outgoing = self.outgoing(effects);
+        if !self.inbox.sides.is_empty() {
+            // The gate was asked just now: its question is written before it is sent.
+            if !self.write_sides(objects, ownership).await? {
+                return Ok(None);
+            }
+        }
+        // Nodes that have the book hear what others did before they go on.
+        outgoing.splice(0..0, news);
+        outgoing.extend(self.tell_news());
+        outgoing.extend(self.tell_sides(around));
+        if self.has_ended() {
+            outgoing.extend(self.stop_sides(false));
+        }
+        Ok(Some(outgoing))
+    }
+
+    /// What steps gave is seen by other nodes once it is written.
+    fn take_results(&mut self) {
+        for ((step, node), value) in std::mem::take(&mut self.inbox.results) {
+            self.results.entry(step).or_default().insert(node, value);
+        }
+    }
+
+    /// Writes steps that nodes take by themselves. What is not written is not sent, and asked for again.
+    async fn write_sides(
+        &mut self,
+        objects: &Objects,
+        ownership: &Ownership,
+    ) -> Result<bool, StoreError> {
+        let sides = std::mem::take(&mut self.inbox.sides);
+        let mut writes = Vec::new();
+        for (id, side) in &sides {
+            writes.push(RecordWrite::new(keys::side(&self.uuid, id), side)?);
+        }
+        let fence = ownership.fence();
+        portolan_agent::failpoint("server-run-writing");
+        let store = &objects.store;
+        let written = self.records.write(store, Some(&fence), writes).await;
+        if !matches!(written, Ok(true)) {
+            self.inbox.sides = sides;
+        }
+        portolan_agent::failpoint("server-run-written");
+        written
+    }
+
+    /// Says in the log of a node why it was sent nothing.
+    fn log_denied(&mut self, node: &str) {
+        let Some(position) = self.positions.get(node).copied() else {
+            return;
+        };
+        let reason = "the namespace of the run may not target the node any more";
+        let entry = json!({"ended": {"owed": [], "stopped": reason}});
+        self.inbox.logs.entry(position).or_default().push(entry);
     }
 
     /// What has to be written, nodes before the run: a run that goes on from what it finds decides the same again.
@@ -399,6 +549,18 @@ impl ActiveRun {
                 let key = keys::log(&self.uuid, *position, self.read_at, number);
                 writes.push(RecordWrite::new(key, &part)?);
             }
+        }
+        for ((step, node), value) in &self.inbox.results {
+            let key = keys::result(&self.uuid, step, *node);
+            let result = StoredResult {
+                step: step.clone(),
+                node: *node,
+                value: value.clone(),
+            };
+            writes.push(RecordWrite::new(key, &result)?);
+        }
+        for (id, side) in &self.inbox.sides {
+            writes.push(RecordWrite::new(keys::side(&self.uuid, id), side)?);
         }
         for (position, window) in &self.inbox.windows {
             if let Some(record) = kept.get_mut(*position) {
@@ -434,17 +596,31 @@ impl ActiveRun {
                 outgoing.push(self.acknowledgement(&node.uuid, window));
             }
         }
+        let mut ends_sides = false;
         for effect in effects {
             match effect {
                 RunEffect::Dispatch { node, phase } => outgoing.push(self.order(&node, phase)),
                 RunEffect::Stop { node, how } => {
-                    outgoing.push(self.stop(&node, how == Cancel::Now));
+                    // Steps for others are current steps of those: they end if those do.
+                    ends_sides |= how == Cancel::Now;
+                    let how = if how == Cancel::Now {
+                        How::Now
+                    } else {
+                        How::OwnPart
+                    };
+                    outgoing.push(stop(&node, &self.uuid, self.epoch, how));
                 }
                 // A node that waits at a barrier has to be told that it is over; one that reported its end knows.
-                RunEffect::Release(node) => outgoing.push(self.stop(&node, false)),
-                // Who holds a node is seen in the states of all runs, and books with gates are not run yet.
-                RunEffect::Reserve(_) | RunEffect::AskGate { .. } => {}
+                RunEffect::Release(node) => {
+                    outgoing.push(stop(&node, &self.uuid, self.epoch, How::OwnPart));
+                }
+                RunEffect::AskGate { question } => self.ask_gate(question),
+                // Who holds a node is seen in the states of all runs; permits are part of the news.
+                RunEffect::Reserve(_) | RunEffect::Permit { .. } | RunEffect::Deny(_) => {}
             }
+        }
+        if ends_sides {
+            outgoing.extend(self.stop_sides(true));
         }
         outgoing
     }
@@ -462,7 +638,14 @@ impl ActiveRun {
 
     /// Tells a node to end its part.
     pub(super) fn stop(&self, node: &str, now: bool) -> Outgoing {
-        stop(node, &self.uuid, self.epoch, now)
+        let how = if now { How::Now } else { How::Drain };
+        stop(node, &self.uuid, self.epoch, how)
+    }
+
+    /// Ends the steps that nodes take for others.
+    fn stop_sides(&self, now: bool) -> Vec<Outgoing> {
+        let nodes = self.side.nodes();
+        nodes.iter().map(|node| self.stop(node, now)).collect()
     }
 
     /// Lets a node go as far as a phase. Who has the book is not sent it again: nodes in lockstep get an order for each step.
@@ -484,39 +667,45 @@ impl ActiveRun {
         }
     }
 
-    fn add_book(&self, node: &str, order: &mut RunOrder) {
-        let about = self
-            .positions
-            .get(node)
-            .and_then(|position| self.nodes.get(*position));
+    pub(super) fn add_book(&self, node: &str, order: &mut RunOrder) {
+        let about = self.stored_node(node);
         let mut inputs = self.plan.inputs.clone();
         inputs.extend(self.secret.clone());
         let values = json!({
             "inputs": inputs, "variables": about.map(|node| &node.variables), "node": about.map(|node| &node.about),
             "peers": self.peers, "nodes": self.plan.known_nodes, "tags": self.plan.tags, "skipTags": self.plan.skip_tags,
-            "isFirst": self.stored.first.as_deref() == Some(node), "shared": self.stored.shared,
+            "isFirst": self.state.first.as_deref() == Some(node),
         });
         order.file.clone_from(&self.book.file);
         order.book = self.book.text.clone().into();
         order.digest.clone_from(&self.plan.digest);
         order.is_check = self.plan.is_check;
         order.values = values.to_string().into();
-        let files = self.book.decoded().into_iter();
-        order.files = files
-            .map(|(path, content)| (path, content.into()))
-            .collect();
+        order.files = self.book.files.clone().into_iter().collect();
     }
 }
 
+/// How a node is told to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// Its own part ends after the current step; steps for others go on.
+    OwnPart,
+    /// Everything ends after the current steps.
+    Drain,
+    /// Current steps are ended, too.
+    Now,
+}
+
 /// Tells a node to end its part of a run.
-pub(super) fn stop(node: &str, run: &str, epoch: Epoch, now: bool) -> Outgoing {
+pub(super) fn stop(node: &str, run: &str, epoch: Epoch, how: How) -> Outgoing {
     Outgoing {
         node: node.to_owned(),
         message: Message::RunStop(RunStop {
             run: run.to_owned(),
             incarnation: epoch.incarnation,
             revision: epoch.create_revision,
-            now,
+            now: how == How::Now,
+            side: how != How::OwnPart,
         }),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use portolan_fleet::{
-    NodeEnd, NodePart, NodeProgress, NodeState, RunEnd, RunReport, Stage, StepReport,
+    NodeEnd, NodePart, NodeProgress, NodeState, RunEnd, RunReport, RunState, Stage, StepReport,
 };
 use portolan_kinds::KindObject;
 use portolan_store::Span;
@@ -49,7 +49,7 @@ impl ApiServer {
         let report = RunReport {
             run: target.name.clone().unwrap_or_default(),
             state: run_state(&found.object, &state.run.stage, &progress),
-            reason: reason(&state.run.stage),
+            reason: reason(&state.run),
             nodes: parts,
         };
         Ok(report.to_record())
@@ -139,9 +139,17 @@ fn run_state(run: &KindObject, stage: &Stage, nodes: &[NodeRecord]) -> String {
     states.max().unwrap_or(NodeState::Skipped).word().to_owned()
 }
 
-pub(super) fn reason(stage: &Stage) -> Option<String> {
-    match stage {
+/// What a run waits for, or why it was stopped.
+pub(super) fn reason(run: &RunState) -> Option<String> {
+    match &run.stage {
         Stage::Stopping { reason } | Stage::Stalled { reason } => Some(reason.clone()),
+        Stage::Gate if run.gate.is_open => {
+            let after = run.batch + 1;
+            Some(format!(
+                "the batch after batch {after} waits for somebody to approve it"
+            ))
+        }
+        Stage::Gate => run.gate.why.clone(),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portolan_agent::wire::server_message::Message;
-use portolan_agent::wire::{RunAck, RunReport};
+use portolan_agent::wire::{FilePart, FileRequest, RunAck, RunReport, SideReport, SideRequest};
 use portolan_fleet::{RunEnd, Stage};
 use portolan_kinds::{KindObject, find_kind};
 use portolan_store::{Ownership, Span, StoreError};
@@ -14,10 +14,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::active::{ActiveRun, Outgoing, Surroundings, Wishes, stop};
-use super::answer::reason;
+use super::active::{ActiveRun, How, Outgoing, Surroundings, Wishes, stop};
+use super::files::{FileShelf, all_files, remove_file};
 use super::keys;
-use super::record::delete_run;
+use super::record::{StoredBook, delete_run};
+use super::target::FleetView;
 use crate::agents::AgentHub;
 use crate::cache::Cache;
 use crate::clock::rfc3339;
@@ -56,6 +57,12 @@ pub(crate) enum RunInput {
         node: String,
         report: Box<RunReport>,
     },
+    /// It wants others to take a step for it.
+    SideAsked { node: String, request: SideRequest },
+    /// It took a step by itself.
+    SideDone { node: String, report: SideReport },
+    /// It needs a part of a file.
+    FileAsked { node: String, request: FileRequest },
 }
 
 /// Looks after all runs.
@@ -78,6 +85,8 @@ struct OwnedRuns {
     /// By the uuid of the Run.
     runs: BTreeMap<String, ActiveRun>,
     swept: Option<Instant>,
+    /// Files that no run needed at the last sweep, with the revisions of their heads.
+    unneeded: BTreeMap<(String, String), u64>,
 }
 
 /// Why an owner stops to look after runs.
@@ -150,7 +159,11 @@ impl RunController {
     ) -> Result<(), OwnershipLost> {
         self.find_runs(owned).await;
         for input in inputs.drain(..) {
-            self.take(owned, input);
+            if let RunInput::FileAsked { node, request } = input {
+                self.send_file(owned, node, &request).await;
+            } else {
+                self.take(owned, input);
+            }
         }
         for node in self.agents.take_gone() {
             for run in owned.runs.values_mut() {
@@ -159,10 +172,11 @@ impl RunController {
         }
         let uuids: Vec<String> = owned.runs.keys().cloned().collect();
         for uuid in uuids {
-            let around = self.surroundings(owned, &uuid);
+            let mut around = self.surroundings(owned, &uuid);
             let Some(run) = owned.runs.get_mut(&uuid) else {
                 continue;
             };
+            around.denied = self.denied(run);
             let Some(object) = self.object_of(&uuid) else {
                 // Somebody deleted its Run, or its namespace.
                 let nodes: Vec<String> = run.held_nodes().cloned().collect();
@@ -221,13 +235,15 @@ impl RunController {
         match input {
             RunInput::Connected { node, runs } => {
                 for run in runs {
-                    let is_at_work = owned
-                        .runs
-                        .get(&run)
-                        .is_some_and(|run| run.is_at_work(&node));
-                    if !is_at_work {
-                        self.send([stop(&node, &run, owned.ownership.epoch, false)]);
+                    let known = owned.runs.get(&run);
+                    if known.is_some_and(|run| run.is_at_work(&node)) {
+                        continue;
                     }
+                    let how = match known {
+                        Some(run) if run.needs(&node) => How::OwnPart,
+                        _ => How::Drain,
+                    };
+                    self.send([stop(&node, &run, owned.ownership.epoch, how)]);
                 }
                 let orders = owned
                     .runs
@@ -235,6 +251,17 @@ impl RunController {
                     .filter_map(|run| run.order_for(&node));
                 self.send(orders.collect::<Vec<_>>());
             }
+            RunInput::SideAsked { node, request } => {
+                if let Some(run) = owned.runs.get_mut(&request.run) {
+                    run.side_asked(&node, request);
+                }
+            }
+            RunInput::SideDone { node, report } => {
+                if let Some(run) = owned.runs.get_mut(&report.run) {
+                    run.side_done(&node, &report);
+                }
+            }
+            RunInput::FileAsked { .. } => {}
             RunInput::Reported { node, report } => match owned.runs.get_mut(&report.run) {
                 Some(run) if run.has_node(&node) => {
                     let again = run.take(&node, *report);
@@ -253,11 +280,41 @@ impl RunController {
         }
     }
 
+    /// Sends a part of a file of a run to a node that takes part in it.
+    async fn send_file(&self, owned: &OwnedRuns, node: String, request: &FileRequest) {
+        let run = owned.runs.get(&request.run);
+        let run = run.filter(|run| run.needs(&node) && run.has_file(&request.digest));
+        let mut part = FilePart {
+            digest: request.digest.clone(),
+            part: request.part,
+            ..FilePart::default()
+        };
+        if let Some(run) = run {
+            let shelf = FileShelf {
+                store: self.objects.store.clone(),
+                namespace: run.namespace.clone(),
+            };
+            match shelf.read_part(&request.digest, request.part).await {
+                Ok(Some((parts, content))) => {
+                    part.parts = parts;
+                    part.content = content.into();
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(%error, run = run.name, "a file of a run cannot be read");
+                    return;
+                }
+            }
+        }
+        self.agents.send(&node, Message::FilePart(part));
+    }
+
     fn surroundings(&self, owned: &OwnedRuns, uuid: &str) -> Surroundings {
         let Some(run) = owned.runs.get(uuid) else {
             return Surroundings {
                 connected: BTreeSet::new(),
                 held: BTreeMap::new(),
+                denied: BTreeSet::new(),
             };
         };
         let mut held = BTreeMap::new();
@@ -275,7 +332,28 @@ impl RunController {
             connected.extend(self.returning());
         }
         connected.retain(|node| run.has_node(node));
-        Surroundings { connected, held }
+        let view = FleetView::new(&self.cache);
+        let granted = view.granted(&run.namespace);
+        let granted: BTreeSet<&str> = granted.iter().map(|node| node.metadata.uuid()).collect();
+        let denied = run
+            .all_nodes()
+            .filter(|node| !granted.contains(node.as_str()));
+        Surroundings {
+            connected,
+            held,
+            denied: denied.cloned().collect(),
+        }
+    }
+
+    /// Nodes of a run that its namespace may not target any more.
+    fn denied(&self, run: &ActiveRun) -> BTreeSet<String> {
+        let view = FleetView::new(&self.cache);
+        let granted = view.granted(&run.namespace);
+        let granted: BTreeSet<&str> = granted.iter().map(|node| node.metadata.uuid()).collect();
+        let denied = run
+            .all_nodes()
+            .filter(|node| !granted.contains(node.as_str()));
+        denied.cloned().collect()
     }
 
     /// Nodes that were connected before this server took over, and may be on their way back.
@@ -339,9 +417,9 @@ impl RunController {
             .map(|other| format!("behind the run {other}"));
         let (phase, why) = match run.stage() {
             Stage::Reserving => ("queued", behind),
-            Stage::Running | Stage::Stopping { .. } => ("running", reason(run.stage())),
-            Stage::Gate => ("gate", None),
-            Stage::Stalled { .. } => ("stalled", reason(run.stage())),
+            Stage::Running | Stage::Stopping { .. } => ("running", run.reason()),
+            Stage::Gate => ("gate", run.reason()),
+            Stage::Stalled { .. } => ("stalled", run.reason()),
             Stage::Ended(RunEnd::Succeeded) => ("succeeded", None),
             Stage::Ended(RunEnd::Failed) => (
                 "failed",
@@ -352,6 +430,9 @@ impl RunController {
         let mut status = json!({
             "phase": phase, "batch": run.batch(), "counts": run.counts(), "startedAt": object.status["startedAt"],
         });
+        if run.gate_number() > 0 {
+            status["gate"] = run.gate_number().into();
+        }
         if let Some(why) = why {
             status["reason"] = why.into();
         }
@@ -412,6 +493,10 @@ impl RunController {
         if let Err(error) = self.sweep_all(&owned.ownership).await {
             tracing::warn!(%error, "old runs cannot be removed");
         }
+        match self.sweep_files(&owned.unneeded).await {
+            Ok(unneeded) => owned.unneeded = unneeded,
+            Err(error) => tracing::warn!(%error, "old files of runs cannot be removed"),
+        }
     }
 
     async fn sweep_all(&self, ownership: &Ownership) -> Result<(), ApiError> {
@@ -458,6 +543,34 @@ impl RunController {
         Ok(())
     }
 
+    /// Removes files that no run has named since the last sweep. Gives those that no run names now.
+    async fn sweep_files(
+        &self,
+        before: &BTreeMap<(String, String), u64>,
+    ) -> Result<BTreeMap<(String, String), u64>, ApiError> {
+        let store = &self.objects.store;
+        let mut unneeded = all_files(store).await?;
+        for run in self.objects_of_runs() {
+            let record = store.get(keys::book(run.metadata.uuid())).await?;
+            let book = record.and_then(|record| serde_json::from_slice(&record.value).ok());
+            let book: Option<StoredBook> = book;
+            let namespace = run.namespace().unwrap_or_default();
+            for digest in book.iter().flat_map(|book| book.files.values()) {
+                unneeded.remove(&(namespace.to_owned(), digest.clone()));
+            }
+        }
+        let mut left = BTreeMap::new();
+        for (file, revision) in unneeded {
+            // A run that is being made has touched its files; one that is not takes no ten minutes.
+            if before.get(&file) == Some(&revision) {
+                remove_file(store, &file, revision).await?;
+            } else {
+                left.insert(file, revision);
+            }
+        }
+        Ok(left)
+    }
+
     async fn recorded(&self) -> Result<BTreeSet<String>, StoreError> {
         let mut found = BTreeSet::new();
         let span = Span::prefix(keys::all());
@@ -487,6 +600,7 @@ impl OwnedRuns {
             since: Instant::now(),
             runs: BTreeMap::new(),
             swept: None,
+            unneeded: BTreeMap::new(),
         }
     }
 }

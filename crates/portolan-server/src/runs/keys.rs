@@ -8,8 +8,13 @@
 //! /portolan/v1/run/<uuid>/state                   how far the run is
 //! /portolan/v1/run/<uuid>/segment/<segment>       how far 64 nodes are
 //! /portolan/v1/run/<uuid>/log/<node>/<revision>-<number>   what a node reported
+//! /portolan/v1/run/<uuid>/result/<step>/<node>    what a step gave to the other nodes
+//! /portolan/v1/run/<uuid>/side/<id>               a step that a node takes by itself
+//! /portolan/v1/runfile/<namespace>/<digest>/head  a file of books: how many parts it has
+//! /portolan/v1/runfile/<namespace>/<digest>/part/<number>
 //! ```
 
+use portolan_digest::Digest;
 use portolan_store::keys::ROOT;
 
 /// How many nodes are in a segment.
@@ -56,6 +61,53 @@ pub(super) fn state(uuid: &str) -> String {
 
 pub(super) fn segment(uuid: &str, segment: usize) -> String {
     format!("{ROOT}run/{uuid}/segment/{segment:06}")
+}
+
+/// The prefix of what steps gave to other nodes.
+pub(super) fn results(uuid: &str) -> String {
+    format!("{ROOT}run/{uuid}/result/")
+}
+
+/// What a step gave on one node. The step is a digest: its name may be long.
+pub(super) fn result(uuid: &str, step: &str, node: usize) -> String {
+    let step = Digest::of(step.as_bytes()).hex();
+    format!("{ROOT}run/{uuid}/result/{step}/{node:06}")
+}
+
+/// The prefix of steps that nodes take by themselves.
+pub(super) fn sides(uuid: &str) -> String {
+    format!("{ROOT}run/{uuid}/side/")
+}
+
+/// A step that a node takes by itself.
+pub(super) fn side(uuid: &str, id: &str) -> String {
+    let id = Digest::of(id.as_bytes()).hex();
+    format!("{ROOT}run/{uuid}/side/{id}")
+}
+
+/// The prefix of all files of books.
+pub(super) fn files() -> String {
+    format!("{ROOT}runfile/")
+}
+
+/// The prefix of a file.
+pub(super) fn file(namespace: &str, digest: &str) -> String {
+    format!("{ROOT}runfile/{namespace}/{digest}/")
+}
+
+pub(super) fn file_head(namespace: &str, digest: &str) -> String {
+    format!("{ROOT}runfile/{namespace}/{digest}/head")
+}
+
+pub(super) fn file_part(namespace: &str, digest: &str, part: u32) -> String {
+    format!("{ROOT}runfile/{namespace}/{digest}/part/{part:06}")
+}
+
+/// The namespace and the digest of a file, by the key of its head.
+pub(super) fn file_of(key: &[u8]) -> Option<(String, String)> {
+    let key = std::str::from_utf8(key).ok()?.strip_prefix(&files())?;
+    let (namespace, digest) = key.strip_suffix("/head")?.split_once('/')?;
+    Some((namespace.to_owned(), digest.to_owned()))
 }
 
 /// The prefix of what nodes reported: all of them, or one.

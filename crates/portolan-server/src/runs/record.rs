@@ -1,10 +1,8 @@
 //! What is stored of a run, and how it is read and written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use portolan_fleet::{NodeProgress, ReportWindow, RunPlan, RunState};
 use portolan_store::{Compare, Revision, Span, Store, StoreError, Transaction};
 use serde::{Deserialize, Serialize};
@@ -24,19 +22,12 @@ pub(super) struct StoredBook {
     /// The name of its file, for messages.
     pub(super) file: String,
     pub(super) text: String,
-    /// The files that came with it, in base64.
+    /// The digests of the files that came with it, by their paths.
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
-}
-
-impl StoredBook {
-    /// The files that came with the book.
-    pub(super) fn decoded(&self) -> BTreeMap<String, Vec<u8>> {
-        let files = self.files.iter();
-        files
-            .filter_map(|(path, content)| Some((path.clone(), STANDARD.decode(content).ok()?)))
-            .collect()
-    }
+    /// Whether it came with the request for the run.
+    #[serde(default)]
+    pub(super) is_sent: bool,
 }
 
 /// What a run was made from.
@@ -55,6 +46,54 @@ pub(super) struct StoredPlan {
     pub(super) wants_peers: bool,
     /// What expressions of the book can ask for; empty if they do not.
     pub(super) known_nodes: Vec<Value>,
+    /// Steps that nodes take for others, and the question of the gate.
+    #[serde(default)]
+    pub(super) delegated: BTreeMap<String, Delegation>,
+    /// The nodes that take such steps, without the nodes of the run.
+    #[serde(default)]
+    pub(super) delegates: Vec<StoredNode>,
+    /// Steps whose results all nodes can see.
+    #[serde(default)]
+    pub(super) gathered: BTreeSet<String>,
+    /// Whether nodes have to know what others did.
+    #[serde(default)]
+    pub(super) has_news: bool,
+}
+
+/// Who takes a step for other nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Delegation {
+    /// The uuids of the nodes.
+    pub(super) nodes: Vec<String>,
+    /// Whether it is taken once in the run, not once for each node.
+    pub(super) once_per_run: bool,
+}
+
+/// What a step gave to all nodes, on one of them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct StoredResult {
+    pub(super) step: String,
+    /// The position of the node.
+    pub(super) node: usize,
+    pub(super) value: Value,
+}
+
+/// A step that a node takes by itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct SideRecord {
+    pub(super) id: String,
+    pub(super) step: String,
+    /// The node that takes it.
+    pub(super) on: String,
+    /// What became of it.
+    pub(super) done: Option<SideEnd>,
+}
+
+/// What became of a step that a node took by itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct SideEnd {
+    pub(super) report: Value,
+    pub(super) result: Option<Value>,
 }
 
 /// A node as it was when the run was made.
@@ -74,9 +113,7 @@ pub(super) struct StoredState {
     pub(super) run: RunState,
     /// Time since the run was made, without the time in which no server looked after it.
     pub(super) elapsed: Duration,
-    /// The node that takes the steps that run once.
-    pub(super) first: Option<String>,
-    /// Results of such steps.
+    /// Results of steps that run once in the run.
     pub(super) shared: Map<String, Value>,
     /// How many resumes were seen.
     pub(super) resumes: u32,
@@ -119,6 +156,11 @@ impl RecordWrite {
 }
 
 impl RunRecords {
+    /// Remembers the revision of a record that was read in another way.
+    pub(super) fn know(&mut self, key: String, revision: Revision) {
+        self.revisions.insert(key, revision);
+    }
+
     /// Reads a record, and remembers its revision.
     pub(super) async fn read<T: serde::de::DeserializeOwned>(
         &mut self,
@@ -186,6 +228,24 @@ pub(super) async fn read_progress(
     uuid: &str,
 ) -> Result<Vec<NodeRecord>, StoreError> {
     read_segments(store, format!("{}segment/", keys::run(uuid))).await
+}
+
+/// Reads all records below a prefix, each with its key.
+pub(super) async fn read_records<T: serde::de::DeserializeOwned>(
+    store: &Store,
+    prefix: String,
+) -> Result<Vec<(String, T, Revision)>, StoreError> {
+    let mut all = Vec::new();
+    store
+        .scan(&Span::prefix(prefix.clone()), None, |record| {
+            let value =
+                serde_json::from_slice(&record.value).map_err(|error| damaged(&prefix, &error))?;
+            let key = String::from_utf8_lossy(&record.key).into_owned();
+            all.push((key, value, record.mod_revision));
+            Ok(())
+        })
+        .await?;
+    Ok(all)
 }
 
 async fn read_segments<T: serde::de::DeserializeOwned>(

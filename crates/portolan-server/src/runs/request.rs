@@ -4,12 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use portolan_digest::hex;
 use portolan_fleet::{
-    Barriers, Book, BookFault, BookSource, MemoryFiles, RunOn, RunPlan, RunState, TagSelection,
-    Unreachable, UnreachablePolicy, batch_sizes, bind_inputs, compile,
+    Book, BookFault, BookSource, NodeEnd, NodeProgress, RunPlan, RunState, TagSelection,
+    bind_inputs, compile,
 };
 use portolan_kinds::{KindObject, find_kind};
 use portolan_modules::BookFiles;
@@ -17,9 +15,13 @@ use prost::Message as _;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::controller::is_over;
+use super::files::{FileShelf, ShelvedFiles};
 use super::keys::{self, SEGMENT_NODES};
+use super::plan::{delegations, has_news, run_plan};
 use super::record::{
     NodeRecord, RecordWrite, RunRecords, StoredBook, StoredNode, StoredPlan, StoredState,
+    read_nodes, read_progress,
 };
 use super::target::{FleetView, Narrowing};
 use super::variables::Variables;
@@ -27,12 +29,6 @@ use crate::clock::rfc3339;
 use crate::error::{ApiError, RefusalReason};
 use crate::objects::{Author, key_of, new_uuid};
 use crate::server::{ApiServer, Caller, Target};
-
-/// How long a run waits for nodes that another run holds.
-const QUEUE_LIMIT: Duration = Duration::from_mins(10);
-
-/// How long an agent may start steps after it was last heard of; many agents have longer leases.
-const LEASE_LIMIT: Duration = Duration::from_mins(1);
 
 /// Words of a request.
 const MAX_WORDS: usize = 100;
@@ -89,8 +85,11 @@ impl RunRequest {
                 }
                 "parent" => request.parent = Some(value.as_str().ok_or_else(wrong)?.to_owned()),
                 "book" => {
-                    request.book =
-                        Some(serde_json::from_value(value.clone()).map_err(|_| wrong())?);
+                    let book = serde_json::from_value(value.clone()).map_err(|_| wrong())?;
+                    request.book = Some(StoredBook {
+                        is_sent: true,
+                        ..book
+                    });
                 }
                 _ => {
                     return Err(ApiError::bad_request(format!(
@@ -100,6 +99,40 @@ impl RunRequest {
             }
         }
         Ok(request)
+    }
+}
+
+/// How somebody wants a run to be repeated.
+#[derive(Debug, Default)]
+pub(crate) struct Repetition {
+    /// Only nodes that are not as they should be.
+    only_bad: bool,
+    inputs: Map<String, Value>,
+    dedupe_key: Option<String>,
+}
+
+impl Repetition {
+    /// Reads the body of a request; what is unknown is refused.
+    pub(crate) fn read(body: &Value) -> Result<Self, ApiError> {
+        let mut repetition = Self::default();
+        for (key, value) in body.as_object().into_iter().flatten() {
+            let wrong = || ApiError::bad_request(format!("`{key}` has a wrong type"));
+            match key.as_str() {
+                "onlyFailed" => repetition.only_bad = value.as_bool().ok_or_else(wrong)?,
+                "inputs" => repetition
+                    .inputs
+                    .clone_from(value.as_object().ok_or_else(wrong)?),
+                "dedupeKey" => {
+                    repetition.dedupe_key = Some(value.as_str().ok_or_else(wrong)?.to_owned());
+                }
+                _ => {
+                    return Err(ApiError::bad_request(format!(
+                        "`{key}` is no part of a request to repeat a run"
+                    )));
+                }
+            }
+        }
+        Ok(repetition)
     }
 }
 
@@ -140,6 +173,71 @@ impl ApiServer {
         Ok(made?.to_json())
     }
 
+    /// Makes a new run of what a run was made from: the same book and files, inputs and nodes. Values of secret inputs are
+    /// gone with the first run, and have to be given again.
+    pub(crate) async fn repeat_run(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        repetition: Repetition,
+    ) -> Result<Value, ApiError> {
+        let found = self.objects.get(&target.key()?).await?;
+        let found = found.ok_or_else(|| ApiError::not_found(&target.shown()))?;
+        let (run, uuid) = (&found.object, found.object.metadata.uuid());
+        let book_kind = find_kind("TaskBook").ok_or_else(|| ApiError::internal("no TaskBook"))?;
+        let book_target = Target {
+            kind: book_kind,
+            namespace: target.namespace.clone(),
+            name: run.spec["book"].as_str().map(str::to_owned),
+        };
+        self.authorise(caller, "run", &book_target).await?;
+        let store = &self.objects.store;
+        let mut records = RunRecords::default();
+        let book: Option<StoredBook> = records.read(store, keys::book(uuid)).await?;
+        let plan: Option<StoredPlan> = records.read(store, keys::plan(uuid)).await?;
+        let (Some(book), Some(plan)) = (book, plan) else {
+            return Err(ApiError::not_found(&target.shown()));
+        };
+        if !is_over(run) {
+            let message = format!("{} has not ended", target.shown());
+            return Err(ApiError::conflict(RefusalReason::Conflict, message)
+                .hint("`portolan fleet runs resume` lets a stalled run go on"));
+        }
+        let nodes = read_nodes(store, uuid).await?;
+        let progress = read_progress(store, uuid).await?;
+        let is_wanted = |record: &NodeRecord| {
+            let is_good = matches!(&record.progress, NodeProgress::Done(NodeEnd::State(state)) if !state.is_bad());
+            !repetition.only_bad || !is_good
+        };
+        let wanted = nodes.iter().zip(&progress);
+        let wanted: Vec<String> = wanted
+            .filter(|(_, record)| is_wanted(record))
+            .map(|(node, _)| node.name.clone())
+            .collect();
+        if wanted.is_empty() {
+            let message = format!("every node of {} is as it should be", target.shown());
+            return Err(ApiError::bad_request(message));
+        }
+        let mut inputs = plan.inputs;
+        inputs.extend(repetition.inputs);
+        let request = RunRequest {
+            is_check: plan.is_check,
+            inputs,
+            selection: TagSelection {
+                tags: plan.tags.into_iter().collect(),
+                skip: plan.skip_tags.into_iter().collect(),
+            },
+            narrowing: Narrowing {
+                selector: None,
+                nodes: wanted,
+            },
+            dedupe_key: repetition.dedupe_key,
+            parent: target.name.clone(),
+            book: Some(book),
+        };
+        self.start_run(caller, &book_target, request).await
+    }
+
     async fn make_run(
         &self,
         caller: &Caller,
@@ -148,7 +246,7 @@ impl ApiServer {
     ) -> Result<KindObject, ApiError> {
         let namespace = target.namespace.clone().unwrap_or_default();
         let book_name = target.name.clone().unwrap_or_default();
-        if request.book.is_some() {
+        if request.book.as_ref().is_some_and(|book| book.is_sent) {
             // Who brings a book of their own could as well change the one that is here.
             self.authorise(caller, "update", target).await?;
         }
@@ -164,19 +262,23 @@ impl ApiServer {
             return Err(ApiError::conflict(RefusalReason::AlreadyExists, message)
                 .hint("ask with another key"));
         }
-        let (stored_book, commit) = match &request.book {
-            Some(book) => (book.clone(), None),
-            None => self.stored_book(target).await?,
+        let shelf = FileShelf {
+            store: self.objects.store.clone(),
+            namespace: namespace.clone(),
         };
         let selection = request.selection.clone();
-        let compiled = compile_book(&stored_book, &selection).await?;
+        let (stored_book, commit) = match &request.book {
+            Some(book) => (book.clone(), None),
+            None => self.stored_book(target, &shelf, &selection).await?,
+        };
+        shelf.touch(&stored_book.files).await?;
+        let compiled = compile_book(&stored_book, &selection, &shelf).await?;
         if compiled.name != book_name {
             return Err(ApiError::bad_request(format!(
                 "the book is called {}, not {book_name}",
                 compiled.name
             )));
         }
-        refuse_unavailable(&compiled, &stored_book)?;
         if compiled.run.is_suspended {
             let message = format!("TaskBook {book_name} is suspended");
             return Err(
@@ -206,16 +308,39 @@ impl ApiServer {
                 variables: variables.of(&view, node)?,
             });
         }
-        let wants = |name: &str| stored_book.text.contains(name);
+        let delegated = delegations(&view, &namespace, &compiled)?;
+        let is_target = |uuid: &str| frozen.iter().any(|node| node.uuid == uuid);
+        let mut delegates = Vec::new();
+        for node in view.granted(&namespace) {
+            let uuid = node.metadata.uuid();
+            let is_asked = delegated
+                .values()
+                .any(|one| one.nodes.iter().any(|known| known == uuid));
+            if is_asked && !is_target(uuid) {
+                delegates.push(StoredNode {
+                    name: node.name().to_owned(),
+                    uuid: uuid.to_owned(),
+                    about: about(&node),
+                    variables: variables.of(&view, &node)?,
+                });
+            }
+        }
         let plan = StoredPlan {
-            run: run_plan(&compiled, &frozen, request.is_check),
+            run: RunPlan {
+                delegates: delegates.iter().map(|node| node.uuid.clone()).collect(),
+                ..run_plan(&compiled, &frozen, request.is_check)
+            },
+            delegated,
+            delegates,
+            gathered: compiled.gathered.values().cloned().collect(),
+            has_news: has_news(&compiled),
             is_check: request.is_check,
             digest: compiled.digest.to_string(),
             inputs,
             tags: selection.tags.iter().cloned().collect(),
             skip_tags: selection.skip.iter().cloned().collect(),
-            wants_peers: wants("peers"),
-            known_nodes: if wants("nodes(") {
+            wants_peers: compiled.asks_fleet.peers,
+            known_nodes: if compiled.asks_fleet.nodes {
                 view.granted(&namespace)
                     .iter()
                     .map(|node| about(node))
@@ -281,28 +406,6 @@ impl ApiServer {
         Ok(stored.object)
     }
 
-    /// The text of a TaskBook on the server, and the commit that it comes from.
-    async fn stored_book(&self, target: &Target) -> Result<(StoredBook, Option<String>), ApiError> {
-        let found = self.objects.get(&target.key()?).await?;
-        let found = found.ok_or_else(|| ApiError::not_found(&target.shown()))?;
-        let object = &found.object;
-        let text = json!({
-            "apiVersion": portolan_kinds::VERSION, "kind": "TaskBook",
-            "metadata": {"name": object.name(), "namespace": object.namespace()}, "spec": object.spec,
-        });
-        let book = StoredBook {
-            file: target.shown(),
-            text: format!("{text:#}\n"),
-            files: BTreeMap::new(),
-        };
-        let commit = object
-            .metadata
-            .source
-            .as_ref()
-            .map(|source| source.commit().to_owned());
-        Ok((book, commit))
-    }
-
     /// A name that says the book and the time; one that was asked for with a key is the same again.
     fn run_name(&self, book: &str, dedupe_key: Option<&str>) -> String {
         if let Some(key) = dedupe_key.filter(|key| is_word(key)) {
@@ -346,7 +449,6 @@ impl RunParts {
         let state = StoredState {
             run: state,
             elapsed: Duration::ZERO,
-            first: None,
             shared: Map::new(),
             resumes: 0,
         };
@@ -373,25 +475,27 @@ pub(super) fn bound_to(run: &KindObject) -> String {
 pub(super) async fn compile_book(
     book: &StoredBook,
     selection: &TagSelection,
+    shelf: &FileShelf,
+) -> Result<Book, ApiError> {
+    let files = book.files.iter();
+    let files = ShelvedFiles {
+        shelf: shelf.clone(),
+        files: files
+            .map(|(path, digest)| (path.into(), digest.clone()))
+            .collect(),
+        handle: tokio::runtime::Handle::current(),
+    };
+    compile_with(book, selection, Arc::new(files)).await
+}
+
+/// Compiles a book with files from anywhere.
+pub(super) async fn compile_with(
+    book: &StoredBook,
+    selection: &TagSelection,
+    files: Arc<dyn BookFiles>,
 ) -> Result<Book, ApiError> {
     let (book, selection) = (book.clone(), selection.clone());
     let compiled = tokio::task::spawn_blocking(move || {
-        let files = book.files.iter();
-        let files: Result<Vec<(&str, Vec<u8>)>, ApiError> = files
-            .map(|(path, content)| {
-                let content = STANDARD.decode(content);
-                let content = content
-                    .map_err(|_| ApiError::bad_request(format!("`{path}` is not base64")))?;
-                Ok((path.as_str(), content))
-            })
-            .collect();
-        let files = files?;
-        let files = MemoryFiles::of_bytes(
-            files
-                .iter()
-                .map(|(path, content)| (*path, content.as_slice())),
-        );
-        let files: Arc<dyn BookFiles> = Arc::new(files);
         let mut source = BookSource::new(&book.file, &book.text, files);
         source.selection = selection;
         compile(&source).map_err(|faults| book_error(&faults))
@@ -444,71 +548,6 @@ fn read_inputs(book: &Book, given: &Map<String, Value>) -> Map<String, Value> {
         (name.clone(), read)
     };
     given.iter().map(read).collect()
-}
-
-/// Refuses what runs over a server cannot do yet, so that nobody takes it for done.
-fn refuse_unavailable(book: &Book, stored: &StoredBook) -> Result<(), ApiError> {
-    let mut missing = None;
-    for step in book.steps.iter().chain(&book.handlers) {
-        step.visit(&mut |step| {
-            if matches!(step.options.run_on, RunOn::Others { .. }) {
-                missing.get_or_insert(format!("step `{}`: `runOn` other nodes", step.id));
-            }
-            if step.options.throttle > 0 {
-                missing.get_or_insert(format!("step `{}`: `throttle`", step.id));
-            }
-        });
-    }
-    if book.run.gate.is_some() {
-        missing.get_or_insert("`continue`".to_owned());
-    }
-    if stored.text.contains("results(") {
-        missing.get_or_insert("`results()`".to_owned());
-    }
-    match missing {
-        None => Ok(()),
-        Some(what) => Err(ApiError::bad_request(format!(
-            "{what} is not available in runs over a server yet"
-        ))),
-    }
-}
-
-fn run_plan(book: &Book, nodes: &[StoredNode], is_check: bool) -> RunPlan {
-    let mut longest = Duration::ZERO;
-    for step in book.steps.iter().chain(&book.handlers) {
-        step.visit(&mut |step| longest = longest.max(step.options.timeout));
-    }
-    let count = nodes.len();
-    let run = &book.run;
-    RunPlan {
-        nodes: nodes.iter().map(|node| node.uuid.clone()).collect(),
-        // A check changes nothing, so nobody has to wait for anybody.
-        batches: if is_check {
-            vec![count; usize::from(count > 0)]
-        } else {
-            batch_sizes(&run.batches, count)
-        },
-        barriers: if is_check {
-            Vec::new()
-        } else {
-            Barriers::of(book).scopes().to_vec()
-        },
-        max_failures: if is_check {
-            count
-        } else {
-            run.max_failures.of(count)
-        },
-        stops_on_failure: run.stops_on_failure,
-        unreachable: match run.unreachable {
-            Unreachable::Fail => UnreachablePolicy::Fail,
-            Unreachable::Skip => UnreachablePolicy::Skip,
-            Unreachable::Wait(time) => UnreachablePolicy::Wait(time),
-        },
-        has_gate: false,
-        gate_tries: 0,
-        queue_limit: QUEUE_LIMIT,
-        silence_limit: LEASE_LIMIT + longest,
-    }
 }
 
 /// A node as books see it: name, address, labels and exported facts.

@@ -56,6 +56,11 @@ impl FleetView {
             .collect()
     }
 
+    /// A group by its name.
+    pub(super) fn group(&self, name: &str) -> Option<&KindObject> {
+        self.groups.get(name).map(AsRef::as_ref)
+    }
+
     /// The nodes that a namespace may target, by their names.
     pub(super) fn granted(&self, namespace: &str) -> Vec<Arc<KindObject>> {
         let grants = self.grants.iter();

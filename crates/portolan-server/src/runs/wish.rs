@@ -20,6 +20,8 @@ pub(crate) enum RunWish {
     Now,
     /// A stalled run goes on.
     Resume,
+    /// The next batch may begin.
+    Approve,
 }
 
 impl RunWish {
@@ -27,11 +29,17 @@ impl RunWish {
         match self {
             Self::Drain | Self::Now => "cancel",
             Self::Resume => "resume",
+            Self::Approve => "approve",
         }
     }
 
-    fn put(self, spec: &mut Value) {
+    fn put(self, spec: &mut Value, status: &Value, user: &str) {
         match self {
+            // The gate that the run has come to, and no later one.
+            Self::Approve => {
+                spec["approvedGate"] = status["gate"].clone();
+                spec["approvedBy"] = user.into();
+            }
             // What was ended at once stays so.
             Self::Drain if spec["cancel"] == "now" => {}
             Self::Drain => spec["cancel"] = "drain".into(),
@@ -78,8 +86,15 @@ impl ApiServer {
                 let message = format!("{} has ended", target.shown());
                 return Err(ApiError::conflict(RefusalReason::Conflict, message));
             }
+            let phase = found.object.status["phase"].as_str();
+            if wish == RunWish::Approve && !matches!(phase, Some("gate" | "stalled")) {
+                let message = format!("{} is at no gate", target.shown());
+                return Err(ApiError::conflict(RefusalReason::Conflict, message)
+                    .hint("approve it when its phase is `gate`"));
+            }
             let mut run = found.object.clone();
-            wish.put(&mut run.spec);
+            let status = run.status.clone();
+            wish.put(&mut run.spec, &status, &caller.identity.user);
             match self.objects.update(run, &author).await {
                 Err(error) if error.reason == RefusalReason::Conflict => {}
                 written => return Ok(written?.object.to_json()),

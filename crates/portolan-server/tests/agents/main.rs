@@ -3,3 +3,4 @@
 mod bed;
 mod runs;
 mod streams;
+mod together;

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::bed::{Bed, RunningAgent, wait_until};
 
-const NODES: [&str; 3] = ["node-1", "node-2", "node-3"];
+pub(crate) const NODES: [&str; 3] = ["node-1", "node-2", "node-3"];
 
 impl Bed {
     /// Three nodes that namespace `default` may target.
-    async fn with_nodes() -> (Self, Vec<RunningAgent>) {
+    pub(crate) async fn with_nodes() -> (Self, Vec<RunningAgent>) {
         let bed = Self::new().await;
         let mut agents = Vec::new();
         for node in NODES {
@@ -36,13 +36,13 @@ impl Bed {
         assert!(made.is_some(), "{object}");
     }
 
-    async fn book(&self, spec: Value) {
+    pub(crate) async fn book(&self, spec: Value) {
         let book = json!({"kind": "TaskBook", "metadata": {"name": "web", "namespace": "default"}, "spec": spec});
         self.create("namespaces/default/taskbooks", book).await;
     }
 
     /// Makes a run and gives its name; `None` if it is refused.
-    async fn run(&self, request: Value) -> Option<String> {
+    pub(crate) async fn run(&self, request: Value) -> Option<String> {
         let path = "namespaces/default/taskbooks/web/run";
         let made = self.admin(FleetMethod::Post, path, Some(request)).await?;
         Some(made["metadata"]["name"].as_str()?.to_owned())
@@ -55,7 +55,7 @@ impl Bed {
         phase.as_str().unwrap_or_default().to_owned()
     }
 
-    async fn wait_for_phase(&self, run: &str, phase: &str) {
+    pub(crate) async fn wait_for_phase(&self, run: &str, phase: &str) {
         wait_until(phase, async || {
             let now = self.phase(run).await;
             let has_ended = ["succeeded", "failed", "cancelled"].contains(&now.as_str());
@@ -69,7 +69,7 @@ impl Bed {
         .await;
     }
 
-    async fn parts(&self, run: &str) -> Value {
+    pub(crate) async fn parts(&self, run: &str) -> Value {
         let path = format!("namespaces/default/runs/{run}/nodes");
         self.admin(FleetMethod::Get, &path, None)
             .await
@@ -77,7 +77,7 @@ impl Bed {
     }
 
     /// The states of all nodes, sorted by name.
-    async fn states(&self, run: &str) -> Vec<String> {
+    pub(crate) async fn states(&self, run: &str) -> Vec<String> {
         let parts = self.parts(run).await;
         let nodes = parts["nodes"].as_array().expect("nodes");
         let text = |node: &Value, key: &str| node[key].as_str().unwrap_or_default().to_owned();

@@ -147,6 +147,18 @@ impl BookReader<'_> {
         options.tags.extend(around.tags.iter().cloned());
         self.check_barrier(file, node, &options, around);
         self.check_block_keys(file, map, action);
+        let is_written = |key: &str| map.iter().any(|entry| entry.key.as_str() == key);
+        let is_block = matches!(
+            action.key.as_str(),
+            "steps" | "include" | "flush" | "barrier"
+        );
+        // Defaults of these are for the steps inside.
+        if is_block && !is_written("runOn") {
+            options.run_on = RunOn::All;
+        }
+        if is_block && !is_written("throttle") {
+            options.throttle = 0;
+        }
         let work = self.work(file, node, action, &id, &options, around)?;
         name.is_some().then_some(Step {
             id,

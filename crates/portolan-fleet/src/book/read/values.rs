@@ -137,6 +137,17 @@ impl BookReader<'_> {
             }
         }
         let that = node.get("that").and_then(|node| reader.decision(node));
+        // The gate is asked again, not its probe.
+        let retries = options.retries.clone();
+        options.retries = StepOptions::default().retries;
+        options.success.clone_from(&that);
+        if let (Some(that), None) = (&that, node.get("probe")) {
+            reader.faults.add_hint(
+                that.place.clone(),
+                "`that` is about the result of a `probe`, and there is none",
+                Some("add a probe such as `{wait: {http: …}}`".to_owned()),
+            );
+        }
         let entries: Vec<&Entry> = node
             .get("probe")
             .and_then(Node::as_map)
@@ -155,6 +166,7 @@ impl BookReader<'_> {
                 })
             }),
             that,
+            retries,
             needs_approval: node.get("approve").and_then(Node::as_bool) == Some(true),
         }
     }

@@ -4,6 +4,7 @@ mod inputs;
 mod local;
 mod remote;
 mod screen;
+mod upload;
 
 use camino::Utf8PathBuf;
 
@@ -13,6 +14,7 @@ use super::object_args::NamespaceArgs;
 use crate::app::App;
 use crate::commands::CommandResult;
 
+pub(super) use remote::{RunShow, follow_run};
 pub(super) use screen::RunScreen;
 
 /// Run a TaskBook on the nodes of a server, or on this machine

@@ -1,20 +1,18 @@
 //! A run on the nodes of a server: asked for, followed, and shown.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use camino::{Utf8Path, Utf8PathBuf};
-use portolan_fleet::{Book, RunReport, compile};
-use portolan_modules::{BookFileError, BookFiles};
+use camino::Utf8PathBuf;
+use portolan_fleet::{Book, RecordedFiles, RunReport, compile};
+use portolan_modules::BookFiles;
 use portolan_server::{FleetClient, FleetError, FleetMethod, request_key};
 use serde_json::{Value, json};
 
 use super::inputs::given_inputs;
 use super::screen::RunScreen;
-use super::{RunArgs, RunFormat};
+use super::{RunArgs, RunFormat, upload};
 use crate::app::App;
 use crate::commands::CommandResult;
 use crate::commands::fleet::connection::told;
@@ -42,10 +40,33 @@ pub(super) fn run(args: &RunArgs, app: &App) -> CommandResult {
         &path,
         Some(&body.to_string()),
     ))??;
+    let show = RunShow {
+        namespace: namespace.clone(),
+        is_check: args.check,
+        format: args.output,
+    };
+    follow_run(client, &made, &show, app)
+}
+
+/// How a run is shown.
+pub(in crate::commands::fleet) struct RunShow {
+    pub(in crate::commands::fleet) namespace: String,
+    pub(in crate::commands::fleet) is_check: bool,
+    pub(in crate::commands::fleet) format: RunFormat,
+}
+
+/// Waits for the end of a run that was just made, and shows it.
+pub(in crate::commands::fleet) fn follow_run(
+    client: FleetClient,
+    made: &Value,
+    show: &RunShow,
+    app: &App,
+) -> CommandResult {
     let name = made["metadata"]["name"]
         .as_str()
         .unwrap_or_default()
         .to_owned();
+    let namespace = &show.namespace;
     app.printer.say_unless_quiet(&format!("run {name}"));
     let run = FollowedRun {
         path: format!("/api/v1alpha/namespaces/{namespace}/runs/{name}"),
@@ -60,11 +81,11 @@ pub(super) fn run(args: &RunArgs, app: &App) -> CommandResult {
         return Ok(ExitStatus::Interrupted);
     };
     let report = report?;
-    match args.output {
+    match show.format {
         RunFormat::Json => app.printer.data(format!("{:#}\n", report.to_json()))?,
-        RunFormat::Text => RunScreen::new(&app.printer, args.check).end_of_many(&report)?,
+        RunFormat::Text => RunScreen::new(&app.printer, show.is_check).end_of_many(&report)?,
     }
-    Ok(status(&report, args.check))
+    Ok(status(&report, show.is_check))
 }
 
 /// The name of the book, and the body of the request; `None` if the book cannot be compiled.
@@ -84,7 +105,7 @@ fn request(
     }
     let (name, inputs) = match (&args.file, &args.book) {
         (Some(path), _) => {
-            let Some((book, sent)) = own_book(args, path, app)? else {
+            let Some((book, sent)) = own_book(args, path, client, app)? else {
                 return Ok(None);
             };
             body["book"] = sent;
@@ -103,18 +124,16 @@ fn request(
     Ok(Some((name, body)))
 }
 
-/// A book from a file, with the files that it uses.
+/// A book from a file, with the digests of the files that it uses. The server has them when this returns.
 fn own_book(
     args: &RunArgs,
     path: &Utf8PathBuf,
+    client: &FleetClient,
     app: &App,
 ) -> Result<Option<(Book, Value)>, CommandError> {
     let mut file = BookFile::read(path)?;
-    let used = Arc::new(UsedFiles {
-        inner: Arc::clone(&file.files),
-        used: Mutex::new(BTreeMap::new()),
-    });
-    file.files = Arc::clone(&used) as Arc<dyn BookFiles>;
+    let recorded = Arc::new(RecordedFiles::new(Arc::clone(&file.files)));
+    file.files = Arc::clone(&recorded) as Arc<dyn BookFiles>;
     let book = match compile(&file.source(args.tags.selection())) {
         Ok(book) => book,
         Err(faults) => {
@@ -122,36 +141,16 @@ fn own_book(
             return Ok(None);
         }
     };
-    let used = used.used.lock().unwrap_or_else(PoisonError::into_inner);
-    let files: BTreeMap<&str, String> = used
-        .iter()
-        .map(|(path, content)| (path.as_str(), STANDARD.encode(content)))
-        .collect();
+    let used = recorded.take();
+    let base = format!(
+        "/api/v1alpha/namespaces/{}/taskbooks/{}/files",
+        args.namespace.namespace, book.name
+    );
+    let files = app
+        .wait(upload::send_files(client, &base, &used))?
+        .map_err(told)?;
     let sent = json!({"file": file.name, "text": file.text, "files": files});
     Ok(Some((book, sent)))
-}
-
-/// The files of a book, remembered as they are read.
-struct UsedFiles {
-    inner: Arc<dyn BookFiles>,
-    used: Mutex<BTreeMap<Utf8PathBuf, Arc<[u8]>>>,
-}
-
-impl BookFiles for UsedFiles {
-    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, BookFileError> {
-        let content = self.inner.read(path)?;
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.insert(path.to_owned(), Arc::clone(&content));
-        Ok(content)
-    }
-
-    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, BookFileError> {
-        let listed = self.inner.list(directory)?;
-        for path in &listed {
-            self.read(&directory.join(path))?;
-        }
-        Ok(listed)
-    }
 }
 
 /// Refuses secret inputs in arguments, as far as the caller can see what the book declares.
@@ -254,6 +253,11 @@ fn tell_ends(report: &RunReport, seen: &mut BTreeSet<String>, app: &App) {
             app.printer
                 .say_unless_quiet(&format!("{}: {}", node.name, node.state));
         }
+    }
+    if let Some(reason) = &report.reason
+        && seen.insert(format!("\0{reason}"))
+    {
+        app.printer.say_unless_quiet(reason);
     }
 }
 

@@ -1,0 +1,299 @@
+//! What a run sees of this node: its machine, its journal, and what the server says about the others.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use portolan_digest::Hasher;
+use portolan_fleet::{
+    Barrier, Barriers, Book, Fleet, FleetQueryError, JournalEntry, NodeHost, NodeRequest,
+    NodeState, NodeStop, SideOutcome, Step, StepJournal, StepKey, StepReport, Work, gather_facts,
+};
+use portolan_modules::{BookFiles, Host};
+use portolan_object::Selector;
+use serde_json::{Map, Value};
+
+use super::NodeEvent;
+use super::control::RunControl;
+use super::order::{OrderValues, mode_of};
+use super::worker::Worker;
+use crate::failpoint::failpoint;
+use crate::shim::JobState;
+use crate::wire::run_report::Event;
+use crate::wire::{AtBarrier, SharedResult, SideRequest};
+
+/// The largest result that a step gives to other nodes.
+const MAX_SHARED_BYTES: usize = 8 << 10;
+
+/// This node, as a run sees it.
+pub(super) struct AgentNode<'a> {
+    worker: &'a Worker,
+    host: Host,
+    barriers: Barriers,
+    fleet: FrozenFleet,
+    is_first: bool,
+    /// Whether one step is taken by itself: what it reports is no part of this node's.
+    pub(super) is_side: bool,
+    journal: Option<&'a mut StepJournal>,
+    /// Every step, as it was last reported.
+    reports: Vec<StepReport>,
+    began: Instant,
+}
+
+impl<'a> AgentNode<'a> {
+    pub(super) fn new(
+        worker: &'a Worker,
+        book: &Book,
+        values: &OrderValues,
+        files: Arc<dyn BookFiles>,
+        journal: Option<&'a mut StepJournal>,
+    ) -> Self {
+        let mut host = Host::local(Arc::clone(&worker.settings.root));
+        host.book_files = files;
+        host.book.clone_from(&book.name);
+        host.stop = worker.control.kill.clone();
+        Self {
+            host,
+            barriers: Barriers::of(book),
+            fleet: FrozenFleet {
+                nodes: values.nodes.clone(),
+                gathered: book.gathered.clone().into_iter().collect(),
+                control: Arc::clone(&worker.control),
+                is_check: worker.order.is_check,
+            },
+            is_first: values.is_first,
+            is_side: false,
+            journal,
+            reports: Vec::new(),
+            began: Instant::now(),
+            worker,
+        }
+    }
+
+    /// What the run is made from on this node.
+    pub(super) fn request(&self, values: OrderValues, book: &Book) -> NodeRequest {
+        NodeRequest {
+            run: self.worker.order.name.clone(),
+            mode: mode_of(&self.worker.order),
+            inputs: values.inputs,
+            variables: values.variables,
+            facts: gather_facts(&self.host, &book.facts),
+            node: values.node,
+            peers: values.peers,
+        }
+    }
+
+    fn wait(&self, barrier: usize) -> Result<(), NodeStop> {
+        let control = &self.worker.control;
+        if control.phase() <= barrier {
+            let state = NodeState::of(self.reports.iter().map(|report| report.state));
+            self.worker.send(Event::AtBarrier(AtBarrier {
+                barrier: u32::try_from(barrier).unwrap_or(u32::MAX),
+                state: state.word().to_owned(),
+            }));
+        }
+        control.wait_for_barrier(barrier)
+    }
+
+    /// A name for the directory of an attempt's commands.
+    fn job(&self, key: &StepKey) -> String {
+        let mut hasher = Hasher::default();
+        for part in [&key.step, &key.item, &key.attempt.to_string()] {
+            hasher.update(part.as_bytes());
+            hasher.update(&[0]);
+        }
+        format!("{}-{}", self.worker.order.run, hasher.finish().hex())
+    }
+}
+
+impl NodeHost for AgentNode<'_> {
+    fn host(&self) -> Host {
+        self.host.clone()
+    }
+
+    fn attempt_host(&self, key: &StepKey) -> Host {
+        let mut host = self.host.clone();
+        if self.journal.is_some() {
+            host.processes = Arc::new(self.worker.settings.shim.step(&self.job(key)));
+        }
+        host
+    }
+
+    fn can_take_up(&self, step: &Step, key: &StepKey) -> bool {
+        // Only what a command does is known for sure: its shim has written it down.
+        let is_command = matches!(&step.work, Work::Module(call) if call.module.name == "command");
+        let state = self.worker.settings.shim.step(&self.job(key)).state();
+        is_command && state.is_ok_and(|state| state != JobState::Lost)
+    }
+
+    fn is_first(&self) -> bool {
+        self.is_first
+    }
+
+    fn wait_for_first(&mut self, step: &Step) -> Result<Option<Value>, NodeStop> {
+        // Who runs a handler was notified; the first node may not have been.
+        let Some(passed) = self.barriers.passed_before(step) else {
+            return Ok(None);
+        };
+        let result = self.worker.control.wait_for_first(&step.id, passed)?;
+        Ok(Some(result))
+    }
+
+    fn share_result(&mut self, step: &Step, result: &Value) {
+        let text = result.to_string();
+        let text = if text.len() <= MAX_SHARED_BYTES {
+            text
+        } else {
+            Value::Null.to_string()
+        };
+        self.worker.send(Event::Shared(SharedResult {
+            step: step.id.clone(),
+            result: text.into(),
+        }));
+    }
+
+    fn enter(&mut self, step: &Step) -> Result<(), NodeStop> {
+        let control = &self.worker.control;
+        control.forget_permit(&step.id)?;
+        self.worker.send(Event::Wants(step.id.clone()));
+        control.wait_for_permit(&step.id)?;
+        control.wait_for_lease()
+    }
+
+    fn leave(&mut self, step: &Step) {
+        self.worker.control.give_back(&step.id);
+        self.worker.send(Event::Gives(step.id.clone()));
+    }
+
+    fn delegate(
+        &mut self,
+        step: &Step,
+        key: &StepKey,
+        values: Map<String, Value>,
+    ) -> Result<SideOutcome, NodeStop> {
+        let request = SideRequest {
+            run: self.worker.order.run.clone(),
+            step: step.id.clone(),
+            item: key.item.clone(),
+            values: Value::Object(values).to_string().into(),
+        };
+        let control = &self.worker.control;
+        control.ask(&request);
+        // Nobody listens when the agent has ended; the next one asks again.
+        let _ = self.worker.events.send(NodeEvent::Ask(request));
+        let answer = control.wait_for_answer(&step.id, &key.item)?;
+        let report = serde_json::from_slice::<Value>(&answer.report).ok();
+        let report = report.as_ref().and_then(StepReport::read);
+        Ok(SideOutcome {
+            report: report.unwrap_or_else(|| unreadable(step)),
+            result: serde_json::from_slice(&answer.result).ok(),
+        })
+    }
+
+    fn fleet(&self) -> &dyn Fleet {
+        &self.fleet
+    }
+
+    fn may_start(&mut self, step: &Step) -> Result<(), NodeStop> {
+        self.worker.control.wait_for_lease()?;
+        // Nodes that take their steps together wait before steps that name no barrier, too.
+        if step.options.barrier == Barrier::None
+            && self.journal.is_some()
+            && let Some(barrier) = self.barriers.before(step)
+        {
+            self.wait(barrier)?;
+            self.worker.control.wait_for_lease()?;
+        }
+        Ok(())
+    }
+
+    fn wait_at(&mut self, step: &Step, _barrier: Barrier) -> Result<(), NodeStop> {
+        if let Some(barrier) = self.barriers.before(step) {
+            self.wait(barrier)?;
+        }
+        self.worker.control.wait_for_lease()
+    }
+
+    fn record(&mut self, entry: &JournalEntry) -> Result<(), NodeStop> {
+        let (before, after) = match entry {
+            JournalEntry::Started { .. } => ("agent-step-starting", "agent-step-started"),
+            _ => ("agent-step-finishing", "agent-step-finished"),
+        };
+        failpoint(before);
+        if let Some(journal) = &mut self.journal {
+            journal.append(entry)?;
+        }
+        failpoint(after);
+        Ok(())
+    }
+
+    fn report(&mut self, report: &StepReport) {
+        if self.is_side {
+            return;
+        }
+        let is_same =
+            |known: &&mut StepReport| known.name == report.name && known.item == report.item;
+        match self.reports.iter_mut().find(is_same) {
+            Some(known) => known.clone_from(report),
+            None => self.reports.push(report.clone()),
+        }
+        self.worker
+            .send(Event::Step(report.to_record().to_string().into()));
+    }
+
+    fn pause(&mut self, time: Duration) -> bool {
+        self.worker.control.pause(time)
+    }
+
+    fn clock(&self) -> Duration {
+        self.began.elapsed()
+    }
+}
+
+/// An answer of a server that this agent does not understand.
+fn unreadable(step: &Step) -> StepReport {
+    StepReport {
+        name: step.id.clone(),
+        item: None,
+        state: portolan_fleet::StepState::Unknown,
+        diff: None,
+        error: Some(portolan_fleet::StepError {
+            message: "the answer of the server cannot be read".to_owned(),
+            hint: Some("update the older one of agent and server".to_owned()),
+            output: None,
+        }),
+        notes: Vec::new(),
+        changes: Vec::new(),
+        took: Duration::ZERO,
+        place: step.place.clone(),
+    }
+}
+
+/// The nodes that the namespace of a run may know of, as they were when the run was made, and what steps gave there.
+struct FrozenFleet {
+    nodes: Vec<Value>,
+    /// The paths of steps, by the names that the book has for them.
+    gathered: Vec<(String, String)>,
+    control: Arc<RunControl>,
+    /// A check does not wait for other nodes.
+    is_check: bool,
+}
+
+impl Fleet for FrozenFleet {
+    fn nodes(&self, selector: &str) -> Result<Vec<Value>, FleetQueryError> {
+        let selector: Selector = selector
+            .parse()
+            .map_err(|error| FleetQueryError::Selector {
+                selector: selector.to_owned(),
+                error,
+            })?;
+        let matches = |node: &&Value| selector.matches(|key| node["labels"][key].as_str());
+        Ok(self.nodes.iter().filter(matches).cloned().collect())
+    }
+
+    fn results(&self, step: &str) -> Result<Map<String, Value>, FleetQueryError> {
+        let named = self.gathered.iter().find(|(name, _)| name == step);
+        let named = named.filter(|_| !self.is_check);
+        let results = named.and_then(|(_, id)| self.control.results(id));
+        results.ok_or(FleetQueryError::NoResults)
+    }
+}
