@@ -158,16 +158,17 @@ impl RunController {
         inputs: &mut Vec<RunInput>,
     ) -> Result<(), OwnershipLost> {
         self.find_runs(owned).await;
+        // Before those that came back: what was sent over the old stream is sent again.
+        for node in self.agents.take_gone() {
+            for run in owned.runs.values_mut() {
+                run.left(&node);
+            }
+        }
         for input in inputs.drain(..) {
             if let RunInput::FileAsked { node, request } = input {
                 self.send_file(owned, node, &request).await;
             } else {
                 self.take(owned, input);
-            }
-        }
-        for node in self.agents.take_gone() {
-            for run in owned.runs.values_mut() {
-                run.left(&node);
             }
         }
         let uuids: Vec<String> = owned.runs.keys().cloned().collect();
