@@ -119,41 +119,6 @@ async fn results_of_the_first_node_and_of_all_nodes_are_seen() {
     }
 }
 
-/// A node takes a step for each of the others with their values, also if server and agent are restarted meanwhile.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_step_runs_on_another_node_for_each_node() {
-    let (mut bed, mut agents) = Bed::with_nodes().await;
-    bed.book(json!({
-        "target": {"group": "all", "order": "name"}, "unreachable": {"wait": "10m"},
-        "steps": [
-            {"name": "go", "runOn": {"nodes": ["node-3"]}, "wait": {"path": "/go", "timeout": "10m"}},
-            {"name": "drain", "runOn": {"group": "all", "selector": "!none", "nodes": ["node-3"], "limit": 1},
-             "line": {"path": "/drained", "line": "{{ node.name }} {{ item }}", "create": true}, "forEach": ["a"]},
-            {"name": "once", "runOn": {"nodes": ["node-3"], "per": "run"},
-             "line": {"path": "/per-run", "line": "{{ node.name }}", "create": true}},
-            {"name": "after", "when": "steps['drain'].changed", "file": {"path": "/after", "content": "x"}},
-        ],
-    }))
-    .await;
-    let run = bed.run(json!({})).await.expect("a run");
-    wait_until("at work", async || bed.states(&run).await == ["running"; 3]).await;
-    agents.remove(2).kill().await;
-    bed.restart().await;
-    agents.push(bed.start_rooted("node-3", None));
-    std::fs::write(bed.root("node-3").join("go"), "").expect("written");
-    bed.wait_for_phase(&run, "succeeded").await;
-    let drained = bed.read("node-3", "drained");
-    let mut drained: Vec<&str> = drained.lines().collect();
-    drained.sort_unstable();
-    assert_eq!(drained, ["node-1 a", "node-2 a", "node-3 a"]);
-    assert_eq!(bed.read("node-3", "per-run").lines().count(), 1);
-    assert_eq!(NODES.map(|node| bed.read(node, "after")), ["x"; 3]);
-    assert_eq!(bed.read("node-1", "drained"), "");
-    for agent in agents {
-        agent.kill().await;
-    }
-}
-
 /// A namespace that lost its grant puts nothing on a node any more, not by a run that was made before, and not through another node.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_counts_when_a_run_is_made_and_when_steps_are_sent() {
