@@ -114,6 +114,19 @@ impl EtcdCluster {
         Process::start(Path::new(&line[0]), &line[1..], directory)
     }
 
+    /// Runs a shell script in the network and the file systems of a guest. Returns whether it ended well.
+    pub fn shell_in_guest(&self, number: usize, script: &str) -> bool {
+        self.guests[number].shell(script)
+    }
+
+    /// Kills everything that runs in the network of a guest at once, as a power failure does.
+    ///
+    /// # Panics
+    /// When processes cannot be listed.
+    pub fn kill_guest(&self, number: usize) {
+        self.guests[number].kill_all();
+    }
+
     fn disk(&self, number: usize) -> PathBuf {
         self.directory.path().join(format!("member-{number}"))
     }

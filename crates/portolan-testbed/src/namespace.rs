@@ -7,6 +7,7 @@ use std::os::fd::AsFd as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::process::has_ended;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// How long a namespace may take on a machine that is busy with other things.
@@ -76,6 +77,30 @@ impl Namespace {
             .stderr(Stdio::null())
             .status();
         ended.is_ok_and(|status| status.success())
+    }
+
+    /// Kills every process inside but the one that holds it.
+    pub(crate) fn kill_all(&self) {
+        let network = |id: u32| read_link(format!("/proc/{id}/ns/net")).ok();
+        let holder = self.holder.id();
+        let own = network(holder).expect("it lives");
+        // Whoever is started while others are killed is found the next time.
+        loop {
+            let processes = std::fs::read_dir("/proc").expect("processes");
+            let ids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+            let inside = ids.filter(|id: &u32| {
+                *id != holder && network(*id).as_ref() == Some(&own) && !has_ended(*id)
+            });
+            let inside: Vec<String> = inside.map(|id| id.to_string()).collect();
+            if inside.is_empty() {
+                return;
+            }
+            let _ = Command::new("kill")
+                .arg("-KILL")
+                .args(inside)
+                .stderr(Stdio::null())
+                .status();
+        }
     }
 
     /// Moves the calling thread inside; threads and processes that it starts are inside too.

@@ -65,12 +65,12 @@ impl Process {
 
     /// Whether the program has ended by itself.
     pub fn has_ended(&self) -> bool {
-        let state = std::fs::read_to_string(format!("/proc/{}/stat", self.id));
-        // The state comes after the name in brackets; an ended program that nobody asked for yet is a `Z`.
-        state.map_or(true, |text| {
-            let state = text.rsplit(')').next().unwrap_or_default();
-            state.trim_start().starts_with(['Z', 'X'])
-        })
+        has_ended(self.id)
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.id
     }
 
     /// Sends a signal by its name, such as `STOP`.
@@ -93,4 +93,14 @@ impl Drop for Process {
         // The shell waits for the program, so nothing is left when this returns.
         let _ = self.shell.wait();
     }
+}
+
+/// Whether a process has ended, also when nobody has asked for how yet.
+pub(crate) fn has_ended(id: u32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{id}/stat"));
+    // The state comes after the name in brackets; an ended program that nobody asked for yet is a `Z`.
+    state.map_or(true, |text| {
+        let state = text.rsplit(')').next().unwrap_or_default();
+        state.trim_start().starts_with(['Z', 'X'])
+    })
 }
