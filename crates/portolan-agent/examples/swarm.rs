@@ -84,7 +84,10 @@ async fn connect(fleet: &RootedFleet, directory: &str, nodes: usize) -> Result<(
     println!("connected in {:.2} s", began.elapsed().as_secs_f64());
     // An agent ends only when it cannot go on.
     match agents.join_next().await {
-        Some(ended) => Ok(ended??),
+        Some(ended) => {
+            ended??;
+            Ok(())
+        }
         None => Ok(()),
     }
 }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::ConnectError;
 use crate::data::{AgentData, DataError, NodeIdentity};
 use crate::lease::DispatchLease;
+use crate::program_watch::ProgramWatch;
 use crate::runs::NodeRuns;
 use crate::session::{Ended, Session};
 
@@ -39,6 +40,8 @@ pub struct AgentOptions {
     pub root: Arc<Root>,
     /// The program that starts commands as a shim: that of this process.
     pub program: Utf8PathBuf,
+    /// Whether the agent ends when another program takes that one's place, so that it can be started anew.
+    pub ends_when_replaced: bool,
     /// The clock that leases are measured by.
     pub clock: Arc<dyn Clock>,
     /// What is told to people: the state of the connection, and what they have to do.
@@ -56,6 +59,15 @@ pub enum AgentNotice {
     Connected(String),
     /// The connection was lost, or not made; it is tried again.
     Disconnected(String),
+}
+
+/// How an agent ended in good order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentEnd {
+    /// It was stopped.
+    Stopped,
+    /// Its program was replaced: the new one should go on. All runs stand before their next steps.
+    Replaced,
 }
 
 /// Why an agent ended.
@@ -91,9 +103,10 @@ impl Agent {
     ///
     /// # Errors
     /// When it cannot enrol, or the server has dismissed it. A server that cannot be reached is no error.
-    pub async fn run(self, stop: CancellationToken) -> Result<(), AgentError> {
+    pub async fn run(self, stop: CancellationToken) -> Result<AgentEnd, AgentError> {
+        let mut program_watch = self.program_watch();
         let Some(mut identity) = self.enrolled(&stop).await? else {
-            return Ok(());
+            return Ok(AgentEnd::Stopped);
         };
         let lease = DispatchLease::new(Arc::clone(&self.options.clock));
         let lease = Arc::new(Mutex::new(lease));
@@ -113,13 +126,20 @@ impl Agent {
                     reconnect.reset();
                     (self.options.notify)(AgentNotice::Connected(session.server().to_owned()));
                     session.send_facts(self.exported_facts().await).await;
-                    session.run(&stop, renewal_wait(&identity), &mut runs).await
+                    let renewal = renewal_wait(&identity);
+                    session
+                        .run(&stop, renewal, &mut runs, &mut program_watch)
+                        .await
                 }
                 Err(ConnectError::Moved(server)) if moved.is_none() => Ended::Moved(server),
                 Err(error) => Ended::Lost(describe(&error)),
             };
             match ended {
                 Ended::Stopped => break,
+                Ended::Replaced => {
+                    runs.suspend().await;
+                    return Ok(AgentEnd::Replaced);
+                }
                 Ended::RenewalDue => moved_to = moved,
                 Ended::Moved(server) => moved_to = Some(server),
                 Ended::Dismissed(reason) => return Err(AgentError::Dismissed(reason)),
@@ -134,7 +154,15 @@ impl Agent {
             }
         }
         runs.suspend().await;
-        Ok(())
+        Ok(AgentEnd::Stopped)
+    }
+
+    fn program_watch(&self) -> ProgramWatch {
+        if self.options.ends_when_replaced {
+            ProgramWatch::new(&self.options.program)
+        } else {
+            ProgramWatch::none()
+        }
     }
 
     /// Who the node is; asks the server if nobody knows yet. `None` when it was stopped meanwhile.

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_identity::{Enrolled, IdentityError, NodeKey};
+use portolan_identity::{CaPin, Enrolled, IdentityError, NodeKey};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -147,6 +147,17 @@ impl AgentData {
         let key = NodeKey::generate().map_err(damaged)?;
         self.write("next-key.pem", key.to_pem().as_bytes())?;
         Ok(key)
+    }
+
+    /// The fingerprint of the key that the node is known by, or asks to be known by. The key is made if there is none.
+    ///
+    /// # Errors
+    /// When the disk cannot be used.
+    pub fn fingerprint(&self) -> Result<CaPin, DataError> {
+        match self.identity()? {
+            Some(identity) => Ok(identity.key.fingerprint()),
+            None => Ok(self.next_key()?.fingerprint()),
+        }
     }
 
     /// The commands of steps.

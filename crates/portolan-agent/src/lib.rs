@@ -16,12 +16,15 @@ mod lease;
 mod runs;
 
 mod agent;
+mod bootstrap;
 mod connection;
+mod program_watch;
 mod rooted_node;
 mod session;
 pub mod wire;
 
-pub use agent::{Agent, AgentError, AgentNotice, AgentOptions};
+pub use agent::{Agent, AgentEnd, AgentError, AgentNotice, AgentOptions};
+pub use bootstrap::{Bootstrap, BootstrapError, BootstrappedHost, SshTarget};
 pub use connection::ConnectError;
 pub use data::{AgentData, DataError, NodeIdentity};
 pub use epochs::{EpochError, Epochs, RunEpoch};

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::{ConnectError, Connection};
 use crate::data::NodeIdentity;
 use crate::lease::{DispatchLease, LeaseRequest};
+use crate::program_watch::ProgramWatch;
 use crate::runs::{NodeRuns, SharedLease};
 use crate::wire::agent_message::Message as Ours;
 use crate::wire::server_message::Message as Theirs;
@@ -34,6 +35,8 @@ const UNANSWERED: usize = 3;
 pub(crate) enum Ended {
     /// The agent was stopped.
     Stopped,
+    /// Another program has taken the place of the agent's.
+    Replaced,
     /// The certificate should be renewed; a new stream shows the new one.
     RenewalDue,
     /// The server does not want the agent to come back.
@@ -105,6 +108,7 @@ impl<'a> Session<'a> {
         stop: &CancellationToken,
         renewal: Duration,
         runs: &mut NodeRuns,
+        program: &mut ProgramWatch,
     ) -> Ended {
         self.tell_runs(runs).await;
         let every = Duration::from_millis(u64::from(self.welcome.lease_interval_ms));
@@ -123,6 +127,9 @@ impl<'a> Session<'a> {
                 }
                 () = &mut renewal => return Ended::RenewalDue,
                 _ = ticks.tick() => {
+                    if program.is_replaced() {
+                        return Ended::Replaced;
+                    }
                     if !self.ask_for_lease().await {
                         return Ended::Lost("the server does not answer".to_owned());
                     }

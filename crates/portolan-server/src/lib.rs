@@ -66,6 +66,7 @@ mod openapi;
 
 mod client;
 mod contexts;
+mod node_client;
 
 pub use anchor::verify_server_audit;
 pub use audit::{AuditError, verify_audit};
@@ -78,6 +79,7 @@ pub use fleet_identity::CertificateUpkeep;
 pub use foreign_certificate::ForeignCertificateError;
 pub use http::{fuzz_enrolment, fuzz_grpc_object, fuzz_request};
 pub use limits::listen_limits;
+pub use node_client::LabelChange;
 pub use seal::{KeyEncryptionKey, SealError};
 pub use server::{ApiServer, ServerOptions, StartError, StartedServer};
 pub use server_hosts::ServerHosts;

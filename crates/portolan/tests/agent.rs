@@ -4,8 +4,10 @@ mod portolan;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -136,6 +138,23 @@ fn connections(data: &Path) -> usize {
     log.matches("connected to server").count() - log.matches("not connected to server").count()
 }
 
+fn start_with_log(mut command: Command, data: &Path) -> RunningAgent {
+    command.stdout(Stdio::null()).stderr(log(data));
+    start(command)
+}
+
+/// Waits for what takes some rounds of the agent.
+fn wait_long_until(mut state: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !state() {
+        assert!(
+            began.elapsed() < Duration::from_mins(5),
+            "the state did not come"
+        );
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+}
+
 fn start(mut command: Command) -> RunningAgent {
     RunningAgent(
         command
@@ -237,4 +256,37 @@ fn anything_but_a_join_token_is_refused_before_it_is_sent() {
     let without_pin = portolan(&[&args[..], &["--data", data]].concat());
     assert_eq!(without_pin.code, 2, "{without_pin}");
     assert!(without_pin.stderr.contains("--ca-pin"), "{without_pin}");
+}
+
+/// An upgrade: the agent becomes the program that took its place, and the node stays ready.
+#[test]
+fn an_agent_becomes_the_program_that_replaces_its_own() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let directory = directory.path();
+    let server = Server::start(&directory.join("server"));
+    drop(enrol(&server, directory, "web-1"));
+    let program = directory.join("portolan");
+    fs::hard_link(env!("CARGO_BIN_EXE_portolan"), &program).expect("linked");
+    let data = directory.join("web-1");
+    let plain = agent_command(&server, &data, "web-1");
+    let mut command = Command::new(&program);
+    command.args(plain.get_args()).stdin(Stdio::null());
+    let before = connections(&data);
+    let agent = start_with_log(command, &data);
+    wait_until(|| connections(&data) == before + 1);
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" > '{}'\nexec '{}' \"$@\"\n",
+        directory.join("started").display(),
+        env!("CARGO_BIN_EXE_portolan")
+    );
+    let new = directory.join("new");
+    fs::write(&new, script).expect("written");
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).expect("set");
+    fs::rename(&new, &program).expect("renamed");
+    // It looks every ten seconds, and twice.
+    wait_long_until(|| connections(&data) == before + 2);
+    let started = fs::read_to_string(directory.join("started")).expect("the new program");
+    assert!(started.starts_with("agent --server "), "{started}");
+    assert_eq!(server.state("web-1"), "ready");
+    drop(agent);
 }

@@ -5,7 +5,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_agent::{Agent, AgentData, AgentError, AgentNotice, AgentOptions, BootClock};
+use portolan_agent::{
+    Agent, AgentData, AgentEnd, AgentError, AgentNotice, AgentOptions, BootClock,
+};
 use portolan_http::Secret;
 use portolan_identity::{CaPin, EXPORTER_LABEL, EnrolClient, Enrolled, JoinToken, NodeKey};
 use portolan_listen::ListenConfig;
@@ -46,7 +48,7 @@ impl RunningServer {
 /// An agent, and what it told.
 pub(crate) struct RunningAgent {
     pub(crate) stop: CancellationToken,
-    pub(crate) ended: JoinHandle<Result<(), AgentError>>,
+    pub(crate) ended: JoinHandle<Result<AgentEnd, AgentError>>,
     notices: Arc<Mutex<Vec<String>>>,
 }
 
@@ -195,6 +197,7 @@ impl Bed {
             root: Arc::new(root),
             // These tests run no commands, which need the program of an agent.
             program: "/nowhere".into(),
+            ends_when_replaced: false,
             clock: Arc::new(BootClock),
             notify: Box::new(move |notice: AgentNotice| {
                 told.lock().expect("no panic").push(format!("{notice:?}"));

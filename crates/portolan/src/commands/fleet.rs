@@ -2,6 +2,7 @@
 
 mod apply;
 mod auth;
+mod bootstrap;
 mod connection;
 mod convert;
 mod delete;
@@ -45,6 +46,8 @@ enum FleetCommand {
     Apply(Later<apply::ApplyArgs>),
     /// Ask what you may do, and make tokens
     Auth(Later<auth::AuthArgs>),
+    /// Make a machine that you reach by SSH a node
+    Bootstrap(Later<bootstrap::BootstrapArgs>),
     /// Convert a playbook of Ansible into a TaskBook
     Convert(Later<convert::ConvertArgs>),
     /// Delete objects
@@ -69,7 +72,7 @@ enum FleetCommand {
     Login(Later<login::LoginArgs>),
     /// Print what became of the steps of a run
     Logs(Later<logs::LogsArgs>),
-    /// Approve machines that want to be nodes, label nodes, and remove them
+    /// List nodes, approve machines that want to be nodes, label nodes, and remove them
     Nodes(Later<nodes::NodesArgs>),
     /// Run a TaskBook on the nodes of a server, or on this machine
     Run(Later<run::RunArgs>),
@@ -87,6 +90,7 @@ pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
     match &args.command {
         FleetCommand::Apply(args) => apply::apply(args, app),
         FleetCommand::Auth(args) => auth::auth(args, app),
+        FleetCommand::Bootstrap(args) => bootstrap::bootstrap(args, app),
         FleetCommand::Convert(args) => convert::convert(args, app),
         FleetCommand::Delete(args) => delete::delete(args, app),
         FleetCommand::Describe(args) => describe::describe(args, app),

@@ -104,7 +104,7 @@ async fn run(
         let name = node.name.clone();
         tasks.spawn(async move {
             match agent.run(stop).await {
-                Ok(()) => format!("the agent of {name} has stopped"),
+                Ok(_) => format!("the agent of {name} has stopped"),
                 Err(error) => format!("the agent of {name}: {error}"),
             }
         });
@@ -146,15 +146,17 @@ fn ended_early(ended: Result<String, JoinError>) -> CommandError {
 fn welcome(printer: &Printer, args: &SandboxArgs, url: &str, directory: &Utf8Path, took: Duration) {
     let count = args.nodes;
     let data = directory.join("server");
-    printer.note(&format!(
+    printer.say_unless_quiet(&format!(
         "{count} nodes are ready after {:.1} s, in {directory}/nodes; try in another terminal:",
         took.as_secs_f64()
     ));
-    printer.note(&format!(
+    printer.say_unless_quiet(&format!(
         "  portolan fleet login --server {url} --token-file {data}/admin.token --ca-file {data}/ca.pem"
     ));
-    printer.note("  portolan fleet get nodes");
-    printer.note("  portolan fleet run -f book.yaml      # with `target: {group: sandbox}`");
+    printer.say_unless_quiet("  portolan fleet nodes");
+    printer.say_unless_quiet(
+        "  portolan fleet run -f book.yaml      # with `target: {group: sandbox}`",
+    );
 }
 
 /// Starts a server on a free port and returns its address.
