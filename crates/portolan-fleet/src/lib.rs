@@ -29,6 +29,8 @@ mod outcome;
 mod facts;
 mod local;
 
+mod inventory;
+
 mod barriers;
 mod fleet_run;
 mod run_report;
@@ -54,6 +56,7 @@ pub use fleet_run::{
     RunState, Stage, UnreachablePolicy, advance,
 };
 pub use input::{InputFault, bind_inputs};
+pub use inventory::{AnsibleInventory, ExpectedNode, ImportedInventory, SameName};
 pub use journal::{
     JournalEntry, JournalError, JournalState, MAX_JOURNAL_BYTES, MAX_RECORD_BYTES, Progress,
     ReadJournal, StepJournal, StepKey, read_journal,

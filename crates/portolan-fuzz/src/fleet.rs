@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 use portolan_fleet::{
-    BookSource, JournalEntry, MemoryFiles, StepJournal, StepKey, StepState, TextRenderer, compile,
-    convert_playbook, read_journal, scope_of,
+    AnsibleInventory, BookSource, JournalEntry, MemoryFiles, StepJournal, StepKey, StepState,
+    TextRenderer, compile, convert_playbook, read_journal, scope_of,
 };
 use serde_json::{Map, json};
 
@@ -21,6 +21,18 @@ pub(crate) const TARGETS: &[Target] = &[
                 "apiVersion: v1alpha\nkind: TaskBook\nmetadata: {name: a}\nspec:\n  inputs: {v: {type: int, default: 1}}\n  vars: {p: 80}\n  compute: {q: vars.p + inputs.v}\n  steps:\n  - {name: x, command: {run: [echo, '{{ vars.q }}']}, when: \"facts.os.family == 'debian'\", notify: h}\n  - name: b\n    forEach: [1, 2]\n    steps: [{name: y, wait: {path: '/{{ item }}'}}]\n    rescue: [{name: z, command: {shell: 'echo {{ error.message }}'}}]\n  - {name: f, flush: handlers}\n  - {name: w, barrier: run}\n  handlers: [{name: h, command: {shell: 'true'}}]\n",
                 "apiVersion: v1alpha\nkind: TaskBook\nmetadata: {name: a}\nspec:\n  compute: {a: vars.b, b: vars.a}\n  steps: [{name: x, include: {path: self.yaml}}]\n",
                 "kind: TaskBook\nspec: {steps: [{steps: [{steps: [{}]}]}], handlers: [1], defaults: {when: '((((('}}\n",
+            ])
+        },
+    },
+    Target {
+        name: "fleet-inventory",
+        about: "an inventory of Ansible, and what it becomes",
+        run: inventory,
+        seeds: || {
+            texts(&[
+                "a ansible_host=10.0.0.1 x='1 2'\n[web]\nw[01:03:1].lan:22 l=[1,(2,)]\n[top:children]\nweb\n[top:vars]\nd = {'a': None} # c\nt={{ a }}\n[web:vars]\nd=1\n",
+                "[a:children]\nb\n[b:children]\na\n",
+                "h[1:9][a:z][0:9][0:9]\n[x:vars]\ny=[[[[[[[[[[[[[[[[[[[[1]\n",
             ])
         },
     },
@@ -78,6 +90,20 @@ fn book(bytes: &[u8]) -> bool {
             assert!(faults.iter().all(|fault| !fault.message.is_empty()));
             false
         }
+    }
+}
+
+/// An inventory is refused with reasons, or every group and variable that it becomes is one that a server takes.
+fn inventory(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return false;
+    };
+    match AnsibleInventory::read("inventory.ini", text) {
+        Err(faults) => {
+            assert!(!faults.is_empty(), "refused without a reason");
+            false
+        }
+        Ok(inventory) => inventory.import("default").is_ok(),
     }
 }
 

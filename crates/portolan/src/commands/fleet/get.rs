@@ -54,7 +54,12 @@ pub(crate) struct GetArgs {
 pub(crate) fn get(args: &GetArgs, app: &App) -> CommandResult {
     let client = args.connection.connect()?;
     let objects = app.runtime()?.block_on(fetch(args, &client))?;
-    print(args, objects, &app.printer)?;
+    print(
+        objects,
+        args.output,
+        args.selection.all_namespaces,
+        &app.printer,
+    )?;
     Ok(ExitStatus::Clean)
 }
 
@@ -80,8 +85,14 @@ async fn fetch(args: &GetArgs, client: &FleetClient) -> Result<Vec<Value>, Comma
     Ok(found)
 }
 
-fn print(args: &GetArgs, objects: Vec<Value>, printer: &Printer) -> Result<(), CommandError> {
-    match args.output {
+/// Prints objects; those of several namespaces with their namespaces.
+pub(super) fn print(
+    objects: Vec<Value>,
+    output: Format,
+    is_of_all_namespaces: bool,
+    printer: &Printer,
+) -> Result<(), CommandError> {
+    match output {
         Format::Name => {
             let names: String = objects
                 .iter()
@@ -106,13 +117,20 @@ fn print(args: &GetArgs, objects: Vec<Value>, printer: &Printer) -> Result<(), C
             printer.say_unless_quiet("nothing found");
             Ok(())
         }
-        Format::Table | Format::Wide => printer.data(tables(args, &objects, printer)),
+        Format::Table | Format::Wide => {
+            let is_wide = output == Format::Wide;
+            printer.data(tables(&objects, is_wide, is_of_all_namespaces, printer))
+        }
     }
 }
 
 /// A table for each kind.
-fn tables(args: &GetArgs, objects: &[Value], printer: &Printer) -> String {
-    let is_wide = args.output == Format::Wide;
+fn tables(
+    objects: &[Value],
+    is_wide: bool,
+    is_of_all_namespaces: bool,
+    printer: &Printer,
+) -> String {
     let mut texts: Vec<String> = Vec::new();
     for kind in portolan_kinds::KINDS {
         let of_kind: Vec<&Value> = objects
@@ -122,7 +140,7 @@ fn tables(args: &GetArgs, objects: &[Value], printer: &Printer) -> String {
         if of_kind.is_empty() {
             continue;
         }
-        let with_namespace = args.selection.all_namespaces && kind.is_namespaced;
+        let with_namespace = is_of_all_namespaces && kind.is_namespaced;
         let mut table = Table::new(shown::titles(kind, is_wide, with_namespace));
         for object in of_kind {
             table.push(shown::row(kind, object, is_wide, with_namespace));

@@ -1,75 +1,70 @@
-//! `portolan fleet nodes`: which machines may be nodes, their labels, and whether runs take them.
+//! `portolan fleet nodes`: the nodes, and everything that is done with them.
 
-use portolan_server::{FleetClient, FleetMethod};
-use serde_json::{Value, json};
+mod approval;
+mod import;
+mod labels;
+
+use portolan_server::{FleetClient, FleetMethod, ObjectPath};
+use serde_json::Value;
 
 use super::connection::{ConnectionArgs, told};
-use super::join_token::labels;
-use super::shown;
+use super::get::print;
+use super::object_args::kind_of;
 use crate::app::App;
 use crate::cli::Later;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
-use crate::table::{Cell, Table};
+use crate::listing::Format;
 
-const PATH: &str = "/api/v1alpha/enrolments";
-
-/// The label of nodes that new runs leave out.
-const DRAINED: &str = "portolan.dev/drained";
-
-/// Approve machines that want to be nodes, label nodes, and remove them
+/// List nodes, approve machines that want to be nodes, label nodes, and remove them
 ///
-/// `portolan fleet get nodes` lists the nodes. A machine waits for approval when it has no join token, or wants a name that another key has.
+/// Without a command, the nodes are listed. A machine waits for approval when it has no join token, or wants a name that another key has.
 #[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  portolan fleet nodes
+  portolan fleet nodes -l role=web -o wide
+  portolan fleet nodes approve sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
+  portolan fleet nodes import inventory.ini"
+)]
 pub(crate) struct NodesArgs {
     #[command(subcommand)]
-    command: NodesCommand,
+    command: Option<NodesCommand>,
+
+    #[command(flatten)]
+    list: ListArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum NodesCommand {
     /// Make a waiting machine a node
-    Approve(Later<KeyArgs>),
+    Approve(Later<approval::KeyArgs>),
     /// Forget a waiting machine
-    Deny(Later<KeyArgs>),
+    Deny(Later<approval::KeyArgs>),
     /// Leave a node out of new runs, or take it in again
-    Drain(Later<DrainArgs>),
+    Drain(Later<labels::DrainArgs>),
+    /// Make NodeGroups and Variables of an inventory of Ansible
+    Import(Later<import::ImportArgs>),
     /// Set and remove labels of a node
-    Label(Later<LabelArgs>),
+    Label(Later<labels::LabelArgs>),
     /// List machines that wait for approval
-    Pending(Later<PendingArgs>),
+    Pending(Later<approval::PendingArgs>),
     /// Delete a node, and make its certificates useless
-    Remove(Later<RevokeArgs>),
+    Remove(Later<approval::RevokeArgs>),
     /// Make all certificates of a node useless, and cut its connections
-    Revoke(Later<RevokeArgs>),
+    Revoke(Later<approval::RevokeArgs>),
 }
 
-/// Make a waiting machine a node
-///
-/// Compare the fingerprint with the one that the agent prints on the machine. A node that has the name already is deleted: the new
-/// key gets nothing of it.
+/// Which nodes are listed, and how.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  portolan fleet nodes pending
-  portolan fleet nodes approve sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae")]
-struct KeyArgs {
-    /// The fingerprint of the machine's key
-    #[arg(value_name = "FINGERPRINT")]
-    fingerprint: String,
+struct ListArgs {
+    /// Only nodes with these labels, as in `role=web,zone in (a,b)`
+    #[arg(short = 'l', long, value_name = "SELECTOR", help_heading = "Selection")]
+    selector: Option<String>,
 
-    #[command(flatten)]
-    connection: ConnectionArgs,
-}
-
-/// List machines that wait for approval
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  portolan fleet nodes pending
-  portolan fleet nodes pending -o json")]
-struct PendingArgs {
     /// Output format
     #[arg(
         short,
@@ -78,128 +73,42 @@ struct PendingArgs {
         default_value = "table",
         help_heading = "Output"
     )]
-    output: PendingFormat,
-
-    #[command(flatten)]
-    connection: ConnectionArgs,
-}
-
-/// Output format of waiting machines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum PendingFormat {
-    /// Columns
-    Table,
-    /// The server's answer
-    Json,
-}
-
-/// Make all certificates of a node useless, and cut its connections
-///
-/// The machine can come back with a new key and an approval only.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  portolan fleet nodes revoke web-3")]
-struct RevokeArgs {
-    /// The name of the node
-    #[arg(value_name = "NAME")]
-    name: String,
-
-    #[command(flatten)]
-    connection: ConnectionArgs,
-}
-
-/// Leave a node out of new runs, or take it in again
-///
-/// Runs that have begun go on. A drained node has the label `portolan.dev/drained`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  portolan fleet nodes drain web-3
-  portolan fleet nodes drain web-3 --undo")]
-struct DrainArgs {
-    /// The name of the node
-    #[arg(value_name = "NAME")]
-    name: String,
-
-    /// Take the node in again
-    #[arg(long, help_heading = "Node")]
-    undo: bool,
-
-    #[command(flatten)]
-    connection: ConnectionArgs,
-}
-
-/// Set and remove labels of a node
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  portolan fleet nodes label web-3 role=web zone=a
-  portolan fleet nodes label web-3 zone-")]
-struct LabelArgs {
-    /// The name of the node
-    #[arg(value_name = "NAME")]
-    name: String,
-
-    /// KEY=VALUE sets a label, KEY- removes one
-    #[arg(value_name = "LABEL", required = true)]
-    labels: Vec<String>,
+    output: Format,
 
     #[command(flatten)]
     connection: ConnectionArgs,
 }
 
 pub(crate) fn nodes(args: &NodesArgs, app: &App) -> CommandResult {
-    match &args.command {
-        NodesCommand::Approve(args) => {
-            let path = format!("{PATH}/{}/approve", args.fingerprint);
-            let client = args.connection.connect()?;
-            let answer = ask(&client, FleetMethod::Post, &path, app)?;
-            let name = answer["name"].as_str().unwrap_or_default();
-            app.printer.data(format!("node/{name} approved\n"))?;
-        }
-        NodesCommand::Deny(args) => {
-            let path = format!("{PATH}/{}", args.fingerprint);
-            let client = args.connection.connect()?;
-            let answer = ask(&client, FleetMethod::Delete, &path, app)?;
-            let name = answer["name"].as_str().unwrap_or_default();
-            app.printer.data(format!("node/{name} denied\n"))?;
-        }
-        NodesCommand::Pending(args) => {
-            let client = args.connection.connect()?;
-            let answer = ask(&client, FleetMethod::Get, PATH, app)?;
-            app.printer.data(match args.output {
-                PendingFormat::Json => format!("{answer:#}\n"),
-                PendingFormat::Table => table(&answer).render(app.printer.canvas()),
-            })?;
-        }
-        NodesCommand::Drain(args) => {
-            let (label, word) = if args.undo {
-                (format!("{DRAINED}-"), "takes part in runs again")
-            } else {
-                (format!("{DRAINED}=true"), "is left out of new runs")
-            };
-            change_labels(&args.connection, &args.name, &[label], app)?;
-            app.printer.data(format!("node/{} {word}\n", args.name))?;
-        }
-        NodesCommand::Label(args) => {
-            change_labels(&args.connection, &args.name, &args.labels, app)?;
-            app.printer.data(format!("node/{} labelled\n", args.name))?;
-        }
-        NodesCommand::Remove(args) => {
-            let client = args.connection.connect()?;
-            let path = format!("/api/v1alpha/nodes/{}", args.name);
-            ask(&client, FleetMethod::Post, &format!("{path}/revoke"), app)?;
-            ask(&client, FleetMethod::Delete, &path, app)?;
-            app.printer.data(format!("node/{} removed\n", args.name))?;
-        }
-        NodesCommand::Revoke(args) => {
-            let path = format!("/api/v1alpha/nodes/{}/revoke", args.name);
-            let client = args.connection.connect()?;
-            ask(&client, FleetMethod::Post, &path, app)?;
-            app.printer.data(format!("node/{} revoked\n", args.name))?;
-        }
+    let Some(command) = &args.command else {
+        return list(&args.list, app);
+    };
+    match command {
+        NodesCommand::Approve(args) => approval::approve(args, app),
+        NodesCommand::Deny(args) => approval::deny(args, app),
+        NodesCommand::Drain(args) => labels::drain(args, app),
+        NodesCommand::Import(args) => import::import(args, app),
+        NodesCommand::Label(args) => labels::label(args, app),
+        NodesCommand::Pending(args) => approval::pending(args, app),
+        NodesCommand::Remove(args) => approval::remove(args, app),
+        NodesCommand::Revoke(args) => approval::revoke(args, app),
     }
+}
+
+fn list(args: &ListArgs, app: &App) -> CommandResult {
+    let client = args.connection.connect()?;
+    let path = ObjectPath {
+        kind: kind_of("nodes")?,
+        namespace: None,
+        name: None,
+    };
+    let selector = args.selector.as_deref();
+    let query: Vec<(&str, &str)> = selector
+        .map(|text| ("labelSelector", text))
+        .into_iter()
+        .collect();
+    let (nodes, _) = app.wait(client.list(&path, &query))?.map_err(told)?;
+    print(nodes, args.output, false, &app.printer)?;
     Ok(ExitStatus::Clean)
 }
 
@@ -211,52 +120,4 @@ fn ask(
 ) -> Result<Value, CommandError> {
     let asked = client.request(method, path, &[], None);
     app.runtime()?.block_on(asked).map_err(told)
-}
-
-/// Reads a node, changes its labels, and writes it back.
-fn change_labels(
-    connection: &ConnectionArgs,
-    node: &str,
-    changes: &[String],
-    app: &App,
-) -> Result<(), CommandError> {
-    let client = connection.connect()?;
-    let path = format!("/api/v1alpha/nodes/{node}");
-    let mut object = ask(&client, FleetMethod::Get, &path, app)?;
-    let metadata = &mut object["metadata"];
-    if metadata["labels"].is_null() {
-        metadata["labels"] = json!({});
-    }
-    for change in changes {
-        match (change.split_once('='), change.strip_suffix('-')) {
-            (Some((key, value)), _) => metadata["labels"][key] = value.into(),
-            (None, Some(key)) => {
-                if let Some(labels) = metadata["labels"].as_object_mut() {
-                    labels.remove(key);
-                }
-            }
-            (None, None) => {
-                let message = format!("`{change}` is neither KEY=VALUE nor KEY-");
-                return Err(CommandError::usage(message));
-            }
-        }
-    }
-    let body = object.to_string();
-    let written = client.request(FleetMethod::Put, &path, &[], Some(&body));
-    app.wait(written)?.map_err(told)?;
-    Ok(())
-}
-
-fn table(answer: &Value) -> Table {
-    let mut table = Table::new(["NAME", "FINGERPRINT", "ADDRESS", "LABELS", "AGE"]);
-    for one in answer["items"].as_array().into_iter().flatten() {
-        table.push(vec![
-            Cell::name(shown::text(one, "name")),
-            Cell::whole(shown::text(one, "fingerprint")),
-            Cell::from(shown::text(one, "address")),
-            Cell::from(labels(&one["labels"])),
-            Cell::from(shown::age(&shown::text(one, "requested"))),
-        ]);
-    }
-    table
 }
