@@ -1,10 +1,11 @@
 //! Tasks of this repository: `cargo run -p xtask -- gen NAME [--check]` writes committed tables again, or only says
-//! whether they are current.
+//! whether they are current; `cargo run -p xtask -- deb PROGRAM DIRECTORY` writes a Debian package of a built program.
 //!
 //! Each generator is one file here with a `generate()` that returns the text of one file of the repository. Code for
 //! `.proto` files has a table of its own, because one row makes several files.
 
 mod audit_table;
+mod deb;
 mod extract;
 mod fieldspec_table;
 mod flux_definitions;
@@ -136,7 +137,12 @@ fn run(args: &[String]) -> Result<()> {
     let (names, mode) = match words.as_slice() {
         ["gen", names @ .., "--check"] => (names, Mode::Check),
         ["gen", names @ ..] => (names, Mode::Write),
-        _ => bail!("usage: cargo run -p xtask -- gen [NAME…] [--check]"),
+        ["deb", program, directory] => {
+            let written = deb::write(Path::new(program), Path::new(directory))?;
+            report(&format!("written: {}", written.display()));
+            return Ok(());
+        }
+        _ => bail!("usage: cargo run -p xtask -- gen [NAME…] [--check], or deb PROGRAM DIRECTORY"),
     };
     let known = |name: &str| {
         let mut all = GENERATORS.iter().map(|generator| generator.name);
