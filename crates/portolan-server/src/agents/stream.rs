@@ -301,6 +301,23 @@ fn message(message: Ours) -> ServerMessage {
 mod tests {
     use super::*;
 
+    /// A downgrade is refused, and the agent prints why.
+    #[test]
+    fn another_version_of_the_protocol_is_refused_and_both_are_named() {
+        let hello = |protocol| Hello {
+            protocol,
+            ..Hello::default()
+        };
+        assert!(check_protocol(&hello(PROTOCOL)).is_ok());
+        for other in [0, PROTOCOL + 1] {
+            let refused = check_protocol(&hello(other)).expect_err("refused");
+            assert_eq!(refused.code(), tonic::Code::FailedPrecondition);
+            let both =
+                format!("version {other} of the protocol, and this server version {PROTOCOL}");
+            assert!(refused.message().contains(&both), "{}", refused.message());
+        }
+    }
+
     #[test]
     fn many_agents_ask_less_often() {
         let seconds = [1, 2_000, 2_001, 10_000].map(|agents| lease_interval(agents).as_secs());

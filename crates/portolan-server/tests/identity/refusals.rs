@@ -53,6 +53,9 @@ async fn each_of_these_is_refused_and_in_the_audit_log() {
     let secret = json!({"for": {"node": "web-1"}, "values": {"a": "b"}});
     bed.create("namespaces/default/secrets", "Secret", "web", secret)
         .await;
+    let variable = json!({"for": {"node": "web-1"}, "values": {"a": "b"}});
+    bed.create("namespaces/default/variables", "Variable", "web", variable)
+        .await;
     // The admin's first token has ended with the days; `admin` above uses the one that `user` renewed.
     let admin = bed.admin_token();
     let me = "/api/v1alpha/auth/rights";
@@ -115,6 +118,31 @@ async fn each_of_these_is_refused_and_in_the_audit_log() {
             "/api/v1alpha/namespaces/default/secrets/web?reveal=true",
             403,
         ),
+        row(
+            "variable of another node",
+            bed.mutual(&other, &other_key),
+            None,
+            "/api/v1alpha/namespaces/default/variables/web",
+            403,
+        ),
+        row(
+            "another node",
+            bed.mutual(&other, &other_key),
+            None,
+            "/api/v1alpha/nodes/web-1",
+            403,
+        ),
+        Row {
+            method: "PUT",
+            body: Some(json!({"facts": {"hostname": "forged"}})),
+            ..row(
+                "report about another node",
+                bed.mutual(&other, &other_key),
+                None,
+                "/api/v1alpha/nodes/web-1/status",
+                403,
+            )
+        },
         Row {
             method: "POST",
             body: Some(binding),
