@@ -5,7 +5,7 @@
 //!                                                                     └──▶ nodes that are expected, and what has no counterpart
 //! ```
 //!
-//! A group becomes a NodeGroup with the names of its hosts, those of its children included, so a machine belongs to its
+//! A group becomes a `NodeGroup` with the names of its hosts, those of its children included, so a machine belongs to its
 //! groups as soon as it is a node. No Node is made: that is what an agent enrols as.
 
 mod host_range;
@@ -43,7 +43,7 @@ struct InventoryGroup {
 /// What an inventory becomes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ImportedInventory {
-    /// NodeGroups and Variables.
+    /// The `NodeGroup` and `Variable` objects.
     pub objects: Vec<Value>,
     /// The nodes that the groups and variables are for.
     pub nodes: Vec<ExpectedNode>,

@@ -29,7 +29,9 @@ pub(super) fn expand(pattern: &str, limit: usize) -> Result<Vec<String>, RangeFa
     if rest.contains(']') {
         return Err(RangeFault::Malformed);
     }
-    names.iter_mut().for_each(|name| name.push_str(rest));
+    for name in &mut names {
+        name.push_str(rest);
+    }
     Ok(names)
 }
 
