@@ -46,7 +46,7 @@ enum NodesCommand {
     Deny(Later<approval::KeyArgs>),
     /// Leave a node out of new runs, or take it in again
     Drain(Later<labels::DrainArgs>),
-    /// Make NodeGroups and Variables of an inventory of Ansible
+    /// Make groups of nodes and variables of an inventory of Ansible
     Import(Later<import::ImportArgs>),
     /// Set and remove labels of a node
     Label(Later<labels::LabelArgs>),

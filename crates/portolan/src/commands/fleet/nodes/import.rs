@@ -18,9 +18,9 @@ use crate::input::Input;
 /// How many machines that are no nodes yet are named.
 const SHOWN: usize = 20;
 
-/// Make NodeGroups and Variables of an inventory of Ansible
+/// Make groups of nodes and variables of an inventory of Ansible
 ///
-/// Groups become NodeGroups with the names of their hosts, those of their children included; variables become Variables for all nodes, for
+/// Groups become groups of nodes by the names of their hosts, those of their children included; variables become Variables for all nodes, for
 /// groups and for nodes. The objects are printed, or brought to the server with --apply. Hosts are not made nodes: with --apply, those
 /// that are none yet are named with the command that makes them nodes. What has no counterpart is named.
 #[derive(Debug, clap::Args)]
