@@ -204,15 +204,15 @@ spec: {groups: [all], namespaces: [default]}
     }
 
     pub(crate) fn signal_server(&self, number: usize, name: &str) {
-        self.servers[number]
-            .iter()
-            .for_each(|process| process.signal(name));
+        if let Some(process) = &self.servers[number] {
+            process.signal(name);
+        }
     }
 
     pub(crate) fn signal_agent(&self, number: usize, name: &str) {
-        self.agents[number]
-            .iter()
-            .for_each(|process| process.signal(name));
+        if let Some(process) = &self.agents[number] {
+            process.signal(name);
+        }
     }
 
     /// The process of an agent.
