@@ -131,6 +131,7 @@ impl Embedded {
             hub: Hub::new(revision),
             leases,
             failure: watch::Sender::new(None),
+            has_old: watch::Sender::new(true),
         });
         let (sender, receiver) = mpsc::channel(QUEUE);
         let max_bytes = options.max_bytes;
@@ -161,6 +162,18 @@ impl Embedded {
             .ok()
             .and_then(|failed| failed.clone())
             .unwrap_or_default()
+    }
+
+    /// Waits until everything before the last compaction is removed from the disk.
+    pub async fn history_removed(&self) -> Result<(), StoreError> {
+        let (mut old, mut failure) = (
+            self.shared.has_old.subscribe(),
+            self.shared.failure.subscribe(),
+        );
+        tokio::select! {
+            _ = old.wait_for(|has_old| !has_old) => Ok(()),
+            _ = failure.wait_for(Option::is_some) => Err(ended()),
+        }
     }
 
     /// Reads everything and compares it with the checksums and digests.
@@ -301,7 +314,7 @@ impl Engine for Embedded {
             if bytes > self.max_bytes / 10 * 8 {
                 let limit = self.max_bytes;
                 warnings.push(format!(
-                    "{bytes} of {limit} bytes are in use: compact, delete or raise the limit"
+                    "{bytes} of {limit} bytes are in use: delete what is not needed, and run `portolan store compact`"
                 ));
             }
             warnings.extend(self.shared.failure.borrow().clone());

@@ -38,7 +38,7 @@ pub enum StoreError {
     },
     /// There is no room. Reads, deletes and compaction go on.
     #[error(
-        "the store is full ({detail}): compact its history, delete what is not needed, or raise its limit"
+        "the store is full ({detail}): delete what is not needed and run `portolan store compact`, or raise its limit"
     )]
     Full {
         /// Which limit, as the engine tells it.

@@ -388,7 +388,10 @@ fn a_full_etcd_refuses_puts_and_takes_reads_deletes_and_compaction() {
             }
         };
         assert!(matches!(full, StoreError::Full { .. }), "{full}");
-        assert!(full.to_string().contains("compact its history"), "{full}");
+        assert!(
+            full.to_string().contains("`portolan store compact`"),
+            "{full}"
+        );
         for (key, revision) in written {
             let record = store.get(key.clone()).await.expect("reads go on");
             assert_eq!(record.map(|record| record.mod_revision), Some(revision));

@@ -108,6 +108,46 @@ fn mistakes_are_told_with_what_helps() {
 }
 
 #[test]
+fn a_full_store_has_room_again_when_its_history_is_removed() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let here = temp.path();
+    let small = || EmbeddedOptions {
+        max_bytes: 200 << 10,
+        ..EmbeddedOptions::default()
+    };
+    std::fs::create_dir_all(here.join("data")).expect("a directory");
+    let path = here.join("data").join(STORE_FILE);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let write = |seen: u64| Transaction::replace("/portolan/v1/node/web", seen, "x".repeat(50_000));
+    let store = || Store::new(Arc::new(Embedded::open(&path, small()).expect("opens")));
+    let seen = runtime.block_on(async {
+        let (store, mut seen) = (store(), 0);
+        loop {
+            match store.commit(write(seen)).await {
+                Ok(written) => seen = written.revision,
+                Err(error) => {
+                    assert!(
+                        error.to_string().contains("`portolan store compact`"),
+                        "{error}"
+                    );
+                    return seen;
+                }
+            }
+        }
+    });
+    let told = run_well(here, "store compact --data data -o json");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    let bytes = |field: &str| told["items"][0][field].as_u64().expect("a number");
+    assert!(bytes("bytesBefore") > 150_000, "{told}");
+    assert!(bytes("bytesAfter") < 60_000, "{told}");
+    // There is no history any more, and that is no mistake.
+    run_well(here, "store compact --data data");
+    run_well(here, "store verify --data data");
+    let written = runtime.block_on(async { store().commit(write(seen)).await });
+    assert!(written.expect("room").succeeded);
+}
+
+#[test]
 fn a_store_moves_to_etcd_and_back() {
     let Some(etcd) = portolan_testbed::Etcd::start(&EtcdSetup::default()) else {
         return;

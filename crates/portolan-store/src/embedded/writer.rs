@@ -50,6 +50,8 @@ pub(super) struct Shared {
     pub(super) leases: Leases,
     /// Why nothing is written any more.
     pub(super) failure: watch::Sender<Option<String>>,
+    /// Whether old history waits to be taken away.
+    pub(super) has_old: watch::Sender<bool>,
 }
 
 pub(super) struct Writer {
@@ -210,6 +212,11 @@ impl Writer {
         if self.has_old {
             self.has_old = batch.forget()?;
         }
+        self.shared.has_old.send_if_modified(|told| {
+            let is_new = *told != self.has_old;
+            *told = self.has_old;
+            is_new
+        });
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 mod access;
 mod backup;
+mod compact;
 mod migrate;
 mod restore;
 mod verify;
@@ -12,6 +13,7 @@ use portolan_yaml::Node;
 
 pub(crate) use self::access::EtcdArgs;
 use self::backup::BackupArgs;
+use self::compact::CompactArgs;
 use self::migrate::MigrateArgs;
 use self::restore::RestoreArgs;
 use self::verify::VerifyArgs;
@@ -22,7 +24,7 @@ use crate::listing::{Column, Entry, Format, Listing, record};
 use crate::printer::Printer;
 use crate::table::Cell;
 
-/// Back up, restore, check and move the store of a server
+/// Back up, restore, check, compact and move the store of a server
 ///
 /// A store is a directory of a single server (`--data`) or an etcd cluster (`--etcd`). The directory can be open in one process
 /// only: stop the server first. A store in etcd can be backed up and checked while its servers run.
@@ -35,6 +37,7 @@ pub(crate) struct ServerStoreArgs {
 #[derive(Debug, clap::Subcommand)]
 enum StoreCommand {
     Backup(BackupArgs),
+    Compact(CompactArgs),
     Migrate(MigrateArgs),
     Restore(RestoreArgs),
     Verify(VerifyArgs),
@@ -44,6 +47,7 @@ pub(crate) fn store(args: &ServerStoreArgs, app: &App) -> CommandResult {
     let runtime = app.runtime()?;
     match &args.command {
         StoreCommand::Backup(args) => runtime.block_on(backup::backup(args, &app.printer)),
+        StoreCommand::Compact(args) => runtime.block_on(compact::compact(args, &app.printer)),
         StoreCommand::Migrate(args) => runtime.block_on(migrate::migrate(args, &app.printer)),
         StoreCommand::Restore(args) => runtime.block_on(restore::restore(args, &app.printer)),
         StoreCommand::Verify(args) => runtime.block_on(verify::verify(args, &app.printer)),
@@ -90,12 +94,13 @@ fn print(
     listing.print(format, printer)
 }
 
+/// What helps when a directory is open in another process.
+const STOP_SERVER: &str = "stop the server that has it open";
+
 /// An error of a store with what helps.
 pub(crate) fn store_error(error: StoreError) -> CommandError {
     let hint = match &error {
-        StoreError::Stopped { detail } if detail.contains("already open") => {
-            Some("stop the server that has it open")
-        }
+        StoreError::Stopped { detail } if detail.contains("already open") => Some(STOP_SERVER),
         StoreError::Denied { .. } => Some("check the user, the password file and the certificates"),
         StoreError::Unavailable { .. } => {
             Some("check the addresses, and whether etcd has a leader")

@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use portolan_store::{BackupError, backup_into, backup_to_file, try_backup};
 
 use super::access::AccessArgs;
-use super::{backup_error, print};
+use super::{STOP_SERVER, backup_error, print};
 use crate::commands::CommandResult;
 use crate::commands::cache::age;
 use crate::error::CommandError;
@@ -64,7 +64,14 @@ pub(super) async fn backup(args: &BackupArgs, printer: &Printer) -> CommandResul
             "`--every` needs a time of at least a second",
         ));
     }
-    let opened = args.access.open(false)?;
+    let opened = args
+        .access
+        .open(false)
+        .map_err(|error| match error.hints[..] {
+            [ref hint] if hint == STOP_SERVER => error
+                .hint("or let the server make backups itself: `portolan serve --backup-dir DIR`"),
+            _ => error,
+        })?;
     let store = opened.store();
     let Some(every) = args.every else {
         let path = args.to.as_std_path();
