@@ -43,7 +43,10 @@ impl NodeKey {
     }
 
     /// A signing request in PEM format. It proves that its sender has the key; the names in it count for nothing.
-    pub(crate) fn signing_request(&self) -> Result<String, IdentityError> {
+    ///
+    /// # Errors
+    /// When it cannot be signed.
+    pub fn signing_request(&self) -> Result<String, IdentityError> {
         let request = CertificateParams::default().serialize_request(&self.pair);
         let request = request.map_err(|_| failed("signing request"))?;
         request.pem().map_err(|_| failed("signing request"))

@@ -1,7 +1,7 @@
 //! Whom a certificate is for, as its URI names say it.
 //!
 //! ```text
-//! portolan://FLEET/node/UID     or     portolan://FLEET/user/ID
+//! portolan://FLEET/node/UID     or     portolan://FLEET/user/ID     or     portolan://FLEET/server/NAME
 //! portolan://FLEET/epoch/NUMBER
 //! ```
 
@@ -17,9 +17,9 @@ const MAX_PART: usize = 64;
 pub struct CertificateSubject {
     /// The fleet.
     pub fleet: String,
-    /// A node or a user.
+    /// A node, a user or a server.
     pub kind: SubjectKind,
-    /// The uuid of the node, or the id that the user's certificate is known by.
+    /// The uuid of the node, the id that the user's certificate is known by, or the name of the server.
     pub id: String,
     /// A raised epoch of the node makes all certificates with lower ones useless.
     pub epoch: u32,
@@ -32,6 +32,8 @@ pub enum SubjectKind {
     Node,
     /// A person or a program.
     User,
+    /// A server that asks another one.
+    Server,
 }
 
 impl SubjectKind {
@@ -39,6 +41,7 @@ impl SubjectKind {
         match self {
             Self::Node => "node",
             Self::User => "user",
+            Self::Server => "server",
         }
     }
 }
@@ -71,6 +74,9 @@ impl CertificateSubject {
             let slot_taken = match *word {
                 "node" => subject.replace((*fleet, SubjectKind::Node, *id)).is_some(),
                 "user" => subject.replace((*fleet, SubjectKind::User, *id)).is_some(),
+                "server" => subject
+                    .replace((*fleet, SubjectKind::Server, *id))
+                    .is_some(),
                 "epoch" => {
                     let number: u32 = id.parse().map_err(|_| wrong())?;
                     // One way to write a number, so that equal names are equal texts.

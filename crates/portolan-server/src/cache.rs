@@ -1,38 +1,60 @@
 //! The objects of the store in memory, and their last changes: one watch of the store feeds all watches of clients.
 //!
-//! The cache begins some thousand revisions back, where the store still has them, so that a client can resume its
-//! watch after a restart of the server.
+//! Objects are kept as the bytes of the store and decoded when somebody asks for them, so that 100,000 of them fit
+//! into 300 MB beside everything else. The cache begins some thousand revisions back, where the store still has them, so
+//! that a client can resume its watch after a restart of the server.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, OnceLock};
+mod change;
+mod feed;
+mod packed;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use parking_lot::RwLock;
-use portolan_kinds::{KindDefinition, KindObject};
-use portolan_store::{
-    Event, Incarnation, Position, Record, Revision, Span, Store, StoreError, Update, Watcher,
-};
-use prost::Message as _;
+use portolan_kinds::{DecodeError, KINDS, KindDefinition, KindObject};
+use portolan_store::{Event, Incarnation, Record, Revision, Span, Store, StoreError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+pub(crate) use self::change::{Change, Side};
+pub(crate) use self::feed::CacheFeed;
+use self::packed::{PackedObject, ShortUuid};
 use crate::events::{EventIndex, OldRecord, unpack};
-use crate::keys::{ObjectKey, all_events, all_objects, followed, tick};
-use crate::object_message::object_message;
+use crate::keys::{ObjectKey, Part, all_events, all_objects, collection, followed};
 use crate::record::StoredKind;
+use crate::server_clocks::ServerClocks;
 
 /// Changes that are kept for watches to resume.
 const MAX_CHANGES: usize = 20_000;
+/// The bytes of the objects in these changes.
+const MAX_CHANGE_BYTES: usize = 64 << 20;
+/// Changes that are kept in every form that watches need; older ones are bytes.
+const MAX_OPEN_CHANGES: usize = 512;
+/// The bytes of objects that are kept decoded, too; decoded they take some four times as much.
+const MAX_DECODED_BYTES: usize = 16 << 20;
 /// How many revisions before its start the cache begins.
 const LOOK_BACK: u64 = 5_000;
-/// A watch of the store that tells nothing for so long, not even ticks, is made anew.
-const SILENCE: Duration = Duration::from_secs(5);
 /// A cache that did not see the server's own tick for so long is not to be trusted.
 const STALE_AFTER: Duration = Duration::from_secs(10);
-/// Between two attempts to watch a store that cannot be reached.
-const RETRY: Duration = Duration::from_millis(500);
+
+/// Kinds that the server itself looks at all the time, so that they are kept decoded.
+const LOOKED_AT: [&str; 12] = [
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ClusterVariablesBinding",
+    "Config",
+    "Namespace",
+    "Node",
+    "NodeGrant",
+    "NodeGroup",
+    "Repository",
+    "Role",
+    "RoleBinding",
+    "Run",
+];
 
 /// The objects in memory; clones share them.
 #[derive(Clone)]
@@ -40,17 +62,18 @@ pub(crate) struct Cache(Arc<Shared>);
 
 struct Shared {
     incarnation: Arc<Incarnation>,
-    /// The key of the server's own tick.
-    tick: String,
+    clocks: ServerClocks,
     state: RwLock<State>,
     /// Rises with every change and with progress.
     revision: watch::Sender<Revision>,
 }
 
 struct State {
-    objects: BTreeMap<ObjectKey, Arc<Held>>,
+    objects: Objects,
     events: EventIndex,
     changes: VecDeque<Arc<Change>>,
+    /// The bytes of all changes.
+    change_bytes: usize,
     /// All changes after this revision are in `changes`.
     complete_after: Revision,
     /// When the server's own tick came back last.
@@ -59,60 +82,17 @@ struct State {
     rights: u64,
 }
 
-/// An object and the records that it is made of.
-struct Held {
-    object: Arc<KindObject>,
-    spec: Record,
-    status: Option<Record>,
-    /// The key that the values of a Secret are sealed with.
-    sealed_with: Option<String>,
-}
-
-/// A change of one object, made by one revision.
-#[derive(Debug)]
-pub(crate) struct Change {
-    pub(crate) revision: Revision,
-    pub(crate) kind: &'static KindDefinition,
-    pub(crate) old: Option<Arc<KindObject>>,
-    /// `None` when it was deleted.
-    pub(crate) new: Option<Arc<KindObject>>,
-    /// The JSON of the object, made once for all watches.
-    json: OnceLock<Bytes>,
-    /// The bytes of its message, made once for all watches.
-    message: OnceLock<Bytes>,
-}
-
-impl Change {
-    /// The JSON of the object: the new one, or the last one of a deleted object with the revision of its deletion.
-    pub(crate) fn json(&self, incarnation: u64) -> &Bytes {
-        self.json.get_or_init(|| {
-            let told = self.told(incarnation);
-            told.map_or_else(Bytes::new, |object| object.to_json().to_string().into())
-        })
-    }
-
-    /// The same object as the bytes of its message.
-    pub(crate) fn message(&self, incarnation: u64) -> &Bytes {
-        self.message.get_or_init(|| {
-            let told = self.told(incarnation);
-            told.map_or_else(Bytes::new, |object| {
-                object_message(&object).encode_to_vec().into()
-            })
-        })
-    }
-
-    fn told(&self, incarnation: u64) -> Option<Cow<'_, KindObject>> {
-        if let Some(new) = &self.new {
-            return Some(Cow::Borrowed(new));
-        }
-        let mut last = KindObject::clone(self.old.as_ref()?);
-        let position = Position {
-            incarnation,
-            revision: self.revision,
-        };
-        last.metadata.resource_version = Some(position.to_string());
-        Some(Cow::Owned(last))
-    }
+/// The objects, and what is asked of all of them.
+#[derive(Default)]
+struct Objects {
+    by_key: BTreeMap<ObjectKey, Arc<PackedObject>>,
+    uuids: HashSet<ShortUuid>,
+    /// Those that are deleted with others.
+    owned: BTreeSet<ObjectKey>,
+    /// Those that come from Git.
+    sourced: BTreeSet<ObjectKey>,
+    /// The bytes of those that are kept decoded.
+    decoded_bytes: usize,
 }
 
 /// What a watch finds after a revision.
@@ -129,16 +109,17 @@ impl Cache {
     pub(crate) async fn start(
         store: &Store,
         incarnation: Arc<Incarnation>,
-        server: &str,
+        clocks: ServerClocks,
         newest: Revision,
     ) -> Result<(Self, CacheFeed), StoreError> {
         let cache = Self(Arc::new(Shared {
             incarnation,
-            tick: tick(server),
+            clocks,
             state: RwLock::new(State {
-                objects: BTreeMap::new(),
+                objects: Objects::default(),
                 events: EventIndex::default(),
                 changes: VecDeque::new(),
+                change_bytes: 0,
                 complete_after: 0,
                 ticked: Instant::now(),
                 rights: 0,
@@ -162,25 +143,31 @@ impl Cache {
     }
 
     async fn load(&self, store: &Store, at: Option<Revision>) -> Result<Revision, StoreError> {
-        let mut objects: BTreeMap<ObjectKey, (Option<Record>, Option<Record>)> = BTreeMap::new();
+        let (mut objects, number) = (Objects::default(), self.0.incarnation.number);
+        // The status of an object is next to its spec.
+        let mut open: Option<(ObjectKey, Record)> = None;
         let span = Span::prefix(all_objects());
         let revision = store
             .scan(&span, at, |record| {
-                if let Some((key, part)) = ObjectKey::parse(&record.key) {
-                    let parts = objects.entry(key).or_default();
-                    match part {
-                        crate::keys::Part::Spec => parts.0 = Some(record),
-                        crate::keys::Part::Status => parts.1 = Some(record),
+                match ObjectKey::parse(&record.key) {
+                    Some((key, Part::Spec)) => {
+                        if let Some((before, spec)) = open.replace((key, record)) {
+                            objects.load(before, &spec, None, number);
+                        }
                     }
+                    Some((key, Part::Status)) => {
+                        let spec = open.take_if(|(of, _)| *of == key);
+                        if let Some((key, spec)) = spec {
+                            objects.load(key, &spec, Some(&record), number);
+                        }
+                    }
+                    None => {}
                 }
                 Ok(())
             })
             .await?;
-        let mut held = BTreeMap::new();
-        for (key, (spec, status)) in objects {
-            if let Some(one) = spec.and_then(|spec| hold(spec, status, &self.0.incarnation)) {
-                held.insert(key, Arc::new(one));
-            }
+        if let Some((key, spec)) = open {
+            objects.load(key, &spec, None, number);
         }
         let mut events = EventIndex::default();
         let of_events = Span::prefix(all_events());
@@ -192,9 +179,10 @@ impl Cache {
             })
             .await?;
         let mut state = self.0.state.write();
-        state.objects = held;
+        state.objects = objects;
         state.events = events;
         state.changes.clear();
+        state.change_bytes = 0;
         state.complete_after = revision;
         state.rights += 1;
         drop(state);
@@ -221,26 +209,37 @@ impl Cache {
                 continue;
             }
             let Some((key, part)) = ObjectKey::parse(event.key()) else {
-                let is_put = matches!(event, Event::Put(_));
-                if is_put && event.key() == self.0.tick.as_bytes() {
-                    state.ticked = Instant::now();
-                }
+                self.take_tick(event, &mut state);
                 continue;
             };
             let entry = parts.entry(key.clone()).or_insert_with(|| {
                 keys.push(key);
                 [None, None]
             });
-            entry[usize::from(part == crate::keys::Part::Status)] = Some(event);
+            entry[usize::from(part == Part::Status)] = Some(event);
         }
         for key in keys {
             let Some([spec, status]) = parts.remove(&key) else {
                 continue;
             };
-            state.change(&key, revision, spec, status, &self.0.incarnation);
+            state.change(&key, revision, spec, status, self.incarnation());
         }
         drop(state);
         self.advance(revision);
+    }
+
+    fn take_tick(&self, event: &Event, state: &mut State) {
+        let clocks = &self.0.clocks;
+        match event {
+            Event::Put(record) if clocks.is_own(&record.key) => state.ticked = Instant::now(),
+            Event::Put(record) => clocks.hear(&record.key, &record.value),
+            Event::Delete { key, .. } => clocks.forget(key),
+        }
+    }
+
+    /// How many milliseconds the clock of another server is ahead of this one's.
+    pub(crate) fn clock_ahead(&self, server: &str) -> Option<i64> {
+        self.0.clocks.ahead(server)
     }
 
     /// The newest revision that the cache knows.
@@ -311,37 +310,108 @@ impl Cache {
         kind: &KindDefinition,
         namespace: Option<&str>,
     ) -> Vec<Arc<KindObject>> {
-        let prefix = crate::keys::collection(kind, namespace);
-        let state = self.0.state.read();
-        let all = state.objects.iter();
-        let held = all.filter(|(key, _)| key.prefix().starts_with(&prefix));
-        held.map(|(_, held)| Arc::clone(&held.object)).collect()
+        let prefix = collection(kind, namespace);
+        let packed: Vec<Arc<PackedObject>> = {
+            let state = self.0.state.read();
+            let found = state.objects.below(&prefix);
+            found.map(|(_, packed)| Arc::clone(packed)).collect()
+        };
+        self.unpacked(&packed)
     }
 
     /// One object.
     pub(crate) fn object(&self, key: &ObjectKey) -> Option<Arc<KindObject>> {
+        let packed = self.0.state.read().objects.by_key.get(key).cloned();
+        packed?.unpack(self.incarnation())
+    }
+
+    /// The objects in a namespace, in key order, at most so many; and how many there are.
+    pub(crate) fn in_namespace(
+        &self,
+        namespace: &str,
+        most: usize,
+    ) -> (Vec<Arc<KindObject>>, usize) {
+        let (mut packed, mut count) = (Vec::new(), 0);
+        {
+            let state = self.0.state.read();
+            for prefix in collections_in(namespace) {
+                for (_, one) in state.objects.below(&prefix) {
+                    count += 1;
+                    if packed.len() < most {
+                        packed.push(Arc::clone(one));
+                    }
+                }
+            }
+        }
+        (self.unpacked(&packed), count)
+    }
+
+    /// The objects that are deleted with others none of which exists any more, at most so many.
+    pub(crate) fn orphans(&self, most: usize) -> Vec<Arc<KindObject>> {
+        let packed: Vec<Arc<PackedObject>> = {
+            let state = self.0.state.read();
+            let objects = &state.objects;
+            let owned = objects
+                .owned
+                .iter()
+                .filter_map(|key| objects.by_key.get(key));
+            let orphans = owned.filter(|object| {
+                let mut owners = object.owners.iter();
+                !owners.any(|owner| objects.uuids.contains(owner))
+            });
+            orphans.take(most).cloned().collect()
+        };
+        self.unpacked(&packed)
+    }
+
+    /// How many objects are in a namespace or deleted with an object.
+    pub(crate) fn dependents(&self, uuid: &str, namespace: Option<&str>) -> usize {
         let state = self.0.state.read();
-        state.objects.get(key).map(|held| Arc::clone(&held.object))
+        let objects = &state.objects;
+        let uuid = ShortUuid::new(uuid);
+        let prefixes: Vec<String> = namespace.into_iter().flat_map(collections_in).collect();
+        let inside = prefixes.iter().map(|prefix| objects.below(prefix).count());
+        let outside = objects.owned.iter().filter(|key| {
+            let is_inside = prefixes
+                .iter()
+                .any(|prefix| key.prefix().starts_with(prefix));
+            let object = objects.by_key.get(*key).filter(|_| !is_inside);
+            object.is_some_and(|object| object.owners.contains(&uuid))
+        });
+        inside.sum::<usize>() + outside.count()
+    }
+
+    /// The objects that come from Git, in key order.
+    pub(crate) fn sourced(&self) -> Vec<Arc<KindObject>> {
+        let packed: Vec<Arc<PackedObject>> = {
+            let state = self.0.state.read();
+            let objects = &state.objects;
+            let sourced = objects.sourced.iter();
+            let found = sourced.filter_map(|key| objects.by_key.get(key));
+            found.cloned().collect()
+        };
+        self.unpacked(&packed)
     }
 
     /// The Secrets, each with the name of the key that its values are sealed with.
     pub(crate) fn sealed(&self) -> Vec<(ObjectKey, String)> {
+        let Some(kind) = portolan_kinds::find_kind("Secret") else {
+            return Vec::new();
+        };
         let state = self.0.state.read();
-        let sealed = state.objects.iter().filter_map(|(key, held)| {
-            let sealed_with = held.sealed_with.clone()?;
-            Some((key.clone(), sealed_with))
+        let prefix = collection(kind, None);
+        let secrets = state.objects.below(&prefix);
+        let sealed = secrets.filter_map(|(key, packed)| {
+            let sealed_with = packed.sealed_with.as_deref()?;
+            Some((key.clone(), sealed_with.to_owned()))
         });
         sealed.collect()
     }
 
-    /// Every object, in key order.
-    pub(crate) fn all(&self) -> Vec<Arc<KindObject>> {
-        let state = self.0.state.read();
-        state
-            .objects
-            .values()
-            .map(|held| Arc::clone(&held.object))
-            .collect()
+    fn unpacked(&self, packed: &[Arc<PackedObject>]) -> Vec<Arc<KindObject>> {
+        let number = self.incarnation();
+        let objects = packed.iter().filter_map(|one| one.unpack(number));
+        objects.collect()
     }
 
     /// The key of the record that has an event.
@@ -370,12 +440,68 @@ impl Cache {
     /// How many objects there are, and how many changes are kept.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let state = self.0.state.read();
-        (state.objects.len(), state.changes.len())
+        (state.objects.by_key.len(), state.changes.len())
     }
 
     /// Rises whenever a role or binding changes.
     pub(crate) fn rights_version(&self) -> u64 {
         self.0.state.read().rights
+    }
+}
+
+impl Objects {
+    /// Adds an object that was read from the store.
+    fn load(&mut self, key: ObjectKey, spec: &Record, status: Option<&Record>, incarnation: u64) {
+        let Some(kind) = key.kind() else {
+            return;
+        };
+        if let Some(packed) = read_packed(&key, PackedObject::new(kind, spec, status)) {
+            self.put(key, packed, incarnation);
+        }
+    }
+
+    fn put(
+        &mut self,
+        key: ObjectKey,
+        mut packed: PackedObject,
+        incarnation: u64,
+    ) -> Arc<PackedObject> {
+        let is_looked_at = LOOKED_AT.contains(&packed.kind.name);
+        if is_looked_at && self.decoded_bytes + packed.bytes() <= MAX_DECODED_BYTES {
+            packed.keep_decoded(incarnation);
+            self.decoded_bytes += packed.bytes();
+        }
+        let packed = Arc::new(packed);
+        self.uuids.insert(packed.uuid);
+        if !packed.owners.is_empty() {
+            self.owned.insert(key.clone());
+        }
+        if packed.has_source {
+            self.sourced.insert(key.clone());
+        }
+        self.by_key.insert(key, Arc::clone(&packed));
+        packed
+    }
+
+    fn remove(&mut self, key: &ObjectKey) -> Option<Arc<PackedObject>> {
+        let packed = self.by_key.remove(key)?;
+        self.uuids.remove(&packed.uuid);
+        self.owned.remove(key);
+        self.sourced.remove(key);
+        if packed.is_decoded() {
+            self.decoded_bytes -= packed.bytes();
+        }
+        Some(packed)
+    }
+
+    /// The objects whose keys begin with a text, in key order.
+    fn below<'o>(
+        &'o self,
+        prefix: &'o str,
+    ) -> impl Iterator<Item = (&'o ObjectKey, &'o Arc<PackedObject>)> {
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let found = self.by_key.range::<str, _>(from);
+        found.take_while(move |(key, _)| key.prefix().starts_with(prefix))
     }
 }
 
@@ -386,38 +512,25 @@ impl State {
         revision: Revision,
         spec: Option<&Event>,
         status: Option<&Event>,
-        incarnation: &Incarnation,
+        incarnation: u64,
     ) {
-        let old = self.objects.remove(key);
-        let spec = match spec {
-            Some(Event::Put(record)) => Some(record.clone()),
-            Some(Event::Delete { .. }) => None,
-            None => old.as_ref().map(|old| old.spec.clone()),
-        };
-        let status = match status {
-            Some(Event::Put(record)) => Some(record.clone()),
-            Some(Event::Delete { .. }) => None,
-            None => old.as_ref().and_then(|old| old.status.clone()),
-        };
-        let new = spec
-            .and_then(|spec| hold(spec, status, incarnation))
-            .map(Arc::new);
         let Some(kind) = key.kind() else {
             return;
         };
-        if matches!(
-            kind.name,
-            "Role" | "ClusterRole" | "RoleBinding" | "ClusterRoleBinding"
-        ) {
+        let old = self.objects.remove(key);
+        let status = status.map(put_record);
+        let packed = match (spec.map(put_record), &old) {
+            (Some(None), _) | (None, None) => None,
+            (Some(Some(spec)), None) => Some(PackedObject::new(kind, spec, status.flatten())),
+            (spec, Some(old)) => Some(old.with(spec.flatten(), status)),
+        };
+        let packed = packed.and_then(|packed| read_packed(key, packed));
+        let new = packed.map(|packed| self.objects.put(key.clone(), packed, incarnation));
+        if kind.name.ends_with("Role") || kind.name.ends_with("RoleBinding") {
             self.rights += 1;
         }
         if old.is_some() || new.is_some() {
-            let old = old.as_ref().map(|old| Arc::clone(&old.object));
-            let new = new.as_ref().map(|new| Arc::clone(&new.object));
-            self.push(revision, kind, old, new);
-        }
-        if let Some(new) = new {
-            self.objects.insert(key.clone(), new);
+            self.push(Change::new(revision, kind, key.namespace(), old, new));
         }
     }
 
@@ -427,32 +540,59 @@ impl State {
             self.events.remove(&String::from_utf8_lossy(event.key()));
             return;
         };
-        for object in take_events(&mut self.events, record, incarnation) {
-            self.push(revision, object.kind, None, Some(Arc::new(object)));
+        for event in take_events(&mut self.events, record, incarnation) {
+            let Ok(packed) = PackedObject::of_event(&event) else {
+                continue;
+            };
+            let (object, packed) = (&event.object, Some(Arc::new(packed)));
+            let namespace = object.namespace();
+            self.push(Change::new(revision, object.kind, namespace, None, packed));
         }
     }
 
-    fn push(
-        &mut self,
-        revision: Revision,
-        kind: &'static KindDefinition,
-        old: Option<Arc<KindObject>>,
-        new: Option<Arc<KindObject>>,
-    ) {
-        self.changes.push_back(Arc::new(Change {
-            revision,
-            kind,
-            old,
-            new,
-            json: OnceLock::new(),
-            message: OnceLock::new(),
-        }));
-        while self.changes.len() > MAX_CHANGES {
+    fn push(&mut self, change: Change) {
+        self.change_bytes += change.bytes();
+        self.changes.push_back(Arc::new(change));
+        let folded = self.changes.len().checked_sub(MAX_OPEN_CHANGES + 1);
+        if let Some(change) = folded.and_then(|index| self.changes.get(index)) {
+            change.fold();
+        }
+        while self.changes.len() > MAX_CHANGES
+            || (self.change_bytes > MAX_CHANGE_BYTES && self.changes.len() > 1)
+        {
             if let Some(gone) = self.changes.pop_front() {
+                self.change_bytes -= gone.bytes();
                 self.complete_after = gone.revision;
             }
         }
     }
+}
+
+/// The record that an event leaves; `None` for a deletion.
+fn put_record(event: &Event) -> Option<&Record> {
+    match event {
+        Event::Put(record) => Some(record),
+        Event::Delete { .. } => None,
+    }
+}
+
+/// What cannot be read is told in the log, and seen by whoever reads it from the store.
+fn read_packed(key: &ObjectKey, packed: Result<PackedObject, DecodeError>) -> Option<PackedObject> {
+    packed
+        .inspect_err(|error| {
+            tracing::error!(%error, key = key.prefix(), "an object cannot be read");
+        })
+        .ok()
+}
+
+/// What the keys of all objects in a namespace begin with, in key order.
+fn collections_in(namespace: &str) -> Vec<String> {
+    let kinds = KINDS.into_iter().filter(|kind| kind.is_namespaced);
+    let mut prefixes: Vec<String> = kinds
+        .map(|kind| collection(kind, Some(namespace)))
+        .collect();
+    prefixes.sort_unstable();
+    prefixes
 }
 
 /// Takes over a record of events; returns those that are new.
@@ -460,7 +600,7 @@ fn take_events(
     index: &mut EventIndex,
     record: &Record,
     incarnation: &Incarnation,
-) -> Vec<KindObject> {
+) -> Vec<StoredKind> {
     let events = match unpack(record, incarnation) {
         Ok(events) => events,
         Err(error) => {
@@ -475,92 +615,9 @@ fn take_events(
     });
     let are_new = index.put(&key, record.mod_revision, record.value.len(), names);
     let both = events.into_iter().zip(are_new);
-    both.filter_map(|(event, is_new)| is_new.then_some(event.object))
+    both.filter_map(|(event, is_new)| is_new.then_some(event))
         .collect()
 }
 
-/// An object of its records. What cannot be read is told in the log, and seen by whoever reads it from the store.
-fn hold(spec: Record, status: Option<Record>, incarnation: &Incarnation) -> Option<Held> {
-    let records: Vec<Record> = [Some(spec.clone()), status.clone()]
-        .into_iter()
-        .flatten()
-        .collect();
-    match StoredKind::read(&records, incarnation) {
-        Ok(Some(stored)) => Some(Held {
-            object: Arc::new(stored.object),
-            spec,
-            status,
-            sealed_with: stored.sealed.map(|sealed| sealed.key_id),
-        }),
-        Ok(None) => None,
-        Err(error) => {
-            tracing::error!(%error, "an object cannot be read");
-            None
-        }
-    }
-}
-
-/// Follows the store for a cache.
-pub(crate) struct CacheFeed {
-    cache: Cache,
-    store: Store,
-    watcher: Watcher,
-}
-
-impl CacheFeed {
-    /// Takes everything up to a revision, so that the cache starts complete.
-    async fn catch_up(&mut self, revision: Revision) -> Result<(), StoreError> {
-        while self.cache.revision() < revision {
-            self.step().await?;
-        }
-        Ok(())
-    }
-
-    /// Follows the store until the future is dropped. A store that cannot be watched is tried again; compacted history is
-    /// read anew.
-    pub(crate) async fn run(mut self) {
-        loop {
-            let error = match tokio::time::timeout(SILENCE, self.step()).await {
-                Ok(Ok(())) => continue,
-                Ok(Err(error)) => error,
-                Err(_) => StoreError::Unavailable {
-                    detail: format!("it told nothing for {} s", SILENCE.as_secs()),
-                },
-            };
-            self.recover(&error).await;
-        }
-    }
-
-    async fn step(&mut self) -> Result<(), StoreError> {
-        match self.watcher.next().await? {
-            Update::Changes { revision, events } => self.cache.take(revision, &events),
-            // Ticks tell how far the watch is. A revision that only a header names says nothing of the events before it.
-            Update::Progress { .. } => {}
-        }
-        Ok(())
-    }
-
-    async fn recover(&mut self, error: &StoreError) {
-        tracing::warn!(%error, "the watch of the store has ended");
-        loop {
-            let from = match error {
-                StoreError::Compacted { .. } => self.cache.load(&self.store, None).await,
-                _ => Ok(self.cache.revision()),
-            };
-            let watched = match from {
-                Ok(from) => self.store.watch(Span::prefix(followed()), from + 1).await,
-                Err(error) => Err(error),
-            };
-            match watched {
-                Ok(watcher) => {
-                    self.watcher = watcher;
-                    return;
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "the store cannot be watched");
-                    tokio::time::sleep(RETRY).await;
-                }
-            }
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

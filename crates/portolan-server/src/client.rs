@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use portolan_http::{
-    Client, HttpError, HttpOptions, KnownHosts, Request, Secret, Tls, Upload, Url,
+    Client, HttpError, HttpOptions, Identity, KnownHosts, Request, Secret, Tls, Upload, Url,
 };
 use portolan_kinds::KindDefinition;
 use serde_json::Value;
@@ -21,7 +21,22 @@ const MAX_LINE: usize = 4 << 20;
 pub struct FleetClient {
     http: Client,
     server: Url,
-    token: Secret,
+    /// `None` with a client certificate.
+    token: Option<Secret>,
+}
+
+/// By what a server knows its client.
+#[derive(Debug, Clone)]
+pub enum FleetCredential {
+    /// A token of `fleet auth token`.
+    Token(Secret),
+    /// A certificate of `fleet auth certificate`, and its key, in PEM format.
+    Certificate {
+        /// The certificate chain.
+        certificate: String,
+        /// The private key.
+        key: Secret,
+    },
 }
 
 /// A key for a request that may be sent twice, from which a run gets its name: the time, and what no two requests share.
@@ -84,11 +99,29 @@ pub enum FleetError {
 }
 
 impl FleetClient {
-    /// A client of the server at an address, which trusts the given authorities (PEM) besides the machine's.
+    /// A client with a token of the server at an address, which trusts the given authorities (PEM) besides the machine's.
     ///
     /// # Errors
     /// When the address or an authority cannot be used.
     pub fn new(server: &str, token: Secret, authorities: Vec<String>) -> Result<Self, FleetError> {
+        Self::with_credential(server, FleetCredential::Token(token), authorities)
+    }
+
+    /// The same with a token or a certificate.
+    ///
+    /// # Errors
+    /// When the address, the certificate or an authority cannot be used.
+    pub fn with_credential(
+        server: &str,
+        credential: FleetCredential,
+        authorities: Vec<String>,
+    ) -> Result<Self, FleetError> {
+        let (token, identity) = match credential {
+            FleetCredential::Token(token) => (Some(token), None),
+            FleetCredential::Certificate { certificate, key } => {
+                (None, Some(Identity { certificate, key }))
+            }
+        };
         let address = || FleetError::Address(server.to_owned());
         let url = Url::parse(server).map_err(|_| address())?;
         // A token is not sent where others can read it, and comes from a file.
@@ -99,6 +132,7 @@ impl FleetClient {
         let options = HttpOptions {
             tls: Tls {
                 authorities,
+                identity,
                 ..Tls::default()
             },
             // Watches are silent for ten seconds at most, and go on for an hour.
@@ -240,7 +274,10 @@ impl FleetClient {
                 Request::put(url, body).header("content-type", "application/json")
             }
         };
-        Ok(request.bearer(&self.token))
+        Ok(match &self.token {
+            Some(token) => request.bearer(token),
+            None => request,
+        })
     }
 }
 

@@ -15,6 +15,8 @@ pub struct FleetContext {
     pub server: String,
     /// The file of the token.
     pub token_file: Option<PathBuf>,
+    /// The files of a client certificate and its key, instead of a token.
+    pub certificate: Option<(PathBuf, PathBuf)>,
     /// The file with the certificate of its authority.
     pub ca_file: Option<PathBuf>,
 }
@@ -61,6 +63,9 @@ impl FleetContexts {
             let context = FleetContext {
                 server: text(one, "server")?,
                 token_file: text(one, "tokenFile").map(PathBuf::from),
+                certificate: text(one, "certificateFile")
+                    .zip(text(one, "keyFile"))
+                    .map(|(certificate, key)| (certificate.into(), key.into())),
                 ca_file: text(one, "caFile").map(PathBuf::from),
             };
             Some((name.clone(), context))
@@ -80,7 +85,12 @@ impl FleetContexts {
             .all
             .iter()
             .map(|(name, one)| {
-                let value = json!({"server": one.server, "tokenFile": one.token_file, "caFile": one.ca_file});
+                let certificate = one.certificate.as_ref().map(|files| &files.0);
+                let key = one.certificate.as_ref().map(|files| &files.1);
+                let value = json!({
+                    "server": one.server, "tokenFile": one.token_file, "caFile": one.ca_file,
+                    "certificateFile": certificate, "keyFile": key,
+                });
                 (name.clone(), value)
             })
             .collect();
@@ -110,11 +120,21 @@ mod tests {
         let context = FleetContext {
             server: "https://fleet.example.com:7443".to_owned(),
             token_file: Some("/home/me/token".into()),
+            certificate: None,
             ca_file: None,
+        };
+        let by_certificate = FleetContext {
+            token_file: None,
+            certificate: Some(("/home/me/me.pem".into(), "/home/me/me.key".into())),
+            ..context.clone()
         };
         let contexts = FleetContexts {
             current: Some("production".to_owned()),
-            all: [("production".to_owned(), context)].into(),
+            all: [
+                ("production".to_owned(), context),
+                ("staging".to_owned(), by_certificate),
+            ]
+            .into(),
         };
         contexts.write(&path).expect("written");
         assert_eq!(FleetContexts::read(&path).expect("a file"), contexts);

@@ -2,7 +2,6 @@
 //!
 //! Several servers may run; the one that owns the shard acts, and every write compares that it still does.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use portolan_store::{Compare, LeaseId, Ownership, StoreError};
 use serde_json::json;
 use tokio::sync::watch;
 
+use crate::blobs;
 use crate::cache::Cache;
 use crate::error::{ApiError, RefusalReason};
 use crate::events::Events;
@@ -130,11 +130,11 @@ impl Controllers {
             .iter()
             .filter(|one| one.metadata.deletion_timestamp.is_some())
         {
-            let content: Vec<Arc<KindObject>> = self.content(namespace.name());
-            for object in content.iter().take(MAX_ROUND) {
+            let (content, count) = self.cache.in_namespace(namespace.name(), MAX_ROUND);
+            for object in &content {
                 self.delete(object, author).await?;
             }
-            let left = u32::try_from(content.len()).unwrap_or(u32::MAX);
+            let left = u32::try_from(count).unwrap_or(u32::MAX);
             if left > 0 {
                 let status = json!({"phase": "terminating", "remaining": left});
                 self.objects
@@ -144,16 +144,11 @@ impl Controllers {
                 self.events
                     .remove_namespace(namespace.name(), fence)
                     .await?;
+                blobs::remove_namespace(&self.objects.store, namespace.name(), fence).await?;
                 self.release(namespace, author).await?;
             }
         }
         Ok(())
-    }
-
-    fn content(&self, namespace: &str) -> Vec<Arc<KindObject>> {
-        let all = self.cache.all().into_iter();
-        all.filter(|object| object.namespace() == Some(namespace))
-            .collect()
     }
 
     /// Takes the finalizer of a namespace away, which deletes it.
@@ -174,13 +169,7 @@ impl Controllers {
 
     /// Deletes objects none of whose owners exists any more.
     async fn collect_garbage(&self, author: &Author) -> Result<(), ApiError> {
-        let all = self.cache.all();
-        let living: HashSet<&str> = all.iter().map(|object| object.metadata.uuid()).collect();
-        let orphans = all.iter().filter(|object| {
-            let owners = &object.metadata.owners;
-            !owners.is_empty() && owners.iter().all(|owner| !living.contains(owner.uuid()))
-        });
-        for object in orphans.take(MAX_ROUND) {
+        for object in &self.cache.orphans(MAX_ROUND) {
             self.delete(object, author).await?;
         }
         Ok(())

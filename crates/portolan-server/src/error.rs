@@ -194,7 +194,7 @@ impl From<StoreError> for ApiError {
                 error.hint("list again, and go on from the revision of the list")
             }
             RefusalReason::StorageFull => error.hint(
-                "delete what is not needed; its room is free when its history is gone, after ten minutes and ten thousand revisions",
+                "delete what is not needed; its room is free when its history is gone: after ten minutes and ten thousand revisions, or by `portolan store compact`",
             ),
             _ => error,
         }

@@ -56,6 +56,11 @@ impl ObjectFilter {
         self
     }
 
+    /// Whether every object is wanted, so that none has to be looked at.
+    pub(crate) fn selects_all(&self) -> bool {
+        self.scope.is_none() && self.fields.is_empty() && self.labels.is_everything()
+    }
+
     /// Whether an object is wanted.
     pub(crate) fn matches(&self, object: &KindObject) -> bool {
         self.scope.as_ref().is_none_or(|scope| scope.sees(object))

@@ -5,6 +5,7 @@
 //! /api/v1alpha/namespaces/NAMESPACE/KINDS[/NAME]       namespaced kinds
 //! /api/v1alpha/namespaces/NAMESPACE/taskbooks/NAME/run       makes a run
 //! /api/v1alpha/namespaces/NAMESPACE/runs/NAME/nodes          the parts of nodes in a run; also …/cancel and …/resume
+//! /api/v1alpha/namespaces/NAMESPACE/blobs[/DIGEST]     content that is too large for an object
 //! /api/v1alpha/auth/can-i | rights | tokens[/ID]       rights and tokens
 //! /api/v1alpha/enrolments[/…] | join-tokens[/ID]        nodes that come and go
 //! /api/v1alpha/authorities                             whom clients trust
@@ -12,6 +13,7 @@
 //! /openapi.json
 //! ```
 
+mod blobs;
 mod encoded_event;
 mod grpc;
 mod guard;
@@ -121,6 +123,7 @@ impl Http {
         match route {
             Route::Identity(route) => self.identity(&caller, route, request).await,
             Route::Runs(route) => self.runs(&caller, route, request).await,
+            Route::Blobs(route) => self.blobs(&caller, route, request).await,
             Route::Objects(target) => self.objects(&caller, target, wanted, request).await,
             Route::Status => {
                 allow(&request, &[Method::GET])?;

@@ -6,6 +6,7 @@
 //! /portolan/v1/object-event/<shard>/<second>-<server>-<number>   events that were written together
 //! /portolan/v1/object-tick/<server>                             written every two seconds, so that watches get on
 //! /portolan/v1/gate/<namespace>                                 exists as long as objects can be created in it
+//! /portolan/v1/blob/<namespace>/<digest>                        which servers have the content of a digest
 //! /portolan/v1/token/<id>
 //! /portolan/v1/join-token/<id>
 //! /portolan/v1/enrolment/<digest of the key>
@@ -13,6 +14,8 @@
 //! /portolan/v1/meta/audit/<server>                              the newest entry of its audit log
 //! /portolan/v1/meta/secret-key                                  the key that seals secrets, by its name
 //! ```
+
+use std::borrow::Borrow;
 
 use portolan_kinds::{KINDS, KindDefinition};
 use portolan_store::keys::{META, ROOT};
@@ -103,6 +106,13 @@ pub(crate) struct ObjectKey {
     prefix: String,
 }
 
+/// Keys sort as their texts, so they are found by what they begin with.
+impl Borrow<str> for ObjectKey {
+    fn borrow(&self) -> &str {
+        &self.prefix
+    }
+}
+
 /// Which part of an object a key holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
@@ -145,6 +155,12 @@ impl ObjectKey {
         Some((parsed, part))
     }
 
+    /// The namespace of the object, if its kind has one.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        let rest = self.prefix.strip_prefix(ROOT)?.strip_prefix("object/")?;
+        rest.split('/').nth(1).filter(|part| *part != GLOBAL)
+    }
+
     /// The kind of the object.
     pub(crate) fn kind(&self) -> Option<&'static KindDefinition> {
         let rest = self.prefix.strip_prefix(ROOT)?.strip_prefix("object/")?;
@@ -156,6 +172,21 @@ impl ObjectKey {
 /// The key that objects can be created in a namespace by.
 pub(crate) fn gate(namespace: &str) -> String {
     format!("{ROOT}gate/{namespace}")
+}
+
+/// The prefix of all blobs.
+pub(crate) fn blobs() -> String {
+    format!("{ROOT}blob/")
+}
+
+/// The prefix of the blobs of a namespace.
+pub(crate) fn blobs_in(namespace: &str) -> String {
+    format!("{ROOT}blob/{namespace}/")
+}
+
+/// A blob of a namespace.
+pub(crate) fn blob(namespace: &str, digest: &str) -> String {
+    format!("{ROOT}blob/{namespace}/{digest}")
 }
 
 /// The prefix of tokens.

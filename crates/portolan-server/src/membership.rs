@@ -18,6 +18,7 @@ use portolan_store::{
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use crate::clock::TimeSource;
 use crate::keys;
 
 /// How long the lease of a server that died goes on.
@@ -66,6 +67,8 @@ pub(crate) struct Membership {
     pub(crate) name: ServerName,
     pub(crate) entry: ServerEntry,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Its time of day goes with each tick.
+    pub(crate) time: Arc<dyn TimeSource>,
     pub(crate) held: watch::Sender<Option<HeldLease>>,
     /// The revision of the newest tick; 0 before the first.
     ticked: AtomicU64,
@@ -94,12 +97,14 @@ impl Membership {
         name: ServerName,
         entry: ServerEntry,
         clock: Arc<dyn Clock>,
+        time: Arc<dyn TimeSource>,
     ) -> Self {
         Self {
             store,
             name,
             entry,
             clock,
+            time,
             held: watch::Sender::new(None),
             ticked: AtomicU64::new(0),
         }
@@ -250,7 +255,7 @@ impl Membership {
         };
         let put = Transaction::new()
             .when(Compare::unchanged(key.clone(), seen))
-            .put_leased(key.clone(), self.name.process.clone(), lease);
+            .put_leased(key.clone(), self.tick_value(), lease);
         let outcome = self.store.commit(put).await?;
         if outcome.succeeded {
             return Ok(Tick::Written(outcome.revision));
@@ -258,12 +263,19 @@ impl Membership {
         Ok(match self.store.get(key.clone()).await? {
             None => Tick::Gone,
             // A write whose outcome was not known has happened after all.
-            Some(record) if record.value == self.name.process.as_bytes() => {
-                Tick::Written(record.mod_revision)
-            }
+            Some(record) if self.is_own_tick(&record) => Tick::Written(record.mod_revision),
             Some(_) if last.is_none() => Tick::Again,
             Some(_) => Tick::Other,
         })
+    }
+
+    fn tick_value(&self) -> String {
+        format!("{} {}", self.name.process, self.time.now().as_millis())
+    }
+
+    fn is_own_tick(&self, record: &Record) -> bool {
+        let process = record.value.split(|byte| *byte == b' ').next();
+        process == Some(self.name.process.as_bytes())
     }
 
     /// Gives everything up at once, so that another server takes over without waiting.
@@ -273,6 +285,12 @@ impl Membership {
             None => Ok(()),
         }
     }
+}
+
+/// The time of day of the server that wrote a tick, in milliseconds since 1970. `None` for a tick of an older release.
+pub(crate) fn ticked_at(value: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(value).ok()?;
+    text.split_once(' ')?.1.parse().ok()
 }
 
 /// What became of a tick.

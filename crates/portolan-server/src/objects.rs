@@ -5,6 +5,7 @@
 //! shard.
 
 mod differences;
+mod fenced;
 
 use std::sync::Arc;
 
@@ -242,6 +243,7 @@ impl Objects {
                 found.set_version(&self.incarnation);
                 return Ok(Some(found));
             }
+            self.check_fence(author).await?;
         }
         Err(ApiError::unavailable("the status changes all the time"))
     }
@@ -262,6 +264,7 @@ impl Objects {
             if let Some(deletion) = self.delete_found(key, found, author).await? {
                 return Ok(deletion);
             }
+            self.check_fence(author).await?;
         }
         Err(ApiError::conflict(
             RefusalReason::Conflict,
@@ -471,22 +474,6 @@ impl Objects {
         opened.map_err(|error| ApiError::internal(error.to_string()))
     }
 
-    /// Makes an object nobody's that came from a repository which is gone.
-    pub(crate) async fn release_source(
-        &self,
-        key: &ObjectKey,
-        fence: Compare,
-    ) -> Result<(), ApiError> {
-        let Some(mut found) = self.get(key).await? else {
-            return Ok(());
-        };
-        if found.object.metadata.source.take().is_some() {
-            let replace = Transaction::replace(key.spec(), found.spec_revision, found.spec_value());
-            self.store.commit(replace.when(fence)).await?;
-        }
-        Ok(())
-    }
-
     /// Encrypts the key of a Secret by the current key-encryption key; `None` if somebody else changed it meanwhile.
     pub(crate) async fn rewrap(
         &self,
@@ -536,6 +523,7 @@ impl Objects {
         }
         let outcome = self.store.commit(transaction).await?;
         if !outcome.succeeded {
+            self.check_fence(author).await?;
             return Ok(None);
         }
         object.spec_revision = outcome.revision;

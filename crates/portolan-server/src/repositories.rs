@@ -253,7 +253,7 @@ impl Repositories {
     /// Objects of the repository that it does not declare any more.
     fn gone(&self, name: &str, declared: &[Declared]) -> Vec<Arc<KindObject>> {
         let kept: BTreeSet<ObjectKey> = declared.iter().map(|one| key_of(&one.object)).collect();
-        let all = self.cache.all().into_iter();
+        let all = self.cache.sourced().into_iter();
         all.filter(|object| {
             let source = object.metadata.source.as_ref();
             source.is_some_and(|source| source.repository() == name)
@@ -311,12 +311,21 @@ impl Repositories {
         let Some(kind) = find_kind("Repository") else {
             return Ok(());
         };
-        for object in self.cache.all() {
+        let mut lives: BTreeMap<String, bool> = BTreeMap::new();
+        for object in self.cache.sourced() {
             let Some(source) = &object.metadata.source else {
                 continue;
             };
-            let key = ObjectKey::new(kind, None, source.repository());
-            if self.objects.get(&key).await?.is_none() {
+            let lives = match lives.get(source.repository()) {
+                Some(known) => *known,
+                None => {
+                    let key = ObjectKey::new(kind, None, source.repository());
+                    let found = self.objects.get(&key).await?.is_some();
+                    lives.insert(source.repository().to_owned(), found);
+                    found
+                }
+            };
+            if !lives {
                 self.objects
                     .release_source(&key_of(&object), owned.fence())
                     .await?;

@@ -25,6 +25,7 @@ use crate::anchor::{anchored_head, store_anchor};
 use crate::audit::AuditLog;
 use crate::authorities::Authorities;
 use crate::backups::Backups;
+use crate::blobs::{BlobPeers, ServerBlobs};
 use crate::cache::{Cache, CacheFeed};
 use crate::controllers::Controllers;
 use crate::enrolments::Enrolments;
@@ -40,6 +41,7 @@ use crate::repositories::Repositories;
 use crate::repository_source::SourceOptions;
 use crate::runs::{RunController, RunInput};
 use crate::seal::Sealer;
+use crate::server_clocks::ServerClocks;
 use crate::setup::{self, DataDirectory, FirstStart};
 use crate::shared_key;
 use crate::token::{Identity, Tokens};
@@ -90,6 +92,8 @@ pub struct ApiServer {
     pub(crate) lease: LeaseView,
     pub(crate) max_level: u64,
     pub(crate) backups: Backups,
+    /// Content that is too large for the store.
+    pub(crate) blobs: Arc<ServerBlobs>,
     /// Ended when the server should end.
     pub(crate) ending: CancellationToken,
 }
@@ -144,7 +148,13 @@ impl ApiServer {
             secret_keys: keys.iter().map(|key| key.id().to_owned()).collect(),
             time: options.time.now().as_secs(),
         };
-        let membership = Membership::new(store.clone(), name, entry, Arc::clone(&clock));
+        let membership = Membership::new(
+            store.clone(),
+            name,
+            entry,
+            Arc::clone(&clock),
+            Arc::clone(&options.time),
+        );
         membership.join().await?;
         let layout = ShardLayout::new(1).open(&store).await?;
         let objects = Objects {
@@ -168,7 +178,8 @@ impl ApiServer {
         let audit = AuditLog::open(files.directory(), known.as_ref())?;
         let first = setup::prepare(&objects, &tokens, &files).await?;
         let newest = membership.tick_first().await?;
-        let (cache, feed) = Cache::start(&store, incarnation, &server, newest).await?;
+        let clocks = ServerClocks::new(&server, Arc::clone(&time));
+        let (cache, feed) = Cache::start(&store, incarnation, clocks, newest).await?;
         check_keys(&objects, &cache)?;
         let (writer, batches) = EventWriter::new(objects.clone(), cache.clone(), layout, &process);
         let events = Events {
@@ -217,6 +228,12 @@ impl ApiServer {
             objects.clone(),
             tokens.clone(),
         );
+        let blobs = ServerBlobs::new(
+            files.blobs()?,
+            objects.clone(),
+            &server,
+            BlobPeers::new(&server, Arc::clone(&authorities)),
+        );
         let agents = Arc::new(AgentHub::default());
         let liveness = Liveness {
             hub: Arc::clone(&agents),
@@ -254,6 +271,7 @@ impl ApiServer {
             lease: membership.view(),
             max_level: options.max_level,
             backups: Backups::new(store, time, options.backups),
+            blobs: Arc::new(blobs),
             ending: CancellationToken::new(),
         };
         let running = StartedServer {
@@ -380,6 +398,7 @@ impl StartedServer {
         tasks.spawn(self.background.events.run());
         tasks.spawn(self.background.controllers.run());
         tasks.spawn(self.server.backups.clone().run());
+        tasks.spawn(Arc::clone(&self.server.blobs).run());
         tasks.spawn(self.background.repositories.run());
         let server = Arc::clone(&self.server);
         tasks.spawn(async move {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use portolan_kinds::{KindObject, find_kind};
+use portolan_store::blob::{BlobArea, BlobError};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
@@ -53,6 +54,11 @@ impl DataDirectory {
         Ok(Self {
             directory: directory.to_owned(),
         })
+    }
+
+    /// The content that is too large for the store.
+    pub(crate) fn blobs(&self) -> Result<BlobArea, BlobError> {
+        BlobArea::open(&self.directory.join("blobs"))
     }
 
     /// The embedded store.
@@ -160,8 +166,24 @@ fn is_uuid(text: &str) -> bool {
 /// Writes a file that only its owner may read, synced with its directory.
 pub(crate) fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(path)?;
+    write_synced(options.create(true).truncate(true), path, content)
+}
+
+/// The same for a file that must not exist, not even as a link.
+///
+/// # Errors
+/// When it exists or cannot be written.
+pub fn create_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    write_synced(options.create_new(true), path, content)
+}
+
+fn write_synced(
+    options: &mut std::fs::OpenOptions,
+    path: &Path,
+    content: &[u8],
+) -> std::io::Result<()> {
+    let mut file = options.write(true).mode(0o600).open(path)?;
     file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
     file.write_all(content)?;
     file.sync_all()?;

@@ -9,11 +9,14 @@ use serde_json::{Value, json};
 use crate::anchor::anchors;
 use crate::clock::rfc3339;
 use crate::error::ApiError;
-use crate::membership::servers;
+use crate::membership::{ServerEntry, servers};
 use crate::server::ApiServer;
 
 /// An authority is renewed long before it ends; what is left when it was not.
 const AUTHORITY_WARNING: Duration = Duration::from_hours(30 * 24);
+
+/// Clocks that are further apart make tokens and certificates end at different times.
+const CLOCK_WARNING: Duration = Duration::from_secs(5);
 
 impl ApiServer {
     /// The state of this server, of the store and of the other servers.
@@ -26,11 +29,12 @@ impl ApiServer {
         let shard = format!("{}0", portolan_store::keys::SHARDS);
         let owner = store.get(shard).await?;
         let owner = owner.map(|record| String::from_utf8_lossy(&record.value).into_owned());
-        let others: Vec<Value> = servers(store)
-            .await?
+        let servers = servers(store).await?;
+        let others: Vec<Value> = servers
             .iter()
             .map(|server| {
                 json!({
+                    "clockAheadMillis": self.cache.clock_ahead(&server.server),
                     "server": server.server, "address": server.address, "version": server.version,
                     "maxLevel": server.max_level, "isThis": server.server == self.name,
                     "isOwner": owner.as_deref() == Some(server.server.as_str()),
@@ -65,14 +69,24 @@ impl ApiServer {
             },
             "backup": backup,
             "certificates": {"authorityExpires": rfc3339(authority)},
-            "warnings": self.warnings(engine.warnings, authority),
+            "warnings": self.warnings(engine.warnings, authority, &servers),
             "secrets": {"key": self.objects.sealer.as_ref().map(|sealer| sealer.current().to_owned())},
         }))
     }
 
     /// What somebody should do something about, in words.
-    fn warnings(&self, of_engine: Vec<String>, authority: Duration) -> Vec<String> {
+    fn warnings(
+        &self,
+        of_engine: Vec<String>,
+        authority: Duration,
+        servers: &[ServerEntry],
+    ) -> Vec<String> {
         let mut warnings = of_engine;
+        warnings.extend(
+            servers
+                .iter()
+                .filter_map(|server| self.clock_warning(server)),
+        );
         warnings.extend(self.backups.warning());
         if !self.audit.is_open() {
             warnings.push("the audit log cannot be written".to_owned());
@@ -85,6 +99,19 @@ impl ApiServer {
             ));
         }
         warnings
+    }
+
+    fn clock_warning(&self, server: &ServerEntry) -> Option<String> {
+        let ahead = self.cache.clock_ahead(&server.server)?;
+        let seconds = ahead.unsigned_abs() / 1_000;
+        let which = if ahead > 0 { "ahead of" } else { "behind" };
+        (seconds >= CLOCK_WARNING.as_secs()).then(|| {
+            let name = match server.address.as_str() {
+                "" => &server.server,
+                address => address,
+            };
+            format!("the clock of {name} is {seconds} s {which} this server's: set both by NTP")
+        })
     }
 
     /// Lines for `/metrics`.

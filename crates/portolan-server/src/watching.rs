@@ -11,7 +11,7 @@ use prost::Message as _;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::cache::{Cache, Change, Found};
+use crate::cache::{Cache, Change, Found, Side};
 use crate::field_selector::ObjectFilter;
 use crate::object_message::object_message;
 
@@ -80,7 +80,7 @@ impl WatchMessage {
     pub(crate) fn line(&self) -> Bytes {
         let head = format!("{{\"type\":\"{}\",\"object\":", self.kind.word());
         let object = match &self.object {
-            Told::Change(change) => change.json(self.position.incarnation).clone(),
+            Told::Change(change) => change.json(self.position.incarnation),
             Told::Object(object) => object.to_json().to_string().into(),
             Told::Note(json) => json.clone(),
         };
@@ -90,7 +90,7 @@ impl WatchMessage {
     /// The bytes of the object's message; `None` if it is about no object.
     pub(crate) fn object_message(&self) -> Option<Bytes> {
         match &self.object {
-            Told::Change(change) => Some(change.message(self.position.incarnation).clone()),
+            Told::Change(change) => Some(change.message(self.position.incarnation)),
             Told::Object(object) => Some(object_message(object).encode_to_vec().into()),
             Told::Note(_) => None,
         }
@@ -184,9 +184,9 @@ impl ObjectWatch {
     }
 
     fn look(&mut self) {
-        let query = &self.query;
+        let (query, incarnation) = (&self.query, self.cache.incarnation());
         let found = self.cache.changes_after(self.told, STEP, |change| {
-            change.kind == query.kind && query.selects(change).is_some()
+            change.kind == query.kind && query.selects(change, incarnation).is_some()
         });
         match found {
             Found::Expired => {
@@ -204,7 +204,7 @@ impl ObjectWatch {
 
     fn message(&self, change: &Arc<Change>) -> Option<WatchMessage> {
         Some(WatchMessage {
-            kind: self.query.selects(change)?,
+            kind: self.query.selects(change, self.cache.incarnation())?,
             object: Told::Change(Arc::clone(change)),
             position: self.position(change.revision),
         })
@@ -235,15 +235,20 @@ impl ObjectWatch {
 
 impl WatchQuery {
     /// What a change means to this watch: an object that comes into the selection is added, one that leaves it is deleted.
-    fn selects(&self, change: &Change) -> Option<MessageKind> {
-        let is_in = |object: &Option<Arc<KindObject>>| {
-            object.as_ref().is_some_and(|object| {
-                let namespace = self.namespace.as_deref();
-                namespace.is_none_or(|wanted| object.namespace() == Some(wanted))
-                    && self.filter.matches(object)
-            })
+    fn selects(&self, change: &Change, incarnation: u64) -> Option<MessageKind> {
+        let namespace = self.namespace.as_deref();
+        if namespace.is_some() && change.namespace.as_deref() != namespace {
+            return None;
+        }
+        let selects_all = self.filter.selects_all();
+        let is_in = |side: Side| {
+            if selects_all {
+                return change.exists(side);
+            }
+            let object = change.object(side, incarnation);
+            object.is_some_and(|object| self.filter.matches(&object))
         };
-        match (is_in(&change.old), is_in(&change.new)) {
+        match (is_in(Side::Before), is_in(Side::After)) {
             (false, true) => Some(MessageKind::Added),
             (true, true) => Some(MessageKind::Modified),
             (true, false) => Some(MessageKind::Deleted),

@@ -8,7 +8,9 @@ use axum::Router;
 use axum::body::Body;
 use http::{Request, StatusCode, header};
 use http_body_util::BodyExt as _;
-use portolan_server::{ApiServer, KeyEncryptionKey, ServerOptions, StartError};
+use portolan_server::{
+    ApiServer, KeyEncryptionKey, ServerOptions, StartError, SystemTimeSource, TimeSource,
+};
 use portolan_store::level::NEWEST_LEVEL;
 use portolan_store::{Incarnation, Position, Store, Transaction, restore_file};
 use portolan_testbed::{Etcd, EtcdSetup};
@@ -66,6 +68,10 @@ impl Fleet {
             address: format!("https://{name}:7443"),
             ..ServerOptions::new(self.data(name))
         };
+        self.start_with(options).await
+    }
+
+    async fn start_with(&self, options: ServerOptions) -> Result<Server, StartError> {
         let (server, _) = ApiServer::start(self.store(), options).await?;
         let cancelled = CancellationToken::new();
         Ok(Server {
@@ -172,6 +178,52 @@ async fn servers_share_objects_and_one_of_them_does_the_work_between_requests() 
         b.status().await["servers"].as_array().map(Vec::len),
         Some(1)
     );
+}
+
+/// A clock that is wrong by a minute and a half.
+struct FastClock;
+
+impl TimeSource for FastClock {
+    fn now(&self) -> Duration {
+        SystemTimeSource.now() + Duration::from_secs(90)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_clock_is_wrong_is_told_by_the_others() {
+    let Some(fleet) = Fleet::new() else { return };
+    let a = fleet.start("a", NEWEST_LEVEL).await;
+    fleet.share_key("a", "b");
+    fleet.share_key("a", "c");
+    let options = ServerOptions {
+        time: Arc::new(FastClock),
+        address: "https://b:7443".to_owned(),
+        ..ServerOptions::new(fleet.data("b"))
+    };
+    let b = fleet.start_with(options).await.expect("it starts");
+    let c = fleet.start("c", NEWEST_LEVEL).await;
+    let warnings = |told: &Value| told["warnings"].to_string();
+    eventually("a is told", async || {
+        let told = warnings(&a.status().await);
+        told.contains("the clock of https://b:7443 is") && told.contains("ahead of this server's")
+    })
+    .await;
+    eventually("b is told of both others", async || {
+        let told = warnings(&b.status().await);
+        let is_told = |name: &str| told.contains(&format!("the clock of https://{name}:7443 is"));
+        is_told("a") && is_told("c") && told.contains("behind this server's")
+    })
+    .await;
+    let told = a.status().await;
+    assert!(!warnings(&told).contains("https://c:7443"), "{told}");
+    let servers = told["servers"].as_array().expect("a list").iter();
+    let ahead = servers.map(|one| one["clockAheadMillis"].as_i64());
+    let ahead: Vec<i64> = ahead.flatten().collect();
+    assert_eq!(ahead.len(), 2, "{told}");
+    assert!(ahead.iter().any(|ahead| *ahead > 60_000), "{told}");
+    for server in [a, b, c] {
+        server.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,6 +18,13 @@ pub const MAX_BLOB_BYTES: u64 = 256 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlobName([u8; 32]);
 
+impl BlobName {
+    /// The name of content.
+    pub fn of(content: &[u8]) -> Self {
+        Self(Sha256::digest(content).into())
+    }
+}
+
 impl fmt::Display for BlobName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
@@ -155,7 +162,7 @@ impl BlobArea {
         let mut content = Vec::new();
         let limited = file.take(MAX_BLOB_BYTES + 1).read_to_end(&mut content);
         limited.map_err(failed("read", &path))?;
-        if name.0 != <[u8; 32]>::from(Sha256::digest(&content)) {
+        if name != BlobName::of(&content) {
             return Err(BlobError::Damaged(name));
         }
         Ok(content)

@@ -228,6 +228,120 @@ fn curl_is_a_client_like_any_other() {
     assert!(stranger.contains("pages of other sites"), "{stranger}");
 }
 
+/// A certificate is a client's identity like a token: only the signing request leaves the machine, and it can be ended.
+#[test]
+fn a_person_gets_a_certificate_whose_key_stays_here() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(&directory.path().join("data"));
+    let out = directory.path().to_str().expect("UTF-8");
+    let make = ["auth", "certificate", "anna", "--life", "1h", "--out", out];
+    let made = server.fleet(&make);
+    assert_eq!(made.code, 0, "{made}");
+    let id = made.stdout.split(' ').nth(1).expect("an id").to_owned();
+    let file = |name: &str| {
+        directory
+            .path()
+            .join(name)
+            .to_str()
+            .expect("UTF-8")
+            .to_owned()
+    };
+    let (certificate, key) = (file("anna.pem"), file("anna.key"));
+    for private in [&certificate, &key] {
+        let mode = fs::metadata(private).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{private}");
+    }
+    let again = server.fleet(&make);
+    assert!(
+        again.code == 2 && again.stderr.contains("exists already"),
+        "{again}"
+    );
+
+    let ask = |options: &[&str], path: &str| {
+        let output = Command::new("curl")
+            .args(["-sS", "--max-time", "10", "-w", "\n%{http_code}"])
+            .args(["--cacert", &server.file("ca.pem")])
+            .args(["--cert", &certificate, "--key", &key])
+            .args(options)
+            .arg(format!("{}{path}", server.url()))
+            .output()
+            .expect("curl is installed");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let who = ask(&[], "/api/v1alpha/auth/rights");
+    assert!(
+        who.contains("\"user\":\"anna\"") && who.ends_with("200"),
+        "{who}"
+    );
+    let refused = ask(&[], "/api/v1alpha/nodes");
+    assert!(refused.ends_with("403"), "{refused}");
+    let token = fs::read_to_string(server.file("admin.token")).expect("a token");
+    let bearer = format!("Authorization: Bearer {}", token.trim());
+    let both = ask(&["-H", &bearer], "/api/v1alpha/nodes");
+    assert!(both.ends_with("401"), "{both}");
+
+    let role = file("role.yaml");
+    fs::write(&role, READS_NODES).expect("written");
+    let applied = server.fleet(&["apply", "-f", &role]);
+    assert_eq!(applied.code, 0, "{applied}");
+    wait_until(|| ask(&[], "/api/v1alpha/nodes").ends_with("200"));
+    let fleet = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_portolan"))
+            .arg("fleet")
+            .args(args)
+            .env("XDG_CONFIG_HOME", directory.path())
+            .output()
+            .expect("the binary was built with this test");
+        Answer::of(&output)
+    };
+    let (url, authority) = (server.url(), server.file("ca.pem"));
+    let login = ["login", "--server", &url, "--ca-file", &authority];
+    let files = ["--certificate-file", &certificate, "--key-file", &key];
+    let login = fleet(&[&login[..], &files].concat());
+    assert!(login.stderr.contains("user anna at"), "{login}");
+    let listed = fleet(&["get", "nodes"]);
+    assert_eq!(listed.code, 0, "{listed}");
+
+    let ended = server.fleet(&["auth", "token", "--end", &id]);
+    assert_eq!(ended.code, 0, "{ended}");
+    let gone = ask(&[], "/api/v1alpha/nodes");
+    assert!(
+        gone.contains("does not work any more") && gone.ends_with("401"),
+        "{gone}"
+    );
+    let log = fs::read_to_string(server.file("audit.log")).expect("a log");
+    assert!(!log.contains("PRIVATE KEY"), "the key was sent");
+    let refusals = log.lines().filter(|line| line.contains("\"status\":401"));
+    assert_eq!(refusals.count(), 2, "{log}");
+}
+
+const READS_NODES: &str = "\
+apiVersion: v1alpha
+kind: ClusterRole
+metadata: {name: reads-nodes}
+spec: {rules: [{verbs: [get, list], kinds: [Node]}]}
+---
+apiVersion: v1alpha
+kind: ClusterRoleBinding
+metadata: {name: anna}
+spec: {role: {kind: ClusterRole, name: reads-nodes}, subjects: [{kind: user, name: anna}]}
+";
+
+#[test]
+fn a_store_that_a_server_has_open_is_backed_up_by_the_server() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path().join("data");
+    let _server = Server::start(&data);
+    let data = data.to_str().expect("UTF-8");
+    let to = directory.path().join("x.backup");
+    let to = to.to_str().expect("UTF-8");
+    let refused = portolan(&["store", "backup", "--data", data, "--to", to]);
+    assert_eq!(refused.code, 2, "{refused}");
+    for part in ["stop the server", "`portolan serve --backup-dir DIR`"] {
+        assert!(refused.stderr.contains(part), "{part}: {refused}");
+    }
+}
+
 #[test]
 fn a_login_is_remembered_and_tokens_are_made_and_ended() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -300,6 +414,7 @@ fn a_login_is_remembered_and_tokens_are_made_and_ended() {
         status.code == 0 && status.stdout.contains("embedded"),
         "{status}"
     );
+    assert!(status.stdout.contains("(as this machine's)"), "{status}");
     let explained = fleet(&["explain", "variable.spec.for"]);
     assert!(
         explained

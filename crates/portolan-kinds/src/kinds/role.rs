@@ -40,6 +40,9 @@ const VERBS: &[&str] = &[
     "exec",
 ];
 
+/// What rules name besides kinds: everything, and content that is no object.
+const OTHER_KINDS: &[&str] = &["*", "Blob"];
+
 /// The rules of both kinds of roles.
 pub(super) const RULES: &[FieldRule] = &[
     FieldRule {
@@ -75,7 +78,8 @@ pub(super) fn check(spec: &Value, faults: &mut Faults<'_>) {
         let kinds = rule.get("kinds").and_then(Value::as_array);
         for (index, kind) in kinds.into_iter().flatten().enumerate() {
             let name = kind.as_str().unwrap_or_default();
-            if name != "*" && KINDS.iter().all(|kind| kind.name != name) {
+            let is_known = KINDS.iter().any(|kind| kind.name == name);
+            if !is_known && !OTHER_KINDS.contains(&name) {
                 let path = FieldPath::top("spec").key("rules").index(number);
                 let hint = crate::read::advice(name, &KINDS.map(|kind| kind.name));
                 faults.add_hint(

@@ -3,6 +3,7 @@
 use portolan_kinds::{KINDS, KindDefinition};
 use portolan_object::{NameRule, similar};
 
+use super::blobs::BlobRoute;
 use super::identity::IdentityRoute;
 use super::query::decoded;
 use super::runs::RunRoute;
@@ -20,6 +21,7 @@ pub(super) enum Route {
     Token(String),
     Identity(IdentityRoute),
     Runs(RunRoute),
+    Blobs(BlobRoute),
 }
 
 impl Route {
@@ -34,6 +36,9 @@ impl Route {
         }
         if let Some(route) = RunRoute::parse(&parts) {
             return route.map(Self::Runs);
+        }
+        if let Some(route) = BlobRoute::parse(&parts) {
+            return route.map(Self::Blobs);
         }
         match parts.as_slice() {
             ["status"] => Ok(Self::Status),

@@ -89,6 +89,9 @@ pub enum StartError {
     /// The keys for secrets are not those of the other servers.
     #[error(transparent)]
     SharedKey(#[from] SharedKeyError),
+    /// The directory of content that is too large for the store.
+    #[error("the blobs of this server cannot be used")]
+    Blobs(#[from] portolan_store::blob::BlobError),
     /// What every store must have could not be made.
     #[error("the store cannot be prepared: {0}")]
     Prepare(#[from] ApiError),

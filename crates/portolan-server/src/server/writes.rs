@@ -1,6 +1,5 @@
 //! Create, update, apply and delete, after the caller was authorised.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use portolan_kinds::KindObject;
@@ -188,13 +187,7 @@ impl ApiServer {
 
     /// How many objects go with one: the content of a namespace, and what it owns.
     fn dependents(&self, object: &KindObject) -> usize {
-        let is_namespace = object.kind.name == "Namespace";
-        let all = self.cache.all();
-        let depends = |other: &&Arc<KindObject>| {
-            let in_it = is_namespace && other.namespace() == Some(object.name());
-            let mut owners = other.metadata.owners.iter();
-            in_it || owners.any(|owner| owner.uuid == object.metadata.uuid)
-        };
-        all.iter().filter(depends).count()
+        let namespace = (object.kind.name == "Namespace").then(|| object.name());
+        self.cache.dependents(object.metadata.uuid(), namespace)
     }
 }

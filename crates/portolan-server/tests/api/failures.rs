@@ -33,6 +33,7 @@ async fn a_full_store_refuses_writes_and_goes_on_with_reads_and_deletions() {
     assert_eq!(answer.1["reason"], "StorageFull");
     let hint = answer.1["hint"].as_str().expect("a hint");
     assert!(hint.starts_with("delete what is not needed"), "{hint}");
+    assert!(hint.contains("`portolan store compact`"), "{hint}");
     let path = format!("{VARIABLES}/filling");
     assert_eq!(bed.get(&path).await.0, 200);
     assert_eq!(bed.get(VARIABLES).await.0, 200);
@@ -96,4 +97,49 @@ async fn a_git_server_that_does_not_answer_is_told_and_what_was_applied_stays() 
     })
     .await;
     assert_eq!(bed.get(&format!("{VARIABLES}/region")).await.0, 200);
+}
+
+/// The document promises a test for each row; a test that was renamed must be renamed there.
+#[test]
+fn every_row_of_the_table_of_failures_names_tests_that_exist() {
+    let own = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = own.join("../..");
+    let document = std::fs::read_to_string(root.join("docs/server.md")).expect("a document");
+    let (_, table) = document
+        .split_once("| failure | what happens | test |\n")
+        .expect("a table");
+    let rows = table
+        .lines()
+        .skip(1)
+        .take_while(|line| line.starts_with('|'));
+    let mut count = 0;
+    for row in rows {
+        let tests = row
+            .trim_end_matches([' ', '|'])
+            .rsplit_once(" | ")
+            .expect("a cell")
+            .1;
+        for one in tests.split("; ") {
+            let mut parts = one.split('`').skip(1).step_by(2);
+            let file = parts.next().expect("a file");
+            let places = [
+                own.join("tests").join(file),
+                own.join(file),
+                root.join(file),
+            ];
+            let text = places
+                .iter()
+                .find_map(|path| std::fs::read_to_string(path).ok());
+            let faults = own.join("tests/servers/faults.rs");
+            let faults = std::fs::read_to_string(faults).expect("a file");
+            let text = text.unwrap_or_else(|| unreachable!("{row}: no file {file}"));
+            for name in parts {
+                let is_there = text.contains(&format!("fn {name}("))
+                    || faults.contains(&format!("Fault::{name},"));
+                assert!(is_there, "{row}: no {name} in {file}");
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 14, "{count} tests");
 }

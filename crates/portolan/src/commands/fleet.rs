@@ -44,7 +44,7 @@ pub(crate) struct FleetArgs {
 enum FleetCommand {
     /// Create objects from files, or bring them to what the files say
     Apply(Later<apply::ApplyArgs>),
-    /// Ask what you may do, and make tokens
+    /// Ask what you may do, and make tokens and certificates
     Auth(Later<auth::AuthArgs>),
     /// Make a machine that you reach by SSH a node
     Bootstrap(Later<bootstrap::BootstrapArgs>),

@@ -112,6 +112,7 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
             ]),
             badly(&["--repo", ".", "--path", "cluster", "--path-orig", "nowhere"]),
         ],
+        "store compact" => vec![badly(&["--data", "nowhere"])],
         "store backup" => vec![badly(&["--data", "nowhere", "--to", "x.backup"])],
         "store migrate" => vec![badly(&[
             "--from",
@@ -229,6 +230,7 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
         | "fleet logs"
         | "fleet runs cancel"
         | "fleet runs resume" => vec![badly(&[&["web-1"][..], &NOBODY].concat())],
+        "fleet auth certificate" => vec![badly(&[&["a"][..], &NOBODY].concat())],
         "fleet auth token" => vec![badly(&[&["--user", "a"][..], &NOBODY].concat())],
         "serve" => vec![
             (

@@ -1,5 +1,6 @@
-//! `portolan fleet auth`: rights and tokens.
+//! `portolan fleet auth`: rights, tokens and certificates.
 
+mod certificate;
 mod token;
 
 use portolan_server::FleetMethod;
@@ -14,9 +15,10 @@ use crate::commands::CommandResult;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::table::{Cell, Table};
+use certificate::CertificateArgs;
 use token::TokenArgs;
 
-/// Ask what you may do, and make tokens
+/// Ask what you may do, and make tokens and certificates
 #[derive(Debug, clap::Args)]
 pub(crate) struct AuthArgs {
     #[command(subcommand)]
@@ -27,6 +29,8 @@ pub(crate) struct AuthArgs {
 enum AuthCommand {
     /// Say whether you may do something
     CanI(Later<CanIArgs>),
+    /// Make a client certificate
+    Certificate(Later<CertificateArgs>),
     /// Make, list and end tokens
     Token(Later<TokenArgs>),
     /// Say why you may do something, or what is missing
@@ -98,6 +102,7 @@ pub(crate) fn auth(args: &AuthArgs, app: &App) -> CommandResult {
                 .data(format!("{}: {because}\n", answer.word()))?;
             Ok(answer.status())
         }
+        AuthCommand::Certificate(args) => certificate::certificate(args, app),
         AuthCommand::Token(args) => token::token(args, app),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use portolan_http::Secret;
-use portolan_server::{FleetClient, FleetContext, FleetContexts, FleetError};
+use portolan_server::{FleetClient, FleetContext, FleetContexts, FleetCredential, FleetError};
 
 use crate::error::CommandError;
 
@@ -41,24 +41,20 @@ impl ConnectionArgs {
             return Err(CommandError::usage("no server is known")
                 .hint("name it with --server and --token-file, or remember it with `portolan fleet login`"));
         };
-        let path =
-            |own: &Option<PathBuf>, name: &str, remembered: fn(FleetContext) -> Option<PathBuf>| {
-                let own = own.clone();
-                let own = own.or_else(|| from_variable(name).map(PathBuf::from));
-                own.or_else(|| context.clone().and_then(remembered))
-            };
-        let token_file = path(&self.token_file, "PORTOLAN_TOKEN_FILE", |context| {
-            context.token_file
-        });
-        let Some(token_file) = token_file else {
-            return Err(
-                CommandError::usage("no token is known").hint("name its file with --token-file")
-            );
+        let named = |own: &Option<PathBuf>, name: &str| {
+            own.clone()
+                .or_else(|| from_variable(name).map(PathBuf::from))
         };
-        let token = Secret::from(read(&token_file)?.trim().to_owned());
-        let authority = path(&self.ca_file, "PORTOLAN_CA_FILE", |context| context.ca_file);
-        let authorities = authority.as_deref().map(read).transpose()?;
-        FleetClient::new(&server, token, authorities.into_iter().collect()).map_err(told)
+        let remembered = context.as_ref().and_then(|one| one.ca_file.clone());
+        let authority = named(&self.ca_file, "PORTOLAN_CA_FILE").or(remembered);
+        // A certificate is remembered by a context only; a token that is named goes before it.
+        let token_file = named(&self.token_file, "PORTOLAN_TOKEN_FILE");
+        let certificate = context.as_ref().and_then(|one| one.certificate.as_ref());
+        let credential = match (token_file, certificate) {
+            (None, Some((certificate, key))) => by_certificate(certificate, key)?,
+            (named, _) => by_token(named.or_else(|| context?.token_file))?,
+        };
+        connect(&server, credential, authority.as_deref())
     }
 
     fn context(&self) -> Result<Option<FleetContext>, CommandError> {
@@ -80,6 +76,38 @@ impl ConnectionArgs {
         }
         Ok(found)
     }
+}
+
+/// A client of a server; nothing is sent yet.
+pub(super) fn connect(
+    server: &str,
+    credential: FleetCredential,
+    authority: Option<&Path>,
+) -> Result<FleetClient, CommandError> {
+    let authorities = authority.map(read).transpose()?;
+    let authorities = authorities.into_iter().collect();
+    FleetClient::with_credential(server, credential, authorities).map_err(told)
+}
+
+fn by_token(file: Option<PathBuf>) -> Result<FleetCredential, CommandError> {
+    let Some(file) = file else {
+        return Err(
+            CommandError::usage("no token is known").hint("name its file with --token-file")
+        );
+    };
+    let token = Secret::from(read(&file)?.trim().to_owned());
+    Ok(FleetCredential::Token(token))
+}
+
+/// Reads a client certificate and its key.
+pub(super) fn by_certificate(
+    certificate: &Path,
+    key: &Path,
+) -> Result<FleetCredential, CommandError> {
+    Ok(FleetCredential::Certificate {
+        certificate: read(certificate)?,
+        key: Secret::from(read(key)?),
+    })
 }
 
 /// The file of contexts; `None` without a home directory.

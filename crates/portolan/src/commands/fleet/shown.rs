@@ -106,18 +106,24 @@ fn tone_of(title: &str, text: &str) -> Tone {
 
 /// How long ago a time was: `5s`, `3m`, `2h`, `9d`.
 pub(crate) fn age(time: &str) -> String {
-    let Some(then) = seconds(time) else {
+    let Some(passed) = seconds_since(time) else {
         return "-".to_owned();
     };
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |now| now.as_secs());
-    match now.saturating_sub(then) {
+    match passed.max(0) {
         seconds @ 0..=119 => format!("{seconds}s"),
         seconds @ 120..=7_199 => format!("{}m", seconds / 60),
         seconds @ 7_200..=172_799 => format!("{}h", seconds / 3_600),
         seconds => format!("{}d", seconds / 86_400),
     }
+}
+
+/// How many seconds ago a time was by this machine's clock; negative for one that is to come.
+pub(crate) fn seconds_since(time: &str) -> Option<i64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |now| now.as_secs());
+    i64::try_from(now)
+        .ok()?
+        .checked_sub(i64::try_from(seconds(time)?).ok()?)
 }
 
 /// The seconds since 1970 of a time such as `2026-11-17T19:00:00Z`.

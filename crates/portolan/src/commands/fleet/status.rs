@@ -143,7 +143,7 @@ fn table(answer: &Value, address: &str) -> Table {
             ),
         ),
         ("secret key", text("secrets.key")),
-        ("server time", text("time")),
+        ("server time", text("time") + &clock_difference(answer)),
     ];
     let mut table = Table::new(["", ""]);
     for (name, value) in rows {
@@ -152,16 +152,27 @@ fn table(answer: &Value, address: &str) -> Table {
     table
 }
 
+/// How far the server's clock is from this machine's. The answer was on its way for a moment, and has whole seconds.
+fn clock_difference(answer: &Value) -> String {
+    let time = answer["time"].as_str().unwrap_or_default();
+    match shown::seconds_since(time) {
+        None => String::new(),
+        Some(-2..=2) => " (as this machine's)".to_owned(),
+        Some(seconds @ 3..) => format!(" ({seconds} s behind this machine's)"),
+        Some(seconds) => format!(" ({} s ahead of this machine's)", seconds.unsigned_abs()),
+    }
+}
+
 /// The address of a server, this one marked.
 fn server_name(server: &Value) -> String {
     let address = server["address"].as_str();
     // One that was started without an address has its name only.
     let address = address.filter(|address| !address.is_empty());
     let address = address.or(server["server"].as_str()).unwrap_or_default();
-    if server["isThis"] == Value::Bool(true) {
-        format!("{address} (this one)")
-    } else {
-        address.to_owned()
+    match server["clockAheadMillis"].as_i64() {
+        _ if server["isThis"] == Value::Bool(true) => format!("{address} (this one)"),
+        Some(ahead) => format!("{address} (clock {:+.1} s)", ahead as f64 / 1e3),
+        None => address.to_owned(),
     }
 }
 
