@@ -169,6 +169,10 @@ fn a_digest_is_stored_when_two_servers_have_the_content() {
     assert_eq!(second.curl(&one, &["-X", "DELETE"]).0, 200);
     assert_eq!(third.get(&digits).0, 404);
     let large = directory.path().join("large");
-    fs::write(&large, vec![0; (1 << 20) + 1]).expect("written");
-    assert_eq!(second.put(&large).0, 413);
+    let too_much = vec![0; (1 << 20) + 1];
+    fs::write(&large, &too_much).expect("written");
+    // The server may close the connection before curl has sent everything.
+    assert_ne!(second.put(&large).0, 201);
+    let name = portolan_store::blob::BlobName::of(&too_much);
+    assert_eq!(second.get(&format!("sha256:{name}")).0, 404);
 }

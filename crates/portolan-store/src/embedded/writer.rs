@@ -115,6 +115,7 @@ impl Writer {
         let done = guarded(|| self.commit(requests, &mut ready, &mut is_committing));
         match done {
             Ok(changes) => {
+                self.shared.has_old.send_replace(self.has_old);
                 self.shared.hub.publish(changes);
                 ready.into_iter().for_each(Ready::send);
             }
@@ -212,11 +213,6 @@ impl Writer {
         if self.has_old {
             self.has_old = batch.forget()?;
         }
-        self.shared.has_old.send_if_modified(|told| {
-            let is_new = *told != self.has_old;
-            *told = self.has_old;
-            is_new
-        });
         Ok(())
     }
 
