@@ -260,18 +260,18 @@ fn asked_gate() -> GatePlan {
     }
 }
 
-fn refused(question: u32) -> Option<GateReply> {
-    Some(GateReply {
+fn refused(question: u32) -> GateReply {
+    GateReply {
         question,
         refusal: Some("503".to_owned()),
-    })
+    }
 }
 
-fn open(question: u32) -> Option<GateReply> {
-    Some(GateReply {
+fn open(question: u32) -> GateReply {
+    GateReply {
         question,
         refusal: None,
-    })
+    }
 }
 
 #[test]
@@ -284,27 +284,27 @@ fn a_gate_is_asked_and_stalls_a_run_that_can_be_resumed() {
     world.report("n0", NodeEvent::Ended(NodeState::Ok));
     for question in 1..=2 {
         assert_eq!(world.effects.last(), Some(&RunEffect::AskGate { question }));
-        world.observe(|observed| observed.gate = refused(question));
+        world.observe(|observed| observed.gate = Some(refused(question)));
         assert!(world.effects.is_empty(), "not before its interval");
         // An answer that comes twice counts once.
-        world.observe(|observed| observed.gate = refused(question));
+        world.observe(|observed| observed.gate = Some(refused(question)));
         world.now += Duration::from_secs(5);
         world.tick();
     }
-    world.observe(|observed| observed.gate = refused(3));
+    world.observe(|observed| observed.gate = Some(refused(3)));
     let Stage::Stalled { reason } = &world.state.stage else {
         unreachable!("{:?}", world.state.stage);
     };
     assert_eq!(reason, "the gate after batch 1 does not open: 503");
     world.observe(|observed| observed.resume = true);
     assert_eq!(world.effects, [RunEffect::AskGate { question: 4 }]);
-    world.observe(|observed| observed.gate = open(3));
+    world.observe(|observed| observed.gate = Some(open(3)));
     assert_eq!(
         world.dispatched.len(),
         1,
         "an answer to an earlier question"
     );
-    world.observe(|observed| observed.gate = open(4));
+    world.observe(|observed| observed.gate = Some(open(4)));
     assert_eq!(world.dispatched.last(), Some(&("n1".to_owned(), 0)));
 }
 
@@ -545,7 +545,7 @@ proptest! {
             world.observe(|observed| {
                 observed.resume = !asks;
                 observed.approved_gate = u32::MAX;
-                observed.gate = open(question).filter(|_| asks);
+                observed.gate = asks.then(|| open(question));
             });
         }
         prop_assert!(matches!(world.state.stage, Stage::Ended(_)), "{:?}", world.state);
@@ -583,7 +583,7 @@ fn happen(world: &mut World, nodes: usize, (node, what, seconds): Happening) {
         10 => {
             let question = world.state.gate.question;
             let answer = if seconds % 2 == 0 { open } else { refused };
-            world.observe(|observed| observed.gate = answer(question));
+            world.observe(|observed| observed.gate = Some(answer(question)));
         }
         11 => world.report(&name, NodeEvent::WantsPermit("s".to_owned())),
         12 => world.report(&name, NodeEvent::GivesPermit("s".to_owned())),

@@ -401,7 +401,7 @@ impl World {
                         self.tell_news(node);
                     }
                     Some(NodeProgress::Done(_)) if is_active => {
-                        self.send_to_agent(node, ToAgent::Stop)
+                        self.send_to_agent(node, ToAgent::Stop);
                     }
                     _ => {}
                 }

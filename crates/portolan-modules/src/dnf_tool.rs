@@ -199,6 +199,11 @@ fn fetch(tool: Tool, host: &Host) -> Result<(), ModuleError> {
     ))
 }
 
+/// Whether dnf reads a file of its directory of repositories; the case of the ending counts.
+fn is_repository_file(name: &str) -> bool {
+    camino::Utf8Path::new(name).extension() == Some("repo")
+}
+
 /// Settings for another root: neither the machine's own nor programs that settings of the root name are used.
 fn settings_below(host: &Host, database: &str) -> io::Result<TempDir> {
     let directory = tempfile::tempdir()?;
@@ -212,7 +217,7 @@ fn settings_below(host: &Host, database: &str) -> io::Result<TempDir> {
         return Ok(directory);
     }
     let names = host.root.list(from)?;
-    for name in names.iter().filter(|name| name.ends_with(".repo")) {
+    for name in names.iter().filter(|name| is_repository_file(name)) {
         let Some(bytes) = host.root.read(&from.join(name), MAX_SETTINGS_BYTES)? else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! Public OpenPGP keys, as repositories of packages are signed with: read from armored or binary files, known by their
+//! Public `OpenPGP` keys, as repositories of packages are signed with: read from armored or binary files, known by their
 //! fingerprints, and written in one form.
 //!
 //! Only as much is read as a fingerprint needs. Whether a signature is right is decided by `gpgv` or `rpm`.
@@ -261,7 +261,7 @@ fn crc24(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// Made by GnuPG 2.2.
+    /// Made by `GnuPG` 2.2.
     const KEY: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----
 
 mDMEav1TvhYJKwYBBAHaRw8BAQdAFAuPd3EEws2Dbblpb5tAEwwm8gVfsK6rkzrw
@@ -302,7 +302,7 @@ LIhK5xfAUJu3F2sSWB4o+hGZLQyqgLHVGgE=
         let cut = KEY.replace("LIhK5xfAUJu3F2sSWB4o+hGZLQyqgLHVGgE=\n", "");
         assert_eq!(fault(cut.as_bytes()), KeyFault::Damaged);
         let end = KEY.find("=I4xM").unwrap();
-        assert_eq!(fault(KEY[..end].as_bytes()), KeyFault::Damaged);
+        assert_eq!(fault(&KEY.as_bytes()[..end]), KeyFault::Damaged);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 pub(crate) use self::change::{Change, Side};
 pub(crate) use self::feed::CacheFeed;
-use self::packed::{PackedObject, ShortUuid};
+use self::packed::{PackedObject, ShortUuid, StatusChange};
 use crate::events::{EventIndex, OldRecord, unpack};
 use crate::keys::{ObjectKey, Part, all_events, all_objects, collection, followed};
 use crate::record::StoredKind;
@@ -518,10 +518,14 @@ impl State {
             return;
         };
         let old = self.objects.remove(key);
-        let status = status.map(put_record);
+        let status = match status.map(put_record) {
+            None => StatusChange::Kept,
+            Some(Some(status)) => StatusChange::Set(status),
+            Some(None) => StatusChange::Removed,
+        };
         let packed = match (spec.map(put_record), &old) {
             (Some(None), _) | (None, None) => None,
-            (Some(Some(spec)), None) => Some(PackedObject::new(kind, spec, status.flatten())),
+            (Some(Some(spec)), None) => Some(PackedObject::new(kind, spec, status.record())),
             (spec, Some(old)) => Some(old.with(spec.flatten(), status)),
         };
         let packed = packed.and_then(|packed| read_packed(key, packed));

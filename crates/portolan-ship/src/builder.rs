@@ -291,9 +291,12 @@ pub(crate) fn named_inside(directory: &Utf8Path, relative: &str) -> Option<Utf8P
 
 /// The name of an artifact as part of the name of a variable: `MY_WEB` of `my-web`.
 pub(crate) fn variable_word(name: &str) -> String {
-    let letter = |letter: char| match letter.is_ascii_alphanumeric() {
-        true => letter.to_ascii_uppercase(),
-        false => '_',
+    let letter = |letter: char| {
+        if letter.is_ascii_alphanumeric() {
+            letter.to_ascii_uppercase()
+        } else {
+            '_'
+        }
     };
     name.chars().map(letter).collect()
 }

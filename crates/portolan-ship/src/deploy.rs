@@ -191,7 +191,7 @@ pub enum DeployError {
         when: &'static str,
         /// What is wrong with it.
         #[source]
-        source: CheckError,
+        source: Box<CheckError>,
     },
     /// Why a deployer of another program could not do it.
     #[error(transparent)]

@@ -2,6 +2,7 @@
 //!
 //! Whatever fails, a run ends: work that must not be done twice is done at most once, a node that is called changed has
 //! everything, and where nobody can know what became of a step the run says so for exactly that node.
+#![expect(clippy::print_stderr, reason = "counts are to be seen")]
 
 mod fleet_net;
 mod portolan;
@@ -256,14 +257,14 @@ fn judge(fault: Fault, network: &Network, running: Child) -> Vec<String> {
     let answer = wait_for(running);
     let report: Value = serde_json::from_str(&answer.stdout).unwrap_or_default();
     let nodes = report["nodes"].as_array();
-    let nodes = nodes.unwrap_or_else(|| panic!("{fault:?}: no report: {answer}"));
+    let nodes = nodes.unwrap_or_else(|| unreachable!("{fault:?}: no report: {answer}"));
     assert_eq!(nodes.len(), AGENTS, "{fault:?}: {report:#}");
     let mut states = Vec::new();
     for number in 0..AGENTS {
         let told = nodes
             .iter()
             .find(|told| told["name"] == node(number).as_str());
-        let told = told.unwrap_or_else(|| panic!("{fault:?}: nothing of node {number}"));
+        let told = told.unwrap_or_else(|| unreachable!("{fault:?}: nothing of node {number}"));
         let state = told["state"].as_str().unwrap_or_default();
         states.push(state.to_owned());
         assert_eq!(

@@ -3,6 +3,7 @@
 mod fleet_bed;
 mod portolan;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::process::{Child, Stdio};
 
@@ -52,7 +53,10 @@ fn files_of_a_book_reach_the_nodes() {
         "{% include 'templates/head.j2' %}node {{ node.name }}\n",
     );
     fleet.write("templates/head.j2", "# made by Portolan\n");
-    let large: String = (0..90_000).map(|number| format!("{number:09}\n")).collect();
+    let mut large = String::new();
+    for number in 0..90_000 {
+        let _ = writeln!(large, "{number:09}");
+    }
     fleet.write("large", &large);
     let book = book(
         &fleet,

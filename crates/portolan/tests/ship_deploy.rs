@@ -204,7 +204,7 @@ async fn a_part_is_deployed_to_another_namespace_with_commands_around_it() {
         error.starts_with("before it: `sh` ended with 3") && error.contains("no database"),
         "{error}"
     );
-    assert_eq!(objects(&json(&failed)), [String::new(); 0]);
+    assert_eq!(objects(&json(&failed)), Vec::<String>::new());
 }
 
 /// A context that nobody named is not deployed to.

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn run(program: &str, args: &[&str]) -> String {
-    let output = Command::new(program).args(args).output().unwrap();
+    let output = Command::new(program)
+        .args(args)
+        .output()
+        .expect("it starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {args:?}: {text}{said}");
@@ -15,11 +18,11 @@ fn run(program: &str, args: &[&str]) -> String {
 /// The package of a program: this task itself, which is as good as any.
 fn package(directory: &Path) -> PathBuf {
     let task = env!("CARGO_BIN_EXE_xtask");
-    run(task, &["deb", task, directory.to_str().unwrap()]);
+    run(task, &["deb", task, directory.to_str().expect("UTF-8")]);
     let mut written = fs::read_dir(directory)
-        .unwrap()
-        .map(|one| one.unwrap().path());
-    written.next().unwrap()
+        .expect("a directory")
+        .map(|one| one.expect("an entry").path());
+    written.next().expect("a package")
 }
 
 fn is_debian() -> bool {

@@ -109,9 +109,10 @@ impl ObjectSet<'_> {
             .collect();
         old.sort_by_key(|member| std::cmp::Reverse(order::place(&member.kind)));
         let is_many = old.len() * 2 > before.members().len();
-        let may_go = match is_many && !options.many {
-            true => Err(KeptBecause::Many),
-            false => Ok(()),
+        let may_go = if is_many && !options.many {
+            Err(KeptBecause::Many)
+        } else {
+            Ok(())
         };
         old.into_iter().map(|member| (member, may_go)).collect()
     }

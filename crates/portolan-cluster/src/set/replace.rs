@@ -35,7 +35,7 @@ impl ObjectSet<'_> {
         let member = Member::of(object);
         let place = (member.namespace.as_str(), member.name.as_str());
         if let Some(found) = self.cluster.read(resource, place.0, place.1).await? {
-            self.replacement(resource, &found, fields, options)?;
+            Self::replacement(resource, &found, fields, options)?;
             self.remove(resource, place, &Member::of(&found).uid, deadline)
                 .await?;
         }
@@ -45,7 +45,6 @@ impl ObjectSet<'_> {
 
     /// Whether an object with fields that cannot be changed may be made anew.
     pub(super) fn replacement(
-        &self,
         resource: &Resource,
         found: &Value,
         fields: Vec<String>,

@@ -140,7 +140,7 @@ impl ObjectSet<'_> {
             }
             Err(ClusterError::Immutable { fields, .. }) if before.is_some() => {
                 let found = before.as_ref().unwrap_or(&Value::Null);
-                let tried = self.replacement(&resource, found, fields, options)?;
+                let tried = Self::replacement(&resource, found, fields, options)?;
                 (tried, object)
             }
             Err(error) => return Err(error.into()),

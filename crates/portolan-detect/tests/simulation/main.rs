@@ -89,7 +89,7 @@ fn a_crash_is_found_within_25_seconds() {
         println!("seed {seed}: down after {:?} µs", crash(seed));
         return;
     }
-    let seeds = if is_long() { 1_000 } else { 40 };
+    let seeds = if is_long() { 1_000 } else { 12 };
     let found = on_two_threads(seeds, |seed| crash(seed as u64));
     let found = found.into_iter().enumerate();
     let found = found.flat_map(|(seed, times)| times.into_iter().map(move |time| (time, seed)));
@@ -408,7 +408,7 @@ fn a_node_that_stops_for_longer_than_the_grace_is_down_and_comes_back() {
 /// All of a small server's agents in one cell, as large as they get.
 #[test]
 fn one_cell_can_hold_all_agents_of_a_server() {
-    let size = if is_long() { 2_000 } else { 600 };
+    let size = if is_long() { 2_000 } else { 200 };
     println!("one cell: {size} of 2000 members");
     let mut world = World::new(12, size, size);
     world.loss = 0.02;

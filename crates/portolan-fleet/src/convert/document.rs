@@ -69,7 +69,7 @@ impl Fields {
             match value {
                 Written::Plain(value) => out.push_str(&entry(name, value)?),
                 Written::Map(fields) if fields.is_empty() => {
-                    out.push_str(&entry(name, &json!({}))?)
+                    out.push_str(&entry(name, &json!({}))?);
                 }
                 Written::List(items) if items.is_empty() => out.push_str(&entry(name, &json!([]))?),
                 Written::Map(fields) => {

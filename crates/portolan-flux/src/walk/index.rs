@@ -113,7 +113,7 @@ struct OfKind {
 #[derive(Debug)]
 enum Spots {
     One(Spot),
-    More(Box<BTreeSet<Spot>>),
+    More(BTreeSet<Spot>),
 }
 
 impl OfKind {
@@ -139,7 +139,7 @@ impl Spots {
     fn insert(&mut self, spot: Spot) {
         match self {
             Self::One(one) => {
-                *self = Self::More(Box::new(BTreeSet::from([one.clone(), spot])));
+                *self = Self::More(BTreeSet::from([one.clone(), spot]));
             }
             Self::More(spots) => _ = spots.insert(spot),
         }

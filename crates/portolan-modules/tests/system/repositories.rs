@@ -83,7 +83,7 @@ impl System {
         String::from_utf8(self.gpg(&["--armor", "--export", "t@example.org"])).unwrap()
     }
 
-    /// The fingerprint as GnuPG prints it.
+    /// The fingerprint as `GnuPG` prints it.
     fn fingerprint(&self) -> String {
         let listed = self.gpg(&["--with-colons", "--fingerprint", "t@example.org"]);
         let listed = String::from_utf8(listed).unwrap();

@@ -99,7 +99,7 @@ impl BlobPeers {
         if BlobName::of(&content) != name {
             return Err(PeerError::OtherContent);
         }
-        Ok(content.to_vec())
+        Ok(content)
     }
 
     fn client(&self) -> Result<Client, PeerError> {

@@ -61,6 +61,24 @@ impl PackedPart {
     }
 }
 
+/// What becomes of the status of an object.
+#[derive(Clone, Copy)]
+pub(super) enum StatusChange<'a> {
+    Kept,
+    Set(&'a Record),
+    Removed,
+}
+
+impl<'a> StatusChange<'a> {
+    /// The record of the status, if it is a new one.
+    pub(super) fn record(self) -> Option<&'a Record> {
+        match self {
+            Self::Set(status) => Some(status),
+            Self::Kept | Self::Removed => None,
+        }
+    }
+}
+
 impl PackedObject {
     /// Packs the records of an object.
     pub(super) fn new(
@@ -72,16 +90,17 @@ impl PackedObject {
         Self::of_parts(kind, spec, status)
     }
 
-    /// The object with other records; `None` keeps what it has.
+    /// The object with other records; without a spec it keeps the one that it has.
     pub(super) fn with(
         &self,
         spec: Option<&Record>,
-        status: Option<Option<&Record>>,
+        status: StatusChange<'_>,
     ) -> Result<Self, DecodeError> {
         let spec = spec.map_or_else(|| self.spec.clone(), PackedPart::new);
         let status = match status {
-            Some(status) => status.map(PackedPart::new),
-            None => self.status.clone(),
+            StatusChange::Kept => self.status.clone(),
+            StatusChange::Set(status) => Some(PackedPart::new(status)),
+            StatusChange::Removed => None,
         };
         Self::of_parts(self.kind, spec, status)
     }
@@ -150,7 +169,7 @@ impl PackedObject {
         };
         object.set_spec_bytes(&stored.spec)?;
         if let Some(status) = &self.status {
-            let stored = StoredStatus::decode(&*status.value).map_err(damaged)?;
+            let stored = StoredStatus::decode(&*status.value).map_err(|error| damaged(&error))?;
             object.set_status_bytes(&stored.status)?;
         }
         let position = Position {
@@ -174,10 +193,10 @@ impl PackedObject {
 }
 
 fn read_stored(bytes: &[u8]) -> Result<StoredObject, DecodeError> {
-    StoredObject::decode(bytes).map_err(damaged)
+    StoredObject::decode(bytes).map_err(|error| damaged(&error))
 }
 
-fn damaged(error: prost::DecodeError) -> DecodeError {
+fn damaged(error: &prost::DecodeError) -> DecodeError {
     DecodeError::Damaged(error.to_string())
 }
 

@@ -1,5 +1,7 @@
 //! What nodes of a run do together: files of books, steps that run once or on other nodes, few at a time, and gates.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use portolan_digest::Digest;
@@ -47,7 +49,10 @@ impl Bed {
 async fn files_of_a_book_reach_the_nodes() {
     let (bed, agents) = Bed::with_nodes().await;
     let template = b"{% include 'head.j2' %}node {{ node.name }}\n";
-    let large: String = (0..60_000).map(|number| format!("{number:09}\n")).collect();
+    let mut large = String::new();
+    for number in 0..60_000 {
+        let _ = writeln!(large, "{number:09}");
+    }
     let files = json!({
         "web.j2": bed.send_file(template).await, "head.j2": bed.send_file(b"# head\n").await,
         "large": bed.send_file(large.as_bytes()).await,

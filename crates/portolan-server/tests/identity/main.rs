@@ -1,5 +1,4 @@
 //! Nodes and users by certificate: enrolment, renewal, revocation, rotation, and what each may do.
-#![expect(clippy::print_stderr, reason = "counts are to be seen")]
 
 mod bed;
 

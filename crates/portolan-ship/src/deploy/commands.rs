@@ -62,7 +62,10 @@ impl StepCommands {
                 setup: self.setup.clone(),
             };
             let ran = program.verify(task);
-            ran.map_err(|source| DeployError::Command { when, source })?;
+            ran.map_err(|error| DeployError::Command {
+                when,
+                source: Box::new(error),
+            })?;
         }
         Ok(())
     }

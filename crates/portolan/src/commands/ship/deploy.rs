@@ -173,9 +173,10 @@ pub(crate) fn delete(args: &DeleteArgs, app: &App) -> CommandResult {
     };
     let mut results = Vec::new();
     for step in project.ship.deploy.iter().rev() {
-        let deleted = match args.dry_run {
-            true => runtime.block_on(try_delete_step(&project.ship, step, &cluster, options)),
-            false => runtime.block_on(delete_step(&project.ship, step, &cluster, options)),
+        let deleted = if args.dry_run {
+            runtime.block_on(try_delete_step(&project.ship, step, &cluster, options))
+        } else {
+            runtime.block_on(delete_step(&project.ship, step, &cluster, options))
         };
         results.extend(deleted.map_err(CommandError::user)?);
     }

@@ -73,9 +73,10 @@ pub(super) fn print_plan(
             .unwrap_or_default()
             .iter()
             .all(|step| step.status == StepStatus::Deployed);
-    Ok(match is_good {
-        true => ExitStatus::Clean,
-        false => ExitStatus::Findings,
+    Ok(if is_good {
+        ExitStatus::Clean
+    } else {
+        ExitStatus::Findings
     })
 }
 

@@ -123,9 +123,10 @@ fn parse_namespace(text: &str) -> Result<String, String> {
             .all(|letter| is_letter(letter) || letter == '-')
         && text.starts_with(is_letter)
         && text.ends_with(is_letter);
-    match is_name {
-        true => Ok(text.to_owned()),
-        false => Err("a namespace has small letters, digits and `-` between them".to_owned()),
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err("a namespace has small letters, digits and `-` between them".to_owned())
     }
 }
 

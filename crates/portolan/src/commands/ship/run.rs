@@ -63,9 +63,10 @@ pub(crate) fn run(args: &RunArgs, app: &App) -> CommandResult {
     let ship = Arc::new(select_verifications(&project.ship, &steps));
     let connected = args.target.connect(&project.ship);
     let cluster = Arc::new(app.runtime()?.block_on(connected)?);
-    let named: Vec<String> = match args.selected.names.is_empty() {
-        true => Vec::new(),
-        false => all_artifacts(&steps).into_iter().collect(),
+    let named: Vec<String> = if args.selected.names.is_empty() {
+        Vec::new()
+    } else {
+        all_artifacts(&steps).into_iter().collect()
     };
     let mut names = args.selected.with(&named, &project)?;
     let mut plans = Vec::new();

@@ -53,9 +53,10 @@ pub(crate) fn test(args: &TestArgs, app: &App) -> CommandResult {
         ));
     }
     let named = !args.artifacts.is_empty() || !args.selected.names.is_empty();
-    let names = match named {
-        true => args.selected.with(&args.artifacts, &project)?,
-        false => tested(ship),
+    let names = if named {
+        args.selected.with(&args.artifacts, &project)?
+    } else {
+        tested(ship)
     };
     let ((result, report), interrupted) =
         args.build.run(&project, &names, app, |build, _, units| {
