@@ -91,7 +91,7 @@ pub(crate) enum Command {
     /// Build the artifacts of a project into images and deploy them, one result for each
     #[cfg(feature = "ship")]
     Ship(Later<ShipArgs>),
-    /// Back up, restore, check and move the store of a server
+    /// Back up, restore, check, compact and move the store of a server
     #[cfg(feature = "store")]
     Store(Later<ServerStoreArgs>),
     /// Execute a Go template with the functions of sprig and Helm

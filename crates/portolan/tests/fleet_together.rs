@@ -78,7 +78,11 @@ fn files_of_a_book_reach_the_nodes() {
     assert_eq!(again.code, 0, "{again}");
     let expected = "# made by Portolan\nnode node-2\n";
     assert_eq!(fleet.read("node-2", "srv/web"), expected);
-    assert_eq!(newest(&fleet)["spec"]["parent"], name);
+    let again: Value = serde_json::from_str(&again.stdout).unwrap_or_default();
+    let second = again["run"].as_str().expect("a name");
+    let second = fleet.fleet(&["get", "run", second, "-o", "json"]);
+    let second: Value = serde_json::from_str(&second.stdout).unwrap_or_default();
+    assert_eq!(second["spec"]["parent"], name);
     let none = fleet.fleet(&["runs", "rerun", name, "--failed"]);
     assert_eq!(none.code, 2, "{none}");
 }

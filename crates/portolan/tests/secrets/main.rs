@@ -204,6 +204,15 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
                 badly(&[&["web"][..], &NOBODY].concat()),
             ]
         }
+        "fleet convert" => vec![
+            badly(&["web/config.yaml"]),
+            badly(&["cluster/nothing.yaml"]),
+        ],
+        "fleet bootstrap" => {
+            let host = ["root@127.0.0.1", "--port", "1"];
+            vec![badly(&[&host[..], &NOBODY].concat())]
+        }
+        "fleet nodes import" => vec![badly(&["cluster/nothing.ini"])],
         "fleet nodes label" => vec![badly(&[&["web-1", "a=b"][..], &NOBODY].concat())],
         "fleet sandbox" => vec![(
             Ends::Never("are ready"),
@@ -228,7 +237,9 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
         | "fleet nodes remove"
         | "fleet nodes revoke"
         | "fleet logs"
+        | "fleet runs approve"
         | "fleet runs cancel"
+        | "fleet runs rerun"
         | "fleet runs resume" => vec![badly(&[&["web-1"][..], &NOBODY].concat())],
         "fleet auth certificate" => vec![badly(&[&["a"][..], &NOBODY].concat())],
         "fleet auth token" => vec![badly(&[&["--user", "a"][..], &NOBODY].concat())],

@@ -27,7 +27,7 @@ pub(crate) struct ConvertArgs {
     playbook: Utf8PathBuf,
 
     /// The play, counted from 1; needed when there are several
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", help_heading = "Selection")]
     play: Option<usize>,
 }
 
