@@ -959,7 +959,7 @@ fn fifty_nodes_keep_their_promises_in_any_history() {
     let seeds = if std::env::var_os("PORTOLAN_LONG").is_some() {
         2_000
     } else {
-        200
+        300
     };
     let mut ends: BTreeMap<String, usize> = BTreeMap::new();
     for seed in 0..seeds {

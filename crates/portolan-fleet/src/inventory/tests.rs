@@ -1,3 +1,5 @@
+//! Inventories as people write them, and hostile ones.
+
 use std::fmt::Write as _;
 
 use serde_json::json;
