@@ -139,10 +139,7 @@ fn a_full_store_has_room_again_when_its_history_is_removed() {
     let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
     let bytes = |field: &str| told["items"][0][field].as_u64().expect("a number");
     assert!(bytes("bytesBefore") > 150_000, "{told}");
-    assert!(
-        bytes("bytesAfter") < bytes("bytesBefore") - 60_000,
-        "{told}"
-    );
+    assert!(bytes("bytesAfter") < 60_000, "only the newest: {told}");
     // There is no history any more, and that is no mistake.
     run_well(here, "store compact --data data");
     run_well(here, "store verify --data data");

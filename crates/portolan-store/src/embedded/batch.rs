@@ -4,6 +4,7 @@
 //! the batch continue.
 
 use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -304,39 +305,72 @@ impl<'t> Batch<'t> {
     /// Takes a slice of old history away; returns whether more is left.
     pub(super) fn forget(&mut self) -> Result<bool, Fault> {
         let oldest = self.view.meta(META_COMPACTED)?;
-        let old = self.log.range(..(oldest, 0))?.take(COMPACTION_SLICE);
-        let old: Vec<(Revision, u32, Vec<u8>)> = old
+        let old = self.logged(..(oldest, 0))?;
+        for (revision, index, key) in &old {
+            self.forget_before(key, *revision)?;
+            self.forget_deletion(key, *revision)?;
+            self.log.remove((*revision, *index))?;
+            self.is_changed = true;
+        }
+        let is_more_left = old.len() == COMPACTION_SLICE;
+        if !is_more_left {
+            // What was written at the oldest revision can be read and watched, but not what it replaced.
+            for (revision, _, key) in self.logged((oldest, 0)..=(oldest, u32::MAX))? {
+                self.forget_before(&key, revision)?;
+            }
+        }
+        Ok(is_more_left)
+    }
+
+    /// The first entries of a part of the log, at most a slice: revision, place in it and key.
+    fn logged(
+        &self,
+        part: impl RangeBounds<(Revision, u32)>,
+    ) -> Result<Vec<(Revision, u32, Vec<u8>)>, Fault> {
+        let entries = self.log.range(part)?.take(COMPACTION_SLICE);
+        entries
             .map(|entry| {
                 let (place, key) = entry?;
                 let (revision, index) = place.value();
                 Ok((revision, index, key.value().to_vec()))
             })
-            .collect::<Result<_, Fault>>()?;
-        for (revision, index, key) in &old {
-            self.forget_before(key, *revision)?;
-            self.log.remove((*revision, *index))?;
-            self.is_changed = true;
-        }
-        Ok(old.len() == COMPACTION_SLICE)
+            .collect()
     }
 
-    /// Takes away the versions of a key before a revision that nobody can read before, and that one too if it is a deletion.
+    /// Takes away the versions of a key before a revision.
     fn forget_before(&mut self, key: &[u8], revision: Revision) -> Result<(), Fault> {
         let mut gone = Vec::new();
-        for entry in self.view.history.range((key, 0)..=(key, revision))? {
+        for entry in self.view.history.range((key, 0)..(key, revision))? {
             let (place, stored) = entry?;
-            let at = place.value().1;
-            let is_tombstone = super::tables::decode(key, at, stored.value())?
-                .record
-                .is_none();
-            if at < revision || is_tombstone {
-                gone.push((at, entry_bytes(key, stored.value().len())));
-            }
+            gone.push((place.value().1, entry_bytes(key, stored.value().len())));
         }
         for (at, bytes) in gone {
-            self.view.history.remove((key, at))?;
-            self.bytes = self.bytes.saturating_sub(bytes);
+            self.forget_version(key, at, bytes)?;
         }
+        Ok(())
+    }
+
+    /// Takes away that a key was deleted at a revision, when that is what was written there.
+    fn forget_deletion(&mut self, key: &[u8], revision: Revision) -> Result<(), Fault> {
+        let Some(bytes) = self.deletion_bytes(key, revision)? else {
+            return Ok(());
+        };
+        self.forget_version(key, revision, bytes)
+    }
+
+    fn deletion_bytes(&self, key: &[u8], revision: Revision) -> Result<Option<u64>, Fault> {
+        let Some(stored) = self.view.history.get((key, revision))? else {
+            return Ok(None);
+        };
+        let version = super::tables::decode(key, revision, stored.value())?;
+        let bytes = entry_bytes(key, stored.value().len());
+        Ok(version.record.is_none().then_some(bytes))
+    }
+
+    fn forget_version(&mut self, key: &[u8], at: Revision, bytes: u64) -> Result<(), Fault> {
+        self.view.history.remove((key, at))?;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.is_changed = true;
         Ok(())
     }
 
