@@ -68,8 +68,14 @@ impl ReleaseTarget {
         request: ChartInstall,
         tell: &(dyn Fn(ReleaseNews<'_>) + Sync),
     ) -> Result<ReleaseDone, HelmReleaseError> {
-        let (plan, history) = self.unless_cancelled(self.plan(request, tell)).await?;
         let records = self.records();
+        let planning = async {
+            self.make_namespace().await?;
+            let history = unlocked(&records).await?;
+            let plan = self.plan(request, &history, tell).await?;
+            Ok((plan, history))
+        };
+        let (plan, history) = self.unless_cancelled(planning).await?;
         records.make_room(&history, self.history_max).await?;
         let holder = seed()?;
         let labels = history
@@ -99,15 +105,14 @@ impl ReleaseTarget {
         }
     }
 
-    /// Everything that can be found out before something is changed; only the namespace is made.
-    async fn plan(
+    /// Everything that can be found out before something is changed.
+    pub(crate) async fn plan(
         &self,
         request: ChartInstall,
+        history: &[RecordHead],
         tell: Tell<'_>,
-    ) -> Result<(Plan, Vec<RecordHead>), HelmReleaseError> {
-        self.make_namespace().await?;
+    ) -> Result<Plan, HelmReleaseError> {
         let records = self.records();
-        let history = unlocked(&records).await?;
         let last = history.last();
         let is_install = last.is_none_or(|last| last.status == "uninstalled");
         let revision = last.map_or(1, |last| last.revision + 1);
@@ -159,7 +164,7 @@ impl ReleaseTarget {
         Objects::new(self, tell)
             .check_owners(&rendered.objects, &before)
             .await?;
-        let plan = Plan {
+        Ok(Plan {
             revision,
             is_install,
             json,
@@ -170,8 +175,7 @@ impl ReleaseTarget {
             },
             objects: rendered.objects,
             before,
-        };
-        Ok((plan, history))
+        })
     }
 
     fn record_json(

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use portolan_cluster::{ClusterError, MemberError};
+use portolan_cluster::{ClusterError, MemberError, ObjectSetError};
 use portolan_engine::with_causes;
 use portolan_helm::storage::StorageError;
 
@@ -15,6 +15,9 @@ pub enum HelmReleaseError {
     /// An object cannot be applied.
     #[error(transparent)]
     Member(#[from] MemberError),
+    /// The objects of the chart cannot be told apart.
+    #[error(transparent)]
+    Set(#[from] ObjectSetError),
     /// A record of the release cannot be read or written.
     #[error("cannot use the record of revision {revision}")]
     Record {

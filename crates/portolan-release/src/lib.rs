@@ -8,7 +8,7 @@
 //!                                                             └▶ record `deployed`, older ones `superseded`
 //! ```
 //!
-//! Begin at [`ReleaseTarget::deploy`] and [`ReleaseTarget::uninstall`].
+//! Begin at [`ReleaseTarget::deploy`], [`ReleaseTarget::try_deploy`] and [`ReleaseTarget::uninstall`].
 
 #![warn(missing_docs)]
 
@@ -24,6 +24,7 @@ mod managed_fields;
 mod objects;
 mod record;
 mod rollback;
+mod trial;
 mod uninstall;
 
 pub use deploy::{ChartInstall, ReleaseDone};
@@ -31,3 +32,4 @@ pub use error::HelmReleaseError;
 pub use live::{EditObject, parse_objects};
 pub use news::{ObjectState, ReleaseNews};
 pub use target::{OnFailure, ReleaseTarget};
+pub use trial::ReleaseTrial;

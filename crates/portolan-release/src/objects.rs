@@ -23,6 +23,17 @@ const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const RELEASE_NAME: &str = "meta.helm.sh/release-name";
 const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
 
+/// Why an object that is no longer in the chart stays.
+pub(crate) const KEPT_BY: &str = "`helm.sh/resource-policy: keep` says so";
+
+/// An object that a release no longer has.
+pub(crate) enum Surplus {
+    /// The one with this UID may be deleted.
+    Deletable(String),
+    /// It stays, because it says so.
+    Kept,
+}
+
 /// The objects of one release.
 pub(crate) struct Objects<'a> {
     target: &'a ReleaseTarget,
@@ -221,14 +232,14 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// Deletes objects in the opposite order, but for those that are to be kept. Returns how many.
-    pub(crate) async fn delete(
+    /// Objects in the opposite order, but for those that are to be kept: what a release no longer has.
+    pub(crate) async fn surplus(
         &mut self,
         objects: &[Value],
         but: &[Value],
-    ) -> Result<usize, HelmReleaseError> {
+    ) -> Result<Vec<(Resource, Member)>, HelmReleaseError> {
         let kept = self.keys(but).await?;
-        let (mut deleted, mut failures) = (0, Vec::new());
+        let mut surplus = Vec::new();
         for object in objects.iter().rev() {
             let mut object = object.clone();
             let resource = match self.place(&mut object).await {
@@ -237,17 +248,28 @@ impl<'a> Objects<'a> {
                 resource => resource?,
             };
             let member = Member::of(&object);
-            if kept.contains(&key(&member)) {
-                continue;
+            if !kept.contains(&key(&member)) {
+                surplus.push((resource, member));
             }
+        }
+        Ok(surplus)
+    }
+
+    /// Deletes objects in the opposite order, but for those that are to be kept. Returns how many.
+    pub(crate) async fn delete(
+        &mut self,
+        objects: &[Value],
+        but: &[Value],
+    ) -> Result<usize, HelmReleaseError> {
+        let (mut deleted, mut failures) = (0, Vec::new());
+        for (resource, member) in self.surplus(objects, but).await? {
             match self.delete_one(&resource, &member).await {
-                Ok(Some(true)) => {
+                Ok(Some(Surplus::Deletable(_))) => {
                     deleted += 1;
                     self.say(&member, ObjectState::Deleted, None);
                 }
-                Ok(Some(false)) => {
-                    let why = "`helm.sh/resource-policy: keep` says so";
-                    self.say(&member, ObjectState::Kept, Some(why.to_owned()));
+                Ok(Some(Surplus::Kept)) => {
+                    self.say(&member, ObjectState::Kept, Some(KEPT_BY.to_owned()));
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -264,23 +286,36 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// Whether an object was deleted or is kept; `None` if it is not there.
+    /// Deletes an object that may be deleted; `None` if it is not there.
     async fn delete_one(
         &self,
         resource: &Resource,
         member: &Member,
-    ) -> Result<Option<bool>, ClusterError> {
-        let place = (member.namespace.as_str(), member.name.as_str());
-        let Some(found) = self.cluster().read(resource, place.0, place.1).await? else {
-            return Ok(None);
-        };
-        let policy = found["metadata"]["annotations"]["helm.sh/resource-policy"].as_str();
-        if policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep")) {
-            return Ok(Some(false));
+    ) -> Result<Option<Surplus>, ClusterError> {
+        let found = self.find_surplus(resource, member).await?;
+        if let Some(Surplus::Deletable(uid)) = &found {
+            let place = (member.namespace.as_str(), member.name.as_str());
+            self.cluster().delete(resource, place, uid).await?;
         }
-        let uid = Member::of(&found).uid;
-        self.cluster().delete(resource, place, &uid).await?;
-        Ok(Some(true))
+        Ok(found)
+    }
+
+    /// Whether an object may be deleted; `None` if it is not there.
+    pub(crate) async fn find_surplus(
+        &self,
+        resource: &Resource,
+        member: &Member,
+    ) -> Result<Option<Surplus>, ClusterError> {
+        let place = (member.namespace.as_str(), member.name.as_str());
+        let found = self.cluster().read(resource, place.0, place.1).await?;
+        Ok(found.map(|found| {
+            let policy = found["metadata"]["annotations"]["helm.sh/resource-policy"].as_str();
+            if policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep")) {
+                Surplus::Kept
+            } else {
+                Surplus::Deletable(Member::of(&found).uid)
+            }
+        }))
     }
 
     /// Deletes one object and waits until it is gone.
@@ -357,7 +392,7 @@ fn wrong_part(name: &str) -> &'static str {
 }
 
 /// Says in an object which release it is of.
-fn mark(object: &mut Value, target: &ReleaseTarget) {
+pub(crate) fn mark(object: &mut Value, target: &ReleaseTarget) {
     let metadata = &mut object["metadata"];
     for part in ["labels", "annotations"] {
         if !metadata[part].is_object() {

@@ -38,6 +38,9 @@ fn hook(name: &str, events: &str, weight: i64, policy: &str, code: &str) -> Stri
     )
 }
 
+/// A definition of a kind that only this chart has.
+const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: tries.helm.example}\nspec:\n  group: helm.example\n  scope: Namespaced\n  names: {kind: Try, plural: tries}\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n";
+
 struct Bed {
     project: Project,
     kubeconfig: String,
@@ -622,4 +625,101 @@ fn a_chart_is_rendered_without_a_cluster() {
                 .contains("the step `shop` names the artifact `wep`, which is not there"),
         "{wrong}"
     );
+}
+
+/// What a dry run says of each object of the release, and its note.
+fn tried(bed: &Bed) -> (i32, Vec<String>, String) {
+    let arguments = bed.arguments(&["ship", "deploy"], &["--dry-run", "-o", "json"]);
+    let answer = bed.project.run(&arguments);
+    let value: Value = serde_json::from_str(&answer.stdout).unwrap_or_else(|_| panic!("{answer}"));
+    let step = &value["steps"][0];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let objects = step["objects"].as_array().cloned().unwrap_or_default();
+    let mut lines: Vec<String> = objects
+        .iter()
+        .map(|object| format!("{} {}", text(&object["object"]), text(&object["status"])))
+        .collect();
+    lines.sort();
+    (answer.code, lines, text(&step["note"]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_of_a_release_tries_every_object_and_changes_nothing() {
+    let Some(bed) = Bed::start("helm-try", "").await else {
+        return;
+    };
+    let of_kind = "apiVersion: helm.example/v1\nkind: Try\nmetadata: {name: one}\n";
+    bed.project.write("chart/crds/try.yaml", DEFINITION);
+    bed.project.write("chart/templates/try.yaml", of_kind);
+    bed.project.write(
+        "chart/templates/hook.yaml",
+        &hook(
+            "before",
+            "pre-install,pre-upgrade",
+            0,
+            "before-hook-creation",
+            "0",
+        ),
+    );
+    for _ in 0..2 {
+        let (code, lines, note) = tried(&bed);
+        assert_eq!(code, 0, "{lines:?}");
+        assert_eq!(
+            lines,
+            [
+                "ConfigMap helm-try/settings wouldCreate",
+                "CustomResourceDefinition tries.helm.example wouldCreate",
+                "Deployment helm-try/web wouldCreate",
+                "Secret helm-try/password wouldCreate",
+                // Whether the kind has namespaces is known when its definition is there.
+                "Try one wouldCreate",
+            ]
+        );
+        assert_eq!(
+            note,
+            "would install the release `shop` as revision 1; of its 1 hook none was tried"
+        );
+    }
+    bed.deployed();
+    let (code, lines, note) = tried(&bed);
+    assert_eq!(code, 0, "{lines:?}");
+    assert_eq!(
+        lines,
+        [
+            // It names the revision.
+            "ConfigMap helm-try/settings wouldChange",
+            "Deployment helm-try/web unchanged",
+            "Secret helm-try/password unchanged",
+            "Try helm-try/one unchanged",
+        ]
+    );
+    assert!(
+        note.starts_with("would upgrade the release `shop` as revision 2"),
+        "{note}"
+    );
+
+    fs::remove_file(bed.project.path("chart/templates/try.yaml")).expect("removed");
+    bed.project.write("web/index.html", "another page");
+    let (code, lines, _) = tried(&bed);
+    assert_eq!(code, 0, "{lines:?}");
+    assert!(
+        lines.contains(&"Try helm-try/one wouldDelete".to_owned()),
+        "{lines:?}"
+    );
+    assert!(
+        lines.contains(&"Deployment helm-try/web wouldChange".to_owned()),
+        "{lines:?}"
+    );
+    // What the cluster would refuse is told, and neither helm nor the next dry run sees a trace of the trials.
+    let refused = CONFIG.replace("name: settings", "name: Not_A_Name");
+    bed.project.write("chart/templates/config.yaml", &refused);
+    let (code, lines, _) = tried(&bed);
+    assert_eq!(code, 1, "{lines:?}");
+    assert!(
+        lines.contains(&"ConfigMap helm-try/Not_A_Name failed".to_owned()),
+        "{lines:?}"
+    );
+    let (is_good, history) = bed.helm("helm", &["history", "shop", "-o", "json"]);
+    assert!(is_good, "{history}");
+    assert_eq!(history.matches("\"revision\"").count(), 1, "{history}");
 }

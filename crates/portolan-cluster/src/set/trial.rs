@@ -58,25 +58,41 @@ impl ObjectSet<'_> {
         objects: Vec<Value>,
         options: SetOptions,
     ) -> Result<Trial, ObjectSetError> {
-        let defined = defined_kinds(&objects);
-        let mut planned = Vec::new();
-        for object in order::for_apply(objects) {
-            planned.push(self.plan(object).await);
-        }
-        let members = inventory::distinct(planned.iter().map(|planned| &planned.member))?;
         let before = self.inventory().await?;
-        let mut trial = Trial::default();
-        for planned in planned {
-            let member = planned.member.clone();
-            let tried = self.try_one(planned, options, &defined).await;
-            trial.applied.push((member, tried));
-        }
+        let mut trial = Trial {
+            applied: self.try_objects(objects, options).await?,
+            pruned: Vec::new(),
+        };
         if let Some(prune) = options.prune {
+            let members = inventory::distinct(trial.applied.iter().map(|(member, _)| member))?;
             trial.pruned = self
                 .try_prune(&before, &Inventory::of(members), prune)
                 .await;
         }
         Ok(trial)
+    }
+
+    /// Says what would become of objects, whatever the set has now.
+    ///
+    /// # Errors
+    /// When two of them are the same object.
+    pub async fn try_objects(
+        &mut self,
+        objects: Vec<Value>,
+        options: SetOptions,
+    ) -> Result<Vec<(Member, Result<ObjectTrial, MemberError>)>, ObjectSetError> {
+        let defined = defined_kinds(&objects);
+        let mut planned = Vec::new();
+        for object in order::for_apply(objects) {
+            planned.push(self.plan(object).await);
+        }
+        inventory::distinct(planned.iter().map(|planned| &planned.member))?;
+        let mut tried = Vec::new();
+        for planned in planned {
+            let member = planned.member.clone();
+            tried.push((member, self.try_one(planned, options, &defined).await));
+        }
+        Ok(tried)
     }
 
     /// Says what [`ObjectSet::delete`] would delete.

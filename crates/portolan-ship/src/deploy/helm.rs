@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use portolan_cluster::Cluster;
+use portolan_cluster::{Cluster, MemberError, ObjectTrial, TriedObject};
 use portolan_engine::with_causes;
 use portolan_release::{
     ChartInstall, EditObject, HelmReleaseError, ObjectState, OnFailure, ReleaseNews, ReleaseTarget,
+    ReleaseTrial,
 };
-use portolan_secret::KnownSecrets;
+use portolan_secret::{KnownSecrets, Mask};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
@@ -100,6 +101,54 @@ impl Deployer for HelmDeployer {
             }),
             Err(HelmReleaseError::Cancelled) => Err(DeployError::Cancelled),
             Err(error) => Err(DeployError::Objects(vec![self.hide(&with_causes(&error))])),
+        }
+    }
+}
+
+/// What a deployment of a release would do.
+pub(super) struct TriedRelease {
+    pub(super) release: String,
+    pub(super) trial: ReleaseTrial,
+    /// Hides what the Secrets of the chart hold.
+    pub(super) mask: Arc<Mask>,
+}
+
+impl HelmDeployer {
+    /// Finds out what a deployment would do.
+    pub(super) fn try_deploy(self, task: &Task) -> Result<TriedRelease, DeployError> {
+        let cluster = &self.setup.cluster;
+        let target = target(&self.step, &self.source, cluster, task.token().clone());
+        task.progress(0, None, "trying");
+        let tell = |news: ReleaseNews<'_>| self.hear(news, task);
+        let tried = Handle::current().block_on(target.try_deploy(self.request.clone(), &tell));
+        match tried {
+            Ok(mut trial) => {
+                refuse_replacements(&mut trial);
+                Ok(TriedRelease {
+                    release: self.source.release.clone(),
+                    trial,
+                    mask: self.secrets.mask(),
+                })
+            }
+            Err(HelmReleaseError::Cancelled) => Err(DeployError::Cancelled),
+            Err(error) => Err(DeployError::Objects(vec![self.hide(&with_causes(&error))])),
+        }
+    }
+}
+
+/// A release makes nothing anew: what cannot be changed is refused.
+fn refuse_replacements(trial: &mut ReleaseTrial) {
+    for (_, tried) in &mut trial.applied {
+        if let Ok(ObjectTrial {
+            tried: TriedObject::Replaced(fields),
+            ..
+        }) = tried
+        {
+            let fields = std::mem::take(fields);
+            *tried = Err(MemberError::Immutable {
+                fields,
+                is_running_job: false,
+            });
         }
     }
 }

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use portolan_cluster::{
-    MemberError, ObjectSet, ObjectTrial, PruneOptions, SetOptions, TriedObject,
+    Member, MemberError, ObjectSet, ObjectTrial, PruneOptions, SetOptions, TriedObject,
 };
+use portolan_object::counted;
+use portolan_secret::Mask;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
+use super::helm::{HelmDeployer, TriedRelease};
 use super::manifests::{pruned_result, secrets, why_not_applied};
 use super::owners::foreign;
 use super::{
@@ -38,10 +41,12 @@ impl Deployer for TrialDeployer {
                     }
                 });
             }
-            DeploySource::Helm(source) => format!(
-                "would install or upgrade the release `{}`; `portolan ship render` prints its objects",
-                source.release
-            ),
+            DeploySource::Helm(_) => {
+                let (rendered, images) = (self.rendered.clone(), self.images_or_names());
+                let release = HelmDeployer::new(rendered, self.setup.clone(), images);
+                let tried = release.map_err(DeployError::other)?.try_deploy(task)?;
+                return self.tell_release(tried);
+            }
             DeploySource::Git(source) => format!(
                 "would commit the images to the branch `{}` of `{}`",
                 source.branch, source.path
@@ -58,6 +63,18 @@ impl Deployer for TrialDeployer {
 }
 
 impl TrialDeployer {
+    /// The images that are known, and the repositories of the others: a chart must get something for each.
+    fn images_or_names(&self) -> BTreeMap<String, String> {
+        let mut images = self.images.clone();
+        let artifacts = self.rendered.artifacts.iter();
+        for artifact in artifacts.filter_map(|name| self.setup.ship.artifact(name)) {
+            images
+                .entry(artifact.name.clone())
+                .or_insert_with(|| artifact.image.clone());
+        }
+        images
+    }
+
     async fn try_objects(&self, task: &Task) -> Result<DeployedStep, DeployError> {
         let (step, cluster) = (&self.rendered.step, &*self.setup.cluster);
         let namespace = namespace(step, cluster);
@@ -84,18 +101,7 @@ impl TrialDeployer {
         };
         let unknown = self.objects_with_unknown_images(&objects);
         let trial = set.try_apply(objects, options).await?;
-        let mut failures = Vec::new();
-        for (member, tried) in &trial.applied {
-            let (status, message) = outcome(
-                tried,
-                unknown.get(&(member.kind.clone(), member.name.clone())),
-            );
-            let message = message.map(|message| mask.text(&message).into_owned());
-            if let (ObjectStatus::Failed, Some(message)) = (status, &message) {
-                failures.push(format!("{member}: {message}"));
-            }
-            self.setup.note(&step.name, member, status, message);
-        }
+        let failures = self.tell_objects(&trial.applied, &unknown, &mask);
         for pruned in &trial.pruned {
             let result = would(pruned_result(pruned));
             self.setup
@@ -106,6 +112,68 @@ impl TrialDeployer {
         }
         Ok(DeployedStep {
             objects: trial.applied.len(),
+            ..DeployedStep::default()
+        })
+    }
+
+    /// Notes what would become of each object; returns why some would be refused.
+    fn tell_objects(
+        &self,
+        applied: &[(Member, Result<ObjectTrial, MemberError>)],
+        unknown: &BTreeMap<(String, String), String>,
+        mask: &Mask,
+    ) -> Vec<String> {
+        let mut failures = Vec::new();
+        for (member, tried) in applied {
+            let (status, message) = outcome(
+                tried,
+                unknown.get(&(member.kind.clone(), member.name.clone())),
+            );
+            let message = message.map(|message| mask.text(&message).into_owned());
+            if let (ObjectStatus::Failed, Some(message)) = (status, &message) {
+                failures.push(format!("{member}: {message}"));
+            }
+            let name = &self.rendered.step.name;
+            self.setup.note(name, member, status, message);
+        }
+        failures
+    }
+
+    fn tell_release(&self, tried: TriedRelease) -> Result<DeployedStep, DeployError> {
+        let trial = tried.trial;
+        let objects: Vec<Value> = trial.applied.iter().filter_map(given).cloned().collect();
+        let unknown = self.objects_with_unknown_images(&objects);
+        let failures = self.tell_objects(&trial.applied, &unknown, &tried.mask);
+        for (member, kept) in &trial.surplus {
+            let status = match kept {
+                Some(_) => ObjectStatus::Kept,
+                None => ObjectStatus::WouldDelete,
+            };
+            let name = &self.rendered.step.name;
+            self.setup
+                .note(name, member, status, kept.map(str::to_owned));
+        }
+        if !failures.is_empty() {
+            return Err(DeployError::Objects(failures));
+        }
+        let (done, release) = (
+            if trial.is_install {
+                "install"
+            } else {
+                "upgrade"
+            },
+            &tried.release,
+        );
+        let hooks = match trial.hooks {
+            0 => String::new(),
+            hooks => format!("; of its {} none was tried", counted(hooks, "hook")),
+        };
+        Ok(DeployedStep {
+            objects: trial.applied.len(),
+            note: Some(format!(
+                "would {done} the release `{release}` as revision {}{hooks}",
+                trial.revision
+            )),
             ..DeployedStep::default()
         })
     }
@@ -126,6 +194,11 @@ impl TrialDeployer {
         }
         unknown
     }
+}
+
+/// An object as the cluster would have it.
+fn given((_, tried): &(Member, Result<ObjectTrial, MemberError>)) -> Option<&Value> {
+    tried.as_ref().ok().map(|tried| &tried.after)
 }
 
 /// What is told of an object; `artifact` is the one of an image in it that is not known.
