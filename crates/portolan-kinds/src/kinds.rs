@@ -5,6 +5,7 @@ mod cluster_role_binding;
 mod cluster_variable;
 mod cluster_variables_binding;
 mod config;
+mod cron_job;
 mod event;
 mod namespace;
 mod node;
@@ -16,17 +17,22 @@ mod role_binding;
 mod run;
 mod secret;
 mod task_book;
+mod trigger;
 mod variable;
+mod webhook;
+
+pub use trigger::trigger_rules;
 
 use crate::definition::KindDefinition;
 
 /// Every kind, by name.
-pub const KINDS: [&KindDefinition; 17] = [
+pub const KINDS: [&KindDefinition; 20] = [
     &cluster_role::DEFINITION,
     &cluster_role_binding::DEFINITION,
     &cluster_variable::DEFINITION,
     &cluster_variables_binding::DEFINITION,
     &config::DEFINITION,
+    &cron_job::DEFINITION,
     &event::DEFINITION,
     &namespace::DEFINITION,
     &node::DEFINITION,
@@ -38,5 +44,7 @@ pub const KINDS: [&KindDefinition; 17] = [
     &run::DEFINITION,
     &secret::DEFINITION,
     &task_book::DEFINITION,
+    &trigger::DEFINITION,
     &variable::DEFINITION,
+    &webhook::DEFINITION,
 ];

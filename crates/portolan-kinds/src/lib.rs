@@ -48,7 +48,7 @@ pub use definition::{Column, KindDefinition, find_kind};
 pub use explain::{FieldExplanation, KindExplanation, explain};
 pub use fault::FieldFault;
 pub use json_schema::{definition_schema, metadata_schema};
-pub use kinds::KINDS;
+pub use kinds::{KINDS, trigger_rules};
 pub use object::{KindObject, MAX_OBJECT_BYTES, VERSION, field_text};
 pub use rule::{FieldDemand, FieldRule, FixedValue};
 pub use schema::{DESCRIPTORS, FieldSchema, FieldShape, MessageSchema, message};

@@ -48,6 +48,14 @@ const EXAMPLES: &[&str] = &[
              steps: [{name: note, print: {text: hello}}]}}",
     "{kind: Run, apiVersion: v1alpha, metadata: {name: web-1, namespace: shop},
       spec: {book: web, nodes: [{name: a, uuid: u}], inputs: {version: '1.0'}}}",
+    "{kind: CronJob, apiVersion: v1alpha, metadata: {name: nightly, namespace: shop},
+      spec: {schedule: '30 2 * * *', timeZone: Europe/Berlin, books: [{name: web, inputs: {version: '1.0'}}], missed: once}}",
+    "{kind: Trigger, apiVersion: v1alpha, metadata: {name: restore, namespace: shop},
+      spec: {match: {types: [beacon.drift], when: \"event.severity == 'error'\"}, groupBy: [node], count: 3, within: 5m,
+             windows: [{days: [mon, sat], from: '22:00', to: '06:00'}],
+             run: {book: web, eventNode: true, inputs: {path: '{{ event.data.path }}'}}}}",
+    "{kind: Webhook, apiVersion: v1alpha, metadata: {name: ci, namespace: shop},
+      spec: {keys: {secret: ci}, mapping: {type: \"'ci.' + body.status\", labels: {branch: body.branch}}}}",
 ];
 
 #[test]
@@ -311,4 +319,59 @@ fn the_options_of_a_book_are_checked() {
             "{expected}: {found:#?}"
         );
     }
+}
+
+/// What portolan-trigger refuses is told at the line of the field, before an object is stored.
+#[test]
+fn schedules_triggers_and_webhooks_are_checked_before_they_are_stored() {
+    let cron = "apiVersion: v1alpha\nkind: CronJob\nmetadata: {name: a, namespace: b}\nspec:\n  schedule: '61 * * * *'\n  on: agent\n  target: {group: web}\n  books: [{name: web}]\n";
+    let found = faults(cron);
+    assert_eq!(found.len(), 3, "{found:#?}");
+    assert!(
+        found[0].starts_with("5:13: `spec.schedule` cannot be used:"),
+        "{found:#?}"
+    );
+    assert!(found[1].starts_with("6:7: `spec.on` cannot be `agent` yet"));
+    assert!(found[2].starts_with("7:19: `spec.target.group` cannot be used with `books`"));
+    let zone = "{apiVersion: v1alpha, kind: CronJob, metadata: {name: a, namespace: b}, spec: {schedule: '@daily', timeZone: Europe/Berlim}}";
+    let found = faults(zone);
+    assert!(
+        found
+            .iter()
+            .any(|one| one.contains("`Europe/Berlim` is not a time zone")),
+        "{found:#?}"
+    );
+    assert!(
+        found
+            .iter()
+            .any(|one| one.contains("either `books` or `steps`")),
+        "{found:#?}"
+    );
+    let trigger = "apiVersion: v1alpha\nkind: Trigger\nmetadata: {name: a, namespace: b}\nspec:\n  match:\n    types: [beacon.drift, r*n]\n    when: event.sevrity == 'error'\n  count: 3\n  windows: [{from: '25:00', to: '06:00'}]\n  run: {book: web, eventNode: true, selector: a=b}\n";
+    let found = faults(trigger);
+    let has = |text: &str| found.iter().any(|one| one.contains(text));
+    assert!(
+        has("6:27: `spec.match.types[1]` must be a type"),
+        "{found:#?}"
+    );
+    assert!(has("7:11: `spec.match.when`"), "{found:#?}");
+    assert!(
+        has("`spec.within` is needed when `count` is more than 1"),
+        "{found:#?}"
+    );
+    assert!(has("`25:00` is not a time of day"), "{found:#?}");
+    assert!(
+        has("`spec.run.selector` cannot be used with `eventNode`"),
+        "{found:#?}"
+    );
+    let hook = "{apiVersion: v1alpha, kind: Webhook, metadata: {name: a, namespace: b}, spec: {keys: {secret: s}, mapping: {type: 'body.x +'}}}";
+    assert!(
+        faults(hook)[0].contains("`spec.mapping.type`"),
+        "{:#?}",
+        faults(hook)
+    );
+    let hook = "{apiVersion: v1alpha, kind: Webhook, metadata: {name: a, namespace: b}, spec: {format: alertmanager, keys: {secret: s}, mapping: {type: \"'x'\"}}}";
+    assert!(faults(hook)[0].contains("is for the format `json` only"));
+    let config = "{apiVersion: v1alpha, kind: Config, metadata: {name: server}, spec: {events: {deny: [run.*, 'a b']}}}";
+    assert!(faults(config)[0].contains("`spec.events.deny[1]` cannot be used"));
 }

@@ -99,6 +99,7 @@ const PROTO_CODE: &[ProtoCode] = &[
         files: &[
             "portolan/v1alpha/api.proto",
             "portolan/v1alpha/config.proto",
+            "portolan/v1alpha/cron_job.proto",
             "portolan/v1alpha/event.proto",
             "portolan/v1alpha/metadata.proto",
             "portolan/v1alpha/namespace.proto",
@@ -111,8 +112,10 @@ const PROTO_CODE: &[ProtoCode] = &[
             "portolan/v1alpha/secret.proto",
             "portolan/v1alpha/stored.proto",
             "portolan/v1alpha/task_book.proto",
+            "portolan/v1alpha/trigger.proto",
             "portolan/v1alpha/value.proto",
             "portolan/v1alpha/variable.proto",
+            "portolan/v1alpha/webhook.proto",
         ],
         output: "crates/portolan-kinds/src/wire",
         server: false,

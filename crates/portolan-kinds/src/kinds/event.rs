@@ -51,6 +51,7 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
         Column::new("ABOUT", "spec.source.name"),
         Column::new("SUMMARY", "spec.summary"),
         Column::wide("NODE", "spec.source.node"),
+        Column::wide("TIME", "spec.time"),
     ],
     selectable: &[
         "spec.type",

@@ -215,19 +215,35 @@ pub struct WatchEvent {
 /// Settings of servers that can change while they run. Options, environment and files stand above them.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ConfigSpec {
-    /// How long events are kept.
+    /// Which events are made, and how long they are kept.
     #[prost(message, optional, tag = "1")]
     pub events: ::core::option::Option<EventsConfig>,
     /// What one client may ask of a server.
     #[prost(message, optional, tag = "2")]
     pub limits: ::core::option::Option<LimitsConfig>,
+    /// What triggers may do together.
+    #[prost(message, optional, tag = "20")]
+    pub triggers: ::core::option::Option<TriggersConfig>,
 }
-/// How long events are kept.
+/// Which events are made, and how long they are kept.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EventsConfig {
     /// The age at which an event is deleted.
     #[prost(string, optional, tag = "1")]
     pub retention: ::core::option::Option<::prost::alloc::string::String>,
+    /// Types of events that servers and agents make, as in `run.*`; all of them without it.
+    #[prost(string, repeated, tag = "20")]
+    pub allow: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Types of events that are not made; these stand above `allow`.
+    #[prost(string, repeated, tag = "21")]
+    pub deny: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// What triggers may do together.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TriggersConfig {
+    /// Runs that all triggers together may start in a minute.
+    #[prost(uint32, optional, tag = "1")]
+    pub runs_per_minute: ::core::option::Option<u32>,
 }
 /// What one client may ask of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -289,6 +305,802 @@ pub struct ValueMap {
         Value,
     >,
 }
+/// One run of a TaskBook. What it does never changes after it was made; `cancel` and `resumes` are what people ask for meanwhile.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunSpec {
+    /// The name of the TaskBook.
+    #[prost(string, optional, tag = "1")]
+    pub book: ::core::option::Option<::prost::alloc::string::String>,
+    /// The digest of the compiled book.
+    #[prost(string, optional, tag = "2")]
+    pub book_digest: ::core::option::Option<::prost::alloc::string::String>,
+    /// The commit that the book and its files come from.
+    #[prost(string, optional, tag = "3")]
+    pub commit: ::core::option::Option<::prost::alloc::string::String>,
+    /// Values of the book's inputs, without secret ones.
+    #[prost(btree_map = "string, message", tag = "4")]
+    pub inputs: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Value,
+    >,
+    /// What is done.
+    #[prost(enumeration = "RunMode", optional, tag = "5")]
+    pub mode: ::core::option::Option<i32>,
+    /// The digest of the approved plan, for a run that applies one.
+    #[prost(string, optional, tag = "6")]
+    pub plan: ::core::option::Option<::prost::alloc::string::String>,
+    /// Only steps with one of these tags.
+    #[prost(string, repeated, tag = "7")]
+    pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// No steps with one of these tags.
+    #[prost(string, repeated, tag = "8")]
+    pub skip_tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The nodes, in the order in which they are taken.
+    #[prost(message, repeated, tag = "9")]
+    pub nodes: ::prost::alloc::vec::Vec<RunNode>,
+    /// How many nodes each batch has.
+    #[prost(uint32, repeated, tag = "10")]
+    pub batches: ::prost::alloc::vec::Vec<u32>,
+    /// The run that this one repeats.
+    #[prost(string, optional, tag = "11")]
+    pub parent: ::core::option::Option<::prost::alloc::string::String>,
+    /// Who asked for it.
+    #[prost(string, optional, tag = "12")]
+    pub requested_by: ::core::option::Option<::prost::alloc::string::String>,
+    /// A text that makes a second request for the same run harmless.
+    #[prost(string, optional, tag = "13")]
+    pub dedupe_key: ::core::option::Option<::prost::alloc::string::String>,
+    /// A digest of the request, by which a second one with the same `dedupe_key` is known to be the same. Values of inputs are not
+    /// part of it: they may be secret.
+    #[prost(string, optional, tag = "16")]
+    pub request_digest: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether it stops before the next step, or at once.
+    #[prost(enumeration = "RunCancel", optional, tag = "14")]
+    pub cancel: ::core::option::Option<i32>,
+    /// How often somebody asked it to go on after it stalled.
+    #[prost(uint32, optional, tag = "15")]
+    pub resumes: ::core::option::Option<u32>,
+    /// The last gate between batches that somebody approved, counted from 1.
+    #[prost(uint32, optional, tag = "17")]
+    pub approved_gate: ::core::option::Option<u32>,
+    /// Who approved it.
+    #[prost(string, optional, tag = "18")]
+    pub approved_by: ::core::option::Option<::prost::alloc::string::String>,
+    /// The CronJob or Trigger that made it.
+    #[prost(message, optional, tag = "30")]
+    pub origin: ::core::option::Option<RunOrigin>,
+    /// The triggers that led to it, the first one first.
+    #[prost(message, repeated, tag = "31")]
+    pub causes: ::prost::alloc::vec::Vec<Cause>,
+}
+/// What made a run without being asked.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunOrigin {
+    /// Its kind, `CronJob` or `Trigger`.
+    #[prost(string, optional, tag = "1")]
+    pub kind: ::core::option::Option<::prost::alloc::string::String>,
+    /// Its name.
+    #[prost(string, optional, tag = "2")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    /// Its identity.
+    #[prost(string, optional, tag = "3")]
+    pub uuid: ::core::option::Option<::prost::alloc::string::String>,
+    /// The slot of a CronJob.
+    #[prost(string, optional, tag = "4")]
+    pub slot: ::core::option::Option<::prost::alloc::string::String>,
+    /// The event of a Trigger, the last one if there were several.
+    #[prost(string, optional, tag = "5")]
+    pub event: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// A trigger and the run that it started.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Cause {
+    /// The identity of the trigger.
+    #[prost(string, optional, tag = "1")]
+    pub trigger: ::core::option::Option<::prost::alloc::string::String>,
+    /// The name of the run.
+    #[prost(string, optional, tag = "2")]
+    pub run: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// A node of a run.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RunNode {
+    /// Its name.
+    #[prost(string, optional, tag = "1")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    /// Its identity; a node that was enrolled again has another.
+    #[prost(string, optional, tag = "2")]
+    pub uuid: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// How far a run is.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunStatus {
+    /// The phase.
+    #[prost(enumeration = "RunPhase", optional, tag = "1")]
+    pub phase: ::core::option::Option<i32>,
+    /// Why it waits or stopped.
+    #[prost(string, optional, tag = "2")]
+    pub reason: ::core::option::Option<::prost::alloc::string::String>,
+    /// The batch, from 0.
+    #[prost(uint32, optional, tag = "3")]
+    pub batch: ::core::option::Option<u32>,
+    /// How many nodes ended in each state.
+    #[prost(btree_map = "string, uint32", tag = "4")]
+    pub counts: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u32,
+    >,
+    /// When it was made.
+    #[prost(string, optional, tag = "5")]
+    pub started_at: ::core::option::Option<::prost::alloc::string::String>,
+    /// When it ended.
+    #[prost(string, optional, tag = "6")]
+    pub ended_at: ::core::option::Option<::prost::alloc::string::String>,
+    /// The gate between batches that it has come to, counted from 1.
+    #[prost(uint32, optional, tag = "7")]
+    pub gate: ::core::option::Option<u32>,
+}
+/// What a run does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RunMode {
+    Unspecified = 0,
+    /// Brings nodes to the state of the book.
+    Apply = 1,
+    /// Says what would change.
+    Check = 2,
+    /// Does what an approved plan says, and nothing else.
+    ApplyPlan = 3,
+}
+impl RunMode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RUN_MODE_UNSPECIFIED",
+            Self::Apply => "RUN_MODE_APPLY",
+            Self::Check => "RUN_MODE_CHECK",
+            Self::ApplyPlan => "RUN_MODE_APPLY_PLAN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RUN_MODE_UNSPECIFIED" => Some(Self::Unspecified),
+            "RUN_MODE_APPLY" => Some(Self::Apply),
+            "RUN_MODE_CHECK" => Some(Self::Check),
+            "RUN_MODE_APPLY_PLAN" => Some(Self::ApplyPlan),
+            _ => None,
+        }
+    }
+}
+/// How a run is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RunCancel {
+    Unspecified = 0,
+    /// Current steps end.
+    Drain = 1,
+    /// Current steps are ended.
+    Now = 2,
+}
+impl RunCancel {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RUN_CANCEL_UNSPECIFIED",
+            Self::Drain => "RUN_CANCEL_DRAIN",
+            Self::Now => "RUN_CANCEL_NOW",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RUN_CANCEL_UNSPECIFIED" => Some(Self::Unspecified),
+            "RUN_CANCEL_DRAIN" => Some(Self::Drain),
+            "RUN_CANCEL_NOW" => Some(Self::Now),
+            _ => None,
+        }
+    }
+}
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RunPhase {
+    Unspecified = 0,
+    /// It was made.
+    Pending = 1,
+    /// It waits for somebody to approve it.
+    AwaitingApproval = 2,
+    /// It waits for nodes that other runs use.
+    Queued = 3,
+    /// Nodes are at work.
+    Running = 4,
+    /// It looks whether the next batch may begin.
+    Gate = 5,
+    /// Every node is ok or changed.
+    Succeeded = 6,
+    /// At least one node failed, was not reached, or is unknown.
+    Failed = 7,
+    /// Somebody cancelled it.
+    Cancelled = 8,
+    /// It cannot go on, and can be resumed.
+    Stalled = 9,
+}
+impl RunPhase {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RUN_PHASE_UNSPECIFIED",
+            Self::Pending => "RUN_PHASE_PENDING",
+            Self::AwaitingApproval => "RUN_PHASE_AWAITING_APPROVAL",
+            Self::Queued => "RUN_PHASE_QUEUED",
+            Self::Running => "RUN_PHASE_RUNNING",
+            Self::Gate => "RUN_PHASE_GATE",
+            Self::Succeeded => "RUN_PHASE_SUCCEEDED",
+            Self::Failed => "RUN_PHASE_FAILED",
+            Self::Cancelled => "RUN_PHASE_CANCELLED",
+            Self::Stalled => "RUN_PHASE_STALLED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RUN_PHASE_UNSPECIFIED" => Some(Self::Unspecified),
+            "RUN_PHASE_PENDING" => Some(Self::Pending),
+            "RUN_PHASE_AWAITING_APPROVAL" => Some(Self::AwaitingApproval),
+            "RUN_PHASE_QUEUED" => Some(Self::Queued),
+            "RUN_PHASE_RUNNING" => Some(Self::Running),
+            "RUN_PHASE_GATE" => Some(Self::Gate),
+            "RUN_PHASE_SUCCEEDED" => Some(Self::Succeeded),
+            "RUN_PHASE_FAILED" => Some(Self::Failed),
+            "RUN_PHASE_CANCELLED" => Some(Self::Cancelled),
+            "RUN_PHASE_STALLED" => Some(Self::Stalled),
+            _ => None,
+        }
+    }
+}
+/// Steps that bring servers to a state, and how a run takes them to many servers.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TaskBookSpec {
+    /// What a run must or may give, by name.
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub inputs: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        BookInput,
+    >,
+    /// Fixed values by name.
+    #[prost(btree_map = "string, message", tag = "2")]
+    pub vars: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Value,
+    >,
+    /// Values computed from others, as one CEL expression for each name.
+    #[prost(btree_map = "string, string", tag = "3")]
+    pub compute: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// The nodes that a run works on. The caller can only narrow it.
+    #[prost(message, optional, tag = "4")]
+    pub target: ::core::option::Option<BookTarget>,
+    /// Whether the nodes of a batch take their steps together.
+    #[prost(enumeration = "RunStrategy", optional, tag = "5")]
+    pub strategy: ::core::option::Option<i32>,
+    /// How many nodes each batch has, as counts or percents; the last one repeats.
+    #[prost(message, repeated, tag = "6")]
+    pub batches: ::prost::alloc::vec::Vec<Value>,
+    /// How many nodes may fail, as a count or percent; a run stops when more do.
+    #[prost(message, optional, tag = "7")]
+    pub max_failures: ::core::option::Option<Value>,
+    /// What happens to nodes that are at work when a run stops.
+    #[prost(enumeration = "FailurePolicy", optional, tag = "8")]
+    pub on_failure: ::core::option::Option<i32>,
+    /// What happens to a node that cannot be reached: `fail`, `skip` or `{wait: 10m}`.
+    #[prost(message, optional, tag = "9")]
+    pub unreachable: ::core::option::Option<Value>,
+    /// What must hold before the next batch begins.
+    #[prost(message, optional, tag = "10")]
+    pub r#continue: ::core::option::Option<BookGate>,
+    /// What happens to handlers that were notified on a node that failed.
+    #[prost(enumeration = "HandlerPolicy", optional, tag = "11")]
+    pub handlers_on_failure: ::core::option::Option<i32>,
+    /// Whether runs wait until this is false.
+    #[prost(bool, optional, tag = "12")]
+    pub suspend: ::core::option::Option<bool>,
+    /// When runs are made without being asked for. Not available yet.
+    #[prost(message, optional, tag = "13")]
+    pub reconcile: ::core::option::Option<BookReconcile>,
+    /// Options for all steps that do not set them.
+    #[prost(btree_map = "string, message", tag = "14")]
+    pub defaults: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Value,
+    >,
+    /// The steps, in order. A step has a name, exactly one action, and options.
+    #[prost(message, repeated, tag = "15")]
+    pub steps: ::prost::alloc::vec::Vec<Value>,
+    /// Steps that run once at the end of a phase, if another step notified them and changed something.
+    #[prost(message, repeated, tag = "16")]
+    pub handlers: ::prost::alloc::vec::Vec<Value>,
+}
+/// What a run must or may give.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BookInput {
+    /// The type of its value.
+    #[prost(enumeration = "InputType", optional, tag = "1")]
+    pub r#type: ::core::option::Option<i32>,
+    /// Its value if a run does not give one; without a default, runs must give it.
+    #[prost(message, optional, tag = "2")]
+    pub default: ::core::option::Option<Value>,
+    /// The only values that it can have.
+    #[prost(message, repeated, tag = "3")]
+    pub r#enum: ::prost::alloc::vec::Vec<Value>,
+    /// A regular expression that a text must match.
+    #[prost(string, optional, tag = "4")]
+    pub pattern: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether its value is secret.
+    #[prost(bool, optional, tag = "5")]
+    pub secret: ::core::option::Option<bool>,
+    /// What it is for.
+    #[prost(string, optional, tag = "6")]
+    pub description: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// Which nodes a run works on: those that match everything that is given.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BookTarget {
+    /// The nodes of this group.
+    #[prost(string, optional, tag = "1")]
+    pub group: ::core::option::Option<::prost::alloc::string::String>,
+    /// The nodes of any of these groups.
+    #[prost(string, repeated, tag = "2")]
+    pub groups: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The nodes whose labels match.
+    #[prost(string, optional, tag = "3")]
+    pub selector: ::core::option::Option<::prost::alloc::string::String>,
+    /// These nodes.
+    #[prost(string, repeated, tag = "4")]
+    pub nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Every node that the namespace may target.
+    #[prost(bool, optional, tag = "5")]
+    pub all: ::core::option::Option<bool>,
+    /// Names of nodes to leave out.
+    #[prost(string, repeated, tag = "6")]
+    pub exclude: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// At most so many of the matching nodes.
+    #[prost(uint32, optional, tag = "7")]
+    pub limit: ::core::option::Option<u32>,
+    /// The order of nodes.
+    #[prost(enumeration = "TargetOrder", optional, tag = "8")]
+    pub order: ::core::option::Option<i32>,
+    /// Whether it is no error if no node matches.
+    #[prost(bool, optional, tag = "9")]
+    pub allow_empty: ::core::option::Option<bool>,
+}
+/// What must hold before the next batch begins.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BookGate {
+    /// An action whose result is looked at, as in `{wait: {http: "<https://lb/health"}}`.>
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub probe: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Value,
+    >,
+    /// Where the action runs: `first`, or nodes as in a step's `runOn`.
+    #[prost(message, optional, tag = "2")]
+    pub run_on: ::core::option::Option<Value>,
+    /// The condition, in CEL over `result`.
+    #[prost(string, optional, tag = "3")]
+    pub that: ::core::option::Option<::prost::alloc::string::String>,
+    /// How often it is tried.
+    #[prost(message, optional, tag = "4")]
+    pub retries: ::core::option::Option<BookRetries>,
+    /// Whether somebody must approve.
+    #[prost(bool, optional, tag = "5")]
+    pub approve: ::core::option::Option<bool>,
+}
+/// How often something is tried again.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BookRetries {
+    /// How many times after the first.
+    #[prost(uint32, optional, tag = "1")]
+    pub limit: ::core::option::Option<u32>,
+    /// The pause between two attempts.
+    #[prost(string, optional, tag = "2")]
+    pub interval: ::core::option::Option<::prost::alloc::string::String>,
+    /// The factor by which the pause grows.
+    #[prost(message, optional, tag = "3")]
+    pub backoff: ::core::option::Option<Value>,
+    /// What ends the attempts, in CEL over `result`; success without it.
+    #[prost(string, optional, tag = "4")]
+    pub until: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// When runs are made without being asked for.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BookReconcile {
+    /// What makes a run: commit, join, drift.
+    #[prost(string, repeated, tag = "1")]
+    pub on: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// How often a run is made.
+    #[prost(string, optional, tag = "2")]
+    pub every: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether such a run only checks.
+    #[prost(string, optional, tag = "3")]
+    pub mode: ::core::option::Option<::prost::alloc::string::String>,
+    /// When such runs are allowed.
+    #[prost(message, repeated, tag = "4")]
+    pub windows: ::prost::alloc::vec::Vec<Value>,
+}
+/// The type of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum InputType {
+    Unspecified = 0,
+    /// A text.
+    String = 1,
+    /// A whole number.
+    Int = 2,
+    /// True or false.
+    Bool = 3,
+    /// A span of time such as `10m`.
+    Duration = 4,
+    /// A list.
+    List = 5,
+    /// A map.
+    Map = 6,
+}
+impl InputType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "INPUT_TYPE_UNSPECIFIED",
+            Self::String => "INPUT_TYPE_STRING",
+            Self::Int => "INPUT_TYPE_INT",
+            Self::Bool => "INPUT_TYPE_BOOL",
+            Self::Duration => "INPUT_TYPE_DURATION",
+            Self::List => "INPUT_TYPE_LIST",
+            Self::Map => "INPUT_TYPE_MAP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "INPUT_TYPE_UNSPECIFIED" => Some(Self::Unspecified),
+            "INPUT_TYPE_STRING" => Some(Self::String),
+            "INPUT_TYPE_INT" => Some(Self::Int),
+            "INPUT_TYPE_BOOL" => Some(Self::Bool),
+            "INPUT_TYPE_DURATION" => Some(Self::Duration),
+            "INPUT_TYPE_LIST" => Some(Self::List),
+            "INPUT_TYPE_MAP" => Some(Self::Map),
+            _ => None,
+        }
+    }
+}
+/// The order in which nodes are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum TargetOrder {
+    Unspecified = 0,
+    /// The same in every run, and unrelated to names.
+    Stable = 1,
+    /// By name.
+    Name = 2,
+    /// Another one in every run.
+    Random = 3,
+}
+impl TargetOrder {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TARGET_ORDER_UNSPECIFIED",
+            Self::Stable => "TARGET_ORDER_STABLE",
+            Self::Name => "TARGET_ORDER_NAME",
+            Self::Random => "TARGET_ORDER_RANDOM",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TARGET_ORDER_UNSPECIFIED" => Some(Self::Unspecified),
+            "TARGET_ORDER_STABLE" => Some(Self::Stable),
+            "TARGET_ORDER_NAME" => Some(Self::Name),
+            "TARGET_ORDER_RANDOM" => Some(Self::Random),
+            _ => None,
+        }
+    }
+}
+/// How the nodes of a batch take their steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RunStrategy {
+    Unspecified = 0,
+    /// All take a step before one takes the next.
+    Lockstep = 1,
+    /// Each at its own pace.
+    Free = 2,
+}
+impl RunStrategy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RUN_STRATEGY_UNSPECIFIED",
+            Self::Lockstep => "RUN_STRATEGY_LOCKSTEP",
+            Self::Free => "RUN_STRATEGY_FREE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RUN_STRATEGY_UNSPECIFIED" => Some(Self::Unspecified),
+            "RUN_STRATEGY_LOCKSTEP" => Some(Self::Lockstep),
+            "RUN_STRATEGY_FREE" => Some(Self::Free),
+            _ => None,
+        }
+    }
+}
+/// What happens to nodes at work when a run stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum FailurePolicy {
+    Unspecified = 0,
+    /// They go on to their end.
+    Drain = 1,
+    /// They end after their current step.
+    Stop = 2,
+}
+impl FailurePolicy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "FAILURE_POLICY_UNSPECIFIED",
+            Self::Drain => "FAILURE_POLICY_DRAIN",
+            Self::Stop => "FAILURE_POLICY_STOP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FAILURE_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
+            "FAILURE_POLICY_DRAIN" => Some(Self::Drain),
+            "FAILURE_POLICY_STOP" => Some(Self::Stop),
+            _ => None,
+        }
+    }
+}
+/// What happens to notified handlers of a node that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum HandlerPolicy {
+    Unspecified = 0,
+    /// The next run of the book runs them.
+    Owe = 1,
+    /// They run at once.
+    Run = 2,
+    /// They are forgotten.
+    Drop = 3,
+}
+impl HandlerPolicy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "HANDLER_POLICY_UNSPECIFIED",
+            Self::Owe => "HANDLER_POLICY_OWE",
+            Self::Run => "HANDLER_POLICY_RUN",
+            Self::Drop => "HANDLER_POLICY_DROP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "HANDLER_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
+            "HANDLER_POLICY_OWE" => Some(Self::Owe),
+            "HANDLER_POLICY_RUN" => Some(Self::Run),
+            "HANDLER_POLICY_DROP" => Some(Self::Drop),
+            _ => None,
+        }
+    }
+}
+/// Runs that are made by a schedule.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CronJobSpec {
+    /// When: a cron expression of five fields such as `30 2 * * 1-5`, or a nickname such as `@daily`.
+    #[prost(string, optional, tag = "1")]
+    pub schedule: ::core::option::Option<::prost::alloc::string::String>,
+    /// The time zone of the schedule, such as `Europe/Berlin`; UTC without it.
+    #[prost(string, optional, tag = "2")]
+    pub time_zone: ::core::option::Option<::prost::alloc::string::String>,
+    /// The TaskBooks that are run, each as a run of its own.
+    #[prost(message, repeated, tag = "3")]
+    pub books: ::prost::alloc::vec::Vec<CronBook>,
+    /// Steps that are run instead of TaskBooks, as in a TaskBook.
+    #[prost(message, repeated, tag = "4")]
+    pub steps: ::prost::alloc::vec::Vec<Value>,
+    /// The nodes: of `steps` all that match, of `books` those that the books name and that match.
+    #[prost(message, optional, tag = "5")]
+    pub target: ::core::option::Option<BookTarget>,
+    /// Who keeps the schedule.
+    #[prost(enumeration = "CronPlace", optional, tag = "6")]
+    pub on: ::core::option::Option<i32>,
+    /// What becomes of slots that could not start in time.
+    #[prost(enumeration = "MissedSlots", optional, tag = "7")]
+    pub missed: ::core::option::Option<i32>,
+    /// What a slot does while an earlier run of the same job is active.
+    #[prost(enumeration = "SlotConcurrency", optional, tag = "8")]
+    pub concurrency: ::core::option::Option<i32>,
+    /// How late a slot may start at most; without it, a slot that is made up for may start at any time.
+    #[prost(string, optional, tag = "9")]
+    pub deadline: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether runs only check.
+    #[prost(enumeration = "RunMode", optional, tag = "10")]
+    pub mode: ::core::option::Option<i32>,
+    /// Whether no slot starts until this is false.
+    #[prost(bool, optional, tag = "11")]
+    pub suspend: ::core::option::Option<bool>,
+}
+/// A TaskBook that a schedule runs.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CronBook {
+    /// Its name.
+    #[prost(string, optional, tag = "1")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    /// Values of its inputs.
+    #[prost(btree_map = "string, message", tag = "2")]
+    pub inputs: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Value,
+    >,
+}
+/// What became of the slots of a CronJob.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CronJobStatus {
+    /// The generation of the spec that this is about.
+    #[prost(uint32, optional, tag = "1")]
+    pub observed_generation: ::core::option::Option<u32>,
+    /// The next slot.
+    #[prost(string, optional, tag = "2")]
+    pub next_slot: ::core::option::Option<::prost::alloc::string::String>,
+    /// The last slot that started, or failed to.
+    #[prost(string, optional, tag = "3")]
+    pub last_slot: ::core::option::Option<::prost::alloc::string::String>,
+    /// The runs of the last slot.
+    #[prost(string, repeated, tag = "4")]
+    pub last_runs: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Why the last slot did not start.
+    #[prost(string, optional, tag = "5")]
+    pub error: ::core::option::Option<::prost::alloc::string::String>,
+    /// Runs that have not ended.
+    #[prost(uint32, optional, tag = "6")]
+    pub active: ::core::option::Option<u32>,
+    /// The last slot that was skipped, and why.
+    #[prost(string, optional, tag = "7")]
+    pub skipped: ::core::option::Option<::prost::alloc::string::String>,
+    /// Slots that started so far.
+    #[prost(uint32, optional, tag = "8")]
+    pub started: ::core::option::Option<u32>,
+}
+/// Who keeps a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum CronPlace {
+    Unspecified = 0,
+    /// The server: a run over all nodes.
+    Server = 1,
+    /// The agent of each node, also without a server. Not available yet.
+    Agent = 2,
+}
+impl CronPlace {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CRON_PLACE_UNSPECIFIED",
+            Self::Server => "CRON_PLACE_SERVER",
+            Self::Agent => "CRON_PLACE_AGENT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CRON_PLACE_UNSPECIFIED" => Some(Self::Unspecified),
+            "CRON_PLACE_SERVER" => Some(Self::Server),
+            "CRON_PLACE_AGENT" => Some(Self::Agent),
+            _ => None,
+        }
+    }
+}
+/// What becomes of slots that could not start in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum MissedSlots {
+    Unspecified = 0,
+    /// They never start.
+    Skip = 1,
+    /// The last of them starts as soon as it can, for all of them.
+    Once = 2,
+}
+impl MissedSlots {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "MISSED_SLOTS_UNSPECIFIED",
+            Self::Skip => "MISSED_SLOTS_SKIP",
+            Self::Once => "MISSED_SLOTS_ONCE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "MISSED_SLOTS_UNSPECIFIED" => Some(Self::Unspecified),
+            "MISSED_SLOTS_SKIP" => Some(Self::Skip),
+            "MISSED_SLOTS_ONCE" => Some(Self::Once),
+            _ => None,
+        }
+    }
+}
+/// What a slot does while an earlier run of the same job is active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum SlotConcurrency {
+    Unspecified = 0,
+    /// It does not start; whether it starts later is for `missed`.
+    Forbid = 1,
+    /// It starts beside the earlier run.
+    Allow = 2,
+    /// The earlier run is cancelled, and it starts.
+    Replace = 3,
+}
+impl SlotConcurrency {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SLOT_CONCURRENCY_UNSPECIFIED",
+            Self::Forbid => "SLOT_CONCURRENCY_FORBID",
+            Self::Allow => "SLOT_CONCURRENCY_ALLOW",
+            Self::Replace => "SLOT_CONCURRENCY_REPLACE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SLOT_CONCURRENCY_UNSPECIFIED" => Some(Self::Unspecified),
+            "SLOT_CONCURRENCY_FORBID" => Some(Self::Forbid),
+            "SLOT_CONCURRENCY_ALLOW" => Some(Self::Allow),
+            "SLOT_CONCURRENCY_REPLACE" => Some(Self::Replace),
+            _ => None,
+        }
+    }
+}
 /// Something that happened. Events are never changed and are deleted by age.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct EventSpec {
@@ -316,6 +1128,9 @@ pub struct EventSpec {
         ::prost::alloc::string::String,
         Value,
     >,
+    /// The triggers that led to it, the first one first.
+    #[prost(message, repeated, tag = "20")]
+    pub causes: ::prost::alloc::vec::Vec<Cause>,
 }
 /// What an event is about.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -717,234 +1532,6 @@ impl SubjectKind {
         }
     }
 }
-/// One run of a TaskBook. What it does never changes after it was made; `cancel` and `resumes` are what people ask for meanwhile.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct RunSpec {
-    /// The name of the TaskBook.
-    #[prost(string, optional, tag = "1")]
-    pub book: ::core::option::Option<::prost::alloc::string::String>,
-    /// The digest of the compiled book.
-    #[prost(string, optional, tag = "2")]
-    pub book_digest: ::core::option::Option<::prost::alloc::string::String>,
-    /// The commit that the book and its files come from.
-    #[prost(string, optional, tag = "3")]
-    pub commit: ::core::option::Option<::prost::alloc::string::String>,
-    /// Values of the book's inputs, without secret ones.
-    #[prost(btree_map = "string, message", tag = "4")]
-    pub inputs: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        Value,
-    >,
-    /// What is done.
-    #[prost(enumeration = "RunMode", optional, tag = "5")]
-    pub mode: ::core::option::Option<i32>,
-    /// The digest of the approved plan, for a run that applies one.
-    #[prost(string, optional, tag = "6")]
-    pub plan: ::core::option::Option<::prost::alloc::string::String>,
-    /// Only steps with one of these tags.
-    #[prost(string, repeated, tag = "7")]
-    pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// No steps with one of these tags.
-    #[prost(string, repeated, tag = "8")]
-    pub skip_tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The nodes, in the order in which they are taken.
-    #[prost(message, repeated, tag = "9")]
-    pub nodes: ::prost::alloc::vec::Vec<RunNode>,
-    /// How many nodes each batch has.
-    #[prost(uint32, repeated, tag = "10")]
-    pub batches: ::prost::alloc::vec::Vec<u32>,
-    /// The run that this one repeats.
-    #[prost(string, optional, tag = "11")]
-    pub parent: ::core::option::Option<::prost::alloc::string::String>,
-    /// Who asked for it.
-    #[prost(string, optional, tag = "12")]
-    pub requested_by: ::core::option::Option<::prost::alloc::string::String>,
-    /// A text that makes a second request for the same run harmless.
-    #[prost(string, optional, tag = "13")]
-    pub dedupe_key: ::core::option::Option<::prost::alloc::string::String>,
-    /// A digest of the request, by which a second one with the same `dedupe_key` is known to be the same. Values of inputs are not
-    /// part of it: they may be secret.
-    #[prost(string, optional, tag = "16")]
-    pub request_digest: ::core::option::Option<::prost::alloc::string::String>,
-    /// Whether it stops before the next step, or at once.
-    #[prost(enumeration = "RunCancel", optional, tag = "14")]
-    pub cancel: ::core::option::Option<i32>,
-    /// How often somebody asked it to go on after it stalled.
-    #[prost(uint32, optional, tag = "15")]
-    pub resumes: ::core::option::Option<u32>,
-    /// The last gate between batches that somebody approved, counted from 1.
-    #[prost(uint32, optional, tag = "17")]
-    pub approved_gate: ::core::option::Option<u32>,
-    /// Who approved it.
-    #[prost(string, optional, tag = "18")]
-    pub approved_by: ::core::option::Option<::prost::alloc::string::String>,
-}
-/// A node of a run.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct RunNode {
-    /// Its name.
-    #[prost(string, optional, tag = "1")]
-    pub name: ::core::option::Option<::prost::alloc::string::String>,
-    /// Its identity; a node that was enrolled again has another.
-    #[prost(string, optional, tag = "2")]
-    pub uuid: ::core::option::Option<::prost::alloc::string::String>,
-}
-/// How far a run is.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct RunStatus {
-    /// The phase.
-    #[prost(enumeration = "RunPhase", optional, tag = "1")]
-    pub phase: ::core::option::Option<i32>,
-    /// Why it waits or stopped.
-    #[prost(string, optional, tag = "2")]
-    pub reason: ::core::option::Option<::prost::alloc::string::String>,
-    /// The batch, from 0.
-    #[prost(uint32, optional, tag = "3")]
-    pub batch: ::core::option::Option<u32>,
-    /// How many nodes ended in each state.
-    #[prost(btree_map = "string, uint32", tag = "4")]
-    pub counts: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        u32,
-    >,
-    /// When it was made.
-    #[prost(string, optional, tag = "5")]
-    pub started_at: ::core::option::Option<::prost::alloc::string::String>,
-    /// When it ended.
-    #[prost(string, optional, tag = "6")]
-    pub ended_at: ::core::option::Option<::prost::alloc::string::String>,
-    /// The gate between batches that it has come to, counted from 1.
-    #[prost(uint32, optional, tag = "7")]
-    pub gate: ::core::option::Option<u32>,
-}
-/// What a run does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum RunMode {
-    Unspecified = 0,
-    /// Brings nodes to the state of the book.
-    Apply = 1,
-    /// Says what would change.
-    Check = 2,
-    /// Does what an approved plan says, and nothing else.
-    ApplyPlan = 3,
-}
-impl RunMode {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "RUN_MODE_UNSPECIFIED",
-            Self::Apply => "RUN_MODE_APPLY",
-            Self::Check => "RUN_MODE_CHECK",
-            Self::ApplyPlan => "RUN_MODE_APPLY_PLAN",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "RUN_MODE_UNSPECIFIED" => Some(Self::Unspecified),
-            "RUN_MODE_APPLY" => Some(Self::Apply),
-            "RUN_MODE_CHECK" => Some(Self::Check),
-            "RUN_MODE_APPLY_PLAN" => Some(Self::ApplyPlan),
-            _ => None,
-        }
-    }
-}
-/// How a run is stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum RunCancel {
-    Unspecified = 0,
-    /// Current steps end.
-    Drain = 1,
-    /// Current steps are ended.
-    Now = 2,
-}
-impl RunCancel {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "RUN_CANCEL_UNSPECIFIED",
-            Self::Drain => "RUN_CANCEL_DRAIN",
-            Self::Now => "RUN_CANCEL_NOW",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "RUN_CANCEL_UNSPECIFIED" => Some(Self::Unspecified),
-            "RUN_CANCEL_DRAIN" => Some(Self::Drain),
-            "RUN_CANCEL_NOW" => Some(Self::Now),
-            _ => None,
-        }
-    }
-}
-/// How far a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum RunPhase {
-    Unspecified = 0,
-    /// It was made.
-    Pending = 1,
-    /// It waits for somebody to approve it.
-    AwaitingApproval = 2,
-    /// It waits for nodes that other runs use.
-    Queued = 3,
-    /// Nodes are at work.
-    Running = 4,
-    /// It looks whether the next batch may begin.
-    Gate = 5,
-    /// Every node is ok or changed.
-    Succeeded = 6,
-    /// At least one node failed, was not reached, or is unknown.
-    Failed = 7,
-    /// Somebody cancelled it.
-    Cancelled = 8,
-    /// It cannot go on, and can be resumed.
-    Stalled = 9,
-}
-impl RunPhase {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "RUN_PHASE_UNSPECIFIED",
-            Self::Pending => "RUN_PHASE_PENDING",
-            Self::AwaitingApproval => "RUN_PHASE_AWAITING_APPROVAL",
-            Self::Queued => "RUN_PHASE_QUEUED",
-            Self::Running => "RUN_PHASE_RUNNING",
-            Self::Gate => "RUN_PHASE_GATE",
-            Self::Succeeded => "RUN_PHASE_SUCCEEDED",
-            Self::Failed => "RUN_PHASE_FAILED",
-            Self::Cancelled => "RUN_PHASE_CANCELLED",
-            Self::Stalled => "RUN_PHASE_STALLED",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "RUN_PHASE_UNSPECIFIED" => Some(Self::Unspecified),
-            "RUN_PHASE_PENDING" => Some(Self::Pending),
-            "RUN_PHASE_AWAITING_APPROVAL" => Some(Self::AwaitingApproval),
-            "RUN_PHASE_QUEUED" => Some(Self::Queued),
-            "RUN_PHASE_RUNNING" => Some(Self::Running),
-            "RUN_PHASE_GATE" => Some(Self::Gate),
-            "RUN_PHASE_SUCCEEDED" => Some(Self::Succeeded),
-            "RUN_PHASE_FAILED" => Some(Self::Failed),
-            "RUN_PHASE_CANCELLED" => Some(Self::Cancelled),
-            "RUN_PHASE_STALLED" => Some(Self::Stalled),
-            _ => None,
-        }
-    }
-}
 /// Values for runs on the nodes of a namespace.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct VariableSpec {
@@ -960,6 +1547,12 @@ pub struct VariableSpec {
     /// Values that are computed.
     #[prost(message, optional, tag = "3")]
     pub dynamic: ::core::option::Option<DynamicValues>,
+    /// Among Variables of the same rank, the one with the higher number counts.
+    #[prost(uint32, optional, tag = "4")]
+    pub priority: ::core::option::Option<u32>,
+    /// What becomes of a map that variables of lower rank have, too.
+    #[prost(enumeration = "MapMerge", optional, tag = "5")]
+    pub merge: ::core::option::Option<i32>,
 }
 /// Values that are computed from other variables, or by a step that runs on a node.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1014,6 +1607,12 @@ pub struct ClusterVariableSpec {
     /// Values that are computed.
     #[prost(message, optional, tag = "2")]
     pub dynamic: ::core::option::Option<DynamicValues>,
+    /// Among ClusterVariables of the same rank, the one with the higher number counts.
+    #[prost(uint32, optional, tag = "3")]
+    pub priority: ::core::option::Option<u32>,
+    /// What becomes of a map that variables of lower rank have, too.
+    #[prost(enumeration = "MapMerge", optional, tag = "4")]
+    pub merge: ::core::option::Option<i32>,
 }
 /// Gives ClusterVariables to namespaces and groups of nodes.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1027,6 +1626,38 @@ pub struct ClusterVariablesBindingSpec {
     /// The groups whose nodes get the values; without them, all nodes of the namespaces.
     #[prost(string, repeated, tag = "3")]
     pub groups: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// What becomes of a map that variables of lower rank have, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum MapMerge {
+    Unspecified = 0,
+    /// It takes their place.
+    Replace = 1,
+    /// Its keys are added to theirs, at every depth.
+    Deep = 2,
+}
+impl MapMerge {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "MAP_MERGE_UNSPECIFIED",
+            Self::Replace => "MAP_MERGE_REPLACE",
+            Self::Deep => "MAP_MERGE_DEEP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "MAP_MERGE_UNSPECIFIED" => Some(Self::Unspecified),
+            "MAP_MERGE_REPLACE" => Some(Self::Replace),
+            "MAP_MERGE_DEEP" => Some(Self::Deep),
+            _ => None,
+        }
+    }
 }
 /// What to do with a value that is too old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -1277,357 +1908,341 @@ pub struct StoredEnrolment {
         ::prost::alloc::string::String,
     >,
 }
-/// Steps that bring servers to a state, and how a run takes them to many servers.
+/// Runs that are made when events happen.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TaskBookSpec {
-    /// What a run must or may give, by name.
-    #[prost(btree_map = "string, message", tag = "1")]
+pub struct TriggerSpec {
+    /// Which events count.
+    #[prost(message, optional, tag = "1")]
+    pub r#match: ::core::option::Option<TriggerMatch>,
+    /// Fields whose values make groups that are counted apart: `node`, `labels.disk`, `data.path`.
+    #[prost(string, repeated, tag = "2")]
+    pub group_by: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// How many events it takes.
+    #[prost(uint32, optional, tag = "3")]
+    pub count: ::core::option::Option<u32>,
+    /// The span in which they must happen; needed from two on.
+    #[prost(string, optional, tag = "4")]
+    pub within: ::core::option::Option<::prost::alloc::string::String>,
+    /// Waits for further events before it fires, so that a burst makes one run.
+    #[prost(message, optional, tag = "5")]
+    pub wait_for_more: ::core::option::Option<TriggerWait>,
+    /// How long a group does not fire after it fired.
+    #[prost(string, optional, tag = "6")]
+    pub cooldown: ::core::option::Option<::prost::alloc::string::String>,
+    /// How many of its runs may be active at once.
+    #[prost(uint32, optional, tag = "7")]
+    pub max_active: ::core::option::Option<u32>,
+    /// How often it may fire in any hour; what is more is refused.
+    #[prost(uint32, optional, tag = "8")]
+    pub per_hour: ::core::option::Option<u32>,
+    /// When it is switched off because it fires too often.
+    #[prost(message, optional, tag = "9")]
+    pub trip: ::core::option::Option<TriggerTrip>,
+    /// Times of the week in which it may fire; always without them.
+    #[prost(message, repeated, tag = "10")]
+    pub windows: ::prost::alloc::vec::Vec<TimeOfWeek>,
+    /// What becomes of a firing that cannot start now.
+    #[prost(enumeration = "BlockedFiring", optional, tag = "11")]
+    pub when_blocked: ::core::option::Option<i32>,
+    /// How many runs that triggers started may stand behind a run, with itself.
+    #[prost(uint32, optional, tag = "12")]
+    pub max_depth: ::core::option::Option<u32>,
+    /// Whether events that this trigger itself led to count.
+    #[prost(bool, optional, tag = "13")]
+    pub allow_repeat: ::core::option::Option<bool>,
+    /// How many groups are remembered at once.
+    #[prost(uint32, optional, tag = "14")]
+    pub max_groups: ::core::option::Option<u32>,
+    /// The run that a firing makes.
+    #[prost(message, optional, tag = "15")]
+    pub run: ::core::option::Option<TriggerRun>,
+    /// Whether events do not count until this is false.
+    #[prost(bool, optional, tag = "16")]
+    pub suspend: ::core::option::Option<bool>,
+    /// Another text than before switches a trigger on again that was switched off because it fired too often.
+    #[prost(string, optional, tag = "17")]
+    pub reset: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// Which events count.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TriggerMatch {
+    /// Their types: `beacon.drift`, everything below `run.*`, or `*`.
+    #[prost(string, repeated, tag = "1")]
+    pub types: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Their namespaces. A trigger sees the events of its own namespace; one of `system` may name others, or `*`.
+    #[prost(string, repeated, tag = "2")]
+    pub namespaces: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// A condition on `event`, in CEL.
+    #[prost(string, optional, tag = "3")]
+    pub when: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// Waits for further events before a firing.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TriggerWait {
+    /// How long no further event may come.
+    #[prost(string, optional, tag = "1")]
+    pub quiet: ::core::option::Option<::prost::alloc::string::String>,
+    /// How long it waits at most.
+    #[prost(string, optional, tag = "2")]
+    pub max: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// When a trigger is switched off because it fires too often: tokens, and how they come back.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TriggerTrip {
+    /// How many firings at once are not too many.
+    #[prost(uint32, optional, tag = "1")]
+    pub burst: ::core::option::Option<u32>,
+    /// The span in which as many may come again.
+    #[prost(string, optional, tag = "2")]
+    pub per: ::core::option::Option<::prost::alloc::string::String>,
+    /// After how long it is switched on again; only by hand without it.
+    #[prost(string, optional, tag = "3")]
+    pub reset: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// A time of the week.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TimeOfWeek {
+    /// The days on which it begins; every day without them.
+    #[prost(enumeration = "WeekDayName", repeated, tag = "1")]
+    pub days: ::prost::alloc::vec::Vec<i32>,
+    /// When it begins, such as `22:00`.
+    #[prost(string, optional, tag = "2")]
+    pub from: ::core::option::Option<::prost::alloc::string::String>,
+    /// When it ends, such as `06:00`; a time before `from` is on the next day.
+    #[prost(string, optional, tag = "3")]
+    pub to: ::core::option::Option<::prost::alloc::string::String>,
+    /// The time zone; UTC without it.
+    #[prost(string, optional, tag = "4")]
+    pub time_zone: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// The run that a firing makes.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TriggerRun {
+    /// The name of the TaskBook.
+    #[prost(string, optional, tag = "1")]
+    pub book: ::core::option::Option<::prost::alloc::string::String>,
+    /// Values of its inputs. Texts are templates over `event` and `count`, as in `{{ event.data.path }}`.
+    #[prost(btree_map = "string, message", tag = "2")]
     pub inputs: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
-        BookInput,
-    >,
-    /// Fixed values by name.
-    #[prost(btree_map = "string, message", tag = "2")]
-    pub vars: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
         Value,
     >,
-    /// Values computed from others, as one CEL expression for each name.
-    #[prost(btree_map = "string, string", tag = "3")]
-    pub compute: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        ::prost::alloc::string::String,
-    >,
-    /// The nodes that a run works on. The caller can only narrow it.
-    #[prost(message, optional, tag = "4")]
-    pub target: ::core::option::Option<BookTarget>,
-    /// Whether the nodes of a batch take their steps together.
-    #[prost(enumeration = "RunStrategy", optional, tag = "5")]
-    pub strategy: ::core::option::Option<i32>,
-    /// How many nodes each batch has, as counts or percents; the last one repeats.
-    #[prost(message, repeated, tag = "6")]
-    pub batches: ::prost::alloc::vec::Vec<Value>,
-    /// How many nodes may fail, as a count or percent; a run stops when more do.
-    #[prost(message, optional, tag = "7")]
-    pub max_failures: ::core::option::Option<Value>,
-    /// What happens to nodes that are at work when a run stops.
-    #[prost(enumeration = "FailurePolicy", optional, tag = "8")]
-    pub on_failure: ::core::option::Option<i32>,
-    /// What happens to a node that cannot be reached: `fail`, `skip` or `{wait: 10m}`.
-    #[prost(message, optional, tag = "9")]
-    pub unreachable: ::core::option::Option<Value>,
-    /// What must hold before the next batch begins.
-    #[prost(message, optional, tag = "10")]
-    pub r#continue: ::core::option::Option<BookGate>,
-    /// What happens to handlers that were notified on a node that failed.
-    #[prost(enumeration = "HandlerPolicy", optional, tag = "11")]
-    pub handlers_on_failure: ::core::option::Option<i32>,
-    /// Whether runs wait until this is false.
-    #[prost(bool, optional, tag = "12")]
-    pub suspend: ::core::option::Option<bool>,
-    /// When runs are made without being asked for. Not available yet.
-    #[prost(message, optional, tag = "13")]
-    pub reconcile: ::core::option::Option<BookReconcile>,
-    /// Options for all steps that do not set them.
-    #[prost(btree_map = "string, message", tag = "14")]
-    pub defaults: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        Value,
-    >,
-    /// The steps, in order. A step has a name, exactly one action, and options.
-    #[prost(message, repeated, tag = "15")]
-    pub steps: ::prost::alloc::vec::Vec<Value>,
-    /// Steps that run once at the end of a phase, if another step notified them and changed something.
-    #[prost(message, repeated, tag = "16")]
-    pub handlers: ::prost::alloc::vec::Vec<Value>,
-}
-/// What a run must or may give.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct BookInput {
-    /// The type of its value.
-    #[prost(enumeration = "InputType", optional, tag = "1")]
-    pub r#type: ::core::option::Option<i32>,
-    /// Its value if a run does not give one; without a default, runs must give it.
-    #[prost(message, optional, tag = "2")]
-    pub default: ::core::option::Option<Value>,
-    /// The only values that it can have.
-    #[prost(message, repeated, tag = "3")]
-    pub r#enum: ::prost::alloc::vec::Vec<Value>,
-    /// A regular expression that a text must match.
-    #[prost(string, optional, tag = "4")]
-    pub pattern: ::core::option::Option<::prost::alloc::string::String>,
-    /// Whether its value is secret.
-    #[prost(bool, optional, tag = "5")]
-    pub secret: ::core::option::Option<bool>,
-    /// What it is for.
-    #[prost(string, optional, tag = "6")]
-    pub description: ::core::option::Option<::prost::alloc::string::String>,
-}
-/// Which nodes a run works on: those that match everything that is given.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct BookTarget {
-    /// The nodes of this group.
-    #[prost(string, optional, tag = "1")]
-    pub group: ::core::option::Option<::prost::alloc::string::String>,
-    /// The nodes of any of these groups.
-    #[prost(string, repeated, tag = "2")]
-    pub groups: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The nodes whose labels match.
-    #[prost(string, optional, tag = "3")]
+    /// What the run does.
+    #[prost(enumeration = "RunMode", optional, tag = "3")]
+    pub mode: ::core::option::Option<i32>,
+    /// Narrows the nodes of the book to the one that the event happened on.
+    #[prost(bool, optional, tag = "4")]
+    pub event_node: ::core::option::Option<bool>,
+    /// Narrows the nodes of the book to those whose labels match.
+    #[prost(string, optional, tag = "5")]
     pub selector: ::core::option::Option<::prost::alloc::string::String>,
-    /// These nodes.
-    #[prost(string, repeated, tag = "4")]
-    pub nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Every node that the namespace may target.
-    #[prost(bool, optional, tag = "5")]
-    pub all: ::core::option::Option<bool>,
-    /// Names of nodes to leave out.
-    #[prost(string, repeated, tag = "6")]
-    pub exclude: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// At most so many of the matching nodes.
-    #[prost(uint32, optional, tag = "7")]
-    pub limit: ::core::option::Option<u32>,
-    /// The order of nodes.
-    #[prost(enumeration = "TargetOrder", optional, tag = "8")]
-    pub order: ::core::option::Option<i32>,
-    /// Whether it is no error if no node matches.
-    #[prost(bool, optional, tag = "9")]
-    pub allow_empty: ::core::option::Option<bool>,
 }
-/// What must hold before the next batch begins.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct BookGate {
-    /// An action whose result is looked at, as in `{wait: {http: "<https://lb/health"}}`.>
-    #[prost(btree_map = "string, message", tag = "1")]
-    pub probe: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        Value,
-    >,
-    /// Where the action runs: `first`, or nodes as in a step's `runOn`.
-    #[prost(message, optional, tag = "2")]
-    pub run_on: ::core::option::Option<Value>,
-    /// The condition, in CEL over `result`.
-    #[prost(string, optional, tag = "3")]
-    pub that: ::core::option::Option<::prost::alloc::string::String>,
-    /// How often it is tried.
-    #[prost(message, optional, tag = "4")]
-    pub retries: ::core::option::Option<BookRetries>,
-    /// Whether somebody must approve.
-    #[prost(bool, optional, tag = "5")]
-    pub approve: ::core::option::Option<bool>,
-}
-/// How often something is tried again.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct BookRetries {
-    /// How many times after the first.
+/// What a Trigger did.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TriggerStatus {
+    /// The generation of the spec that this is about.
     #[prost(uint32, optional, tag = "1")]
-    pub limit: ::core::option::Option<u32>,
-    /// The pause between two attempts.
+    pub observed_generation: ::core::option::Option<u32>,
+    /// Whether it is `ready`, `suspended` or `tripped`.
     #[prost(string, optional, tag = "2")]
-    pub interval: ::core::option::Option<::prost::alloc::string::String>,
-    /// The factor by which the pause grows.
-    #[prost(message, optional, tag = "3")]
-    pub backoff: ::core::option::Option<Value>,
-    /// What ends the attempts, in CEL over `result`; success without it.
+    pub state: ::core::option::Option<::prost::alloc::string::String>,
+    /// How often it fired.
+    #[prost(uint32, optional, tag = "3")]
+    pub fired: ::core::option::Option<u32>,
+    /// When it fired last.
     #[prost(string, optional, tag = "4")]
-    pub until: ::core::option::Option<::prost::alloc::string::String>,
+    pub last_fired: ::core::option::Option<::prost::alloc::string::String>,
+    /// The run of the last firing.
+    #[prost(string, optional, tag = "5")]
+    pub last_run: ::core::option::Option<::prost::alloc::string::String>,
+    /// Why the last firing made no run.
+    #[prost(string, optional, tag = "6")]
+    pub error: ::core::option::Option<::prost::alloc::string::String>,
+    /// Since when it is switched off because it fired too often.
+    #[prost(string, optional, tag = "7")]
+    pub tripped_since: ::core::option::Option<::prost::alloc::string::String>,
 }
-/// When runs are made without being asked for.
+/// A day of the week.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WeekDayName {
+    Unspecified = 0,
+    /// Monday.
+    Mon = 1,
+    /// Tuesday.
+    Tue = 2,
+    /// Wednesday.
+    Wed = 3,
+    /// Thursday.
+    Thu = 4,
+    /// Friday.
+    Fri = 5,
+    /// Saturday.
+    Sat = 6,
+    /// Sunday.
+    Sun = 7,
+}
+impl WeekDayName {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WEEK_DAY_NAME_UNSPECIFIED",
+            Self::Mon => "WEEK_DAY_NAME_MON",
+            Self::Tue => "WEEK_DAY_NAME_TUE",
+            Self::Wed => "WEEK_DAY_NAME_WED",
+            Self::Thu => "WEEK_DAY_NAME_THU",
+            Self::Fri => "WEEK_DAY_NAME_FRI",
+            Self::Sat => "WEEK_DAY_NAME_SAT",
+            Self::Sun => "WEEK_DAY_NAME_SUN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WEEK_DAY_NAME_UNSPECIFIED" => Some(Self::Unspecified),
+            "WEEK_DAY_NAME_MON" => Some(Self::Mon),
+            "WEEK_DAY_NAME_TUE" => Some(Self::Tue),
+            "WEEK_DAY_NAME_WED" => Some(Self::Wed),
+            "WEEK_DAY_NAME_THU" => Some(Self::Thu),
+            "WEEK_DAY_NAME_FRI" => Some(Self::Fri),
+            "WEEK_DAY_NAME_SAT" => Some(Self::Sat),
+            "WEEK_DAY_NAME_SUN" => Some(Self::Sun),
+            _ => None,
+        }
+    }
+}
+/// What becomes of a firing that cannot start now: its runs are active, its times are closed, or too many runs start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum BlockedFiring {
+    Unspecified = 0,
+    /// It starts as soon as it can, once for everything that comes in the meantime.
+    Hold = 1,
+    /// It is refused.
+    Drop = 2,
+}
+impl BlockedFiring {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "BLOCKED_FIRING_UNSPECIFIED",
+            Self::Hold => "BLOCKED_FIRING_HOLD",
+            Self::Drop => "BLOCKED_FIRING_DROP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "BLOCKED_FIRING_UNSPECIFIED" => Some(Self::Unspecified),
+            "BLOCKED_FIRING_HOLD" => Some(Self::Hold),
+            "BLOCKED_FIRING_DROP" => Some(Self::Drop),
+            _ => None,
+        }
+    }
+}
+/// Makes events of requests that come from outside.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct BookReconcile {
-    /// What makes a run: commit, join, drift.
-    #[prost(string, repeated, tag = "1")]
-    pub on: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// How often a run is made.
+pub struct WebhookSpec {
+    /// What the body is.
+    #[prost(enumeration = "WebhookFormat", optional, tag = "1")]
+    pub format: ::core::option::Option<i32>,
+    /// The keys that senders sign with.
+    #[prost(message, optional, tag = "2")]
+    pub keys: ::core::option::Option<WebhookKeys>,
+    /// How a body of format `json` becomes events.
+    #[prost(message, optional, tag = "3")]
+    pub mapping: ::core::option::Option<WebhookExpressions>,
+    /// How far the time of a signature may be from the time of the server, and how long a request is remembered.
+    #[prost(string, optional, tag = "4")]
+    pub replay_window: ::core::option::Option<::prost::alloc::string::String>,
+    /// How large a body may be, in bytes.
+    #[prost(uint32, optional, tag = "5")]
+    pub max_bytes: ::core::option::Option<u32>,
+    /// Whether the key itself may be sent as `Authorization: Bearer KEY`, for senders that cannot sign.
+    #[prost(bool, optional, tag = "6")]
+    pub allow_bearer: ::core::option::Option<bool>,
+    /// Whether every request is refused.
+    #[prost(bool, optional, tag = "7")]
+    pub suspend: ::core::option::Option<bool>,
+}
+/// The keys of a webhook: values of a Secret in its namespace.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WebhookKeys {
+    /// The name of the Secret.
+    #[prost(string, optional, tag = "1")]
+    pub secret: ::core::option::Option<::prost::alloc::string::String>,
+    /// Names of its values that are keys, at least 16 bytes each; all of them without it.
+    #[prost(string, repeated, tag = "2")]
+    pub values: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// How a body becomes events: expressions in CEL over `body`, and over `item` for each of several.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WebhookExpressions {
+    /// A list of items that are one event each; the whole body is one event without it.
+    #[prost(string, optional, tag = "1")]
+    pub each: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether an item becomes an event.
     #[prost(string, optional, tag = "2")]
-    pub every: ::core::option::Option<::prost::alloc::string::String>,
-    /// Whether such a run only checks.
+    pub when: ::core::option::Option<::prost::alloc::string::String>,
+    /// The type of the event, such as `'ci.' + item.status`.
     #[prost(string, optional, tag = "3")]
-    pub mode: ::core::option::Option<::prost::alloc::string::String>,
-    /// When such runs are allowed.
-    #[prost(message, repeated, tag = "4")]
-    pub windows: ::prost::alloc::vec::Vec<Value>,
+    pub r#type: ::core::option::Option<::prost::alloc::string::String>,
+    /// `info`, `warning` or `error`.
+    #[prost(string, optional, tag = "4")]
+    pub severity: ::core::option::Option<::prost::alloc::string::String>,
+    /// The node that it is about.
+    #[prost(string, optional, tag = "5")]
+    pub node: ::core::option::Option<::prost::alloc::string::String>,
+    /// When it happened, as `2026-11-18T09:00:00Z`.
+    #[prost(string, optional, tag = "6")]
+    pub time: ::core::option::Option<::prost::alloc::string::String>,
+    /// What tells the event from others, so that one that is sent twice is one event.
+    #[prost(string, optional, tag = "7")]
+    pub id: ::core::option::Option<::prost::alloc::string::String>,
+    /// Labels by name.
+    #[prost(btree_map = "string, string", tag = "8")]
+    pub labels: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// A map with more about it.
+    #[prost(string, optional, tag = "9")]
+    pub data: ::core::option::Option<::prost::alloc::string::String>,
 }
-/// The type of an input.
+/// What the body of a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
-pub enum InputType {
+pub enum WebhookFormat {
     Unspecified = 0,
-    /// A text.
-    String = 1,
-    /// A whole number.
-    Int = 2,
-    /// True or false.
-    Bool = 3,
-    /// A span of time such as `10m`.
-    Duration = 4,
-    /// A list.
-    List = 5,
-    /// A map.
-    Map = 6,
+    /// Any JSON, which `mapping` makes events of.
+    Json = 1,
+    /// What Alertmanager sends: `alert.firing` and `alert.resolved`.
+    Alertmanager = 2,
 }
-impl InputType {
+impl WebhookFormat {
     /// String value of the enum field names used in the ProtoBuf definition.
     ///
     /// The values are not transformed in any way and thus are considered stable
     /// (if the ProtoBuf definition does not change) and safe for programmatic use.
     pub fn as_str_name(&self) -> &'static str {
         match self {
-            Self::Unspecified => "INPUT_TYPE_UNSPECIFIED",
-            Self::String => "INPUT_TYPE_STRING",
-            Self::Int => "INPUT_TYPE_INT",
-            Self::Bool => "INPUT_TYPE_BOOL",
-            Self::Duration => "INPUT_TYPE_DURATION",
-            Self::List => "INPUT_TYPE_LIST",
-            Self::Map => "INPUT_TYPE_MAP",
+            Self::Unspecified => "WEBHOOK_FORMAT_UNSPECIFIED",
+            Self::Json => "WEBHOOK_FORMAT_JSON",
+            Self::Alertmanager => "WEBHOOK_FORMAT_ALERTMANAGER",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
     pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
         match value {
-            "INPUT_TYPE_UNSPECIFIED" => Some(Self::Unspecified),
-            "INPUT_TYPE_STRING" => Some(Self::String),
-            "INPUT_TYPE_INT" => Some(Self::Int),
-            "INPUT_TYPE_BOOL" => Some(Self::Bool),
-            "INPUT_TYPE_DURATION" => Some(Self::Duration),
-            "INPUT_TYPE_LIST" => Some(Self::List),
-            "INPUT_TYPE_MAP" => Some(Self::Map),
-            _ => None,
-        }
-    }
-}
-/// The order in which nodes are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum TargetOrder {
-    Unspecified = 0,
-    /// The same in every run, and unrelated to names.
-    Stable = 1,
-    /// By name.
-    Name = 2,
-    /// Another one in every run.
-    Random = 3,
-}
-impl TargetOrder {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "TARGET_ORDER_UNSPECIFIED",
-            Self::Stable => "TARGET_ORDER_STABLE",
-            Self::Name => "TARGET_ORDER_NAME",
-            Self::Random => "TARGET_ORDER_RANDOM",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "TARGET_ORDER_UNSPECIFIED" => Some(Self::Unspecified),
-            "TARGET_ORDER_STABLE" => Some(Self::Stable),
-            "TARGET_ORDER_NAME" => Some(Self::Name),
-            "TARGET_ORDER_RANDOM" => Some(Self::Random),
-            _ => None,
-        }
-    }
-}
-/// How the nodes of a batch take their steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum RunStrategy {
-    Unspecified = 0,
-    /// All take a step before one takes the next.
-    Lockstep = 1,
-    /// Each at its own pace.
-    Free = 2,
-}
-impl RunStrategy {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "RUN_STRATEGY_UNSPECIFIED",
-            Self::Lockstep => "RUN_STRATEGY_LOCKSTEP",
-            Self::Free => "RUN_STRATEGY_FREE",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "RUN_STRATEGY_UNSPECIFIED" => Some(Self::Unspecified),
-            "RUN_STRATEGY_LOCKSTEP" => Some(Self::Lockstep),
-            "RUN_STRATEGY_FREE" => Some(Self::Free),
-            _ => None,
-        }
-    }
-}
-/// What happens to nodes at work when a run stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum FailurePolicy {
-    Unspecified = 0,
-    /// They go on to their end.
-    Drain = 1,
-    /// They end after their current step.
-    Stop = 2,
-}
-impl FailurePolicy {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "FAILURE_POLICY_UNSPECIFIED",
-            Self::Drain => "FAILURE_POLICY_DRAIN",
-            Self::Stop => "FAILURE_POLICY_STOP",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "FAILURE_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
-            "FAILURE_POLICY_DRAIN" => Some(Self::Drain),
-            "FAILURE_POLICY_STOP" => Some(Self::Stop),
-            _ => None,
-        }
-    }
-}
-/// What happens to notified handlers of a node that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum HandlerPolicy {
-    Unspecified = 0,
-    /// The next run of the book runs them.
-    Owe = 1,
-    /// They run at once.
-    Run = 2,
-    /// They are forgotten.
-    Drop = 3,
-}
-impl HandlerPolicy {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "HANDLER_POLICY_UNSPECIFIED",
-            Self::Owe => "HANDLER_POLICY_OWE",
-            Self::Run => "HANDLER_POLICY_RUN",
-            Self::Drop => "HANDLER_POLICY_DROP",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "HANDLER_POLICY_UNSPECIFIED" => Some(Self::Unspecified),
-            "HANDLER_POLICY_OWE" => Some(Self::Owe),
-            "HANDLER_POLICY_RUN" => Some(Self::Run),
-            "HANDLER_POLICY_DROP" => Some(Self::Drop),
+            "WEBHOOK_FORMAT_UNSPECIFIED" => Some(Self::Unspecified),
+            "WEBHOOK_FORMAT_JSON" => Some(Self::Json),
+            "WEBHOOK_FORMAT_ALERTMANAGER" => Some(Self::Alertmanager),
             _ => None,
         }
     }
