@@ -244,10 +244,8 @@ impl Controllers {
 
     /// Takes over the settings that can change while the server runs.
     fn read_config(&self) {
-        let limits = self
-            .config()
-            .and_then(|config| config.limits)
-            .unwrap_or_default();
+        let config = self.config().unwrap_or_default();
+        let limits = config.limits.unwrap_or_default();
         self.rates.set(RateLimits {
             per_second: limits
                 .requests_per_second

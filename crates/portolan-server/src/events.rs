@@ -12,6 +12,7 @@
 mod index;
 mod list;
 mod packed;
+mod sink;
 mod writer;
 
 use std::time::Duration;
@@ -21,6 +22,7 @@ use portolan_store::{Compare, Record, Span, Transaction};
 
 pub(crate) use self::index::{EventIndex, OldRecord};
 pub(crate) use self::packed::unpack;
+pub(crate) use self::sink::{EventSink, NewEvent, SunkEvents};
 pub(crate) use self::writer::{EventBatches, EventWriter};
 
 use self::packed::pack;

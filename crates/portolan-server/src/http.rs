@@ -6,6 +6,8 @@
 //! /api/v1alpha/namespaces/NAMESPACE/taskbooks/NAME/run       makes a run
 //! /api/v1alpha/namespaces/NAMESPACE/runs/NAME/nodes          the parts of nodes in a run; also …/cancel and …/resume
 //! /api/v1alpha/namespaces/NAMESPACE/blobs[/DIGEST]     content that is too large for an object
+//! /api/v1alpha/namespaces/NAMESPACE/webhooks/NAME/deliver   a request from outside, signed with the webhook's key
+//! /api/v1alpha/trigger-tests                           what triggers would do about an event
 //! /api/v1alpha/auth/can-i | rights | tokens[/ID]       rights and tokens
 //! /api/v1alpha/enrolments[/…] | join-tokens[/ID]        nodes that come and go
 //! /api/v1alpha/authorities                             whom clients trust
@@ -18,6 +20,7 @@ mod encoded_event;
 mod grpc;
 mod guard;
 mod identity;
+mod live;
 mod query;
 mod reply;
 mod route;
@@ -49,6 +52,7 @@ use crate::strict_json;
 use crate::token::NewToken;
 use crate::watching::WatchQuery;
 use guard::{Guard, peer_of};
+use live::LiveRoute;
 use query::Wanted;
 use reply::{json_reply, refusal};
 use route::Route;
@@ -116,6 +120,9 @@ impl Http {
         {
             return self.public_identity(route, request).await;
         }
+        if let Ok(Route::Live(LiveRoute::Deliver(target))) = &route {
+            return self.deliver(target, request).await;
+        }
         let caller = self.caller(Claim::of(&request)).await?;
         let wanted = Wanted::read(request.uri().query().unwrap_or_default())?;
         let route = route?;
@@ -124,6 +131,7 @@ impl Http {
             Route::Identity(route) => self.identity(&caller, route, request).await,
             Route::Runs(route) => self.runs(&caller, route, request).await,
             Route::Blobs(route) => self.blobs(&caller, route, request).await,
+            Route::Live(route) => self.live(&caller, route, request).await,
             Route::Objects(target) => self.objects(&caller, target, wanted, request).await,
             Route::Status => {
                 allow(&request, &[Method::GET])?;

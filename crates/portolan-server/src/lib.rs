@@ -48,6 +48,7 @@ mod strict_json;
 
 mod agents;
 mod controllers;
+mod live;
 mod repositories;
 mod repository_source;
 mod runs;

@@ -151,6 +151,14 @@ fn add_other_paths(paths: &mut Map<String, Value>) {
         json!({"get": {"summary": "Says how the server stands.", "responses": responses(&["200"], &object)}}),
     );
     paths.insert(
+        "/api/v1alpha/trigger-tests".to_owned(),
+        json!({"post": {
+            "summary": "Says what triggers would do about an event, and why; nothing is done.",
+            "requestBody": body(json!({"namespace": text(), "name": text()}), &["namespace", "name"]),
+            "responses": responses(&["200"], &object),
+        }}),
+    );
+    paths.insert(
         "/api/v1alpha/auth/can-i".to_owned(),
         json!({"post": {
             "summary": "Says whether the caller may do something, and why.",

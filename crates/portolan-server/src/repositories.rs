@@ -22,6 +22,7 @@ use crate::cache::Cache;
 use crate::clock::rfc3339;
 use crate::error::{ApiError, RefusalReason};
 use crate::keys::ObjectKey;
+use crate::live::check_live;
 use crate::objects::{Author, Objects, Preconditions, key_of, shown};
 use crate::repository_source::{SourceFiles, SourceOptions, read_source};
 use crate::token::Identity;
@@ -295,7 +296,8 @@ impl Repositories {
                     .map(|_| ())
             });
             let escalation = self.access.check_escalation(account, &one.object);
-            let refused = rights.chain([escalation]).filter_map(Result::err);
+            let live = check_live(&self.access, account, &one.object);
+            let refused = rights.chain([escalation, live]).filter_map(Result::err);
             faults.extend(refused.map(|error| format!("{}: {}", one.file, error.message)));
         }
         for object in gone {

@@ -30,9 +30,10 @@ use crate::cache::{Cache, CacheFeed};
 use crate::controllers::Controllers;
 use crate::enrolments::Enrolments;
 use crate::error::{ApiError, RefusalReason};
-use crate::events::{EventBatches, EventWriter, Events};
+use crate::events::{EventBatches, EventSink, EventWriter, Events, SunkEvents};
 use crate::fleet_identity::{Credential, FleetIdentity};
 use crate::join_tokens::JoinTokens;
+use crate::live::{CronController, Deliveries, TriggerController};
 use crate::membership::{LeaseView, Membership, ServerEntry, ServerName};
 use crate::objects::Objects;
 use crate::peer::Peers;
@@ -59,6 +60,9 @@ const ANCHOR_EVERY: Duration = Duration::from_mins(1);
 /// How often certificates and authorities are looked at.
 const UPKEEP_EVERY: Duration = Duration::from_secs(30);
 
+/// How long the end of a server waits until what it told is written.
+const FLUSH_EVENTS: Duration = Duration::from_secs(3);
+
 /// Reports of agents that wait to be looked at; more than these wait with their agents.
 const RUN_INPUTS: usize = 4_096;
 
@@ -72,6 +76,9 @@ const RATES: RateLimits = RateLimits {
 pub struct ApiServer {
     pub(crate) objects: Objects,
     pub(crate) events: Events,
+    /// Where the server tells what happens.
+    pub(crate) event_sink: EventSink,
+    pub(crate) deliveries: Deliveries,
     pub(crate) cache: Cache,
     pub(crate) tokens: Tokens,
     pub(crate) access: Arc<Access>,
@@ -104,6 +111,7 @@ pub(crate) struct Background {
     runs: RunController,
     feed: CacheFeed,
     events: EventBatches,
+    sunk_events: SunkEvents,
     controllers: Controllers,
     repositories: Repositories,
     membership: Membership,
@@ -187,6 +195,7 @@ impl ApiServer {
             cache: cache.clone(),
             writer,
         };
+        let (event_sink, sunk_events) = EventSink::new(events.clone());
         let rates = Arc::new(Rates::new(RATES));
         let access = Arc::new(Access::new(cache.clone()));
         let (owned, told) = watch::channel(None);
@@ -246,12 +255,11 @@ impl ApiServer {
         let (run_inputs, inputs) = mpsc::channel(RUN_INPUTS);
         let runs = RunController {
             objects: objects.clone(),
-            events: events.clone(),
+            event_sink: event_sink.clone(),
             cache: cache.clone(),
             agents: Arc::clone(&agents),
             inputs,
             owned: runs_owned,
-            event_tasks: JoinSet::new(),
         };
         let server = Self {
             agents,
@@ -261,6 +269,8 @@ impl ApiServer {
             access,
             objects,
             events,
+            event_sink,
+            deliveries: Deliveries::default(),
             cache,
             tokens,
             audit,
@@ -282,6 +292,7 @@ impl ApiServer {
                 runs,
                 feed,
                 events: batches,
+                sunk_events,
                 controllers,
                 repositories,
                 membership,
@@ -320,16 +331,21 @@ impl ApiServer {
     pub(crate) async fn authenticate(&self, credential: &Credential) -> Result<Identity, ApiError> {
         self.check_fresh()?;
         let identity = self.identify(credential).await?;
-        self.rates.take(&identity.user).map_err(|wait| {
-            let message = format!("user {} makes too many requests", identity.user);
+        self.take_rate(&identity.user)?;
+        Ok(identity)
+    }
+
+    /// Counts a request of somebody; refuses it if there are too many.
+    pub(crate) fn take_rate(&self, who: &str) -> Result<(), ApiError> {
+        self.rates.take(who).map_err(|wait| {
+            let message = format!("user {who} makes too many requests");
             ApiError::new(
                 http::StatusCode::TOO_MANY_REQUESTS,
                 RefusalReason::TooManyRequests,
                 message,
             )
             .details(json!({"retryAfterSeconds": wait.as_secs() + 1}))
-        })?;
-        Ok(identity)
+        })
     }
 
     /// Whether the caller may do something with the target, from the path alone. Refusals are in the audit log.
@@ -396,6 +412,17 @@ impl StartedServer {
         tasks.spawn(self.background.runs.run());
         tasks.spawn(self.background.feed.run());
         tasks.spawn(self.background.events.run());
+        tasks.spawn(self.background.sunk_events.run());
+        let cron = CronController {
+            server: Arc::clone(&self.server),
+            owned: self.server.owned.clone(),
+        };
+        tasks.spawn(cron.run());
+        let triggers = TriggerController {
+            server: Arc::clone(&self.server),
+            owned: self.server.owned.clone(),
+        };
+        tasks.spawn(triggers.run());
         tasks.spawn(self.background.controllers.run());
         tasks.spawn(self.server.backups.clone().run());
         tasks.spawn(Arc::clone(&self.server.blobs).run());
@@ -431,6 +458,7 @@ impl StartedServer {
             tracing::warn!(%error, "the head of the audit log cannot be stored");
         }
         cancelled.cancel();
+        self.server.event_sink.flush(FLUSH_EVENTS).await;
         // Controllers stop before the shard is given up.
         tasks.shutdown().await;
         if let Err(error) = membership.leave().await {

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use crate::event::{EventView, FleetEvent};
 use crate::index::TriggerIndex;
 use crate::rate::RunBudget;
-use crate::trigger::{Reaction, Surroundings, Trigger, TriggerExplanation, TriggerMemory};
+use crate::trigger::{
+    Checkpoint, Reaction, Surroundings, Trigger, TriggerExplanation, TriggerMemory,
+};
 
 /// The number of active runs of a trigger, by its uid.
 pub type ActiveRuns<'a> = dyn Fn(&str) -> u32 + 'a;
@@ -54,6 +56,8 @@ pub struct ReactorCounts {
 pub struct TriggerReport {
     /// The uid of the trigger.
     pub trigger: String,
+    /// The name of the group.
+    pub group: String,
     /// What it did.
     pub reaction: Reaction,
 }
@@ -141,18 +145,39 @@ impl Reactor {
             if let Reaction::NoMatch(_) = reaction {
                 continue;
             }
+            let group = trigger.group_name(event);
             if let Reaction::Waiting { until } = reaction {
-                self.due.insert((until, number, trigger.group_name(event)));
+                self.due.insert((until, number, group.clone()));
             }
             if let Reaction::Held(_) = reaction {
-                self.held.insert((number, trigger.group_name(event)));
+                self.held.insert((number, group.clone()));
             }
             reports.push(TriggerReport {
                 trigger: trigger.uid().to_owned(),
+                group,
                 reaction,
             });
         }
         reports
+    }
+
+    /// What is to be stored about a group of a trigger; `None` if nothing is remembered about it.
+    pub fn checkpoint(&self, uid: &str, group: &str) -> Option<Checkpoint> {
+        let number = self.numbers.get(uid)?;
+        self.entries.get(number)?.memory.remembered(group)
+    }
+
+    /// What a trigger remembers; `None` if there is none of this uid.
+    pub fn memory(&self, uid: &str) -> Option<&TriggerMemory> {
+        let number = self.numbers.get(uid)?;
+        self.entries.get(number).map(|entry| &entry.memory)
+    }
+
+    /// Takes over how many runs triggers may start in a minute.
+    pub fn set_budget(&mut self, runs_per_minute: u32) {
+        if self.budget.most() != runs_per_minute {
+            self.budget = RunBudget::per_minute(runs_per_minute);
+        }
     }
 
     /// Starts the firings whose time has come, and those that can start now.
@@ -198,6 +223,7 @@ impl Reactor {
             self.counts.add(&reaction);
             reports.push(TriggerReport {
                 trigger: trigger.uid().to_owned(),
+                group,
                 reaction,
             });
         }

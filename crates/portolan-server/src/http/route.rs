@@ -5,6 +5,7 @@ use portolan_object::{NameRule, similar};
 
 use super::blobs::BlobRoute;
 use super::identity::IdentityRoute;
+use super::live::LiveRoute;
 use super::query::decoded;
 use super::runs::RunRoute;
 use crate::error::ApiError;
@@ -22,6 +23,7 @@ pub(super) enum Route {
     Identity(IdentityRoute),
     Runs(RunRoute),
     Blobs(BlobRoute),
+    Live(LiveRoute),
 }
 
 impl Route {
@@ -39,6 +41,9 @@ impl Route {
         }
         if let Some(route) = BlobRoute::parse(&parts) {
             return route.map(Self::Blobs);
+        }
+        if let Some(route) = LiveRoute::parse(&parts) {
+            return route.map(Self::Live);
         }
         match parts.as_slice() {
             ["status"] => Ok(Self::Status),

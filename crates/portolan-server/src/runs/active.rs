@@ -26,6 +26,7 @@ use super::record::{
 };
 use super::request::bound_to;
 use super::side::SideTable;
+use super::step_news::StepNews;
 use crate::error::ApiError;
 use crate::objects::Objects;
 
@@ -73,6 +74,8 @@ pub(super) struct ActiveRun {
     pub(super) results: BTreeMap<String, BTreeMap<usize, Value>>,
     /// Steps that nodes take by themselves.
     pub(super) side: SideTable,
+    /// Steps that changed something or failed, and are not told yet.
+    pub(super) step_news: Vec<StepNews>,
 }
 
 /// What happened since the last time.
@@ -206,6 +209,7 @@ impl ActiveRun {
             told: BTreeMap::new(),
             results,
             side: SideTable::of(sides),
+            step_news: Vec::new(),
             uuid,
             plan,
             book,
@@ -418,6 +422,7 @@ impl ActiveRun {
             step.notes = vec!["the report of this step was too long to be kept whole".to_owned()];
             record = step.to_record();
         }
+        self.note_step(position, &step);
         let mut entry = json!({"step": record});
         if is_late {
             entry["late"] = true.into();

@@ -11,7 +11,6 @@ use portolan_kinds::{KindObject, find_kind};
 use portolan_store::{Ownership, Span, StoreError};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::active::{ActiveRun, How, Outgoing, Surroundings, Wishes, stop};
@@ -23,8 +22,8 @@ use crate::agents::AgentHub;
 use crate::cache::Cache;
 use crate::clock::rfc3339;
 use crate::error::ApiError;
-use crate::events::Events;
-use crate::objects::{Author, Objects, key_of, new_uuid};
+use crate::events::EventSink;
+use crate::objects::{Author, Objects, key_of};
 
 /// How often runs are looked at when nothing happens: times pass in any case.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -68,14 +67,12 @@ pub(crate) enum RunInput {
 /// Looks after all runs.
 pub(crate) struct RunController {
     pub(crate) objects: Objects,
-    pub(crate) events: Events,
+    pub(crate) event_sink: EventSink,
     pub(crate) cache: Cache,
     pub(crate) agents: Arc<AgentHub>,
     pub(crate) inputs: mpsc::Receiver<RunInput>,
     /// Whether this server owns the shard.
     pub(crate) owned: watch::Receiver<Option<Ownership>>,
-    /// Events that are being written; runs do not wait for them.
-    pub(crate) event_tasks: JoinSet<()>,
 }
 
 /// The runs of an owner.
@@ -190,7 +187,10 @@ impl RunController {
                 .go_on(&self.objects, &owned.ownership, &around, &wishes)
                 .await
             {
-                Ok(Some(outgoing)) => self.send(outgoing),
+                Ok(Some(outgoing)) => {
+                    run.tell_steps(&self.event_sink, &object);
+                    self.send(outgoing);
+                }
                 Ok(None) => return Err(OwnershipLost),
                 Err(error) => {
                     tracing::warn!(%error, run = run.name, "a run cannot be written");
@@ -206,7 +206,6 @@ impl RunController {
                 owned.runs.remove(&uuid);
             }
         }
-        while self.event_tasks.try_join_next().is_some() {}
         self.sweep(owned).await;
         Ok(())
     }
@@ -383,7 +382,7 @@ impl RunController {
 
     /// Writes how far a run is into the status of its Run.
     async fn tell(
-        &mut self,
+        &self,
         owned: &OwnedRuns,
         uuid: &str,
         object: &KindObject,
@@ -402,7 +401,7 @@ impl RunController {
             return Ok(());
         }
         if run.has_ended() {
-            self.finish(run, object, &status, &author).await?;
+            self.finish(run).await?;
         }
         self.objects
             .set_status(&key_of(object), status, &author)
@@ -443,42 +442,13 @@ impl RunController {
         status
     }
 
-    /// Forgets the secrets of a run that has ended, and reports its end.
-    async fn finish(
-        &mut self,
-        run: &ActiveRun,
-        object: &KindObject,
-        status: &Value,
-        author: &Author,
-    ) -> Result<(), ApiError> {
+    /// Forgets the secrets of a run that has ended. That it ended is reported where its status is seen to change.
+    async fn finish(&self, run: &ActiveRun) -> Result<(), ApiError> {
         let store = &self.objects.store;
         if let Some(secrets) = store.get(keys::secrets(&run.uuid)).await? {
             let remove = portolan_store::Transaction::remove(secrets.key, secrets.mod_revision);
             store.commit(remove).await?;
         }
-        let kind = find_kind("Event").ok_or_else(|| ApiError::internal("no kind Event"))?;
-        let phase = status["phase"].as_str().unwrap_or_default();
-        let counts = status["counts"].as_object().into_iter().flatten();
-        let counts: Vec<String> = counts
-            .map(|(state, count)| format!("{count} {state}"))
-            .collect();
-        let spec = json!({
-            "type": "run.ended", "severity": if phase == "succeeded" { "info" } else { "warning" },
-            "summary": format!("run {} {phase}: {}", run.name, counts.join(", ")),
-            "source": {"kind": "Run", "name": run.name}, "time": rfc3339(self.objects.time.now()),
-        });
-        let event = KindObject::new(
-            kind,
-            &format!("run-ended-{}", new_uuid()),
-            object.namespace(),
-            spec,
-        );
-        let (events, author) = (self.events.clone(), author.clone());
-        self.event_tasks.spawn(async move {
-            if let Err(error) = events.create(event, &author).await {
-                tracing::warn!(%error, "the end of a run cannot be reported");
-            }
-        });
         Ok(())
     }
 

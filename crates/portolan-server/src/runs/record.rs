@@ -30,6 +30,18 @@ pub(super) struct StoredBook {
     pub(super) is_sent: bool,
 }
 
+impl StoredBook {
+    /// A book without files that is not on the server.
+    pub(super) fn of_text(name: &str, text: String) -> Self {
+        Self {
+            file: format!("{name}.yaml"),
+            text,
+            files: BTreeMap::new(),
+            is_sent: true,
+        }
+    }
+}
+
 /// What a run was made from.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct StoredPlan {

@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::controller::is_over;
 use super::files::{FileShelf, ShelvedFiles};
+use super::fired::MadeBy;
 use super::keys::{self, SEGMENT_NODES};
 use super::plan::{delegations, has_news, run_plan};
 use super::record::{
@@ -36,14 +37,16 @@ const MAX_WORDS: usize = 100;
 /// What a caller asks for.
 #[derive(Debug, Default)]
 pub(crate) struct RunRequest {
-    is_check: bool,
-    inputs: Map<String, Value>,
-    selection: TagSelection,
-    narrowing: Narrowing,
-    dedupe_key: Option<String>,
-    parent: Option<String>,
+    pub(super) is_check: bool,
+    pub(super) inputs: Map<String, Value>,
+    pub(super) selection: TagSelection,
+    pub(super) narrowing: Narrowing,
+    pub(super) dedupe_key: Option<String>,
+    pub(super) parent: Option<String>,
     /// A book that is not on the server.
-    book: Option<StoredBook>,
+    pub(super) book: Option<StoredBook>,
+    /// What makes the run, if nobody asks for it.
+    pub(super) made_by: Option<MadeBy>,
 }
 
 impl RunRequest {
@@ -234,11 +237,12 @@ impl ApiServer {
             dedupe_key: repetition.dedupe_key,
             parent: target.name.clone(),
             book: Some(book),
+            made_by: None,
         };
         self.start_run(caller, &book_target, request).await
     }
 
-    async fn make_run(
+    pub(super) async fn make_run(
         &self,
         caller: &Caller,
         target: &Target,
@@ -246,7 +250,9 @@ impl ApiServer {
     ) -> Result<KindObject, ApiError> {
         let namespace = target.namespace.clone().unwrap_or_default();
         let book_name = target.name.clone().unwrap_or_default();
-        if request.book.as_ref().is_some_and(|book| book.is_sent) {
+        // Who wrote a CronJob with steps had the right when they did.
+        let is_asked_for = request.made_by.is_none();
+        if is_asked_for && request.book.as_ref().is_some_and(|book| book.is_sent) {
             // Who brings a book of their own could as well change the one that is here.
             self.authorise(caller, "update", target).await?;
         }
@@ -355,6 +361,8 @@ impl ApiServer {
             "nodes": frozen.iter().map(|node| json!({"name": node.name, "uuid": node.uuid})).collect::<Vec<_>>(),
             "batches": plan.run.batches, "parent": request.parent, "requestedBy": caller.identity.user,
             "dedupeKey": request.dedupe_key, "requestDigest": digest,
+            "origin": request.made_by.as_ref().map(|by| &by.origin),
+            "causes": request.made_by.as_ref().map(|by| &by.causes),
         });
         let run = KindObject::new(kind, &name, Some(&namespace), without_nulls(spec));
         let parts = RunParts {
@@ -363,18 +371,27 @@ impl ApiServer {
             nodes: frozen,
             secret,
         };
-        self.store_run(run, parts).await
+        self.store_run(run, parts, request.made_by).await
     }
 
     /// Writes what the run was made from, then the Run: only with the Run does it exist.
-    async fn store_run(&self, run: KindObject, parts: RunParts) -> Result<KindObject, ApiError> {
+    async fn store_run(
+        &self,
+        run: KindObject,
+        parts: RunParts,
+        made_by: Option<MadeBy>,
+    ) -> Result<KindObject, ApiError> {
         let author = Author {
             name: AUTHOR.to_owned(),
+            fence: made_by.as_ref().map(|by| by.fence.clone()),
             ..Author::default()
         };
         let mut run = run;
         run.status = json!({"phase": "pending", "startedAt": rfc3339(self.objects.time.now())});
-        let (transaction, created) = self.objects.prepare_creation(run, &author).await?;
+        let (mut transaction, created) = self.objects.prepare_creation(run, &author).await?;
+        if let Some(by) = made_by {
+            transaction = transaction.and(by.with);
+        }
         let uuid = created.object.metadata.uuid().to_owned();
         let bound_to = bound_to(&created.object);
         let store = &self.objects.store;
@@ -393,6 +410,7 @@ impl ApiServer {
             records.write(store, None, vec![write]).await?;
         }
         let shown = created.object.name().to_owned();
+        portolan_agent::failpoint("server-run-creating");
         let stored = self
             .objects
             .commit_object(transaction, created, &author)
@@ -403,6 +421,7 @@ impl ApiServer {
                 format!("a run {shown} was just made"),
             )
         })?;
+        portolan_agent::failpoint("server-run-created");
         Ok(stored.object)
     }
 

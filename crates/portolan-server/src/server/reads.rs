@@ -29,13 +29,21 @@ impl ApiServer {
         }
         // Whatever becomes of it, that it was asked for is in the log.
         self.record(caller, "read-secret", target, Ok(None)).await?;
-        let values = match found.object.spec.get("vault") {
-            Some(_) => self.read_vault(&found.object).await?,
-            None => self.objects.open_values(&found)?,
-        };
+        let values = self.secret_values(&found).await?;
         let mut object = found.object;
         object.spec["values"] = Value::Object(values);
         Ok(object)
+    }
+
+    /// The values of a Secret, from the store or from Vault.
+    pub(crate) async fn secret_values(
+        &self,
+        found: &StoredKind,
+    ) -> Result<Map<String, Value>, ApiError> {
+        match found.object.spec.get("vault") {
+            Some(_) => self.read_vault(&found.object).await,
+            None => self.objects.open_values(found),
+        }
     }
 
     /// Reads the object that a request is about.

@@ -8,6 +8,7 @@ use super::{ApiServer, Caller, Target};
 use crate::access::Action;
 use crate::error::{ApiError, RefusalReason};
 use crate::keys::is_event;
+use crate::live::check_live;
 use crate::node_access::sign_event;
 use crate::objects::{Author, Deletion, Preconditions};
 use crate::runs::is_over;
@@ -84,6 +85,7 @@ impl ApiServer {
             ));
         }
         self.access.check_escalation(&caller.identity, &object)?;
+        check_live(&self.access, &caller.identity, &object)?;
         let mut object = object;
         if let (Some(node), Some(scope)) = (&caller.identity.node, self.scope_of(caller)) {
             sign_event(node, &scope, &mut object)?;

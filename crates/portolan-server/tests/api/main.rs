@@ -4,6 +4,7 @@ mod bed;
 mod deletions;
 mod events;
 mod failures;
+mod live;
 mod objects;
 mod repositories;
 mod restarts;

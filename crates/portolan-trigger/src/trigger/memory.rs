@@ -134,6 +134,17 @@ impl TriggerMemory {
             .retain(|_, window| !window.is_idle(cooldown, trigger.within, now));
     }
 
+    /// What is to be stored about a group; `None` if nothing is remembered about it.
+    pub(crate) fn remembered(&self, group: &str) -> Option<Checkpoint> {
+        let is_known = self.groups.contains_key(group);
+        is_known.then(|| self.checkpoint(group))
+    }
+
+    /// The names of all groups.
+    pub fn group_names(&self) -> impl Iterator<Item = &str> {
+        self.groups.keys().map(String::as_str)
+    }
+
     pub(super) fn checkpoint(&self, group: &str) -> Checkpoint {
         Checkpoint {
             ledger: self.ledger.clone(),

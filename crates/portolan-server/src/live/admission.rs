@@ -1,0 +1,79 @@
+//! What a CronJob, Trigger or Webhook asks for beyond its own fields, checked when it is written.
+//!
+//! Their runs are made by the server itself. So who writes one must have the right to make such runs by hand.
+
+use std::sync::Arc;
+
+use portolan_fleet::{MemoryFiles, TextRenderer};
+use portolan_kinds::KindObject;
+use serde_json::Value;
+
+use super::trigger_state::read_trigger;
+use crate::access::{Access, Action};
+use crate::error::{ApiError, RefusalReason};
+use crate::token::Identity;
+
+/// Refuses an object that asks for what its author may not do, or that could never work.
+pub(crate) fn check_live(
+    access: &Access,
+    identity: &Identity,
+    object: &KindObject,
+) -> Result<(), ApiError> {
+    let may = |verb: &str, kind: &str, name: Option<&str>| {
+        let action = Action {
+            verb,
+            kind,
+            namespace: object.namespace(),
+            name,
+        };
+        access.check(identity, &action).map(|_| ())
+    };
+    match object.kind.name {
+        "CronJob" => {
+            let books = object.spec.get("books").and_then(Value::as_array);
+            let books = books.into_iter().flatten();
+            for book in books.filter_map(|book| book["name"].as_str()) {
+                may("run", "TaskBook", Some(book))?;
+            }
+            if object.spec.get("steps").is_some() {
+                // Who brings steps of their own could as well change a book.
+                may("run", "TaskBook", Some(object.name()))?;
+                may("update", "TaskBook", Some(object.name()))?;
+            }
+            Ok(())
+        }
+        "Trigger" => {
+            may("run", "TaskBook", object.spec["run"]["book"].as_str())?;
+            read_trigger(object).map_err(|error| invalid(error.message))?;
+            check_templates(&object.spec["run"]["inputs"])
+        }
+        "Webhook" => may("create", "Event", None),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses inputs that are no templates.
+fn check_templates(inputs: &Value) -> Result<(), ApiError> {
+    let renderer = TextRenderer::new(Arc::new(MemoryFiles::default()));
+    let mut waiting = vec![inputs];
+    while let Some(value) = waiting.pop() {
+        match value {
+            Value::String(text) => {
+                let names = renderer.names_in_text(text);
+                names.map_err(|error| invalid(format!("`spec.run.inputs`: `{text}`: {error}")))?;
+            }
+            Value::Array(items) => waiting.extend(items),
+            Value::Object(map) => waiting.extend(map.values()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn invalid(message: String) -> ApiError {
+    ApiError::new(
+        http::StatusCode::UNPROCESSABLE_ENTITY,
+        RefusalReason::Invalid,
+        message,
+    )
+}
