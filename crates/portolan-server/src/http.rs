@@ -7,6 +7,7 @@
 //! /api/v1alpha/namespaces/NAMESPACE/runs/NAME/nodes          the parts of nodes in a run; also …/cancel and …/resume
 //! /api/v1alpha/namespaces/NAMESPACE/blobs[/DIGEST]     content that is too large for an object
 //! /api/v1alpha/namespaces/NAMESPACE/webhooks/NAME/deliver   a request from outside, signed with the webhook's key
+//! /api/v1alpha/namespaces/NAMESPACE/nodes/NAME/variables    the variables of a node, and where each came from
 //! /api/v1alpha/trigger-tests                           what triggers would do about an event
 //! /api/v1alpha/auth/can-i | rights | tokens[/ID]       rights and tokens
 //! /api/v1alpha/enrolments[/…] | join-tokens[/ID]        nodes that come and go

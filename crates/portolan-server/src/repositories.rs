@@ -25,6 +25,7 @@ use crate::keys::ObjectKey;
 use crate::live::check_live;
 use crate::objects::{Author, Objects, Preconditions, key_of, shown};
 use crate::repository_source::{SourceFiles, SourceOptions, read_source};
+use crate::runs::check_circles;
 use crate::token::Identity;
 
 /// How often it is looked whether a repository is due.
@@ -297,7 +298,10 @@ impl Repositories {
             });
             let escalation = self.access.check_escalation(account, &one.object);
             let live = check_live(&self.access, account, &one.object);
-            let refused = rights.chain([escalation, live]).filter_map(Result::err);
+            let circles = check_circles(&self.cache, &one.object);
+            let refused = rights
+                .chain([escalation, live, circles])
+                .filter_map(Result::err);
             faults.extend(refused.map(|error| format!("{}: {}", one.file, error.message)));
         }
         for object in gone {

@@ -31,4 +31,5 @@ pub(crate) use controller::{RunController, RunInput, is_over};
 pub(crate) use files::FileQuestion;
 pub(crate) use fired::{FiredRun, FiredRunOutcome, MadeBy};
 pub(crate) use request::{Repetition, RunRequest};
+pub(crate) use variables::check_circles;
 pub(crate) use wish::RunWish;

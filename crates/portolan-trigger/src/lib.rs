@@ -60,6 +60,7 @@ pub use variable::{
     ComputedValue, GraphFault, GraphStep, MergeRule, ProducerWork, ResolvedVariables, SourceRole,
     StaleRule, StaleVariable, UsedValue, VariableCandidate, VariableConflict, VariableDefinition,
     VariableExplanation, VariableGraph, VariableProducer, VariableScope, VariableSource, resolve,
+    variables_read,
 };
 pub use webhook::{
     MappedEvents, MappingProblem, ReplayMemory, VerifiedDelivery, WebhookKey, WebhookMapping,

@@ -10,7 +10,7 @@ pub use config::StaleRule;
 pub use fault::{GraphFault, StaleVariable};
 pub use graph::{
     ComputedValue, GraphStep, ProducerWork, UsedValue, VariableDefinition, VariableGraph,
-    VariableProducer,
+    VariableProducer, variables_read,
 };
 pub use precedence::{
     MergeRule, ResolvedVariables, SourceRole, VariableCandidate, VariableConflict,

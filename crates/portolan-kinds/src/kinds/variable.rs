@@ -1,6 +1,7 @@
 //! `Variable`: values for runs on the nodes of a namespace.
 
 use portolan_object::{FieldPath, NameRule};
+use portolan_trigger::variables_read;
 use serde_json::Value;
 
 use crate::definition::{Column, KindDefinition};
@@ -26,7 +27,7 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
     selectable: &["spec.for.node"],
 };
 
-const RULES: [FieldRule; 11] = joined(
+const RULES: [FieldRule; 12] = joined(
     &VALUE_RULES,
     &[
         FieldRule {
@@ -45,7 +46,11 @@ const RULES: [FieldRule; 11] = joined(
 );
 
 /// What values must be, of a `Variable` and a `ClusterVariable`.
-pub(super) const VALUE_RULES: [FieldRule; 8] = [
+pub(super) const VALUE_RULES: [FieldRule; 9] = [
+    FieldRule {
+        path: "priority",
+        demand: FieldDemand::Between(0, 1_000_000),
+    },
     FieldRule {
         path: "values",
         demand: FieldDemand::Items(1_000),
@@ -111,6 +116,13 @@ pub(super) fn check_values(spec: &Value, faults: &mut Faults<'_>) {
     {
         let message = "must have either `expressions` or `taskBook`";
         faults.add(&path.key("dynamic"), message);
+    }
+    let texts = expressions.and_then(Value::as_object).into_iter().flatten();
+    for (name, text) in texts {
+        if let Err(why) = variables_read(text.as_str().unwrap_or_default()) {
+            let at = path.key("dynamic").key("expressions").key(name);
+            faults.add(&at, format!("cannot be used: {why}"));
+        }
     }
     for (above, map) in [
         (path.key("values"), spec.get("values")),

@@ -85,7 +85,11 @@ pub(crate) struct NewEvent {
 
 impl EventSink {
     pub(crate) fn new(events: Events) -> (Self, SunkEvents) {
-        let (queue, receiver) = mpsc::channel(QUEUE);
+        Self::with_queue(events, QUEUE)
+    }
+
+    fn with_queue(events: Events, length: usize) -> (Self, SunkEvents) {
+        let (queue, receiver) = mpsc::channel(length);
         let sink = Self(Arc::new(Sink {
             queue,
             cache: events.cache.clone(),
@@ -336,3 +340,6 @@ impl NewEvent {
         Some(object)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,8 @@ pub(super) enum LiveRoute {
     TestTriggers,
     /// A request of a webhook. Its sender has a key and no identity.
     Deliver(Target),
+    /// The variables of a node in runs of a namespace.
+    Variables { namespace: String, node: String },
 }
 
 impl LiveRoute {
@@ -33,6 +35,10 @@ impl LiveRoute {
                     .and_then(|kind| checked_target(kind, Some(namespace), Some(name)));
                 Some(target.map(Self::Deliver))
             }
+            ["namespaces", namespace, "nodes", node, "variables"] => Some(Ok(Self::Variables {
+                namespace: (*namespace).to_owned(),
+                node: (*node).to_owned(),
+            })),
             _ => None,
         }
     }
@@ -55,6 +61,12 @@ impl Http {
                 Ok(json_reply(StatusCode::OK, &tests))
             }
             LiveRoute::Deliver(target) => self.deliver(&target, request).await,
+            LiveRoute::Variables { namespace, node } => {
+                allow(&request, &[Method::GET])?;
+                let server = &self.server;
+                let variables = server.node_variables(caller, &namespace, &node).await?;
+                Ok(json_reply(StatusCode::OK, &variables))
+            }
         }
     }
 

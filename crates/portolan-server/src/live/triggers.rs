@@ -118,7 +118,10 @@ impl TriggerController {
             if let Some(ownership) = ownership {
                 match self.take_over(ownership).await {
                     Ok(mut owned) => {
-                        let OwnershipLost = self.look_after(&mut owned).await;
+                        // Where it begins is stored before anything is looked at: who is killed then begins there, too.
+                        if self.store_cursor(&mut owned).await.is_ok() {
+                            let OwnershipLost = self.look_after(&mut owned).await;
+                        }
                     }
                     Err(error) => tracing::warn!(%error, "what triggers remember cannot be read"),
                 }
@@ -547,14 +550,19 @@ impl TriggerController {
         writes.reverse();
         writes.retain(|write: &LiveWrite| seen.insert(write.key().to_owned()));
         writes.reverse();
+        self.write(owned, &writes).await?;
+        self.store_cursor(owned).await
+    }
+
+    /// Stores up to where events were seen, after everything that follows from them.
+    async fn store_cursor(&self, owned: &mut OwnedTriggers) -> Result<(), OwnershipLost> {
         let cursor = StoredCursor {
             incarnation: self.server.cache.incarnation(),
             revision: owned.cursor,
         };
         if let Ok(write) = LiveWrite::put(records::cursor(), &cursor) {
-            writes.push(write);
+            self.write(owned, &[write]).await?;
         }
-        self.write(owned, &writes).await?;
         owned.stored_cursor = (owned.cursor, Instant::now());
         Ok(())
     }

@@ -1,37 +1,59 @@
-//! The static variables of a node in a run: all nodes < groups < the node; in one scope a namespace's Variable stands above
-//! a bound `ClusterVariable`. Equal rank with different values is an error that names both.
+//! The variables of a node: which sources concern it, which value counts, and what is computed from others.
+//!
+//! ```text
+//! Variables, bound ClusterVariables ──for this node──▶ fixed ones: portolan_trigger::resolve ┐
+//!                                                      expressions, by the same ranks        ├──▶ VariableGraph ──▶ values
+//! ```
+//!
+//! Expressions are computed for each node when a run is made, from the values that the node has then, so they are never
+//! older than what they read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use portolan_kinds::{KindObject, find_kind};
-use serde_json::{Map, Value};
+use portolan_trigger::{
+    GraphFault, MergeRule, ResolvedVariables, SourceRole, StaleRule, VariableDefinition,
+    VariableExplanation, VariableGraph, VariableProducer, VariableScope, VariableSource, resolve,
+    variables_read,
+};
+use serde_json::{Map, Value, json};
 
 use super::target::FleetView;
 use crate::cache::Cache;
-use crate::error::ApiError;
+use crate::error::{ApiError, RefusalReason};
 use crate::node_access::texts;
+use crate::server::{ApiServer, Caller, Target};
 
 /// The variables that runs of a namespace can see.
 pub(super) struct Variables {
-    sources: Vec<Source>,
+    sources: Vec<ScopedSource>,
 }
 
 /// Values for some nodes.
-struct Source {
-    /// As people name it.
-    name: String,
-    scope: Scope,
-    is_own: bool,
-    /// The position in its binding: later ones stand above earlier ones.
-    position: usize,
-    values: Map<String, Value>,
+struct ScopedSource {
+    nodes: SourceNodes,
+    /// Fixed values; or expressions, as texts.
+    source: VariableSource,
+    is_computed: bool,
 }
 
-enum Scope {
+enum SourceNodes {
     All,
     Groups(Vec<String>),
     Node(String),
+}
+
+/// The variables of a node, and where each came from.
+struct NodeVariables {
+    values: Map<String, Value>,
+    /// Fixed values and expressions by the same ranks.
+    explained: ResolvedVariables,
+    /// Names of computed values.
+    computed: BTreeSet<String>,
+    /// Names of values that are secret, or were computed from such.
+    sensitive: BTreeSet<String>,
 }
 
 impl Variables {
@@ -39,7 +61,8 @@ impl Variables {
         let all = |kind: &str, namespace: Option<&str>| {
             find_kind(kind).map_or_else(Vec::new, |kind| cache.objects(kind, namespace))
         };
-        let mut sources: Vec<Source> = all("Variable", Some(namespace)).iter().map(own).collect();
+        let own = all("Variable", Some(namespace));
+        let mut sources: Vec<ScopedSource> = own.iter().filter_map(|one| own_source(one)).collect();
         let shared: BTreeMap<String, Arc<KindObject>> = all("ClusterVariable", None)
             .into_iter()
             .map(|variable| (variable.name().to_owned(), variable))
@@ -50,20 +73,20 @@ impl Variables {
             }
             let groups: Vec<String> = texts(&binding, "groups").map(str::to_owned).collect();
             for (position, name) in texts(&binding, "variables").enumerate() {
-                let Some(variable) = shared.get(name) else {
-                    continue;
+                let nodes = if groups.is_empty() {
+                    SourceNodes::All
+                } else {
+                    SourceNodes::Groups(groups.clone())
                 };
-                sources.push(Source {
-                    name: format!("ClusterVariable {name} (binding {})", binding.name()),
-                    scope: if groups.is_empty() {
-                        Scope::All
-                    } else {
-                        Scope::Groups(groups.clone())
-                    },
-                    is_own: false,
-                    position,
-                    values: values_of(variable),
-                });
+                let shown = format!("ClusterVariable {name} (binding {})", binding.name());
+                let source = shared
+                    .get(name)
+                    .and_then(|variable| source_of(variable, shown, nodes));
+                sources.extend(source.map(|mut source| {
+                    source.source.is_own = false;
+                    source.source.position = position;
+                    source
+                }));
             }
         }
         Self { sources }
@@ -75,69 +98,280 @@ impl Variables {
         view: &FleetView,
         node: &KindObject,
     ) -> Result<Map<String, Value>, ApiError> {
+        Ok(self.resolved(view, node)?.values)
+    }
+
+    fn resolved(&self, view: &FleetView, node: &KindObject) -> Result<NodeVariables, ApiError> {
         let groups = view.groups_of(node);
-        let mut chosen: BTreeMap<&str, (&Source, u8, &Value)> = BTreeMap::new();
-        for source in &self.sources {
-            let scope = match &source.scope {
-                Scope::All => 0,
-                Scope::Groups(names) if names.iter().any(|name| groups.contains(name.as_str())) => {
-                    1
-                }
-                Scope::Node(name) if name == node.name() => 2,
-                _ => continue,
-            };
-            for (key, value) in &source.values {
-                let rank = (scope, source.is_own, source.position);
-                match chosen.get(key.as_str()) {
-                    Some((other, at, known)) if (*at, other.is_own, other.position) == rank => {
-                        if *known != value {
-                            return Err(conflict(node, key, &other.name, &source.name));
-                        }
-                    }
-                    Some((other, at, _)) if (*at, other.is_own, other.position) > rank => {}
-                    _ => {
-                        chosen.insert(key, (source, scope, value));
-                    }
-                }
-            }
-        }
-        let values = chosen.into_iter();
-        Ok(values
-            .map(|(key, (_, _, value))| (key.to_owned(), value.clone()))
-            .collect())
+        let concerned: Vec<&ScopedSource> = self
+            .sources
+            .iter()
+            .filter(|source| source.concerns(node.name(), &groups))
+            .collect();
+        let sources: Vec<VariableSource> = concerned.iter().map(|one| one.source.clone()).collect();
+        let explained = resolve(&sources).map_err(|conflicts| {
+            let all: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
+            let message = format!("node {}: {}", node.name(), all.join("; "));
+            ApiError::bad_request(message)
+                .hint("remove one of them, give one to the node itself, or set `priority`")
+        })?;
+        let computing: BTreeSet<&str> = concerned
+            .iter()
+            .filter(|one| one.is_computed)
+            .map(|one| one.source.name.as_str())
+            .collect();
+        let is_computed = |key: &str| {
+            let found = explained.explain(key);
+            let mut origins = found.into_iter().flat_map(|found| found.origins.values());
+            origins.any(|origin| computing.contains(origin.as_str()))
+        };
+        let computed: BTreeSet<String> = explained
+            .values()
+            .keys()
+            .filter(|key| is_computed(key))
+            .cloned()
+            .collect();
+        let wrong = |why: String| ApiError::bad_request(format!("node {}: {why}", node.name()));
+        let (values, sensitive) = compute(&explained, &computed).map_err(wrong)?;
+        Ok(NodeVariables {
+            values,
+            explained,
+            computed,
+            sensitive,
+        })
     }
 }
 
-fn own(variable: &Arc<KindObject>) -> Source {
+/// The values, with those of expressions computed from the others, and the names of secret ones.
+fn compute(
+    explained: &ResolvedVariables,
+    computed: &BTreeSet<String>,
+) -> Result<(Map<String, Value>, BTreeSet<String>), String> {
+    let definitions = explained.values().iter().map(|(key, value)| {
+        let text = value.as_str().filter(|_| computed.contains(key));
+        let producer = match text {
+            Some(text) => VariableProducer::Expression(text.to_owned()),
+            None => VariableProducer::Fixed(value.clone()),
+        };
+        let definition = VariableDefinition {
+            producer,
+            refresh: None,
+            ttl: None,
+            when_stale: StaleRule::Fail,
+            is_sensitive: explained.is_sensitive(key),
+        };
+        (key.clone(), definition)
+    });
+    let graph = VariableGraph::new(definitions).map_err(|fault| fault.to_string())?;
+    // No moment matters: nothing is kept, so nothing is stale.
+    let now = Timestamp::UNIX_EPOCH;
+    let made = graph.advance(&BTreeMap::new(), now).changed;
+    let (mut values, mut sensitive) = (Map::new(), BTreeSet::new());
+    for key in explained.values().keys() {
+        let used = graph.value(key, &made, now);
+        let used = used.map_err(|fault| fault.to_string())?;
+        values.insert(key.clone(), used.value.clone());
+        if graph.is_sensitive(key) {
+            sensitive.insert(key.clone());
+        }
+    }
+    Ok((values, sensitive))
+}
+
+impl ScopedSource {
+    fn concerns(&self, node: &str, groups: &BTreeSet<&str>) -> bool {
+        match &self.nodes {
+            SourceNodes::All => true,
+            SourceNodes::Groups(names) => names.iter().any(|name| groups.contains(name.as_str())),
+            SourceNodes::Node(name) => name == node,
+        }
+    }
+}
+
+fn own_source(variable: &KindObject) -> Option<ScopedSource> {
     let target = variable.spec.get("for").cloned().unwrap_or_default();
     let node = target.get("node").and_then(Value::as_str);
     let groups = target.get("groups").and_then(Value::as_array);
-    let scope = match (node, groups) {
-        (Some(node), _) => Scope::Node(node.to_owned()),
+    let nodes = match (node, groups) {
+        (Some(node), _) => SourceNodes::Node(node.to_owned()),
         (None, Some(groups)) => {
             let groups = groups.iter().filter_map(Value::as_str);
-            Scope::Groups(groups.map(str::to_owned).collect())
+            SourceNodes::Groups(groups.map(str::to_owned).collect())
         }
-        (None, None) => Scope::All,
+        (None, None) => SourceNodes::All,
     };
-    Source {
-        name: format!("Variable {}", variable.name()),
-        scope,
-        is_own: true,
-        position: 0,
-        values: values_of(variable),
+    source_of(variable, format!("Variable {}", variable.name()), nodes)
+}
+
+/// The values of a variable; `None` if it has neither fixed ones nor expressions.
+fn source_of(variable: &KindObject, name: String, nodes: SourceNodes) -> Option<ScopedSource> {
+    let spec = &variable.spec;
+    let fixed = spec.get("values").and_then(Value::as_object);
+    let dynamic = spec.get("dynamic");
+    let expressions = dynamic.and_then(|dynamic| dynamic.get("expressions"));
+    let expressions = expressions.and_then(Value::as_object);
+    let scope = match &nodes {
+        SourceNodes::All => VariableScope::All,
+        SourceNodes::Groups(_) => VariableScope::Group,
+        SourceNodes::Node(_) => VariableScope::Node,
+    };
+    let priority = spec.get("priority").and_then(Value::as_i64);
+    let is_sensitive = dynamic.is_some_and(|dynamic| dynamic["sensitive"] == true);
+    Some(ScopedSource {
+        nodes,
+        is_computed: fixed.is_none(),
+        source: VariableSource {
+            name,
+            scope,
+            is_own: true,
+            priority: priority
+                .and_then(|number| i32::try_from(number).ok())
+                .unwrap_or_default(),
+            position: 0,
+            merge: match spec.get("merge").and_then(Value::as_str) {
+                Some("deep") => MergeRule::Deep,
+                _ => MergeRule::Replace,
+            },
+            is_sensitive,
+            values: fixed.or(expressions)?.clone(),
+        },
+    })
+}
+
+/// Refuses a variable whose expressions read each other in a circle, together with those that exist.
+pub(crate) fn check_circles(cache: &Cache, object: &KindObject) -> Result<(), ApiError> {
+    if !["Variable", "ClusterVariable"].contains(&object.kind.name)
+        || object.spec.get("dynamic").is_none()
+    {
+        return Ok(());
+    }
+    let namespaces: Vec<String> = match object.namespace() {
+        Some(namespace) => vec![namespace.to_owned()],
+        None => find_kind("Namespace").map_or_else(Vec::new, |kind| {
+            let all = cache.objects(kind, None);
+            all.iter().map(|one| one.name().to_owned()).collect()
+        }),
+    };
+    for namespace in namespaces {
+        let mut known = Variables::new(cache, &namespace);
+        let is_itself = |source: &ScopedSource| match object.namespace() {
+            Some(_) => source.source.name == format!("Variable {}", object.name()),
+            None => source
+                .source
+                .name
+                .starts_with(&format!("ClusterVariable {} (", object.name())),
+        };
+        let is_seen = object.namespace().is_some() || known.sources.iter().any(is_itself);
+        known.sources.retain(|source| !is_itself(source));
+        known.sources.extend(own_source(object).filter(|_| is_seen));
+        known.check_circles()?;
+    }
+    Ok(())
+}
+
+impl Variables {
+    /// Whichever of several expressions of a name a node has: what any of them reads counts.
+    fn check_circles(&self) -> Result<(), ApiError> {
+        let mut reads: BTreeMap<&String, BTreeSet<String>> = BTreeMap::new();
+        for source in &self.sources {
+            for (key, value) in &source.source.values {
+                let of_key = reads.entry(key).or_default();
+                if let (true, Some(text)) = (source.is_computed, value.as_str()) {
+                    of_key.extend(variables_read(text).unwrap_or_default());
+                }
+            }
+        }
+        let known: BTreeSet<String> = reads.keys().map(|key| (*key).clone()).collect();
+        let definitions = reads.into_iter().map(|(key, reads)| {
+            // What does not exist yet may come with the next object; runs refuse it.
+            let reads = reads.intersection(&known).cloned().collect();
+            let definition = VariableDefinition {
+                producer: VariableProducer::Step { reads },
+                refresh: None,
+                ttl: None,
+                when_stale: StaleRule::Fail,
+                is_sensitive: false,
+            };
+            (key.clone(), definition)
+        });
+        match VariableGraph::new(definitions) {
+            Err(fault @ GraphFault::Cycle(_)) => Err(ApiError::new(
+                http::StatusCode::UNPROCESSABLE_ENTITY,
+                RefusalReason::Invalid,
+                fault.to_string(),
+            )),
+            _ => Ok(()),
+        }
     }
 }
 
-fn values_of(variable: &KindObject) -> Map<String, Value> {
-    let values = variable.spec.get("values").and_then(Value::as_object);
-    values.cloned().unwrap_or_default()
+impl ApiServer {
+    /// The variables of a node as runs of a namespace see them, and where each came from.
+    pub(crate) async fn node_variables(
+        &self,
+        caller: &Caller,
+        namespace: &str,
+        node: &str,
+    ) -> Result<Value, ApiError> {
+        let target = Target {
+            kind: find_kind("Variable").ok_or_else(|| ApiError::internal("no kind Variable"))?,
+            namespace: Some(namespace.to_owned()),
+            name: None,
+        };
+        self.authorise(caller, "list", &target).await?;
+        let view = FleetView::new(&self.cache);
+        let granted = view.granted(namespace);
+        let Some(found) = granted.iter().find(|one| one.name() == node) else {
+            let message = format!("namespace {namespace} may not target a node {node}");
+            let error = ApiError::bad_request(message);
+            return Err(error.hint("a NodeGrant gives a namespace the nodes of a NodeGroup"));
+        };
+        let resolved = Variables::new(&self.cache, namespace).resolved(&view, found)?;
+        let items: Vec<Value> = resolved
+            .values
+            .iter()
+            .filter_map(|(key, value)| {
+                let explanation = resolved.explained.explain(key)?;
+                let is_computed = resolved.computed.contains(key);
+                let is_sensitive = resolved.sensitive.contains(key);
+                Some(shown(value, explanation, is_computed, is_sensitive))
+            })
+            .collect();
+        Ok(json!({
+            "apiVersion": portolan_kinds::VERSION, "kind": "NodeVariableList", "node": node, "namespace": namespace,
+            "items": items,
+        }))
+    }
 }
 
-fn conflict(node: &KindObject, key: &str, first: &str, second: &str) -> ApiError {
-    let message = format!(
-        "variable `{key}` of node {} has two values of the same rank: in {first} and in {second}",
-        node.name()
-    );
-    ApiError::bad_request(message).hint("remove one of them, or give one to the node itself")
+fn shown(
+    value: &Value,
+    explained: &VariableExplanation,
+    is_computed: bool,
+    is_sensitive: bool,
+) -> Value {
+    let candidates: Vec<Value> = explained
+        .candidates
+        .iter()
+        .rev()
+        .map(|candidate| {
+            let role = match candidate.role {
+                SourceRole::Used => "used",
+                SourceRole::Merged => "merged",
+                SourceRole::Overridden => "overridden",
+            };
+            json!({
+                "source": candidate.source, "scope": candidate.scope.to_string(), "role": role, "value": candidate.value,
+            })
+        })
+        .collect();
+    let value = if is_sensitive {
+        Value::Null
+    } else {
+        value.clone()
+    };
+    json!({
+        "key": explained.key, "value": value, "sensitive": is_sensitive, "computed": is_computed,
+        "candidates": candidates, "origins": explained.origins,
+    })
 }

@@ -11,7 +11,7 @@ use crate::keys::is_event;
 use crate::live::check_live;
 use crate::node_access::sign_event;
 use crate::objects::{Author, Deletion, Preconditions};
-use crate::runs::is_over;
+use crate::runs::{check_circles, is_over};
 
 /// How long a write of rights waits until they count.
 const CACHE_WAIT: Duration = Duration::from_secs(2);
@@ -86,6 +86,7 @@ impl ApiServer {
         }
         self.access.check_escalation(&caller.identity, &object)?;
         check_live(&self.access, &caller.identity, &object)?;
+        check_circles(&self.cache, &object)?;
         let mut object = object;
         if let (Some(node), Some(scope)) = (&caller.identity.node, self.scope_of(caller)) {
             sign_event(node, &scope, &mut object)?;

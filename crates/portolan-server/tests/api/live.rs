@@ -449,3 +449,152 @@ async fn events_that_are_denied_are_not_made() {
     assert!(bed.events_of("trigger.fired").await.is_empty());
     bed.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_are_computed_from_others_and_say_where_they_come_from() {
+    let bed = bed().await;
+    let object = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "v1alpha", "kind": kind, "metadata": {"name": name}, "spec": spec});
+    for (path, object) in [
+        ("nodes", object("Node", "web-1", json!({}))),
+        (
+            "nodegroups",
+            object("NodeGroup", "web", json!({"nodes": ["web-1"]})),
+        ),
+        (
+            "nodegrants",
+            object(
+                "NodeGrant",
+                "web",
+                json!({"groups": ["web"], "namespaces": ["default"]}),
+            ),
+        ),
+        (
+            "clustervariables",
+            object(
+                "ClusterVariable",
+                "dns",
+                json!({"values": {"host": "a.example"}}),
+            ),
+        ),
+        (
+            "clustervariables",
+            object(
+                "ClusterVariable",
+                "unbound",
+                json!({"values": {"hidden": 1}}),
+            ),
+        ),
+        (
+            "clustervariablesbindings",
+            object(
+                "ClusterVariablesBinding",
+                "dns",
+                json!({"variables": ["dns"], "namespaces": ["default"]}),
+            ),
+        ),
+    ] {
+        let (status, body) = bed.post(&format!("/api/v1alpha/{path}"), object).await;
+        assert_eq!(status, StatusCode::CREATED, "{body:#}");
+    }
+    let expressions = json!({"url": "'http://' + vars.host + ':' + string(vars.limits.port)"});
+    for (name, spec) in [
+        (
+            "base",
+            json!({"values": {"limits": {"port": 80, "files": 10}, "host": "b.example"}}),
+        ),
+        (
+            "more",
+            json!({"for": {"node": "web-1"}, "values": {"limits": {"port": 81}}, "merge": "deep"}),
+        ),
+        ("url", json!({"dynamic": {"expressions": expressions}})),
+        (
+            "better",
+            json!({"values": {"host": "c.example"}, "priority": 5}),
+        ),
+        (
+            "key",
+            json!({"dynamic": {"expressions": {"key": "vars.host"}, "sensitive": true}}),
+        ),
+        (
+            "copy",
+            json!({"dynamic": {"expressions": {"copy": "vars.key"}}}),
+        ),
+    ] {
+        bed.make("variables", "Variable", name, spec).await;
+    }
+    let path = format!("{SPACE}/nodes/web-1/variables");
+    let find = |list: &Value, key: &str| {
+        let items = list["items"].as_array().expect("a list");
+        items
+            .iter()
+            .find(|item| item["key"] == key)
+            .cloned()
+            .unwrap_or_default()
+    };
+    eventually(|| async { !find(&bed.get(&path).await.1, "copy").is_null() }).await;
+    let (_, list) = bed.get(&path).await;
+    assert_eq!(
+        find(&list, "url")["value"],
+        "http://c.example:81",
+        "{list:#}"
+    );
+    assert_eq!(
+        find(&list, "limits")["value"],
+        json!({"port": 81, "files": 10})
+    );
+    assert_eq!(
+        find(&list, "limits")["origins"],
+        json!({"files": "Variable base", "port": "Variable more"})
+    );
+    let host = find(&list, "host");
+    assert_eq!(
+        host["candidates"][0]["source"], "Variable better",
+        "{host:#}"
+    );
+    assert_eq!(
+        host["candidates"][2]["source"],
+        "ClusterVariable dns (binding dns)"
+    );
+    assert!(find(&list, "hidden").is_null());
+    // What is computed from a secret is one.
+    assert_eq!(
+        (
+            &find(&list, "copy")["value"],
+            &find(&list, "copy")["sensitive"]
+        ),
+        (&Value::Null, &json!(true))
+    );
+    // A circle is refused, also through the namespace's own variables; an expression that is none, too.
+    for (expressions, message) in [
+        (
+            json!({"host": "vars.url"}),
+            "variables read each other in a circle",
+        ),
+        (
+            json!({"x": "vars."}),
+            "`spec.dynamic.expressions.x` cannot be used",
+        ),
+    ] {
+        let wrong = object(
+            "Variable",
+            "circle",
+            json!({"dynamic": {"expressions": expressions}}),
+        );
+        let (status, body) = bed.post(&format!("{SPACE}/variables"), wrong).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body:#}");
+        assert!(
+            body["error"].as_str().unwrap_or_default().contains(message),
+            "{body:#}"
+        );
+    }
+    let wrong = object(
+        "ClusterVariable",
+        "dns",
+        json!({"dynamic": {"expressions": {"host": "vars.copy"}}}),
+    );
+    let (status, body) = bed
+        .put("/api/v1alpha/clustervariables/dns?apply=true", wrong)
+        .await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body:#}");
+    bed.stop().await;
+}

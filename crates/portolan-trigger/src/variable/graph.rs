@@ -273,6 +273,29 @@ impl VariableGraph {
     }
 }
 
+/// The variables that an expression reads.
+///
+/// ```
+/// let reads = portolan_trigger::variables_read("'http://' + vars.host + vars.path")?;
+/// assert_eq!(Vec::from_iter(reads), ["host", "path"]);
+/// # Ok::<(), String>(())
+/// ```
+///
+/// # Errors
+/// When it cannot be read, or does not name the variables that it reads.
+pub fn variables_read(expression: &str) -> Result<BTreeSet<String>, String> {
+    read_expression(expression).map(|(_, reads)| reads)
+}
+
+fn read_expression(text: &str) -> Result<(Expression, BTreeSet<String>), String> {
+    let expression = Expression::parse(text).map_err(|failure| failure.to_string())?;
+    let reads: BTreeSet<String> = expression.keys_of("vars").into_iter().collect();
+    if reads.is_empty() && expression.names("vars") {
+        return Err("it must name the variables that it reads, as in `vars.port`".to_owned());
+    }
+    Ok((expression, reads))
+}
+
 /// What a variable is made from.
 struct NodeInputs {
     values: Map<String, Json>,
@@ -291,13 +314,7 @@ impl GraphNode {
             VariableProducer::Fixed(_) => (None, BTreeSet::new()),
             VariableProducer::Step { reads } => (None, reads.iter().cloned().collect()),
             VariableProducer::Expression(text) => {
-                let expression =
-                    Expression::parse(text).map_err(|failure| wrong(failure.to_string()))?;
-                let reads: BTreeSet<String> = expression.keys_of("vars").into_iter().collect();
-                if reads.is_empty() && expression.names("vars") {
-                    let why = "it must name the variables that it reads, as in `vars.port`";
-                    return Err(wrong(why.to_owned()));
-                }
+                let (expression, reads) = read_expression(text).map_err(wrong)?;
                 (Some(expression), reads)
             }
         };
