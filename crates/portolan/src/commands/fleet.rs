@@ -5,11 +5,13 @@ mod auth;
 mod bootstrap;
 mod connection;
 mod convert;
+mod cron;
 mod delete;
 mod describe;
 mod diff;
 mod documents;
 mod edit;
+mod events;
 mod explain;
 mod get;
 mod history;
@@ -24,6 +26,8 @@ mod runs;
 mod sandbox;
 mod shown;
 mod status;
+mod triggers;
+mod vars;
 mod watch;
 
 use super::CommandResult;
@@ -50,6 +54,8 @@ enum FleetCommand {
     Bootstrap(Later<bootstrap::BootstrapArgs>),
     /// Convert a playbook of Ansible into a TaskBook
     Convert(Later<convert::ConvertArgs>),
+    /// List CronJobs with their last and next slots
+    Cron(Later<cron::CronArgs>),
     /// Delete objects
     Delete(Later<delete::DeleteArgs>),
     /// Print everything about objects, with their last changes
@@ -58,6 +64,8 @@ enum FleetCommand {
     Diff(Later<diff::DiffArgs>),
     /// Change an object in an editor
     Edit(Later<edit::EditArgs>),
+    /// Print events, and follow them as they happen
+    Events(Later<events::EventsArgs>),
     /// Print the documentation of a kind or a field
     Explain(Later<explain::ExplainArgs>),
     /// List objects, or print them
@@ -82,6 +90,10 @@ enum FleetCommand {
     Sandbox(Later<sandbox::SandboxArgs>),
     /// Print the state of the server
     Status(Later<status::StatusArgs>),
+    /// List Triggers, and ask what they would do about an event
+    Triggers(Later<triggers::TriggersArgs>),
+    /// Explain the variables of nodes
+    Vars(Later<vars::VarsArgs>),
     /// Print changes of objects as they happen
     Watch(Later<watch::WatchArgs>),
 }
@@ -92,10 +104,12 @@ pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
         FleetCommand::Auth(args) => auth::auth(args, app),
         FleetCommand::Bootstrap(args) => bootstrap::bootstrap(args, app),
         FleetCommand::Convert(args) => convert::convert(args, app),
+        FleetCommand::Cron(args) => cron::cron(args, app),
         FleetCommand::Delete(args) => delete::delete(args, app),
         FleetCommand::Describe(args) => describe::describe(args, app),
         FleetCommand::Diff(args) => diff::diff(args, app),
         FleetCommand::Edit(args) => edit::edit(args, app),
+        FleetCommand::Events(args) => events::events(args, app),
         FleetCommand::Explain(args) => explain::explain(args, &app.printer),
         FleetCommand::Get(args) => get::get(args, app),
         FleetCommand::History(args) => history::history(args, app),
@@ -108,6 +122,8 @@ pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
         FleetCommand::Runs(args) => runs::runs(args, app),
         FleetCommand::Sandbox(args) => sandbox::sandbox(args, app),
         FleetCommand::Status(args) => status::status(args, app),
+        FleetCommand::Triggers(args) => triggers::triggers(args, app),
+        FleetCommand::Vars(args) => vars::vars(args, app),
         FleetCommand::Watch(args) => watch::watch(args, app),
     }
 }

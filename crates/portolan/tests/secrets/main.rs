@@ -190,6 +190,8 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
         | "fleet join-token create"
         | "fleet join-token list"
         | "fleet nodes pending"
+        | "fleet cron"
+        | "fleet events"
         | "fleet runs list" => vec![badly(&NOBODY)],
         "fleet auth can-i" | "fleet auth why" => {
             vec![badly(&[&["get", "secrets"][..], &NOBODY].concat())]
@@ -240,7 +242,9 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
         | "fleet runs approve"
         | "fleet runs cancel"
         | "fleet runs rerun"
-        | "fleet runs resume" => vec![badly(&[&["web-1"][..], &NOBODY].concat())],
+        | "fleet runs resume"
+        | "fleet triggers test"
+        | "fleet vars explain" => vec![badly(&[&["web-1"][..], &NOBODY].concat())],
         "fleet auth certificate" => vec![badly(&[&["a"][..], &NOBODY].concat())],
         "fleet auth token" => vec![badly(&[&["--user", "a"][..], &NOBODY].concat())],
         "serve" => vec![
