@@ -41,11 +41,12 @@ const LOOK_BACK: u64 = 5_000;
 const STALE_AFTER: Duration = Duration::from_secs(10);
 
 /// Kinds that the server itself looks at all the time, so that they are kept decoded.
-const LOOKED_AT: [&str; 12] = [
+const LOOKED_AT: [&str; 14] = [
     "ClusterRole",
     "ClusterRoleBinding",
     "ClusterVariablesBinding",
     "Config",
+    "CronJob",
     "Namespace",
     "Node",
     "NodeGrant",
@@ -54,6 +55,7 @@ const LOOKED_AT: [&str; 12] = [
     "Role",
     "RoleBinding",
     "Run",
+    "Trigger",
 ];
 
 /// The objects in memory; clones share them.

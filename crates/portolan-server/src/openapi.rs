@@ -151,6 +151,18 @@ fn add_other_paths(paths: &mut Map<String, Value>) {
         json!({"get": {"summary": "Says how the server stands.", "responses": responses(&["200"], &object)}}),
     );
     paths.insert(
+        "/api/v1alpha/namespaces/{namespace}/nodes/{node}/variables".to_owned(),
+        json!({
+            "parameters": [
+                path_parameter("namespace", "The namespace of runs."), path_parameter("node", "The name of the node."),
+            ],
+            "get": {
+                "summary": "Returns the variables of a node in runs of a namespace, and where each came from.",
+                "responses": responses(&["200"], &object),
+            },
+        }),
+    );
+    paths.insert(
         "/api/v1alpha/trigger-tests".to_owned(),
         json!({"post": {
             "summary": "Says what triggers would do about an event, and why; nothing is done.",

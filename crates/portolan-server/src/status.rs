@@ -136,6 +136,11 @@ impl ApiServer {
             ),
             ("portolan_server_events_bytes", "Bytes of the events", bytes),
             (
+                "portolan_server_events_lost",
+                "Events of this server that were lost since it started",
+                self.event_sink.lost(),
+            ),
+            (
                 "portolan_server_revision",
                 "The newest revision of the store that the server knows",
                 self.cache.revision(),

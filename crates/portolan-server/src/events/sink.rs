@@ -116,6 +116,11 @@ impl EventSink {
         }
     }
 
+    /// Events that were lost since the server started.
+    pub(crate) fn lost(&self) -> u64 {
+        self.0.lost.load(Ordering::Relaxed)
+    }
+
     /// Waits until everything that was told is written, for a time at most.
     pub(crate) async fn flush(&self, most: Duration) {
         let mut waiting = self.0.waiting.subscribe();
@@ -168,7 +173,7 @@ impl SunkEvents {
                     self.sink.0.waiting.send_modify(|count| *count = count.saturating_sub(1));
                 }
                 _ = tick.tick() => {
-                    let lost = self.sink.0.lost.load(Ordering::Relaxed);
+                    let lost = self.sink.lost();
                     if lost > told {
                         self.tell_loss(lost - told).await;
                         told = lost;

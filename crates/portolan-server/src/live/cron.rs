@@ -1,6 +1,6 @@
 //! Starts the slots of CronJobs, on the server that owns the shard.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,10 +95,10 @@ impl CronController {
     async fn round(&self, owned: &mut OwnedCron) -> Result<(), OwnershipLost> {
         let jobs = self.objects("CronJob");
         let active = self.active_runs();
-        let gone: Vec<String> = owned
-            .jobs
-            .keys()
-            .filter(|uuid| jobs.iter().all(|job| job.metadata.uuid() != *uuid))
+        let living: BTreeSet<&str> = jobs.iter().map(|job| job.metadata.uuid()).collect();
+        let known = owned.jobs.keys();
+        let gone: Vec<String> = known
+            .filter(|uuid| !living.contains(uuid.as_str()))
             .cloned()
             .collect();
         for uuid in gone {

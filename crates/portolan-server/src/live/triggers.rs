@@ -38,6 +38,9 @@ use crate::server::ApiServer;
 /// How often triggers are looked at when nothing happens: firings wait for moments.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// How long changes are collected, so that triggers are not looked through for each.
+const COLLECT: Duration = Duration::from_millis(20);
+
 /// How long until a firing is tried again that could not be stored.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
@@ -182,11 +185,10 @@ impl TriggerController {
             let until = owned.reactor.next_due().map_or(LOOK_EVERY, |due| {
                 Duration::try_from(due.duration_since(now)).unwrap_or_default()
             });
-            let least = Duration::from_millis(20);
             tokio::select! {
                 _ = self.owned.changed() => return OwnershipLost,
-                _ = revisions.changed() => {}
-                () = tokio::time::sleep(until.clamp(least, LOOK_EVERY)) => {}
+                _ = revisions.changed() => tokio::time::sleep(COLLECT).await,
+                () = tokio::time::sleep(until.clamp(COLLECT, LOOK_EVERY)) => {}
             }
         }
     }
@@ -198,8 +200,10 @@ impl TriggerController {
         self.take_triggers(owned).await?;
         self.take_changes(owned, known_up_to).await?;
         let now = moment(self.server.objects.time.now());
-        let active = self.active_runs();
-        let reports = owned.reactor.tick(now, &|uuid| count(&active, uuid));
+        let active = OnceCell::new();
+        let reports = owned.reactor.tick(now, &|uuid| {
+            count(active.get_or_init(|| self.active_runs()), uuid)
+        });
         self.take_reports(owned, reports).await?;
         self.store_changed(owned).await?;
         let known = &owned.known;
@@ -214,10 +218,10 @@ impl TriggerController {
     /// Takes over triggers that are new, changed or gone.
     async fn take_triggers(&self, owned: &mut OwnedTriggers) -> Result<(), OwnershipLost> {
         let objects = self.objects("Trigger");
-        let gone: Vec<String> = owned
-            .known
-            .keys()
-            .filter(|uuid| objects.iter().all(|one| one.metadata.uuid() != *uuid))
+        let living: BTreeSet<&str> = objects.iter().map(|one| one.metadata.uuid()).collect();
+        let known = owned.known.keys();
+        let gone: Vec<String> = known
+            .filter(|uuid| !living.contains(uuid.as_str()))
             .cloned()
             .collect();
         for uuid in gone {
