@@ -2,7 +2,7 @@
 //!
 //! Where the clocks of a zone are put forward, a time that does not exist is taken as the first moment after the gap.
 //! Where they are put back, a fixed time (`30 2 * * *`) has one slot, the first, and a repeating one (`*/15 * * * *`)
-//! has its slots in both hours. A slot is a moment in UTC, so no two slots of a schedule have the same name.
+//! has its slots in both hours. Several fixed times (`30 2,4 * * *`) are treated each as if it stood alone. A slot is a moment in UTC, so no two slots of a schedule have the same name.
 //!
 //! The rules of time zones are compiled in (jiff's bundled database): servers and agents of one release agree about
 //! every slot, and a node without zone files, or with old ones, has the same slots as the others.
@@ -12,7 +12,8 @@ use std::time::Duration;
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 
 use crate::span::earlier;
 
@@ -40,6 +41,8 @@ pub struct Schedule {
     cron: Cron,
     zone: TimeZone,
     text: String,
+    /// Whether its times of day are fixed, and none of its minutes or hours is `*`.
+    is_fixed: bool,
 }
 
 /// Why a schedule cannot be used.
@@ -96,6 +99,7 @@ impl Schedule {
             ),
             cron,
             zone,
+            is_fixed: is_fixed(expression.trim()),
         })
     }
 
@@ -107,8 +111,38 @@ impl Schedule {
     /// The first slot after a moment; `None` beyond the calendar.
     pub fn next_after(&self, moment: Timestamp) -> Option<Timestamp> {
         let local = moment.to_zoned(self.zone.clone());
+        if self.is_fixed {
+            return self.next_fixed(moment, local.datetime());
+        }
         let found = self.cron.find_next_occurrence(&local, false).ok()?;
         Some(found.timestamp())
+    }
+
+    /// The first slot after a moment, by times of day: each has one slot a day, whatever the clocks of the zone do.
+    fn next_fixed(&self, moment: Timestamp, local: DateTime) -> Option<Timestamp> {
+        let mut local = local;
+        // Times in an hour that comes again were in its first pass; there are no more of them than minutes.
+        for _ in 0..MAX_REPEATED {
+            local = self.cron.find_next_occurrence(&local, false).ok()?;
+            let slot = self.moment_of(local)?;
+            if slot > moment {
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    /// The moment of a time of day: the first of two, or the first moment after a gap that it is in.
+    fn moment_of(&self, local: DateTime) -> Option<Timestamp> {
+        match self.zone.to_ambiguous_timestamp(local).offset() {
+            AmbiguousOffset::Unambiguous { offset }
+            | AmbiguousOffset::Fold { before: offset, .. } => offset.to_timestamp(local).ok(),
+            AmbiguousOffset::Gap { after, .. } => {
+                let before_gap = after.to_timestamp(local).ok()?;
+                let change = self.zone.following(before_gap).next()?;
+                Some(change.timestamp())
+            }
+        }
     }
 
     /// The slots after one moment and up to another, the earliest first.
@@ -128,6 +162,21 @@ impl Schedule {
         });
         let mut found = starts.map(|start| self.slots(start, until).last());
         found.find_map(|slot| slot)
+    }
+}
+
+/// Zones repeat at most a few hours.
+const MAX_REPEATED: usize = 1_000;
+
+/// Whether minutes and hours are given, as cron of Vixie asks it: neither field begins with `*`.
+fn is_fixed(expression: &str) -> bool {
+    match expression.to_ascii_lowercase().as_str() {
+        "@hourly" => false,
+        nickname if nickname.starts_with('@') => true,
+        expression => {
+            let fields = expression.split_whitespace().take(2);
+            fields.into_iter().all(|field| !field.starts_with('*'))
+        }
     }
 }
 

@@ -105,6 +105,44 @@ fn a_fixed_time_that_a_zone_has_twice_is_the_first_of_both() {
     );
 }
 
+/// Fixed times may be several: each is treated as if it stood alone, and two that fall on one moment are one slot.
+#[test]
+fn several_fixed_times_have_each_one_slot_when_clocks_change() {
+    for (expression, day, expected) in [
+        (
+            "30 2,4 * * *",
+            "2026-03-28T23:00:00Z",
+            vec!["2026-03-29T01:00:00Z", "2026-03-29T02:30:00Z"],
+        ),
+        (
+            "0 1-4 * * *",
+            "2026-03-28T23:00:00Z",
+            vec![
+                "2026-03-29T00:00:00Z",
+                "2026-03-29T01:00:00Z",
+                "2026-03-29T02:00:00Z",
+            ],
+        ),
+        (
+            "30 2,4 * * *",
+            "2026-10-24T22:00:00Z",
+            vec!["2026-10-25T00:30:00Z", "2026-10-25T03:30:00Z"],
+        ),
+        (
+            "15,45 2 * * 0",
+            "2026-03-28T23:00:00Z",
+            vec!["2026-03-29T01:00:00Z"],
+        ),
+    ] {
+        let schedule = Schedule::parse(expression, Some("Europe/Berlin")).expect("a schedule");
+        let slots: Vec<Timestamp> = schedule
+            .slots(at(day), seconds(at(day), 23 * 3600))
+            .collect();
+        let expected: Vec<Timestamp> = expected.into_iter().map(at).collect();
+        assert_eq!(slots, expected, "{expression}");
+    }
+}
+
 #[test]
 fn every_quarter_of_an_hour_comes_in_both_hours_when_clocks_go_back() {
     let schedule = Schedule::parse("*/15 * * * *", Some("Europe/Berlin")).expect("a schedule");
