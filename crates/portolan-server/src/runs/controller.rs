@@ -79,6 +79,8 @@ pub(crate) struct RunController {
 struct OwnedRuns {
     ownership: Ownership,
     since: Instant,
+    /// The nodes that had a stream when the round began.
+    connected: BTreeSet<String>,
     /// By the uuid of the Run.
     runs: BTreeMap<String, ActiveRun>,
     swept: Option<Instant>,
@@ -155,6 +157,9 @@ impl RunController {
         inputs: &mut Vec<RunInput>,
     ) -> Result<(), OwnershipLost> {
         self.find_runs(owned).await;
+        // Before those that are gone: a node counts as away only in a round that knows until when it was heard of. One
+        // that is silent for long would be called unknown at once, while a step of it may still run.
+        owned.connected = self.agents.connected();
         // Before those that came back: what was sent over the old stream is sent again.
         for node in self.agents.take_gone() {
             for run in owned.runs.values_mut() {
@@ -327,7 +332,7 @@ impl RunController {
                 );
             }
         }
-        let mut connected = self.agents.connected();
+        let mut connected = owned.connected.clone();
         if owned.since.elapsed() < RETURN_TIME {
             connected.extend(self.returning());
         }
@@ -569,6 +574,7 @@ impl OwnedRuns {
         Self {
             ownership,
             since: Instant::now(),
+            connected: BTreeSet::new(),
             runs: BTreeMap::new(),
             swept: None,
             unneeded: BTreeMap::new(),
