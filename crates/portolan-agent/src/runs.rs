@@ -360,10 +360,7 @@ impl NodeRuns {
 
     /// Suspends every run: each stops before its next step, and goes on when the agent is back.
     pub(crate) async fn suspend(&mut self) {
-        for run in self.active.values() {
-            run.control.stop(StopReason::Suspended, false);
-        }
-        self.side.suspend();
+        self.end_threads();
         let ended = async {
             while self
                 .active
@@ -374,5 +371,20 @@ impl NodeRuns {
             }
         };
         let _ = tokio::time::timeout(END_TIME, ended).await;
+    }
+
+    fn end_threads(&self) {
+        for run in self.active.values() {
+            run.control.stop(StopReason::Suspended, false);
+        }
+        self.side.suspend();
+    }
+}
+
+impl Drop for NodeRuns {
+    /// Threads of runs outlive this, and hold the lock of the node: they end before their next steps. Without it they would
+    /// wait for a lease that nobody renews any more, and the next agent in the same process for the lock.
+    fn drop(&mut self) {
+        self.end_threads();
     }
 }

@@ -57,6 +57,11 @@ impl Expression {
         names(&self.tree, name)
     }
 
+    /// Whether a function of this name is called in it.
+    pub fn calls(&self, name: &str) -> bool {
+        calls(&self.tree, name)
+    }
+
     /// The literal texts that a variable of this name is indexed by, as in `steps['a']` or `steps.a`, or that a
     /// function of this name is called with, as in `results('a')`.
     pub fn keys_of(&self, name: &str) -> Vec<String> {
@@ -74,6 +79,12 @@ fn levels(tree: &IdedExpr) -> usize {
 fn names(tree: &IdedExpr, name: &str) -> bool {
     matches!(&tree.expr, Expr::Ident(ident) if ident == name)
         || parts(tree).into_iter().any(|part| names(part, name))
+}
+
+fn calls(tree: &IdedExpr, name: &str) -> bool {
+    let is_call =
+        matches!(&tree.expr, Expr::Call(call) if call.func_name == name && call.target.is_none());
+    is_call || parts(tree).into_iter().any(|part| calls(part, name))
 }
 
 fn collect_keys(tree: &IdedExpr, name: &str, keys: &mut Vec<String>) {

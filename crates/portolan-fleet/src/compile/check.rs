@@ -547,7 +547,7 @@ impl NameCheck<'_> {
         }
         let asked = &mut self.checked.asks_fleet;
         asked.peers |= decision.expression().names("peers");
-        asked.nodes |= decision.text().contains("nodes(");
+        asked.nodes |= decision.expression().calls("nodes");
         for fact in decision.expression().keys_of("facts") {
             self.note_fact(Some(&fact));
         }

@@ -124,6 +124,90 @@ async fn results_of_the_first_node_and_of_all_nodes_are_seen() {
     }
 }
 
+/// A node takes a step for each of the others with their values, also if server and agent are restarted meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_runs_on_another_node_for_each_node() {
+    let (mut bed, mut agents) = Bed::with_nodes().await;
+    bed.book(json!({
+        "target": {"group": "all", "order": "name"}, "unreachable": {"wait": "10m"},
+        "steps": [
+            {"name": "go", "runOn": {"nodes": ["node-3"]}, "wait": {"path": "/go", "timeout": "10m"}},
+            {"name": "drain", "runOn": {"group": "all", "selector": "!none", "nodes": ["node-3"], "limit": 1},
+             "line": {"path": "/drained", "line": "{{ node.name }} {{ item }}", "create": true}, "forEach": ["a"]},
+            {"name": "once", "runOn": {"nodes": ["node-3"], "per": "run"},
+             "line": {"path": "/per-run", "line": "{{ node.name }}", "create": true}},
+            {"name": "after", "when": "steps['drain'].changed", "file": {"path": "/after", "content": "x"}},
+        ],
+    }))
+    .await;
+    let run = bed.run(json!({})).await.expect("a run");
+    wait_until("at work", async || bed.states(&run).await == ["running"; 3]).await;
+    agents.remove(2).kill().await;
+    bed.restart().await;
+    agents.push(bed.start_rooted("node-3", None));
+    std::fs::write(bed.root("node-3").join("go"), "").expect("written");
+    bed.wait_for_phase(&run, "succeeded").await;
+    let drained = bed.read("node-3", "drained");
+    let mut drained: Vec<&str> = drained.lines().collect();
+    drained.sort_unstable();
+    assert_eq!(drained, ["node-1 a", "node-2 a", "node-3 a"]);
+    assert_eq!(bed.read("node-3", "per-run").lines().count(), 1);
+    assert_eq!(NODES.map(|node| bed.read(node, "after")), ["x"; 3]);
+    assert_eq!(bed.read("node-1", "drained"), "");
+    for agent in agents {
+        agent.kill().await;
+    }
+}
+
+/// Steps on other nodes: once for each item, once in the run, by labels; and books that ask for the nodes of the run and for
+/// others, in a text, in an expression and in a template.
+#[tokio::test(flavor = "multi_thread")]
+async fn steps_on_others_and_what_books_know_of_other_nodes() {
+    let (bed, agents) = Bed::with_nodes().await;
+    for (node, role) in [("node-1", "web"), ("node-2", "web"), ("node-3", "db")] {
+        let path = format!("nodes/{node}");
+        let mut found = bed.admin(FleetMethod::Get, &path, None).await;
+        let found = found.as_mut().expect("a node");
+        found["metadata"]["labels"]["role"] = role.into();
+        let changed = bed.admin(FleetMethod::Put, &path, Some(found.take())).await;
+        assert!(changed.is_some(), "labelled");
+    }
+    let template = bed
+        .send_file(b"{{ peers | map(attribute='name') | join(' ') }}\n")
+        .await;
+    let text = "apiVersion: v1alpha\nkind: TaskBook\nmetadata: {name: web, namespace: default}\nspec:\n  \
+                target: {selector: role=web, order: name}\n  \
+                compute: {backends: \"nodes ('role=db').map(n, n.name)\"}\n  steps:\n  \
+                - {name: each, runOn: {selector: role=db}, forEach: [a, b], \
+                   line: {path: /each, line: '{{ node.name }} {{ item }}', create: true}}\n  \
+                - {name: once, runOn: {selector: role=db, per: run}, line: {path: /once, line: '{{ node.name }}', create: true}}\n  \
+                - {name: seen, when: \"steps['each'].changed && steps['once'].changed\", \
+                   file: {path: /seen, content: \"{{ vars.backends | join(' ') }}\"}}\n  \
+                - {name: peers, file: {path: /peers, template: peers.j2}}\n";
+    let book = json!({"file": "book.yaml", "text": text, "files": {"peers.j2": template}});
+    let run = bed.run(json!({"book": book})).await.expect("a run");
+    bed.wait_for_phase(&run, "succeeded").await;
+    assert_eq!(
+        bed.states(&run).await,
+        ["changed"; 2],
+        "the nodes of the run alone"
+    );
+    let each = bed.read("node-3", "each");
+    let mut each: Vec<&str> = each.lines().collect();
+    each.sort_unstable();
+    assert_eq!(each, ["node-1 a", "node-1 b", "node-2 a", "node-2 b"]);
+    assert_eq!(bed.read("node-3", "once").lines().count(), 1);
+    for node in ["node-1", "node-2"] {
+        assert_eq!(bed.read(node, "seen"), "node-3");
+        assert_eq!(bed.read(node, "peers"), "node-1 node-2\n");
+        assert_eq!(bed.read(node, "each") + &bed.read(node, "once"), "");
+    }
+    assert_eq!(bed.read("node-3", "seen"), "", "it has no part of its own");
+    for agent in agents {
+        agent.kill().await;
+    }
+}
+
 /// A namespace that lost its grant puts nothing on a node any more, not by a run that was made before, and not through another node.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_counts_when_a_run_is_made_and_when_steps_are_sent() {
