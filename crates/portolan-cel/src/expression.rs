@@ -62,6 +62,13 @@ impl Expression {
         calls(&self.tree, name)
     }
 
+    /// What it looks at, each as a variable and the keys behind it: `facts.os.family` and `steps['a'].changed`.
+    pub fn paths(&self) -> Vec<Vec<String>> {
+        let mut paths = Vec::new();
+        collect_paths(&self.tree, &mut paths);
+        paths
+    }
+
     /// The literal texts that a variable of this name is indexed by, as in `steps['a']` or `steps.a`, or that a
     /// function of this name is called with, as in `results('a')`.
     pub fn keys_of(&self, name: &str) -> Vec<String> {
@@ -85,6 +92,39 @@ fn calls(tree: &IdedExpr, name: &str) -> bool {
     let is_call =
         matches!(&tree.expr, Expr::Call(call) if call.func_name == name && call.target.is_none());
     is_call || parts(tree).into_iter().any(|part| calls(part, name))
+}
+
+fn collect_paths(tree: &IdedExpr, paths: &mut Vec<Vec<String>>) {
+    if let Some(path) = path_of(tree) {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+        return;
+    }
+    for part in parts(tree) {
+        collect_paths(part, paths);
+    }
+}
+
+/// A variable with the keys behind it; `None` for anything else.
+fn path_of(tree: &IdedExpr) -> Option<Vec<String>> {
+    match &tree.expr {
+        Expr::Ident(name) => Some(vec![name.clone()]),
+        Expr::Select(select) => {
+            let mut path = path_of(&select.operand)?;
+            path.push(select.field.clone());
+            Some(path)
+        }
+        Expr::Call(call) if call.func_name == operators::INDEX => {
+            let [value, key] = call.args.as_slice() else {
+                return None;
+            };
+            let mut path = path_of(value)?;
+            path.push(literal_text(key)?);
+            Some(path)
+        }
+        _ => None,
+    }
 }
 
 fn collect_keys(tree: &IdedExpr, name: &str, keys: &mut Vec<String>) {

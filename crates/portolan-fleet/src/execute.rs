@@ -11,10 +11,11 @@ mod deadline;
 mod environment;
 mod module_step;
 mod prepare;
+mod reasons;
 mod scope;
 mod work;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -217,6 +218,10 @@ pub struct NodeRun<'a> {
     results: scope::Results,
     /// Positions of handlers that are to run.
     notified: BTreeSet<usize>,
+    /// Who notified them.
+    notifiers: BTreeMap<usize, BTreeSet<String>>,
+    /// The names of variables that stand above those of the book.
+    node_variables: BTreeSet<String>,
     /// How often handlers were run; a part of their keys in the journal.
     flushes: u32,
     /// What earlier steps of a check will have changed.
@@ -254,6 +259,8 @@ impl<'a> NodeRun<'a> {
             past,
             results: scope::Results::default(),
             notified: BTreeSet::new(),
+            notifiers: BTreeMap::new(),
+            node_variables: BTreeSet::new(),
             flushes: 0,
             ahead: Ahead::default(),
             pending: BTreeSet::new(),
@@ -264,6 +271,7 @@ impl<'a> NodeRun<'a> {
     /// Takes all steps.
     pub fn run(mut self, request: &NodeRequest) -> NodeOutcome {
         self.mode = request.mode;
+        self.node_variables = request.variables.keys().cloned().collect();
         for (name, input) in &self.book.inputs {
             if let (true, Some(value)) = (input.is_secret, request.inputs.get(name)) {
                 add_secret(&self.secrets, name, value);
@@ -406,7 +414,7 @@ impl<'a> NodeRun<'a> {
                 Ok(true) => {}
                 Ok(false) => {
                     let shown = item.as_ref().map(|item| item.value.clone());
-                    self.skip_inside(step, shown.as_ref());
+                    self.skip_inside(step, shown.as_ref(), &inner);
                     continue;
                 }
                 Err(message) => return self.fail_or_unknown(step, None, &message, frame),
@@ -471,11 +479,14 @@ impl<'a> NodeRun<'a> {
             self.take(handler, &inner)?;
             // Only now: a handler that fails is still owed.
             self.notified.remove(&position);
+            self.notifiers.remove(&position);
         }
         Ok(())
     }
 
-    fn skip_inside(&mut self, step: &Step, item: Option<&Value>) {
+    fn skip_inside(&mut self, step: &Step, item: Option<&Value>, frame: &Frame) {
+        let mut reasons = vec![format!("it is part of `{}`, which is not taken", step.id)];
+        reasons.extend(self.reasons(step, frame, &Ok(false)));
         let mut inner = Vec::new();
         step.visit(&mut |step| {
             if !matches!(step.work, Work::Block(_)) {
@@ -483,7 +494,9 @@ impl<'a> NodeRun<'a> {
             }
         });
         for step in inner {
-            self.push(report_of(step, item.cloned(), StepState::Skipped));
+            let mut report = report_of(step, item.cloned(), StepState::Skipped);
+            report.reasons.clone_from(&reasons);
+            self.push(report);
         }
     }
 
@@ -550,6 +563,7 @@ impl<'a> NodeRun<'a> {
                 output: None,
             }),
             notes: Vec::new(),
+            reasons: Vec::new(),
             changes: Vec::new(),
             took: Duration::ZERO,
             place,
@@ -683,6 +697,7 @@ fn report_of(step: &Step, item: Option<Value>, state: StepState) -> StepReport {
         diff: None,
         error: None,
         notes: Vec::new(),
+        reasons: Vec::new(),
         changes: Vec::new(),
         took: Duration::ZERO,
         place: step.place.clone(),

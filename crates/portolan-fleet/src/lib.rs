@@ -33,7 +33,9 @@ mod inventory;
 
 mod barriers;
 mod fleet_run;
+mod plan_document;
 mod run_report;
+mod why;
 
 mod convert;
 
@@ -64,5 +66,9 @@ pub use journal::{
 pub use known::fact_types;
 pub use local::{LocalError, LocalOutcome, LocalRun, NodeLock, check_local};
 pub use outcome::{NodeState, PlannedChange, StepError, StepReport, StepState};
-pub use run_report::{NodePart, RunReport, plan_document};
+pub use plan_document::{
+    PlannedBook, plan_differences, plan_digest, plan_document, plan_of, planned_steps,
+};
+pub use run_report::{NodePart, RunReport};
 pub use text::{MAX_FUEL, MAX_TEXT_BYTES, TextError, TextRenderer, scope_of};
+pub use why::{Explanation, WhyError, explain};

@@ -61,6 +61,8 @@ pub struct StepReport {
     pub error: Option<StepError>,
     /// What people should know.
     pub notes: Vec<String>,
+    /// Why it was taken or not: what decided, with the values that were looked at, and who notified it.
+    pub reasons: Vec<String>,
     /// What it would change, with digests, for a plan.
     pub changes: Vec<PlannedChange>,
     /// How long it took.
@@ -178,6 +180,9 @@ impl StepReport {
         if !self.notes.is_empty() {
             record["notes"] = json!(self.notes);
         }
+        if !self.reasons.is_empty() {
+            record["reasons"] = json!(self.reasons);
+        }
         if !self.changes.is_empty() {
             record["changes"] = self.changes_json();
         }
@@ -203,6 +208,12 @@ impl StepReport {
                 .into_iter()
                 .flatten()
         };
+        let texts = |key: &str| {
+            list(key)
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect()
+        };
         let number = |value: &Value| u32::try_from(value.as_u64()?).ok();
         let place = record.get("place")?;
         let error = match record.get("error") {
@@ -226,10 +237,8 @@ impl StepReport {
             state: serde_json::from_value(record.get("state")?.clone()).ok()?,
             diff: text(record, "diff"),
             error,
-            notes: list("notes")
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect(),
+            notes: texts("notes"),
+            reasons: texts("reasons"),
             changes: list("changes").map(change).collect::<Option<_>>()?,
             took: Duration::from_millis(record.get("ms")?.as_u64()?),
             place: Place {

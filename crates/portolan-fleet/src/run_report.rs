@@ -1,8 +1,7 @@
 //! What became of a run, as programs read it: one shape for a local run, for a server's answer and for `-o json`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::book::Book;
 use crate::execute::NodeOutcome;
 use crate::outcome::{NodeState, StepReport};
 
@@ -118,33 +117,6 @@ fn text(value: &Value, key: &str) -> Option<String> {
     value.get(key)?.as_str().map(str::to_owned)
 }
 
-/// The plan of a check: what was looked at, and the digests of everything that would change. Secret inputs are no part of
-/// it.
-pub fn plan_document(book: &Book, inputs: &Map<String, Value>, report: &RunReport) -> Value {
-    let is_shown = |name: &String| book.inputs.get(name).is_some_and(|input| !input.is_secret);
-    let shown = inputs.iter().filter(|(name, _)| is_shown(name));
-    let shown: Map<String, Value> = shown
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    let nodes = report.nodes.iter().map(|node| {
-        let steps: Vec<Value> = node.steps.iter().map(planned_step).collect();
-        json!({"name": node.name, "state": node.state, "steps": steps})
-    });
-    json!({
-        "book": book.name, "bookDigest": book.digest.to_string(), "inputs": shown,
-        "nodes": nodes.collect::<Vec<Value>>(),
-    })
-}
-
-fn planned_step(step: &StepReport) -> Value {
-    let mut planned = step.to_json();
-    planned["changes"] = step.changes_json();
-    if let Some(planned) = planned.as_object_mut() {
-        planned.remove("ms");
-    }
-    planned
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -166,6 +138,7 @@ mod tests {
                 output: Some("last line".to_owned()),
             }),
             notes: vec!["note".to_owned()],
+            reasons: vec!["`when` holds".to_owned()],
             changes: vec![PlannedChange {
                 subject: "file /a".to_owned(),
                 before: "1".to_owned(),

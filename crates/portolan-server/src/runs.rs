@@ -12,6 +12,7 @@
 
 mod active;
 mod answer;
+mod approved_plan;
 mod book_source;
 mod controller;
 mod files;

@@ -84,6 +84,137 @@ fn kills_in_the_middle_repeat_nothing_and_lose_nothing() {
 }
 
 #[test]
+fn why_explains_a_run_a_node_and_a_step() {
+    let fleet = Fleet::start();
+    let book = "\
+apiVersion: v1alpha
+kind: TaskBook
+metadata: {name: web}
+spec:
+  target: {group: all}
+  maxFailures: 3
+  vars: {place: /srv/web}
+  steps:
+  - {name: place, directory: {path: '{{ vars.place }}'}, notify: [reload]}
+  - name: fail
+    when: node.name == 'node-2'
+    command: {run: [sh, -c, 'exit 3']}
+  handlers:
+  - {name: reload, file: {path: /srv/reloaded, content: x}}
+";
+    let book = fleet.write("book.yaml", book);
+    let run = fleet.fleet(&["run", "-f", &book, "-o", "json"]);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let run = report["run"].as_str().expect("a name");
+    let says = |words: &[&str], texts: &[&str]| {
+        let answer = fleet.fleet(&[&["why"][..], words].concat());
+        assert_eq!(answer.code, 0, "{answer}");
+        for text in texts {
+            assert!(answer.stdout.contains(text), "{text}: {answer}");
+        }
+    };
+    says(
+        &[run],
+        &[
+            "not as they should be: node-2",
+            "node-2: failed\n  `fail` failed (",
+            "book.yaml:10:5): `sh -c exit 3` ended with exit code 3",
+            "owed: `handlers/reload`",
+            "node-1: changed\n  changed something: place, handlers/reload",
+        ],
+    );
+    says(
+        &[run, "node-1", "fail"],
+        &[
+            "node-1: fail: skipped\n  `when: node.name == 'node-2'` does not hold\n  node.name is \"node-1\"",
+        ],
+    );
+    says(&["node-1", "reload"], &["notified by `place`"]);
+    says(
+        &["node-3", "place"],
+        &[
+            "vars.place is \"/srv/web\", from the book",
+            "/srv/web was not as the book says",
+        ],
+    );
+    for words in [
+        &["why", "nobody"][..],
+        &["why", run, "node-9"],
+        &["why", run, "node-1", "other"],
+    ] {
+        let answer = fleet.fleet(words);
+        assert_ne!(answer.code, 0, "{answer}");
+        assert!(
+            answer.stdout.is_empty() && !answer.stderr.is_empty(),
+            "{answer}"
+        );
+    }
+}
+
+/// What a check found is applied while it is true: a node that drifted is left alone, and another plan is refused.
+#[test]
+fn an_approved_plan_is_applied_and_nothing_else() {
+    let fleet = Fleet::start();
+    let book = "\
+apiVersion: v1alpha
+kind: TaskBook
+metadata: {name: web}
+spec:
+  target: {group: all}
+  maxFailures: 3
+  steps:
+  - {name: place, directory: {path: /srv/web}}
+  - {name: name, file: {path: /srv/web/name, content: \"{{ node.name }}\\n\"}}
+  - {name: other, file: {path: /srv/other, content: \"x\\n\"}}
+";
+    let book = fleet.write("book.yaml", book);
+    let plan = fleet.write("plan.json", "");
+    let check = fleet.fleet(&["run", "-f", &book, "--check", "--plan-out", &plan]);
+    assert_eq!(check.code, 1, "{check}");
+    let written: Value =
+        serde_json::from_str(&fs::read_to_string(&plan).expect("a plan")).expect("JSON");
+    assert_eq!(written["plan"]["nodes"].as_array().map(Vec::len), Some(3));
+    fs::write(fleet.root("node-2").join("srv/other"), "by hand\n").expect("written");
+    let applied = fleet.fleet(&["run", "--apply-plan", &plan, "-o", "json"]);
+    assert_eq!(applied.code, 1, "{applied}");
+    let report: Value = serde_json::from_str(&applied.stdout).expect("JSON");
+    let expected = [
+        ("node-1", "changed"),
+        ("node-2", "failed"),
+        ("node-3", "changed"),
+    ];
+    let expected = expected.map(|(node, state)| (node.to_owned(), state.to_owned()));
+    assert_eq!(nodes_of(&report), expected, "{report:#}");
+    let why = fleet.fleet(&["why", "node-2"]);
+    assert!(
+        why.stdout
+            .contains("nothing was done: the plan does not fit any more")
+            && why
+                .stdout
+                .contains("/srv/other is not as the plan found it")
+            && why.stdout.contains("-by hand"),
+        "{why}"
+    );
+    assert_eq!(fleet.read("node-1", "srv/web/name"), "node-1\n");
+    assert!(!fleet.root("node-2").join("srv/web").exists(), "untouched");
+    // It was applied: the nodes are not as the plan found them any more.
+    let again = fleet.fleet(&["run", "--apply-plan", &plan, "-o", "json"]);
+    let report: Value = serde_json::from_str(&again.stdout).expect("JSON");
+    assert_eq!(nodes_of(&report), all("failed"), "{report:#}");
+    let mut other = written;
+    other["digest"] = "0".repeat(64).into();
+    let other = fleet.write("other.json", &other.to_string());
+    let refused = fleet.fleet(&["run", "--apply-plan", &other]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(
+        refused
+            .stderr
+            .contains("the digest is that of another plan"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn the_exit_code_and_the_text_reflect_every_node() {
     let fleet = Fleet::start();
     let book = "\

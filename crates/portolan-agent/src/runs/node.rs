@@ -33,6 +33,8 @@ pub(super) struct AgentNode<'a> {
     is_first: bool,
     /// Whether one step is taken by itself: what it reports is no part of this node's.
     pub(super) is_side: bool,
+    /// Whether the steps are only looked at before a run: nobody is told, and no other node is asked.
+    is_rehearsal: bool,
     journal: Option<&'a mut StepJournal>,
     /// Every step, as it was last reported.
     reports: Vec<StepReport>,
@@ -62,11 +64,19 @@ impl<'a> AgentNode<'a> {
             },
             is_first: values.is_first,
             is_side: false,
+            is_rehearsal: false,
             journal,
             reports: Vec::new(),
             began: Instant::now(),
             worker,
         }
+    }
+
+    /// The node as a check sees it that nobody hears of.
+    pub(super) fn in_rehearsal(mut self) -> Self {
+        self.is_rehearsal = true;
+        self.fleet.is_check = true;
+        self
     }
 
     /// What the run is made from on this node.
@@ -170,6 +180,13 @@ impl NodeHost for AgentNode<'_> {
         key: &StepKey,
         values: Map<String, Value>,
     ) -> Result<SideOutcome, NodeStop> {
+        if self.is_rehearsal {
+            let why = "other nodes are not asked before a run";
+            return Ok(SideOutcome {
+                report: unknown(step, why, None),
+                result: None,
+            });
+        }
         let request = SideRequest {
             run: self.worker.order.run.clone(),
             step: step.id.clone(),
@@ -227,7 +244,7 @@ impl NodeHost for AgentNode<'_> {
     }
 
     fn report(&mut self, report: &StepReport) {
-        if self.is_side {
+        if self.is_side || self.is_rehearsal {
             return;
         }
         let is_same =
@@ -251,17 +268,24 @@ impl NodeHost for AgentNode<'_> {
 
 /// An answer of a server that this agent does not understand.
 fn unreadable(step: &Step) -> StepReport {
+    let hint = "update the older one of agent and server";
+    unknown(step, "the answer of the server cannot be read", Some(hint))
+}
+
+/// A step that nobody knows the end of.
+fn unknown(step: &Step, why: &str, hint: Option<&str>) -> StepReport {
     StepReport {
         name: step.id.clone(),
         item: None,
         state: portolan_fleet::StepState::Unknown,
         diff: None,
         error: Some(portolan_fleet::StepError {
-            message: "the answer of the server cannot be read".to_owned(),
-            hint: Some("update the older one of agent and server".to_owned()),
+            message: why.to_owned(),
+            hint: hint.map(str::to_owned),
             output: None,
         }),
         notes: Vec::new(),
+        reasons: Vec::new(),
         changes: Vec::new(),
         took: Duration::ZERO,
         place: step.place.clone(),

@@ -7,7 +7,7 @@ use crate::epochs::RunEpoch;
 use crate::wire::RunOrder;
 
 /// The values of an order.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct OrderValues {
     pub(super) inputs: Map<String, Value>,
     pub(super) variables: Map<String, Value>,
@@ -17,6 +17,8 @@ pub(super) struct OrderValues {
     pub(super) nodes: Vec<Value>,
     pub(super) selection: TagSelection,
     pub(super) is_first: bool,
+    /// What an approved plan found on this node.
+    pub(super) plan: Option<Value>,
 }
 
 impl OrderValues {
@@ -55,6 +57,7 @@ impl OrderValues {
                 .get("isFirst")
                 .and_then(Value::as_bool)
                 .unwrap_or(false),
+            plan: values.get("plan").filter(|plan| !plan.is_null()).cloned(),
         })
     }
 }

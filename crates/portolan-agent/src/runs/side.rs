@@ -231,6 +231,7 @@ impl SideWorker {
                 output: None,
             }),
             notes: Vec::new(),
+            reasons: Vec::new(),
             changes: Vec::new(),
             took: std::time::Duration::ZERO,
             place: portolan_fleet::Place {

@@ -8,7 +8,7 @@ use camino::Utf8PathBuf;
 use portolan_digest::Hasher;
 use portolan_fleet::{
     Book, BookSource, JournalEntry, JournalState, NodeOutcome, NodeRun, NodeState, RunMode,
-    StepJournal, StepReport, compile,
+    StepJournal, StepReport, compile, plan_differences,
 };
 use portolan_modules::BookFiles;
 use portolan_secret::KnownSecrets;
@@ -92,6 +92,21 @@ impl Worker {
                 owed: past.owed,
                 stopped: String::new(),
             }));
+        }
+        // A run that has begun its steps has changed what its plan found.
+        if let Some(plan) = values.plan.as_ref().filter(|_| past.steps.is_empty()) {
+            let differences = self.rehearse(&book, &values, Arc::clone(&files), plan);
+            match self.control.stopped() {
+                Some(StopReason::Suspended) => return Ok(None),
+                Some(StopReason::Cancelled) => return Ok(Some(not_begun())),
+                None if differences.is_empty() => {}
+                None => {
+                    let differences = differences.join("\n");
+                    return Err(format!(
+                        "nothing was done: the plan does not fit any more: {differences}"
+                    ));
+                }
+            }
         }
         let outcome = self.take_steps(&book, values, files, Some(&mut journal), past);
         if self.is_suspended() {
@@ -227,6 +242,23 @@ impl Worker {
         let request = node.request(values, book);
         let secrets = Arc::new(KnownSecrets::default());
         NodeRun::new(book, &mut node, past, secrets).run(&request)
+    }
+
+    /// Looks at all steps and changes nothing: how the node differs from what an approved plan found on it.
+    fn rehearse(
+        &self,
+        book: &Book,
+        values: &OrderValues,
+        files: Arc<dyn BookFiles>,
+        plan: &serde_json::Value,
+    ) -> Vec<String> {
+        let mut node = AgentNode::new(self, book, values, files, None).in_rehearsal();
+        let mut request = node.request(values.clone(), book);
+        request.mode = RunMode::Check;
+        let secrets = Arc::new(KnownSecrets::default());
+        let past = JournalState::default();
+        let outcome = NodeRun::new(book, &mut node, past, secrets).run(&request);
+        plan_differences(plan, &outcome.steps)
     }
 
     pub(super) fn send(&self, event: Event) {

@@ -19,6 +19,8 @@ pub(super) struct Attempt {
     pub(super) changes: Vec<PlannedChange>,
     pub(super) error: Option<StepError>,
     pub(super) notes: Vec<String>,
+    /// Why it was taken.
+    pub(super) reasons: Vec<String>,
     /// Whether the journal has its end already.
     pub(super) is_recorded: bool,
     /// Whether an effect was begun, so that its end belongs into the journal.
@@ -36,6 +38,7 @@ impl Attempt {
             changes: Vec::new(),
             error: None,
             notes: Vec::new(),
+            reasons: Vec::new(),
             is_recorded: false,
             has_effect: false,
             halt: None,

@@ -154,18 +154,23 @@ impl NodeRun<'_> {
             Ok(frame) => frame,
             Err(message) => return self.undecided(step, shown, &message, frame),
         };
-        match self.is_taken(step, &frame) {
+        let taken = self.is_taken(step, &frame);
+        let reasons = self.reasons(step, &frame, &taken);
+        match taken {
             Ok(true) => {}
             Ok(false) => {
-                self.push(report_of(step, shown, StepState::Skipped));
+                let mut report = report_of(step, shown, StepState::Skipped);
+                report.reasons = reasons;
+                self.push(report);
                 return Ok((StepState::Skipped, None, String::new()));
             }
             Err(message) => return self.undecided(step, shown, &message, &frame),
         }
-        let attempt = match step.options.run_on {
+        let mut attempt = match step.options.run_on {
             RunOn::Others { .. } => self.delegated(step, &frame)?,
             RunOn::All | RunOn::First => self.attempts(step, call, &frame)?,
         };
+        attempt.reasons = reasons;
         Ok(self.conclude(step, shown, attempt, began))
     }
 
@@ -213,12 +218,17 @@ impl NodeRun<'_> {
         let changed = attempt.state == StepState::Changed;
         if changed {
             self.notified.extend(step.options.notify.iter().copied());
+            for handler in &step.options.notify {
+                let notifiers = self.notifiers.entry(*handler).or_default();
+                notifiers.insert(step.id.clone());
+            }
         }
         let mask = self.secrets.mask();
         let clean = |text: String| mask.text(&text).into_owned();
         let mut report = report_of(step, shown, attempt.state);
         report.took = self.host.clock().saturating_sub(began);
         report.notes = attempt.notes.into_iter().map(clean).collect();
+        report.reasons = attempt.reasons.into_iter().map(clean).collect();
         if step.options.is_sensitive {
             report.item = report.item.map(|_| Value::from("<hidden>"));
         } else {

@@ -19,6 +19,8 @@ pub(super) enum RunRoute {
     Start(Target),
     /// The parts of nodes in a run.
     Nodes(Target),
+    /// The plan of a check.
+    Plan(Target),
     Cancel(Target),
     Resume(Target),
     Approve(Target),
@@ -37,6 +39,7 @@ impl RunRoute {
         let route = match (*plural, *what) {
             ("taskbooks", "run") => Self::Start,
             ("runs", "nodes") => Self::Nodes,
+            ("runs", "plan") => Self::Plan,
             ("runs", "cancel") => Self::Cancel,
             ("runs", "resume") => Self::Resume,
             ("runs", "approve") => Self::Approve,
@@ -79,6 +82,12 @@ impl Http {
                 }
                 let report = server.run_report(&target, node).await?;
                 Ok(json_reply(StatusCode::OK, &report))
+            }
+            RunRoute::Plan(target) => {
+                allow(&request, &[Method::GET])?;
+                server.authorise(caller, "get", &target).await?;
+                let plan = server.plan_of_run(&target).await?;
+                Ok(json_reply(StatusCode::OK, &plan))
             }
             RunRoute::Cancel(target) => {
                 allow(&request, &[Method::POST])?;

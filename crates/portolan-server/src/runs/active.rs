@@ -679,7 +679,7 @@ impl ActiveRun {
         let values = json!({
             "inputs": inputs, "variables": about.map(|node| &node.variables), "node": about.map(|node| &node.about),
             "peers": self.peers, "nodes": self.plan.known_nodes, "tags": self.plan.tags, "skipTags": self.plan.skip_tags,
-            "isFirst": self.state.first.as_deref() == Some(node),
+            "isFirst": self.state.first.as_deref() == Some(node), "plan": about.and_then(|node| node.plan.as_ref()),
         });
         order.file.clone_from(&self.book.file);
         order.book = self.book.text.clone().into();

@@ -116,6 +116,9 @@ pub(super) struct StoredNode {
     /// Name, address, labels and exported facts, as books see them.
     pub(super) about: Value,
     pub(super) variables: Map<String, Value>,
+    /// What an approved plan found on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) plan: Option<Value>,
 }
 
 /// How far a run is, without its nodes.

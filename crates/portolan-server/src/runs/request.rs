@@ -15,6 +15,7 @@ use prost::Message as _;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::approved_plan::{PlanReference, planned_inputs};
 use super::controller::is_over;
 use super::files::{FileShelf, ShelvedFiles};
 use super::fired::MadeBy;
@@ -47,6 +48,8 @@ pub(crate) struct RunRequest {
     pub(super) book: Option<StoredBook>,
     /// What makes the run, if nobody asks for it.
     pub(super) made_by: Option<MadeBy>,
+    /// A plan that was approved: nothing else is done.
+    pub(super) plan: Option<PlanReference>,
 }
 
 impl RunRequest {
@@ -86,6 +89,9 @@ impl RunRequest {
                 "dedupeKey" => {
                     request.dedupe_key = Some(value.as_str().ok_or_else(wrong)?.to_owned());
                 }
+                "plan" => {
+                    request.plan = Some(PlanReference::read(value).ok_or_else(wrong)?);
+                }
                 "parent" => request.parent = Some(value.as_str().ok_or_else(wrong)?.to_owned()),
                 "book" => {
                     let book = serde_json::from_value(value.clone()).map_err(|_| wrong())?;
@@ -100,6 +106,15 @@ impl RunRequest {
                     )));
                 }
             }
+        }
+        let is_more = request.is_check
+            || request.book.is_some()
+            || request.selection != TagSelection::default()
+            || request.narrowing.selector.is_some()
+            || !request.narrowing.nodes.is_empty();
+        if request.plan.is_some() && is_more {
+            let message = "a plan has its book, nodes and tags: only secret inputs can be given";
+            return Err(ApiError::bad_request(message));
         }
         Ok(request)
     }
@@ -148,6 +163,7 @@ impl RunRequest {
             "user": user, "check": self.is_check, "inputs": inputs, "tags": self.selection.tags,
             "skipTags": self.selection.skip, "nodes": self.narrowing.nodes,
             "selector": selector.map(ToString::to_string), "parent": self.parent, "book": self.book,
+            "plan": self.plan.as_ref().map(|plan| &plan.digest),
         });
         hex(&Sha256::digest(request.to_string().as_bytes()))
     }
@@ -238,6 +254,7 @@ impl ApiServer {
             parent: target.name.clone(),
             book: Some(book),
             made_by: None,
+            plan: None,
         };
         self.start_run(caller, &book_target, request).await
     }
@@ -246,7 +263,7 @@ impl ApiServer {
         &self,
         caller: &Caller,
         target: &Target,
-        request: RunRequest,
+        mut request: RunRequest,
     ) -> Result<KindObject, ApiError> {
         let namespace = target.namespace.clone().unwrap_or_default();
         let book_name = target.name.clone().unwrap_or_default();
@@ -268,14 +285,30 @@ impl ApiServer {
             return Err(ApiError::conflict(RefusalReason::AlreadyExists, message)
                 .hint("ask with another key"));
         }
+        let approved = match &request.plan {
+            Some(plan) => Some(self.approved_plan(target, plan).await?),
+            None => None,
+        };
+        if let Some(plan) = &approved {
+            if plan.book.is_sent {
+                self.authorise(caller, "update", target).await?;
+            }
+            request.inputs = planned_inputs(&plan.stored, std::mem::take(&mut request.inputs))?;
+            request.narrowing.nodes = plan.node_names();
+            request.selection = TagSelection {
+                tags: plan.stored.tags.iter().cloned().collect(),
+                skip: plan.stored.skip_tags.iter().cloned().collect(),
+            };
+        }
         let shelf = FileShelf {
             store: self.objects.store.clone(),
             namespace: namespace.clone(),
         };
         let selection = request.selection.clone();
-        let (stored_book, commit) = match &request.book {
-            Some(book) => (book.clone(), None),
-            None => self.stored_book(target, &shelf, &selection).await?,
+        let (stored_book, commit) = match (&approved, &request.book) {
+            (Some(plan), _) => (plan.book.clone(), plan.commit.clone()),
+            (None, Some(book)) => (book.clone(), None),
+            (None, None) => self.stored_book(target, &shelf, &selection).await?,
         };
         shelf.touch(&stored_book.files).await?;
         let compiled = compile_book(&stored_book, &selection, &shelf).await?;
@@ -312,7 +345,11 @@ impl ApiServer {
                 uuid: node.metadata.uuid().to_owned(),
                 about: about(node),
                 variables: variables.of(&view, node)?,
+                plan: None,
             });
+        }
+        if let Some(plan) = &approved {
+            frozen = plan.pin(frozen)?;
         }
         let delegated = delegations(&view, &namespace, &compiled)?;
         let is_target = |uuid: &str| frozen.iter().any(|node| node.uuid == uuid);
@@ -328,6 +365,7 @@ impl ApiServer {
                     uuid: uuid.to_owned(),
                     about: about(&node),
                     variables: variables.of(&view, &node)?,
+                    plan: None,
                 });
             }
         }
@@ -357,7 +395,7 @@ impl ApiServer {
         };
         let spec = json!({
             "book": book_name, "bookDigest": plan.digest, "commit": commit, "inputs": plan.inputs,
-            "mode": if request.is_check { "check" } else { "apply" }, "tags": plan.tags, "skipTags": plan.skip_tags,
+            "mode": mode_of(&request), "plan": request.plan.as_ref().map(|plan| &plan.digest), "tags": plan.tags, "skipTags": plan.skip_tags,
             "nodes": frozen.iter().map(|node| json!({"name": node.name, "uuid": node.uuid})).collect::<Vec<_>>(),
             "batches": plan.run.batches, "parent": request.parent, "requestedBy": caller.identity.user,
             "dedupeKey": request.dedupe_key, "requestDigest": digest,
@@ -438,6 +476,14 @@ impl ApiServer {
         let (day, time) = digits.split_at_checked(8).unwrap_or((&digits, ""));
         let unique: String = new_uuid().chars().take(4).collect();
         format!("{book}-{day}-{time}-{unique}")
+    }
+}
+
+fn mode_of(request: &RunRequest) -> &'static str {
+    match &request.plan {
+        _ if request.is_check => "check",
+        Some(_) => "apply-plan",
+        None => "apply",
     }
 }
 

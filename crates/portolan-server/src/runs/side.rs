@@ -391,6 +391,7 @@ fn failure(step: &str, file: &str, state: StepState, message: &str) -> StepRepor
             output: None,
         }),
         notes: Vec::new(),
+        reasons: Vec::new(),
         changes: Vec::new(),
         took: Duration::ZERO,
         place: portolan_fleet::Place {

@@ -29,6 +29,7 @@ mod status;
 mod triggers;
 mod vars;
 mod watch;
+mod why;
 
 use super::CommandResult;
 use crate::app::App;
@@ -96,6 +97,8 @@ enum FleetCommand {
     Vars(Later<vars::VarsArgs>),
     /// Print changes of objects as they happen
     Watch(Later<watch::WatchArgs>),
+    /// Explain why a run, a node or a step is as it is
+    Why(Later<why::WhyArgs>),
 }
 
 pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
@@ -125,5 +128,6 @@ pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
         FleetCommand::Triggers(args) => triggers::triggers(args, app),
         FleetCommand::Vars(args) => vars::vars(args, app),
         FleetCommand::Watch(args) => watch::watch(args, app),
+        FleetCommand::Why(args) => why::why(args, app),
     }
 }

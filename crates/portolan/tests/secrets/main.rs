@@ -244,7 +244,8 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
         | "fleet runs rerun"
         | "fleet runs resume"
         | "fleet triggers test"
-        | "fleet vars explain" => vec![badly(&[&["web-1"][..], &NOBODY].concat())],
+        | "fleet vars explain"
+        | "fleet why" => vec![badly(&[&["web-1"][..], &NOBODY].concat())],
         "fleet auth certificate" => vec![badly(&[&["a"][..], &NOBODY].concat())],
         "fleet auth token" => vec![badly(&[&["--user", "a"][..], &NOBODY].concat())],
         "serve" => vec![

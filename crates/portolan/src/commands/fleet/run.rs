@@ -2,6 +2,7 @@
 
 mod inputs;
 mod local;
+mod plan_file;
 mod remote;
 mod screen;
 mod upload;
@@ -23,6 +24,9 @@ pub(super) use screen::RunScreen;
 /// `--nodes` can only narrow that. Every step is looked at first and does only what is missing. `--check` says what would
 /// change and changes nothing. Ctrl-C leaves the run alone: `portolan fleet runs cancel` ends it.
 ///
+/// `--check --plan-out` writes the plan of a check, and `--apply-plan` does exactly that within an hour: a node that is not
+/// as the check found it is left alone and fails, and a plan of other nodes, variables or steps is refused.
+///
 /// With `--local`, the book runs on this machine without a server; with `--root`, a directory stands for `/`. A local run
 /// that was killed goes on when the same command is given again.
 ///
@@ -34,13 +38,15 @@ Examples:
   portolan fleet run web --check
   portolan fleet run web -l zone=a --input version=1.4.2 -o json
   portolan fleet run -f book.yaml --nodes web-1,web-2
+  portolan fleet run web --check --plan-out plan.json
+  portolan fleet run --apply-plan plan.json
   portolan fleet run -f book.yaml --local --root ./image --tags users
   portolan fleet run -f book.yaml --local --input-file token=./token.txt")]
 pub(crate) struct RunArgs {
     /// The TaskBook on the server
     #[arg(
         value_name = "BOOK",
-        required_unless_present = "file",
+        required_unless_present_any = ["file", "apply_plan"],
         conflicts_with_all = ["file", "local"]
     )]
     book: Option<String>,
@@ -117,6 +123,15 @@ pub(crate) struct RunArgs {
     /// Write what a check found, with digests, to a file
     #[arg(long, value_name = "FILE", requires = "check", help_heading = "Run")]
     plan_out: Option<Utf8PathBuf>,
+
+    /// Do what a plan that --plan-out wrote says, and nothing else
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["book", "file", "local", "check", "selector", "nodes"],
+        help_heading = "Run"
+    )]
+    apply_plan: Option<Utf8PathBuf>,
 
     /// Output format
     #[arg(

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::inputs::given_inputs;
 use super::screen::RunScreen;
-use super::{RunArgs, RunFormat, upload};
+use super::{RunArgs, RunFormat, plan_file, upload};
 use crate::app::App;
 use crate::commands::CommandResult;
 use crate::commands::fleet::connection::told;
@@ -45,7 +45,15 @@ pub(super) fn run(args: &RunArgs, app: &App) -> CommandResult {
         is_check: args.check,
         format: args.output,
     };
-    follow_run(client, &made, &show, app)
+    let status = follow_run(client, &made, &show, app)?;
+    if let Some(path) = &args.plan_out
+        && status != ExitStatus::Interrupted
+    {
+        let name = made["metadata"]["name"].as_str().unwrap_or_default();
+        let run = format!("/api/v1alpha/namespaces/{namespace}/runs/{name}");
+        plan_file::write_plan(path, &args.connection.connect()?, &run, app)?;
+    }
+    Ok(status)
 }
 
 /// How a run is shown.
@@ -96,6 +104,15 @@ fn request(
 ) -> Result<Option<(String, Value)>, CommandError> {
     let selection = args.tags.selection();
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    if let Some(path) = &args.apply_plan {
+        let (book, plan) = plan_file::read_plan(path)?;
+        let inputs = given_inputs(args, None, &app.printer)?;
+        let key = request_key(now.unwrap_or_default());
+        let body = json!({
+            "plan": plan, "inputs": inputs, "tags": selection.tags, "skipTags": selection.skip, "dedupeKey": key,
+        });
+        return Ok(Some((book, body)));
+    }
     let mut body = json!({
         "mode": if args.check { "check" } else { "apply" }, "tags": selection.tags, "skipTags": selection.skip,
         "nodes": args.nodes, "dedupeKey": request_key(now.unwrap_or_default()),

@@ -344,6 +344,7 @@ mod tests {
                 diff: None,
                 error: None,
                 notes: vec![said.to_owned()],
+                reasons: Vec::new(),
                 changes: Vec::new(),
                 took: Duration::ZERO,
                 place: portolan_fleet::Place {
