@@ -40,6 +40,8 @@ pub struct AgentOptions {
     pub root: Arc<Root>,
     /// The program that starts commands as a shim: that of this process.
     pub program: Utf8PathBuf,
+    /// Whether it takes single commands that somebody gives to a server. Everybody with the right to do so is root here.
+    pub allows_exec: bool,
     /// Whether the agent ends when another program takes that one's place, so that it can be started anew.
     pub ends_when_replaced: bool,
     /// The clock that leases are measured by.
@@ -113,6 +115,9 @@ impl Agent {
         let program = self.options.program.as_str();
         let root = Arc::clone(&self.options.root);
         let mut runs = NodeRuns::open(&self.data, root, Arc::clone(&lease), program)?;
+        if self.options.allows_exec {
+            runs.allow_exec();
+        }
         let mut reconnect = RECONNECT.backoff();
         let mut moved_to: Option<String> = None;
         while !stop.is_cancelled() {

@@ -79,6 +79,7 @@ impl RootedNode {
             name: self.name.clone(),
             root: Arc::new(Root::other(&root)?),
             program: fleet.program.clone(),
+            allows_exec: false,
             ends_when_replaced: false,
             clock: Arc::new(BootClock),
             notify: Box::new(notify),

@@ -19,6 +19,7 @@ mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
@@ -57,6 +58,8 @@ pub(crate) struct RunSettings {
     pub(crate) shim: ShimProcesses,
     /// Ended jobs are forgotten here.
     pub(crate) jobs: Jobs,
+    /// Whether single commands are taken.
+    allows_exec: AtomicBool,
     /// The files of books.
     files: Arc<FileStore>,
     lock: SharedLock,
@@ -126,6 +129,7 @@ impl NodeRuns {
                 root,
                 journals,
                 jobs,
+                allows_exec: AtomicBool::new(false),
                 files: Arc::new(FileStore::new(files)),
                 lock: SharedLock::default(),
             }),
@@ -138,6 +142,11 @@ impl NodeRuns {
             sender,
             session: rand::random(),
         })
+    }
+
+    /// Takes single commands, too.
+    pub(crate) fn allow_exec(&self) {
+        self.settings.allows_exec.store(true, Ordering::Relaxed);
     }
 
     /// The runs that the node takes part in, for a new stream. They start no step until the server orders them again.

@@ -15,6 +15,7 @@ mod answer;
 mod approved_plan;
 mod book_source;
 mod controller;
+mod exec;
 mod files;
 mod fired;
 mod keys;
@@ -29,6 +30,7 @@ mod variables;
 mod wish;
 
 pub(crate) use controller::{RunController, RunInput, is_over};
+pub(crate) use exec::ExecRequest;
 pub(crate) use files::FileQuestion;
 pub(crate) use fired::{FiredRun, FiredRunOutcome, MadeBy};
 pub(crate) use request::{Repetition, RunRequest};

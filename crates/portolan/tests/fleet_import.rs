@@ -79,3 +79,31 @@ fn an_inventory_is_applied_and_hosts_that_are_no_nodes_are_named() {
     let values = fs::read_to_string(fleet.root("node-1").join("srv/values"));
     assert_eq!(values.expect("written"), "north 80");
 }
+
+/// A play becomes a book that lint takes; what has no counterpart is told with its line, and one of several plays is chosen.
+#[test]
+fn a_playbook_becomes_a_book_on_standard_output() {
+    let play = "- hosts: web\n  tasks:\n  - name: motd\n    ansible.builtin.copy: {dest: /etc/motd, content: \"hello\\n\"}\n";
+    let converted = portolan_with_input(&["fleet", "convert", "-"], play);
+    assert_eq!(converted.code, 0, "{converted}");
+    assert!(converted.stdout.contains("kind: TaskBook"), "{converted}");
+    assert!(converted.stdout.contains("path: /etc/motd"), "{converted}");
+    let linted = portolan_with_input(&["fleet", "lint", "-"], &converted.stdout);
+    assert_eq!(linted.code, 0, "{linted}");
+    let unknown = format!("{play}  - name: other\n    community.other.thing: {{a: 1}}\n");
+    let converted = portolan_with_input(&["fleet", "convert", "-"], &unknown);
+    assert_eq!(converted.code, 1, "{converted}");
+    assert!(
+        converted.stderr.contains("-:5: ") && converted.stderr.contains("1 note to look at"),
+        "{converted}"
+    );
+    let two = format!("{play}{}", play.replace("motd", "issue"));
+    let answer = portolan_with_input(&["fleet", "convert", "-"], &two);
+    assert_eq!(answer.code, 2, "{answer}");
+    assert!(
+        answer.stderr.contains("choose one with `--play`"),
+        "{answer}"
+    );
+    let second = portolan_with_input(&["fleet", "convert", "-", "--play", "2"], &two);
+    assert!(second.stdout.contains("path: /etc/issue"), "{second}");
+}

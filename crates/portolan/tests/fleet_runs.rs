@@ -214,6 +214,77 @@ spec:
     );
 }
 
+/// A single command runs only on agents that take such commands, for users with the right to give them, and is audited.
+#[test]
+fn a_single_command_needs_a_right_and_an_agent_that_allows_it() {
+    let fleet = Fleet::start();
+    let shell = ["--", "sh", "-c", "echo '{{ one }}'; echo two >&2; exit 3"];
+    let ran = fleet.fleet(&[&["exec", "--nodes", "node-1,node-3"][..], &shell].concat());
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(
+        ran.stdout
+            .contains("node-1: this agent takes no single commands"),
+        "{ran}"
+    );
+    assert!(
+        ran.stdout.contains("node-3: exit code 3") && ran.stdout.contains("  {{ one }}\n  two\n"),
+        "{ran}"
+    );
+    let ran = fleet.fleet(&[
+        "exec",
+        "-l",
+        "fleet=test",
+        "--nodes",
+        "node-3",
+        "-o",
+        "json",
+        "--",
+        "echo",
+        "done",
+    ]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(
+        (&report[0]["node"], &report[0]["output"]),
+        (&"node-3".into(), &"done\n".into()),
+        "{report}"
+    );
+    let log = fs::read_to_string(fleet.path("server").join("audit.log")).unwrap_or_default();
+    assert!(
+        log.contains(r#""verb":"exec""#) && log.contains("echo two >&2"),
+        "{log}"
+    );
+    // A user who may run books may not give commands.
+    let role = "\
+apiVersion: v1alpha
+kind: ClusterRole
+metadata: {name: runner}
+spec: {rules: [{kinds: ['*'], verbs: [get, list, watch, create, update, run]}]}
+---
+apiVersion: v1alpha
+kind: ClusterRoleBinding
+metadata: {name: runner}
+spec: {role: {kind: ClusterRole, name: runner}, subjects: [{kind: user, name: eve}]}
+";
+    let role = fleet.write("role.yaml", role);
+    let applied = fleet.fleet(&["apply", "-f", &role]);
+    assert_eq!(applied.code, 0, "{applied}");
+    let made = fleet.fleet(&["auth", "token", "--user", "eve"]);
+    assert_eq!(made.code, 0, "{made}");
+    let token = fleet.write("eve.token", made.stdout.trim());
+    let refused = fleet.fleet(&[
+        "exec",
+        "--nodes",
+        "node-3",
+        "--token-file",
+        &token,
+        "--",
+        "true",
+    ]);
+    assert_ne!(refused.code, 0, "{refused}");
+    assert!(refused.stderr.contains("exec"), "{refused}");
+}
+
 #[test]
 fn the_exit_code_and_the_text_reflect_every_node() {
     let fleet = Fleet::start();

@@ -17,6 +17,8 @@ pub(super) struct OrderValues {
     pub(super) nodes: Vec<Value>,
     pub(super) selection: TagSelection,
     pub(super) is_first: bool,
+    /// Whether it is a single command, not a book of somebody.
+    pub(super) is_exec: bool,
     /// What an approved plan found on this node.
     pub(super) plan: Option<Value>,
 }
@@ -37,6 +39,7 @@ impl OrderValues {
                 .cloned()
                 .unwrap_or_default()
         };
+        let flag = |key: &str| values.get(key).and_then(Value::as_bool) == Some(true);
         let words = |key: &str| {
             let words = list(key).into_iter();
             words
@@ -53,10 +56,8 @@ impl OrderValues {
                 tags: words("tags"),
                 skip: words("skipTags"),
             },
-            is_first: values
-                .get("isFirst")
-                .and_then(Value::as_bool)
-                .unwrap_or(false),
+            is_first: flag("isFirst"),
+            is_exec: flag("isExec"),
             plan: values.get("plan").filter(|plan| !plan.is_null()).cloned(),
         })
     }

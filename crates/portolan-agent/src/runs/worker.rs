@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use camino::Utf8PathBuf;
@@ -66,6 +67,11 @@ impl Worker {
     fn take_part(&self) -> Result<Option<RunEnded>, String> {
         let values =
             OrderValues::read(&self.order).ok_or("the order of the server cannot be read")?;
+        if values.is_exec && !self.settings.allows_exec.load(Ordering::Relaxed) {
+            return Err(
+                "this agent takes no single commands; `--allow-exec` allows them".to_owned(),
+            );
+        }
         let Some(files) = self.files()? else {
             return Ok((!self.is_suspended()).then(not_begun));
         };

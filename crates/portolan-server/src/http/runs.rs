@@ -9,7 +9,7 @@ use super::reply::json_reply;
 use super::route::{checked_target, find};
 use super::{Http, allow, read_json};
 use crate::error::ApiError;
-use crate::runs::{FileQuestion, Repetition, RunRequest, RunWish};
+use crate::runs::{ExecRequest, FileQuestion, Repetition, RunRequest, RunWish};
 use crate::server::{Caller, Target};
 
 /// What a path of runs is about.
@@ -28,11 +28,17 @@ pub(super) enum RunRoute {
     Repeat(Target),
     /// Files for books that come with a request.
     Files(Target),
+    /// Makes a run of a single command in a namespace.
+    Exec(Target),
 }
 
 impl RunRoute {
     /// The route of a path; `None` if it is about something else.
     pub(super) fn parse(parts: &[&str]) -> Option<Result<Self, ApiError>> {
+        if let ["namespaces", namespace, "exec"] = parts {
+            let target = find("runs").and_then(|kind| checked_target(kind, Some(namespace), None));
+            return Some(target.map(Self::Exec));
+        }
         let ["namespaces", namespace, plural, name, what] = parts else {
             return None;
         };
@@ -109,6 +115,14 @@ impl Http {
                 let question = FileQuestion::read(&read_json(request).await?)?;
                 let answer = server.answer_files(&target, question).await?;
                 Ok(json_reply(StatusCode::OK, &answer))
+            }
+            RunRoute::Exec(target) => {
+                allow(&request, &[Method::POST])?;
+                server.authorise(caller, "exec", &target).await?;
+                let asked = ExecRequest::read(&read_json(request).await?)?;
+                let namespace = target.namespace.as_deref().unwrap_or_default();
+                let run = server.start_exec(caller, namespace, asked).await?;
+                Ok(json_reply(StatusCode::CREATED, &run))
             }
             RunRoute::Repeat(target) => {
                 allow(&request, &[Method::POST])?;

@@ -680,6 +680,7 @@ impl ActiveRun {
             "inputs": inputs, "variables": about.map(|node| &node.variables), "node": about.map(|node| &node.about),
             "peers": self.peers, "nodes": self.plan.known_nodes, "tags": self.plan.tags, "skipTags": self.plan.skip_tags,
             "isFirst": self.state.first.as_deref() == Some(node), "plan": about.and_then(|node| node.plan.as_ref()),
+            "isExec": self.plan.is_exec,
         });
         order.file.clone_from(&self.book.file);
         order.book = self.book.text.clone().into();

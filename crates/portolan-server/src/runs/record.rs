@@ -70,6 +70,9 @@ pub(super) struct StoredPlan {
     /// Whether nodes have to know what others did.
     #[serde(default)]
     pub(super) has_news: bool,
+    /// Whether it is a single command, which agents take only if they were started so.
+    #[serde(default)]
+    pub(super) is_exec: bool,
 }
 
 /// Who takes a step for other nodes.

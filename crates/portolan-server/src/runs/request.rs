@@ -39,6 +39,8 @@ const MAX_WORDS: usize = 100;
 #[derive(Debug, Default)]
 pub(crate) struct RunRequest {
     pub(super) is_check: bool,
+    /// Whether it is a single command.
+    pub(super) is_exec: bool,
     pub(super) inputs: Map<String, Value>,
     pub(super) selection: TagSelection,
     pub(super) narrowing: Narrowing,
@@ -53,6 +55,17 @@ pub(crate) struct RunRequest {
 }
 
 impl RunRequest {
+    /// A single command, as a book of the server's own.
+    pub(super) fn exec(book: StoredBook, inputs: Map<String, Value>, narrowing: Narrowing) -> Self {
+        Self {
+            is_exec: true,
+            inputs,
+            narrowing,
+            book: Some(book),
+            ..Self::default()
+        }
+    }
+
     /// Reads the body of a request; what is unknown is refused.
     pub(crate) fn read(body: &Value) -> Result<Self, ApiError> {
         let Some(body) = body.as_object() else {
@@ -217,6 +230,10 @@ impl ApiServer {
         let (Some(book), Some(plan)) = (book, plan) else {
             return Err(ApiError::not_found(&target.shown()));
         };
+        if plan.is_exec {
+            let message = format!("{} is a single command", target.shown());
+            return Err(ApiError::bad_request(message).hint("give the command again"));
+        }
         if !is_over(run) {
             let message = format!("{} has not ended", target.shown());
             return Err(ApiError::conflict(RefusalReason::Conflict, message)
@@ -241,6 +258,7 @@ impl ApiServer {
         inputs.extend(repetition.inputs);
         let request = RunRequest {
             is_check: plan.is_check,
+            is_exec: false,
             inputs,
             selection: TagSelection {
                 tags: plan.tags.into_iter().collect(),
@@ -379,6 +397,7 @@ impl ApiServer {
             gathered: compiled.gathered.values().cloned().collect(),
             has_news: has_news(&compiled),
             is_check: request.is_check,
+            is_exec: request.is_exec,
             digest: compiled.digest.to_string(),
             inputs,
             tags: selection.tags.iter().cloned().collect(),

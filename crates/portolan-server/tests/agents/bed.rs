@@ -197,6 +197,7 @@ impl Bed {
             root: Arc::new(root),
             // These tests run no commands, which need the program of an agent.
             program: "/nowhere".into(),
+            allows_exec: false,
             ends_when_replaced: false,
             clock: Arc::new(BootClock),
             notify: Box::new(move |notice: AgentNotice| {

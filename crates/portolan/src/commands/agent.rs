@@ -44,6 +44,7 @@ pub(crate) fn agent(args: &AgentArgs, app: &App) -> CommandResult {
         name: name.clone(),
         root: Arc::new(args.root()?),
         program: program.clone(),
+        allows_exec: args.allow_exec,
         ends_when_replaced: true,
         clock: Arc::new(BootClock),
         notify: Box::new(move |notice| say(&notice_text(&notice))),

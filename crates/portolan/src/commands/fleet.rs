@@ -12,6 +12,7 @@ mod diff;
 mod documents;
 mod edit;
 mod events;
+mod exec;
 mod explain;
 mod get;
 mod history;
@@ -67,6 +68,8 @@ enum FleetCommand {
     Edit(Later<edit::EditArgs>),
     /// Print events, and follow them as they happen
     Events(Later<events::EventsArgs>),
+    /// Run a single command on nodes, and print what it prints
+    Exec(Later<exec::ExecArgs>),
     /// Print the documentation of a kind or a field
     Explain(Later<explain::ExplainArgs>),
     /// List objects, or print them
@@ -113,6 +116,7 @@ pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
         FleetCommand::Diff(args) => diff::diff(args, app),
         FleetCommand::Edit(args) => edit::edit(args, app),
         FleetCommand::Events(args) => events::events(args, app),
+        FleetCommand::Exec(args) => exec::exec(args, app),
         FleetCommand::Explain(args) => explain::explain(args, &app.printer),
         FleetCommand::Get(args) => get::get(args, app),
         FleetCommand::History(args) => history::history(args, app),

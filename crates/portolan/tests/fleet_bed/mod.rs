@@ -14,6 +14,9 @@ use crate::portolan::{Answer, wait_for, wait_until};
 
 pub(crate) const NODES: [&str; 3] = ["node-1", "node-2", "node-3"];
 
+/// The node that takes single commands.
+pub(crate) const EXEC_NODE: &str = "node-3";
+
 /// All processes, which end with the test.
 pub(crate) struct Fleet {
     directory: tempfile::TempDir,
@@ -96,6 +99,9 @@ spec: {groups: [all], namespaces: [default]}
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
+        if node == EXEC_NODE {
+            command.arg("--allow-exec");
+        }
         if let Some(crash) = crash {
             command.env("PORTOLAN_CRASH_AT", crash);
         }
@@ -165,14 +171,20 @@ spec: {groups: [all], namespaces: [default]}
     /// `portolan fleet …` as the first admin.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_portolan"));
+        // What stands behind `--` belongs to somebody else.
+        let end = args.iter().position(|arg| *arg == "--");
+        let (own, rest) = args.split_at(end.unwrap_or(args.len()));
         command
             .arg("fleet")
-            .args(args)
-            .args(["--server", &self.url(), "--token-file"])
-            .arg(self.path("server/admin.token"))
-            .arg("--ca-file")
-            .arg(self.path("server/ca.pem"))
-            .stdin(Stdio::null());
+            .args(own)
+            .args(["--server", &self.url(), "--ca-file"])
+            .arg(self.path("server/ca.pem"));
+        if !own.contains(&"--token-file") {
+            command
+                .arg("--token-file")
+                .arg(self.path("server/admin.token"));
+        }
+        command.args(rest).stdin(Stdio::null());
         command
     }
 

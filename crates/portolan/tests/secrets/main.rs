@@ -246,6 +246,9 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
         | "fleet triggers test"
         | "fleet vars explain"
         | "fleet why" => vec![badly(&[&["web-1"][..], &NOBODY].concat())],
+        "fleet exec" => vec![badly(
+            &[&["--nodes", "web-1"][..], &NOBODY, &["--", "true"]].concat(),
+        )],
         "fleet auth certificate" => vec![badly(&[&["a"][..], &NOBODY].concat())],
         "fleet auth token" => vec![badly(&[&["--user", "a"][..], &NOBODY].concat())],
         "serve" => vec![

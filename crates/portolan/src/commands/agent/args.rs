@@ -48,6 +48,10 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "DIRECTORY", help_heading = "Node")]
     root: Option<Utf8PathBuf>,
 
+    /// Take single commands that users with the right `exec` give; without it, the node takes books alone
+    #[arg(long, help_heading = "Node")]
+    pub(super) allow_exec: bool,
+
     /// The file with the join token, for the first start
     #[arg(long, value_name = "FILE", help_heading = "Enrolment")]
     token_file: Option<Utf8PathBuf>,

@@ -2,6 +2,7 @@
 
 mod inputs;
 mod local;
+mod matrix;
 mod plan_file;
 mod remote;
 mod screen;
@@ -15,7 +16,7 @@ use super::object_args::NamespaceArgs;
 use crate::app::App;
 use crate::commands::CommandResult;
 
-pub(super) use remote::{RunShow, follow_run};
+pub(super) use remote::{RunShow, follow_run, status, wait_for_run};
 pub(super) use screen::RunScreen;
 
 /// Run a TaskBook on the nodes of a server, or on this machine

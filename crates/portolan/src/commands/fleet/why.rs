@@ -150,9 +150,12 @@ fn newest_run(
         let mut nodes = run["spec"]["nodes"].as_array().into_iter().flatten();
         nodes.any(|one| one["name"] == node)
     });
-    let newest = runs
-        .iter()
-        .max_by_key(|run| shown::text(run, "metadata.creationTimestamp"));
+    let newest = runs.iter().max_by_key(|run| {
+        // Times are whole seconds; of two runs in one second the one that was written last counts.
+        let version = shown::text(run, "metadata.resourceVersion");
+        let version: u64 = version.parse().unwrap_or_default();
+        (shown::text(run, "metadata.creationTimestamp"), version)
+    });
     Ok(newest.map(|run| shown::text(run, "metadata.name")))
 }
 

@@ -11,6 +11,7 @@ use portolan_server::{FleetClient, FleetError, FleetMethod, request_key};
 use serde_json::{Value, json};
 
 use super::inputs::given_inputs;
+use super::matrix::RunMatrix;
 use super::screen::RunScreen;
 use super::{RunArgs, RunFormat, plan_file, upload};
 use crate::app::App;
@@ -19,6 +20,7 @@ use crate::commands::fleet::connection::told;
 use crate::commands::fleet::lint::{BookFile, print_faults};
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
+use crate::printer::ProgressStyle;
 
 /// How long a server may be away while a run is followed.
 const AWAY_TIME: Duration = Duration::from_mins(2);
@@ -70,30 +72,50 @@ pub(in crate::commands::fleet) fn follow_run(
     show: &RunShow,
     app: &App,
 ) -> CommandResult {
+    let Some(report) = wait_for_run(client, made, &show.namespace, app)? else {
+        return Ok(ExitStatus::Interrupted);
+    };
+    match show.format {
+        RunFormat::Json => app.printer.data(format!("{:#}\n", report.to_json()))?,
+        RunFormat::Text => RunScreen::new(&app.printer, show.is_check).end_of_many(&report)?,
+    }
+    Ok(status(&report, show.is_check))
+}
+
+/// Waits for the end of a run that was just made. `None` if somebody interrupts that; the run goes on.
+pub(in crate::commands::fleet) fn wait_for_run(
+    client: FleetClient,
+    made: &Value,
+    namespace: &str,
+    app: &App,
+) -> Result<Option<RunReport>, CommandError> {
     let name = made["metadata"]["name"]
         .as_str()
         .unwrap_or_default()
         .to_owned();
-    let namespace = &show.namespace;
     app.printer.say_unless_quiet(&format!("run {name}"));
     let run = FollowedRun {
         path: format!("/api/v1alpha/namespaces/{namespace}/runs/{name}"),
         client,
     };
     let mut seen = BTreeSet::new();
-    let followed = app.wait(run.follow(|report| tell_ends(report, &mut seen, app)));
+    // A terminal shows all nodes at once; elsewhere there is a line for each end.
+    let is_live = app.printer.progress_style() == ProgressStyle::Line;
+    let matrix = is_live.then(RunMatrix::new);
+    let followed = app.wait(run.follow(|report| match &matrix {
+        Some(matrix) => matrix.draw(report),
+        None => tell_ends(report, &mut seen, app),
+    }));
+    if let Some(matrix) = &matrix {
+        matrix.clear();
+    }
     let Ok(report) = followed else {
         app.printer.note(&format!(
             "the run goes on; `portolan fleet runs cancel {name} -n {namespace}` ends it"
         ));
-        return Ok(ExitStatus::Interrupted);
+        return Ok(None);
     };
-    let report = report?;
-    match show.format {
-        RunFormat::Json => app.printer.data(format!("{:#}\n", report.to_json()))?,
-        RunFormat::Text => RunScreen::new(&app.printer, show.is_check).end_of_many(&report)?,
-    }
-    Ok(status(&report, show.is_check))
+    report.map(Some)
 }
 
 /// The name of the book, and the body of the request; `None` if the book cannot be compiled.
@@ -279,7 +301,7 @@ fn tell_ends(report: &RunReport, seen: &mut BTreeSet<String>, app: &App) {
 }
 
 /// The exit code, which reflects every node.
-pub(super) fn status(report: &RunReport, is_check: bool) -> ExitStatus {
+pub(in crate::commands::fleet) fn status(report: &RunReport, is_check: bool) -> ExitStatus {
     let is_good = |state: &str| match state {
         "ok" | "skipped" => true,
         "changed" => !is_check,
