@@ -7,12 +7,12 @@ use camino::Utf8PathBuf;
 use portolan_budget::RetryPolicy;
 use portolan_clock::Clock;
 use portolan_identity::{CaPin, EnrolClient, EnrolError, Enrolment, JoinToken};
-use portolan_modules::{FactSource, Host, Root};
-use serde_json::{Map, Value};
+use portolan_modules::Root;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::ConnectError;
 use crate::data::{AgentData, DataError, NodeIdentity};
+use crate::fact_report::FactReporter;
 use crate::lease::DispatchLease;
 use crate::program_watch::ProgramWatch;
 use crate::runs::NodeRuns;
@@ -118,6 +118,8 @@ impl Agent {
         if self.options.allows_exec {
             runs.allow_exec();
         }
+        let root = Arc::clone(&self.options.root);
+        runs.tell_facts(FactReporter::new(root, Arc::clone(&self.options.clock)));
         let mut reconnect = RECONNECT.backoff();
         let mut moved_to: Option<String> = None;
         while !stop.is_cancelled() {
@@ -130,7 +132,7 @@ impl Agent {
                 Ok(session) => {
                     reconnect.reset();
                     (self.options.notify)(AgentNotice::Connected(session.server().to_owned()));
-                    session.send_facts(self.exported_facts().await).await;
+                    session.send_facts(runs.facts_at_once().await).await;
                     let renewal = renewal_wait(&identity);
                     session
                         .run(&stop, renewal, &mut runs, &mut program_watch)
@@ -208,27 +210,6 @@ impl Agent {
                 () = tokio::time::sleep(wait) => {}
             }
         }
-    }
-
-    /// What other nodes may know of this one.
-    async fn exported_facts(&self) -> Value {
-        let root = Arc::clone(&self.options.root);
-        let gathered = tokio::task::spawn_blocking(move || {
-            let host = Host::local(root);
-            let source = FactSource {
-                host: &host,
-                custom: Utf8PathBuf::new(),
-            };
-            let mut facts = Map::new();
-            if let Ok(name) = source.gather("hostname") {
-                facts.insert("hostname".to_owned(), name);
-            }
-            if let Ok(network) = source.gather("network") {
-                facts.insert("addresses".to_owned(), network["addresses"].clone());
-            }
-            Value::Object(facts)
-        });
-        gathered.await.unwrap_or_default()
     }
 
     /// Replaces the certificate at half its life. A server that cannot be reached is asked again later.

@@ -5,6 +5,7 @@
 //! stream to a server. Steps are taken by `portolan_fleet`.
 
 mod disk;
+mod fact_report;
 mod failpoint;
 
 mod shim;

@@ -28,12 +28,13 @@ use tokio::sync::mpsc;
 
 use crate::data::{AgentData, DataError};
 use crate::epochs::{Epochs, RunEpoch};
+use crate::fact_report::{FactReporter, INTERVAL};
 use crate::shim::{Jobs, ShimProcesses};
 use crate::wire::agent_message::Message;
 use crate::wire::run_report::Event;
 use crate::wire::{
-    FilePart, RunAck, RunEnded, RunNews, RunOrder, RunReport, RunStop, SideAnswer, SideOrder,
-    SideReport, SideRequest,
+    Facts, FilePart, RunAck, RunEnded, RunNews, RunOrder, RunReport, RunStop, SideAnswer,
+    SideOrder, SideReport, SideRequest,
 };
 pub(crate) use control::SharedLease;
 use control::{News, RunControl, StopReason};
@@ -47,6 +48,9 @@ const REMEMBERED: usize = 256;
 
 /// How long runs have to come to the end of a step when the agent ends. Commands go on without it.
 const END_TIME: Duration = Duration::from_secs(2);
+
+/// How long after its start an agent finds out what costs something, at least.
+const FIRST_FACTS: Duration = Duration::from_secs(3);
 
 /// What all runs of an agent share.
 pub(crate) struct RunSettings {
@@ -73,6 +77,8 @@ enum NodeEvent {
     Ask(SideRequest),
     /// A step that it took by itself has ended.
     Side(SideReport),
+    /// What was found out about the machine.
+    Facts(Facts),
 }
 
 /// Something that happened in a run; `phase` is the one that it works in.
@@ -94,6 +100,13 @@ pub(crate) struct NodeRuns {
     sender: mpsc::UnboundedSender<NodeEvent>,
     /// Tells the starts of the agent apart.
     session: u64,
+    facts: Option<FactTelling>,
+}
+
+/// Tells facts now and then, while there is somebody who listens.
+struct FactTelling {
+    reporter: Arc<FactReporter>,
+    due: tokio::time::Interval,
 }
 
 struct ActiveRun {
@@ -141,12 +154,33 @@ impl NodeRuns {
             events,
             sender,
             session: rand::random(),
+            facts: None,
         })
     }
 
     /// Takes single commands, too.
     pub(crate) fn allow_exec(&self) {
         self.settings.allows_exec.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells what the machine is, a while after the agent has connected and then now and then. Many agents that came at the
+    /// same time do not find everything out at the same time.
+    pub(crate) fn tell_facts(&mut self, reporter: FactReporter) {
+        let wait = FIRST_FACTS.mul_f64(1.0 + rand::random::<f64>());
+        let mut due = tokio::time::interval_at(tokio::time::Instant::now() + wait, INTERVAL);
+        due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let reporter = Arc::new(reporter);
+        self.facts = Some(FactTelling { reporter, due });
+    }
+
+    /// What costs nothing to find out, for a new stream.
+    pub(crate) async fn facts_at_once(&self) -> Facts {
+        let Some(telling) = &self.facts else {
+            return Facts::default();
+        };
+        let reporter = Arc::clone(&telling.reporter);
+        let found = tokio::task::spawn_blocking(move || reporter.report(false));
+        found.await.unwrap_or_default()
     }
 
     /// The runs that the node takes part in, for a new stream. They start no step until the server orders them again.
@@ -172,11 +206,23 @@ impl NodeRuns {
     /// The next report. Nothing is lost when the future is dropped.
     pub(crate) async fn next_report(&mut self) -> Message {
         loop {
+            let event = tokio::select! {
+                event = self.events.recv() => event,
+                reporter = facts_due(self.facts.as_mut()) => {
+                    let sender = self.sender.clone();
+                    // Nobody listens when the agent has ended.
+                    tokio::task::spawn_blocking(move || {
+                        let _ = sender.send(NodeEvent::Facts(reporter.report(true)));
+                    });
+                    continue;
+                }
+            };
             // The runs hold a sender as long as this does.
-            let Some(event) = self.events.recv().await else {
+            let Some(event) = event else {
                 return std::future::pending().await;
             };
             match event {
+                NodeEvent::Facts(facts) => return Message::Facts(facts),
                 NodeEvent::Run(event) => {
                     if let Some(report) = self.number(event) {
                         return Message::RunReport(report);
@@ -387,6 +433,17 @@ impl NodeRuns {
             run.control.stop(StopReason::Suspended, false);
         }
         self.side.suspend();
+    }
+}
+
+/// Waits until everything should be found out again.
+async fn facts_due(telling: Option<&mut FactTelling>) -> Arc<FactReporter> {
+    match telling {
+        Some(telling) => {
+            telling.due.tick().await;
+            Arc::clone(&telling.reporter)
+        }
+        None => std::future::pending().await,
     }
 }
 

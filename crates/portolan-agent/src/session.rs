@@ -3,7 +3,6 @@
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
@@ -95,10 +94,7 @@ impl<'a> Session<'a> {
     }
 
     /// Tells the server about the machine.
-    pub(crate) async fn send_facts(&self, values: Value) {
-        let facts = Facts {
-            values: values.to_string().into(),
-        };
+    pub(crate) async fn send_facts(&self, facts: Facts) {
         self.connection.sender.send(Ours::Facts(facts)).await;
     }
 

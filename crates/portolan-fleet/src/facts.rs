@@ -14,14 +14,14 @@ const WANTED: [&str; 6] = [
 ];
 
 /// The directory of the machine's own programs that print facts.
-const CUSTOM: &str = "/etc/portolan/facts";
+pub const CUSTOM_FACTS: &str = "/etc/portolan/facts";
 
 /// Gathers facts: those that every run has, and the wanted ones of the others; `*` stands for all. What cannot be found
 /// out is missing, so that nobody takes it for empty.
 pub fn gather_facts(host: &Host, wanted: &BTreeSet<String>) -> Value {
     let source = FactSource {
         host,
-        custom: CUSTOM.into(),
+        custom: CUSTOM_FACTS.into(),
     };
     let is_wanted = |name: &&str| wanted.contains(*name) || wanted.contains("*");
     let parts = ALWAYS

@@ -50,7 +50,7 @@ pub use compile::{BookSource, TagSelection, compile};
 pub use convert::{ConversionError, ConversionNote, ConvertedPlay, convert_playbook};
 pub use decision::{Decision, DecisionError, Fleet, FleetQueryError, NoFleet};
 pub use execute::{NodeHost, NodeOutcome, NodeRequest, NodeRun, NodeStop, RunMode, SideOutcome};
-pub use facts::gather_facts;
+pub use facts::{CUSTOM_FACTS, gather_facts};
 pub use fault::{BookFault, Place};
 pub use fleet_run::{
     Arrival, BarrierScope, Cancel, GatePlan, GateReply, GateState, NodeEnd, NodeEvent,

@@ -31,6 +31,8 @@ const RENEW_SERVER_AFTER: Duration = Duration::from_hours(30 * 24);
 const MAX_USER_LIFE: Duration = Duration::from_hours(365 * 24);
 /// The most bytes of a node's facts.
 const MAX_FACTS: usize = 128 << 10;
+/// The most parts of facts.
+const MAX_FACT_PARTS: usize = 32;
 /// How deep facts may nest.
 const MAX_FACTS_DEPTH: usize = 16;
 
@@ -266,7 +268,16 @@ impl ApiServer {
         if node.name != name {
             return Err(forbidden(node, "report about another node"));
         }
-        let report = read_report(body)?;
+        let mut report = read_report(body)?;
+        // No clock of another machine counts: the agent says how long ago, and the server knows when it heard that.
+        if let Some(Value::Object(ages)) = report.remove("factAges") {
+            let now = self.objects.time.now();
+            let at = ages.iter().filter_map(|(part, age)| {
+                let age = Duration::from_secs(age.as_u64()?);
+                Some((part.clone(), rfc3339(now.saturating_sub(age)).into()))
+            });
+            report.insert("factsAt".to_owned(), Value::Object(at.collect()));
+        }
         let epoch = caller
             .identity
             .certificate
@@ -536,6 +547,9 @@ fn read_report(body: &Value) -> Result<Map<String, Value>, ApiError> {
             ("agentVersion", Value::String(version)) => version.len() <= 64,
             ("facts", Value::Object(_)) => {
                 value.to_string().len() <= MAX_FACTS && depth(value) <= MAX_FACTS_DEPTH
+            }
+            ("factAges", Value::Object(ages)) => {
+                ages.len() <= MAX_FACT_PARTS && ages.values().all(Value::is_u64)
             }
             _ => false,
         };

@@ -111,6 +111,9 @@ pub struct Facts {
     /// A JSON object.
     #[prost(bytes = "bytes", tag = "1")]
     pub values: ::prost::bytes::Bytes,
+    /// A JSON object: how long ago each part was found out, in seconds. The server counts back from when it hears of it.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub ages: ::prost::bytes::Bytes,
 }
 /// The agent ends, and will not come back by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

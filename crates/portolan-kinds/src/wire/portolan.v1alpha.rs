@@ -1293,6 +1293,12 @@ pub struct NodeStatus {
     /// The server that its agent is connected to, or was last.
     #[prost(string, optional, tag = "7")]
     pub connected_to: ::core::option::Option<::prost::alloc::string::String>,
+    /// When each part of the facts was found out, by the clock of the server.
+    #[prost(btree_map = "string, string", tag = "8")]
+    pub facts_at: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
 }
 /// A transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

@@ -209,7 +209,7 @@ impl ConnectedAgent {
                     return Some(Ok(message(Ours::LeaseGrant(grant))));
                 }
                 Some(Theirs::Facts(facts)) => {
-                    if let Err(error) = self.keep_facts(&facts.values).await {
+                    if let Err(error) = self.keep_facts(&facts.values, &facts.ages).await {
                         tracing::warn!(%error, "facts of a node cannot be kept");
                     }
                 }
@@ -246,17 +246,25 @@ impl ConnectedAgent {
     }
 
     /// Writes facts into the status of the Node, as if the agent had sent them by HTTP.
-    async fn keep_facts(&self, values: &[u8]) -> Result<(), ApiError> {
-        let values = std::str::from_utf8(values).unwrap_or_default();
-        let values = strict_json::parse(values);
-        let values = values.map_err(|_| ApiError::bad_request("facts must be JSON"))?;
+    async fn keep_facts(&self, values: &[u8], ages: &[u8]) -> Result<(), ApiError> {
+        let read = |text: &[u8]| {
+            let read = strict_json::parse(std::str::from_utf8(text).unwrap_or_default());
+            read.map_err(|_| ApiError::bad_request("facts must be JSON"))
+        };
+        let values = read(values)?;
+        // Agents of an earlier version do not say it.
+        let ages = if ages.is_empty() {
+            json!({})
+        } else {
+            read(ages)?
+        };
         let caller = Caller {
             identity: (*self.identity).clone(),
             address: self.address.clone(),
         };
         let name = self.identity.node.as_ref().map(|node| node.name.clone());
         let name = name.unwrap_or_default();
-        let report = json!({"facts": values});
+        let report = json!({"facts": values, "factAges": ages});
         self.server.report_node(&caller, &name, &report).await?;
         Ok(())
     }

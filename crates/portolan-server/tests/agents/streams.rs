@@ -126,3 +126,39 @@ async fn an_agent_is_sent_to_the_server_that_looks_after_runs() {
     .await;
     agent.kill().await;
 }
+
+/// A node tells what it is at once, and what costs more a little later; the server says how old each part is.
+#[tokio::test(flavor = "multi_thread")]
+async fn facts_of_a_node_are_kept_with_their_age() {
+    let bed = Bed::new().await;
+    let root = bed.root("node-1");
+    for inside in ["etc/portolan/facts", "var/lib/dpkg"] {
+        std::fs::create_dir_all(root.join(inside)).expect("a directory");
+    }
+    let release = "ID=debian\nNAME=Debian\nVERSION_ID=12\n";
+    std::fs::write(root.join("etc/os-release"), release).expect("written");
+    let packages = "Package: web\nStatus: install ok installed\nVersion: 1\n";
+    std::fs::write(root.join("var/lib/dpkg/status"), packages).expect("written");
+    let agent = bed.start_rooted("node-1", Some(bed.join_token().await));
+    wait_until("facts", async || {
+        bed.status("node-1", "facts").await["os"]["family"] == "debian"
+    })
+    .await;
+    wait_until("all facts", async || {
+        bed.status("node-1", "facts").await["packages"]["count"] == 1
+    })
+    .await;
+    let facts = bed.status("node-1", "facts").await;
+    assert_eq!(facts["hostname"], "node-1");
+    let at = bed.status("node-1", "factsAt").await;
+    for part in [
+        "os", "kernel", "memory", "network", "disks", "packages", "custom",
+    ] {
+        let time = at[part].as_str().unwrap_or_default();
+        assert!(
+            time.ends_with('Z') && facts.get(part).is_some(),
+            "{part}: {at} {facts}"
+        );
+    }
+    agent.kill().await;
+}
