@@ -218,6 +218,8 @@ pub struct NodeRun<'a> {
     results: scope::Results,
     /// Positions of handlers that are to run.
     notified: BTreeSet<usize>,
+    /// Those that this run notified before it was interrupted: they are notified again when it comes there.
+    notified_before: BTreeSet<usize>,
     /// Who notified them.
     notifiers: BTreeMap<usize, BTreeSet<String>>,
     /// The names of variables that stand above those of the book.
@@ -259,6 +261,7 @@ impl<'a> NodeRun<'a> {
             past,
             results: scope::Results::default(),
             notified: BTreeSet::new(),
+            notified_before: BTreeSet::new(),
             notifiers: BTreeMap::new(),
             node_variables: BTreeSet::new(),
             flushes: 0,
@@ -291,7 +294,7 @@ impl<'a> NodeRun<'a> {
         };
         NodeOutcome {
             state: NodeState::of(self.reports.iter().map(|report| report.state)),
-            owed: self.handler_names(&self.notified),
+            owed: self.handler_names(&(&self.notified | &self.notified_before)),
             steps: self.reports,
             stopped,
         }
@@ -345,9 +348,16 @@ impl<'a> NodeRun<'a> {
         if self.mode == RunMode::Check {
             return;
         }
-        let handlers = self.book.handlers.iter().enumerate();
-        let owed = handlers.filter(|(_, handler)| self.past.owed.contains(&handler.id));
-        self.notified = owed.map(|(position, _)| position).collect();
+        let positions = |owed: &[String]| -> BTreeSet<usize> {
+            let handlers = self.book.handlers.iter().enumerate();
+            let owed = handlers.filter(|(_, handler)| owed.contains(&handler.id));
+            owed.map(|(position, _)| position).collect()
+        };
+        let from_earlier_runs = positions(&self.past.owed_before);
+        self.notified_before = positions(&self.past.owed);
+        self.notified_before
+            .retain(|position| !from_earlier_runs.contains(position));
+        self.notified = from_earlier_runs;
     }
 
     fn handler_names(&self, positions: &BTreeSet<usize>) -> Vec<String> {
@@ -367,7 +377,10 @@ impl<'a> NodeRun<'a> {
                 // What fails here is reported; the node has failed already.
                 let _ = self.run_handlers(frame);
             }
-            (Err(Halt::Failed { .. }), HandlerPolicy::Drop) => self.notified.clear(),
+            (Err(Halt::Failed { .. }), HandlerPolicy::Drop) => {
+                self.notified.clear();
+                self.notified_before.clear();
+            }
             _ => {}
         }
         flow

@@ -112,8 +112,10 @@ pub struct JournalState {
     pub digest: String,
     /// Every attempt.
     pub steps: BTreeMap<StepKey, Progress>,
-    /// Handlers that are still to run: those of an earlier run, or what this one left when it ended.
+    /// Handlers that are still to run: those of an earlier run, what this one notified, or what it left when it ended.
     pub owed: Vec<String>,
+    /// Those of earlier runs, as they were when this one began.
+    pub owed_before: Vec<String>,
     /// How the run ended, if it did.
     pub ended: Option<NodeState>,
     /// Every step as it was reported when the run ended.
@@ -152,6 +154,8 @@ pub struct StepJournal {
     path: Utf8PathBuf,
     file: File,
     next: u64,
+    /// The first record of a run that has written nothing yet.
+    begun: Option<Vec<u8>>,
 }
 
 impl StepJournal {
@@ -191,30 +195,24 @@ impl StepJournal {
             path: path.to_owned(),
             file,
             next: read.next,
+            begun: None,
         };
         Ok((journal, read.state))
     }
 
-    /// Begins a new run: the journal is replaced by one that has only this entry, on the disk when this returns.
+    /// Begins a new run: with its next entry, the journal is replaced by one that has only this entry and that one. Until
+    /// then nothing is written: a run that does nothing costs nothing, and after a crash it is begun again. Returns what
+    /// the new journal says.
     ///
     /// # Errors
-    /// When it cannot be written; the old journal is still there then.
-    pub fn begin(&mut self, received: &JournalEntry) -> Result<(), JournalError> {
-        let path = self.path.clone();
-        let fresh = Utf8PathBuf::from(format!("{path}.new"));
-        let written = (|| {
-            let mut file = File::create(&fresh)?;
-            file.write_all(&record(0, received)?)?;
-            file.sync_data()?;
-            std::fs::rename(&fresh, &path)?;
-            if let Some(directory) = path.parent() {
-                File::open(directory)?.sync_all()?;
-            }
-            OpenOptions::new().append(true).open(&path)
-        })();
-        self.file = written.map_err(|source| self.failed("begin", source))?;
+    /// When the entry cannot be written at all.
+    pub fn begin(&mut self, received: JournalEntry) -> Result<JournalState, JournalError> {
+        let first = record(0, &received).map_err(|source| self.failed("begin", source))?;
+        self.begun = Some(first);
         self.next = 1;
-        Ok(())
+        let mut state = JournalState::default();
+        state.take(received);
+        Ok(state)
     }
 
     /// Adds an entry, on the disk when this returns.
@@ -222,10 +220,7 @@ impl StepJournal {
     /// # Errors
     /// When it cannot be written; the work that it announces must not begin then.
     pub fn append(&mut self, entry: &JournalEntry) -> Result<(), JournalError> {
-        self.write(entry)?;
-        self.file
-            .sync_data()
-            .map_err(|source| self.failed("write", source))
+        self.add(entry, true)
     }
 
     /// Adds an entry that nothing depends on: if it is lost, the run is resumed and finds nothing to do.
@@ -233,10 +228,51 @@ impl StepJournal {
     /// # Errors
     /// When it cannot be written.
     pub fn write(&mut self, entry: &JournalEntry) -> Result<(), JournalError> {
-        let written = record(self.next, entry).and_then(|bytes| self.file.write_all(&bytes));
-        written.map_err(|source| self.failed("write", source))?;
+        self.add(entry, false)
+    }
+
+    /// Adds the end of a run. Nothing depends on that of a run that did nothing.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn end(&mut self, entry: &JournalEntry) -> Result<(), JournalError> {
+        let did_something = self.begun.is_none();
+        self.add(entry, did_something)
+    }
+
+    fn add(&mut self, entry: &JournalEntry, is_durable: bool) -> Result<(), JournalError> {
+        let added = self.try_add(entry, is_durable);
+        added.map_err(|source| self.failed("write", source))?;
+        self.begun = None;
         self.next += 1;
         Ok(())
+    }
+
+    fn try_add(&mut self, entry: &JournalEntry, is_durable: bool) -> io::Result<()> {
+        let bytes = record(self.next, entry)?;
+        if let Some(first) = &self.begun {
+            self.file = self.replace(&[first.as_slice(), &bytes].concat(), is_durable)?;
+            return Ok(());
+        }
+        self.file.write_all(&bytes)?;
+        if is_durable {
+            self.file.sync_data()?;
+        }
+        Ok(())
+    }
+
+    /// Puts a new journal in the place of the old one. There is one of the two after a crash, and never half a one; with
+    /// `is_durable`, it is the new one.
+    fn replace(&self, content: &[u8], is_durable: bool) -> io::Result<File> {
+        let fresh = Utf8PathBuf::from(format!("{}.new", self.path));
+        let mut file = File::create(&fresh)?;
+        file.write_all(content)?;
+        file.sync_data()?;
+        std::fs::rename(&fresh, &self.path)?;
+        if let Some(directory) = self.path.parent().filter(|_| is_durable) {
+            File::open(directory)?.sync_all()?;
+        }
+        OpenOptions::new().append(true).open(&self.path)
     }
 
     fn failed(&self, act: &'static str, source: io::Error) -> JournalError {
@@ -364,6 +400,7 @@ impl JournalState {
                 *self = Self {
                     run: Some(run),
                     digest,
+                    owed_before: owed.clone(),
                     owed,
                     ..Self::default()
                 };
@@ -522,9 +559,12 @@ mod tests {
             digest: "e".to_owned(),
             owed: state.owed,
         };
-        journal.begin(&received).expect("begun");
+        journal.begin(received).expect("begun");
+        // A run that has written nothing yet has not taken the place of the last one.
+        let (_, state) = StepJournal::open(&path).expect("opened");
+        assert_eq!(state.run.as_deref(), Some("r1"));
         journal
-            .write(&JournalEntry::Ended {
+            .end(&JournalEntry::Ended {
                 state: NodeState::Ok,
                 owed: Vec::new(),
                 steps: Vec::new(),

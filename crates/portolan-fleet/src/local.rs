@@ -236,14 +236,9 @@ impl LocalRun {
                 run: self.id.clone(),
                 book: book.name.clone(),
                 digest,
-                owed: past.owed.clone(),
-            };
-            journal.begin(&entry)?;
-            past = JournalState {
-                run: Some(self.id.clone()),
                 owed: past.owed,
-                ..JournalState::default()
             };
+            past = journal.begin(entry)?;
         }
         Ok(KeptJournal {
             run: past.run.clone().unwrap_or_default(),

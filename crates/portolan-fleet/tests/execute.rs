@@ -100,8 +100,8 @@ impl Node {
             digest: String::new(),
             owed: outcome.owed.clone(),
         };
-        self.journal.begin(&entry).expect("begun");
         self.restart();
+        self.past = self.journal.begin(entry).expect("begun");
     }
 
     fn lines(&self, file: &str) -> Vec<String> {
@@ -532,5 +532,37 @@ fn a_run_that_is_killed_anywhere_goes_on() {
                 assert!(unknown.is_subset(&BTreeSet::from(["once", "each"])), "{at}");
             }
         }
+    }
+}
+
+/// A phase ends with its own handlers: one that a later phase notified before a kill runs once, behind that phase, and is
+/// owed if the run does not come there again.
+#[test]
+fn a_handler_of_a_later_phase_runs_once_after_a_kill() {
+    let body = "  steps:
+  - {name: first, command: {path: DIR/first}}
+  - {name: config, barrier: run, put: {path: DIR/config, content: x}, notify: restart}
+  - {name: last, command: {path: DIR/last}, onUnknown: rerun}
+  handlers:
+  - {name: restart, command: {path: DIR/restart}}
+";
+    for point in 4..6 {
+        let mut node = Node::new();
+        let book = node.book(body);
+        node.kill = Some((point, true));
+        node.run(&book);
+        node.restart();
+        node.cancel_before = Some("first".to_owned());
+        let cancelled = node.run(&book);
+        assert_eq!(cancelled.owed, ["handlers/restart"], "{point}");
+        node.cancel_before = None;
+        node.restart();
+        let outcome = node.run(&book);
+        assert_eq!(
+            (node.lines("restart").len(), outcome.owed.len()),
+            (1, 0),
+            "{point}"
+        );
+        assert_eq!(node.lines("first").len(), 1, "{point}");
     }
 }

@@ -133,7 +133,7 @@ fn written_journal() -> Vec<u8> {
     let path = Utf8Path::from_path(directory.path()).expect("a plain name");
     let path = path.join("journal");
     let (mut journal, _) = StepJournal::open(&path).expect("a journal");
-    journal.begin(&began).expect("begun");
+    journal.begin(began).expect("begun");
     for entry in &entries {
         journal.write(entry).expect("written");
     }

@@ -338,3 +338,49 @@ fn a_damaged_journal_stops_runs_until_somebody_looked() {
     assert_eq!(place.run(&["--acknowledge-damage"]).code, 0);
     assert_eq!(place.run(&[]).code, 0);
 }
+
+/// Before and after each effect something is on the disk, and a run that finds nothing to do costs one sync, however long it
+/// is.
+#[test]
+fn a_run_that_does_nothing_syncs_once() {
+    let steps: Vec<String> = (0..30)
+        .map(|number| {
+            format!("  - {{name: f{number}, file: {{path: /srv/f{number}, content: x}}}}\n")
+        })
+        .collect();
+    let steps = steps.concat();
+    let body = format!(
+        "  target: {{all: true}}\n  steps:\n  - {{name: d, directory: {{path: /srv}}}}\n{steps}"
+    );
+    let place = Place::new(&body);
+    let syncs = |trace: &str| {
+        let program = env!("CARGO_BIN_EXE_portolan");
+        let traced = std::process::Command::new("strace")
+            .args([
+                "-f",
+                "-e",
+                "trace=fsync,fdatasync,sync,syncfs",
+                "-o",
+                trace,
+                program,
+            ])
+            .args([
+                "fleet",
+                "run",
+                "-f",
+                "book.yaml",
+                "--local",
+                "--root",
+                "root",
+            ])
+            .current_dir(place.name())
+            .output()
+            .expect("strace is installed");
+        assert!(traced.status.success(), "{traced:?}");
+        let trace = fs::read_to_string(place.path.join(trace)).expect("a trace");
+        trace.lines().filter(|line| line.contains("sync(")).count()
+    };
+    assert!(syncs("first") >= 2 * 31, "two for each effect");
+    assert!(syncs("second") <= 1);
+    assert!(syncs("third") <= 1);
+}

@@ -124,7 +124,7 @@ impl Worker {
             owed: outcome.owed.clone(),
             steps: outcome.steps.iter().map(StepReport::to_record).collect(),
         };
-        journal.append(&entry).map_err(|error| error.to_string())?;
+        journal.end(&entry).map_err(|error| error.to_string())?;
         failpoint("agent-run-ended");
         Ok(Some(ended(&outcome)))
     }
@@ -206,7 +206,7 @@ impl Worker {
         path: &Utf8PathBuf,
         book: &Book,
     ) -> Result<(StepJournal, JournalState), String> {
-        let (mut journal, mut past) = StepJournal::open(path).map_err(|error| error.to_string())?;
+        let (mut journal, past) = StepJournal::open(path).map_err(|error| error.to_string())?;
         if past.run.as_deref() == Some(self.order.run.as_str()) {
             return Ok((journal, past));
         }
@@ -214,17 +214,12 @@ impl Worker {
             run: self.order.run.clone(),
             book: book.name.clone(),
             digest: self.order.digest.clone(),
-            owed: past.owed.clone(),
+            owed: past.owed,
         };
         failpoint("agent-run-received");
-        journal.begin(&entry).map_err(|error| error.to_string())?;
+        let begun = journal.begin(entry).map_err(|error| error.to_string())?;
         failpoint("agent-run-begun");
-        past = JournalState {
-            run: Some(self.order.run.clone()),
-            owed: past.owed,
-            ..JournalState::default()
-        };
-        Ok((journal, past))
+        Ok((journal, begun))
     }
 
     pub(super) fn journal_path(&self, book: &Book, extension: &str) -> Utf8PathBuf {

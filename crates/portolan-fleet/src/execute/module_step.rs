@@ -219,6 +219,7 @@ impl NodeRun<'_> {
         if changed {
             self.notified.extend(step.options.notify.iter().copied());
             for handler in &step.options.notify {
+                self.notified_before.remove(handler);
                 let notifiers = self.notifiers.entry(*handler).or_default();
                 notifiers.insert(step.id.clone());
             }
