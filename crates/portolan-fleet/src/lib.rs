@@ -32,6 +32,7 @@ mod local;
 mod inventory;
 
 mod barriers;
+mod compliance;
 mod fleet_run;
 mod plan_document;
 mod run_report;
@@ -47,6 +48,7 @@ pub use book::{
 };
 pub use book_files::{DirectoryFiles, MAX_FILE_BYTES, MemoryFiles, RecordedFiles};
 pub use compile::{BookSource, TagSelection, compile};
+pub use compliance::{ComplianceRun, NodeCompliance, compliance};
 pub use convert::{ConversionError, ConversionNote, ConvertedPlay, convert_playbook};
 pub use decision::{Decision, DecisionError, Fleet, FleetQueryError, NoFleet};
 pub use execute::{NodeHost, NodeOutcome, NodeRequest, NodeRun, NodeStop, RunMode, SideOutcome};

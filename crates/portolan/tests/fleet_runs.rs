@@ -185,6 +185,17 @@ spec:
     ];
     let expected = expected.map(|(node, state)| (node.to_owned(), state.to_owned()));
     assert_eq!(nodes_of(&report), expected, "{report:#}");
+    let found = fleet.fleet(&["compliance", "-o", "json"]);
+    assert_eq!(found.code, 1, "{found}");
+    let found: Value = serde_json::from_str(&found.stdout).expect("JSON");
+    let percents = [0, 1, 2].map(|at| found[at]["percent"].as_u64());
+    assert_eq!(percents, [Some(100), Some(0), Some(100)], "{found:#}");
+    let table = fleet.fleet(&["compliance", "web", "--node", "node-1"]);
+    assert_eq!(table.code, 0, "{table}");
+    assert!(
+        table.stdout.contains("node-1   100 %        3/3"),
+        "{table}"
+    );
     let why = fleet.fleet(&["why", "node-2"]);
     assert!(
         why.stdout

@@ -3,6 +3,7 @@
 mod apply;
 mod auth;
 mod bootstrap;
+mod compliance;
 mod connection;
 mod convert;
 mod cron;
@@ -54,6 +55,8 @@ enum FleetCommand {
     Auth(Later<auth::AuthArgs>),
     /// Make a machine that you reach by SSH a node
     Bootstrap(Later<bootstrap::BootstrapArgs>),
+    /// Print how far nodes are as their books say, and what is missing
+    Compliance(Later<compliance::ComplianceArgs>),
     /// Convert a playbook of Ansible into a TaskBook
     Convert(Later<convert::ConvertArgs>),
     /// List CronJobs with their last and next slots
@@ -109,6 +112,7 @@ pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
         FleetCommand::Apply(args) => apply::apply(args, app),
         FleetCommand::Auth(args) => auth::auth(args, app),
         FleetCommand::Bootstrap(args) => bootstrap::bootstrap(args, app),
+        FleetCommand::Compliance(args) => compliance::compliance(args, app),
         FleetCommand::Convert(args) => convert::convert(args, app),
         FleetCommand::Cron(args) => cron::cron(args, app),
         FleetCommand::Delete(args) => delete::delete(args, app),

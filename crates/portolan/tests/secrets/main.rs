@@ -192,6 +192,7 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
         | "fleet nodes pending"
         | "fleet cron"
         | "fleet events"
+        | "fleet compliance"
         | "fleet runs list" => vec![badly(&NOBODY)],
         "fleet auth can-i" | "fleet auth why" => {
             vec![badly(&[&["get", "secrets"][..], &NOBODY].concat())]

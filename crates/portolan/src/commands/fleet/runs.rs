@@ -10,6 +10,7 @@ use self::list::ListArgs;
 use self::rerun::RerunArgs;
 use super::connection::{ConnectionArgs, told};
 use super::object_args::NamespaceArgs;
+use super::shown;
 use crate::app::App;
 use crate::cli::Later;
 use crate::commands::CommandResult;
@@ -129,6 +130,17 @@ pub(crate) fn runs(args: &RunsArgs, app: &App) -> CommandResult {
         }
     }
     Ok(ExitStatus::Clean)
+}
+
+/// What orders runs in time. Times are whole seconds; of two runs in one second the one that was written last is later.
+pub(super) fn order_in_time(run: &Value) -> (String, Vec<u64>) {
+    let version = shown::text(run, "metadata.resourceVersion");
+    let numbers = version.split(|letter: char| !letter.is_ascii_digit());
+    let numbers = numbers.filter_map(|number| number.parse().ok());
+    (
+        shown::text(run, "metadata.creationTimestamp"),
+        numbers.collect(),
+    )
 }
 
 pub(super) fn run_path(namespace: &NamespaceArgs, run: &str) -> String {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::connection::{ConnectionArgs, told};
 use super::object_args::NamespaceArgs;
-use super::runs::run_path;
+use super::runs::{order_in_time, run_path};
 use super::shown;
 use crate::app::App;
 use crate::commands::CommandResult;
@@ -150,12 +150,7 @@ fn newest_run(
         let mut nodes = run["spec"]["nodes"].as_array().into_iter().flatten();
         nodes.any(|one| one["name"] == node)
     });
-    let newest = runs.iter().max_by_key(|run| {
-        // Times are whole seconds; of two runs in one second the one that was written last counts.
-        let version = shown::text(run, "metadata.resourceVersion");
-        let version: u64 = version.parse().unwrap_or_default();
-        (shown::text(run, "metadata.creationTimestamp"), version)
-    });
+    let newest = runs.iter().max_by_key(|run| order_in_time(run));
     Ok(newest.map(|run| shown::text(run, "metadata.name")))
 }
 
