@@ -10,13 +10,14 @@ use portolan_identity::{CaPin, EnrolClient, EnrolError, Enrolment, JoinToken};
 use portolan_modules::Root;
 use tokio_util::sync::CancellationToken;
 
+use crate::beacons::NodeBeacons;
 use crate::connection::ConnectError;
 use crate::data::{AgentData, DataError, NodeIdentity};
 use crate::fact_report::FactReporter;
 use crate::lease::DispatchLease;
 use crate::program_watch::ProgramWatch;
 use crate::runs::NodeRuns;
-use crate::session::{Ended, Session};
+use crate::session::{Ended, NodeWork, Session};
 
 /// How often a key that waits for approval asks again.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
@@ -106,10 +107,25 @@ impl Agent {
     /// # Errors
     /// When it cannot enrol, or the server has dismissed it. A server that cannot be reached is no error.
     pub async fn run(self, stop: CancellationToken) -> Result<AgentEnd, AgentError> {
-        let mut program_watch = self.program_watch();
-        let Some(mut identity) = self.enrolled(&stop).await? else {
+        let program_watch = self.program_watch();
+        let Some(identity) = self.enrolled(&stop).await? else {
             return Ok(AgentEnd::Stopped);
         };
+        let beacons = NodeBeacons::open(&self.data, Arc::clone(&self.options.root))?;
+        // Beacons are watched whether a server is there or not.
+        tokio::select! {
+            ended = self.stay_connected(&stop, identity, program_watch, &beacons) => ended,
+            never = beacons.watch() => match never {},
+        }
+    }
+
+    async fn stay_connected(
+        &self,
+        stop: &CancellationToken,
+        mut identity: NodeIdentity,
+        mut program_watch: ProgramWatch,
+        beacons: &NodeBeacons,
+    ) -> Result<AgentEnd, AgentError> {
         let lease = DispatchLease::new(Arc::clone(&self.options.clock));
         let lease = Arc::new(Mutex::new(lease));
         let program = self.options.program.as_str();
@@ -124,6 +140,7 @@ impl Agent {
         let mut moved_to: Option<String> = None;
         while !stop.is_cancelled() {
             self.renew_if_due(&mut identity).await?;
+            beacons.set_expiry(identity.enrolled.expires);
             // A server that was named by another one is tried once; if it is gone, the known one is asked again.
             let moved = moved_to.take();
             let server = moved.as_deref().unwrap_or(&self.options.server);
@@ -134,8 +151,12 @@ impl Agent {
                     (self.options.notify)(AgentNotice::Connected(session.server().to_owned()));
                     session.send_facts(runs.facts_at_once().await).await;
                     let renewal = renewal_wait(&identity);
+                    let mut work = NodeWork {
+                        runs: &mut runs,
+                        beacons,
+                    };
                     session
-                        .run(&stop, renewal, &mut runs, &mut program_watch)
+                        .run(stop, renewal, &mut work, &mut program_watch)
                         .await
                 }
                 Err(ConnectError::Moved(server)) if moved.is_none() => Ended::Moved(server),

@@ -6,6 +6,7 @@
 //! next-key.pem     the key of a request that may not have been answered yet
 //! epochs.json      the highest epoch of each run
 //! jobs/            commands and how they ended
+//! beacons/         what is watched, and what no server has heard of yet
 //! journals/        the steps of the last run of each book
 //! ```
 

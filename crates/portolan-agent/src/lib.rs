@@ -14,6 +14,8 @@ mod data;
 mod epochs;
 mod lease;
 
+mod beacons;
+
 mod runs;
 
 mod agent;
@@ -25,6 +27,7 @@ mod session;
 pub mod wire;
 
 pub use agent::{Agent, AgentEnd, AgentError, AgentNotice, AgentOptions};
+pub use beacons::{BeaconNotice, BeaconSpool};
 pub use bootstrap::{Bootstrap, BootstrapError, BootstrappedHost, SshTarget};
 pub use connection::ConnectError;
 pub use data::{AgentData, DataError, NodeIdentity};

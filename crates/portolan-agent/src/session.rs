@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
+use crate::beacons::{BeaconCursor, NodeBeacons};
 use crate::connection::{ConnectError, Connection};
 use crate::data::NodeIdentity;
 use crate::lease::{DispatchLease, LeaseRequest};
@@ -44,6 +45,12 @@ pub(crate) enum Ended {
     Moved(String),
     /// Something failed; another try may succeed.
     Lost(String),
+}
+
+/// What the node does, whatever stream it has.
+pub(crate) struct NodeWork<'a> {
+    pub(crate) runs: &'a mut NodeRuns,
+    pub(crate) beacons: &'a NodeBeacons,
 }
 
 /// A stream that the server has taken in.
@@ -103,9 +110,11 @@ impl<'a> Session<'a> {
         mut self,
         stop: &CancellationToken,
         renewal: Duration,
-        runs: &mut NodeRuns,
+        work: &mut NodeWork<'_>,
         program: &mut ProgramWatch,
     ) -> Ended {
+        let NodeWork { runs, beacons } = work;
+        let mut cursor = BeaconCursor::default();
         self.tell_runs(runs).await;
         let every = Duration::from_millis(u64::from(self.welcome.lease_interval_ms));
         let mut ticks = interval_at(Instant::now(), every.max(MIN_INTERVAL));
@@ -131,7 +140,14 @@ impl<'a> Session<'a> {
                     }
                 }
                 report = runs.next_report() => self.report(report).await,
+                message = beacons.next_message(&mut cursor) => self.report(message).await,
                 message = self.connection.receiver.message() => match message {
+                    Ok(Some(ServerMessage { message: Some(Theirs::BeaconOrders(orders)) })) => {
+                        beacons.order(orders);
+                    }
+                    Ok(Some(ServerMessage { message: Some(Theirs::BeaconAck(ack)) })) => {
+                        beacons.acknowledge(&ack, &mut cursor);
+                    }
                     Ok(Some(message)) => {
                         if let Some(ended) = self.take(message, runs).await {
                             return ended;

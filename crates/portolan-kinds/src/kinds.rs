@@ -1,5 +1,6 @@
 //! All kinds, one file each.
 
+mod beacon;
 mod cluster_role;
 mod cluster_role_binding;
 mod cluster_variable;
@@ -26,7 +27,8 @@ pub use trigger::trigger_rules;
 use crate::definition::KindDefinition;
 
 /// Every kind, by name.
-pub const KINDS: [&KindDefinition; 20] = [
+pub const KINDS: [&KindDefinition; 21] = [
+    &beacon::DEFINITION,
     &cluster_role::DEFINITION,
     &cluster_role_binding::DEFINITION,
     &cluster_variable::DEFINITION,

@@ -56,6 +56,8 @@ const EXAMPLES: &[&str] = &[
              run: {book: web, eventNode: true, inputs: {path: '{{ event.data.path }}'}}}}",
     "{kind: Webhook, apiVersion: v1alpha, metadata: {name: ci, namespace: shop},
       spec: {keys: {secret: ci}, mapping: {type: \"'ci.' + body.status\", labels: {branch: body.branch}}}}",
+    "{kind: Beacon, apiVersion: v1alpha, metadata: {name: web-conf, namespace: web},
+      spec: {target: {groups: [web]}, file: {path: /etc/web.conf, state: present}, seen: 2, of: 3, labels: {team: web}}}",
 ];
 
 #[test]
@@ -374,4 +376,60 @@ fn schedules_triggers_and_webhooks_are_checked_before_they_are_stored() {
     assert!(faults(hook)[0].contains("is for the format `json` only"));
     let config = "{apiVersion: v1alpha, kind: Config, metadata: {name: server}, spec: {events: {deny: [run.*, 'a b']}}}";
     assert!(faults(config)[0].contains("`spec.events.deny[1]` cannot be used"));
+}
+
+#[test]
+fn a_beacon_watches_one_thing_on_nodes_that_it_names() {
+    let beacon = |spec: &str| {
+        format!(
+            "{{kind: Beacon, apiVersion: v1alpha, metadata: {{name: b, namespace: web}}, spec: {spec}}}"
+        )
+    };
+    let check = |spec: &str, expected: &str| {
+        let found = faults(&beacon(spec));
+        assert!(
+            found.iter().any(|fault| fault.contains(expected)),
+            "{found:#?}"
+        );
+    };
+    check(
+        "{target: {all: true}}",
+        "must have one of `file`, `service`, `disk`, `port` and `command`",
+    );
+    check(
+        "{target: {all: true}, disk: {path: /}, port: {port: 80}}",
+        "must have one of",
+    );
+    check(
+        "{target: {all: false}, disk: {path: /}}",
+        "`spec.target` must have `groups`",
+    );
+    check("{disk: {path: /}}", "`spec.target` must be there");
+    check(
+        "{target: {all: true}, file: {path: etc/web.conf}}",
+        "must be an absolute path",
+    );
+    check(
+        "{target: {all: true}, file: {path: /srv/../etc/shadow}}",
+        "must be an absolute path",
+    );
+    check(
+        "{target: {all: true}, port: {port: 0}}",
+        "must be from 1 to 65535",
+    );
+    check(
+        "{target: {all: true}, disk: {path: /}, seen: 2, of: 4}",
+        "`spec.seen` must be more than half",
+    );
+    check(
+        "{target: {all: true}, disk: {path: /}, interval: 100ms}",
+        "must be from 1s",
+    );
+    check(
+        "{target: {all: true}, command: {run: [\"true\"], timeout: 2h}}",
+        "must be from 1s to 60s",
+    );
+    let object = read(&beacon("{target: {all: true}, command: {run: [\"true\"]}}"));
+    assert_eq!(object.spec["command"]["timeout"], json!("10s"));
+    assert_eq!(object.spec["interval"], json!("30s"));
 }

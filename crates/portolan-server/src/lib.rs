@@ -47,6 +47,7 @@ mod shared_key;
 mod strict_json;
 
 mod agents;
+mod beacons;
 mod controllers;
 mod live;
 mod repositories;
@@ -67,6 +68,7 @@ mod http;
 mod limits;
 mod openapi;
 
+mod beacon_list;
 mod client;
 mod contexts;
 mod node_client;
@@ -74,6 +76,7 @@ mod node_client;
 pub use anchor::verify_server_audit;
 pub use audit::{AuditError, verify_audit};
 pub use backups::BackupOptions;
+pub use beacon_list::beacon_rows;
 pub use client::{FleetClient, FleetCredential, FleetError, FleetMethod, ObjectPath, request_key};
 pub use clock::{ManualTime, SystemTimeSource, TimeSource};
 pub use contexts::{FleetContext, FleetContexts, FleetContextsError};

@@ -25,6 +25,7 @@ use crate::anchor::{anchored_head, store_anchor};
 use crate::audit::AuditLog;
 use crate::authorities::Authorities;
 use crate::backups::Backups;
+use crate::beacons::{BeaconInput, BeaconKeeper};
 use crate::blobs::{BlobPeers, ServerBlobs};
 use crate::cache::{Cache, CacheFeed};
 use crate::controllers::Controllers;
@@ -66,6 +67,9 @@ const FLUSH_EVENTS: Duration = Duration::from_secs(3);
 /// Reports of agents that wait to be looked at; more than these wait with their agents.
 const RUN_INPUTS: usize = 4_096;
 
+/// Messages about beacons that wait; each has at most some hundred KiB.
+const BEACON_INPUTS: usize = 256;
+
 /// Requests of one identity when no Config says otherwise.
 const RATES: RateLimits = RateLimits {
     per_second: 1_000,
@@ -91,6 +95,8 @@ pub struct ApiServer {
     pub(crate) owned: watch::Receiver<Option<Ownership>>,
     /// Where agents report what happens in runs.
     pub(crate) run_inputs: mpsc::Sender<RunInput>,
+    /// Where agents report what their beacons see.
+    pub(crate) beacon_inputs: mpsc::Sender<BeaconInput>,
     rates: Arc<Rates>,
     /// How the commits of books are read.
     pub(crate) source: SourceOptions,
@@ -109,6 +115,7 @@ pub struct ApiServer {
 pub(crate) struct Background {
     liveness: Liveness,
     runs: RunController,
+    beacons: BeaconKeeper,
     feed: CacheFeed,
     events: EventBatches,
     sunk_events: SunkEvents,
@@ -200,6 +207,7 @@ impl ApiServer {
         let access = Arc::new(Access::new(cache.clone()));
         let (owned, told) = watch::channel(None);
         let (runs_owned, agents_owned) = (owned.subscribe(), owned.subscribe());
+        let beacons_owned = owned.subscribe();
         let source = SourceOptions {
             mirrors: files.directory().join("repositories"),
             allow_local: options.local_git,
@@ -261,10 +269,20 @@ impl ApiServer {
             inputs,
             owned: runs_owned,
         };
+        let (beacon_inputs, inputs) = mpsc::channel(BEACON_INPUTS);
+        let beacons = BeaconKeeper {
+            objects: objects.clone(),
+            events: events.clone(),
+            cache: cache.clone(),
+            agents: Arc::clone(&agents),
+            inputs,
+            owned: beacons_owned,
+        };
         let server = Self {
             agents,
             owned: agents_owned,
             run_inputs,
+            beacon_inputs,
             fleet: FleetIdentity::new(authorities, peers, enrolments, join_tokens),
             access,
             objects,
@@ -290,6 +308,7 @@ impl ApiServer {
             background: Background {
                 liveness,
                 runs,
+                beacons,
                 feed,
                 events: batches,
                 sunk_events,
@@ -410,6 +429,7 @@ impl StartedServer {
         let upkeep = self.certificates();
         tasks.spawn(self.background.liveness.run());
         tasks.spawn(self.background.runs.run());
+        tasks.spawn(self.background.beacons.run());
         tasks.spawn(self.background.feed.run());
         tasks.spawn(self.background.events.run());
         tasks.spawn(self.background.sunk_events.run());

@@ -130,6 +130,11 @@ impl BeaconState {
             .then(|| self.tell(Some(settled.clone()), settled, false, now))
     }
 
+    /// The condition that counts; `None` before any was seen often enough.
+    pub fn settled(&self) -> Option<&str> {
+        self.settled.as_deref()
+    }
+
     fn is_due(&mut self, rule: &EdgeSpec, now: Timestamp) -> bool {
         let Some(every) = rule.every else {
             return false;

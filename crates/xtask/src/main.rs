@@ -98,6 +98,7 @@ const PROTO_CODE: &[ProtoCode] = &[
         sources: "crates/portolan-kinds/proto",
         files: &[
             "portolan/v1alpha/api.proto",
+            "portolan/v1alpha/beacon.proto",
             "portolan/v1alpha/config.proto",
             "portolan/v1alpha/cron_job.proto",
             "portolan/v1alpha/event.proto",

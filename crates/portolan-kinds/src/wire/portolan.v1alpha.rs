@@ -212,49 +212,6 @@ pub struct WatchEvent {
     #[prost(string, tag = "3")]
     pub resource_version: ::prost::alloc::string::String,
 }
-/// Settings of servers that can change while they run. Options, environment and files stand above them.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ConfigSpec {
-    /// Which events are made, and how long they are kept.
-    #[prost(message, optional, tag = "1")]
-    pub events: ::core::option::Option<EventsConfig>,
-    /// What one client may ask of a server.
-    #[prost(message, optional, tag = "2")]
-    pub limits: ::core::option::Option<LimitsConfig>,
-    /// What triggers may do together.
-    #[prost(message, optional, tag = "20")]
-    pub triggers: ::core::option::Option<TriggersConfig>,
-}
-/// Which events are made, and how long they are kept.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct EventsConfig {
-    /// The age at which an event is deleted.
-    #[prost(string, optional, tag = "1")]
-    pub retention: ::core::option::Option<::prost::alloc::string::String>,
-    /// Types of events that servers and agents make, as in `run.*`; all of them without it.
-    #[prost(string, repeated, tag = "20")]
-    pub allow: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Types of events that are not made; these stand above `allow`.
-    #[prost(string, repeated, tag = "21")]
-    pub deny: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-/// What triggers may do together.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct TriggersConfig {
-    /// Runs that all triggers together may start in a minute.
-    #[prost(uint32, optional, tag = "1")]
-    pub runs_per_minute: ::core::option::Option<u32>,
-}
-/// What one client may ask of a server.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct LimitsConfig {
-    /// Requests a second of one identity, on average.
-    #[prost(uint32, optional, tag = "1")]
-    pub requests_per_second: ::core::option::Option<u32>,
-    /// Requests of one identity that may come at once.
-    #[prost(uint32, optional, tag = "2")]
-    pub request_burst: ::core::option::Option<u32>,
-}
 /// A value of any shape. Whole numbers are exact.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Value {
@@ -567,6 +524,343 @@ impl RunPhase {
             _ => None,
         }
     }
+}
+/// Something that happened. Events are never changed and are deleted by age.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct EventSpec {
+    /// What happened, in words for programs such as `run.completed`.
+    #[prost(string, optional, tag = "1")]
+    pub r#type: ::core::option::Option<::prost::alloc::string::String>,
+    /// What happened, in a sentence.
+    #[prost(string, optional, tag = "2")]
+    pub summary: ::core::option::Option<::prost::alloc::string::String>,
+    /// How bad it is.
+    #[prost(enumeration = "EventSeverity", optional, tag = "3")]
+    pub severity: ::core::option::Option<i32>,
+    /// What it happened to.
+    #[prost(message, optional, tag = "4")]
+    pub source: ::core::option::Option<EventSource>,
+    /// When it happened.
+    #[prost(string, optional, tag = "5")]
+    pub time: ::core::option::Option<::prost::alloc::string::String>,
+    /// How often it happened since the last such event.
+    #[prost(uint32, optional, tag = "6")]
+    pub occurrences: ::core::option::Option<u32>,
+    /// More about it.
+    #[prost(btree_map = "string, message", tag = "7")]
+    pub data: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Value,
+    >,
+    /// The triggers that led to it, the first one first.
+    #[prost(message, repeated, tag = "20")]
+    pub causes: ::prost::alloc::vec::Vec<Cause>,
+}
+/// What an event is about.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EventSource {
+    /// The kind of the object.
+    #[prost(string, optional, tag = "1")]
+    pub kind: ::core::option::Option<::prost::alloc::string::String>,
+    /// Its name.
+    #[prost(string, optional, tag = "2")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    /// The node that reports it.
+    #[prost(string, optional, tag = "3")]
+    pub node: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// How bad an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum EventSeverity {
+    Unspecified = 0,
+    /// Nothing has to be done.
+    Info = 1,
+    /// Somebody should look.
+    Warning = 2,
+    /// Something is broken.
+    Error = 3,
+}
+impl EventSeverity {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "EVENT_SEVERITY_UNSPECIFIED",
+            Self::Info => "EVENT_SEVERITY_INFO",
+            Self::Warning => "EVENT_SEVERITY_WARNING",
+            Self::Error => "EVENT_SEVERITY_ERROR",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "EVENT_SEVERITY_UNSPECIFIED" => Some(Self::Unspecified),
+            "EVENT_SEVERITY_INFO" => Some(Self::Info),
+            "EVENT_SEVERITY_WARNING" => Some(Self::Warning),
+            "EVENT_SEVERITY_ERROR" => Some(Self::Error),
+            _ => None,
+        }
+    }
+}
+/// Something that nodes watch by themselves, also while no server is there. Every change of it is an Event.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BeaconSpec {
+    /// The nodes that watch.
+    #[prost(message, optional, tag = "1")]
+    pub target: ::core::option::Option<BeaconTarget>,
+    /// A file or a directory.
+    #[prost(message, optional, tag = "2")]
+    pub file: ::core::option::Option<BeaconFile>,
+    /// A service.
+    #[prost(message, optional, tag = "3")]
+    pub service: ::core::option::Option<BeaconService>,
+    /// The room on a file system.
+    #[prost(message, optional, tag = "4")]
+    pub disk: ::core::option::Option<BeaconDisk>,
+    /// A TCP port.
+    #[prost(message, optional, tag = "5")]
+    pub port: ::core::option::Option<BeaconPort>,
+    /// The exit code of a command.
+    #[prost(message, optional, tag = "6")]
+    pub command: ::core::option::Option<BeaconCommand>,
+    /// How often it is looked at. A file is looked at when the kernel says that it changed, too.
+    #[prost(string, optional, tag = "7")]
+    pub interval: ::core::option::Option<::prost::alloc::string::String>,
+    /// Tells it again after this time although nothing changed; without it, changes only.
+    #[prost(string, optional, tag = "8")]
+    pub every: ::core::option::Option<::prost::alloc::string::String>,
+    /// In how many of the last checks a condition must be seen before it counts.
+    #[prost(uint32, optional, tag = "9")]
+    pub seen: ::core::option::Option<u32>,
+    /// How many of the last checks are looked at.
+    #[prost(uint32, optional, tag = "10")]
+    pub of: ::core::option::Option<u32>,
+    /// How bad it is when it is not as it should be.
+    #[prost(enumeration = "EventSeverity", optional, tag = "11")]
+    pub severity: ::core::option::Option<i32>,
+    /// Given to each event, for triggers.
+    #[prost(btree_map = "string, string", tag = "12")]
+    pub labels: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// Whether nobody watches.
+    #[prost(bool, optional, tag = "13")]
+    pub suspend: ::core::option::Option<bool>,
+}
+/// Which nodes watch. Those that are given must all hold; only nodes that the namespace may target are chosen.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeaconTarget {
+    /// The nodes of any of these groups.
+    #[prost(string, repeated, tag = "1")]
+    pub groups: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// A label selector such as `role=web,zone in (a,b)`.
+    #[prost(string, optional, tag = "2")]
+    pub selector: ::core::option::Option<::prost::alloc::string::String>,
+    /// Names of nodes.
+    #[prost(string, repeated, tag = "3")]
+    pub nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// All nodes that the namespace may target.
+    #[prost(bool, optional, tag = "4")]
+    pub all: ::core::option::Option<bool>,
+}
+/// A file or a directory that is watched: its content, owner and mode, or the names in it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeaconFile {
+    /// The absolute path.
+    #[prost(string, optional, tag = "1")]
+    pub path: ::core::option::Option<::prost::alloc::string::String>,
+    /// What it should be; without it, every condition is as it should be, and changes are told.
+    #[prost(enumeration = "BeaconFileState", optional, tag = "2")]
+    pub state: ::core::option::Option<i32>,
+}
+/// A service that is watched.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeaconService {
+    /// Its name.
+    #[prost(string, optional, tag = "1")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    /// What it should be.
+    #[prost(enumeration = "BeaconServiceState", optional, tag = "2")]
+    pub state: ::core::option::Option<i32>,
+}
+/// A file system that is watched.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeaconDisk {
+    /// A path on it.
+    #[prost(string, optional, tag = "1")]
+    pub path: ::core::option::Option<::prost::alloc::string::String>,
+    /// The least percent of it that should be free.
+    #[prost(uint32, optional, tag = "2")]
+    pub free_percent: ::core::option::Option<u32>,
+}
+/// A TCP port that is watched.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeaconPort {
+    /// The address that is connected to.
+    #[prost(string, optional, tag = "1")]
+    pub address: ::core::option::Option<::prost::alloc::string::String>,
+    /// The port.
+    #[prost(uint32, optional, tag = "2")]
+    pub port: ::core::option::Option<u32>,
+    /// Whether it should be open.
+    #[prost(enumeration = "BeaconPortState", optional, tag = "3")]
+    pub state: ::core::option::Option<i32>,
+}
+/// A command whose exit code is watched.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeaconCommand {
+    /// The program and its arguments.
+    #[prost(string, repeated, tag = "1")]
+    pub run: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// How long it may take.
+    #[prost(string, optional, tag = "2")]
+    pub timeout: ::core::option::Option<::prost::alloc::string::String>,
+    /// Exit codes that are as they should be.
+    #[prost(uint32, repeated, tag = "3")]
+    pub ok_codes: ::prost::alloc::vec::Vec<u32>,
+}
+/// Whether a file should be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum BeaconFileState {
+    Unspecified = 0,
+    /// It should be there.
+    Present = 1,
+    /// It should not be there.
+    Absent = 2,
+}
+impl BeaconFileState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "BEACON_FILE_STATE_UNSPECIFIED",
+            Self::Present => "BEACON_FILE_STATE_PRESENT",
+            Self::Absent => "BEACON_FILE_STATE_ABSENT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "BEACON_FILE_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "BEACON_FILE_STATE_PRESENT" => Some(Self::Present),
+            "BEACON_FILE_STATE_ABSENT" => Some(Self::Absent),
+            _ => None,
+        }
+    }
+}
+/// What a service should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum BeaconServiceState {
+    Unspecified = 0,
+    /// It should run.
+    Running = 1,
+    /// It should not run.
+    Stopped = 2,
+}
+impl BeaconServiceState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "BEACON_SERVICE_STATE_UNSPECIFIED",
+            Self::Running => "BEACON_SERVICE_STATE_RUNNING",
+            Self::Stopped => "BEACON_SERVICE_STATE_STOPPED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "BEACON_SERVICE_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "BEACON_SERVICE_STATE_RUNNING" => Some(Self::Running),
+            "BEACON_SERVICE_STATE_STOPPED" => Some(Self::Stopped),
+            _ => None,
+        }
+    }
+}
+/// Whether a port should be open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum BeaconPortState {
+    Unspecified = 0,
+    /// Somebody should listen.
+    Open = 1,
+    /// Nobody should listen.
+    Closed = 2,
+}
+impl BeaconPortState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "BEACON_PORT_STATE_UNSPECIFIED",
+            Self::Open => "BEACON_PORT_STATE_OPEN",
+            Self::Closed => "BEACON_PORT_STATE_CLOSED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "BEACON_PORT_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "BEACON_PORT_STATE_OPEN" => Some(Self::Open),
+            "BEACON_PORT_STATE_CLOSED" => Some(Self::Closed),
+            _ => None,
+        }
+    }
+}
+/// Settings of servers that can change while they run. Options, environment and files stand above them.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ConfigSpec {
+    /// Which events are made, and how long they are kept.
+    #[prost(message, optional, tag = "1")]
+    pub events: ::core::option::Option<EventsConfig>,
+    /// What one client may ask of a server.
+    #[prost(message, optional, tag = "2")]
+    pub limits: ::core::option::Option<LimitsConfig>,
+    /// What triggers may do together.
+    #[prost(message, optional, tag = "20")]
+    pub triggers: ::core::option::Option<TriggersConfig>,
+}
+/// Which events are made, and how long they are kept.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EventsConfig {
+    /// The age at which an event is deleted.
+    #[prost(string, optional, tag = "1")]
+    pub retention: ::core::option::Option<::prost::alloc::string::String>,
+    /// Types of events that servers and agents make, as in `run.*`; all of them without it.
+    #[prost(string, repeated, tag = "20")]
+    pub allow: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Types of events that are not made; these stand above `allow`.
+    #[prost(string, repeated, tag = "21")]
+    pub deny: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// What triggers may do together.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TriggersConfig {
+    /// Runs that all triggers together may start in a minute.
+    #[prost(uint32, optional, tag = "1")]
+    pub runs_per_minute: ::core::option::Option<u32>,
+}
+/// What one client may ask of a server.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LimitsConfig {
+    /// Requests a second of one identity, on average.
+    #[prost(uint32, optional, tag = "1")]
+    pub requests_per_second: ::core::option::Option<u32>,
+    /// Requests of one identity that may come at once.
+    #[prost(uint32, optional, tag = "2")]
+    pub request_burst: ::core::option::Option<u32>,
 }
 /// Steps that bring servers to a state, and how a run takes them to many servers.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1101,86 +1395,6 @@ impl SlotConcurrency {
         }
     }
 }
-/// Something that happened. Events are never changed and are deleted by age.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct EventSpec {
-    /// What happened, in words for programs such as `run.completed`.
-    #[prost(string, optional, tag = "1")]
-    pub r#type: ::core::option::Option<::prost::alloc::string::String>,
-    /// What happened, in a sentence.
-    #[prost(string, optional, tag = "2")]
-    pub summary: ::core::option::Option<::prost::alloc::string::String>,
-    /// How bad it is.
-    #[prost(enumeration = "EventSeverity", optional, tag = "3")]
-    pub severity: ::core::option::Option<i32>,
-    /// What it happened to.
-    #[prost(message, optional, tag = "4")]
-    pub source: ::core::option::Option<EventSource>,
-    /// When it happened.
-    #[prost(string, optional, tag = "5")]
-    pub time: ::core::option::Option<::prost::alloc::string::String>,
-    /// How often it happened since the last such event.
-    #[prost(uint32, optional, tag = "6")]
-    pub occurrences: ::core::option::Option<u32>,
-    /// More about it.
-    #[prost(btree_map = "string, message", tag = "7")]
-    pub data: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        Value,
-    >,
-    /// The triggers that led to it, the first one first.
-    #[prost(message, repeated, tag = "20")]
-    pub causes: ::prost::alloc::vec::Vec<Cause>,
-}
-/// What an event is about.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct EventSource {
-    /// The kind of the object.
-    #[prost(string, optional, tag = "1")]
-    pub kind: ::core::option::Option<::prost::alloc::string::String>,
-    /// Its name.
-    #[prost(string, optional, tag = "2")]
-    pub name: ::core::option::Option<::prost::alloc::string::String>,
-    /// The node that reports it.
-    #[prost(string, optional, tag = "3")]
-    pub node: ::core::option::Option<::prost::alloc::string::String>,
-}
-/// How bad an event is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum EventSeverity {
-    Unspecified = 0,
-    /// Nothing has to be done.
-    Info = 1,
-    /// Somebody should look.
-    Warning = 2,
-    /// Something is broken.
-    Error = 3,
-}
-impl EventSeverity {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "EVENT_SEVERITY_UNSPECIFIED",
-            Self::Info => "EVENT_SEVERITY_INFO",
-            Self::Warning => "EVENT_SEVERITY_WARNING",
-            Self::Error => "EVENT_SEVERITY_ERROR",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "EVENT_SEVERITY_UNSPECIFIED" => Some(Self::Unspecified),
-            "EVENT_SEVERITY_INFO" => Some(Self::Info),
-            "EVENT_SEVERITY_WARNING" => Some(Self::Warning),
-            "EVENT_SEVERITY_ERROR" => Some(Self::Error),
-            _ => None,
-        }
-    }
-}
 /// Separates the objects of projects, teams or organisations.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NamespaceSpec {
@@ -1299,6 +1513,28 @@ pub struct NodeStatus {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// What its beacons saw last.
+    #[prost(message, repeated, tag = "9")]
+    pub beacons: ::prost::alloc::vec::Vec<NodeBeacon>,
+}
+/// What a beacon of a node saw last.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeBeacon {
+    /// The namespace of the Beacon.
+    #[prost(string, optional, tag = "1")]
+    pub namespace: ::core::option::Option<::prost::alloc::string::String>,
+    /// Its name.
+    #[prost(string, optional, tag = "2")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    /// The condition, such as `running` or the digest of a file; `unknown` if the check could not tell.
+    #[prost(string, optional, tag = "3")]
+    pub condition: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether it is as it should be.
+    #[prost(bool, optional, tag = "4")]
+    pub normal: ::core::option::Option<bool>,
+    /// When the node has looked last, by its clock, to the minute.
+    #[prost(string, optional, tag = "5")]
+    pub last_seen: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// A transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use tonic::{Request, Response, Status, Streaming, async_trait};
 
 use super::hub::{AgentHub, Membership};
+use crate::beacons::BeaconInput;
 use crate::error::ApiError;
 use crate::runs::RunInput;
 use crate::server::{ApiServer, Caller};
@@ -102,6 +103,9 @@ impl AgentService for AgentStreams {
             node: node.name.clone(),
             lease_interval_ms: millis(interval),
         };
+        let connected = BeaconInput::Connected(node.clone());
+        // Nobody listens when the server ends.
+        let _ = self.server.beacon_inputs.send(connected).await;
         let agent = ConnectedAgent {
             server: Arc::clone(&self.server),
             identity,
@@ -235,6 +239,14 @@ impl ConnectedAgent {
                     let node = self.node()?;
                     self.tell_runs(RunInput::SideDone { node, report }).await;
                 }
+                Some(Theirs::BeaconEvents(events)) => {
+                    let node = self.identity.node.clone()?;
+                    self.tell_beacons(BeaconInput::Told(node, events)).await;
+                }
+                Some(Theirs::BeaconStates(states)) => {
+                    let node = self.identity.node.clone()?;
+                    self.tell_beacons(BeaconInput::Seen(node, states)).await;
+                }
                 Some(Theirs::Goodbye(_)) => {
                     self.membership.take()?.leave();
                     return None;
@@ -277,6 +289,11 @@ impl ConnectedAgent {
     async fn tell_runs(&self, input: RunInput) {
         // Nobody listens when the server ends; the agent says it again to the next one.
         let _ = self.server.run_inputs.send(input).await;
+    }
+
+    async fn tell_beacons(&self, input: BeaconInput) {
+        // As for runs.
+        let _ = self.server.beacon_inputs.send(input).await;
     }
 
     /// The last message.

@@ -2,6 +2,7 @@
 
 mod apply;
 mod auth;
+mod beacons;
 mod bootstrap;
 mod compliance;
 mod connection;
@@ -53,6 +54,8 @@ enum FleetCommand {
     Apply(Later<apply::ApplyArgs>),
     /// Ask what you may do, and make tokens and certificates
     Auth(Later<auth::AuthArgs>),
+    /// List what beacons see on each node
+    Beacons(Later<beacons::BeaconsArgs>),
     /// Make a machine that you reach by SSH a node
     Bootstrap(Later<bootstrap::BootstrapArgs>),
     /// Print how far nodes are as their books say, and what is missing
@@ -111,6 +114,7 @@ pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
     match &args.command {
         FleetCommand::Apply(args) => apply::apply(args, app),
         FleetCommand::Auth(args) => auth::auth(args, app),
+        FleetCommand::Beacons(args) => beacons::beacons(args, app),
         FleetCommand::Bootstrap(args) => bootstrap::bootstrap(args, app),
         FleetCommand::Compliance(args) => compliance::compliance(args, app),
         FleetCommand::Convert(args) => convert::convert(args, app),

@@ -130,6 +130,12 @@ spec: {groups: [all], namespaces: [default]}
         self.server.try_wait().expect("looked").is_some()
     }
 
+    /// Kills the server.
+    pub(crate) fn kill_server(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+
     /// Kills the server and starts it again at the same address.
     pub(crate) fn restart_server(&mut self) {
         self.restart_server_at(None);

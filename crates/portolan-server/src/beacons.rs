@@ -1,0 +1,16 @@
+//! Beacons: which node watches what, and what became of it.
+//!
+//! ```text
+//! Beacon, NodeGrant, NodeGroup, labels ──selection──▶ BeaconOrders ──▶ agents
+//!                    Events, Node status ◀──BeaconKeeper──── BeaconEvents, BeaconStates
+//!                                               └──BeaconAck, when the events are on the disk──▶ agents
+//! ```
+//!
+//! An event has a name that follows from its node, its spool, its number and its content. However often an agent sends it,
+//! it is one Event.
+
+mod intake;
+mod keeper;
+mod selection;
+
+pub(crate) use keeper::{BeaconInput, BeaconKeeper};
