@@ -1,5 +1,6 @@
 //! The agent's life: enrol once, then stay connected to a server.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,10 +15,11 @@ use crate::beacons::NodeBeacons;
 use crate::connection::ConnectError;
 use crate::data::{AgentData, DataError, NodeIdentity};
 use crate::fact_report::FactReporter;
+use crate::gossip::NodeGossip;
 use crate::lease::DispatchLease;
 use crate::program_watch::ProgramWatch;
 use crate::runs::NodeRuns;
-use crate::session::{Ended, NodeWork, Session};
+use crate::session::{AloneWork, Ended, NodeWork, Session};
 
 /// How often a key that waits for approval asks again.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
@@ -45,6 +47,9 @@ pub struct AgentOptions {
     pub allows_exec: bool,
     /// Whether the agent ends when another program takes that one's place, so that it can be started anew.
     pub ends_when_replaced: bool,
+    /// The UDP address at which the agent talks to other agents; `None` if it does not. If it is the unspecified one, others
+    /// use the address that the server sees.
+    pub gossip: Option<SocketAddr>,
     /// The clock that leases are measured by.
     pub clock: Arc<dyn Clock>,
     /// What is told to people: the state of the connection, and what they have to do.
@@ -112,10 +117,23 @@ impl Agent {
             return Ok(AgentEnd::Stopped);
         };
         let beacons = NodeBeacons::open(&self.data, Arc::clone(&self.options.root))?;
-        // Beacons are watched whether a server is there or not.
+        let node = identity.enrolled.node_uid.clone();
+        let gossip = NodeGossip::open(&self.data, &node, self.options.gossip).await?;
+        let alone = AloneWork {
+            beacons: &beacons,
+            gossip: &gossip,
+        };
+        let connected = async {
+            let ended = self.stay_connected(&stop, identity, program_watch, &alone);
+            let ended = ended.await;
+            gossip.leave().await;
+            ended
+        };
+        // Beacons are watched, and peers are heard, whether a server is there or not.
         tokio::select! {
-            ended = self.stay_connected(&stop, identity, program_watch, &beacons) => ended,
-            never = beacons.watch() => match never {},
+            ended = Box::pin(connected) => ended,
+            never = Box::pin(beacons.watch()) => match never {},
+            never = Box::pin(gossip.run()) => match never {},
         }
     }
 
@@ -124,7 +142,7 @@ impl Agent {
         stop: &CancellationToken,
         mut identity: NodeIdentity,
         mut program_watch: ProgramWatch,
-        beacons: &NodeBeacons,
+        alone: &AloneWork<'_>,
     ) -> Result<AgentEnd, AgentError> {
         let lease = DispatchLease::new(Arc::clone(&self.options.clock));
         let lease = Arc::new(Mutex::new(lease));
@@ -140,7 +158,7 @@ impl Agent {
         let mut moved_to: Option<String> = None;
         while !stop.is_cancelled() {
             self.renew_if_due(&mut identity).await?;
-            beacons.set_expiry(identity.enrolled.expires);
+            alone.beacons.set_expiry(identity.enrolled.expires);
             // A server that was named by another one is tried once; if it is gone, the known one is asked again.
             let moved = moved_to.take();
             let server = moved.as_deref().unwrap_or(&self.options.server);
@@ -148,12 +166,13 @@ impl Agent {
             let ended = match opened.await {
                 Ok(session) => {
                     reconnect.reset();
+                    alone.gossip.connected(Some(server));
                     (self.options.notify)(AgentNotice::Connected(session.server().to_owned()));
                     session.send_facts(runs.facts_at_once().await).await;
                     let renewal = renewal_wait(&identity);
                     let mut work = NodeWork {
                         runs: &mut runs,
-                        beacons,
+                        alone,
                     };
                     session
                         .run(stop, renewal, &mut work, &mut program_watch)
@@ -172,6 +191,11 @@ impl Agent {
                 Ended::Moved(server) => moved_to = Some(server),
                 Ended::Dismissed(reason) => return Err(AgentError::Dismissed(reason)),
                 Ended::Lost(reason) => {
+                    alone.gossip.connected(None);
+                    // After the known server, one that peers have named is tried; its certificate decides.
+                    if moved.is_none() {
+                        moved_to = alone.gossip.server_hint(&self.options.server);
+                    }
                     (self.options.notify)(AgentNotice::Disconnected(reason));
                     let wait = reconnect.next_random_wait(rand::random());
                     tokio::select! {

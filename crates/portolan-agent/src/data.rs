@@ -7,6 +7,7 @@
 //! epochs.json      the highest epoch of each run
 //! jobs/            commands and how they ended
 //! beacons/         what is watched, and what no server has heard of yet
+//! generation       how often the node has begun to gossip
 //! journals/        the steps of the last run of each book
 //! ```
 

@@ -15,6 +15,7 @@ mod epochs;
 mod lease;
 
 mod beacons;
+mod gossip;
 
 mod runs;
 

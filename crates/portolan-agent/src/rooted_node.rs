@@ -4,6 +4,7 @@
 //! changes.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -81,6 +82,7 @@ impl RootedNode {
             program: fleet.program.clone(),
             allows_exec: false,
             ends_when_replaced: false,
+            gossip: Some((Ipv4Addr::LOCALHOST, 0).into()),
             clock: Arc::new(BootClock),
             notify: Box::new(notify),
         };

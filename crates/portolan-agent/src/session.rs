@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::beacons::{BeaconCursor, NodeBeacons};
 use crate::connection::{ConnectError, Connection};
 use crate::data::NodeIdentity;
+use crate::gossip::NodeGossip;
 use crate::lease::{DispatchLease, LeaseRequest};
 use crate::program_watch::ProgramWatch;
 use crate::runs::{NodeRuns, SharedLease};
@@ -50,7 +51,13 @@ pub(crate) enum Ended {
 /// What the node does, whatever stream it has.
 pub(crate) struct NodeWork<'a> {
     pub(crate) runs: &'a mut NodeRuns,
+    pub(crate) alone: &'a AloneWork<'a>,
+}
+
+/// What the node does whether a server is there or not.
+pub(crate) struct AloneWork<'a> {
     pub(crate) beacons: &'a NodeBeacons,
+    pub(crate) gossip: &'a NodeGossip,
 }
 
 /// A stream that the server has taken in.
@@ -113,8 +120,10 @@ impl<'a> Session<'a> {
         work: &mut NodeWork<'_>,
         program: &mut ProgramWatch,
     ) -> Ended {
-        let NodeWork { runs, beacons } = work;
+        let NodeWork { runs, alone } = work;
+        let AloneWork { beacons, gossip } = alone;
         let mut cursor = BeaconCursor::default();
+        let mut gossip_news = gossip.subscribe();
         self.tell_runs(runs).await;
         let every = Duration::from_millis(u64::from(self.welcome.lease_interval_ms));
         let mut ticks = interval_at(Instant::now(), every.max(MIN_INTERVAL));
@@ -141,12 +150,16 @@ impl<'a> Session<'a> {
                 }
                 report = runs.next_report() => self.report(report).await,
                 message = beacons.next_message(&mut cursor) => self.report(message).await,
+                news = gossip_news.next() => self.report(Ours::GossipNews(news)).await,
                 message = self.connection.receiver.message() => match message {
                     Ok(Some(ServerMessage { message: Some(Theirs::BeaconOrders(orders)) })) => {
                         beacons.order(orders);
                     }
                     Ok(Some(ServerMessage { message: Some(Theirs::BeaconAck(ack)) })) => {
                         beacons.acknowledge(&ack, &mut cursor);
+                    }
+                    Ok(Some(ServerMessage { message: Some(Theirs::GossipCell(cell)) })) => {
+                        gossip.take_cell(&cell);
                     }
                     Ok(Some(message)) => {
                         if let Some(ended) = self.take(message, runs).await {

@@ -120,6 +120,15 @@ impl Sealer {
         self.keys.first().map_or("", |key| key.id.as_str())
     }
 
+    /// A key for another purpose, which follows from the key that seals: all servers of a store have the same one.
+    pub(crate) fn derived(&self, purpose: &str) -> Option<Zeroizing<[u8; KEY_BYTES]>> {
+        let mut hasher = Sha256::new();
+        hasher.update(purpose);
+        hasher.update([0]);
+        hasher.update(self.keys.first()?.key.as_slice());
+        Some(Zeroizing::new(hasher.finalize().into()))
+    }
+
     pub(crate) fn has(&self, id: &str) -> bool {
         self.keys.iter().any(|key| key.id == id)
     }

@@ -207,7 +207,7 @@ impl ApiServer {
         let access = Arc::new(Access::new(cache.clone()));
         let (owned, told) = watch::channel(None);
         let (runs_owned, agents_owned) = (owned.subscribe(), owned.subscribe());
-        let beacons_owned = owned.subscribe();
+        let (beacons_owned, liveness_owned) = (owned.subscribe(), owned.subscribe());
         let source = SourceOptions {
             mirrors: files.directory().join("repositories"),
             allow_local: options.local_git,
@@ -258,7 +258,7 @@ impl ApiServer {
             events: events.clone(),
             cache: cache.clone(),
             server: server.clone(),
-            is_alone: store.status().await?.cluster.is_none(),
+            owned: liveness_owned,
         };
         let (run_inputs, inputs) = mpsc::channel(RUN_INPUTS);
         let runs = RunController {

@@ -183,7 +183,10 @@ fn before(fault: Fault, network: &mut Network) -> Option<Child> {
 
 /// Breaks something, waits until that was noticed, and mends it.
 fn happen(fault: Fault, network: &mut Network, owner: usize, asked: usize) {
-    let is_lost = |network: &Network| network.state(asked, VICTIM) == "link-lost";
+    let is_lost = |network: &Network| {
+        let state = network.state(asked, VICTIM);
+        state == "link-lost" || state == "down"
+    };
     match fault {
         Fault::CutNodeOff | Fault::RequestsAreLost | Fault::AnswersAreLost => {
             network.cut(

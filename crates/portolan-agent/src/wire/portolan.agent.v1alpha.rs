@@ -4,7 +4,7 @@
 pub struct AgentMessage {
     #[prost(
         oneof = "agent_message::Message",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22"
     )]
     pub message: ::core::option::Option<agent_message::Message>,
 }
@@ -34,6 +34,8 @@ pub mod agent_message {
         BeaconEvents(super::BeaconEvents),
         #[prost(message, tag = "21")]
         BeaconStates(super::BeaconStates),
+        #[prost(message, tag = "22")]
+        GossipNews(super::GossipNews),
     }
 }
 /// A message of a server.
@@ -41,7 +43,7 @@ pub mod agent_message {
 pub struct ServerMessage {
     #[prost(
         oneof = "server_message::Message",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 21"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 21, 22"
     )]
     pub message: ::core::option::Option<server_message::Message>,
 }
@@ -73,6 +75,8 @@ pub mod server_message {
         BeaconOrders(super::BeaconOrders),
         #[prost(message, tag = "21")]
         BeaconAck(super::BeaconAck),
+        #[prost(message, tag = "22")]
+        GossipCell(super::GossipCell),
     }
 }
 /// The agent has connected.
@@ -480,6 +484,42 @@ pub struct BeaconSight {
     pub is_normal: bool,
     #[prost(string, tag = "5")]
     pub last_seen: ::prost::alloc::string::String,
+}
+/// What the agent's gossip member says. The first one asks for a place in a cell.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GossipNews {
+    /// The UDP address that the member listens at. If it is the unspecified one, the server takes that of the stream.
+    #[prost(string, tag = "1")]
+    pub address: ::prost::alloc::string::String,
+    /// Grows whenever the agent starts, and when its peers had given it up.
+    #[prost(uint32, tag = "2")]
+    pub generation: u32,
+    /// The uuids of all nodes that it cannot reach by its own evidence.
+    #[prost(string, repeated, tag = "3")]
+    pub accused: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// The cell of the node. It replaces what was sent before, and may be sent again at any time.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GossipCell {
+    /// The key that packets are sealed with.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub key: ::prost::bytes::Bytes,
+    /// The members, the node itself among them.
+    #[prost(message, repeated, tag = "2")]
+    pub peers: ::prost::alloc::vec::Vec<GossipPeer>,
+}
+/// A member of a cell.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GossipPeer {
+    /// The uuid of its node.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    /// As in GossipNews.
+    #[prost(uint32, tag = "2")]
+    pub generation: u32,
+    /// The UDP address that its packets go to.
+    #[prost(string, tag = "3")]
+    pub address: ::prost::alloc::string::String,
 }
 /// Generated client implementations.
 pub mod agent_service_client {

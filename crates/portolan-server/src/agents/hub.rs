@@ -1,18 +1,16 @@
-//! Which agents are connected, and what the status of their nodes should say.
+//! Which agents are connected, and what was heard of them since somebody asked.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use portolan_agent::wire::server_message::Message;
+use portolan_detect::NodeUid;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::node_access::NodeIdentity;
-
-/// How long an agent may be without a stream before its link counts as lost: most come back at once.
-const LINK_GRACE: Duration = Duration::from_secs(3);
 
 /// Messages that wait for one agent.
 const WAITING: usize = 256;
@@ -21,7 +19,7 @@ const WAITING: usize = 256;
 #[derive(Default)]
 pub(crate) struct AgentHub {
     inner: Mutex<Inner>,
-    /// Told when a state changes.
+    /// Told when there are news.
     changed: Notify,
 }
 
@@ -30,7 +28,8 @@ struct Inner {
     next: u64,
     /// The newest stream of each node, by the uuid of the Node.
     streams: BTreeMap<String, OpenStream>,
-    wanted: BTreeMap<String, WantedState>,
+    /// By the uuid of the Node.
+    news: BTreeMap<String, NodeNews>,
     /// Nodes whose stream was lost since somebody asked.
     gone: BTreeSet<String>,
 }
@@ -41,23 +40,28 @@ struct OpenStream {
     sender: mpsc::Sender<Message>,
 }
 
-/// What the status of a node should say.
+/// What was heard of a node since somebody asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct WantedState {
+pub(crate) struct NodeNews {
     pub(crate) node: NodeIdentity,
-    pub(crate) state: LinkState,
-    /// Not written before this moment.
-    pub(crate) due: Instant,
+    /// The version of its agent, if it has connected.
+    pub(crate) version: Option<String>,
+    /// Whether it said something.
+    pub(crate) is_heard: bool,
+    /// How its stream ended, if it did after that.
+    pub(crate) end: Option<StreamEnd>,
+    /// Where it takes part in gossip, and its generation.
+    pub(crate) gossip: Option<(SocketAddr, u32)>,
+    /// The nodes that it cannot reach, if it said so.
+    pub(crate) accused: Option<Vec<NodeUid>>,
 }
 
-/// What is known of a node's agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LinkState {
-    /// It is connected; the version of the agent.
-    Ready(String),
-    /// Its stream was lost.
-    LinkLost,
-    /// It said goodbye.
+/// How a stream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StreamEnd {
+    /// It was lost.
+    Lost,
+    /// The agent said goodbye.
     Left,
     /// Two agents use its certificate; both were cut.
     Cloned,
@@ -94,7 +98,10 @@ impl AgentHub {
             sender,
         };
         inner.streams.insert(node.uid.clone(), stream);
-        inner.want(node, LinkState::Ready(version.to_owned()), Duration::ZERO);
+        let news = inner.news_of(node);
+        news.version = Some(version.to_owned());
+        news.is_heard = true;
+        news.end = None;
         drop(inner);
         self.changed.notify_one();
         Membership {
@@ -110,11 +117,6 @@ impl AgentHub {
     /// How many agents are connected.
     pub(crate) fn count(&self) -> usize {
         self.inner.lock().streams.len()
-    }
-
-    /// Whether a node's agent is connected here.
-    pub(crate) fn is_connected(&self, uid: &str) -> bool {
-        self.inner.lock().streams.contains_key(uid)
     }
 
     /// The nodes whose agents are connected here, by their uuids.
@@ -138,51 +140,36 @@ impl AgentHub {
         }
     }
 
-    /// Waits for the next states that are due, and takes them.
-    pub(crate) async fn due(&self) -> Vec<WantedState> {
+    /// Waits for news, and takes them.
+    pub(crate) async fn news(&self) -> Vec<NodeNews> {
         loop {
-            let next = {
-                let mut inner = self.inner.lock();
-                let now = Instant::now();
-                let due = inner.wanted.extract_if(.., |_, wanted| wanted.due <= now);
-                let due: Vec<WantedState> = due.map(|(_, wanted)| wanted).collect();
-                if !due.is_empty() {
-                    return due;
-                }
-                inner.wanted.values().map(|wanted| wanted.due).min()
-            };
-            let wait = async {
-                match next {
-                    Some(next) => tokio::time::sleep_until(next).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = wait => {}
-                () = self.changed.notified() => {}
+            let news = self.take_news();
+            if !news.is_empty() {
+                return news;
             }
+            self.changed.notified().await;
         }
     }
 
-    /// Gives a state back that could not be written, unless there is a newer one.
-    pub(crate) fn put_back(&self, mut wanted: WantedState, after: Duration) {
-        wanted.due = Instant::now() + after;
-        let mut inner = self.inner.lock();
-        inner
-            .wanted
-            .entry(wanted.node.uid.clone())
-            .or_insert(wanted);
+    /// Takes the news that there are.
+    pub(crate) fn take_news(&self) -> Vec<NodeNews> {
+        let news = std::mem::take(&mut self.inner.lock().news);
+        news.into_values().collect()
     }
 }
 
 impl Inner {
-    fn want(&mut self, node: &NodeIdentity, state: LinkState, after: Duration) {
-        let wanted = WantedState {
-            node: node.clone(),
-            state,
-            due: Instant::now() + after,
-        };
-        self.wanted.insert(node.uid.clone(), wanted);
+    fn news_of(&mut self, node: &NodeIdentity) -> &mut NodeNews {
+        self.news
+            .entry(node.uid.clone())
+            .or_insert_with(|| NodeNews {
+                node: node.clone(),
+                version: None,
+                is_heard: false,
+                end: None,
+                gossip: None,
+                accused: None,
+            })
     }
 }
 
@@ -193,24 +180,37 @@ impl Membership {
         let mut inner = self.hub.inner.lock();
         let newest = inner.streams.get(&self.node.uid);
         if newest.is_some_and(|newest| newest.number == self.number) {
+            inner.news_of(&self.node).is_heard = true;
+            drop(inner);
+            self.hub.changed.notify_one();
             return Ok(());
         }
         if let Some(newest) = inner.streams.remove(&self.node.uid) {
             newest.cut.cancel();
             inner.gone.insert(self.node.uid.clone());
-            inner.want(&self.node, LinkState::Cloned, Duration::ZERO);
+            inner.news_of(&self.node).end = Some(StreamEnd::Cloned);
         }
         drop(inner);
         self.hub.changed.notify_one();
         Err(Cloned)
     }
 
-    /// The agent has said goodbye.
-    pub(crate) fn leave(mut self) {
-        self.end(LinkState::Left, Duration::ZERO);
+    /// What the node's gossip member says.
+    pub(crate) fn gossip(&self, place: (SocketAddr, u32), accused: Vec<NodeUid>) {
+        let mut inner = self.hub.inner.lock();
+        let news = inner.news_of(&self.node);
+        news.gossip = Some(place);
+        news.accused = Some(accused);
+        drop(inner);
+        self.hub.changed.notify_one();
     }
 
-    fn end(&mut self, state: LinkState, after: Duration) {
+    /// The agent has said goodbye.
+    pub(crate) fn leave(mut self) {
+        self.end(StreamEnd::Left);
+    }
+
+    fn end(&mut self, how: StreamEnd) {
         if std::mem::replace(&mut self.has_left, true) {
             return;
         }
@@ -219,7 +219,7 @@ impl Membership {
         if newest.is_some_and(|newest| newest.number == self.number) {
             inner.streams.remove(&self.node.uid);
             inner.gone.insert(self.node.uid.clone());
-            inner.want(&self.node, state, after);
+            inner.news_of(&self.node).end = Some(how);
         }
         drop(inner);
         self.hub.changed.notify_one();
@@ -228,7 +228,7 @@ impl Membership {
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        self.end(LinkState::LinkLost, LINK_GRACE);
+        self.end(StreamEnd::Lost);
     }
 }
 
@@ -243,57 +243,46 @@ mod tests {
         }
     }
 
-    async fn next(hub: &AgentHub) -> (String, LinkState) {
-        let mut due = hub.due().await;
-        assert_eq!(due.len(), 1, "{due:?}");
-        let wanted = due.remove(0);
-        (wanted.node.name, wanted.state)
+    fn ends(hub: &AgentHub) -> Vec<(String, Option<StreamEnd>)> {
+        let news = hub.take_news().into_iter();
+        news.map(|news| (news.node.name, news.end)).collect()
     }
 
-    fn ready() -> LinkState {
-        LinkState::Ready("1".to_owned())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_lost_link_is_told_after_a_moment_unless_the_agent_is_back() {
+    #[test]
+    fn a_stream_that_ends_is_news_unless_there_is_another_one() {
         let hub = Arc::new(AgentHub::default());
         let first = hub.join(&node("a"), "1");
-        assert_eq!(next(&hub).await, ("a".to_owned(), ready()));
+        assert_eq!(ends(&hub), [("a".to_owned(), None)]);
         drop(first);
         let second = hub.join(&node("a"), "1");
-        assert_eq!(next(&hub).await, ("a".to_owned(), ready()));
-        let before = Instant::now();
+        assert_eq!(ends(&hub), [("a".to_owned(), None)]);
         drop(second);
-        assert_eq!(next(&hub).await, ("a".to_owned(), LinkState::LinkLost));
-        assert!(before.elapsed() >= LINK_GRACE);
+        assert_eq!(ends(&hub), [("a".to_owned(), Some(StreamEnd::Lost))]);
         assert_eq!(hub.count(), 0);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_dead_stream_that_is_noticed_late_changes_nothing() {
+    #[test]
+    fn a_dead_stream_that_is_noticed_late_changes_nothing() {
         let hub = Arc::new(AgentHub::default());
         let dead = hub.join(&node("a"), "1");
         let mut alive = hub.join(&node("a"), "1");
         drop(dead);
-        assert_eq!(next(&hub).await, ("a".to_owned(), ready()));
+        assert_eq!(ends(&hub), [("a".to_owned(), None)]);
         assert_eq!(alive.heard(), Ok(()));
-        assert!(hub.is_connected("uid of a"));
+        assert!(hub.connected().contains("uid of a"));
         alive.leave();
-        assert_eq!(next(&hub).await, ("a".to_owned(), LinkState::Left));
+        assert_eq!(ends(&hub), [("a".to_owned(), Some(StreamEnd::Left))]);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn two_streams_that_both_speak_are_cut() {
+    #[test]
+    fn two_streams_that_both_speak_are_cut() {
         let hub = Arc::new(AgentHub::default());
         let mut first = hub.join(&node("a"), "1");
         let mut second = hub.join(&node("a"), "1");
         assert_eq!(second.heard(), Ok(()));
         assert_eq!(first.heard(), Err(Cloned));
         assert!(second.cut.is_cancelled());
-        assert_eq!(next(&hub).await, ("a".to_owned(), LinkState::Cloned));
         drop((first, second));
-        let other = hub.join(&node("b"), "1");
-        assert_eq!(next(&hub).await, ("b".to_owned(), ready()));
-        drop(other);
+        assert_eq!(ends(&hub), [("a".to_owned(), Some(StreamEnd::Cloned))]);
     }
 }

@@ -1,5 +1,6 @@
 //! The stream of one agent: answers its messages, and ends when its certificate does not count any more.
 
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,10 @@ use futures_util::{Stream, stream};
 use portolan_agent::wire::agent_message::Message as Theirs;
 use portolan_agent::wire::agent_service_server::AgentService;
 use portolan_agent::wire::server_message::Message as Ours;
-use portolan_agent::wire::{AgentMessage, Ending, Hello, LeaseGrant, ServerMessage, Welcome};
+use portolan_agent::wire::{
+    AgentMessage, Ending, GossipNews, Hello, LeaseGrant, ServerMessage, Welcome,
+};
+use portolan_detect::{MAX_ROSTER, NodeUid, heartbeat_ttl};
 use portolan_listen::{BodyRelease, PeerAddress, ResponseTime};
 use serde_json::json;
 use tokio::time::Instant;
@@ -30,12 +34,6 @@ const PROTOCOL: u32 = 1;
 
 /// How long the first message may take.
 const HELLO_TIME: Duration = Duration::from_secs(10);
-
-/// How often agents ask for a lease, unless there are many.
-const LEASE_INTERVAL: Duration = Duration::from_secs(10);
-
-/// The most requests for leases that all agents of a server make in a second.
-const LEASES_PER_SECOND: usize = 200;
 
 /// A lease lasts for so many intervals: two requests may get lost.
 const LEASE_INTERVALS: u32 = 3;
@@ -97,7 +95,7 @@ impl AgentService for AgentStreams {
         let hub: &Arc<AgentHub> = &self.server.agents;
         let version: String = hello.agent_version.chars().take(MAX_VERSION).collect();
         let membership = hub.join(&node, &version);
-        let interval = lease_interval(hub.count());
+        let interval = heartbeat_ttl(hub.count());
         let welcome = Welcome {
             server: self.server.name().to_owned(),
             node: node.name.clone(),
@@ -135,12 +133,6 @@ fn check_protocol(hello: &Hello) -> Result<(), Status> {
         hello.protocol
     );
     Err(Status::failed_precondition(message))
-}
-
-/// How often an agent should ask, so that all of them together do not ask too often.
-fn lease_interval(agents: usize) -> Duration {
-    let seconds = agents.div_ceil(LEASES_PER_SECOND) as u64;
-    LEASE_INTERVAL.max(Duration::from_secs(seconds))
 }
 
 fn millis(time: Duration) -> u32 {
@@ -247,6 +239,7 @@ impl ConnectedAgent {
                     let node = self.identity.node.clone()?;
                     self.tell_beacons(BeaconInput::Seen(node, states)).await;
                 }
+                Some(Theirs::GossipNews(news)) => self.take_gossip(&news),
                 Some(Theirs::Goodbye(_)) => {
                     self.membership.take()?.leave();
                     return None;
@@ -279,6 +272,24 @@ impl ConnectedAgent {
         let report = json!({"facts": values, "factAges": ages});
         self.server.report_node(&caller, &name, &report).await?;
         Ok(())
+    }
+
+    /// What the node's gossip member says. Its address is that of the stream, unless it names one.
+    fn take_gossip(&self, news: &GossipNews) {
+        let Some(membership) = &self.membership else {
+            return;
+        };
+        let Ok(mut place) = news.address.parse::<SocketAddr>() else {
+            return;
+        };
+        if place.ip().is_unspecified()
+            && let Ok(seen) = self.address.parse::<IpAddr>()
+        {
+            place.set_ip(seen.to_canonical());
+        }
+        let accused = news.accused.iter().take(MAX_ROSTER);
+        let accused = accused.filter_map(|uid| uid.parse::<NodeUid>().ok());
+        membership.gossip((place, news.generation), accused.collect());
     }
 
     /// The uuid of the node, by its certificate.
@@ -341,11 +352,5 @@ mod tests {
                 format!("version {other} of the protocol, and this server version {PROTOCOL}");
             assert!(refused.message().contains(&both), "{}", refused.message());
         }
-    }
-
-    #[test]
-    fn many_agents_ask_less_often() {
-        let seconds = [1, 2_000, 2_001, 10_000].map(|agents| lease_interval(agents).as_secs());
-        assert_eq!(seconds, [10, 10, 11, 50]);
     }
 }

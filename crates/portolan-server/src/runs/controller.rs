@@ -366,7 +366,7 @@ impl RunController {
         let nodes = find_kind("Node").map_or_else(Vec::new, |kind| self.cache.objects(kind, None));
         let ready = nodes
             .iter()
-            .filter(|node| node.status["state"].as_str() == Some("ready"));
+            .filter(|node| matches!(node.status["state"].as_str(), Some("ready" | "suspect")));
         ready.map(|node| node.metadata.uuid().to_owned()).collect()
     }
 

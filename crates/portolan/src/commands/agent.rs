@@ -46,6 +46,7 @@ pub(crate) fn agent(args: &AgentArgs, app: &App) -> CommandResult {
         program: program.clone(),
         allows_exec: args.allow_exec,
         ends_when_replaced: true,
+        gossip: (!args.no_gossip).then_some(args.gossip_listen),
         clock: Arc::new(BootClock),
         notify: Box::new(move |notice| say(&notice_text(&notice))),
     };

@@ -59,7 +59,8 @@ spec: {groups: [all], namespaces: [default]}
         fleet
     }
 
-    fn enrol(&mut self, node: &str) {
+    /// Makes a node and starts its agent.
+    pub(crate) fn enrol(&mut self, node: &str) {
         let make = [
             "join-token",
             "create",
@@ -117,6 +118,15 @@ spec: {groups: [all], namespaces: [default]}
             let _ = agent.kill();
             let _ = agent.wait();
         }
+    }
+
+    /// Sends a signal such as `STOP` to an agent.
+    pub(crate) fn signal_agent(&self, node: &str, name: &str) {
+        let id = self.agents.get(node).expect("an agent").id();
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &id.to_string()])
+            .status();
+        assert!(sent.expect("kill is installed").success(), "it lives");
     }
 
     /// Whether an agent has ended by itself.
@@ -202,6 +212,18 @@ spec: {groups: [all], namespaces: [default]}
                 .spawn()
                 .expect("the binary was built with this test"),
         )
+    }
+
+    /// The types of the events about a node, in order.
+    pub(crate) fn node_events(&self, node: &str) -> Vec<String> {
+        let found = self.fleet(&["get", "events", "-n", "system", "-o", "json"]);
+        let found: Value = serde_json::from_str(&found.stdout).unwrap_or_default();
+        let one = vec![found.clone()];
+        let events = found["items"].as_array().unwrap_or(&one).iter();
+        let events = events.filter(|event| event["spec"]["source"]["name"] == node);
+        events
+            .filter_map(|event| event["spec"]["type"].as_str().map(str::to_owned))
+            .collect()
     }
 
     /// The state of a node; empty if it is not known.

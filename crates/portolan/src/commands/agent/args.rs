@@ -52,6 +52,20 @@ pub(crate) struct AgentArgs {
     #[arg(long, help_heading = "Node")]
     pub(super) allow_exec: bool,
 
+    /// The UDP address for gossip with other agents, which notice sooner than the server that a node is down; others use the
+    /// address that the server sees, unless one is given here
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "0.0.0.0:0",
+        help_heading = "Gossip"
+    )]
+    pub(super) gossip_listen: std::net::SocketAddr,
+
+    /// Do not talk to other agents: the connection to the server alone decides whether the node is down
+    #[arg(long, help_heading = "Gossip")]
+    pub(super) no_gossip: bool,
+
     /// The file with the join token, for the first start
     #[arg(long, value_name = "FILE", help_heading = "Enrolment")]
     token_file: Option<Utf8PathBuf>,
