@@ -631,7 +631,8 @@ fn a_chart_is_rendered_without_a_cluster() {
 fn tried(bed: &Bed) -> (i32, Vec<String>, String) {
     let arguments = bed.arguments(&["ship", "deploy"], &["--dry-run", "-o", "json"]);
     let answer = bed.project.run(&arguments);
-    let value: Value = serde_json::from_str(&answer.stdout).unwrap_or_else(|_| panic!("{answer}"));
+    let value: Value =
+        serde_json::from_str(&answer.stdout).unwrap_or_else(|_| unreachable!("{answer}"));
     let step = &value["steps"][0];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let objects = step["objects"].as_array().cloned().unwrap_or_default();
