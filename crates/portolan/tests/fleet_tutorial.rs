@@ -1,4 +1,4 @@
-//! The first two parts of `docs/fleet.md`, command by command, with the files of `examples/fleet`.
+//! The tutorials of `docs/fleet.md` and `docs/fleet-live.md`, command by command, with the files of `examples/fleet`.
 
 mod portolan;
 
@@ -7,13 +7,14 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::portolan::Answer;
+use crate::portolan::{Answer, wait_until};
 
 const PAGE: &str = include_str!("../../../docs/fleet.md");
+const LIVE_PAGE: &str = include_str!("../../../docs/fleet-live.md");
 
-/// The commands of a part of the page, without what is said about them.
-fn commands(part: &str) -> Vec<&'static str> {
-    let (_, text) = PAGE.split_once(&format!("## {part}\n")).expect(part);
+/// The commands of a part of a page, without what is said about them.
+fn commands(page: &'static str, part: &str) -> Vec<&'static str> {
+    let (_, text) = page.split_once(&format!("## {part}\n")).expect(part);
     let text = text.split_once("\n## ").map_or(text, |(text, _)| text);
     let lines = text.lines().filter_map(|line| line.strip_prefix("$ "));
     let commands = lines.map(|line| line.split_once(" #").map_or(line, |(line, _)| line).trim());
@@ -112,7 +113,7 @@ fn assert_ended(line: &str, answer: &Answer) {
 fn five_minutes_on_one_machine_go_as_the_page_says() {
     let reader = Reader::new();
     let mut last = String::new();
-    for line in commands("Five minutes")
+    for line in commands(PAGE, "Five minutes")
         .into_iter()
         .filter(|line| !line.starts_with("cd "))
     {
@@ -128,7 +129,7 @@ fn three_nodes_with_etcd_and_a_web_service_go_as_the_page_says() {
     let mut reader = Reader::new();
     let mut run = String::new();
     let mut runs_of_etcd = 0;
-    for line in commands("Many nodes, to try") {
+    for line in commands(PAGE, "Many nodes, to try") {
         if line.starts_with("cd ") {
             continue;
         }
@@ -178,4 +179,43 @@ fn three_nodes_with_etcd_and_a_web_service_go_as_the_page_says() {
     assert!(!root.join("node-1/root/etc/web").exists());
     let version = fs::read_to_string(root.join("node-2/root/etc/web/version"));
     assert_eq!(version.expect("the web service"), "1.5.0\n");
+}
+
+#[test]
+fn a_fleet_that_acts_by_itself_goes_as_the_page_says() {
+    let mut reader = Reader::new();
+    let mut printed = String::new();
+    for line in commands(LIVE_PAGE, "Try it") {
+        if line.starts_with("portolan fleet sandbox") {
+            reader.start_sandbox(line);
+        } else if !line.starts_with("cd ") {
+            let answer = reader.shell(line);
+            assert_eq!(answer.code, 0, "{line}: {answer}");
+            printed.push_str(&answer.stdout);
+        }
+    }
+    assert!(
+        printed.contains("label: \"north/front\"\n  used       all nodes Variable label"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("→ runs the TaskBook note with nodes=2, run=\"web-1\""),
+        "{printed}"
+    );
+    let releases = |node: &str| {
+        let file = format!("sandbox/nodes/{node}/root/etc/releases");
+        fs::read_to_string(reader.directory.path().join(file)).unwrap_or_default()
+    };
+    for node in ["node-2", "node-3"] {
+        wait_until(|| releases(node).starts_with("north/front web-"));
+        assert!(
+            releases(node).ends_with(" changed 2\n"),
+            "{}",
+            releases(node)
+        );
+    }
+    wait_until(|| {
+        let runs = reader.shell("portolan fleet runs list -n shop --book note");
+        runs.stdout.contains("succeeded")
+    });
 }
