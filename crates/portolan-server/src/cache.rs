@@ -272,6 +272,11 @@ impl Cache {
         (silent > STALE_AFTER).then_some(silent)
     }
 
+    /// The revision after which all changes are known.
+    pub(crate) fn complete_after(&self) -> Revision {
+        self.0.state.read().complete_after
+    }
+
     /// Changes after a revision that `wanted` says yes to, at most so many at a time.
     pub(crate) fn changes_after(
         &self,

@@ -41,6 +41,9 @@ const MAX_DATA: usize = 8 << 10;
 /// The most letters of a summary.
 const MAX_SUMMARY: usize = 1_000;
 
+/// The namespace of what concerns the whole fleet.
+const SYSTEM: &str = "system";
+
 /// The name of the Config that servers read.
 const CONFIG: &str = "server";
 
@@ -107,13 +110,20 @@ impl EventSink {
 
     /// Takes an event if its type is made. Never waits.
     pub(crate) fn tell(&self, event: NewEvent) {
-        if !self.allows(event.kind) {
+        if !self.allows(event.kind) || self.knows(&event) {
             return;
         }
         match self.0.queue.try_send(event) {
             Ok(()) => self.0.waiting.send_modify(|count| *count += 1),
             Err(_) => self.lose(1),
         }
+    }
+
+    /// Whether an event is stored already. What is told again does not fill the queue.
+    fn knows(&self, event: &NewEvent) -> bool {
+        let name = event.name.as_deref();
+        let namespace = event.namespace.as_deref().unwrap_or(SYSTEM);
+        name.is_some_and(|name| self.0.cache.event_key(namespace, name).is_some())
     }
 
     /// Events that were lost since the server started.
@@ -259,13 +269,6 @@ impl NewEvent {
         self
     }
 
-    /// The Run that it is about.
-    pub(crate) fn about_run(mut self, namespace: &str, run: &str) -> Self {
-        self.namespace = Some(namespace.to_owned());
-        self.source = json!({"kind": "Run", "name": run});
-        self
-    }
-
     /// An object in the namespace of another one.
     pub(crate) fn about_other(mut self, near: &KindObject, kind: &str, name: &str) -> Self {
         self.namespace = near.namespace().map(str::to_owned);
@@ -339,8 +342,8 @@ impl NewEvent {
         let name = self
             .name
             .unwrap_or_else(|| format!("{}-{}", self.kind.replace('.', "-"), new_uuid()));
-        let namespace = self.namespace.unwrap_or_else(|| "system".to_owned());
-        let mut object = KindObject::new(kind, &name, Some(&namespace), Value::Object(spec));
+        let namespace = self.namespace.as_deref().unwrap_or(SYSTEM);
+        let mut object = KindObject::new(kind, &name, Some(namespace), Value::Object(spec));
         object.metadata.labels = self.labels.into_iter().collect();
         Some(object)
     }

@@ -143,7 +143,7 @@ impl TriggerController {
         let stored = stored.filter(|stored| stored.incarnation == incarnation);
         // What happened before the first start, or before a restore, starts nothing.
         let cursor = stored.map_or_else(|| self.server.cache.revision(), |stored| stored.revision);
-        self.tell_again(cursor);
+        self.tell_again(cursor).await;
         Ok(OwnedTriggers {
             ownership,
             records,
@@ -157,19 +157,33 @@ impl TriggerController {
         })
     }
 
-    /// Tells the last changes of nodes and runs again: the owner before may have been killed before their events were
+    /// Tells the last changes of nodes and runs, and steps of these, again: the owner before may have been killed before their events were
     /// written. Those that were are known by their names.
-    fn tell_again(&self, cursor: Revision) {
+    async fn tell_again(&self, cursor: Revision) {
         let cache = &self.server.cache;
-        let wanted =
-            |change: &Change| change.revision <= cursor && node_changes::is_looked_at(change);
         let from = cursor.saturating_sub(TOLD_AGAIN);
-        let Found::Changes(changes, _) = cache.changes_after(from, usize::MAX, wanted) else {
+        let from = from.max(cache.complete_after());
+        let found = cache.changes_after(from, usize::MAX, node_changes::is_looked_at);
+        let Found::Changes(changes, _) = found else {
             return;
         };
+        let runs = self.objects("Run").into_iter();
+        let mut runs: BTreeMap<String, Arc<KindObject>> = runs
+            .filter(|run| !is_over(run))
+            .map(|run| (run.metadata.uuid().to_owned(), run))
+            .collect();
         for change in changes {
             if let Some(event) = node_changes::event_of(&change, cache.incarnation()) {
                 self.server.event_sink.tell(event);
+            }
+            let after = change.object(Side::After, cache.incarnation());
+            if let Some(run) = after.filter(|object| object.kind.name == "Run") {
+                runs.insert(run.metadata.uuid().to_owned(), run);
+            }
+        }
+        for run in runs.values() {
+            if let Err(error) = self.server.tell_steps_again(run).await {
+                tracing::warn!(%error, run = run.name(), "the steps of a run cannot be told again");
             }
         }
     }

@@ -55,7 +55,7 @@ impl ApiServer {
         Ok(report.to_record())
     }
 
-    async fn read_logs(
+    pub(super) async fn read_logs(
         &self,
         uuid: &str,
         node: Option<usize>,
