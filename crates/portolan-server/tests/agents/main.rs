@@ -1,6 +1,7 @@
 //! Agents on a server: real streams over TLS, in one process.
 
 mod bed;
+mod live;
 mod runs;
 mod streams;
 mod together;
