@@ -4,6 +4,10 @@
 //! else triggers remember is stored once for all events of a revision, together with the place up to which events were
 //! seen; events that are seen again after a crash are known, or lead to a firing of the same name.
 
+mod checkpoints;
+mod firings;
+mod status;
+
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,28 +15,23 @@ use std::time::Duration;
 
 use portolan_kinds::wire::ConfigSpec;
 use portolan_kinds::{KindObject, find_kind};
-use portolan_store::{Ownership, Revision, Span, StoreError, Transaction};
-use portolan_trigger::{
-    Firing, Reaction, Reactor, Refusal, RunBudget, TriggerMemory, TriggerReport, TripAlert,
-};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use portolan_store::{Ownership, Revision, Span, StoreError};
+use portolan_trigger::{Reaction, Reactor, Refusal, RunBudget, TriggerMemory, TriggerReport};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::fired_by_event::run_of;
+use self::checkpoints::StoredCursor;
 use super::fleet_event::fleet_event;
 use super::node_changes;
-use super::records::{self, LiveRecords, LiveWrite};
+use super::records::{self, LiveRecords};
 use super::suppressed::Suppressed;
-use super::trigger_state::{checkpoint_writes, ledger_write, read_memory, read_trigger};
-use super::{OwnershipLost, is_passing, moment};
+use super::trigger_state::{ledger_write, read_memory, read_trigger};
+use super::{OwnershipLost, moment};
 use crate::cache::{Change, Found, Side};
 use crate::error::ApiError;
 use crate::events::{NewEvent, unpack};
 use crate::keys::{ObjectKey, all_events, is_event};
-use crate::objects::{Author, key_of};
-use crate::runs::{FiredRunOutcome, is_over};
+use crate::runs::is_over;
 use crate::server::ApiServer;
 
 /// How often triggers are looked at when nothing happens: firings wait for moments.
@@ -104,13 +103,6 @@ struct LastFiring {
     at: Option<String>,
     run: Option<String>,
     error: Option<String>,
-}
-
-/// Up to where events were seen. After a restore of the store, revisions are others.
-#[derive(Debug, Serialize, Deserialize)]
-struct StoredCursor {
-    incarnation: u64,
-    revision: Revision,
 }
 
 impl TriggerController {
@@ -429,241 +421,6 @@ impl TriggerController {
         Ok(())
     }
 
-    /// Makes the run of a firing and stores what its trigger remembers, in one transaction.
-    async fn fire(&self, owned: &mut OwnedTriggers, firing: Firing) -> Result<(), OwnershipLost> {
-        let Some(known) = owned.known.get(&firing.trigger) else {
-            return Ok(());
-        };
-        let (object, reset) = (Arc::clone(&known.object), known.reset.clone());
-        let group = (firing.trigger.clone(), firing.group.clone());
-        let writes = checkpoint_writes(&firing.trigger, &firing.checkpoint, reset.as_deref());
-        let Ok(writes) = writes else {
-            return Ok(());
-        };
-        portolan_agent::failpoint("server-trigger-fired");
-        let outcome = loop {
-            let with = owned.records.part(&writes);
-            match self.try_to_fire(owned, &object, &firing, with).await {
-                Err(error) if is_passing(&error) => {
-                    tracing::warn!(%error, trigger = object.name(), "a firing cannot be stored now");
-                    if self.owned.has_changed().unwrap_or(true) {
-                        return Err(OwnershipLost);
-                    }
-                    tokio::time::sleep(TRY_AGAIN).await;
-                }
-                other => break other,
-            }
-        };
-        let mut last = LastFiring {
-            at: Some(moment_text(self.server.objects.time.now())),
-            ..LastFiring::default()
-        };
-        match outcome {
-            Ok(FiredRunOutcome::Made(run)) => {
-                let version = run.metadata.resource_version.as_deref();
-                let revision = self.server.objects.revision(version.unwrap_or_default());
-                let Ok(revision) = revision else {
-                    return Err(OwnershipLost);
-                };
-                owned.records.written(&writes, revision);
-                self.server.cache.wait_for(revision, CACHE_WAIT).await;
-                last.run = Some(run.name().to_owned());
-            }
-            Ok(FiredRunOutcome::Known(name)) => {
-                self.write(owned, &writes).await?;
-                last.run = Some(name);
-            }
-            Err(error) => {
-                self.write(owned, &writes).await?;
-                self.report_failure(&object, &firing, &error);
-                last.error = Some(error.to_string());
-            }
-        }
-        owned.changed.remove(&group);
-        if let Some(known) = owned.known.get_mut(&firing.trigger) {
-            known.last = last;
-        }
-        Ok(())
-    }
-
-    async fn try_to_fire(
-        &self,
-        owned: &OwnedTriggers,
-        trigger: &KindObject,
-        firing: &Firing,
-        with: Transaction,
-    ) -> Result<FiredRunOutcome, ApiError> {
-        let run = run_of(trigger, firing, owned.ownership.fence(), with)?;
-        self.server.start_fired_run(run).await
-    }
-
-    /// Tells that a firing could start no run. One that did is told where its run is seen.
-    fn report_failure(&self, trigger: &KindObject, firing: &Firing, error: &ApiError) {
-        let name = trigger.name();
-        let summary = format!("trigger {name} fired and could start no run: {error}");
-        let mut event = NewEvent::new("trigger.failed", summary)
-            .error()
-            .about(trigger)
-            .named("trigger", &firing.id)
-            .caused_by(&firing.causes)
-            .data(json!({"event": firing.event.uid, "count": firing.count, "group": firing.group}));
-        if let Some(node) = &firing.event.node {
-            event = event.on(node);
-        }
-        self.server.event_sink.tell(event);
-    }
-
-    /// Stores that a trigger is switched off, and tells it.
-    async fn trip(
-        &self,
-        owned: &mut OwnedTriggers,
-        alert: &TripAlert,
-    ) -> Result<(), OwnershipLost> {
-        let Some(known) = owned.known.get(&alert.trigger) else {
-            return Ok(());
-        };
-        let (object, reset) = (Arc::clone(&known.object), known.reset.clone());
-        owned
-            .changed
-            .insert((alert.trigger.clone(), alert.group.clone()));
-        if let Ok(write) = ledger_write(&alert.trigger, &alert.ledger, reset.as_deref()) {
-            self.write(owned, &[write]).await?;
-        }
-        let until = alert.until.map(|until| until.to_string());
-        let summary = format!(
-            "trigger {} fired more than {} times in a short time and is switched off",
-            object.name(),
-            alert.burst
-        );
-        let event = NewEvent::new("trigger.tripped", summary)
-            .error()
-            .about(&object)
-            .named("trigger", &format!("{}-{}", alert.trigger, alert.since))
-            .data(json!({"group": alert.group, "burst": alert.burst, "until": until}));
-        self.server.event_sink.tell(event);
-        Ok(())
-    }
-
-    /// Stores groups that changed, and up to where events were seen.
-    async fn store_changed(&self, owned: &mut OwnedTriggers) -> Result<(), OwnershipLost> {
-        let (stored, since) = owned.stored_cursor;
-        let is_late = since.elapsed() >= CURSOR_EVERY;
-        if owned.changed.is_empty() && (owned.cursor == stored || !is_late) {
-            return Ok(());
-        }
-        let mut writes = Vec::new();
-        for (uuid, group) in std::mem::take(&mut owned.changed) {
-            let reset = owned.known.get(&uuid);
-            let reset = reset.and_then(|known| known.reset.clone());
-            let Some(checkpoint) = owned.reactor.checkpoint(&uuid, &group) else {
-                continue;
-            };
-            match checkpoint_writes(&uuid, &checkpoint, reset.as_deref()) {
-                Ok(of_group) => writes.extend(of_group),
-                Err(error) => tracing::warn!(%error, "what a trigger remembers cannot be written"),
-            }
-        }
-        // A trigger with several groups writes what is beside them once.
-        let mut seen = BTreeSet::new();
-        writes.reverse();
-        writes.retain(|write: &LiveWrite| seen.insert(write.key().to_owned()));
-        writes.reverse();
-        self.write(owned, &writes).await?;
-        self.store_cursor(owned).await
-    }
-
-    /// Stores up to where events were seen, after everything that follows from them.
-    async fn store_cursor(&self, owned: &mut OwnedTriggers) -> Result<(), OwnershipLost> {
-        let cursor = StoredCursor {
-            incarnation: self.server.cache.incarnation(),
-            revision: owned.cursor,
-        };
-        if let Ok(write) = LiveWrite::put(records::cursor(), &cursor) {
-            self.write(owned, &[write]).await?;
-        }
-        owned.stored_cursor = (owned.cursor, Instant::now());
-        Ok(())
-    }
-
-    /// Deletes what is stored of groups that are not remembered any more.
-    async fn sweep(&self, owned: &mut OwnedTriggers) -> Result<(), OwnershipLost> {
-        if owned.swept.elapsed() < SWEEP_EVERY {
-            return Ok(());
-        }
-        owned.swept = Instant::now();
-        let mut needed: BTreeSet<String> = BTreeSet::new();
-        for (uuid, known) in &owned.known {
-            let memory = owned.reactor.memory(uuid).or(known.parked.as_ref());
-            let names = memory.into_iter().flat_map(TriggerMemory::group_names);
-            needed.extend(names.map(|name| records::group(uuid, name)));
-            needed.insert(records::ledger(uuid));
-        }
-        self.delete_below(owned, records::triggers(), |key| !needed.contains(key))
-            .await
-    }
-
-    /// Deletes everything that is stored of a trigger.
-    async fn forget(&self, owned: &mut OwnedTriggers, uuid: &str) -> Result<(), OwnershipLost> {
-        self.delete_below(owned, records::trigger(uuid), |_| true)
-            .await
-    }
-
-    async fn delete_below(
-        &self,
-        owned: &mut OwnedTriggers,
-        prefix: String,
-        is_old: impl Fn(&str) -> bool,
-    ) -> Result<(), OwnershipLost> {
-        let store = &self.server.objects.store;
-        let read: Result<Vec<(String, Value)>, _> = owned.records.read_all(store, prefix).await;
-        let Ok(stored) = read else {
-            return Ok(());
-        };
-        let old = stored.into_iter().map(|(key, _)| key);
-        let writes: Vec<LiveWrite> = old
-            .filter(|key| is_old(key))
-            .map(LiveWrite::delete)
-            .collect();
-        self.write(owned, &writes).await
-    }
-
-    async fn write(
-        &self,
-        owned: &mut OwnedTriggers,
-        writes: &[LiveWrite],
-    ) -> Result<(), OwnershipLost> {
-        let fence = owned.ownership.fence();
-        let store = &self.server.objects.store;
-        match owned.records.write(store, &fence, writes).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(OwnershipLost),
-            Err(error) => {
-                tracing::warn!(%error, "what triggers remember cannot be written");
-                Err(OwnershipLost)
-            }
-        }
-    }
-
-    /// Writes what the status of triggers should say.
-    async fn tell(&self, owned: &OwnedTriggers) {
-        let author = Author {
-            name: USER.to_owned(),
-            fence: Some(owned.ownership.fence()),
-            ..Author::default()
-        };
-        for (uuid, known) in &owned.known {
-            let memory = owned.reactor.memory(uuid).or(known.parked.as_ref());
-            let wanted = status(known, memory);
-            if wanted == known.object.status {
-                continue;
-            }
-            let key = key_of(&known.object);
-            if let Err(error) = self.server.objects.set_status(&key, wanted, &author).await {
-                tracing::warn!(%error, trigger = known.object.name(), "the status cannot be written");
-            }
-        }
-    }
-
     fn runs_per_minute(&self) -> u32 {
         let config = find_kind("Config").and_then(|kind| {
             let key = ObjectKey::new(kind, None, "server");
@@ -686,17 +443,6 @@ impl TriggerController {
     }
 }
 
-impl LastFiring {
-    fn of(trigger: &KindObject) -> Self {
-        let text = |key: &str| trigger.status[key].as_str().map(str::to_owned);
-        Self {
-            at: text("lastFired"),
-            run: text("lastRun"),
-            error: text("error"),
-        }
-    }
-}
-
 fn is_new_event(change: &Change) -> bool {
     is_event(change.kind) && change.exists(Side::After) && !change.exists(Side::Before)
 }
@@ -714,35 +460,4 @@ pub(super) fn active_runs(runs: &[Arc<KindObject>]) -> BTreeMap<String, u32> {
 
 pub(super) fn count(active: &BTreeMap<String, u32>, uuid: &str) -> u32 {
     active.get(uuid).copied().unwrap_or_default()
-}
-
-fn moment_text(time: Duration) -> String {
-    crate::clock::rfc3339(time)
-}
-
-fn status(known: &KnownTrigger, memory: Option<&TriggerMemory>) -> Value {
-    let ledger = memory.map(TriggerMemory::ledger);
-    let trip = ledger.and_then(|ledger| ledger.trip());
-    let state = match (known.object.spec["suspend"] == true, trip) {
-        (true, _) => "suspended",
-        (false, Some(_)) => "tripped",
-        (false, None) => "ready",
-    };
-    let fired = ledger.map_or(0, portolan_trigger::TriggerLedger::fired);
-    let mut status = json!({
-        "observedGeneration": known.object.metadata.generation(), "state": state,
-        "fired": u32::try_from(fired).unwrap_or(u32::MAX),
-    });
-    let parts = [
-        ("lastFired", known.last.at.clone()),
-        ("lastRun", known.last.run.clone()),
-        ("error", known.last.error.clone()),
-        ("trippedSince", trip.map(|trip| trip.since.to_string())),
-    ];
-    for (key, value) in parts {
-        if let Some(value) = value {
-            status[key] = value.into();
-        }
-    }
-    status
 }
