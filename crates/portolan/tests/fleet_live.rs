@@ -3,6 +3,10 @@
 mod fleet_bed;
 mod portolan;
 
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use crate::fleet_bed::{Fleet, NODES};
@@ -163,4 +167,24 @@ spec: {type: run.ended, data: {book: begin, run: begin-1, counts: {changed: 7}}}
         "{new}"
     );
     assert_eq!(runs(fleet), 3);
+    follows(fleet);
+}
+
+/// Events are printed as they happen, after those that were there.
+fn follows(fleet: &Fleet) {
+    let mut command = fleet.command(&["events", "-f", "--type", "run.ended", "-o", "name"]);
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command
+        .spawn()
+        .expect("the binary was built with this test");
+    let stdout = child.stdout.take().expect("it was asked for");
+    let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+    let known: BTreeSet<String> = lines.by_ref().take(6).collect();
+    assert_eq!(known.len(), 6);
+    let begun = fleet.fleet(&["run", "begin", "--input", "round=last"]);
+    assert_eq!(begun.code, 0, "{begun}");
+    let new: BTreeSet<String> = lines.take(2).collect();
+    let _ = child.kill();
+    let _ = child.wait();
+    assert!(new.len() == 2 && new.is_disjoint(&known), "{new:?}");
 }

@@ -212,9 +212,11 @@ impl EventsArgs {
         } else {
             String::new()
         };
+        let time = text("spec.time");
+        // Some senders give parts of a second.
+        let second = time.get(..19).unwrap_or(&time);
         format!(
-            "{:<20} {place}{} {:<18} {}\n",
-            text("spec.time"),
+            "{second}Z {place}{} {:<18} {}\n",
             tone.paint(&format!("{severity:<7}"), is_styled),
             text("spec.type"),
             text("spec.summary")
