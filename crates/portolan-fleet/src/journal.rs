@@ -23,6 +23,9 @@ const HEADER_BYTES: usize = 4 + 4 + 8 + 4;
 /// The largest record, in bytes. Results above this are kept without their content.
 pub const MAX_RECORD_BYTES: usize = 1 << 20;
 
+/// The space that is reserved before work is begun, in bytes.
+const RESERVED_BYTES: u64 = 64 << 10;
+
 /// The largest journal, in bytes.
 pub const MAX_JOURNAL_BYTES: u64 = 256 << 20;
 
@@ -250,9 +253,15 @@ impl StepJournal {
 
     fn try_add(&mut self, entry: &JournalEntry, is_durable: bool) -> io::Result<()> {
         let bytes = record(self.next, entry)?;
+        // Work that is begun must be able to write down its end.
+        let needs_room = matches!(entry, JournalEntry::Started { .. });
         if let Some(first) = &self.begun {
-            self.file = self.replace(&[first.as_slice(), &bytes].concat(), is_durable)?;
+            let content = [first.as_slice(), &bytes].concat();
+            self.file = self.replace(&content, needs_room, is_durable)?;
             return Ok(());
+        }
+        if needs_room {
+            reserve(&self.file, self.file.metadata()?.len())?;
         }
         self.file.write_all(&bytes)?;
         if is_durable {
@@ -263,9 +272,12 @@ impl StepJournal {
 
     /// Puts a new journal in the place of the old one. There is one of the two after a crash, and never half a one; with
     /// `is_durable`, it is the new one.
-    fn replace(&self, content: &[u8], is_durable: bool) -> io::Result<File> {
+    fn replace(&self, content: &[u8], needs_room: bool, is_durable: bool) -> io::Result<File> {
         let fresh = Utf8PathBuf::from(format!("{}.new", self.path));
         let mut file = File::create(&fresh)?;
+        if needs_room {
+            reserve(&file, 0)?;
+        }
         file.write_all(content)?;
         file.sync_data()?;
         std::fs::rename(&fresh, &self.path)?;
@@ -281,6 +293,17 @@ impl StepJournal {
             path: self.path.clone(),
             source,
         }
+    }
+}
+
+/// Reserves space behind some bytes of a journal: for the record that is written next, and for the end of what it announces
+/// unless that has a long result. A file system that cannot do that is written to as far as it goes.
+fn reserve(file: &File, behind: u64) -> io::Result<()> {
+    use rustix::fs::FallocateFlags;
+    use rustix::io::Errno;
+    match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, behind, RESERVED_BYTES) {
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -384,3 +384,39 @@ fn a_run_that_does_nothing_syncs_once() {
     assert!(syncs("second") <= 1);
     assert!(syncs("third") <= 1);
 }
+
+/// On a full disk no step is begun whose end could not be written down.
+#[test]
+fn a_full_disk_refuses_to_start_steps() {
+    let body = "  target: {all: true}\n  steps:\n  - {name: f, file: {path: /f, content: x}}\n";
+    let place = Place::new(body);
+    let traced = std::process::Command::new("strace")
+        .args([
+            "-f",
+            "-o",
+            "trace",
+            "-e",
+            "trace=fallocate",
+            "-e",
+            "inject=fallocate:error=ENOSPC",
+        ])
+        .arg(env!("CARGO_BIN_EXE_portolan"))
+        .args([
+            "fleet",
+            "run",
+            "-f",
+            "book.yaml",
+            "--local",
+            "--root",
+            "root",
+        ])
+        .current_dir(place.name())
+        .output()
+        .expect("strace is installed");
+    let said = String::from_utf8_lossy(&traced.stderr).into_owned();
+    assert_eq!(traced.status.code(), Some(1), "{said}");
+    assert!(said.contains("No space left on device"), "{said}");
+    assert!(!place.path.join("root/f").exists(), "nothing was begun");
+    assert_eq!(place.run(&[]).code, 0, "there is space again");
+    assert!(place.path.join("root/f").exists());
+}

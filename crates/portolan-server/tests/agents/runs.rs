@@ -367,3 +367,76 @@ async fn a_request_that_is_sent_twice_makes_one_run_and_no_other_request_gets_it
     assert_eq!(bed.run(request("apply")).await, None, "another request");
     bed.wait_for_phase(&first, "succeeded").await;
 }
+
+/// A plan is refused when it is not the one that was approved, or when what it pins has changed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_does_not_fit_any_more_makes_no_run() {
+    let (bed, agents) = Bed::with_nodes().await;
+    let variable = |region: &str| {
+        json!({"apiVersion": "v1alpha", "kind": "Variable", "metadata": {"name": "region", "namespace": "default"},
+            "spec": {"values": {"region": region}}})
+    };
+    bed.create("namespaces/default/variables", variable("north"))
+        .await;
+    bed.book(json!({"target": {"group": "all"}, "vars": {"region": "none"}, "steps": steps()}))
+        .await;
+    let check = bed.run(json!({"mode": "check"})).await.expect("a run");
+    bed.wait_for_phase(&check, "succeeded").await;
+    let path = format!("namespaces/default/runs/{check}/plan");
+    let plan = bed
+        .admin(FleetMethod::Get, &path, None)
+        .await
+        .expect("a plan");
+    let digest = plan["digest"].as_str().expect("a digest");
+    let approved = json!({"plan": {"run": check, "digest": digest}});
+    for refused in [
+        json!({"plan": {"run": check, "digest": "0".repeat(64)}}),
+        json!({"plan": {"run": "web-nothing", "digest": digest}}),
+        json!({"plan": approved["plan"], "mode": "check"}),
+        json!({"plan": approved["plan"], "nodes": ["node-1"]}),
+        json!({"plan": approved["plan"], "tags": ["a"]}),
+    ] {
+        assert_eq!(bed.run(refused.clone()).await, None, "{refused}");
+    }
+    let path = "namespaces/default/variables/region";
+    let mut changed = bed
+        .admin(FleetMethod::Get, path, None)
+        .await
+        .expect("a variable");
+    changed["spec"]["values"]["region"] = "south".into();
+    let changed = bed.admin(FleetMethod::Put, path, Some(changed)).await;
+    assert!(changed.is_some(), "changed");
+    assert_eq!(
+        bed.run(approved.clone()).await,
+        None,
+        "its variables have changed"
+    );
+    let mut back = changed.expect("a variable");
+    back["spec"]["values"]["region"] = "north".into();
+    assert!(
+        bed.admin(FleetMethod::Put, path, Some(back))
+            .await
+            .is_some()
+    );
+    let run = bed.run(approved.clone()).await.expect("a run");
+    bed.wait_for_phase(&run, "succeeded").await;
+    assert_eq!(bed.states(&run).await, ["changed"; 3]);
+    let path = format!("namespaces/default/runs/{run}");
+    let made = bed
+        .admin(FleetMethod::Get, &path, None)
+        .await
+        .expect("a run");
+    assert_eq!(
+        (&made["spec"]["mode"], &made["spec"]["plan"]),
+        (&json!("apply-plan"), &json!(digest))
+    );
+    let path = format!("namespaces/default/runs/{run}/plan");
+    assert_eq!(
+        bed.admin(FleetMethod::Get, &path, None).await,
+        None,
+        "it was no check"
+    );
+    for agent in agents {
+        agent.kill().await;
+    }
+}
