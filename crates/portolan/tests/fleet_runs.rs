@@ -296,6 +296,66 @@ spec: {role: {kind: ClusterRole, name: runner}, subjects: [{kind: user, name: ev
     assert!(refused.stderr.contains("exec"), "{refused}");
 }
 
+/// A book from a work tree of git: its commit is part of the run, and what was changed since is refused or marked.
+#[test]
+fn a_book_that_is_not_committed_is_refused_or_marked() {
+    let fleet = Fleet::start();
+    let text = "\
+apiVersion: v1alpha
+kind: TaskBook
+metadata: {name: web}
+spec:
+  target: {group: all}
+  steps:
+  - {name: config, file: {path: /srv/config, template: config.j2}}
+";
+    fs::create_dir(fleet.path("books")).expect("a directory");
+    let book = fleet.write("books/book.yaml", text);
+    let template = fleet.write("books/config.j2", "one\n");
+    let git = |args: &[&str]| {
+        let done = Command::new("git")
+            .args(["-c", "user.name=a", "-c", "user.email=a@example.org"])
+            .args(args)
+            .current_dir(fleet.path("books"))
+            .output()
+            .expect("git is installed");
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8_lossy(&done.stdout).trim().to_owned()
+    };
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "books"]);
+    let commit = git(&["rev-parse", "HEAD"]);
+    let commits = || {
+        let runs = fleet.fleet(&["runs", "list", "-o", "json"]);
+        let runs: Value = serde_json::from_str(&runs.stdout).expect("JSON");
+        let runs = runs["items"].as_array().cloned().unwrap_or_default();
+        let commits = runs.iter().map(|run| {
+            run["spec"]["commit"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        });
+        commits.collect::<std::collections::BTreeSet<String>>()
+    };
+    let ran = fleet.fleet(&["run", "-f", &book]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(commits().contains(&commit), "{:?}", commits());
+    fs::write(&template, "two\n").expect("written");
+    let refused = fleet.fleet(&["run", "-f", &book]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(refused.stderr.contains("--allow-dirty"), "{refused}");
+    assert_eq!(fleet.read("node-1", "srv/config"), "one\n");
+    let ran = fleet.fleet(&["run", "-f", &book, "--allow-dirty"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(fleet.read("node-1", "srv/config"), "two\n");
+    assert!(
+        commits().contains(&format!("{commit}-dirty")),
+        "{:?}",
+        commits()
+    );
+}
+
 #[test]
 fn the_exit_code_and_the_text_reflect_every_node() {
     let fleet = Fleet::start();

@@ -41,6 +41,8 @@ impl ApiServer {
             text: format!("{text:#}\n"),
             files: BTreeMap::new(),
             is_sent: false,
+            commit: None,
+            dirty: false,
         };
         let files: Arc<dyn BookFiles> = match source {
             None => Arc::new(NoBookFiles),

@@ -122,6 +122,8 @@ impl ExecRequest {
             text: format!("{text:#}\n"),
             files: std::collections::BTreeMap::new(),
             is_sent: false,
+            commit: None,
+            dirty: false,
         }
     }
 }

@@ -28,6 +28,21 @@ pub(super) struct StoredBook {
     /// Whether it came with the request for the run.
     #[serde(default)]
     pub(super) is_sent: bool,
+    /// The commit that is checked out where a book that was sent comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) commit: Option<String>,
+    /// Whether the book or one of its files is not as that commit has it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) dirty: bool,
+}
+
+impl StoredBook {
+    /// The commit for people, who see whether something was changed since.
+    pub(super) fn shown_commit(&self) -> Option<String> {
+        let mark = if self.dirty { "-dirty" } else { "" };
+        let commit = self.commit.as_ref()?;
+        Some(format!("{commit}{mark}"))
+    }
 }
 
 impl StoredBook {

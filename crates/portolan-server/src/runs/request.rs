@@ -52,6 +52,8 @@ pub(crate) struct RunRequest {
     pub(super) made_by: Option<MadeBy>,
     /// A plan that was approved: nothing else is done.
     pub(super) plan: Option<PlanReference>,
+    /// Whether a book may be sent that is not as its commit has it.
+    pub(super) allows_dirty: bool,
 }
 
 impl RunRequest {
@@ -105,6 +107,7 @@ impl RunRequest {
                 "plan" => {
                     request.plan = Some(PlanReference::read(value).ok_or_else(wrong)?);
                 }
+                "allowDirty" => request.allows_dirty = value.as_bool().ok_or_else(wrong)?,
                 "parent" => request.parent = Some(value.as_str().ok_or_else(wrong)?.to_owned()),
                 "book" => {
                     let book = serde_json::from_value(value.clone()).map_err(|_| wrong())?;
@@ -273,6 +276,8 @@ impl ApiServer {
             book: Some(book),
             made_by: None,
             plan: None,
+            // It was allowed for the first run.
+            allows_dirty: true,
         };
         self.start_run(caller, &book_target, request).await
     }
@@ -285,6 +290,12 @@ impl ApiServer {
     ) -> Result<KindObject, ApiError> {
         let namespace = target.namespace.clone().unwrap_or_default();
         let book_name = target.name.clone().unwrap_or_default();
+        let is_dirty = request.book.as_ref().is_some_and(|book| book.dirty);
+        if is_dirty && !request.allows_dirty {
+            let message = "the book or one of its files is not as its commit has it";
+            return Err(ApiError::conflict(RefusalReason::Conflict, message)
+                .hint("commit it, or ask with --allow-dirty; the run says so then"));
+        }
         // Who wrote a CronJob with steps had the right when they did.
         let is_asked_for = request.made_by.is_none();
         if is_asked_for && request.book.as_ref().is_some_and(|book| book.is_sent) {
@@ -325,7 +336,7 @@ impl ApiServer {
         let selection = request.selection.clone();
         let (stored_book, commit) = match (&approved, &request.book) {
             (Some(plan), _) => (plan.book.clone(), plan.commit.clone()),
-            (None, Some(book)) => (book.clone(), None),
+            (None, Some(book)) => (book.clone(), book.shown_commit()),
             (None, None) => self.stored_book(target, &shelf, &selection).await?,
         };
         shelf.touch(&stored_book.files).await?;

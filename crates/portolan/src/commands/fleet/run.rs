@@ -125,6 +125,15 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", requires = "check", help_heading = "Run")]
     plan_out: Option<Utf8PathBuf>,
 
+    /// Run a book that is not as its commit in git has it; the run is marked
+    #[arg(
+        long,
+        requires = "file",
+        conflicts_with = "local",
+        help_heading = "Run"
+    )]
+    allow_dirty: bool,
+
     /// Do what a plan that --plan-out wrote says, and nothing else
     #[arg(
         long,

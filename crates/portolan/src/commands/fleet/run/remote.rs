@@ -1,11 +1,12 @@
 //! A run on the nodes of a server: asked for, followed, and shown.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use camino::Utf8PathBuf;
 use portolan_fleet::{Book, RecordedFiles, RunReport, compile};
+use portolan_git::{FilesCommit, Repository};
 use portolan_modules::BookFiles;
 use portolan_server::{FleetClient, FleetError, FleetMethod, request_key};
 use serde_json::{Value, json};
@@ -148,6 +149,7 @@ fn request(
                 return Ok(None);
             };
             body["book"] = sent;
+            body["allowDirty"] = args.allow_dirty.into();
             (
                 book.name.clone(),
                 given_inputs(args, Some(&book.inputs), &app.printer)?,
@@ -188,8 +190,32 @@ fn own_book(
     let files = app
         .wait(upload::send_files(client, &base, &used))?
         .map_err(told)?;
-    let sent = json!({"file": file.name, "text": file.text, "files": files});
+    let mut sent = json!({"file": file.name, "text": file.text, "files": files});
+    if let Some(from) = commit_of(path, &file.text, &used) {
+        sent["commit"] = from.commit.to_string().into();
+        sent["dirty"] = (!from.changed.is_empty()).into();
+    }
     Ok(Some((book, sent)))
+}
+
+/// The commit that a book and its files come from; `None` if they are in no work tree of git.
+fn commit_of(
+    path: &Utf8PathBuf,
+    text: &str,
+    used: &BTreeMap<Utf8PathBuf, Arc<[u8]>>,
+) -> Option<FilesCommit> {
+    let path = path.canonicalize_utf8().ok()?;
+    let directory = path.parent()?;
+    let repository = Repository::discover(directory).ok()?;
+    let used: Vec<(Utf8PathBuf, &[u8])> = used
+        .iter()
+        .map(|(name, content)| (directory.join(name), content.as_ref()))
+        .collect();
+    let used = used
+        .iter()
+        .map(|(path, content)| (path.as_path(), *content));
+    let book = (path.as_path(), text.as_bytes());
+    repository.commit_of_files(used.chain([book])).ok()?
 }
 
 /// Refuses secret inputs in arguments, as far as the caller can see what the book declares.
