@@ -73,4 +73,4 @@ pub use plan_document::{
 };
 pub use run_report::{NodePart, RunReport};
 pub use text::{MAX_FUEL, MAX_TEXT_BYTES, TextError, TextRenderer, scope_of};
-pub use why::{Explanation, WhyError, explain};
+pub use why::{RunExplanation, WhyError, explain};

@@ -10,7 +10,7 @@ const MAX_NAMES: usize = 5;
 
 /// Something of a run, and why it is as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Explanation {
+pub struct RunExplanation {
     /// The run, the node, or the step on a node.
     pub subject: String,
     /// How it ended, or how far it is.
@@ -42,7 +42,7 @@ pub enum WhyError {
     },
 }
 
-impl Explanation {
+impl RunExplanation {
     /// The explanation for programs.
     pub fn to_json(&self) -> Value {
         json!({"subject": self.subject, "state": self.state, "because": self.because})
@@ -57,7 +57,7 @@ pub fn explain(
     report: &RunReport,
     node: Option<&str>,
     step: Option<&str>,
-) -> Result<Vec<Explanation>, WhyError> {
+) -> Result<Vec<RunExplanation>, WhyError> {
     let Some(name) = node else {
         let mut all = vec![run(report)];
         all.extend(report.nodes.iter().map(|part| of_node(report, part)));
@@ -75,7 +75,7 @@ pub fn explain(
     };
     let is_named =
         |known: &&StepReport| known.name == step || known.name.rsplit('/').next() == Some(step);
-    let found: Vec<Explanation> = part
+    let found: Vec<RunExplanation> = part
         .steps
         .iter()
         .filter(is_named)
@@ -93,7 +93,7 @@ pub fn explain(
     Ok(found)
 }
 
-fn run(report: &RunReport) -> Explanation {
+fn run(report: &RunReport) -> RunExplanation {
     let mut because: Vec<String> = report.reason.iter().cloned().collect();
     let bad = names(report, |part| part.ended().is_some_and(NodeState::is_bad));
     if !bad.is_empty() {
@@ -103,14 +103,14 @@ fn run(report: &RunReport) -> Explanation {
     if !at_work.is_empty() {
         because.push(format!("at work: {}", listed(&at_work)));
     }
-    Explanation {
+    RunExplanation {
         subject: report.run.clone(),
         state: report.state.clone(),
         because,
     }
 }
 
-fn of_node(report: &RunReport, part: &NodePart) -> Explanation {
+fn of_node(report: &RunReport, part: &NodePart) -> RunExplanation {
     let mut because = match part.state.as_str() {
         "queued" => {
             let mut because = vec!["its batch has not begun".to_owned()];
@@ -141,7 +141,7 @@ fn of_node(report: &RunReport, part: &NodePart) -> Explanation {
             .iter()
             .map(|handler| format!("owed: `{handler}` was notified and has not run")),
     );
-    Explanation {
+    RunExplanation {
         subject: part.name.clone(),
         state: part.state.clone(),
         because,
@@ -188,7 +188,7 @@ fn of_ended(part: &NodePart) -> Vec<String> {
     }
 }
 
-fn of_step(part: &NodePart, step: &StepReport) -> Explanation {
+fn of_step(part: &NodePart, step: &StepReport) -> RunExplanation {
     let mut because = Vec::new();
     if let Some(error) = &step.error {
         because.push(error.message.clone());
@@ -206,7 +206,7 @@ fn of_step(part: &NodePart, step: &StepReport) -> Explanation {
     }
     because.push(format!("written at {}", step.place));
     let item = step.item.as_ref().map(|item| format!(" ({item})"));
-    Explanation {
+    RunExplanation {
         subject: format!("{}: {}{}", part.name, step.name, item.unwrap_or_default()),
         state: step.state.word().to_owned(),
         because,

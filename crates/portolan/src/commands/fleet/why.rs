@@ -67,7 +67,7 @@ pub(crate) fn why(args: &WhyArgs, app: &App) -> CommandResult {
         WhyFormat::Json => {
             let all: Vec<Value> = explained
                 .iter()
-                .map(portolan_fleet::Explanation::to_json)
+                .map(portolan_fleet::RunExplanation::to_json)
                 .collect();
             format!("{:#}\n", Value::from(all))
         }
