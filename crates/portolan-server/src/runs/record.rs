@@ -43,9 +43,7 @@ impl StoredBook {
         let commit = self.commit.as_ref()?;
         Some(format!("{commit}{mark}"))
     }
-}
 
-impl StoredBook {
     /// A book without files that is not on the server.
     pub(super) fn of_text(name: &str, text: String) -> Self {
         Self {
@@ -53,6 +51,8 @@ impl StoredBook {
             text,
             files: BTreeMap::new(),
             is_sent: true,
+            commit: None,
+            dirty: false,
         }
     }
 }
