@@ -20,6 +20,7 @@ use crate::lease::DispatchLease;
 use crate::program_watch::ProgramWatch;
 use crate::runs::NodeRuns;
 use crate::session::{AloneWork, Ended, NodeWork, Session};
+use crate::shares::NodeShares;
 
 /// How often a key that waits for approval asks again.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
@@ -117,11 +118,14 @@ impl Agent {
             return Ok(AgentEnd::Stopped);
         };
         let beacons = NodeBeacons::open(&self.data, Arc::clone(&self.options.root))?;
+        let beacons = Arc::new(beacons);
+        let shares = Arc::new(NodeShares::open(&self.data, Arc::clone(&beacons))?);
         let node = identity.enrolled.node_uid.clone();
         let gossip = NodeGossip::open(&self.data, &node, self.options.gossip).await?;
         let alone = AloneWork {
             beacons: &beacons,
             gossip: &gossip,
+            shares: &shares,
         };
         let connected = async {
             let ended = self.stay_connected(&stop, identity, program_watch, &alone);
@@ -148,7 +152,7 @@ impl Agent {
         let lease = Arc::new(Mutex::new(lease));
         let program = self.options.program.as_str();
         let root = Arc::clone(&self.options.root);
-        let mut runs = NodeRuns::open(&self.data, root, Arc::clone(&lease), program)?;
+        let mut runs = NodeRuns::open(&self.data, root, Arc::clone(&lease), program, alone.shares)?;
         if self.options.allows_exec {
             runs.allow_exec();
         }

@@ -109,6 +109,15 @@ impl NodeBeacons {
         })
     }
 
+    /// Tells something that the agent noticed itself.
+    pub(crate) fn tell(&self, notice: &BeaconNotice) {
+        let told = self.inner().spool.tell(std::slice::from_ref(notice));
+        if let Err(error) = told {
+            tracing::warn!(%error, summary = notice.summary, "an event cannot be written");
+        }
+        self.told.notify_one();
+    }
+
     /// Nothing is watched after this time.
     pub(crate) fn set_expiry(&self, expires: Duration) {
         self.inner().expires = expires;

@@ -9,6 +9,7 @@
 //! beacons/         what is watched, and what no server has heard of yet
 //! generation       how often the node has begun to gossip
 //! journals/        the steps of the last run of each book
+//! shares/          the key that shares for this node are encrypted to, and the keys of others
 //! ```
 
 use std::fs::File;

@@ -16,6 +16,7 @@ mod lease;
 
 mod beacons;
 mod gossip;
+mod shares;
 
 mod runs;
 

@@ -29,6 +29,7 @@ use tokio::sync::mpsc;
 use crate::data::{AgentData, DataError};
 use crate::epochs::{Epochs, RunEpoch};
 use crate::fact_report::{FactReporter, INTERVAL};
+use crate::shares::NodeShares;
 use crate::shim::{Jobs, ShimProcesses};
 use crate::wire::agent_message::Message;
 use crate::wire::run_report::Event;
@@ -67,6 +68,8 @@ pub(crate) struct RunSettings {
     /// The files of books.
     files: Arc<FileStore>,
     lock: SharedLock,
+    /// What nodes give to each other.
+    pub(crate) shares: Arc<NodeShares>,
 }
 
 /// Something that happened on a node, for the server.
@@ -125,6 +128,7 @@ impl NodeRuns {
         root: Arc<Root>,
         lease: SharedLease,
         shim: &str,
+        shares: &Arc<NodeShares>,
     ) -> Result<Self, DataError> {
         let journals = data.journals()?;
         let jobs = data.jobs()?;
@@ -145,6 +149,7 @@ impl NodeRuns {
                 allows_exec: AtomicBool::new(false),
                 files: Arc::new(FileStore::new(files)),
                 lock: SharedLock::default(),
+                shares: Arc::clone(shares),
             }),
             epochs: data.epochs()?,
             lease,

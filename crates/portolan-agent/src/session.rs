@@ -1,6 +1,6 @@
 //! One stream to a server, from the first message to its end.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -13,6 +13,7 @@ use crate::gossip::NodeGossip;
 use crate::lease::{DispatchLease, LeaseRequest};
 use crate::program_watch::ProgramWatch;
 use crate::runs::{NodeRuns, SharedLease};
+use crate::shares::NodeShares;
 use crate::wire::agent_message::Message as Ours;
 use crate::wire::server_message::Message as Theirs;
 use crate::wire::{
@@ -58,6 +59,7 @@ pub(crate) struct NodeWork<'a> {
 pub(crate) struct AloneWork<'a> {
     pub(crate) beacons: &'a NodeBeacons,
     pub(crate) gossip: &'a NodeGossip,
+    pub(crate) shares: &'a Arc<NodeShares>,
 }
 
 /// A stream that the server has taken in.
@@ -121,10 +123,15 @@ impl<'a> Session<'a> {
         program: &mut ProgramWatch,
     ) -> Ended {
         let NodeWork { runs, alone } = work;
-        let AloneWork { beacons, gossip } = alone;
+        let AloneWork {
+            beacons,
+            gossip,
+            shares,
+        } = alone;
         let mut cursor = BeaconCursor::default();
         let mut gossip_news = gossip.subscribe();
         self.tell_runs(runs).await;
+        self.report(shares.key_message()).await;
         let every = Duration::from_millis(u64::from(self.welcome.lease_interval_ms));
         let mut ticks = interval_at(Instant::now(), every.max(MIN_INTERVAL));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -150,6 +157,7 @@ impl<'a> Session<'a> {
                 }
                 report = runs.next_report() => self.report(report).await,
                 message = beacons.next_message(&mut cursor) => self.report(message).await,
+                message = shares.next_message() => self.report(message).await,
                 news = gossip_news.next() => self.report(Ours::GossipNews(news)).await,
                 message = self.connection.receiver.message() => match message {
                     Ok(Some(ServerMessage { message: Some(Theirs::BeaconOrders(orders)) })) => {
@@ -161,6 +169,14 @@ impl<'a> Session<'a> {
                     Ok(Some(ServerMessage { message: Some(Theirs::GossipCell(cell)) })) => {
                         gossip.take_cell(&cell);
                     }
+                    Ok(Some(ServerMessage {
+                        message: Some(
+                            message @ (Theirs::ShareRecipients(_)
+                            | Theirs::ShareStored(_)
+                            | Theirs::ShareContent(_)
+                            | Theirs::ShareRewrap(_)),
+                        ),
+                    })) => shares.take(message),
                     Ok(Some(message)) => {
                         if let Some(ended) = self.take(message, runs).await {
                             return ended;

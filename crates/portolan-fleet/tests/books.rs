@@ -190,8 +190,8 @@ fn what_cannot_work_is_refused() {
             "there are two steps named `a` in this list",
         ),
         (
-            "  - {name: a, publish: {share: x}}\n",
-            "`publish` is not available yet",
+            "  - {name: a, module: {name: x}}\n",
+            "`module` is not available yet",
         ),
         (
             "  - {name: a, note: {value: 1}, when: inputs.x}\n",

@@ -17,6 +17,7 @@ mod role;
 mod role_binding;
 mod run;
 mod secret;
+mod share;
 mod task_book;
 mod trigger;
 mod variable;
@@ -27,7 +28,7 @@ pub use trigger::trigger_rules;
 use crate::definition::KindDefinition;
 
 /// Every kind, by name.
-pub const KINDS: [&KindDefinition; 21] = [
+pub const KINDS: [&KindDefinition; 22] = [
     &beacon::DEFINITION,
     &cluster_role::DEFINITION,
     &cluster_role_binding::DEFINITION,
@@ -45,6 +46,7 @@ pub const KINDS: [&KindDefinition; 21] = [
     &role_binding::DEFINITION,
     &run::DEFINITION,
     &secret::DEFINITION,
+    &share::DEFINITION,
     &task_book::DEFINITION,
     &trigger::DEFINITION,
     &variable::DEFINITION,

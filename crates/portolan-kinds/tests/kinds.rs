@@ -58,6 +58,7 @@ const EXAMPLES: &[&str] = &[
       spec: {keys: {secret: ci}, mapping: {type: \"'ci.' + body.status\", labels: {branch: body.branch}}}}",
     "{kind: Beacon, apiVersion: v1alpha, metadata: {name: web-conf, namespace: web},
       spec: {target: {groups: [web]}, file: {path: /etc/web.conf, state: present}, seen: 2, of: 3, labels: {team: web}}}",
+    "{kind: Share, apiVersion: v1alpha, metadata: {name: token, namespace: web}, spec: {consumers: {groups: [web]}}}",
 ];
 
 #[test]

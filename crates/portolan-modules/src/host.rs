@@ -11,6 +11,7 @@ use crate::boot::BootMode;
 use crate::local_processes::LocalProcesses;
 use crate::process::{Command, Processes, Program};
 use crate::root::Root;
+use crate::shares::{NoShares, Shares};
 
 /// The machine that a step works on.
 #[derive(Clone)]
@@ -23,6 +24,8 @@ pub struct Host {
     pub processes: Arc<dyn Processes>,
     /// Files of the book's own commit.
     pub book_files: Arc<dyn BookFiles>,
+    /// What nodes give to each other.
+    pub shares: Arc<dyn Shares>,
     /// Who programs run as; the agent's own user without one.
     pub account: Option<Account>,
     /// The name of the book, as markers in files name it.
@@ -102,6 +105,7 @@ impl Host {
             root,
             is_confined: false,
             book_files: Arc::new(NoBookFiles),
+            shares: Arc::new(NoShares),
             account: None,
             book: String::new(),
             step: String::new(),

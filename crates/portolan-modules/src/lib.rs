@@ -42,6 +42,7 @@ mod root;
 mod rpm_transaction;
 mod shadow;
 mod shadow_file;
+mod shares;
 mod source_tree;
 mod state;
 mod sysctl_file;
@@ -72,6 +73,7 @@ pub use plan::{Change, ChangeKind, Plan, PlannedOutcome, Subject};
 pub use process::{Command, Exit, Processes, Program};
 pub use reference::reference;
 pub use root::{FileKind, Follow, Kept, NewFile, Root, RootError, StagedFile, Status};
+pub use shares::{MAX_SHARE_BYTES, NoShares, ShareError, ShareWait, Shares};
 pub use unified::{MAX_DIFF_LINES, unified};
 pub use view::{Content, Found, View};
 

@@ -13,6 +13,7 @@ mod command;
 mod cron;
 mod directory;
 mod download;
+mod fetch;
 mod file;
 mod git;
 mod group;
@@ -22,6 +23,7 @@ mod link;
 mod mount;
 mod package;
 mod print;
+mod publish;
 mod read;
 mod reboot;
 mod render;
@@ -62,6 +64,8 @@ pub static MODULES: &[&ModuleDefinition] = &[
     &apply::APPLY,
     &mount::MOUNT,
     &hostname::HOSTNAME,
+    &publish::PUBLISH,
+    &fetch::FETCH,
     &wait::WAIT,
     &reboot::REBOOT,
     &read::READ,

@@ -50,9 +50,11 @@ mod agents;
 mod beacons;
 mod controllers;
 mod live;
+mod node_choice;
 mod repositories;
 mod repository_source;
 mod runs;
+mod shares;
 mod upkeep;
 
 mod backups;
@@ -72,6 +74,7 @@ mod beacon_list;
 mod client;
 mod contexts;
 mod node_client;
+mod share_list;
 
 pub use anchor::verify_server_audit;
 pub use audit::{AuditError, verify_audit};
@@ -91,5 +94,6 @@ pub use server::{ApiServer, ServerOptions, StartError, StartedServer};
 pub use server_hosts::ServerHosts;
 pub use server_store::{ServerStore, ServerStoreError};
 pub use setup::{DataDirectory, FirstStart, create_private};
+pub use share_list::share_rows;
 pub use shared_key::SharedKeyError;
 pub use vault::VaultOptions;

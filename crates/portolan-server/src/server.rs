@@ -7,6 +7,7 @@ mod target;
 mod user_tokens;
 mod writes;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +47,7 @@ use crate::seal::Sealer;
 use crate::server_clocks::ServerClocks;
 use crate::setup::{self, DataDirectory, FirstStart};
 use crate::shared_key;
+use crate::shares::{ShareInput, ShareKeeper};
 use crate::token::{Identity, Tokens};
 use crate::upkeep::Upkeep;
 use crate::vault::Vault;
@@ -69,6 +71,9 @@ const RUN_INPUTS: usize = 4_096;
 
 /// Messages about beacons that wait; each has at most some hundred KiB.
 const BEACON_INPUTS: usize = 256;
+
+/// Messages about shares that wait; each has at most a MiB.
+const SHARE_INPUTS: usize = 64;
 
 /// Requests of one identity when no Config says otherwise.
 const RATES: RateLimits = RateLimits {
@@ -97,6 +102,8 @@ pub struct ApiServer {
     pub(crate) run_inputs: mpsc::Sender<RunInput>,
     /// Where agents report what their beacons see.
     pub(crate) beacon_inputs: mpsc::Sender<BeaconInput>,
+    /// Where agents give and ask for shares.
+    pub(crate) share_inputs: mpsc::Sender<ShareInput>,
     rates: Arc<Rates>,
     /// How the commits of books are read.
     pub(crate) source: SourceOptions,
@@ -116,6 +123,7 @@ pub(crate) struct Background {
     liveness: Liveness,
     runs: RunController,
     beacons: BeaconKeeper,
+    shares: ShareKeeper,
     feed: CacheFeed,
     events: EventBatches,
     sunk_events: SunkEvents,
@@ -270,6 +278,16 @@ impl ApiServer {
             owned: runs_owned,
         };
         let (beacon_inputs, inputs) = mpsc::channel(BEACON_INPUTS);
+        let (share_inputs, wanted_shares) = mpsc::channel(SHARE_INPUTS);
+        let shares = ShareKeeper {
+            objects: objects.clone(),
+            events: events.clone(),
+            cache: cache.clone(),
+            agents: Arc::clone(&agents),
+            inputs: wanted_shares,
+            owned: beacons_owned.clone(),
+            rewraps: BTreeMap::new(),
+        };
         let beacons = BeaconKeeper {
             objects: objects.clone(),
             events: events.clone(),
@@ -283,6 +301,7 @@ impl ApiServer {
             owned: agents_owned,
             run_inputs,
             beacon_inputs,
+            share_inputs,
             fleet: FleetIdentity::new(authorities, peers, enrolments, join_tokens),
             access,
             objects,
@@ -309,6 +328,7 @@ impl ApiServer {
                 liveness,
                 runs,
                 beacons,
+                shares,
                 feed,
                 events: batches,
                 sunk_events,
@@ -430,6 +450,7 @@ impl StartedServer {
         tasks.spawn(self.background.liveness.run());
         tasks.spawn(self.background.runs.run());
         tasks.spawn(self.background.beacons.run());
+        tasks.spawn(self.background.shares.run());
         tasks.spawn(self.background.feed.run());
         tasks.spawn(self.background.events.run());
         tasks.spawn(self.background.sunk_events.run());

@@ -111,6 +111,7 @@ const PROTO_CODE: &[ProtoCode] = &[
             "portolan/v1alpha/role.proto",
             "portolan/v1alpha/run.proto",
             "portolan/v1alpha/secret.proto",
+            "portolan/v1alpha/share.proto",
             "portolan/v1alpha/stored.proto",
             "portolan/v1alpha/task_book.proto",
             "portolan/v1alpha/trigger.proto",

@@ -17,6 +17,7 @@ use super::control::RunControl;
 use super::order::{OrderValues, mode_of};
 use super::worker::Worker;
 use crate::failpoint::failpoint;
+use crate::shares::RunShares;
 use crate::shim::JobState;
 use crate::wire::run_report::Event;
 use crate::wire::{AtBarrier, SharedResult, SideRequest};
@@ -52,6 +53,10 @@ impl<'a> AgentNode<'a> {
         let mut host = Host::local(Arc::clone(&worker.settings.root));
         host.book_files = files;
         host.book.clone_from(&book.name);
+        host.shares = Arc::new(RunShares {
+            shares: Arc::clone(&worker.settings.shares),
+            run: worker.order.run.clone(),
+        });
         host.stop = worker.control.kill.clone();
         Self {
             host,

@@ -4,7 +4,7 @@
 pub struct AgentMessage {
     #[prost(
         oneof = "agent_message::Message",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22, 23, 24, 25, 26, 27"
     )]
     pub message: ::core::option::Option<agent_message::Message>,
 }
@@ -36,6 +36,16 @@ pub mod agent_message {
         BeaconStates(super::BeaconStates),
         #[prost(message, tag = "22")]
         GossipNews(super::GossipNews),
+        #[prost(message, tag = "23")]
+        ShareKey(super::ShareKey),
+        #[prost(message, tag = "24")]
+        ShareOffer(super::ShareOffer),
+        #[prost(message, tag = "25")]
+        SharePut(super::SharePut),
+        #[prost(message, tag = "26")]
+        ShareWant(super::ShareWant),
+        #[prost(message, tag = "27")]
+        ShareTaken(super::ShareTaken),
     }
 }
 /// A message of a server.
@@ -43,7 +53,7 @@ pub mod agent_message {
 pub struct ServerMessage {
     #[prost(
         oneof = "server_message::Message",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 21, 22"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 21, 22, 23, 24, 25, 26"
     )]
     pub message: ::core::option::Option<server_message::Message>,
 }
@@ -77,6 +87,14 @@ pub mod server_message {
         BeaconAck(super::BeaconAck),
         #[prost(message, tag = "22")]
         GossipCell(super::GossipCell),
+        #[prost(message, tag = "23")]
+        ShareRecipients(super::ShareRecipients),
+        #[prost(message, tag = "24")]
+        ShareStored(super::ShareStored),
+        #[prost(message, tag = "25")]
+        ShareContent(super::ShareContent),
+        #[prost(message, tag = "26")]
+        ShareRewrap(super::ShareRewrap),
     }
 }
 /// The agent has connected.
@@ -520,6 +538,159 @@ pub struct GossipPeer {
     /// The UDP address that its packets go to.
     #[prost(string, tag = "3")]
     pub address: ::prost::alloc::string::String,
+}
+/// The key that shares for this node are encrypted to.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShareKey {
+    /// A recipient of age.
+    #[prost(string, tag = "1")]
+    pub recipient: ::prost::alloc::string::String,
+}
+/// The node wants to publish a share, and asks whom it is encrypted to.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShareOffer {
+    /// Tells the answer what it is for.
+    #[prost(string, tag = "1")]
+    pub ask: ::prost::alloc::string::String,
+    /// The uuid of the Run, which the node must take part in.
+    #[prost(string, tag = "2")]
+    pub run: ::prost::alloc::string::String,
+    /// The name of the Share.
+    #[prost(string, tag = "3")]
+    pub share: ::prost::alloc::string::String,
+    /// The nodes that may have it: a JSON object, or null for those that the Share names.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub to: ::prost::bytes::Bytes,
+}
+/// Whom a share is encrypted to.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ShareRecipients {
+    /// As in ShareOffer.
+    #[prost(string, tag = "1")]
+    pub ask: ::prost::alloc::string::String,
+    /// Why it may not be published; empty if it may.
+    #[prost(string, tag = "2")]
+    pub refused: ::prost::alloc::string::String,
+    /// The nodes with their keys, the publisher among them.
+    #[prost(message, repeated, tag = "3")]
+    pub recipients: ::prost::alloc::vec::Vec<ShareRecipient>,
+    /// The uuid of the Share; empty if there is none yet.
+    #[prost(string, tag = "4")]
+    pub uuid: ::prost::alloc::string::String,
+}
+/// A node that may have a share.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShareRecipient {
+    /// The uuid of the Node.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    /// Its name.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// As in ShareKey.
+    #[prost(string, tag = "3")]
+    pub key: ::prost::alloc::string::String,
+}
+/// An encrypted share. It may be sent again.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SharePut {
+    /// As in ShareOffer or ShareRewrap.
+    #[prost(string, tag = "1")]
+    pub ask: ::prost::alloc::string::String,
+    /// As in ShareOffer; empty if the share is encrypted again for more nodes.
+    #[prost(string, tag = "2")]
+    pub run: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub share: ::prost::alloc::string::String,
+    /// As in ShareRewrap.
+    #[prost(string, tag = "4")]
+    pub uuid: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "5")]
+    pub version: u64,
+    /// Whom it is encrypted to.
+    #[prost(message, repeated, tag = "6")]
+    pub recipients: ::prost::alloc::vec::Vec<ShareRecipient>,
+    /// The ciphertext.
+    #[prost(bytes = "bytes", tag = "7")]
+    pub content: ::prost::bytes::Bytes,
+    /// As in ShareOffer.
+    #[prost(bytes = "bytes", tag = "8")]
+    pub to: ::prost::bytes::Bytes,
+}
+/// A share is stored.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShareStored {
+    /// As in SharePut.
+    #[prost(string, tag = "1")]
+    pub ask: ::prost::alloc::string::String,
+    /// Why it is not; empty if it is.
+    #[prost(string, tag = "2")]
+    pub refused: ::prost::alloc::string::String,
+    /// Its version.
+    #[prost(uint64, tag = "3")]
+    pub version: u64,
+    /// The uuid of the Share.
+    #[prost(string, tag = "4")]
+    pub uuid: ::prost::alloc::string::String,
+}
+/// The node wants a share.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShareWant {
+    /// Tells the answer what it is for.
+    #[prost(string, tag = "1")]
+    pub ask: ::prost::alloc::string::String,
+    /// As in ShareOffer.
+    #[prost(string, tag = "2")]
+    pub run: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub share: ::prost::alloc::string::String,
+}
+/// A share, or why it is not sent.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShareContent {
+    /// As in ShareWant.
+    #[prost(string, tag = "1")]
+    pub ask: ::prost::alloc::string::String,
+    /// Why the node may not have it; empty if it may.
+    #[prost(string, tag = "2")]
+    pub refused: ::prost::alloc::string::String,
+    /// Whether it is not there yet, or not yet encrypted to this node.
+    #[prost(bool, tag = "3")]
+    pub is_pending: bool,
+    /// The uuid of the Share, and the version.
+    #[prost(string, tag = "4")]
+    pub uuid: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "5")]
+    pub version: u64,
+    /// The ciphertext.
+    #[prost(bytes = "bytes", tag = "6")]
+    pub content: ::prost::bytes::Bytes,
+}
+/// The node has a share.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShareTaken {
+    /// As in ShareContent.
+    #[prost(string, tag = "1")]
+    pub uuid: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "2")]
+    pub version: u64,
+}
+/// A share has to be encrypted for more nodes, by one that can read it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ShareRewrap {
+    /// Tells the answer what it is for.
+    #[prost(string, tag = "1")]
+    pub ask: ::prost::alloc::string::String,
+    /// As in ShareContent.
+    #[prost(string, tag = "2")]
+    pub uuid: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "3")]
+    pub version: u64,
+    #[prost(bytes = "bytes", tag = "4")]
+    pub content: ::prost::bytes::Bytes,
+    /// All nodes that may have it.
+    #[prost(message, repeated, tag = "5")]
+    pub recipients: ::prost::alloc::vec::Vec<ShareRecipient>,
 }
 /// Generated client implementations.
 pub mod agent_service_client {

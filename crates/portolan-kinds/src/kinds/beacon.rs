@@ -217,7 +217,7 @@ fn check(spec: &Value, faults: &mut Faults<'_>) {
 }
 
 /// Whether a field of a target names nodes.
-fn chooses(field: &Value) -> bool {
+pub(super) fn chooses(field: &Value) -> bool {
     match field {
         Value::Bool(is_all) => *is_all,
         Value::String(text) => !text.is_empty(),

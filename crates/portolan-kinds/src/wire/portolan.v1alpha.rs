@@ -1516,6 +1516,9 @@ pub struct NodeStatus {
     /// What its beacons saw last.
     #[prost(message, repeated, tag = "9")]
     pub beacons: ::prost::alloc::vec::Vec<NodeBeacon>,
+    /// The public key that shares for it are encrypted to.
+    #[prost(string, optional, tag = "10")]
+    pub share_key: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// What a beacon of a node saw last.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1968,6 +1971,70 @@ pub struct SecretStatus {
     /// The names of its values.
     #[prost(string, repeated, tag = "1")]
     pub keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Something that one node gives to others, encrypted to their keys. Agents make it with the module `publish`.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShareSpec {
+    /// The nodes that may have it.
+    #[prost(message, optional, tag = "1")]
+    pub consumers: ::core::option::Option<ShareConsumers>,
+}
+/// Which nodes may have a share. Those that are given must all hold; only nodes that the namespace may target are chosen.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShareConsumers {
+    /// The nodes of any of these groups.
+    #[prost(string, repeated, tag = "1")]
+    pub groups: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// A label selector such as `role=web,zone in (a,b)`.
+    #[prost(string, optional, tag = "2")]
+    pub selector: ::core::option::Option<::prost::alloc::string::String>,
+    /// Names of nodes.
+    #[prost(string, repeated, tag = "3")]
+    pub nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// All nodes that the namespace may target.
+    #[prost(bool, optional, tag = "4")]
+    pub all: ::core::option::Option<bool>,
+}
+/// What became of a share.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ShareStatus {
+    /// Its version; each publication makes a new one.
+    #[prost(uint32, optional, tag = "1")]
+    pub version: ::core::option::Option<u32>,
+    /// The node that published it.
+    #[prost(string, optional, tag = "2")]
+    pub publisher: ::core::option::Option<::prost::alloc::string::String>,
+    /// When it was published.
+    #[prost(string, optional, tag = "3")]
+    pub published: ::core::option::Option<::prost::alloc::string::String>,
+    /// The bytes of the ciphertext.
+    #[prost(uint32, optional, tag = "4")]
+    pub bytes: ::core::option::Option<u32>,
+    /// The publication that made the version: one that is sent again makes no other.
+    #[prost(string, optional, tag = "5")]
+    pub publication: ::core::option::Option<::prost::alloc::string::String>,
+    /// Where the ciphertext is.
+    #[prost(string, optional, tag = "6")]
+    pub content: ::core::option::Option<::prost::alloc::string::String>,
+    /// The nodes that it is encrypted to.
+    #[prost(message, repeated, tag = "7")]
+    pub holders: ::prost::alloc::vec::Vec<ShareHolder>,
+    /// Nodes that wait until a holder is connected and encrypts it to them.
+    #[prost(string, repeated, tag = "8")]
+    pub pending: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// A node that a share is encrypted to.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShareHolder {
+    /// The name of the Node.
+    #[prost(string, optional, tag = "1")]
+    pub node: ::core::option::Option<::prost::alloc::string::String>,
+    /// Its uuid.
+    #[prost(string, optional, tag = "2")]
+    pub uuid: ::core::option::Option<::prost::alloc::string::String>,
+    /// The version that it has taken; 0 for none.
+    #[prost(uint32, optional, tag = "3")]
+    pub taken: ::core::option::Option<u32>,
 }
 /// An object without its status as it is in the store.
 #[derive(Clone, PartialEq, ::prost::Message)]

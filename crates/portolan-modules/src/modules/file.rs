@@ -101,7 +101,8 @@ pub(crate) const PARENTS: ParameterDefinition = ParameterDefinition {
     summary: "Makes missing directories on the way, with this `mode`, `owner` and `group`; without it they are not made.",
 };
 
-struct FileAction {
+/// A file with a content.
+pub(super) struct FileAction {
     path: Utf8PathBuf,
     content: Wanted,
     options: WriteOptions,
@@ -198,6 +199,15 @@ fn parse_validate(parameters: &mut Parameters<'_>) -> Option<Vec<String>> {
 }
 
 impl FileAction {
+    /// A file with these bytes.
+    pub(super) fn of_bytes(path: &Utf8Path, content: &[u8], options: WriteOptions) -> Self {
+        Self {
+            path: path.to_owned(),
+            content: Wanted::Bytes(content.into()),
+            options,
+        }
+    }
+
     fn look(&self, view: &View<'_>) -> Result<Look, ModuleError> {
         let wanted: Option<Arc<[u8]>> = match &self.content {
             Wanted::Bytes(bytes) => Some(Arc::clone(bytes)),

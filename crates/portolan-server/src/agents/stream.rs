@@ -23,6 +23,7 @@ use crate::beacons::BeaconInput;
 use crate::error::ApiError;
 use crate::runs::RunInput;
 use crate::server::{ApiServer, Caller};
+use crate::shares::ShareInput;
 use crate::strict_json;
 use crate::token::Identity;
 
@@ -239,6 +240,26 @@ impl ConnectedAgent {
                     let node = self.identity.node.clone()?;
                     self.tell_beacons(BeaconInput::Seen(node, states)).await;
                 }
+                Some(Theirs::ShareKey(key)) => {
+                    let node = self.identity.node.clone()?;
+                    self.tell_shares(ShareInput::Key(node, key.recipient)).await;
+                }
+                Some(Theirs::ShareOffer(offer)) => {
+                    let node = self.identity.node.clone()?;
+                    self.tell_shares(ShareInput::Offered(node, offer)).await;
+                }
+                Some(Theirs::SharePut(put)) => {
+                    let node = self.identity.node.clone()?;
+                    self.tell_shares(ShareInput::Put(node, put)).await;
+                }
+                Some(Theirs::ShareWant(want)) => {
+                    let node = self.identity.node.clone()?;
+                    self.tell_shares(ShareInput::Wanted(node, want)).await;
+                }
+                Some(Theirs::ShareTaken(taken)) => {
+                    let node = self.identity.node.clone()?;
+                    self.tell_shares(ShareInput::Taken(node, taken)).await;
+                }
                 Some(Theirs::GossipNews(news)) => self.take_gossip(&news),
                 Some(Theirs::Goodbye(_)) => {
                     self.membership.take()?.leave();
@@ -305,6 +326,11 @@ impl ConnectedAgent {
     async fn tell_beacons(&self, input: BeaconInput) {
         // As for runs.
         let _ = self.server.beacon_inputs.send(input).await;
+    }
+
+    async fn tell_shares(&self, input: ShareInput) {
+        // As for runs.
+        let _ = self.server.share_inputs.send(input).await;
     }
 
     /// The last message.

@@ -19,7 +19,12 @@ use crate::node_access::{NodeIdentity, NodeScope};
 use crate::objects::Author;
 
 /// What events can be about.
-const SUBJECTS: [&str; 6] = ["file", "service", "disk", "port", "command", "lost"];
+const SUBJECTS: [&str; 7] = [
+    "file", "service", "disk", "port", "command", "lost", SHARE_KEY,
+];
+
+/// The subject of an event about a key for shares that has changed.
+const SHARE_KEY: &str = "share-key";
 
 /// How far the clock of a node may be wrong before the time of its events is corrected.
 const MAX_SKEW: Duration = Duration::from_mins(5);
@@ -112,8 +117,13 @@ fn read_event(
     let mut data: Map<String, Value> = notice.data;
     data.insert("observed".to_owned(), notice.time.to_string().into());
     let summary: String = notice.summary.chars().take(1_000).collect();
+    let kind = if notice.subject == SHARE_KEY {
+        "share.key-changed".to_owned()
+    } else {
+        format!("beacon.{}", notice.subject)
+    };
     let spec = json!({
-        "type": format!("beacon.{}", notice.subject),
+        "type": kind,
         "severity": notice.severity.as_str(),
         "summary": summary,
         "source": source,

@@ -1,109 +1,67 @@
-//! Which nodes watch for a Beacon: those that its target names, of those that its namespace may target.
+//! What each node has to watch.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use portolan_agent::wire::{BeaconOrder, BeaconOrders};
 use portolan_kinds::{KindObject, find_kind};
-use portolan_object::Selector;
 use serde_json::Value;
 
 use crate::cache::Cache;
-use crate::node_access::{is_in_group, texts};
+use crate::node_choice::{Grants, NodeChoice};
 
 /// The most beacons of a node; those whose names come first are taken.
 const MAX_BEACONS: usize = 200;
 
-/// The beacons, groups and grants that the store has now.
+/// The beacons that the store has now.
 pub(super) struct BeaconView {
-    beacons: Vec<BeaconChoice>,
-    groups: Vec<Arc<KindObject>>,
-    grants: Vec<Arc<KindObject>>,
-}
-
-/// A Beacon with its selector, which is read once for all nodes.
-struct BeaconChoice {
-    object: Arc<KindObject>,
-    selector: Option<Selector>,
+    /// With the nodes that watch, which are read once for all nodes.
+    beacons: Vec<(Arc<KindObject>, NodeChoice)>,
+    grants: Grants,
 }
 
 impl BeaconView {
     pub(super) fn new(cache: &Cache) -> Self {
-        let all =
-            |kind: &str| find_kind(kind).map_or_else(Vec::new, |kind| cache.objects(kind, None));
-        let beacons = all("Beacon").into_iter();
-        let beacons = beacons.filter(|beacon| {
+        let beacons = find_kind("Beacon").map_or_else(Vec::new, |kind| cache.objects(kind, None));
+        Self::of(beacons, Grants::new(cache))
+    }
+
+    fn of(beacons: Vec<Arc<KindObject>>, grants: Grants) -> Self {
+        let beacons = beacons.into_iter().filter(|beacon| {
             let is_suspended = beacon.spec.get("suspend").and_then(Value::as_bool);
             is_suspended != Some(true) && beacon.metadata.deletion_timestamp.is_none()
         });
-        let beacons = beacons.map(|object| BeaconChoice {
-            selector: target_text(&object, "selector").and_then(|text| text.parse().ok()),
-            object,
+        let beacons = beacons.map(|beacon| {
+            let target = beacon.spec.get("target").unwrap_or(&Value::Null);
+            let choice = NodeChoice::read(target);
+            (beacon, choice)
         });
         Self {
             beacons: beacons.collect(),
-            groups: all("NodeGroup"),
-            grants: all("NodeGrant"),
+            grants,
         }
     }
 
     /// What a node has to watch, in a fixed order.
     pub(super) fn orders(&self, node: &KindObject) -> BeaconOrders {
-        let groups = self.groups.iter().filter(|group| is_in_group(node, group));
-        let groups: BTreeSet<&str> = groups.map(|group| group.name()).collect();
-        let grants = self.grants.iter();
-        let grants = grants.filter(|grant| texts(grant, "groups").any(|one| groups.contains(one)));
-        let namespaces: BTreeSet<&str> = grants
-            .flat_map(|grant| texts(grant, "namespaces"))
-            .collect();
-        let beacons = self.beacons.iter().filter(|beacon| {
-            let namespace = beacon.object.namespace().unwrap_or_default();
-            namespaces.contains(namespace) && beacon.chooses(node, &groups)
+        let place = self.grants.place_of(node);
+        let beacons = self.beacons.iter().filter(|(beacon, choice)| {
+            let namespace = beacon.namespace().unwrap_or_default();
+            place.is_granted(namespace) && choice.has(node, &place)
         });
-        let beacons = beacons.take(MAX_BEACONS).map(|beacon| BeaconOrder {
+        let beacons = beacons.take(MAX_BEACONS).map(|(beacon, _)| BeaconOrder {
             id: format!(
                 "{}.{}",
-                beacon.object.metadata.uuid(),
-                beacon.object.metadata.generation.unwrap_or(1)
+                beacon.metadata.uuid(),
+                beacon.metadata.generation.unwrap_or(1)
             ),
-            namespace: beacon.object.namespace().unwrap_or_default().to_owned(),
-            name: beacon.object.name().to_owned(),
-            spec: beacon.object.spec.to_string().into(),
+            namespace: beacon.namespace().unwrap_or_default().to_owned(),
+            name: beacon.name().to_owned(),
+            spec: beacon.spec.to_string().into(),
         });
         BeaconOrders {
             beacons: beacons.collect(),
         }
     }
-}
-
-impl BeaconChoice {
-    /// Everything that the target says must hold, and it must say something.
-    fn chooses(&self, node: &KindObject, groups: &BTreeSet<&str>) -> bool {
-        let wanted: Vec<&str> = target_texts(&self.object, "groups").collect();
-        let named: Vec<&str> = target_texts(&self.object, "nodes").collect();
-        let target = self.object.spec.get("target");
-        let is_all = target.and_then(|target| target.get("all")) == Some(&Value::Bool(true));
-        let has_selector = target_text(&self.object, "selector").is_some();
-        let says_something = is_all || has_selector || !wanted.is_empty() || !named.is_empty();
-        let is_selected = || {
-            let selector = self.selector.as_ref();
-            selector.is_some_and(|selector| selector.matches(|key| node.label(key)))
-        };
-        says_something
-            && (wanted.is_empty() || wanted.iter().any(|one| groups.contains(one)))
-            && (named.is_empty() || named.contains(&node.name()))
-            && (!has_selector || is_selected())
-    }
-}
-
-fn target_text<'o>(beacon: &'o KindObject, field: &str) -> Option<&'o str> {
-    beacon.spec.get("target")?.get(field)?.as_str()
-}
-
-fn target_texts<'o>(beacon: &'o KindObject, field: &str) -> impl Iterator<Item = &'o str> {
-    let target = beacon.spec.get("target");
-    let list = target.and_then(|target| target.get(field)?.as_array());
-    list.into_iter().flatten().filter_map(Value::as_str)
 }
 
 #[cfg(test)]
@@ -129,23 +87,15 @@ mod tests {
         let nodes = [node("a", "web"), node("b", "db"), node("c", "other")];
         let spec = json!({"target": target, "disk": {"path": "/"}});
         let beacon = object("Beacon", "room", Some("shop"), spec);
-        let selector = target_text(&beacon, "selector").and_then(|text| text.parse().ok());
         let group = |name: &str, selector: &str| {
             object("NodeGroup", name, None, json!({"selector": selector}))
         };
-        let view = BeaconView {
-            beacons: vec![BeaconChoice {
-                object: beacon,
-                selector,
-            }],
-            groups: vec![group("web", "role=web"), group("shop", "role in (web,db)")],
-            grants: vec![object(
-                "NodeGrant",
-                "shop",
-                None,
-                json!({"groups": ["shop"], "namespaces": ["shop"]}),
-            )],
-        };
+        let grant = json!({"groups": ["shop"], "namespaces": ["shop"]});
+        let grants = Grants::of(
+            vec![group("web", "role=web"), group("shop", "role in (web,db)")],
+            vec![object("NodeGrant", "shop", None, grant)],
+        );
+        let view = BeaconView::of(vec![beacon], grants);
         let nodes = nodes.iter().filter(|node| {
             let orders = view.orders(node);
             !orders.beacons.is_empty()
@@ -167,5 +117,6 @@ mod tests {
         assert!(watched(&both).is_empty());
         assert!(watched(&json!({})).is_empty());
         assert!(watched(&json!({"all": false})).is_empty());
+        assert!(watched(&json!({"selector": "role in ("})).is_empty());
     }
 }

@@ -27,6 +27,7 @@ mod object_args;
 mod run;
 mod runs;
 mod sandbox;
+mod shares;
 mod shown;
 mod status;
 mod triggers;
@@ -98,6 +99,8 @@ enum FleetCommand {
     Runs(Later<runs::RunsArgs>),
     /// Start a server and some nodes on this machine, to try things
     Sandbox(Later<sandbox::SandboxArgs>),
+    /// List what nodes give to each other
+    Shares(Later<shares::SharesArgs>),
     /// Print the state of the server
     Status(Later<status::StatusArgs>),
     /// List Triggers, and ask what they would do about an event
@@ -136,6 +139,7 @@ pub(crate) fn fleet(args: &FleetArgs, app: &App) -> CommandResult {
         FleetCommand::Run(args) => run::run(args, app),
         FleetCommand::Runs(args) => runs::runs(args, app),
         FleetCommand::Sandbox(args) => sandbox::sandbox(args, app),
+        FleetCommand::Shares(args) => shares::shares(args, app),
         FleetCommand::Status(args) => status::status(args, app),
         FleetCommand::Triggers(args) => triggers::triggers(args, app),
         FleetCommand::Vars(args) => vars::vars(args, app),

@@ -187,6 +187,7 @@ fn calls(command: &str) -> Option<Vec<(Ends, Vec<&'static str>)>> {
         "fleet watch" => vec![badly(&[&["secrets"][..], &NOBODY].concat())],
         "fleet status"
         | "fleet beacons"
+        | "fleet shares"
         | "fleet login"
         | "fleet join-token create"
         | "fleet join-token list"

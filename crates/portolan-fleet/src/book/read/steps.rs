@@ -21,7 +21,7 @@ const MAX_STEPS: usize = 10_000;
 const ACTIONS: &[&str] = &["steps", "include", "flush", "barrier"];
 
 /// Modules that the schema has and that do not exist yet.
-const NOT_YET: &[&str] = &["fetch", "module", "publish"];
+const NOT_YET: &[&str] = &["module"];
 
 /// Where a step stands.
 #[derive(Clone, Copy)]
