@@ -1,4 +1,5 @@
 //! Decides from what agents are heard to say which nodes are there, and writes changes into the status of the Nodes.
+//! What is written is told as events by `live/node_changes.rs`.
 //!
 //! Only the owner of the shard decides. A new owner takes the stored states over and gives every node time to be heard.
 
@@ -66,8 +67,8 @@ struct KnownNode {
     node: NodeIdentity,
     /// The version of its agent, until it is written.
     version: Option<String>,
-    /// The state before, if the state has to be written, and whether it gets an event of its own.
-    unwritten: Option<(LivenessState, bool)>,
+    /// Whether its state has to be written.
+    is_unwritten: bool,
     is_cloned: bool,
 }
 
@@ -171,7 +172,7 @@ impl Known {
         self.nodes.entry(uid).or_insert_with(|| KnownNode {
             node: node.clone(),
             version: None,
-            unwritten: None,
+            is_unwritten: false,
             is_cloned: false,
         });
         Some(LivenessInput::Known {
@@ -225,18 +226,12 @@ impl Known {
         self.state = state;
         for change in changes {
             match change {
-                LivenessChange::Node {
-                    node,
-                    from,
-                    to,
-                    is_in_mass_loss,
-                } => {
+                LivenessChange::Node { node, to, .. } => {
                     if matches!(to, LivenessState::Down | LivenessState::Left) {
                         self.cell.remove(node);
                     }
                     if let Some(known) = self.nodes.get_mut(&node) {
-                        let from = known.unwritten.map_or(from, |(from, _)| from);
-                        known.unwritten = Some((from, !is_in_mass_loss));
+                        known.is_unwritten = true;
                     }
                 }
                 mass_loss => self.untold.push(mass_loss),
@@ -257,7 +252,7 @@ async fn write_all(objects: &Objects, events: &Events, known: &mut Known, server
     let unwritten = known
         .nodes
         .iter()
-        .filter(|(_, node)| node.version.is_some() || node.unwritten.is_some() || node.is_cloned);
+        .filter(|(_, node)| node.version.is_some() || node.is_unwritten || node.is_cloned);
     let unwritten: Vec<NodeUid> = unwritten.map(|(uid, _)| *uid).collect();
     for uid in unwritten {
         match write_node(objects, events, known, uid, server).await {
@@ -316,19 +311,7 @@ async fn write_node(
         return Ok(false);
     }
     entry.version = None;
-    if let Some((from, is_told)) = entry.unwritten
-        && is_told
-        && from != state
-    {
-        create(
-            objects,
-            events,
-            &known.author,
-            state_spec(&entry.node, from, state),
-        )
-        .await?;
-    }
-    entry.unwritten = None;
+    entry.is_unwritten = false;
     if entry.is_cloned {
         create(objects, events, &known.author, clone_spec(&entry.node)).await?;
         entry.is_cloned = false;
@@ -371,24 +354,6 @@ fn word(state: LivenessState) -> &'static str {
         LivenessState::Down => "down",
         LivenessState::Left => "left",
     }
-}
-
-fn state_spec(node: &NodeIdentity, from: LivenessState, to: LivenessState) -> Value {
-    let (severity, summary) = match to {
-        LivenessState::Ready => ("info", "the node is connected"),
-        LivenessState::LinkLost => ("warning", "the connection of the node is lost"),
-        LivenessState::Suspect => (
-            "warning",
-            "other nodes do not reach the node, and it is connected",
-        ),
-        LivenessState::Down => ("error", "the node is down"),
-        LivenessState::Left => ("info", "the agent of the node has ended"),
-    };
-    json!({
-        "type": format!("node.{}", word(to)), "severity": severity, "summary": summary,
-        "source": {"kind": "Node", "name": node.name, "node": node.name},
-        "data": {"before": word(from)},
-    })
 }
 
 fn clone_spec(node: &NodeIdentity) -> Value {
