@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! CronJob ──CronController: step(state, now)──▶ ┐
+//! TaskBook ──ReconcileController: step(state, nodes, now)──▶ │
 //! Trigger ──TriggerController: observe(event)──▶ ├ one transaction: the Run, and what is remembered ──▶ runs
 //!   ▲                                            ┘
 //!   └── stored Events ◀── EventSink ◀── changes of Nodes and Runs, steps, firings
 //! ```
 //!
-//! Both controllers work on the server that owns the shard, and every write compares that it still does. A firing has a
+//! The controllers work on the server that owns the shard, and every write compares that it still does. A firing has a
 //! name that follows from what led to it, and is remembered in the transaction that creates its Run: whoever is killed
 //! in between leaves either both or nothing, and the next owner decides the same again.
 
@@ -18,6 +19,7 @@ mod deliveries;
 mod fired_by_event;
 mod fleet_event;
 mod node_changes;
+mod reconcile;
 mod records;
 mod suppressed;
 mod trigger_state;
@@ -27,6 +29,7 @@ mod triggers;
 pub(crate) use admission::check_live;
 pub(crate) use cron::CronController;
 pub(crate) use deliveries::{Deliveries, Delivery};
+pub(crate) use reconcile::ReconcileController;
 pub(crate) use triggers::TriggerController;
 
 use fleet_event::stored_event;

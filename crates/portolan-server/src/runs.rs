@@ -32,7 +32,7 @@ mod wish;
 pub(crate) use controller::{RunController, RunInput, is_over};
 pub(crate) use exec::ExecRequest;
 pub(crate) use files::FileQuestion;
-pub(crate) use fired::{FiredRun, FiredRunOutcome, MadeBy};
+pub(crate) use fired::{BookNodes, FiredRun, FiredRunOutcome, MadeBy};
 pub(crate) use request::{Repetition, RunRequest};
 pub(crate) use variables::check_circles;
 pub(crate) use wish::RunWish;

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! cron expression, zone ──CronSchedule::step(state, now, active)──▶ SlotFiring
+//! book and its nodes ──Reconcile::step(state, now)──▶ ReconcileRun
 //! FleetEvent ──Reactor::observe──▶ TriggerReport: Fired, Counted, Waiting, Held, Refused and why
 //!     ▲                 tick(now) ─┘
 //!     ├── BeaconState::read (n of m, on change, every), EventFilter, SpoolLedger: on the agent
@@ -21,6 +22,7 @@ mod rate;
 mod span;
 mod type_pattern;
 
+mod reconcile;
 mod schedule;
 mod time_window;
 
@@ -42,6 +44,10 @@ pub use filter::{EventFilter, EventFilterSpec, FilterPatternError};
 pub use index::TriggerIndex;
 pub use rate::{BucketRule, RecentTimes, RunBudget, SlidingLimit, TokenBucket};
 pub use reactor::{ActiveRuns, Reactor, ReactorCounts, TriggerReport};
+pub use reconcile::{
+    Reconcile, ReconcileCause, ReconcileMode, ReconcileRun, ReconcileSight, ReconcileSpec,
+    ReconcileState, ReconcileStep,
+};
 pub use schedule::{
     Concurrency, CronSchedule, MissedPolicy, Schedule, ScheduleError, ScheduleSpec, ScheduleState,
     ScheduleStep, SkipReason, SkippedSlot, SlotFiring, SlotRange,

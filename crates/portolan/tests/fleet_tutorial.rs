@@ -218,4 +218,22 @@ fn a_fleet_that_acts_by_itself_goes_as_the_page_says() {
         let runs = reader.shell("portolan fleet runs list -n shop --book note");
         runs.stdout.contains("succeeded")
     });
+    let file = |node: &str, path: &str| {
+        let root = reader.directory.path().join("sandbox/nodes").join(node);
+        root.join("root").join(path)
+    };
+    let motd = file("node-2", "etc/motd");
+    let is_restored = || {
+        let text = fs::read_to_string(&motd).unwrap_or_default();
+        text.contains("this machine is looked after\n")
+    };
+    wait_until(is_restored);
+    fs::remove_file(&motd).expect("removed");
+    wait_until(is_restored);
+    let token = fs::read_to_string(file("node-1", "etc/web-token")).expect("a token");
+    assert!(!token.trim().is_empty());
+    for node in ["node-1", "node-2", "node-3"] {
+        let given = fs::read_to_string(file(node, "etc/token"));
+        assert_eq!(given.expect("the token"), token, "{node}");
+    }
 }

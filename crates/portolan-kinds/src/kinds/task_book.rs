@@ -2,8 +2,10 @@
 //! modules.
 
 use portolan_object::{FieldPath, NameRule};
+use portolan_trigger::{Reconcile, ReconcileSpec};
 use serde_json::Value;
 
+use super::trigger::add;
 use crate::definition::{Column, KindDefinition};
 use crate::fault::Faults;
 use crate::rule::{FieldDemand, FieldRule, FixedValue};
@@ -112,11 +114,24 @@ const RULES: &[FieldRule] = &[
     },
 ];
 
+fn check_reconcile(spec: &Value, path: &FieldPath, faults: &mut Faults<'_>) {
+    let Some(reconcile) = spec.get("reconcile") else {
+        return;
+    };
+    let path = path.key("reconcile");
+    match serde_json::from_value::<ReconcileSpec>(reconcile.clone()) {
+        Ok(rules) => add(
+            &path,
+            Reconcile::new(&rules).err().unwrap_or_default(),
+            faults,
+        ),
+        Err(error) => faults.add(&path, format!("cannot be used: {error}")),
+    }
+}
+
 fn check(spec: &Value, faults: &mut Faults<'_>) {
     let path = FieldPath::top("spec");
-    if spec.get("reconcile").is_some() {
-        faults.add(&path.key("reconcile"), "is not available yet");
-    }
+    check_reconcile(spec, &path, faults);
     for field in ["inputs", "vars", "compute"] {
         check_names(spec, field, &path, faults);
     }

@@ -323,7 +323,7 @@ pub struct RunSpec {
     /// Who approved it.
     #[prost(string, optional, tag = "18")]
     pub approved_by: ::core::option::Option<::prost::alloc::string::String>,
-    /// The CronJob or Trigger that made it.
+    /// The CronJob, Trigger or TaskBook that made it.
     #[prost(message, optional, tag = "30")]
     pub origin: ::core::option::Option<RunOrigin>,
     /// The triggers that led to it, the first one first.
@@ -333,7 +333,7 @@ pub struct RunSpec {
 /// What made a run without being asked.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunOrigin {
-    /// Its kind, `CronJob` or `Trigger`.
+    /// Its kind, `CronJob`, `Trigger` or `TaskBook`.
     #[prost(string, optional, tag = "1")]
     pub kind: ::core::option::Option<::prost::alloc::string::String>,
     /// Its name.
@@ -348,6 +348,9 @@ pub struct RunOrigin {
     /// The event of a Trigger, the last one if there were several.
     #[prost(string, optional, tag = "5")]
     pub event: ::core::option::Option<::prost::alloc::string::String>,
+    /// Why a TaskBook was run by its `reconcile`: commit, join or drift.
+    #[prost(string, optional, tag = "6")]
+    pub cause: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// A trigger and the run that it started.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1023,10 +1026,10 @@ pub struct BookReconcile {
     /// What makes a run: commit, join, drift.
     #[prost(string, repeated, tag = "1")]
     pub on: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// How often a run is made.
+    /// How often drift is looked for; 30m without it.
     #[prost(string, optional, tag = "2")]
     pub every: ::core::option::Option<::prost::alloc::string::String>,
-    /// Whether such a run only checks.
+    /// `check` to look only, or `apply`.
     #[prost(string, optional, tag = "3")]
     pub mode: ::core::option::Option<::prost::alloc::string::String>,
     /// When such runs are allowed.

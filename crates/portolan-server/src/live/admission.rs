@@ -1,4 +1,4 @@
-//! What a CronJob, Trigger or Webhook asks for beyond its own fields, checked when it is written.
+//! What a CronJob, Trigger, Webhook or TaskBook asks for beyond its own fields, checked when it is written.
 //!
 //! Their runs are made by the server itself. So who writes one must have the right to make such runs by hand.
 
@@ -41,6 +41,9 @@ pub(crate) fn check_live(
                 may("update", "TaskBook", Some(object.name()))?;
             }
             Ok(())
+        }
+        "TaskBook" if object.spec.get("reconcile").is_some() => {
+            may("run", "TaskBook", Some(object.name()))
         }
         "Trigger" => {
             may("run", "TaskBook", object.spec["run"]["book"].as_str())?;

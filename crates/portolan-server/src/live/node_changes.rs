@@ -110,6 +110,10 @@ fn firing_event(run: &KindObject) -> Option<NewEvent> {
             );
             NewEvent::new("cron.started", summary)
         }
+        "TaskBook" => {
+            let summary = format!("TaskBook {name} is run by {}: run {started}", text("cause"));
+            NewEvent::new("reconcile.started", summary)
+        }
         _ => NewEvent::new(
             "trigger.fired",
             format!("trigger {name} fired: run {started}"),
@@ -121,6 +125,7 @@ fn firing_event(run: &KindObject) -> Option<NewEvent> {
         .caused_as(&run.spec)
         .data(json!({
             "run": started, "book": run.spec["book"], "slot": origin["slot"], "event": origin["event"],
+            "cause": origin["cause"],
         }));
     Some(event)
 }

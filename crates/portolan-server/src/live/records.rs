@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! /portolan/v1/live/cron/<uuid>                    which slots of a CronJob are done
+//! /portolan/v1/live/book/<uuid>                    what `reconcile` of a TaskBook has dealt with
 //! /portolan/v1/live/trigger/<uuid>/ledger          how often a Trigger fired, whether it is switched off
 //! /portolan/v1/live/trigger/<uuid>/group/<digest>  the events that count in a group
 //! /portolan/v1/live/cursor                         up to where events were observed
@@ -38,6 +39,14 @@ pub(super) fn cron_jobs() -> String {
 
 pub(super) fn cron_job(uuid: &str) -> String {
     format!("{ROOT}live/cron/{uuid}")
+}
+
+pub(super) fn books() -> String {
+    format!("{ROOT}live/book/")
+}
+
+pub(super) fn book(uuid: &str) -> String {
+    format!("{ROOT}live/book/{uuid}")
 }
 
 pub(super) fn triggers() -> String {

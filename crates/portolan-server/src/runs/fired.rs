@@ -1,7 +1,9 @@
-//! Runs that nobody asks for: a CronJob or a Trigger makes them.
+//! Runs that nobody asks for: a CronJob, a Trigger or the `reconcile` of a TaskBook makes them.
 //!
 //! What its controller remembers is written in the transaction that creates the Run. So a firing whose Run exists is
 //! remembered, and one that is not remembered has no Run, also when the server is killed in between.
+
+use std::sync::Arc;
 
 use portolan_kinds::{KindObject, find_kind};
 use portolan_object::Selector;
@@ -10,13 +12,14 @@ use serde_json::{Map, Value};
 
 use super::record::StoredBook;
 use super::request::RunRequest;
-use super::target::Narrowing;
+use super::target::{FleetView, Narrowing};
+use crate::cache::Cache;
 use crate::error::{ApiError, RefusalReason};
 use crate::keys::ObjectKey;
 use crate::server::{ApiServer, Caller, Target};
 use crate::token::Identity;
 
-/// A run that a CronJob or a Trigger makes.
+/// A run that nobody asks for.
 pub(crate) struct FiredRun {
     /// The name that it is made under.
     pub(crate) user: &'static str,
@@ -36,7 +39,7 @@ pub(crate) struct FiredRun {
 /// What made a run, and what is written with it.
 #[derive(Debug, Clone)]
 pub(crate) struct MadeBy {
-    /// The CronJob or Trigger, as in the spec of the Run.
+    /// What made it, as in the spec of the Run.
     pub(crate) origin: Value,
     /// The triggers that led to it.
     pub(crate) causes: Value,
@@ -58,6 +61,23 @@ impl FiredRun {
     /// The name of the run.
     pub(crate) fn name(&self) -> String {
         format!("{}-{}", self.book, self.key)
+    }
+}
+
+/// The nodes that runs of books work on, as the fleet is now.
+pub(crate) struct BookNodes(FleetView);
+
+impl BookNodes {
+    pub(crate) fn new(cache: &Cache) -> Self {
+        Self(FleetView::new(cache))
+    }
+
+    /// The nodes of a book; none if its target cannot be read.
+    pub(crate) fn of(&self, book: &KindObject) -> Vec<Arc<KindObject>> {
+        let namespace = book.namespace().unwrap_or_default();
+        let target = &book.spec["target"];
+        let nodes = self.0.targets(namespace, target, &Narrowing::default(), "");
+        nodes.unwrap_or_default()
     }
 }
 

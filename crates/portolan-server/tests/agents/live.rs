@@ -70,3 +70,30 @@ async fn a_second_server_goes_on_with_what_triggers_have_counted() {
     wait_until("a second run", async || bed.runs().await.len() == 2).await;
     wait_until("told", async || bed.fired().await == 2).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_joins_gets_the_books_of_its_group() {
+    let bed = Bed::new().await;
+    bed.grant_all().await;
+    let steps =
+        json!([{"name": "note", "line": {"path": "/etc/joined", "line": "hello", "create": true}}]);
+    let reconcile = json!({"on": ["join"], "mode": "apply"});
+    bed.book(json!({"target": {"all": true, "allowEmpty": true}, "reconcile": reconcile, "steps": steps}))
+        .await;
+    let mut agents = Vec::new();
+    for (number, node) in ["node-1", "node-2"].into_iter().enumerate() {
+        agents.push(bed.start_rooted(node, Some(bed.join_token().await)));
+        let file = bed.root(node).join("etc/joined");
+        wait_until("the file", async || file.exists()).await;
+        let runs = bed.runs().await;
+        assert_eq!(runs.len(), number + 1, "{runs:#?}");
+        let made = runs.iter().filter(|run| {
+            let nodes = run["spec"]["nodes"].as_array().into_iter().flatten();
+            nodes.filter(|one| one["name"] == node).count() == 1
+        });
+        assert_eq!(made.count(), 1, "{runs:#?}");
+    }
+    for agent in agents {
+        agent.kill().await;
+    }
+}

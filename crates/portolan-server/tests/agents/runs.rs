@@ -19,13 +19,18 @@ impl Bed {
         for node in NODES {
             bed.wait_for_state(node, "ready").await;
         }
+        bed.grant_all().await;
+        (bed, agents)
+    }
+
+    /// Lets the namespace `default` target the nodes of these tests.
+    pub(crate) async fn grant_all(&self) {
         let group =
             json!({"kind": "NodeGroup", "metadata": {"name": "all"}, "spec": {"nodes": NODES}});
-        bed.create("nodegroups", group).await;
+        self.create("nodegroups", group).await;
         let grant = json!({"groups": ["all"], "namespaces": ["default"]});
         let grant = json!({"kind": "NodeGrant", "metadata": {"name": "all"}, "spec": grant});
-        bed.create("nodegrants", grant).await;
-        (bed, agents)
+        self.create("nodegrants", grant).await;
     }
 
     async fn create(&self, plural: &str, mut object: Value) {

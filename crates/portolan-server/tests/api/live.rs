@@ -598,3 +598,52 @@ async fn variables_are_computed_from_others_and_say_where_they_come_from() {
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body:#}");
     bed.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_book_is_run_when_it_changed_and_to_look_for_drift() {
+    let clock = Arc::new(ManualTime::new(time("2026-11-18T09:30:00Z")));
+    let directory = tempfile::tempdir().expect("a directory");
+    let bed = bed_at(directory, Arc::clone(&clock) as _).await;
+    let book = |message: &str| {
+        json!({
+            "target": {"all": true, "allowEmpty": true},
+            "reconcile": {"on": ["commit", "drift"], "every": "20m", "mode": "apply"},
+            "steps": [{"name": "note", "print": {"message": message}}],
+        })
+    };
+    bed.make("taskbooks", "TaskBook", "web", book("one")).await;
+    let runs = bed.wait_for_runs(1).await;
+    assert_eq!(runs[0]["spec"]["origin"]["cause"], "commit");
+    assert_eq!(runs[0]["spec"]["requestedBy"], "system:reconcile");
+    let is_over = |count: usize| {
+        let bed = &bed;
+        move || async move {
+            let runs = bed.runs().await;
+            let over = runs
+                .iter()
+                .filter(|run| run["status"]["phase"] == "succeeded");
+            over.count() == count
+        }
+    };
+    eventually(is_over(1)).await;
+    // The same object again is no change; another text is.
+    let path = format!("{SPACE}/taskbooks/web");
+    let (_, mut stored) = bed.get(&path).await;
+    stored["spec"] = book("two");
+    let (status, body) = bed.put(&path, stored).await;
+    assert_eq!(status, StatusCode::OK, "{body:#}");
+    bed.wait_for_runs(2).await;
+    eventually(is_over(2)).await;
+    // A server that starts anew knows what was dealt with.
+    let bed = bed_at(bed.stop().await, Arc::clone(&clock) as _).await;
+    clock.advance(Duration::from_mins(21));
+    let runs = bed.wait_for_runs(3).await;
+    let mut causes: Vec<&str> = runs
+        .iter()
+        .filter_map(|run| run["spec"]["origin"]["cause"].as_str())
+        .collect();
+    causes.sort_unstable();
+    assert_eq!(causes, ["commit", "commit", "drift"]);
+    eventually(|| async { bed.events_of("reconcile.started").await.len() == 3 }).await;
+    bed.stop().await;
+}
