@@ -168,8 +168,33 @@ pub(crate) fn sign_event(
     if named.is_some_and(|named| named.as_str() != Some(node.name.as_str())) {
         return Err(forbidden(node, "report events of another node"));
     }
+    let source = event.spec.get("source").cloned().unwrap_or_default();
+    if source["kind"] == "Node" && source["name"] != node.name.as_str() {
+        return Err(forbidden(node, "report events about another node"));
+    }
+    let kind = event.spec["type"].as_str().unwrap_or_default();
+    if is_made_by_servers(kind) || event.spec.get("causes").is_some() {
+        return Err(forbidden(node, "report what servers tell by themselves"));
+    }
     event.spec["source"]["node"] = node.name.as_str().into();
     Ok(())
+}
+
+/// Whether events of a type come from servers alone: triggers believe what they say of runs, nodes and beacons.
+pub(crate) fn is_made_by_servers(kind: &str) -> bool {
+    const FAMILIES: [&str; 9] = [
+        "beacon",
+        "cron",
+        "events",
+        "fleet",
+        "node",
+        "reconcile",
+        "run",
+        "share",
+        "trigger",
+    ];
+    let family = kind.split('.').next().unwrap_or_default();
+    FAMILIES.contains(&family)
 }
 
 /// The refusal of what does not concern a node; it does not tell whether the object exists.

@@ -174,6 +174,17 @@ spec:
     let written: Value =
         serde_json::from_str(&fs::read_to_string(&plan).expect("a plan")).expect("JSON");
     assert_eq!(written["plan"]["nodes"].as_array().map(Vec::len), Some(3));
+    // What somebody reads is what is applied, and the name of the book is no path.
+    let other = fs::read_to_string(&plan)
+        .expect("a plan")
+        .replace("/srv/", "/etc/");
+    let other = fleet.write("other.json", &other);
+    let refused = fleet.fleet(&["run", "--apply-plan", &other]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(
+        refused.stderr.contains("was changed after it was written"),
+        "{refused}"
+    );
     fs::write(fleet.root("node-2").join("srv/other"), "by hand\n").expect("written");
     let applied = fleet.fleet(&["run", "--apply-plan", &plan, "-o", "json"]);
     assert_eq!(applied.code, 1, "{applied}");

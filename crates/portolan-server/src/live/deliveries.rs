@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{moment, stored_event};
 use crate::error::{ApiError, RefusalReason};
 use crate::keys::ObjectKey;
+use crate::node_access::is_made_by_servers;
 use crate::objects::{Author, key_of, new_uuid};
 use crate::server::{ApiServer, Caller, Target};
 use crate::token::Identity;
@@ -100,8 +101,13 @@ impl ApiServer {
             name: USER.to_owned(),
             ..Author::default()
         };
-        let mut created = Vec::new();
-        for event in &mapped.events {
+        let (mut created, mut problems) = (Vec::new(), Vec::new());
+        for (item, event) in mapped.events.iter().enumerate() {
+            if is_made_by_servers(&event.kind) {
+                let message = format!("events of type `{}` come from servers alone", event.kind);
+                problems.push(json!({"item": item, "message": message}));
+                continue;
+            }
             let object = stored_event(event, webhook.name())?;
             created.push(self.events.create(object, &author));
         }
@@ -113,11 +119,9 @@ impl ApiServer {
                 Err(error) => return Err(error),
             }
         }
-        let problems: Vec<Value> = mapped
-            .problems
-            .iter()
-            .map(|problem| json!({"item": problem.index, "message": problem.why}))
-            .collect();
+        let unmapped = mapped.problems.iter();
+        problems
+            .extend(unmapped.map(|problem| json!({"item": problem.index, "message": problem.why})));
         Ok(json!({
             "apiVersion": portolan_kinds::VERSION, "kind": "Delivered", "events": stored, "known": known,
             "problems": problems, "leftOut": mapped.left_out,

@@ -51,7 +51,8 @@ pub(super) fn fleet_event(event: &KindObject) -> FleetEvent {
 fn labels_of(event: &KindObject, data: &Map<String, Value>) -> BTreeMap<String, String> {
     let own = event.metadata.labels.clone().into_iter();
     let mut labels: BTreeMap<String, String> = own.collect();
-    if event.spec["source"]["kind"] == "Webhook"
+    let source = event.spec["source"]["kind"].as_str();
+    if matches!(source, Some("Webhook" | "Beacon"))
         && let Some(sent) = data.get("labels").and_then(Value::as_object)
     {
         let texts = sent.iter().filter_map(|(key, value)| {

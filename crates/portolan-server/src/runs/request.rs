@@ -373,7 +373,7 @@ impl ApiServer {
                 name: node.name().to_owned(),
                 uuid: node.metadata.uuid().to_owned(),
                 about: about(node),
-                variables: variables.of(&view, node)?,
+                variables: variables.of(&view, node, &compiled.vars)?,
                 plan: None,
             });
         }
@@ -393,7 +393,7 @@ impl ApiServer {
                     name: node.name().to_owned(),
                     uuid: uuid.to_owned(),
                     about: about(&node),
-                    variables: variables.of(&view, &node)?,
+                    variables: variables.of(&view, &node, &compiled.vars)?,
                     plan: None,
                 });
             }

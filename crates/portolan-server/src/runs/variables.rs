@@ -92,16 +92,35 @@ impl Variables {
         Self { sources }
     }
 
-    /// The variables of a node.
+    /// The variables of a node for a book, which names those that it uses. Others are computed for nobody, so that one that
+    /// cannot be computed stops only runs that need it.
     pub(super) fn of(
         &self,
         view: &FleetView,
         node: &KindObject,
+        used: &Map<String, Value>,
     ) -> Result<Map<String, Value>, ApiError> {
-        Ok(self.resolved(view, node)?.values)
+        let mut found = self.resolved(view, node, Some(used))?;
+        if let Some(name) = used.keys().find(|name| found.sensitive.contains(*name)) {
+            let message = format!(
+                "node {}: variable {name} is sensitive, and runs show the variables that they use",
+                node.name()
+            );
+            return Err(ApiError::bad_request(message)
+                .hint("give it to the book as an input with `secret: true`"));
+        }
+        found
+            .values
+            .retain(|name, _| !found.sensitive.contains(name));
+        Ok(found.values)
     }
 
-    fn resolved(&self, view: &FleetView, node: &KindObject) -> Result<NodeVariables, ApiError> {
+    fn resolved(
+        &self,
+        view: &FleetView,
+        node: &KindObject,
+        used: Option<&Map<String, Value>>,
+    ) -> Result<NodeVariables, ApiError> {
         let groups = view.groups_of(node);
         let concerned: Vec<&ScopedSource> = self
             .sources
@@ -132,7 +151,11 @@ impl Variables {
             .cloned()
             .collect();
         let wrong = |why: String| ApiError::bad_request(format!("node {}: {why}", node.name()));
-        let (values, sensitive) = compute(&explained, &computed).map_err(wrong)?;
+        let needed = match used {
+            Some(used) => needed(&explained, &computed, used),
+            None => computed.clone(),
+        };
+        let (values, sensitive) = compute(&explained, &computed, &needed).map_err(wrong)?;
         Ok(NodeVariables {
             values,
             explained,
@@ -142,12 +165,35 @@ impl Variables {
     }
 }
 
-/// The values, with those of expressions computed from the others, and the names of secret ones.
+/// The computed variables that some names need, directly or by others.
+fn needed(
+    explained: &ResolvedVariables,
+    computed: &BTreeSet<String>,
+    used: &Map<String, Value>,
+) -> BTreeSet<String> {
+    let mut needed = BTreeSet::new();
+    let mut waiting: Vec<String> = used.keys().cloned().collect();
+    while let Some(name) = waiting.pop() {
+        if !computed.contains(&name) || !needed.insert(name.clone()) {
+            continue;
+        }
+        let text = explained.values().get(&name).and_then(Value::as_str);
+        // What cannot be read is told when it is computed.
+        let reads = text.and_then(|text| variables_read(text).ok());
+        waiting.extend(reads.unwrap_or_default());
+    }
+    needed
+}
+
+/// The values, with those of needed expressions computed from the others, and the names of secret ones.
 fn compute(
     explained: &ResolvedVariables,
     computed: &BTreeSet<String>,
+    needed: &BTreeSet<String>,
 ) -> Result<(Map<String, Value>, BTreeSet<String>), String> {
-    let definitions = explained.values().iter().map(|(key, value)| {
+    let is_wanted = |key: &String| !computed.contains(key) || needed.contains(key);
+    let wanted = explained.values().iter().filter(|(key, _)| is_wanted(key));
+    let definitions = wanted.clone().map(|(key, value)| {
         let text = value.as_str().filter(|_| computed.contains(key));
         let producer = match text {
             Some(text) => VariableProducer::Expression(text.to_owned()),
@@ -167,7 +213,7 @@ fn compute(
     let now = Timestamp::UNIX_EPOCH;
     let made = graph.advance(&BTreeMap::new(), now).changed;
     let (mut values, mut sensitive) = (Map::new(), BTreeSet::new());
-    for key in explained.values().keys() {
+    for (key, _) in wanted {
         let used = graph.value(key, &made, now);
         let used = used.map_err(|fault| fault.to_string())?;
         values.insert(key.clone(), used.value.clone());
@@ -326,7 +372,7 @@ impl ApiServer {
             let error = ApiError::bad_request(message);
             return Err(error.hint("a NodeGrant gives a namespace the nodes of a NodeGroup"));
         };
-        let resolved = Variables::new(&self.cache, namespace).resolved(&view, found)?;
+        let resolved = Variables::new(&self.cache, namespace).resolved(&view, found, None)?;
         let items: Vec<Value> = resolved
             .values
             .iter()

@@ -538,6 +538,25 @@ async fn variables_are_computed_from_others_and_say_where_they_come_from() {
         "http://c.example:81",
         "{list:#}"
     );
+    // One that cannot be computed stops only runs that need it, and no run gets a sensitive one.
+    let lost = json!({"dynamic": {"expressions": {"lost": "vars.nowhere"}}});
+    bed.make("variables", "Variable", "lost", lost).await;
+    for (book, used, expected) in [
+        ("plain", "url", StatusCode::CREATED),
+        ("needs", "lost", StatusCode::BAD_REQUEST),
+        ("shows", "key", StatusCode::BAD_REQUEST),
+        ("copies", "copy", StatusCode::BAD_REQUEST),
+    ] {
+        let spec = json!({
+            "target": {"all": true}, "vars": {used: "nothing"},
+            "steps": [{"name": "note", "print": {"message": format!("{{{{ vars.{used} }}}}")}}],
+        });
+        bed.make("taskbooks", "TaskBook", book, spec).await;
+        let path = format!("{SPACE}/taskbooks/{book}/run");
+        let (status, answer) = bed.post(&path, json!({})).await;
+        assert_eq!(status, expected, "{book}: {answer:#}");
+        assert!(!answer.to_string().contains("c.example:81") || book == "plain");
+    }
     assert_eq!(
         find(&list, "limits")["value"],
         json!({"port": 81, "files": 10})

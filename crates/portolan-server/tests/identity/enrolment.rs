@@ -181,7 +181,26 @@ async fn an_agent_reads_what_is_bound_to_its_node_and_writes_about_itself() {
             "spec": {"type": "disk.full", "source": {"node": node}},
         })
     };
+    // Triggers believe what servers tell of runs and nodes.
+    let forged = |kind: &str| {
+        json!({
+            "apiVersion": "v1alpha", "kind": "Event", "metadata": {"name": "forged"}, "spec": {"type": kind},
+        })
+    };
+    let forged = [forged("run.ended"), forged("node.down")];
     let rows: &[(&str, &str, Option<Value>, u16)] = &[
+        (
+            "POST",
+            "namespaces/team/events",
+            Some(forged[0].clone()),
+            403,
+        ),
+        (
+            "POST",
+            "namespaces/team/events",
+            Some(forged[1].clone()),
+            403,
+        ),
         ("GET", "nodes/web-1", None, 200),
         ("GET", "nodes/db-1", None, 403),
         ("GET", "nodes/nobody", None, 403),
