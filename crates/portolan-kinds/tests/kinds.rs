@@ -314,7 +314,8 @@ fn the_options_of_a_book_are_checked() {
         "8:16: `spec.maxFailures` must be a count, or a percent such as `10%`",
         "9:16: `spec.unreachable` must be `fail`, `skip` or a wait such as `{wait: 10m}`",
         "10:13: `spec.strategy` must be one of `lockstep`, `free`, not `serial` (there are lockstep, free)",
-        "11:3: `spec.reconcile` is not available yet",
+        "11:3: `spec.reconcile.on` must have at least one of `commit`, `join` and `drift`",
+        "11:22: `spec.reconcile.every` has no meaning unless `on` has `drift`",
         "12:3: `spec.steps` must be there and not be empty",
     ] {
         assert!(
