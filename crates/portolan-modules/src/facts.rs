@@ -98,6 +98,7 @@ impl FactSource<'_> {
         let name = arguments.first().cloned().unwrap_or_default();
         let command = Command {
             timeout,
+            leaves_nothing: true,
             ..self.host.command(Program::Arguments(arguments))
         };
         let exit = self.host.processes.run(&command, &self.host.stop);

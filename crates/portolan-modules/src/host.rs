@@ -141,6 +141,7 @@ impl Host {
             account: self.account.clone(),
             chroot,
             timeout: self.timeout,
+            leaves_nothing: false,
         }
     }
 

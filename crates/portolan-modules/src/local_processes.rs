@@ -274,7 +274,7 @@ impl Running {
             self.watch_end(stop, deadline, &mut ending);
             self.sleep(!input.is_empty());
         };
-        if ending.is_some() {
+        if ending.is_some() || command.leaves_nothing {
             self.signal(Signal::KILL);
         }
         self.drain(&mut stdout, &mut stderr);

@@ -26,6 +26,8 @@ pub struct Command {
     pub chroot: Option<Utf8PathBuf>,
     /// How long it may run.
     pub timeout: Duration,
+    /// Whether what it leaves running is ended when it ends. A step may start a daemon; a look must leave nothing.
+    pub leaves_nothing: bool,
 }
 
 /// What is started.

@@ -222,6 +222,17 @@ impl Root {
         }
     }
 
+    /// The space of the disk that a file or directory is on: free bytes that everybody may use, and all.
+    ///
+    /// # Errors
+    /// When there is nothing, or the system does not say.
+    pub fn disk_space(&self, path: &Utf8Path) -> io::Result<(u64, u64)> {
+        let handle = self.resolve(path, OFlags::PATH | OFlags::CLOEXEC)?;
+        let found = rustix::fs::fstatvfs(&handle)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+        Ok((bytes(found.f_bavail), bytes(found.f_blocks)))
+    }
+
     /// The names in a directory, sorted.
     ///
     /// # Errors

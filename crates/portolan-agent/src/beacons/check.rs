@@ -51,6 +51,7 @@ pub(super) fn look(subject: &Subject, host: &Host) -> Sight {
         } => {
             let mut command = host.command(Program::Arguments(run.clone()));
             command.timeout = command_time(*timeout);
+            command.leaves_nothing = true;
             let ended = host.processes.run(&command, &host.stop);
             ended.map_err(io::Error::other).map(|exit| {
                 let is_normal = if ok_codes.is_empty() {
@@ -151,6 +152,7 @@ fn look_at_service(name: &str, wanted: &str, host: &Host) -> io::Result<Sight> {
     let arguments = ["systemctl", "is-active", "--", name].map(str::to_owned);
     let mut command = host.command(Program::Arguments(arguments.to_vec()));
     command.timeout = SERVICE_TIME;
+    command.leaves_nothing = true;
     let exit = host.processes.run(&command, &host.stop);
     let exit = exit.map_err(io::Error::other)?;
     let state = String::from_utf8_lossy(&exit.stdout).trim().to_owned();
@@ -166,12 +168,10 @@ fn look_at_service(name: &str, wanted: &str, host: &Host) -> io::Result<Sight> {
 }
 
 fn look_at_disk(path: &str, least: u64, host: &Host) -> io::Result<Sight> {
-    let place = host.root.machine_path(path.into());
-    let found = rustix::fs::statvfs(place.as_std_path())?;
-    let free = found.f_bavail.saturating_mul(100) / found.f_blocks.max(1);
+    let (bytes, all) = host.root.disk_space(path.into())?;
+    let free = u64::try_from(u128::from(bytes) * 100 / u128::from(all.max(1))).unwrap_or(100);
     let is_normal = free >= least;
     let condition = if is_normal { "enough" } else { "low" };
-    let bytes = found.f_bavail.saturating_mul(found.f_frsize);
     Ok(Sight {
         data: data(json!({"freePercent": free, "freeBytes": bytes})),
         ..sight(condition.to_owned(), is_normal)
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn ports_commands_and_disks_are_told_apart_from_what_they_should_be() {
-        let (_directory, host, _) = host();
+        let (_directory, host, root) = host();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = Subject::Port {
             address: "127.0.0.1".to_owned(),
@@ -284,10 +284,38 @@ mod tests {
         };
         assert_eq!(condition(&disk(0), &host), ("enough".to_owned(), true));
         assert_eq!(condition(&disk(101), &host), ("low".to_owned(), false));
+        // A link out of the root leads nowhere.
+        std::os::unix::fs::symlink("/dev/shm", root.join("out")).expect("a link");
+        let out = Subject::Disk {
+            path: "/out".to_owned(),
+            free_percent: 0,
+        };
+        assert_eq!(condition(&out, &host), unknown);
         let service = Subject::Service {
             name: "web".to_owned(),
             state: "running".to_owned(),
         };
         assert_eq!(condition(&service, &host), unknown);
+    }
+
+    #[test]
+    fn a_command_leaves_no_process() {
+        let (_directory, host, root) = host();
+        let text = "sleep 300 & echo $! > $PORTOLAN_ROOT/process";
+        let command = Subject::Command {
+            run: ["/bin/sh", "-c", text].map(str::to_owned).to_vec(),
+            timeout: WrittenSpan::seconds(10),
+            ok_codes: Vec::new(),
+        };
+        assert_eq!(condition(&command, &host), ("exit 0".to_owned(), true));
+        let process = std::fs::read_to_string(root.join("process")).expect("a number");
+        let state = || std::fs::read_to_string(format!("/proc/{}/stat", process.trim()));
+        // One that ended may wait for the machine's first process to notice it.
+        let is_gone = || state().map_or(true, |state| state.contains(") Z "));
+        let began = std::time::Instant::now();
+        while !is_gone() {
+            assert!(began.elapsed() < Duration::from_secs(10), "it runs on");
+            std::thread::yield_now();
+        }
     }
 }

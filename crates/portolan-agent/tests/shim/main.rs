@@ -92,6 +92,7 @@ fn shell(text: &str) -> Command {
         account: None,
         chroot: None,
         timeout: PATIENCE,
+        leaves_nothing: false,
     }
 }
 

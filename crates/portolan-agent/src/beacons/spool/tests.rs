@@ -1,3 +1,5 @@
+//! What a spool keeps over crashes, deliveries and overflow.
+
 use camino::Utf8PathBuf;
 
 use super::*;
