@@ -21,6 +21,9 @@ use crate::token::Identity;
 /// The name that deliveries are written under.
 const USER: &str = "system:webhooks";
 
+/// How large a body may be, unless the webhook says otherwise.
+const USUAL_BYTES: usize = 256 << 10;
+
 /// The most webhooks whose requests are remembered.
 const MAX_WEBHOOKS: usize = 1_000;
 
@@ -57,11 +60,12 @@ impl ApiServer {
         taken
     }
 
-    /// How large a body may be, as the webhook says; the smallest of all limits if there is none.
+    /// How large a body may be, as the webhook says; if there is none, as most do.
     pub(crate) fn webhook_limit(&self, target: &Target) -> usize {
         let webhook = target.key().ok().and_then(|key| self.cache.object(&key));
         let limit = webhook.and_then(|webhook| webhook.spec["maxBytes"].as_u64());
-        limit.map_or(1_024, |limit| usize::try_from(limit).unwrap_or(1_024))
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+        limit.unwrap_or(USUAL_BYTES)
     }
 
     async fn take_delivery(
@@ -71,16 +75,18 @@ impl ApiServer {
     ) -> Result<Value, ApiError> {
         let found = self.cache.object(&target.key()?);
         let found = found.filter(|webhook| webhook.spec["suspend"] != true);
-        let Some(webhook) = found else {
-            return Err(refused(&WebhookRefusal::WrongSignature));
-        };
         let now = moment(self.objects.time.now());
+        let Some(webhook) = found else {
+            // As a webhook that has no key answers.
+            let answer = WebhookVerifier::new(Vec::new()).verify(request, now).err();
+            return Err(refused(&answer.unwrap_or(WebhookRefusal::WrongSignature)));
+        };
         let verified = self.verifier(&webhook).await?.verify(request, now);
         let verified = verified.map_err(|refusal| refused(&refusal))?;
         self.deliveries
             .check(webhook.metadata.uuid(), &verified, now)
             .map_err(|refusal| refused(&refusal))?;
-        let delivery = verified.id.unwrap_or_else(new_uuid);
+        let delivery = verified.id.clone().unwrap_or_else(new_uuid);
         let origin = WebhookOrigin {
             uid: webhook.metadata.uuid(),
             namespace: webhook.namespace().unwrap_or_default(),
@@ -88,7 +94,11 @@ impl ApiServer {
             received: now,
         };
         let mapped = mapped(&webhook, request.body, origin).map_err(|refusal| refused(&refusal))?;
-        self.store_events(&webhook, &mapped).await
+        let stored = self.store_events(&webhook, &mapped).await;
+        if stored.is_err() {
+            self.deliveries.forget(webhook.metadata.uuid(), &verified);
+        }
+        stored
     }
 
     /// Stores events; those that are known already are counted and nothing more.
@@ -180,6 +190,12 @@ impl Deliveries {
         }
         let memory = known.entry(webhook.to_owned()).or_default();
         memory.admit(verified, now)
+    }
+
+    fn forget(&self, webhook: &str, verified: &VerifiedDelivery) {
+        if let Some(memory) = self.0.lock().get_mut(webhook) {
+            memory.forget(verified);
+        }
     }
 }
 

@@ -301,6 +301,15 @@ impl ReplayMemory {
         self.by_end.insert((delivery.until, id.clone()));
         Ok(())
     }
+
+    /// Forgets a request that came to nothing: its sender may send it again.
+    pub fn forget(&mut self, delivery: &VerifiedDelivery) {
+        if let Some(id) = &delivery.id
+            && let Some(until) = self.known.remove(id)
+        {
+            self.by_end.remove(&(until, id.clone()));
+        }
+    }
 }
 
 impl WebhookRefusal {
