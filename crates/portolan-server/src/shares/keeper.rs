@@ -1,6 +1,6 @@
 //! Looks after all shares, on the server that owns the shard.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +55,13 @@ pub(crate) enum ShareInput {
     Taken(Arc<NodeIdentity>, ShareTaken),
 }
 
+/// A holder that was asked to encrypt a share again. Only its answer counts, and only for these nodes.
+pub(crate) struct AskedHolder {
+    holder: String,
+    recipients: BTreeSet<String>,
+    at: Instant,
+}
+
 /// Looks after all shares.
 pub(crate) struct ShareKeeper {
     pub(crate) objects: Objects,
@@ -64,8 +71,8 @@ pub(crate) struct ShareKeeper {
     pub(crate) inputs: mpsc::Receiver<ShareInput>,
     /// Whether this server owns the shard.
     pub(crate) owned: watch::Receiver<Option<Ownership>>,
-    /// When a holder was asked to encrypt a Share again, by its uuid.
-    pub(crate) rewraps: BTreeMap<String, Instant>,
+    /// The holder that was asked to encrypt a Share again, by the uuid of the Share.
+    pub(crate) rewraps: BTreeMap<String, AskedHolder>,
 }
 
 impl ShareKeeper {
@@ -323,7 +330,7 @@ impl ShareKeeper {
     ) -> Result<(), ApiError> {
         let uuid = share.metadata.uuid().to_owned();
         let asked = self.rewraps.get(&uuid);
-        if asked.is_some_and(|asked| asked.elapsed() < REWRAP_TIME) {
+        if asked.is_some_and(|asked| asked.at.elapsed() < REWRAP_TIME) {
             return Ok(());
         }
         let connected = self.agents.connected();
@@ -346,6 +353,11 @@ impl ShareKeeper {
         let all = request::recipients(&self.cache, namespace, &json!({"all": true}), None);
         let own = all.into_iter().find(|one| one.name == publisher);
         recipients.extend(own.filter(|own| !recipients.iter().any(|one| one.node == own.node)));
+        let asked = AskedHolder {
+            holder: holder.to_owned(),
+            recipients: recipients.iter().map(|one| one.node.clone()).collect(),
+            at: Instant::now(),
+        };
         let rewrap = Message::ShareRewrap(ShareRewrap {
             ask: place.to_owned(),
             uuid: uuid.clone(),
@@ -354,7 +366,7 @@ impl ShareKeeper {
             recipients,
         });
         self.agents.send(holder, rewrap);
-        self.rewraps.insert(uuid, Instant::now());
+        self.rewraps.insert(uuid, asked);
         Ok(())
     }
 
@@ -393,7 +405,7 @@ impl ShareKeeper {
         Ok(())
     }
 
-    /// Takes what a holder has encrypted again, if it is of the version that counts and the node can read it.
+    /// Takes what a holder has encrypted again, if it was asked to and it is of the version that counts.
     async fn rewrapped(
         &mut self,
         author: &Author,
@@ -407,8 +419,11 @@ impl ShareKeeper {
         };
         let is_current = share.status["content"].as_str() == Some(put.ask.as_str())
             && share.status["version"].as_u64() == Some(put.version);
-        let is_holder = holders(share).any(|holder| holder == node.uid);
-        if !is_current || !is_holder || put.content.len() > store::MAX_BYTES {
+        let is_asked = self.rewraps.get(&put.uuid).is_some_and(|asked| {
+            let mut recipients = put.recipients.iter();
+            asked.holder == node.uid && recipients.all(|one| asked.recipients.contains(&one.node))
+        });
+        if !is_current || !is_asked || put.content.len() > store::MAX_BYTES {
             return Ok(());
         }
         let place = format!("{}.{}", put.version, new_uuid());
@@ -477,7 +492,7 @@ impl ShareKeeper {
             return Ok(());
         };
         self.rewraps
-            .retain(|_, asked| asked.elapsed() < REWRAP_TIME);
+            .retain(|_, asked| asked.at.elapsed() < REWRAP_TIME);
         let shares =
             find_kind("Share").map_or_else(Vec::new, |kind| self.cache.objects(kind, None));
         let places: BTreeMap<String, String> = shares
