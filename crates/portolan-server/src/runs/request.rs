@@ -30,7 +30,11 @@ use super::variables::Variables;
 use crate::clock::rfc3339;
 use crate::error::{ApiError, RefusalReason};
 use crate::objects::{Author, key_of, new_uuid};
+use crate::seal::Sealer;
 use crate::server::{ApiServer, Caller, Target};
+
+/// What the key of the servers is used for in digests of requests.
+const DIGEST_PURPOSE: &str = "portolan run request 1";
 
 /// Words of a request.
 const MAX_WORDS: usize = 100;
@@ -171,9 +175,14 @@ impl Repetition {
 }
 
 impl RunRequest {
-    /// What tells two requests of a user apart, without the values of inputs.
-    fn digest(&self, user: &str) -> String {
-        let inputs: Vec<&String> = self.inputs.keys().collect();
+    /// What tells two requests of a user apart. Inputs may be secret, and a digest without a key would let them be guessed:
+    /// where there is none, there are no secrets either, and the names of inputs must do.
+    fn digest(&self, user: &str, sealer: Option<&Sealer>) -> String {
+        let key = sealer.and_then(|sealer| sealer.derived(DIGEST_PURPOSE));
+        let inputs = match &key {
+            Some(_) => json!(self.inputs),
+            None => self.inputs.keys().cloned().collect(),
+        };
         let selector = self.narrowing.selector.as_ref();
         let request = json!({
             "user": user, "check": self.is_check, "inputs": inputs, "tags": self.selection.tags,
@@ -181,7 +190,12 @@ impl RunRequest {
             "selector": selector.map(ToString::to_string), "parent": self.parent, "book": self.book,
             "plan": self.plan.as_ref().map(|plan| &plan.digest),
         });
-        hex(&Sha256::digest(request.to_string().as_bytes()))
+        let mut hasher = Sha256::new();
+        if let Some(key) = &key {
+            hasher.update(key.as_slice());
+        }
+        hasher.update(request.to_string());
+        hex(&hasher.finalize())
     }
 }
 
@@ -305,7 +319,7 @@ impl ApiServer {
         let name = self.run_name(&book_name, request.dedupe_key.as_deref());
         let kind = find_kind("Run").ok_or_else(|| ApiError::internal("no kind Run"))?;
         let key = crate::keys::ObjectKey::new(kind, Some(&namespace), &name);
-        let digest = request.digest(&caller.identity.user);
+        let digest = request.digest(&caller.identity.user, self.objects.sealer.as_deref());
         if let Some(known) = self.objects.get(&key).await? {
             if known.object.spec["requestDigest"] == digest.as_str() {
                 return Ok(known.object);

@@ -397,6 +397,25 @@ async fn webhooks_make_events_of_signed_requests_and_refuse_all_others() {
         .into_iter()
         .filter(|entry| entry["verb"] == "deliver" && entry["status"] == 401);
     assert_eq!(refused.count(), 5);
+    // Whoever has no key cannot find out whether there is such a webhook.
+    let unsigned = async |path: &str| {
+        let request = Request::post(path).header("host", "portolan.test");
+        let request = request.body(Body::from("{}")).expect("a request");
+        let (status, answer) = bed.send(request).await;
+        (status, answer["message"].clone())
+    };
+    let unknown = path.replace("/ci/", "/unknown/");
+    assert_eq!(unsigned(&path).await, unsigned(&unknown).await);
+    // What servers tell comes from nobody else.
+    let forging = json!({"keys": {"secret": "hooks", "values": ["first"]}, "mapping": {"type": "'run.ended'"}});
+    bed.make("webhooks", "Webhook", "forging", forging).await;
+    let forged = signed(&path.replace("/ci/", "/forging/"), KEY, body, now);
+    let (_, answer) = bed.send(forged).await;
+    assert_eq!(answer["events"], json!([]), "{answer:#}");
+    let why = answer["problems"][0]["message"]
+        .as_str()
+        .unwrap_or_default();
+    assert!(why.contains("come from servers alone"), "{answer:#}");
     // What Alertmanager sends, again and again, is one event for each alert; labels can be asked for.
     let spec = json!({"format": "alertmanager", "keys": {"secret": "hooks", "values": ["first"]}, "allowBearer": true});
     bed.make("webhooks", "Webhook", "alerts", spec).await;
@@ -664,5 +683,21 @@ async fn a_book_is_run_when_it_changed_and_to_look_for_drift() {
     causes.sort_unstable();
     assert_eq!(causes, ["commit", "commit", "drift"]);
     eventually(|| async { bed.events_of("reconcile.started").await.len() == 3 }).await;
+    bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_with_other_inputs_is_another_request() {
+    let bed = bed().await;
+    bed.empty_book("web", json!({"version": {"type": "string"}}))
+        .await;
+    let path = format!("{SPACE}/taskbooks/web/run");
+    let request = |version: &str| json!({"inputs": {"version": version}, "dedupeKey": "monday"});
+    let (status, first) = bed.post(&path, request("1.4")).await;
+    assert_eq!(status, StatusCode::CREATED, "{first:#}");
+    let (_, again) = bed.post(&path, request("1.4")).await;
+    assert_eq!(again["metadata"]["name"], first["metadata"]["name"]);
+    let (status, other) = bed.post(&path, request("1.5")).await;
+    assert_eq!(status, StatusCode::CONFLICT, "{other:#}");
     bed.stop().await;
 }
