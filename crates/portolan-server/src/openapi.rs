@@ -1,5 +1,8 @@
 //! The `OpenAPI` document of the HTTP API, made from the kinds.
 
+mod blobs;
+mod runs;
+
 use std::sync::OnceLock;
 
 use portolan_kinds::{KINDS, KindDefinition, definition_schema, metadata_schema};
@@ -23,6 +26,8 @@ fn make() -> Value {
     }
     add_other_paths(&mut paths);
     add_identity_paths(&mut paths);
+    runs::add_paths(&mut paths);
+    blobs::add_paths(&mut paths);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -141,11 +146,6 @@ fn write_operation(
 
 fn add_other_paths(paths: &mut Map<String, Value>) {
     let object = json!({"type": "object"});
-    let body = |properties: Value, required: &[&str]| {
-        let schema = json!({"type": "object", "properties": properties, "required": required});
-        json!({"required": true, "content": {"application/json": {"schema": schema}}})
-    };
-    let text = || json!({"type": "string"});
     paths.insert(
         "/api/v1alpha/status".to_owned(),
         json!({"get": {"summary": "Says how the server stands.", "responses": responses(&["200"], &object)}}),
@@ -166,7 +166,7 @@ fn add_other_paths(paths: &mut Map<String, Value>) {
         "/api/v1alpha/trigger-tests".to_owned(),
         json!({"post": {
             "summary": "Says what triggers would do about an event, and why; nothing is done.",
-            "requestBody": body(json!({"namespace": text(), "name": text()}), &["namespace", "name"]),
+            "requestBody": body(&json!({"namespace": text(), "name": text()}), &["namespace", "name"]),
             "responses": responses(&["200"], &object),
         }}),
     );
@@ -175,7 +175,7 @@ fn add_other_paths(paths: &mut Map<String, Value>) {
         json!({"post": {
             "summary": "Says whether the caller may do something, and why.",
             "requestBody": body(
-                json!({"verb": text(), "kind": text(), "namespace": text(), "name": text()}), &["verb", "kind"],
+                &json!({"verb": text(), "kind": text(), "namespace": text(), "name": text()}), &["verb", "kind"],
             ),
             "responses": responses(&["200"], &object),
         }}),
@@ -191,7 +191,7 @@ fn add_other_paths(paths: &mut Map<String, Value>) {
             "post": {
                 "summary": "Makes a token.",
                 "requestBody": body(
-                    json!({
+                    &json!({
                         "user": text(), "groups": {"type": "array", "items": text()}, "life": text(),
                         "description": text(),
                     }),
@@ -212,16 +212,6 @@ fn add_other_paths(paths: &mut Map<String, Value>) {
 
 /// Paths of identities. What only agents do is described by `portolan-identity`, which does it.
 fn add_identity_paths(paths: &mut Map<String, Value>) {
-    let object = json!({"type": "object"});
-    let operation = |summary: &str, code: &str| json!({"summary": summary, "responses": responses(&[code], &object)});
-    let with_body = |summary: &str, code: &str, properties: Value, required: &[&str]| {
-        let mut operation = operation(summary, code);
-        let schema = json!({"type": "object", "properties": properties, "required": required});
-        operation["requestBody"] =
-            json!({"required": true, "content": {"application/json": {"schema": schema}}});
-        operation
-    };
-    let text = || json!({"type": "string"});
     let key = path_parameter("fingerprint", "The SHA-256 digest of the key.");
     let node = path_parameter("name", "The name of the node.");
     let new_token = json!({
@@ -243,7 +233,7 @@ fn add_identity_paths(paths: &mut Map<String, Value>) {
         (
             "auth/certificates",
             json!({
-                "post": with_body("Makes a client certificate of a user.", "201", new_certificate, &["user", "csr"]),
+                "post": operation_with_body("Makes a client certificate of a user.", "201", &new_certificate, &["user", "csr"]),
             }),
         ),
         (
@@ -266,7 +256,7 @@ fn add_identity_paths(paths: &mut Map<String, Value>) {
             "join-tokens",
             json!({
                 "get": operation("Lists join tokens.", "200"),
-                "post": with_body("Makes a join token.", "201", new_token, &[]),
+                "post": operation_with_body("Makes a join token.", "201", &new_token, &[]),
             }),
         ),
         (
@@ -286,6 +276,27 @@ fn add_identity_paths(paths: &mut Map<String, Value>) {
     for (path, operations) in rows {
         paths.insert(format!("/api/v1alpha/{path}"), operations);
     }
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+/// A body that is one JSON object.
+fn body(properties: &Value, required: &[&str]) -> Value {
+    let schema = json!({"type": "object", "properties": properties, "required": required});
+    json!({"required": true, "content": {"application/json": {"schema": schema}}})
+}
+
+/// An operation that answers with an object of its own.
+fn operation(summary: &str, code: &str) -> Value {
+    json!({"summary": summary, "responses": responses(&[code], &json!({"type": "object"}))})
+}
+
+fn operation_with_body(summary: &str, code: &str, properties: &Value, required: &[&str]) -> Value {
+    let mut operation = operation(summary, code);
+    operation["requestBody"] = body(properties, required);
+    operation
 }
 
 fn path_parameter(name: &str, description: &str) -> Value {

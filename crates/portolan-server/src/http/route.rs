@@ -121,3 +121,37 @@ pub(super) fn find(plural: &str) -> Result<&'static KindDefinition, ApiError> {
 fn decoded_part(part: &str) -> Result<String, ApiError> {
     decoded(&part.replace('+', "%2B"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_of_the_document_leads_somewhere_and_every_route_is_in_it() {
+        let paths = crate::openapi::document()["paths"].as_object();
+        let paths = paths.expect("paths");
+        for path in paths.keys() {
+            let path = path
+                .replace("{digest}", &"ab".repeat(32))
+                .replace("{fingerprint}", &"ab".repeat(32))
+                .replace(['{', '}'], "");
+            assert!(Route::parse(&path).is_ok(), "{path}");
+        }
+        let of_runs = ["nodes", "plan", "cancel", "resume", "approve", "rerun"];
+        let of_runs = of_runs.map(|what| format!("runs/{{name}}/{what}"));
+        let others = [
+            "taskbooks/{name}/run",
+            "taskbooks/{name}/files",
+            "exec",
+            "blobs",
+            "blobs/{digest}",
+            "webhooks/{name}/deliver",
+            "nodes/{node}/variables",
+        ];
+        let others = others.map(str::to_owned);
+        for rest in of_runs.into_iter().chain(others) {
+            let path = format!("/api/v1alpha/namespaces/{{namespace}}/{rest}");
+            assert!(paths.contains_key(&path), "{path}");
+        }
+    }
+}
