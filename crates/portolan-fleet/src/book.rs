@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::decision::Decision;
 use crate::fault::Place;
 
-pub(crate) use read::BookReader;
+pub(crate) use read::{BookReader, beside};
 pub use share::{Share, batch_sizes};
 
 /// A TaskBook that can be run.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_modules::{BookFileError, BookFiles};
+use portolan_modules::{BookFileError, BookFiles, GitSource};
 
 /// The largest file of a book, in bytes.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -57,6 +57,12 @@ impl BookFiles for RecordedFiles {
             self.read(&directory.join(path))?;
         }
         Ok(listed)
+    }
+
+    fn pin(&self, source: &GitSource) -> Result<String, BookFileError> {
+        let commit = self.inner.pin(source)?;
+        self.read(&source.commit_file())?;
+        Ok(commit)
     }
 }
 

@@ -24,8 +24,14 @@ use crate::fault::{BookFault, Faults};
 
 pub use selection::TagSelection;
 
-/// Parameters of modules that name files of the book.
-pub(crate) const FILE_PARAMETERS: &[&str] = &["template", "source", "script", "key"];
+/// Parameters of a module that name files of the book.
+pub(crate) fn file_parameters(module: &str) -> &'static [&'static str] {
+    match module {
+        // What is mounted is a device, or a word such as `tmpfs`.
+        "mount" => &[],
+        _ => &["template", "source", "script", "key"],
+    }
+}
 
 /// Whether such a parameter names a file of the book, not a path of the node, an address or the content itself.
 pub(crate) fn is_book_file(path: &str) -> bool {

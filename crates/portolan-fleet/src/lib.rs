@@ -18,9 +18,11 @@ mod book;
 mod book_files;
 mod compile;
 mod decision;
+mod git_includes;
 mod input;
 mod known;
 mod text;
+mod tree_files;
 
 mod execute;
 mod journal;
@@ -59,6 +61,7 @@ pub use fleet_run::{
     NodeProgress, NodeReport, Observed, Permits, ReportWindow, RunEffect, RunEnd, RunPlan,
     RunState, Stage, UnreachablePolicy, advance,
 };
+pub use git_includes::{GitIncludes, IncludePolicy, MAX_REPOSITORIES};
 pub use input::{InputFault, bind_inputs};
 pub use inventory::{AnsibleInventory, ExpectedNode, ImportedInventory, SameName};
 pub use journal::{
@@ -73,4 +76,5 @@ pub use plan_document::{
 };
 pub use run_report::{NodePart, RunReport};
 pub use text::{MAX_FUEL, MAX_TEXT_BYTES, TextError, TextRenderer, scope_of};
+pub use tree_files::TreeFiles;
 pub use why::{RunExplanation, WhyError, explain};

@@ -3,6 +3,7 @@
 //! A text is rendered once and its result is never rendered again, so a value that contains `{{` stays as it is. A text
 //! that is exactly one `{{ … }}` keeps the type of its value. Names that do not exist are errors.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::{Arc, LazyLock};
 
@@ -10,9 +11,11 @@ use camino::Utf8Path;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior};
-use portolan_modules::BookFiles;
+use portolan_modules::{BookFiles, GitSource};
 use regex::Regex;
 use serde_json::{Map, Value};
+
+use crate::book::beside;
 
 /// Steps that one rendering may take; a loop over ten thousand items with ten actions each takes a tenth.
 pub const MAX_FUEL: u64 = 2_000_000;
@@ -59,6 +62,10 @@ impl TextRenderer {
         }
         environment.set_fuel(Some(MAX_FUEL));
         environment.set_recursion_limit(MAX_RECURSION);
+        let inner = Arc::clone(&files);
+        environment.set_path_join_callback(move |name, parent| {
+            inner_template(&*inner, name, parent).map_or(Cow::Borrowed(name), Cow::Owned)
+        });
         environment.set_loader(move |name| {
             let read = files.read(Utf8Path::new(name));
             let unreadable = |why: String| minijinja::Error::new(ErrorKind::InvalidOperation, why);
@@ -233,6 +240,20 @@ pub(crate) fn templates_in_text(text: &str) -> Vec<String> {
         .filter_map(|found| found.get(1).or_else(|| found.get(2)))
         .map(|name| name.as_str().to_owned())
         .collect()
+}
+
+/// The path of a template that another one names. `None` if that is its name, as in the book's own repository, where names begin
+/// beside the first book. In a repository that a book was included from, it is the nearest one: beside the template that names
+/// it, or in a directory above, up to the root of that repository.
+pub(crate) fn inner_template(files: &dyn BookFiles, name: &str, parent: &str) -> Option<String> {
+    let (repository, inside) = GitSource::split(Utf8Path::new(parent))?;
+    let mut paths = inside.ancestors().skip(1).map(|above| {
+        let near = repository.join(above).join("template");
+        beside(near.as_str(), name)
+    });
+    let found = paths.find(|path| path.starts_with(&repository) && files.read(path).is_ok());
+    let found = found.unwrap_or_else(|| repository.join(name.trim_start_matches(['/', '.'])));
+    Some(found.into_string())
 }
 
 /// What is between the braces of a text that is exactly one `{{ … }}`.

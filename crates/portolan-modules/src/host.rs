@@ -8,6 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use tokio_util::sync::CancellationToken;
 
 use crate::boot::BootMode;
+use crate::git_source::GitSource;
 use crate::local_processes::LocalProcesses;
 use crate::process::{Command, Processes, Program};
 use crate::root::Root;
@@ -65,6 +66,18 @@ pub trait BookFiles: Send + Sync {
     /// # Errors
     /// As [`read`](Self::read).
     fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, BookFileError>;
+
+    /// The commit that a repository is pinned to. Its files can be read below [`GitSource::directory`] then. Files that were
+    /// recorded know the commit of that time; nothing is fetched for them.
+    ///
+    /// # Errors
+    /// When the repository or the ref cannot be had.
+    fn pin(&self, source: &GitSource) -> Result<String, BookFileError> {
+        let Ok(commit) = self.read(&source.commit_file()) else {
+            return Err(BookFileError::NotPinned(source.url.clone()));
+        };
+        Ok(String::from_utf8_lossy(&commit).into_owned())
+    }
 }
 
 /// Why a file of a book cannot be read.
@@ -88,6 +101,12 @@ pub enum BookFileError {
     /// It lies elsewhere, or a link leads there.
     #[error("`{0}` is outside the repository of the book")]
     Outside(Utf8PathBuf),
+    /// The book came without the files of a repository that it includes from.
+    #[error("the book came without what it includes from `{0}`")]
+    NotPinned(String),
+    /// A repository cannot be fetched, for this reason.
+    #[error("cannot include from `{0}`: {1}")]
+    NotFetched(String, String),
     /// The system says why.
     #[error("cannot read `{0}`: {1}")]
     Unreadable(Utf8PathBuf, std::io::Error),

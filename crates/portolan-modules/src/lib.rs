@@ -32,6 +32,7 @@ mod cron_schedule;
 mod dnf_tool;
 mod dpkg_status;
 mod fstab;
+mod git_source;
 mod host;
 mod local_processes;
 mod manifests;
@@ -62,6 +63,7 @@ pub use definition::{
     Effect, ModuleDefinition, ParameterDefinition, ParameterType, RootSupport, find_module,
 };
 pub use facts::{FactCache, FactSource};
+pub use git_source::GitSource;
 pub use host::{Account, BookFileError, BookFiles, DEFAULT_TIMEOUT, Host, NoBookFiles};
 pub use local_processes::{KEPT_OUTPUT_BYTES, LocalProcesses};
 pub use modules::{

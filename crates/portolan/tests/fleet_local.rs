@@ -420,3 +420,54 @@ fn a_full_disk_refuses_to_start_steps() {
     assert_eq!(place.run(&[]).code, 0, "there is space again");
     assert!(place.path.join("root/f").exists());
 }
+
+/// The ref is resolved when the book is compiled; a repository that is gone is told at the line of the include.
+#[test]
+fn a_book_of_another_git_repository_is_included() {
+    let place = Place::new("  steps: []\n");
+    let books = place.path.join("books");
+    fs::create_dir_all(books.join("web/templates")).expect("made");
+    let common = format!(
+        "{HEAD}  inputs: {{port: {{type: int}}}}\n  steps:\n  - {{name: conf, file: {{path: /etc/conf, template: templates/conf.j2}}}}\n"
+    );
+    fs::write(books.join("web/common.yaml"), common).expect("written");
+    fs::write(
+        books.join("web/templates/conf.j2"),
+        "port {{ inputs.port }}\n",
+    )
+    .expect("written");
+    for args in [
+        &["init", "-q", "-b", "main"][..],
+        &["add", "-A"],
+        &["commit", "-q", "-m", "books"],
+        &["tag", "v3"],
+    ] {
+        let done = std::process::Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.com"])
+            .args(args)
+            .current_dir(&books)
+            .status();
+        assert!(done.is_ok_and(|done| done.success()), "{args:?}");
+    }
+    let url = format!("file://{}", books.display());
+    place.write(
+        "book.yaml",
+        &format!(
+            "{HEAD}  steps:\n  - {{name: common, include: {{git: '{url}', ref: v3, path: web/common.yaml, inputs: {{port: 80}}}}}}\n"
+        ),
+    );
+    let linted = portolan_in(place.name(), &["fleet", "lint", "book.yaml"]);
+    assert_eq!(linted.code, 0, "{}", linted.stderr);
+    let (report, code) = place.json(&[]);
+    assert_eq!(code, 0, "{report}");
+    let written = fs::read_to_string(place.path.join("root/etc/conf")).expect("a file");
+    assert_eq!(written, "port 80\n");
+    fs::remove_dir_all(&books).expect("removed");
+    let linted = portolan_in(place.name(), &["fleet", "lint", "book.yaml"]);
+    assert_eq!(linted.code, 1);
+    assert!(
+        linted.stderr.contains("cannot include from"),
+        "{}",
+        linted.stderr
+    );
+}

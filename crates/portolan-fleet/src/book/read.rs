@@ -12,6 +12,8 @@ mod include;
 mod steps;
 mod values;
 
+pub(crate) use include::beside;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

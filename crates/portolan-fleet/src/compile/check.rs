@@ -12,7 +12,7 @@ use crate::book::{AskedFleet, Barrier, Book, Input, Items, ModuleCall, RunOn, St
 use crate::decision::Decision;
 use crate::fault::{BookFault, Place, advice};
 use crate::known;
-use crate::text::{TextRenderer, steps_in_text, templates_in_text};
+use crate::text::{TextRenderer, inner_template, steps_in_text, templates_in_text};
 
 /// What the check of a book gives beside faults.
 pub(super) struct Checked {
@@ -347,7 +347,7 @@ impl NameCheck<'_> {
                 self.fault(&place_of(name), message, Some(hint));
             }
         }
-        for name in super::FILE_PARAMETERS {
+        for name in super::file_parameters(call.module.name) {
             let known = call
                 .module
                 .parameters
@@ -384,6 +384,8 @@ impl NameCheck<'_> {
                 self.results(&steps_in_text(&text), &place);
                 let mut uses_secret = self.used_names(&used, names, &place);
                 for inner in templates_in_text(&text) {
+                    let found = inner_template(&*self.source.files, &inner, path);
+                    let inner = found.unwrap_or(inner);
                     // A circle is found when the template is rendered; here each is read once.
                     if self.templates.insert((step.id.clone(), inner.clone())) {
                         uses_secret |= self.template_file(&inner, step, names);

@@ -1,15 +1,15 @@
 //! The text and the files of a TaskBook on the server: as they are in the commit that it comes from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_fleet::{RecordedFiles, TagSelection};
+use portolan_fleet::{GitIncludes, IncludePolicy, RecordedFiles, TagSelection, TreeFiles};
+use portolan_git::FetchOptions;
 use portolan_kinds::find_kind;
 use portolan_kinds::wire::{RepositorySpec, Source};
-use portolan_modules::{BookFileError, BookFiles, NoBookFiles};
-use portolan_vfs::{Vfs, VfsError};
-use serde_json::json;
+use portolan_modules::{BookFiles, NoBookFiles};
+use serde_json::{Value, json};
 
 use super::files::FileShelf;
 use super::record::StoredBook;
@@ -48,7 +48,8 @@ impl ApiServer {
             None => Arc::new(NoBookFiles),
             Some(source) => Arc::new(self.commit_files(source).await?),
         };
-        let recorded = Arc::new(RecordedFiles::new(files));
+        let includes = Arc::new(self.with_includes(files)?);
+        let recorded = Arc::new(RecordedFiles::new(includes));
         compile_with(
             &book,
             selection,
@@ -64,7 +65,7 @@ impl ApiServer {
     }
 
     /// The files of the commit that an object comes from.
-    async fn commit_files(&self, source: &Source) -> Result<CommitFiles, ApiError> {
+    async fn commit_files(&self, source: &Source) -> Result<TreeFiles, ApiError> {
         let kind =
             find_kind("Repository").ok_or_else(|| ApiError::internal("no kind Repository"))?;
         let key = ObjectKey::new(kind, None, source.repository());
@@ -82,79 +83,48 @@ impl ApiServer {
         let tree = tree.map_err(|reason| {
             ApiError::unavailable(format!("cannot read the commit of the book: {reason}"))
         })?;
-        let book = Utf8PathBuf::from("/").join(path);
-        let directory = book.parent().unwrap_or(Utf8Path::new("/")).to_owned();
-        Ok(CommitFiles { tree, directory })
+        Ok(TreeFiles::beside(tree, Utf8Path::new(&path)))
+    }
+
+    /// Adds what the book includes from repositories.
+    fn with_includes(&self, files: Arc<dyn BookFiles>) -> Result<GitIncludes, ApiError> {
+        let kind =
+            find_kind("Repository").ok_or_else(|| ApiError::internal("no kind Repository"))?;
+        let known = self.cache.objects(kind, None);
+        let addresses = known.iter().filter_map(|object| {
+            let url = object.spec.get("url").and_then(Value::as_str);
+            url.map(str::to_owned)
+        });
+        let policy = RepositoriesOnly {
+            addresses: addresses.collect(),
+            allow_local: self.source.allow_local,
+        };
+        let mirrors = Utf8PathBuf::from_path_buf(self.source.mirrors.clone());
+        let mirrors =
+            mirrors.map_err(|_| ApiError::internal("the data directory's name is not UTF-8"))?;
+        Ok(GitIncludes::new(files, mirrors, policy))
     }
 }
 
-/// Files of a commit. Paths are relative to the book; none leads out of the repository.
-struct CommitFiles {
-    tree: Box<dyn Vfs>,
-    directory: Utf8PathBuf,
+/// The server fetches only from addresses that a Repository names: whoever may write a book could otherwise make it call any
+/// address that it can reach.
+struct RepositoriesOnly {
+    addresses: BTreeSet<String>,
+    allow_local: bool,
 }
 
-impl CommitFiles {
-    fn resolve(&self, path: &Utf8Path) -> Result<Utf8PathBuf, BookFileError> {
-        if path.is_absolute() {
-            return Err(BookFileError::Absolute(path.to_owned()));
+impl IncludePolicy for RepositoriesOnly {
+    fn options(&self, url: &str) -> Result<FetchOptions, String> {
+        if !self.addresses.contains(url) {
+            return Err(
+                "the server fetches only from addresses of its Repositories; create one for it, \
+                 with `suspend: true` if its objects should not be applied"
+                    .to_owned(),
+            );
         }
-        let mut found = self.directory.clone();
-        for part in path.as_str().split('/') {
-            match part {
-                "" | "." => {}
-                ".." => {
-                    if !found.pop() {
-                        return Err(BookFileError::Outside(path.to_owned()));
-                    }
-                }
-                part => found.push(part),
-            }
-        }
-        Ok(found)
-    }
-
-    fn failed(path: &Utf8Path, error: VfsError) -> BookFileError {
-        match error {
-            VfsError::NotFound(_) => BookFileError::Missing(path.to_owned()),
-            VfsError::IsDirectory(_) => BookFileError::NotAFile(path.to_owned()),
-            error => BookFileError::Unreadable(path.to_owned(), std::io::Error::other(error)),
-        }
-    }
-}
-
-impl BookFiles for CommitFiles {
-    fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, BookFileError> {
-        let found = self.resolve(path)?;
-        let content = self.tree.read(&found);
-        let content = content.map_err(|error| Self::failed(path, error))?;
-        if content.len() as u64 > portolan_fleet::MAX_FILE_BYTES {
-            let most = portolan_fleet::MAX_FILE_BYTES;
-            return Err(BookFileError::TooLarge(path.to_owned(), most));
-        }
-        Ok(content.into())
-    }
-
-    fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, BookFileError> {
-        let found = self.resolve(directory)?;
-        let mut files = Vec::new();
-        let mut waiting = vec![found.clone()];
-        while let Some(next) = waiting.pop() {
-            let entries = self.tree.list(&next);
-            for entry in entries.map_err(|error| Self::failed(directory, error))? {
-                let path = next.join(&entry.name);
-                if entry.is_directory && !entry.is_symlink {
-                    waiting.push(path);
-                } else if let Ok(below) = path.strip_prefix(&found) {
-                    files.push(below.to_owned());
-                }
-            }
-            if files.len() > super::files::MAX_FILES {
-                let most = portolan_fleet::MAX_FILE_BYTES;
-                return Err(BookFileError::TooLarge(directory.to_owned(), most));
-            }
-        }
-        files.sort();
-        Ok(files)
+        Ok(FetchOptions {
+            allow_local: self.allow_local,
+            ..FetchOptions::default()
+        })
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use portolan_modules::GitSource;
 use portolan_yaml::{Entry, Node};
 use serde_json::{Map, Value};
 
@@ -22,10 +23,6 @@ impl BookReader<'_> {
     ) -> Option<Work> {
         let place = Place::new(file, node.at);
         self.check_fields(file, node);
-        if let Some(git) = node.get("git") {
-            self.refuse_git(Place::new(file, git.at), node);
-            return None;
-        }
         let Some(written) = node.get("path").filter(|path| path.as_str().is_some()) else {
             self.faults
                 .add(place, "`include` needs the `path` of a book");
@@ -33,7 +30,20 @@ impl BookReader<'_> {
         };
         let path = written.as_str().unwrap_or_default();
         let path_place = Place::new(file, written.at);
-        let included = self.included(&beside(file, path), &path_place, around)?;
+        let found = match node.get("git") {
+            Some(git) => self.git_path(file, node, git, path)?,
+            None => beside(file, path),
+        };
+        let repository = match node.get("git") {
+            Some(_) => git_source(node).map(|source| source.directory()),
+            None => self.repository_of(Utf8Path::new(&**file)),
+        };
+        if self.repository_of(&found) != repository {
+            self.faults
+                .add(path_place, "the path leads out of the repository");
+            return None;
+        }
+        let included = self.included(&found, &path_place, around)?;
         let given = node.get("inputs").map(json_map);
         let Some(given) = given.unwrap_or_else(|| Some(Map::new())) else {
             self.faults.add(place, "`inputs` must be a map");
@@ -65,16 +75,55 @@ impl BookReader<'_> {
         }
     }
 
-    fn refuse_git(&mut self, place: Place, node: &Node) {
-        let reference = node.get("ref").and_then(Node::as_str).unwrap_or_default();
-        if reference.is_empty() {
-            let message = "an include from git needs a `ref`: a tag or a commit";
+    /// Where a book of another repository is among the files of the book, after that repository was pinned to a commit.
+    fn git_path(
+        &mut self,
+        file: &Arc<str>,
+        node: &Node,
+        git: &Node,
+        path: &str,
+    ) -> Option<Utf8PathBuf> {
+        let place = Place::new(file, git.at);
+        let Some(source) = git_source(node) else {
+            let message = "an include from git needs a `ref`: a tag, a branch or a commit";
             self.faults.add(place, message);
-        } else {
-            let hint = "copy the book into this repository and include it by `path`".to_owned();
-            self.faults
-                .add_hint(place, "includes from git are not available yet", Some(hint));
+            return None;
+        };
+        if crate::text::is_template(&source.url) || crate::text::is_template(&source.reference) {
+            let message = "`git` and `ref` of an include are fixed texts, not templates";
+            self.faults.add(place, message);
+            return None;
         }
+        if has_login(&source.url) {
+            let hint = "put the login into `.netrc`".to_owned();
+            let message = "the address of a repository must not contain a login";
+            self.faults.add_hint(place, message, Some(hint));
+            return None;
+        }
+        match self.files.pin(&source) {
+            Ok(commit) => {
+                let file = self.book_directory().join(source.commit_file());
+                self.sources.insert(file.into_string(), commit);
+            }
+            Err(error) => {
+                self.faults.add(place, error.to_string());
+                return None;
+            }
+        }
+        let book = self.book_directory().join(source.directory()).join("book");
+        Some(beside(book.as_str(), path))
+    }
+
+    /// The directory of the first book, from which its files are named.
+    fn book_directory(&self) -> Utf8PathBuf {
+        let first = self.open.first().and_then(|first| first.parent());
+        first.unwrap_or(Utf8Path::new("")).to_owned()
+    }
+
+    /// The directory of the repository that a book was included from; `None` for books of the first one.
+    fn repository_of(&self, file: &Utf8Path) -> Option<Utf8PathBuf> {
+        let below = file.strip_prefix(self.book_directory()).ok()?;
+        GitSource::split(below).map(|(directory, _)| directory)
     }
 
     /// Reads another book, unless it is being read already.
@@ -131,10 +180,16 @@ impl BookReader<'_> {
     }
 
     /// Files that an included book names are beside it, and are found from where the first book is.
-    pub(super) fn move_files(&self, file: &str, parameters: &mut Map<String, Value>) {
+    pub(super) fn move_files(
+        &mut self,
+        file: &Arc<str>,
+        module: &str,
+        parameters: &mut Map<String, Value>,
+    ) {
+        let repository = self.repository_of(Utf8Path::new(&**file));
         let parent = |file: &Utf8Path| file.parent().map(Utf8Path::to_owned);
         let first = self.open.first().and_then(|first| parent(first));
-        let here = parent(Utf8Path::new(file));
+        let here = parent(Utf8Path::new(&**file));
         let (Some(first), Some(here)) = (first, here) else {
             return;
         };
@@ -145,11 +200,18 @@ impl BookReader<'_> {
         else {
             return;
         };
-        for key in crate::compile::FILE_PARAMETERS {
+        for key in crate::compile::file_parameters(module) {
             if let Some(Value::String(path)) = parameters.get_mut(*key)
                 && crate::compile::is_book_file(path)
             {
-                *path = beside(below.join("book").as_str(), path).into_string();
+                let moved = beside(below.join("book").as_str(), path);
+                let found = GitSource::split(&moved).map(|(directory, _)| directory);
+                if found != repository {
+                    let message = format!("`{path}` is outside the repository of the book");
+                    let place = Place::new(file, portolan_yaml::Position { line: 1, column: 1 });
+                    self.faults.add(place, message);
+                }
+                *path = moved.into_string();
             }
         }
     }
@@ -166,8 +228,25 @@ impl BookReader<'_> {
     }
 }
 
+/// The repository that an include names; `None` without a ref.
+fn git_source(node: &Node) -> Option<GitSource> {
+    let text = |key: &str| node.get(key).and_then(Node::as_str).map(str::to_owned);
+    Some(GitSource {
+        url: text("git")?,
+        reference: text("ref").filter(|reference| !reference.is_empty())?,
+    })
+}
+
+/// Whether an address has a user or a password in it.
+fn has_login(url: &str) -> bool {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    rest.split('/')
+        .next()
+        .is_some_and(|host| host.contains('@'))
+}
+
 /// A path relative to the file that names it.
-fn beside(file: &str, path: &str) -> Utf8PathBuf {
+pub(crate) fn beside(file: &str, path: &str) -> Utf8PathBuf {
     let mut parts: Vec<&str> = Vec::new();
     let parent = Utf8Path::new(file).parent().unwrap_or(Utf8Path::new(""));
     let joined = parent.join(path);

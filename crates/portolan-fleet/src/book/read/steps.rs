@@ -375,7 +375,7 @@ impl BookReader<'_> {
                     self.faults.add(Place::new(file, action.value.at), message);
                     return None;
                 };
-                self.move_files(file, &mut parameters);
+                self.move_files(file, name, &mut parameters);
                 let asserted = match name {
                     "assert" => self.asserted(file, &action.value),
                     _ => Vec::new(),

@@ -3,9 +3,12 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use camino::Utf8PathBuf;
-use portolan_fleet::{BookFault, BookSource, DirectoryFiles, TagSelection, compile};
-use portolan_modules::{BookFiles, NoBookFiles};
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_fleet::{
+    BookFault, BookSource, DirectoryFiles, GitIncludes, IncludePolicy, TagSelection, compile,
+};
+use portolan_git::FetchOptions;
+use portolan_modules::{BookFiles, GitSource, NoBookFiles};
 use portolan_object::counted;
 use serde_json::{Value, json};
 
@@ -15,13 +18,16 @@ use crate::diagnostic::{Diagnostic, Place};
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::input::Input;
+use crate::outside::netrc;
+use crate::places;
 use crate::printer::Printer;
 
 /// Check TaskBooks without running them
 ///
 /// Everything in a book is checked: names of modules, options and parameters, types in decisions, names in templates and in
-/// the files that a book uses, barriers, handlers and includes. All problems are reported at once, each with its line, causes
-/// before what follows from them. The exit code is 1 when there are problems.
+/// the files that a book uses, barriers, handlers and includes. What a book includes from other Git repositories is fetched.
+/// All problems are reported at once, each with its line, causes before what follows from them. The exit code is 1 when there
+/// are problems.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -104,6 +110,8 @@ impl BookFile {
         } else {
             Arc::new(DirectoryFiles::beside(path).map_err(CommandError::usage)?)
         };
+        let mirrors = places::cache_directory().join("includes");
+        let files = Arc::new(GitIncludes::new(files, mirrors, OwnLogins));
         Ok(Self {
             name: input.name,
             text,
@@ -111,10 +119,35 @@ impl BookFile {
         })
     }
 
+    /// The text of a file that the book includes or renders; empty if it cannot be read.
+    fn text_of(&self, file: &str) -> String {
+        let own = Utf8Path::new(&self.name).parent();
+        let below = own.and_then(|own| Utf8Path::new(file).strip_prefix(own).ok());
+        let included = below.filter(|below| GitSource::split(below).is_some());
+        let Some(included) = included else {
+            return std::fs::read_to_string(file).unwrap_or_default();
+        };
+        let content = self.files.read(included).unwrap_or_default();
+        String::from_utf8_lossy(&content).into_owned()
+    }
+
     pub(super) fn source(&self, selection: TagSelection) -> BookSource<'_> {
         let mut source = BookSource::new(&self.name, &self.text, Arc::clone(&self.files));
         source.selection = selection;
         source
+    }
+}
+
+/// Repositories are fetched as the user who runs the command.
+struct OwnLogins;
+
+impl IncludePolicy for OwnLogins {
+    fn options(&self, url: &str) -> Result<FetchOptions, String> {
+        Ok(FetchOptions {
+            credentials: netrc().login(url),
+            allow_local: true,
+            ..FetchOptions::default()
+        })
     }
 }
 
@@ -163,8 +196,7 @@ pub(super) fn print_faults(faults: &[BookFault], book: &BookFile, printer: &Prin
         let text = if *fault.place.file == *book.name {
             book.text.as_str()
         } else {
-            // A file that the book includes or renders.
-            other = std::fs::read_to_string(&*fault.place.file).unwrap_or_default();
+            other = book.text_of(&fault.place.file);
             &other
         };
         printer.diagnostic(&Diagnostic {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use camino::Utf8PathBuf;
 use portolan_fleet::{Book, RecordedFiles, RunReport, compile};
 use portolan_git::{FilesCommit, Repository};
-use portolan_modules::BookFiles;
+use portolan_modules::{BookFiles, GitSource};
 use portolan_server::{FleetClient, FleetError, FleetMethod, request_key};
 use serde_json::{Value, json};
 
@@ -207,8 +207,10 @@ fn commit_of(
     let path = path.canonicalize_utf8().ok()?;
     let directory = path.parent()?;
     let repository = Repository::discover(directory).ok()?;
+    // What is included from other repositories has its own commit.
     let used: Vec<(Utf8PathBuf, &[u8])> = used
         .iter()
+        .filter(|(name, _)| GitSource::split(name).is_none())
         .map(|(name, content)| (directory.join(name), content.as_ref()))
         .collect();
     let used = used
