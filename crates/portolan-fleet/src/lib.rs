@@ -21,6 +21,7 @@ mod decision;
 mod git_includes;
 mod input;
 mod known;
+mod named_files;
 mod text;
 mod tree_files;
 
@@ -70,6 +71,7 @@ pub use journal::{
 };
 pub use known::fact_types;
 pub use local::{LocalError, LocalOutcome, LocalRun, NodeLock, check_local};
+pub use named_files::named_files;
 pub use outcome::{NodeState, PlannedChange, StepError, StepReport, StepState};
 pub use plan_document::{
     PlannedBook, plan_differences, plan_digest, plan_document, plan_of, planned_steps,

@@ -26,7 +26,7 @@ mod trigger_state;
 mod trigger_test;
 mod triggers;
 
-pub(crate) use admission::check_live;
+pub(crate) use admission::{check_book_files, check_live};
 pub(crate) use cron::CronController;
 pub(crate) use deliveries::{Deliveries, Delivery};
 pub(crate) use reconcile::ReconcileController;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use portolan_fleet::{MemoryFiles, TextRenderer};
+use portolan_fleet::{MemoryFiles, TextRenderer, named_files};
 use portolan_kinds::KindObject;
 use serde_json::Value;
 
@@ -53,6 +53,23 @@ pub(crate) fn check_live(
         "Webhook" => may("create", "Event", None),
         _ => Ok(()),
     }
+}
+
+/// Refuses a TaskBook that names files beside it, unless it comes from a commit that has them.
+pub(crate) fn check_book_files(object: &KindObject) -> Result<(), ApiError> {
+    if object.kind.name != "TaskBook" {
+        return Ok(());
+    }
+    let Some(file) = named_files(&object.spec).into_iter().next() else {
+        return Ok(());
+    };
+    let message = format!(
+        "TaskBook {} names the file `{file}`, and a book that is applied comes without files",
+        object.name()
+    );
+    Err(invalid(message).hint(
+        "`portolan fleet run -f` sends a book with its files, and a Repository has those of its commit",
+    ))
 }
 
 /// Refuses inputs that are no templates.

@@ -1,6 +1,7 @@
 //! The API as clients see it: requests to the router, on a store in a directory of its own.
 
 mod bed;
+mod book_files;
 mod deletions;
 mod events;
 mod failures;
