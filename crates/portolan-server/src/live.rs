@@ -3,6 +3,7 @@
 //! ```text
 //! CronJob ──CronController: step(state, now)──▶ ┐
 //! TaskBook ──ReconcileController: step(state, nodes, now)──▶ │
+//! Variable ──VariableController: a step makes its values──▶ │
 //! Trigger ──TriggerController: observe(event)──▶ ├ one transaction: the Run, and what is remembered ──▶ runs
 //!   ▲                                            ┘
 //!   └── stored Events ◀── EventSink ◀── changes of Nodes and Runs, steps, firings
@@ -25,12 +26,14 @@ mod suppressed;
 mod trigger_state;
 mod trigger_test;
 mod triggers;
+mod variables;
 
 pub(crate) use admission::{check_book_files, check_live};
 pub(crate) use cron::CronController;
 pub(crate) use deliveries::{Deliveries, Delivery};
 pub(crate) use reconcile::ReconcileController;
 pub(crate) use triggers::TriggerController;
+pub(crate) use variables::VariableController;
 
 use fleet_event::stored_event;
 

@@ -49,6 +49,8 @@ pub(crate) struct Author {
     pub(crate) source: Option<Source>,
     /// What must hold for a controller to write: that it owns its shard.
     pub(crate) fence: Option<Compare>,
+    /// What is committed with a new spec, if anything.
+    pub(crate) with: Option<Transaction>,
     /// Whether everything is checked and nothing written.
     pub(crate) is_dry_run: bool,
     /// Whether the author can see that secret values are the same; otherwise they always make a new revision.
@@ -517,6 +519,9 @@ impl Objects {
     ) -> Result<Option<StoredKind>, ApiError> {
         if let Some(fence) = &author.fence {
             transaction = transaction.when(fence.clone());
+        }
+        if let Some(with) = &author.with {
+            transaction = transaction.and(with.clone());
         }
         if author.is_dry_run {
             return Ok(Some(object));

@@ -25,7 +25,8 @@ use crate::keys::ObjectKey;
 use crate::live::check_live;
 use crate::objects::{Author, Objects, Preconditions, key_of, shown};
 use crate::repository_source::{SourceFiles, SourceOptions, read_source};
-use crate::runs::check_circles;
+use crate::runs::{check_circles, write_without_circle};
+use crate::server::WriteMode;
 use crate::token::Identity;
 
 /// How often it is looked whether a repository is due.
@@ -198,8 +199,11 @@ impl Repositories {
         check_prune(spec, source, gone.len(), declared.len())?;
         for one in &declared {
             let author = self.author(name, &account, source, one, owned);
-            let applied = self.objects.apply(one.object.clone(), &author).await;
-            applied.map_err(|error| format!("{}: {}", one.file, error.message))?;
+            let (how, object) = (WriteMode::Apply, one.object.clone());
+            let applied = write_without_circle(&self.objects, &self.cache, how, object, author);
+            applied
+                .await
+                .map_err(|error| format!("{}: {}", one.file, error.message))?;
         }
         for object in &gone {
             let author = Author {
@@ -247,8 +251,8 @@ impl Repositories {
                 path: Some(one.file.split(':').next().unwrap_or_default().to_owned()),
             }),
             fence: Some(owned.fence()),
-            is_dry_run: false,
             reads_secrets: self.access.check(account, &reads).is_ok(),
+            ..Author::default()
         }
     }
 

@@ -35,7 +35,9 @@ use crate::error::{ApiError, RefusalReason};
 use crate::events::{EventBatches, EventSink, EventWriter, Events, SunkEvents};
 use crate::fleet_identity::{Credential, FleetIdentity};
 use crate::join_tokens::JoinTokens;
-use crate::live::{CronController, Deliveries, ReconcileController, TriggerController};
+use crate::live::{
+    CronController, Deliveries, ReconcileController, TriggerController, VariableController,
+};
 use crate::membership::{LeaseView, Membership, ServerEntry, ServerName};
 use crate::objects::Objects;
 use crate::peer::Peers;
@@ -464,6 +466,11 @@ impl StartedServer {
             owned: self.server.owned.clone(),
         };
         tasks.spawn(reconcile.run());
+        let variables = VariableController {
+            server: Arc::clone(&self.server),
+            owned: self.server.owned.clone(),
+        };
+        tasks.spawn(variables.run());
         let triggers = TriggerController {
             server: Arc::clone(&self.server),
             owned: self.server.owned.clone(),

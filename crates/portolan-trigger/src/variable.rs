@@ -5,6 +5,7 @@ mod fault;
 mod graph;
 mod order;
 mod precedence;
+mod result;
 
 pub use config::StaleRule;
 pub use fault::{GraphFault, StaleVariable};
@@ -16,3 +17,4 @@ pub use precedence::{
     MergeRule, ResolvedVariables, SourceRole, VariableCandidate, VariableConflict,
     VariableExplanation, VariableScope, VariableSource, resolve,
 };
+pub use result::{check_result_expression, result_values};

@@ -1,6 +1,6 @@
 //! `ClusterVariable`: values for the namespaces and groups that a binding names.
 
-use portolan_object::NameRule;
+use portolan_object::{FieldPath, NameRule};
 use serde_json::Value;
 
 use super::variable::{VALUE_RULES, check_values};
@@ -26,4 +26,10 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
 
 fn check(spec: &Value, faults: &mut Faults<'_>) {
     check_values(spec, faults);
+    let dynamic = spec.get("dynamic");
+    if dynamic.is_some_and(|dynamic| dynamic.get("taskBook").is_some()) {
+        let message = "needs a namespace, whose book it is: use a Variable";
+        let path = FieldPath::top("spec").key("dynamic").key("taskBook");
+        faults.add(&path, message);
+    }
 }

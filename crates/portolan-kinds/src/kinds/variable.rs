@@ -1,7 +1,7 @@
 //! `Variable`: values for runs on the nodes of a namespace.
 
 use portolan_object::{FieldPath, NameRule};
-use portolan_trigger::variables_read;
+use portolan_trigger::{check_result_expression, variables_read};
 use serde_json::Value;
 
 use crate::definition::{Column, KindDefinition};
@@ -14,7 +14,7 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
     short_names: &["var"],
     is_namespaced: true,
     spec: "VariableSpec",
-    status: None,
+    status: Some("VariableStatus"),
     names: NameRule::Subdomain,
     rules: &RULES,
     check,
@@ -23,11 +23,13 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
         Column::new("GROUPS", "spec.for.groups"),
         Column::new("VALUES", "spec.values"),
         Column::wide("COMPUTED", "spec.dynamic.expressions"),
+        Column::wide("VERSION", "status.version"),
+        Column::wide("ERROR", "status.error"),
     ],
     selectable: &["spec.for.node"],
 };
 
-const RULES: [FieldRule; 12] = joined(
+const RULES: [FieldRule; 14] = joined(
     &VALUE_RULES,
     &[
         FieldRule {
@@ -46,7 +48,15 @@ const RULES: [FieldRule; 12] = joined(
 );
 
 /// What values must be, of a `Variable` and a `ClusterVariable`.
-pub(super) const VALUE_RULES: [FieldRule; 9] = [
+pub(super) const VALUE_RULES: [FieldRule; 11] = [
+    FieldRule {
+        path: "dynamic.taskBook",
+        demand: FieldDemand::Name(NameRule::Subdomain),
+    },
+    FieldRule {
+        path: "dynamic.results",
+        demand: FieldDemand::Items(100),
+    },
     FieldRule {
         path: "priority",
         demand: FieldDemand::Between(0, 1_000_000),
@@ -87,6 +97,7 @@ pub(super) const VALUE_RULES: [FieldRule; 9] = [
 
 fn check(spec: &Value, faults: &mut Faults<'_>) {
     check_target(spec, faults);
+    check_step(spec, faults);
     check_values(spec, faults);
 }
 
@@ -99,6 +110,38 @@ pub(super) fn check_target(spec: &Value, faults: &mut Faults<'_>) {
             &FieldPath::top("spec").key("for"),
             "must have either `node` or `groups`",
         );
+    }
+}
+
+/// The fields that say which step makes the values belong together.
+fn check_step(spec: &Value, faults: &mut Faults<'_>) {
+    let Some(dynamic) = spec.get("dynamic") else {
+        return;
+    };
+    let path = FieldPath::top("spec").key("dynamic");
+    let is_made = dynamic.get("taskBook").is_some();
+    for key in ["step", "results"] {
+        match (is_made, dynamic.get(key).is_some()) {
+            (true, false) => faults.add(&path.key(key), "is required with `taskBook`"),
+            (false, true) => faults.add(&path.key(key), "needs `taskBook`"),
+            _ => {}
+        }
+    }
+    if is_made && dynamic["sensitive"] == true {
+        let message = "cannot be true with `taskBook`: results of steps are stored as they are";
+        faults.add(&path.key("sensitive"), message);
+    }
+    if is_made && dynamic.get("limit").is_some_and(|limit| *limit != 1) {
+        faults.add(&path.key("limit"), "must be 1: one node makes the values");
+    }
+    let results = dynamic.get("results").and_then(Value::as_object);
+    for (name, text) in results.into_iter().flatten() {
+        if let Err(why) = check_result_expression(text.as_str().unwrap_or_default()) {
+            faults.add(
+                &path.key("results").key(name),
+                format!("cannot be used: {why}"),
+            );
+        }
     }
 }
 
@@ -124,7 +167,11 @@ pub(super) fn check_values(spec: &Value, faults: &mut Faults<'_>) {
             faults.add(&at, format!("cannot be used: {why}"));
         }
     }
+    let results = spec
+        .get("dynamic")
+        .and_then(|dynamic| dynamic.get("results"));
     for (above, map) in [
+        (path.key("dynamic").key("results"), results),
         (path.key("values"), spec.get("values")),
         (path.key("dynamic").key("expressions"), expressions),
     ] {

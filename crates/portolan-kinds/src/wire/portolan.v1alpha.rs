@@ -323,17 +323,23 @@ pub struct RunSpec {
     /// Who approved it.
     #[prost(string, optional, tag = "18")]
     pub approved_by: ::core::option::Option<::prost::alloc::string::String>,
-    /// The CronJob, Trigger or TaskBook that made it.
+    /// The CronJob, Trigger, TaskBook or Variable that made it.
     #[prost(message, optional, tag = "30")]
     pub origin: ::core::option::Option<RunOrigin>,
     /// The triggers that led to it, the first one first.
     #[prost(message, repeated, tag = "31")]
     pub causes: ::prost::alloc::vec::Vec<Cause>,
+    /// The versions of the values that steps made, by the names of their Variables.
+    #[prost(btree_map = "string, uint32", tag = "32")]
+    pub variable_versions: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u32,
+    >,
 }
 /// What made a run without being asked.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunOrigin {
-    /// Its kind, `CronJob`, `Trigger` or `TaskBook`.
+    /// Its kind, `CronJob`, `Trigger`, `TaskBook` or `Variable`.
     #[prost(string, optional, tag = "1")]
     pub kind: ::core::option::Option<::prost::alloc::string::String>,
     /// Its name.
@@ -351,6 +357,12 @@ pub struct RunOrigin {
     /// Why a TaskBook was run by its `reconcile`: commit, join or drift.
     #[prost(string, optional, tag = "6")]
     pub cause: ::core::option::Option<::prost::alloc::string::String>,
+    /// Counts the runs of a Variable.
+    #[prost(uint32, optional, tag = "7")]
+    pub number: ::core::option::Option<u32>,
+    /// Stands for what the values of a Variable are made from.
+    #[prost(string, optional, tag = "8")]
+    pub inputs_digest: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// A trigger and the run that it started.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1811,7 +1823,7 @@ pub struct DynamicValues {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
-    /// The TaskBook whose results are the values.
+    /// The TaskBook that has the step which makes the values.
     #[prost(string, optional, tag = "2")]
     pub task_book: ::core::option::Option<::prost::alloc::string::String>,
     /// The nodes that may produce the values, as a label selector.
@@ -1832,6 +1844,65 @@ pub struct DynamicValues {
     /// Whether the values are secret.
     #[prost(bool, optional, tag = "8")]
     pub sensitive: ::core::option::Option<bool>,
+    /// The step of the TaskBook, which has `runOn: first`.
+    #[prost(string, optional, tag = "9")]
+    pub step: ::core::option::Option<::prost::alloc::string::String>,
+    /// An expression over `result`, the result of the step, in CEL, for each name.
+    #[prost(btree_map = "string, string", tag = "10")]
+    pub results: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+}
+/// What the step of a TaskBook made last.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct VariableStatus {
+    /// The values.
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub values: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Value,
+    >,
+    /// Rises when the values change.
+    #[prost(uint32, optional, tag = "2")]
+    pub version: ::core::option::Option<u32>,
+    /// Stands for what they were made from.
+    #[prost(string, optional, tag = "3")]
+    pub inputs_digest: ::core::option::Option<::prost::alloc::string::String>,
+    /// When they were made.
+    #[prost(string, optional, tag = "4")]
+    pub computed_at: ::core::option::Option<::prost::alloc::string::String>,
+    /// What made them.
+    #[prost(message, optional, tag = "5")]
+    pub producer: ::core::option::Option<VariableMaker>,
+    /// How often a run was made for them.
+    #[prost(uint32, optional, tag = "6")]
+    pub attempts: ::core::option::Option<u32>,
+    /// When a run for them ended last, or could not be made.
+    #[prost(string, optional, tag = "7")]
+    pub tried_at: ::core::option::Option<::prost::alloc::string::String>,
+    /// Stands for what the last run was made from.
+    #[prost(string, optional, tag = "8")]
+    pub tried_digest: ::core::option::Option<::prost::alloc::string::String>,
+    /// Why they could not be made the last time.
+    #[prost(string, optional, tag = "9")]
+    pub error: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// The run that made the values of a variable.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct VariableMaker {
+    /// The TaskBook.
+    #[prost(string, optional, tag = "1")]
+    pub task_book: ::core::option::Option<::prost::alloc::string::String>,
+    /// Its step.
+    #[prost(string, optional, tag = "2")]
+    pub step: ::core::option::Option<::prost::alloc::string::String>,
+    /// The node.
+    #[prost(string, optional, tag = "3")]
+    pub node: ::core::option::Option<::prost::alloc::string::String>,
+    /// The run.
+    #[prost(string, optional, tag = "4")]
+    pub run: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Which nodes get values: one node, or the nodes of groups.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -1,4 +1,4 @@
-//! What a CronJob, Trigger, Webhook or TaskBook asks for beyond its own fields, checked when it is written.
+//! What a CronJob, Trigger, Webhook, Variable or TaskBook asks for beyond its own fields, checked when it is written.
 //!
 //! Their runs are made by the server itself. So who writes one must have the right to make such runs by hand.
 
@@ -50,6 +50,11 @@ pub(crate) fn check_live(
             read_trigger(object).map_err(|error| invalid(error.message))?;
             check_templates(&object.spec["run"]["inputs"])
         }
+        "Variable" if object.spec["dynamic"].get("taskBook").is_some() => may(
+            "run",
+            "TaskBook",
+            object.spec["dynamic"]["taskBook"].as_str(),
+        ),
         "Webhook" => may("create", "Event", None),
         _ => Ok(()),
     }

@@ -5,6 +5,7 @@
 //! /portolan/v1/live/book/<uuid>                    what `reconcile` of a TaskBook has dealt with
 //! /portolan/v1/live/trigger/<uuid>/ledger          how often a Trigger fired, whether it is switched off
 //! /portolan/v1/live/trigger/<uuid>/group/<digest>  the events that count in a group
+//! /portolan/v1/live/variables                       changes with every write that can close a circle of variables
 //! /portolan/v1/live/cursor                         up to where events were observed
 //! ```
 

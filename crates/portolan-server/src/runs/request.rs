@@ -29,6 +29,7 @@ use super::target::{FleetView, Narrowing};
 use super::variables::Variables;
 use crate::clock::rfc3339;
 use crate::error::{ApiError, RefusalReason};
+use crate::live::moment;
 use crate::objects::{Author, key_of, new_uuid};
 use crate::seal::Sealer;
 use crate::server::{ApiServer, Caller, Target};
@@ -380,14 +381,18 @@ impl ApiServer {
             inputs.into_iter().partition(|(name, _)| is_secret(name));
         let view = FleetView::new(&self.cache);
         let nodes = view.targets(&namespace, &compiled.run.target, &request.narrowing, &name)?;
-        let variables = Variables::new(&self.cache, &namespace);
+        let now = moment(self.objects.time.now());
+        let variables = Variables::new(&self.cache, &namespace, now);
+        let mut versions = BTreeMap::new();
         let mut frozen = Vec::with_capacity(nodes.len());
         for node in &nodes {
+            let seen = variables.of(&view, node, &compiled.vars)?;
+            versions.extend(seen.versions);
             frozen.push(StoredNode {
                 name: node.name().to_owned(),
                 uuid: node.metadata.uuid().to_owned(),
                 about: about(node),
-                variables: variables.of(&view, node, &compiled.vars)?,
+                variables: seen.values,
                 plan: None,
             });
         }
@@ -403,11 +408,13 @@ impl ApiServer {
                 .values()
                 .any(|one| one.nodes.iter().any(|known| known == uuid));
             if is_asked && !is_target(uuid) {
+                let seen = variables.of(&view, &node, &compiled.vars)?;
+                versions.extend(seen.versions);
                 delegates.push(StoredNode {
                     name: node.name().to_owned(),
                     uuid: uuid.to_owned(),
                     about: about(&node),
-                    variables: variables.of(&view, &node, &compiled.vars)?,
+                    variables: seen.values,
                     plan: None,
                 });
             }
@@ -443,6 +450,7 @@ impl ApiServer {
             "nodes": frozen.iter().map(|node| json!({"name": node.name, "uuid": node.uuid})).collect::<Vec<_>>(),
             "batches": plan.run.batches, "parent": request.parent, "requestedBy": caller.identity.user,
             "dedupeKey": request.dedupe_key, "requestDigest": digest,
+            "variableVersions": (!versions.is_empty()).then_some(versions),
             "origin": request.made_by.as_ref().map(|by| &by.origin),
             "causes": request.made_by.as_ref().map(|by| &by.causes),
         });

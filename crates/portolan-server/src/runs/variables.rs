@@ -14,29 +14,39 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use portolan_kinds::{KindObject, find_kind};
 use portolan_trigger::{
-    GraphFault, MergeRule, ResolvedVariables, SourceRole, StaleRule, VariableDefinition,
-    VariableExplanation, VariableGraph, VariableProducer, VariableScope, VariableSource, resolve,
-    variables_read,
+    MergeRule, ResolvedVariables, SourceRole, StaleRule, VariableDefinition, VariableExplanation,
+    VariableGraph, VariableProducer, VariableScope, VariableSource, resolve, variables_read,
 };
 use serde_json::{Map, Value, json};
 
+use super::produced::ProducedValues;
 use super::target::FleetView;
 use crate::cache::Cache;
-use crate::error::{ApiError, RefusalReason};
+use crate::error::ApiError;
+use crate::live::moment;
 use crate::node_access::texts;
 use crate::server::{ApiServer, Caller, Target};
 
 /// The variables that runs of a namespace can see.
 pub(super) struct Variables {
-    sources: Vec<ScopedSource>,
+    pub(super) sources: Vec<ScopedSource>,
 }
 
 /// Values for some nodes.
-struct ScopedSource {
+pub(super) struct ScopedSource {
     nodes: SourceNodes,
-    /// Fixed values; or expressions, as texts.
-    source: VariableSource,
-    is_computed: bool,
+    /// Fixed values, or those that a step made; or expressions, as texts.
+    pub(super) source: VariableSource,
+    pub(super) is_computed: bool,
+    /// What is known of values that a step made.
+    pub(super) produced: Option<ProducedValues>,
+}
+
+/// What a run takes of the variables of a node.
+pub(super) struct FrozenVariables {
+    pub(super) values: Map<String, Value>,
+    /// The versions of values that steps made, by the names of their Variables.
+    pub(super) versions: BTreeMap<String, u32>,
 }
 
 enum SourceNodes {
@@ -52,17 +62,50 @@ struct NodeVariables {
     explained: ResolvedVariables,
     /// Names of computed values.
     computed: BTreeSet<String>,
+    versions: BTreeMap<String, u32>,
     /// Names of values that are secret, or were computed from such.
     sensitive: BTreeSet<String>,
 }
 
 impl Variables {
-    pub(super) fn new(cache: &Cache, namespace: &str) -> Self {
+    pub(super) fn new(cache: &Cache, namespace: &str, now: Timestamp) -> Self {
+        Self::with(cache, namespace, now, None)
+    }
+
+    /// The variables as they will be when an object is written.
+    pub(super) fn with(
+        cache: &Cache,
+        namespace: &str,
+        now: Timestamp,
+        written: Option<&KindObject>,
+    ) -> Self {
         let all = |kind: &str, namespace: Option<&str>| {
-            find_kind(kind).map_or_else(Vec::new, |kind| cache.objects(kind, namespace))
+            let found = find_kind(kind).map(|kind| cache.objects(kind, namespace));
+            let mut found = found.unwrap_or_default();
+            let is_one = |one: &&KindObject| one.kind.name == kind && one.namespace() == namespace;
+            if let Some(written) = written.filter(is_one) {
+                found.retain(|one| one.name() != written.name());
+                found.push(Arc::new(written.clone()));
+            }
+            found
         };
         let own = all("Variable", Some(namespace));
-        let mut sources: Vec<ScopedSource> = own.iter().filter_map(|one| own_source(one)).collect();
+        let mut books = None;
+        let mut sources = Vec::new();
+        for variable in &own {
+            let Some(mut source) = own_source(variable, now) else {
+                continue;
+            };
+            if let Some(produced) = &mut source.produced {
+                let books = books.get_or_insert_with(|| all("TaskBook", Some(namespace)));
+                let name = variable.spec["dynamic"]["taskBook"].as_str();
+                let book = books.iter().find(|book| Some(book.name()) == name);
+                let vars = book.and_then(|book| book.spec.get("vars")?.as_object());
+                let names = vars.into_iter().flat_map(Map::keys);
+                produced.reads = names.cloned().collect();
+            }
+            sources.push(source);
+        }
         let shared: BTreeMap<String, Arc<KindObject>> = all("ClusterVariable", None)
             .into_iter()
             .map(|variable| (variable.name().to_owned(), variable))
@@ -81,7 +124,7 @@ impl Variables {
                 let shown = format!("ClusterVariable {name} (binding {})", binding.name());
                 let source = shared
                     .get(name)
-                    .and_then(|variable| source_of(variable, shown, nodes));
+                    .and_then(|variable| source_of(variable, shown, nodes, now));
                 sources.extend(source.map(|mut source| {
                     source.source.is_own = false;
                     source.source.position = position;
@@ -99,7 +142,7 @@ impl Variables {
         view: &FleetView,
         node: &KindObject,
         used: &Map<String, Value>,
-    ) -> Result<Map<String, Value>, ApiError> {
+    ) -> Result<FrozenVariables, ApiError> {
         let mut found = self.resolved(view, node, Some(used))?;
         if let Some(name) = used.keys().find(|name| found.sensitive.contains(*name)) {
             let message = format!(
@@ -112,7 +155,10 @@ impl Variables {
         found
             .values
             .retain(|name, _| !found.sensitive.contains(name));
-        Ok(found.values)
+        Ok(FrozenVariables {
+            values: found.values,
+            versions: found.versions,
+        })
     }
 
     fn resolved(
@@ -151,30 +197,54 @@ impl Variables {
             .cloned()
             .collect();
         let wrong = |why: String| ApiError::bad_request(format!("node {}: {why}", node.name()));
-        let needed = match used {
-            Some(used) => needed(&explained, &computed, used),
-            None => computed.clone(),
+        let reached = match used {
+            Some(used) => reached(&explained, &computed, used),
+            None => explained.values().keys().cloned().collect(),
         };
+        let needed = reached.intersection(&computed).cloned().collect();
+        let mut versions = BTreeMap::new();
+        for key in &reached {
+            let Some(explanation) = explained.explain(key) else {
+                continue;
+            };
+            for source in concerned.iter().filter(|one| is_origin(explanation, one)) {
+                let Some(produced) = &source.produced else {
+                    continue;
+                };
+                if let (Some(_), Some(why)) = (used, &produced.unusable) {
+                    let hint = "`portolan fleet vars explain` shows where it comes from";
+                    return Err(wrong(format!("variable `{key}` {why}")).hint(hint));
+                }
+                let name = source.source.name.trim_start_matches("Variable ");
+                versions.extend(produced.version.map(|version| (name.to_owned(), version)));
+            }
+        }
         let (values, sensitive) = compute(&explained, &computed, &needed).map_err(wrong)?;
         Ok(NodeVariables {
             values,
             explained,
             computed,
+            versions,
             sensitive,
         })
     }
 }
 
-/// The computed variables that some names need, directly or by others.
-fn needed(
+fn is_origin(explained: &VariableExplanation, source: &ScopedSource) -> bool {
+    let mut origins = explained.origins.values();
+    origins.any(|origin| *origin == source.source.name)
+}
+
+/// Names, and what their expressions read, directly or by others.
+fn reached(
     explained: &ResolvedVariables,
     computed: &BTreeSet<String>,
     used: &Map<String, Value>,
 ) -> BTreeSet<String> {
-    let mut needed = BTreeSet::new();
+    let mut reached = BTreeSet::new();
     let mut waiting: Vec<String> = used.keys().cloned().collect();
     while let Some(name) = waiting.pop() {
-        if !computed.contains(&name) || !needed.insert(name.clone()) {
+        if !reached.insert(name.clone()) || !computed.contains(&name) {
             continue;
         }
         let text = explained.values().get(&name).and_then(Value::as_str);
@@ -182,7 +252,7 @@ fn needed(
         let reads = text.and_then(|text| variables_read(text).ok());
         waiting.extend(reads.unwrap_or_default());
     }
-    needed
+    reached
 }
 
 /// The values, with those of needed expressions computed from the others, and the names of secret ones.
@@ -234,7 +304,7 @@ impl ScopedSource {
     }
 }
 
-fn own_source(variable: &KindObject) -> Option<ScopedSource> {
+fn own_source(variable: &KindObject, now: Timestamp) -> Option<ScopedSource> {
     let target = variable.spec.get("for").cloned().unwrap_or_default();
     let node = target.get("node").and_then(Value::as_str);
     let groups = target.get("groups").and_then(Value::as_array);
@@ -246,16 +316,23 @@ fn own_source(variable: &KindObject) -> Option<ScopedSource> {
         }
         (None, None) => SourceNodes::All,
     };
-    source_of(variable, format!("Variable {}", variable.name()), nodes)
+    let name = format!("Variable {}", variable.name());
+    source_of(variable, name, nodes, now)
 }
 
-/// The values of a variable; `None` if it has neither fixed ones nor expressions.
-fn source_of(variable: &KindObject, name: String, nodes: SourceNodes) -> Option<ScopedSource> {
+/// The values of a variable; `None` if it has neither fixed ones nor expressions, and no step makes them.
+fn source_of(
+    variable: &KindObject,
+    name: String,
+    nodes: SourceNodes,
+    now: Timestamp,
+) -> Option<ScopedSource> {
     let spec = &variable.spec;
     let fixed = spec.get("values").and_then(Value::as_object);
     let dynamic = spec.get("dynamic");
     let expressions = dynamic.and_then(|dynamic| dynamic.get("expressions"));
     let expressions = expressions.and_then(Value::as_object);
+    let (produced, made) = ProducedValues::of(variable, now).unzip();
     let scope = match &nodes {
         SourceNodes::All => VariableScope::All,
         SourceNodes::Groups(_) => VariableScope::Group,
@@ -265,7 +342,8 @@ fn source_of(variable: &KindObject, name: String, nodes: SourceNodes) -> Option<
     let is_sensitive = dynamic.is_some_and(|dynamic| dynamic["sensitive"] == true);
     Some(ScopedSource {
         nodes,
-        is_computed: fixed.is_none(),
+        is_computed: fixed.is_none() && produced.is_none(),
+        produced,
         source: VariableSource {
             name,
             scope,
@@ -279,74 +357,21 @@ fn source_of(variable: &KindObject, name: String, nodes: SourceNodes) -> Option<
                 _ => MergeRule::Replace,
             },
             is_sensitive,
-            values: fixed.or(expressions)?.clone(),
+            values: made.or_else(|| fixed.or(expressions).cloned())?,
         },
     })
 }
 
-/// Refuses a variable whose expressions read each other in a circle, together with those that exist.
-pub(crate) fn check_circles(cache: &Cache, object: &KindObject) -> Result<(), ApiError> {
-    if !["Variable", "ClusterVariable"].contains(&object.kind.name)
-        || object.spec.get("dynamic").is_none()
-    {
-        return Ok(());
-    }
-    let namespaces: Vec<String> = match object.namespace() {
-        Some(namespace) => vec![namespace.to_owned()],
-        None => find_kind("Namespace").map_or_else(Vec::new, |kind| {
-            let all = cache.objects(kind, None);
-            all.iter().map(|one| one.name().to_owned()).collect()
-        }),
-    };
-    for namespace in namespaces {
-        let mut known = Variables::new(cache, &namespace);
-        let is_itself = |source: &ScopedSource| match object.namespace() {
-            Some(_) => source.source.name == format!("Variable {}", object.name()),
-            None => source
-                .source
-                .name
-                .starts_with(&format!("ClusterVariable {} (", object.name())),
-        };
-        let is_seen = object.namespace().is_some() || known.sources.iter().any(is_itself);
-        known.sources.retain(|source| !is_itself(source));
-        known.sources.extend(own_source(object).filter(|_| is_seen));
-        known.check_circles()?;
-    }
-    Ok(())
-}
-
 impl Variables {
-    /// Whichever of several expressions of a name a node has: what any of them reads counts.
-    fn check_circles(&self) -> Result<(), ApiError> {
-        let mut reads: BTreeMap<&String, BTreeSet<String>> = BTreeMap::new();
-        for source in &self.sources {
-            for (key, value) in &source.source.values {
-                let of_key = reads.entry(key).or_default();
-                if let (true, Some(text)) = (source.is_computed, value.as_str()) {
-                    of_key.extend(variables_read(text).unwrap_or_default());
-                }
+    /// Says of candidates that a step made them, which version they are, and where they were made.
+    fn add_produced(&self, item: &mut Value) {
+        let candidates = item["candidates"].as_array_mut();
+        for candidate in candidates.into_iter().flatten() {
+            let mut sources = self.sources.iter();
+            let source = sources.find(|one| candidate["source"] == one.source.name.as_str());
+            if let Some(produced) = source.and_then(|source| source.produced.as_ref()) {
+                candidate["produced"] = produced.shown.clone();
             }
-        }
-        let known: BTreeSet<String> = reads.keys().map(|key| (*key).clone()).collect();
-        let definitions = reads.into_iter().map(|(key, reads)| {
-            // What does not exist yet may come with the next object; runs refuse it.
-            let reads = reads.intersection(&known).cloned().collect();
-            let definition = VariableDefinition {
-                producer: VariableProducer::Step { reads },
-                refresh: None,
-                ttl: None,
-                when_stale: StaleRule::Fail,
-                is_sensitive: false,
-            };
-            (key.clone(), definition)
-        });
-        match VariableGraph::new(definitions) {
-            Err(fault @ GraphFault::Cycle(_)) => Err(ApiError::new(
-                http::StatusCode::UNPROCESSABLE_ENTITY,
-                RefusalReason::Invalid,
-                fault.to_string(),
-            )),
-            _ => Ok(()),
         }
     }
 }
@@ -372,7 +397,9 @@ impl ApiServer {
             let error = ApiError::bad_request(message);
             return Err(error.hint("a NodeGrant gives a namespace the nodes of a NodeGroup"));
         };
-        let resolved = Variables::new(&self.cache, namespace).resolved(&view, found, None)?;
+        let now = moment(self.objects.time.now());
+        let variables = Variables::new(&self.cache, namespace, now);
+        let resolved = variables.resolved(&view, found, None)?;
         let items: Vec<Value> = resolved
             .values
             .iter()
@@ -380,7 +407,9 @@ impl ApiServer {
                 let explanation = resolved.explained.explain(key)?;
                 let is_computed = resolved.computed.contains(key);
                 let is_sensitive = resolved.sensitive.contains(key);
-                Some(shown(value, explanation, is_computed, is_sensitive))
+                let mut item = shown(value, explanation, is_computed, is_sensitive);
+                variables.add_produced(&mut item);
+                Some(item)
             })
             .collect();
         Ok(json!({

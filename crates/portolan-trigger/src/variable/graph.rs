@@ -369,7 +369,8 @@ impl GraphNode {
         match (&self.definition.producer, &self.expression) {
             (VariableProducer::Fixed(value), _) => Some(bounded(value.clone())),
             (VariableProducer::Expression(_), Some(expression)) => {
-                Some(evaluated(expression, values).and_then(bounded))
+                let values = Json::Object(values.clone());
+                Some(evaluated(expression, "vars", &values).and_then(bounded))
             }
             _ => None,
         }
@@ -392,20 +393,20 @@ impl GraphNode {
     }
 }
 
-fn evaluated(expression: &Expression, values: &Map<String, Json>) -> Result<Json, String> {
-    let vars = portolan_cel::from_json(&Json::Object(values.clone()));
+pub(super) fn evaluated(expression: &Expression, name: &str, value: &Json) -> Result<Json, String> {
+    let value = portolan_cel::from_json(value);
     let limits = Limits {
         steps: STEPS,
         ..Limits::default()
     };
     let budget = Budget::new(limits, Stop::default());
-    let scope = EvaluationScope::of([("vars", vars)]);
+    let scope = EvaluationScope::of([(name, value)]);
     let value = portolan_cel::evaluate(expression, &scope, &mut Meter::new(&budget))
         .map_err(|failure| failure.to_string())?;
     portolan_cel::to_json(&value).ok_or_else(|| "its value cannot be written as JSON".to_owned())
 }
 
-fn bounded(value: Json) -> Result<Json, String> {
+pub(super) fn bounded(value: Json) -> Result<Json, String> {
     let bytes = value.to_string().len();
     if bytes > MAX_VALUE {
         return Err(format!(

@@ -111,6 +111,28 @@ fn explain(args: &ExplainArgs, app: &App) -> CommandResult {
     Ok(ExitStatus::Clean)
 }
 
+/// Which step made a value, and when.
+fn produced_text(produced: &Value) -> String {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (maker, mut text) = (&produced["producer"], String::new());
+    if maker.is_object() {
+        let _ = writeln!(
+            text,
+            "             version {} of {}, by step {} of TaskBook {} on {} (run {})",
+            produced["version"],
+            word(&produced["computedAt"]),
+            word(&maker["step"]),
+            word(&maker["taskBook"]),
+            word(&maker["node"]),
+            word(&maker["run"]),
+        );
+    }
+    if let Some(why) = produced["stale"].as_str() {
+        let _ = writeln!(text, "             {why}");
+    }
+    text
+}
+
 fn text(item: &Value) -> String {
     let word = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
     let (key, is_computed) = (word(item, "key"), item["computed"] == true);
@@ -122,6 +144,7 @@ fn text(item: &Value) -> String {
     let mut text = format!("{key}: {value}\n");
     for candidate in item["candidates"].as_array().into_iter().flatten() {
         let given = match &candidate["value"] {
+            Value::Null if candidate.get("produced").is_some() => "no value yet".to_owned(),
             Value::Null => "[redacted]".to_owned(),
             Value::String(expression) if is_computed => expression.clone(),
             value => value.to_string(),
@@ -129,6 +152,9 @@ fn text(item: &Value) -> String {
         let (role, scope) = (word(candidate, "role"), word(candidate, "scope"));
         let source = word(candidate, "source");
         let _ = writeln!(text, "  {role:<10} {scope:<9} {source}: {given}");
+        if let Some(produced) = candidate.get("produced") {
+            text.push_str(&produced_text(produced));
+        }
     }
     let origins = item["origins"].as_object().into_iter().flatten();
     for (path, source) in origins.filter(|(path, _)| !path.is_empty()) {
