@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
 # The numbers of the store's engines and of the server beside their bars. etcd is one member of the release in `testbed/etcd/3.7`, on the
 # same disk and cores as its clients; ours and etcd's own Go client send the same transactions in turn, and the medians count.
-# `PROFILE=dev bench/store.sh` takes the development build.
+# `PROFILE=dev bench/store.sh` takes the development build; BIN_DIRECTORY names built programs (portolan, examples/store_bench and
+# examples/server_bench).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 profile="${PROFILE:-dist}"
 
-cargo build --quiet --profile "$profile" -p portolan-store --example store_bench >&2
-cargo build --quiet --profile "$profile" -p portolan-server --example server_bench >&2
-cargo build --quiet --profile "$profile" -p portolan >&2
-target="$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')"
-programs="$target/${profile/#dev/debug}"
+if [ -z "${BIN_DIRECTORY:-}" ]; then
+  cargo build --quiet --profile "$profile" -p portolan-store --example store_bench >&2
+  cargo build --quiet --profile "$profile" -p portolan-server --example server_bench >&2
+  cargo build --quiet --profile "$profile" -p portolan >&2
+  target="$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')"
+  BIN_DIRECTORY="$target/${profile/#dev/debug}"
+else
+  profile="of the programs in BIN_DIRECTORY"
+fi
+programs="$BIN_DIRECTORY"
 bench="$programs/examples/store_bench"
 
 echo "conditions: $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg) before the run, profile $profile, data on $(df --output=fstype "${TMPDIR:-/tmp}" | tail -1)"
