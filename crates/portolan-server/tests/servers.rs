@@ -55,7 +55,7 @@ fn histories_are_linearizable_and_nothing_acknowledged_is_lost() {
             let told = clients.acknowledged() - before;
             eprintln!("  {fault:?}: {told} writes acknowledged");
         }
-        eprintln!("  {}", clients.stop().check());
+        eprintln!("  {}", clients.stop().check().unwrap());
     }
 }
 

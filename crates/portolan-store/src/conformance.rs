@@ -30,7 +30,9 @@ use tokio::runtime::Runtime;
 pub use disk::{Crash, DiskFault, ForgetfulDisk};
 pub use linear::{HistoryVerdict, RegisterAction, RegisterCall, Seen, judge};
 pub use lost::{Loss, LossyEngine};
-pub use register_history::{KeyedCall, RegisterCounters, RegisterHistory, ToldChange};
+pub use register_history::{
+    HistoryError, KeyedCall, RegisterCounters, RegisterHistory, ToldChange,
+};
 
 use crate::{Engine, Update, Watcher};
 

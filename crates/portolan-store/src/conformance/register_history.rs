@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! clients ──RegisterCounters──▶ KeyedCall ─┐
-//! watch ──▶ ToldChange ────────────────────┼─▶ RegisterHistory ──check──▶ nothing, or a panic that names the first error
+//! watch ──▶ ToldChange ────────────────────┼─▶ RegisterHistory ──check──▶ how much was seen, or the first error
 //! reads at the end ────────────────────────┘
 //! ```
 
@@ -44,6 +44,56 @@ pub struct ToldChange {
     pub key: usize,
     /// What the key is now.
     pub seen: Seen,
+}
+
+/// Why a history cannot have happened in a store that keeps its promises.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum HistoryError {
+    /// The revisions of a watch do not rise.
+    #[error("revisions are told twice or in another order")]
+    Order,
+    /// The watch told an acknowledged write otherwise, or not at all.
+    #[error("the write at revision {revision} is not told as it was made: {told:?}")]
+    WriteNotTold {
+        /// The revision that the client was told.
+        revision: Revision,
+        /// The key and what it became at that revision by the watch.
+        told: Option<(usize, Seen)>,
+    },
+    /// The watch told a change that no client asked for.
+    #[error("revision {revision}: nobody made {change:?}")]
+    NobodyMade {
+        /// The revision of the change.
+        revision: Revision,
+        /// The key and what it became.
+        change: (usize, Seen),
+    },
+    /// The last change that was told is not what was read at the end.
+    #[error("key {key}: the watch ends with {told:?}, and {read:?} was read")]
+    Last {
+        /// The number of the key.
+        key: usize,
+        /// What the watch told last.
+        told: Seen,
+        /// What was read.
+        read: Seen,
+    },
+    /// No order of the operations gives the answers that clients got.
+    #[error("key {key}: no order explains {call:?}, near {near:#?}")]
+    NoOrder {
+        /// The number of the key.
+        key: usize,
+        /// The first operation that fits nowhere.
+        call: RegisterCall,
+        /// Operations around it.
+        near: Vec<RegisterCall>,
+    },
+    /// The search for an order was given up.
+    #[error("key {key}: not found out in {STEPS} steps")]
+    TooHard {
+        /// The number of the key.
+        key: usize,
+    },
 }
 
 /// What was seen from the beginning to the end.
@@ -108,44 +158,47 @@ impl RegisterCounters {
 impl RegisterHistory {
     /// Checks everything that was seen; returns in words how much that was.
     ///
-    /// # Panics
-    /// At the first error.
-    pub fn check(&self) -> String {
-        self.check_watch();
+    /// # Errors
+    /// The first error.
+    pub fn check(&self) -> Result<String, HistoryError> {
+        self.check_watch()?;
         for key in 0..self.last.len() {
-            self.check_key(key);
+            self.check_key(key)?;
         }
         let is_unknown =
             |done: &&KeyedCall| matches!(done.call.action, RegisterAction::Swap { done: None, .. });
-        format!(
+        Ok(format!(
             "{} operations, {} changes told, {} never found out",
             self.calls.len(),
             self.told.len(),
             self.calls.iter().filter(is_unknown).count()
-        )
+        ))
     }
 
-    fn check_key(&self, key: usize) {
+    fn check_key(&self, key: usize) -> Result<(), HistoryError> {
         let own = self.calls.iter().filter(|done| done.key == key);
         let calls: Vec<RegisterCall> = own.map(|done| done.call).collect();
         match judge(&calls, STEPS) {
-            HistoryVerdict::Linearizable => {}
-            HistoryVerdict::NotLinearizable(at) => {
-                let near: Vec<_> = calls[at.saturating_sub(5)..].iter().take(10).collect();
-                panic!(
-                    "key {key}: no order explains {:?}, near {near:#?}",
-                    calls[at]
-                );
-            }
-            HistoryVerdict::TooHard => panic!("key {key}: not found out in {STEPS} steps"),
+            HistoryVerdict::Linearizable => Ok(()),
+            HistoryVerdict::NotLinearizable(at) => Err(HistoryError::NoOrder {
+                key,
+                call: calls[at],
+                near: calls[at.saturating_sub(5)..]
+                    .iter()
+                    .take(10)
+                    .copied()
+                    .collect(),
+            }),
+            HistoryVerdict::TooHard => Err(HistoryError::TooHard { key }),
         }
     }
 
     /// Every acknowledged write is told once, at its revision; what else is told was never found out; revisions rise.
-    fn check_watch(&self) {
+    fn check_watch(&self) -> Result<(), HistoryError> {
         let mut pairs = self.told.windows(2);
-        let is_ordered = pairs.all(|pair| pair[0].revision < pair[1].revision);
-        assert!(is_ordered, "revisions are told twice or in another order");
+        if !pairs.all(|pair| pair[0].revision < pair[1].revision) {
+            return Err(HistoryError::Order);
+        }
         let told = self.told.iter();
         let mut told: BTreeMap<Revision, (usize, Seen)> = told
             .map(|change| (change.revision, (change.key, change.seen)))
@@ -159,27 +212,34 @@ impl RegisterHistory {
                 continue;
             };
             match is_done {
-                Some(true) => assert_eq!(
-                    told.remove(&done.revision),
-                    Some((done.key, new)),
-                    "the write at revision {} is not told as it was made",
-                    done.revision
-                ),
+                Some(true) => {
+                    let revision = done.revision;
+                    let told = told.remove(&revision);
+                    if told != Some((done.key, new)) {
+                        return Err(HistoryError::WriteNotTold { revision, told });
+                    }
+                }
                 Some(false) => {}
                 None => drop(open.insert((done.key, new))),
             }
         }
         for (revision, change) in told {
-            assert!(
-                open.contains(&change),
-                "revision {revision}: nobody made {change:?}"
-            );
+            if !open.contains(&change) {
+                return Err(HistoryError::NobodyMade { revision, change });
+            }
         }
         for (key, last) in self.last.iter().enumerate() {
             let mut own = self.told.iter().rev().filter(|change| change.key == key);
-            let seen = own.next().and_then(|change| change.seen);
-            assert_eq!(seen, *last, "key {key}");
+            let told = own.next().and_then(|change| change.seen);
+            if told != *last {
+                return Err(HistoryError::Last {
+                    key,
+                    told,
+                    read: *last,
+                });
+            }
         }
+        Ok(())
     }
 }
 
@@ -213,32 +273,42 @@ mod tests {
 
     #[test]
     fn a_history_that_could_have_happened_is_accepted() {
-        history().check();
+        let said = history().check().unwrap();
+        assert_eq!(said, "2 operations, 1 changes told, 0 never found out");
     }
 
     #[test]
-    #[should_panic(expected = "is not told as it was made")]
     fn a_write_that_the_watch_does_not_tell_is_an_error() {
         let mut history = history();
         history.told.clear();
-        history.check();
+        let error = history.check().unwrap_err();
+        assert!(matches!(
+            error,
+            HistoryError::WriteNotTold {
+                revision: 1,
+                told: None
+            }
+        ));
     }
 
     #[test]
-    #[should_panic(expected = "nobody made")]
     fn a_change_that_nobody_made_is_an_error() {
         let mut history = history();
         let mut more = history.told[0];
         more.revision = 2;
         history.told.push(more);
-        history.check();
+        let error = history.check().unwrap_err();
+        assert!(matches!(
+            error,
+            HistoryError::NobodyMade { revision: 2, .. }
+        ));
     }
 
     #[test]
-    #[should_panic(expected = "no order explains")]
     fn a_read_of_an_old_value_is_an_error() {
         let mut history = history();
         history.calls[1].call.action = RegisterAction::Read(None);
-        history.check();
+        let error = history.check().unwrap_err();
+        assert!(matches!(error, HistoryError::NoOrder { key: 0, .. }));
     }
 }
