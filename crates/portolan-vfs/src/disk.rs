@@ -17,7 +17,7 @@ pub struct Disk {
     root: Utf8PathBuf,
     /// Directories below the root that were found to be no links and not to lie behind any: a file in one of them that
     /// is no link itself lies where its path says, and following every part of the path again would tell nothing new.
-    plain: Arc<Mutex<HashSet<String>>>,
+    plain: Arc<Mutex<HashSet<Box<str>>>>,
 }
 
 impl Disk {
@@ -76,7 +76,7 @@ impl Disk {
         parent.is_some_and(|(parent, _)| self.plain().contains(parent))
     }
 
-    fn plain(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn plain(&self) -> MutexGuard<'_, HashSet<Box<str>>> {
         self.plain.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -84,7 +84,7 @@ impl Disk {
     fn forget_plain(&self, link: &Utf8Path) {
         let mut plain = self.plain();
         if plain.contains(link.as_str()) {
-            plain.retain(|directory| !Utf8Path::new(directory).starts_with(link));
+            plain.retain(|directory| !Utf8Path::new(&**directory).starts_with(link));
         }
     }
 
@@ -96,7 +96,7 @@ impl Disk {
         }
         let real = self.real(directory)?;
         if real == joined {
-            self.plain().insert(joined.into_string());
+            self.plain().insert(joined.into_string().into_boxed_str());
         }
         Ok(real)
     }
@@ -197,7 +197,8 @@ impl Vfs for Disk {
                 kind.is_dir()
             };
             if is_plain && kind.is_dir() {
-                self.plain().insert(real.join(&name).into_string());
+                let path = real.join(&name).into_string();
+                self.plain().insert(path.into_boxed_str());
             } else if is_symlink {
                 self.forget_plain(&real.join(&name));
             }

@@ -3,8 +3,9 @@
 //! A render asks about the same paths many times: whether they exist, what they are, where links lead. The listings
 //! answer all of that, so only reading a file goes to the tree below.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -15,16 +16,27 @@ pub struct Frozen<V> {
     files: V,
     lineage: Option<Lineage>,
     /// Listings by directory, of those that no link leads to; nothing for what cannot be listed.
-    listings: Mutex<HashMap<String, Option<Listing>>>,
+    listings: Mutex<HashMap<Box<str>, Option<Arc<Listing>>>>,
 }
 
-type Listing = Arc<Vec<DirEntry>>;
+/// What a directory holds, sorted by name, in one text: a repository has tens of thousands of small directories.
+struct Listing {
+    names: Box<str>,
+    entries: Box<[Listed]>,
+}
+
+/// An entry of a listing: its name ends here and begins where the one before ends.
+struct Listed {
+    end: u32,
+    is_symlink: bool,
+    is_directory: bool,
+}
 
 /// What is known of a path from listings alone.
 enum Known {
     Nothing,
     File,
-    Directory(Listing),
+    Directory(Arc<Listing>),
     /// A link is on the way, or a directory that cannot be listed: the tree below has to say.
     Unclear,
 }
@@ -46,16 +58,19 @@ impl<V: Vfs> Frozen<V> {
         self
     }
 
-    fn listing(&self, directory: &str) -> Option<Listing> {
+    fn listing(&self, directory: &str) -> Option<Arc<Listing>> {
         if let Some(known) = self.listings().get(directory) {
             return known.clone();
         }
-        let listed = self.files.list(Utf8Path::new(directory)).ok().map(Arc::new);
-        self.listings().insert(directory.to_owned(), listed.clone());
+        let listed = self.files.list(Utf8Path::new(directory)).ok();
+        let listed = listed
+            .and_then(|entries| Listing::new(&entries))
+            .map(Arc::new);
+        self.listings().insert(Box::from(directory), listed.clone());
         listed
     }
 
-    fn listings(&self) -> std::sync::MutexGuard<'_, HashMap<String, Option<Listing>>> {
+    fn listings(&self) -> MutexGuard<'_, HashMap<Box<str>, Option<Arc<Listing>>>> {
         self.listings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -68,8 +83,7 @@ impl<V: Vfs> Frozen<V> {
         };
         while let Some(rest) = path.get(end + 1..).filter(|rest| !rest.is_empty()) {
             let name = rest.split_once('/').map_or(rest, |(name, _)| name);
-            let at = listing.binary_search_by(|entry| entry.name.as_str().cmp(name));
-            let Some(entry) = at.ok().and_then(|at| listing.get(at)) else {
+            let Some(entry) = listing.find(name) else {
                 return Known::Nothing;
             };
             if entry.is_symlink {
@@ -89,7 +103,7 @@ impl<V: Vfs> Frozen<V> {
     }
 
     /// The longest beginning of a path that is a listed directory: where it ends, and what is in it.
-    fn nearest(&self, path: &str) -> Option<(usize, Listing)> {
+    fn nearest(&self, path: &str) -> Option<(usize, Arc<Listing>)> {
         let listings = self.listings();
         let mut end = path.len();
         while end > 0 {
@@ -100,6 +114,55 @@ impl<V: Vfs> Frozen<V> {
             end = directory.rfind('/')?;
         }
         None
+    }
+}
+
+impl Listing {
+    /// Takes entries over, which are sorted; `None` for more names than any directory has.
+    fn new(entries: &[DirEntry]) -> Option<Self> {
+        let mut names = String::with_capacity(entries.iter().map(|entry| entry.name.len()).sum());
+        let mut listed = Vec::with_capacity(entries.len());
+        for entry in entries {
+            names.push_str(&entry.name);
+            listed.push(Listed {
+                end: u32::try_from(names.len()).ok()?,
+                is_symlink: entry.is_symlink,
+                is_directory: entry.is_directory,
+            });
+        }
+        Some(Self {
+            names: names.into_boxed_str(),
+            entries: listed.into_boxed_slice(),
+        })
+    }
+
+    fn name(&self, at: usize) -> &str {
+        let end = |at: usize| self.entries.get(at).map_or(0, |entry| entry.end as usize);
+        let begin = at.checked_sub(1).map_or(0, end);
+        self.names.get(begin..end(at)).unwrap_or_default()
+    }
+
+    fn find(&self, name: &str) -> Option<&Listed> {
+        let (mut low, mut high) = (0, self.entries.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.name(middle).cmp(name) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return self.entries.get(middle),
+            }
+        }
+        None
+    }
+
+    fn to_entries(&self) -> Vec<DirEntry> {
+        let entries = self.entries.iter().enumerate();
+        let entries = entries.map(|(at, entry)| DirEntry {
+            name: self.name(at).to_owned(),
+            is_symlink: entry.is_symlink,
+            is_directory: entry.is_directory,
+        });
+        entries.collect()
     }
 }
 
@@ -118,7 +181,7 @@ impl<V: Vfs> Vfs for Frozen<V> {
         match self.find(&directory) {
             Known::Nothing => Err(VfsError::NotFound(directory)),
             Known::File => Err(VfsError::NotDirectory(directory)),
-            Known::Directory(listing) => Ok(listing.to_vec()),
+            Known::Directory(listing) => Ok(listing.to_entries()),
             Known::Unclear => self.files.list(&directory),
         }
     }
@@ -183,6 +246,25 @@ mod tests {
             assert_eq!(frozen.list(path).ok(), below.list(path).ok(), "{path}");
             let (one, other) = (frozen.canonicalize(path), below.canonicalize(path));
             assert_eq!(one.ok(), other.ok(), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_name_of_a_large_directory_is_found() {
+        let names: Vec<String> = (0..300).map(|number| format!("/d/{number:03}ü")).collect();
+        let files = names.iter().map(|name| (name.as_str(), "x"));
+        let frozen = Frozen::new(files.collect::<Memory>());
+        assert!(
+            names
+                .iter()
+                .all(|name| frozen.is_file(name.as_str().into()))
+        );
+        assert_eq!(
+            frozen.list("/d".into()).unwrap(),
+            frozen.files.list("/d".into()).unwrap()
+        );
+        for name in ["/d/000", "/d/0", "/d/zzz", "/d/150ü2"] {
+            assert!(!frozen.is_file(name.into()), "{name}");
         }
     }
 
