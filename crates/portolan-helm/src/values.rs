@@ -14,8 +14,10 @@ pub(crate) mod json;
 mod overrides;
 pub mod schema;
 mod strvals;
+mod table;
 mod tree;
 
 pub use overrides::{Overrides, OverridesError};
 pub use strvals::{MAX_INDEX, MAX_NESTING, SetError, SetKind, set};
-pub use tree::{Table, Tree};
+pub use table::{Table, TableIter};
+pub use tree::Tree;

@@ -276,7 +276,7 @@ fn differing<'a>(before: &'a Tree, after: &'a Tree, path: &FieldPath, leaves: &m
                     None => leaves.push(Leaf { path, before: None }),
                 }
             }
-            for (key, before) in was.iter().filter(|(key, _)| !is.contains_key(*key)) {
+            for (key, before) in was.iter().filter(|(key, _)| is.get(key).is_none()) {
                 leaves.push(Leaf {
                     path: path.then(FieldSegment::Key(key.clone())),
                     before: Some(before),

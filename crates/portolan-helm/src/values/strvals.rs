@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use super::tree::{Table, Tree};
+use super::table::Table;
+use super::tree::Tree;
 
 /// The largest index of a list (Helm's limit).
 pub const MAX_INDEX: usize = 65_536;

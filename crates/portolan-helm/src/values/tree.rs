@@ -7,10 +7,8 @@ use std::sync::Arc;
 use portolan_gotmpl::{Frozen, Map, Value};
 use portolan_yaml::{Dialect, Node, Tag, Text, Value as Shape};
 
+use super::table::Table;
 use crate::package::decode::{json_kind, read_yaml};
-
-/// The entries of a table by key.
-pub type Table = BTreeMap<Text, Tree>;
 
 /// A value; cloning one costs a reference count.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -112,7 +110,7 @@ impl Tree {
     /// The value at the end of a path of keys.
     pub fn at_path(&self, path: &[&str]) -> Option<&Self> {
         path.iter()
-            .try_fold(self, |tree, key| tree.as_table()?.get(*key))
+            .try_fold(self, |tree, key| tree.as_table()?.get(key))
     }
 
     /// A fresh, mutable copy for a render; a table is copied when it is first looked at.
@@ -161,14 +159,10 @@ impl Tree {
         if lower.is_empty() {
             return Self::Table(Arc::clone(upper));
         }
-        let mut merged = Table::clone(lower);
-        for (key, value) in upper.iter() {
-            let value = match (merged.get(key), value) {
-                (Some(below @ Self::Table(_)), Self::Table(_)) => below.overlay(value),
-                _ => value.clone(),
-            };
-            merged.insert(key.clone(), value);
-        }
+        let merged = lower.merged(upper, |below, value| match (below, value) {
+            (Self::Table(_), Self::Table(_)) => below.overlay(value),
+            _ => value.clone(),
+        });
         Self::Table(Arc::new(merged))
     }
 
