@@ -14,7 +14,7 @@ pub(crate) mod kept_objects;
 mod stage;
 mod taken;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -370,10 +370,15 @@ impl<'a> Renderer<'a> {
     /// Loads every chart once; the chart's unit tells why it fails to load.
     async fn load_charts(&mut self) -> Result<(), WaitError> {
         let index = &self.walker.walk.index;
+        // The releases of a chart share the text of its key.
+        let mut units = HashSet::new();
         for release in self.releases.values_mut() {
             if let (Ok(spec), Some(location)) = (&release.spec, &release.location) {
                 let unit = ChartUnit::new(self.cx, self.cluster, index, spec, location);
-                release.chart_unit = Some(unit.add(self.cx, index));
+                let unit = unit.add(self.cx, index);
+                let known = units.get(&unit).cloned();
+                release.chart_unit = Some(known.unwrap_or_else(|| unit.clone()));
+                units.insert(unit);
             }
         }
         for release in self.releases.values_mut() {

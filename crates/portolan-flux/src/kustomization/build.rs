@@ -205,6 +205,13 @@ impl BuildInputs {
         Unit::io(move |cx| async move {
             let artifact = self.files.wait(&cx).await?;
             let session = Arc::clone(&self.cluster.session);
+            if self.retention == Retention::Forget {
+                let made = cx.compute(move || {
+                    let built = self.build_placed(&artifact, artifact.as_ref())?;
+                    Ok::<_, BuildError>(built.packed(&session.build_dictionary))
+                });
+                return Ok(SessionResult(Arc::new(made.await?)));
+            }
             let slot = session.builds(&digest).await;
             // Where stamps answer, asking costs less than handing the question to another thread.
             if artifact.is_stamped()
@@ -215,10 +222,6 @@ impl BuildInputs {
             let made = cx.compute(move || {
                 if let Some(kept) = slot.find(|kept| kept.holds_for(&artifact)) {
                     return Ok(kept.built());
-                }
-                if self.retention == Retention::Forget {
-                    let built = self.build_placed(&artifact, artifact.as_ref())?;
-                    return Ok(Arc::new(built.packed(&session.build_dictionary)));
                 }
                 let traced = Traced::new(&artifact);
                 let built = Arc::new(self.build_placed(&artifact, &traced)?);

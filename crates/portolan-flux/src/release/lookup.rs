@@ -30,7 +30,7 @@ const MAX_QUESTIONS: usize = 4096;
 /// Every object that was emitted so far, by group and kind.
 #[derive(Debug, Default)]
 pub(crate) struct EmittedObjects {
-    emitted: Vec<(Emitter, Arc<Vec<Object>>)>,
+    emitted: Vec<(Arc<Emitter>, Arc<Vec<Object>>)>,
     /// By the places of the emitter and of the object.
     kinds: HashMap<(Text, Text), Vec<(u32, u32)>>,
     /// Learns the values of Secrets that are found.
@@ -74,14 +74,17 @@ impl EmittedObjects {
             secrets: index.known_secrets().map(Arc::clone),
             ..Self::default()
         };
-        for (number, (emitter, given)) in (0..).zip(index.emitted()) {
+        for (number, (emitter, given)) in (0..).zip(index.shared_emitted()) {
             for (at, object) in (0..).zip(given.iter()) {
                 let Gvk { group, kind, .. } = object.gvk().clone();
                 let spots = objects.kinds.entry((group, kind)).or_default();
                 spots.push((number, at));
             }
-            objects.emitted.push((emitter.clone(), Arc::clone(given)));
+            objects
+                .emitted
+                .push((Arc::clone(emitter), Arc::clone(given)));
         }
+        objects.kinds.values_mut().for_each(Vec::shrink_to_fit);
         objects
     }
 
@@ -90,7 +93,7 @@ impl EmittedObjects {
         let spots = self.kinds.get(&(gvk.group.clone(), gvk.kind.clone()));
         spots.into_iter().flatten().filter_map(|(number, at)| {
             let (emitter, objects) = self.emitted.get(*number as usize)?;
-            Some((emitter, objects.get(*at as usize)?))
+            Some((emitter.as_ref(), objects.get(*at as usize)?))
         })
     }
 }

@@ -319,8 +319,15 @@ impl Index {
 
     /// Every object, by emitter.
     pub fn emitted(&self) -> impl Iterator<Item = (&Emitter, &Arc<Vec<Object>>)> {
-        let emitted = self.emitted.iter();
+        let emitted = self.shared_emitted();
         emitted.map(|(emitter, objects)| (emitter.as_ref(), objects))
+    }
+
+    /// The same, with emitters that can be held without a copy.
+    pub(crate) fn shared_emitted(
+        &self,
+    ) -> impl ExactSizeIterator<Item = (&Arc<Emitter>, &Arc<Vec<Object>>)> {
+        self.emitted.iter()
     }
 
     /// What emitters give that give something else in another index, or nothing; with what they give there.
