@@ -58,6 +58,9 @@ pub struct JournalOptions {
     pub progress_every: Duration,
     /// How many runs that ended [`Journal::state`] knows of; the oldest are forgotten first.
     pub keep_runs: usize,
+    /// Whether [`Journal::state`] knows of units at all: nobody asks a command where its units stand, and with thousands of
+    /// them that takes megabytes.
+    pub keep_units: bool,
     /// How many bytes of log lines a unit may say at once; as much is granted anew every second.
     pub log_bytes: u64,
 }
@@ -170,6 +173,7 @@ impl Default for JournalOptions {
             keep_bytes: u64::MAX,
             progress_every: Duration::from_millis(100),
             keep_runs: State::KEPT_RUNS,
+            keep_units: true,
             log_bytes: 256 << 10,
         }
     }
@@ -345,7 +349,11 @@ impl Shared {
             event,
         };
         tail.last = seq;
-        tail.state.apply(&record);
+        if self.options.keep_units {
+            tail.state.apply(&record);
+        } else {
+            tail.state.pass(&record);
+        }
         tail.ring.push(record);
         if matches!(tail.filing, Filing::On) {
             drop(tail);

@@ -130,6 +130,11 @@ impl State {
         }
     }
 
+    /// Counts one record without looking at it.
+    pub(crate) fn pass(&mut self, record: &Record) {
+        self.seq = record.seq;
+    }
+
     /// One run, unless it never was or is forgotten.
     pub fn run(&self, run: RunId) -> Option<&RunState> {
         self.runs.get(&run)

@@ -184,6 +184,19 @@ async fn lines_beyond_the_budget_are_counted_where_they_were_left_out() {
 }
 
 #[tokio::test]
+async fn a_journal_without_units_has_every_event_all_the_same() {
+    let journal = Journal::in_memory(JournalOptions {
+        keep_units: false,
+        ..options()
+    });
+    say(&journal, 3).await;
+    assert_eq!(events(&journal).len(), 3);
+    let state = journal.state();
+    assert!(state.is_empty());
+    assert_eq!(state.seq(), journal.last());
+}
+
+#[tokio::test]
 async fn times_count_from_the_epoch_that_was_given() {
     tokio::time::pause();
     let journal = Journal::in_memory(JournalOptions {
