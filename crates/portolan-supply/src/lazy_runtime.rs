@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 
 /// A runtime that many commands do without; clones share it.
 #[derive(Clone, Default)]
@@ -16,12 +16,25 @@ struct Started(OnceLock<Runtime>);
 impl LazyRuntime {
     /// The runtime; starts its threads the first time.
     pub fn get(&self) -> io::Result<&Runtime> {
+        self.get_or_start(Runtime::new)
+    }
+
+    /// The runtime; starts it the first time with so many threads for what waits. Each thread has memory of its own that
+    /// the others do not use, so what mostly computes, on other threads, wants few.
+    pub fn with_workers(&self, workers: usize) -> io::Result<&Runtime> {
+        self.get_or_start(|| {
+            let mut builder = Builder::new_multi_thread();
+            builder.worker_threads(workers.max(1)).enable_all().build()
+        })
+    }
+
+    fn get_or_start(&self, start: impl FnOnce() -> io::Result<Runtime>) -> io::Result<&Runtime> {
         let started = &self.0.0;
         if let Some(runtime) = started.get() {
             return Ok(runtime);
         }
         // Of two that start one at the same moment, one is let go unused; waiting for its threads is not allowed here.
-        if let Err(unused) = started.set(Runtime::new()?) {
+        if let Err(unused) = started.set(start()?) {
             unused.shutdown_background();
         }
         started.get().ok_or_else(|| io::Error::other("no runtime"))

@@ -43,6 +43,13 @@ impl App {
         &self.runtime
     }
 
+    /// Starts the runtime for a command whose units compute: they do so on threads of their own, as many as there are
+    /// cores, and half as many do for what waits.
+    pub(crate) fn start_for_computing(&self) -> io::Result<()> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        self.runtime.with_workers(cores / 2).map(|_| ())
+    }
+
     /// The token that Ctrl-C cancels, now that somebody asks for it; a second Ctrl-C ends the process.
     pub(crate) fn cancellation(&self) -> io::Result<&CancellationToken> {
         let runtime = self.runtime()?;

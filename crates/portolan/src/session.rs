@@ -99,7 +99,10 @@ pub(crate) fn run(app: &App, plan: impl FnOnce(&Run)) -> Result<Report, CommandE
 fn run_unseen(app: &App, plan: impl FnOnce(&Run)) -> Result<Report, CommandError> {
     let runtime = app.runtime()?;
     let token = app.cancellation()?;
-    let journal = Journal::in_memory(JournalOptions::default());
+    let journal = Journal::in_memory(JournalOptions {
+        keep_units: false,
+        ..JournalOptions::default()
+    });
     let run = Run::new(Limits::default(), journal).under(token);
     let report = runtime.block_on(async {
         plan(&run);
@@ -129,6 +132,7 @@ fn run_under(
     let journal = Journal::in_memory(JournalOptions {
         epoch_ms: wall_clock_ms(),
         ring_bytes,
+        keep_units: false,
         ..options
     });
     let style = app.printer.progress_style();

@@ -63,6 +63,7 @@ struct Job<'a> {
 }
 
 pub(crate) fn build(args: &BuildArgs, app: &App) -> CommandResult {
+    app.start_for_computing()?;
     let printer = &app.printer;
     args.write.secrets.apply(printer);
     let (what, names) = Word::split(args.what.as_ref(), &args.names, OwnersWord::All);

@@ -58,6 +58,8 @@ impl Lines {
 }
 
 impl Surface for Lines {
+    type Known = State;
+
     fn draw(&self, state: &State, running_for: Duration) {
         let width = terminal_size::terminal_size().map_or(WIDTH, |(width, _)| width.0.into());
         let tick = usize::try_from(running_for.as_millis() / 80).unwrap_or(0);

@@ -3,11 +3,14 @@
 //! A terminal gets one line: how much is done and what is being worked on. Elsewhere there is a plain line every few
 //! seconds, so logs stay short. A quick run shows nothing.
 
+use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle as BarStyle};
-use portolan_engine::{Event, Key, Phase, Progress, ReadError, Reader, Record, State, UnitState};
+#[cfg(feature = "ship")]
+use portolan_engine::State;
+use portolan_engine::{Event, Key, Progress, ReadError, Reader, Record};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 #[cfg(feature = "ship")]
@@ -68,16 +71,41 @@ fn tell(record: &Record) -> Option<String> {
 
 /// Something that can show where a run stands.
 pub(super) trait Surface {
-    /// Draws the state; called at a steady pace.
-    fn draw(&self, state: &State, running_for: Duration);
+    /// What it has to know of the run.
+    type Known: FromRecords;
+
+    /// Draws what is known; called at a steady pace.
+    fn draw(&self, known: &Self::Known, running_for: Duration);
     /// Takes away what is drawn.
     fn clear(&self);
 }
 
-struct Follower<S> {
+/// What is known of a run from its records.
+pub(super) trait FromRecords: Default {
+    /// Takes the next record in.
+    fn apply(&mut self, record: &Record);
+}
+
+#[cfg(feature = "ship")]
+impl FromRecords for State {
+    fn apply(&mut self, record: &Record) {
+        Self::apply(self, record);
+    }
+}
+
+/// How many units there are, and which of them run: all that one line says. A run may have tens of thousands of units,
+/// and the whole state of each would take megabytes.
+#[derive(Debug, Default)]
+struct UnitCounts {
+    waiting: HashSet<Key>,
+    running: BTreeMap<Key, Option<Progress>>,
+    ended: HashSet<Key>,
+}
+
+struct Follower<S: Surface> {
     reader: Reader,
     surface: S,
-    state: State,
+    known: S::Known,
     began: Instant,
 }
 
@@ -86,7 +114,7 @@ impl<S: Surface> Follower<S> {
         Self {
             reader,
             surface,
-            state: State::default(),
+            known: S::Known::default(),
             began: Instant::now(),
         }
     }
@@ -97,12 +125,12 @@ impl<S: Surface> Follower<S> {
         loop {
             tokio::select! {
                 batch = self.reader.next() => match batch {
-                    Ok(Some(batch)) => batch.iter().for_each(|record| self.state.apply(record)),
+                    Ok(Some(batch)) => batch.iter().for_each(|record| self.known.apply(record)),
                     // Seeking past what was forgotten only makes the counts late, never wrong at the end.
                     Err(ReadError::Forgotten { oldest, .. }) => self.reader.seek(oldest - 1),
                     Ok(None) | Err(_) => break,
                 },
-                _ = ticks.tick() => self.surface.draw(&self.state, self.began.elapsed()),
+                _ = ticks.tick() => self.surface.draw(&self.known, self.began.elapsed()),
             }
         }
         self.surface.clear();
@@ -123,8 +151,10 @@ impl Line {
 }
 
 impl Surface for Line {
-    fn draw(&self, state: &State, running_for: Duration) {
-        self.0.set_message(summary(state, running_for));
+    type Known = UnitCounts;
+
+    fn draw(&self, known: &UnitCounts, running_for: Duration) {
+        self.0.set_message(known.summary(running_for));
         self.0.tick();
     }
 
@@ -137,8 +167,10 @@ impl Surface for Line {
 struct Plain;
 
 impl Surface for Plain {
-    fn draw(&self, state: &State, running_for: Duration) {
-        say(&summary(state, running_for));
+    type Known = UnitCounts;
+
+    fn draw(&self, known: &UnitCounts, running_for: Duration) {
+        say(&known.summary(running_for));
     }
 
     fn clear(&self) {}
@@ -149,34 +181,64 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// `31/78  apps/grafana · apps/redis pulling (4/6) · 0.4 s`
-fn summary(state: &State, running_for: Duration) -> String {
-    let units = state.units();
-    let ended = units.iter().filter(|(_, unit)| unit.phase.is_end()).count();
-    let running = units
-        .iter()
-        .filter(|(_, unit)| unit.phase == Phase::Running);
-    let named: Vec<_> = running
-        .take(NAMED)
-        .map(|(key, unit)| describe(key, unit))
-        .collect();
-    let seconds = running_for.as_secs_f64();
-    format!(
-        "{ended}/{}  {} · {seconds:.1} s",
-        units.len(),
-        named.join(" · ")
-    )
+impl FromRecords for UnitCounts {
+    fn apply(&mut self, record: &Record) {
+        let key = &record.key;
+        match &record.event {
+            Event::Queued | Event::Retrying { .. } => {
+                self.remove(key);
+                self.waiting.insert(key.clone());
+            }
+            Event::Started { .. } => {
+                self.remove(key);
+                self.running.insert(key.clone(), None);
+            }
+            Event::Progress(progress) => {
+                if let Some(newest) = self.running.get_mut(key) {
+                    *newest = Some(progress.clone());
+                }
+            }
+            Event::Done { .. }
+            | Event::Failed { .. }
+            | Event::Skipped { .. }
+            | Event::Cancelled { .. } => {
+                self.remove(key);
+                self.ended.insert(key.clone());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl UnitCounts {
+    fn remove(&mut self, key: &Key) {
+        let _ = self.waiting.remove(key)
+            || self.running.remove(key).is_some()
+            || self.ended.remove(key);
+    }
+
+    /// `31/78  apps/grafana · apps/redis pulling (4/6) · 0.4 s`
+    fn summary(&self, running_for: Duration) -> String {
+        let ended = self.ended.len();
+        let all = ended + self.waiting.len() + self.running.len();
+        let running = self.running.iter().take(NAMED);
+        let named: Vec<_> = running
+            .map(|(key, progress)| describe(key, progress.as_ref()))
+            .collect();
+        let seconds = running_for.as_secs_f64();
+        format!("{ended}/{all}  {} · {seconds:.1} s", named.join(" · "))
+    }
 }
 
 /// `HelmRelease apps/redis`: the key without what tells it from others of its name.
-fn describe(key: &Key, unit: &UnitState) -> String {
+fn describe(key: &Key, progress: Option<&Progress>) -> String {
     let key = key.to_string();
     let key = key.split('#').next().unwrap_or(&key);
     let key = match key.split_once('/') {
         Some((kind, rest)) if kind.starts_with(char::is_uppercase) => format!("{kind} {rest}"),
         _ => key.to_owned(),
     };
-    match &unit.progress {
+    match progress {
         Some(Progress { done, total, text }) if text == "bytes" => {
             format!("{key} {}", download(*done, *total))
         }
@@ -212,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_line_counts_what_ended_and_names_what_runs() {
-        let mut state = State::default();
+        let mut counts = UnitCounts::default();
         for line in [
             r#"{"seq":1,"at":0,"key":"apps/redis","event":"queued"}"#,
             r#"{"seq":2,"at":0,"key":"apps/web","event":"queued"}"#,
@@ -221,9 +283,30 @@ mod tests {
             r#"{"seq":5,"at":0,"key":"apps/web","event":"done","tookUs":7}"#,
             r#"{"seq":6,"at":0,"key":"apps/redis","event":"progress","done":4,"total":6,"text":"pulling"}"#,
         ] {
-            state.apply(&Record::from_json(line).unwrap());
+            counts.apply(&Record::from_json(line).unwrap());
         }
-        let line = summary(&state, Duration::from_millis(420));
+        let line = counts.summary(Duration::from_millis(420));
         assert_eq!(line, "1/2  apps/redis pulling (4/6) · 0.4 s");
+    }
+
+    #[test]
+    fn a_unit_that_is_queued_again_is_one_unit() {
+        let mut counts = UnitCounts::default();
+        for (seq, event) in [
+            r#""queued""#,
+            r#""started","attempt":1"#,
+            r#""retrying","attempt":1,"error":"lost","delayMs":5"#,
+            r#""started","attempt":2"#,
+            r#""failed","error":"lost","tookUs":7"#,
+            r#""queued""#,
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let seq = seq + 1;
+            let line = format!(r#"{{"seq":{seq},"at":0,"key":"apps/web","event":{event}}}"#);
+            counts.apply(&Record::from_json(&line).unwrap());
+        }
+        assert_eq!(counts.summary(Duration::ZERO), "0/1   · 0.0 s");
     }
 }
