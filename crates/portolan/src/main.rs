@@ -7,6 +7,7 @@
 //! There is no logic here: a command parses arguments, calls one function of a library crate and prints.
 
 mod app;
+mod arenas;
 mod cli;
 mod commands;
 mod diagnostic;
@@ -38,7 +39,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::app::App;
-use crate::cli::Cli;
+use crate::cli::{Cli, Command};
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
@@ -71,6 +72,9 @@ fn main() -> ExitCode {
         Err(usage) => return usage_exit(&usage),
     };
     let log_format = cli.output.log_format;
+    if matches!(cli.command, Command::Build(_)) {
+        arenas::restart_with_one();
+    }
     let printer = Printer::new(cli.output);
     let log = log::start(log_format, printer.hidden());
     if let Err(text) = log {
