@@ -93,6 +93,8 @@ struct Objects {
     owned: BTreeSet<ObjectKey>,
     /// Those that come from Git.
     sourced: BTreeSet<ObjectKey>,
+    /// Variables whose values a step makes.
+    produced: BTreeSet<ObjectKey>,
     /// The bytes of those that are kept decoded.
     decoded_bytes: usize,
 }
@@ -390,11 +392,21 @@ impl Cache {
 
     /// The objects that come from Git, in key order.
     pub(crate) fn sourced(&self) -> Vec<Arc<KindObject>> {
+        self.of_keys(|objects| &objects.sourced)
+    }
+
+    /// The Variables whose values a step makes, in key order. All the others are not even decoded.
+    pub(crate) fn produced(&self) -> Vec<Arc<KindObject>> {
+        self.of_keys(|objects| &objects.produced)
+    }
+
+    fn of_keys(&self, keys: impl Fn(&Objects) -> &BTreeSet<ObjectKey>) -> Vec<Arc<KindObject>> {
         let packed: Vec<Arc<PackedObject>> = {
             let state = self.0.state.read();
             let objects = &state.objects;
-            let sourced = objects.sourced.iter();
-            let found = sourced.filter_map(|key| objects.by_key.get(key));
+            let found = keys(objects)
+                .iter()
+                .filter_map(|key| objects.by_key.get(key));
             found.cloned().collect()
         };
         self.unpacked(&packed)
@@ -486,6 +498,9 @@ impl Objects {
         if packed.has_source {
             self.sourced.insert(key.clone());
         }
+        if packed.is_produced {
+            self.produced.insert(key.clone());
+        }
         self.by_key.insert(key, Arc::clone(&packed));
         packed
     }
@@ -495,6 +510,7 @@ impl Objects {
         self.uuids.remove(&packed.uuid);
         self.owned.remove(key);
         self.sourced.remove(key);
+        self.produced.remove(key);
         if packed.is_decoded() {
             self.decoded_bytes -= packed.bytes();
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portolan_kinds::wire::{StoredObject, StoredStatus};
+use portolan_kinds::wire::{DynamicValues, StoredObject, StoredStatus};
 use portolan_kinds::{DecodeError, KindDefinition, KindObject};
 use portolan_store::{Position, Record, Revision};
 use prost::Message as _;
@@ -42,6 +42,8 @@ pub(crate) struct PackedObject {
     pub(super) owners: Box<[ShortUuid]>,
     /// Whether it comes from Git.
     pub(super) has_source: bool,
+    /// Whether it is a Variable whose values a step makes.
+    pub(super) is_produced: bool,
     /// The decoded form, of kinds that the server itself looks at all the time.
     decoded: Option<Arc<KindObject>>,
 }
@@ -130,6 +132,7 @@ impl PackedObject {
             sealed_with: stored.sealed.map(|sealed| sealed.key_id.into()),
             owners: owners.map(|owner| ShortUuid::new(owner.uuid())).collect(),
             has_source: metadata.source.is_some(),
+            is_produced: is_produced(kind, &stored.spec),
             decoded: None,
         })
     }
@@ -192,6 +195,24 @@ impl PackedObject {
     }
 }
 
+/// Whether a step makes the values of the object; other kinds than Variables have no such values. Whoever decodes a damaged
+/// spec is told of it.
+fn is_produced(kind: &KindDefinition, spec: &[u8]) -> bool {
+    if kind.name != "Variable" {
+        return false;
+    }
+    let spec = ProducedSpec::decode(spec).unwrap_or_default();
+    spec.dynamic
+        .is_some_and(|dynamic| dynamic.task_book.is_some())
+}
+
+/// What of the spec of a Variable says whether a step makes its values; the values themselves are passed over.
+#[derive(Clone, PartialEq, prost::Message)]
+struct ProducedSpec {
+    #[prost(message, optional, tag = "3")]
+    dynamic: Option<DynamicValues>,
+}
+
 fn read_stored(bytes: &[u8]) -> Result<StoredObject, DecodeError> {
     StoredObject::decode(bytes).map_err(|error| damaged(&error))
 }
@@ -203,6 +224,20 @@ fn damaged(error: &prost::DecodeError) -> DecodeError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_with_values_of_a_step_are_told_from_others() {
+        let is_made = |spec: serde_json::Value| {
+            let kind = portolan_kinds::find_kind("Variable").expect("a kind");
+            let object = KindObject::new(kind, "region", Some("default"), spec);
+            is_produced(kind, &object.spec_bytes())
+        };
+        let made = serde_json::json!({"dynamic": {"taskBook": "facts", "step": "read"}});
+        assert!(is_made(made));
+        let computed = serde_json::json!({"dynamic": {"expressions": {"a": "1 + 1"}}});
+        assert!(!is_made(computed));
+        assert!(!is_made(serde_json::json!({"values": {"a": "b"}})));
+    }
 
     #[test]
     fn uuids_are_told_apart_however_they_are_written() {

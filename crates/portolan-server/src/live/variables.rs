@@ -56,11 +56,8 @@ impl VariableController {
     }
 
     async fn round(&self, ownership: &Ownership) {
-        let variables = self.objects("Variable").into_iter().filter(|variable| {
-            let is_produced = variable.spec["dynamic"].get("taskBook").is_some();
-            is_produced && variable.metadata.deletion_timestamp.is_none()
-        });
-        let variables: Vec<Arc<KindObject>> = variables.collect();
+        let mut variables = self.server.cache.produced();
+        variables.retain(|variable| variable.metadata.deletion_timestamp.is_none());
         if variables.is_empty() {
             return;
         }
