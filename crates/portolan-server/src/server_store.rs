@@ -8,6 +8,10 @@ use portolan_store::{Embedded, EmbeddedOptions, Engine, Store, StoreError};
 
 use crate::setup::DataDirectory;
 
+/// Pages of the file that are kept in memory. A server has all objects in memory besides, and lists and watches are rarely
+/// of the same pages; what is not kept here is read from the page cache of the system.
+const PAGE_CACHE_BYTES: usize = 32 << 20;
+
 /// The store of a server.
 #[derive(Clone)]
 pub enum ServerStore {
@@ -38,7 +42,11 @@ impl ServerStore {
             Some(_) if files.store().exists() => Err(ServerStoreError::TwoStores(files.store())),
             Some(etcd) => Ok(Self::Etcd(etcd)),
             None => {
-                let engine = Embedded::open(&files.store(), EmbeddedOptions::default())?;
+                let options = EmbeddedOptions {
+                    cache_bytes: PAGE_CACHE_BYTES,
+                    ..EmbeddedOptions::default()
+                };
+                let engine = Embedded::open(&files.store(), options)?;
                 Ok(Self::Embedded(Arc::new(engine)))
             }
         }
