@@ -64,9 +64,9 @@ impl Access {
         if let Some(node) = &identity.node {
             return node_right(node, action).ok_or_else(|| forbidden(identity, action));
         }
-        let rights = self.rights_of(identity);
-        let found = rights.into_iter().find(|right| right.allows(action));
-        found.ok_or_else(|| forbidden(identity, action))
+        let rights = self.current();
+        let found = rights.of(identity).find(|right| right.allows(action));
+        found.cloned().ok_or_else(|| forbidden(identity, action))
     }
 
     /// All rights of somebody.
@@ -75,13 +75,7 @@ impl Access {
         if identity.node.is_some() {
             return Vec::new();
         }
-        let rights = self.current();
-        let of_user = rights.users.get(&identity.user).into_iter().flatten();
-        let groups = identity.groups.iter();
-        let of_groups = groups
-            .filter_map(|group| rights.groups.get(group))
-            .flatten();
-        of_user.chain(of_groups).cloned().collect()
+        self.current().of(identity).cloned().collect()
     }
 
     /// Refuses roles, bindings and repositories that would give more than their author has.
@@ -216,6 +210,16 @@ impl Access {
             let entry = table.entry(subject.name().to_owned()).or_default();
             entry.extend(given.iter().cloned());
         }
+    }
+}
+
+impl Rights {
+    /// The rights that roles and bindings give a user, and the groups of the user.
+    fn of<'r>(&'r self, identity: &'r Identity) -> impl Iterator<Item = &'r Right> {
+        let of_user = self.users.get(&identity.user).into_iter().flatten();
+        let groups = identity.groups.iter();
+        let of_groups = groups.filter_map(|group| self.groups.get(group)).flatten();
+        of_user.chain(of_groups)
     }
 }
 
