@@ -66,6 +66,9 @@ struct State {
     running: BTreeMap<u64, Deadline>,
     next: u64,
     draining: bool,
+    /// When [`Activity::overdue`] looks again by itself. It is woken only for what comes before: a busy connection is not
+    /// polled twice for each request.
+    looks_at: Option<Instant>,
     /// Set when the server ends: how long an answer may go without a piece being taken.
     stall: Option<Duration>,
     evicted: bool,
@@ -88,6 +91,7 @@ impl Activity {
             waiting,
             running: BTreeMap::new(),
             next: 0,
+            looks_at: None,
             draining: false,
             stall: None,
             evicted: false,
@@ -109,8 +113,7 @@ impl Activity {
             closed: Closed::Handler,
         };
         state.running.insert(number, deadline);
-        drop(state);
-        self.changed.notify_one();
+        self.wake_before(deadline.at, state);
         Running {
             activity: Arc::clone(self),
             number,
@@ -178,7 +181,7 @@ impl Activity {
     }
 
     fn next_deadline(&self) -> Deadline {
-        let state = self.state();
+        let mut state = self.state();
         if state.evicted {
             return Deadline {
                 at: Instant::now(),
@@ -186,7 +189,18 @@ impl Activity {
             };
         }
         let running = state.running.values().min_by_key(|deadline| deadline.at);
-        running.copied().unwrap_or(state.waiting)
+        let next = running.copied().unwrap_or(state.waiting);
+        state.looks_at = Some(next.at);
+        next
+    }
+
+    /// Wakes who waits for the next deadline if it would look only after this new one.
+    fn wake_before(&self, at: Instant, state: MutexGuard<'_, State>) {
+        let looks_before = state.looks_at.is_some_and(|looks_at| looks_at <= at);
+        drop(state);
+        if !looks_before {
+            self.changed.notify_one();
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -211,8 +225,7 @@ impl Running {
         };
         let at = Instant::now() + time;
         state.running.insert(self.number, Deadline { at, closed });
-        drop(state);
-        self.activity.changed.notify_one();
+        self.activity.wake_before(at, state);
     }
 }
 
@@ -225,11 +238,8 @@ impl Drop for Running {
         } else {
             Closed::Idle
         };
-        state.waiting = Deadline {
-            at: Instant::now() + self.activity.idle_time,
-            closed,
-        };
-        drop(state);
-        self.activity.changed.notify_one();
+        let at = Instant::now() + self.activity.idle_time;
+        state.waiting = Deadline { at, closed };
+        self.activity.wake_before(at, state);
     }
 }
