@@ -14,6 +14,7 @@ mod batch;
 mod fault;
 mod hub;
 mod leases;
+mod newest;
 mod open_database;
 mod tables;
 mod verify;
@@ -34,6 +35,7 @@ pub use verify::Verification;
 use self::fault::{Fault, guarded};
 use self::hub::{Hub, Look};
 use self::leases::Leases;
+use self::newest::NewestState;
 use self::open_database::OpenDatabase;
 use self::tables::{
     CURRENT, DIGEST, FORMAT, HISTORY, LEASE, LEASED, LOG, META, META_BYTES, META_COMPACTED,
@@ -127,6 +129,7 @@ impl Embedded {
         })
         .map_err(Fault::into_error)?;
         let shared = Arc::new(Shared {
+            newest: NewestState::new(),
             database,
             hub: Hub::new(revision),
             leases,
@@ -235,10 +238,8 @@ impl Engine for Embedded {
 
     fn watch(&self, span: Span, from: Revision) -> Answer<'_, Watcher> {
         Box::pin(async move {
-            let oldest = guarded(|| {
-                Snapshot::open(&self.shared.database.begin_read()?)?.meta(META_COMPACTED)
-            });
-            let oldest = oldest.map_err(Fault::into_error)?;
+            let newest = guarded(|| self.shared.newest.get(&self.shared.database));
+            let oldest = newest.map_err(Fault::into_error)?.compacted;
             Ok(Watcher::new(Cursor {
                 shared: Arc::clone(&self.shared),
                 published: self.shared.hub.subscribe(),
@@ -305,11 +306,9 @@ impl Engine for Embedded {
 
     fn status(&self) -> Answer<'_, EngineStatus> {
         Box::pin(async move {
-            let numbers = guarded(|| {
-                let view = Snapshot::open(&self.shared.database.begin_read()?)?;
-                Ok((view.meta(META_REVISION)?, view.meta(META_BYTES)?))
-            });
-            let (revision, bytes) = numbers.map_err(Fault::into_error)?;
+            let newest = guarded(|| self.shared.newest.get(&self.shared.database));
+            let newest = newest.map_err(Fault::into_error)?;
+            let (revision, bytes) = (newest.revision, newest.bytes);
             let mut warnings = Vec::new();
             if bytes > self.max_bytes / 10 * 8 {
                 let limit = self.max_bytes;
@@ -475,7 +474,7 @@ fn load(
 }
 
 fn read(shared: &Shared, range: &Range) -> Result<Result<Page, StoreError>, Fault> {
-    Snapshot::open(&shared.database.begin_read()?)?.range(range)
+    shared.newest.get(&shared.database)?.range(range)
 }
 
 /// The writer has a runtime of its own, only to wait for requests and the clock; it blocks in the disk.

@@ -71,28 +71,13 @@ where
         Ok(decode(key, revision, stored.value())?)
     }
 
-    /// Checks that a range asks for a revision that can be read, and reads it.
-    pub(super) fn range(&self, range: &Range) -> Result<Result<Page, StoreError>, Fault> {
-        let current = self.meta(META_REVISION)?;
-        if let Err(error) = self.readable(range, current)? {
-            return Ok(Err(error));
-        }
-        self.read(range, current).map(Ok)
-    }
-
     /// Whether the revision that a range asks for exists and is not gone.
     pub(super) fn readable(
         &self,
         range: &Range,
         current: Revision,
     ) -> Result<Result<(), StoreError>, Fault> {
-        let asked = range.at.unwrap_or(current);
-        let oldest = self.meta(META_COMPACTED)?;
-        Ok(match asked {
-            _ if asked > current => Err(StoreError::Future { asked, current }),
-            _ if asked < oldest => Err(StoreError::Compacted { asked, oldest }),
-            _ => Ok(()),
-        })
+        Ok(readable(range, current, self.meta(META_COMPACTED)?))
     }
 
     /// Reads a page at a revision that was checked.
@@ -155,6 +140,19 @@ where
         let (place, _) = entry?;
         let key = place.value().0;
         Ok(span.contains(key).then(|| key.to_vec()))
+    }
+}
+
+/// Whether the revision that a range asks for is not newer than the current one, and not older than the oldest.
+pub(super) fn readable(
+    range: &Range,
+    current: Revision,
+    oldest: Revision,
+) -> Result<(), StoreError> {
+    match range.at.unwrap_or(current) {
+        asked if asked > current => Err(StoreError::Future { asked, current }),
+        asked if asked < oldest => Err(StoreError::Compacted { asked, oldest }),
+        _ => Ok(()),
     }
 }
 

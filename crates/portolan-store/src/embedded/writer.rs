@@ -19,6 +19,7 @@ use super::batch::Batch;
 use super::fault::{Fault, guarded};
 use super::hub::{Changes, Hub};
 use super::leases::Leases;
+use super::newest::NewestState;
 use super::open_database::OpenDatabase;
 use crate::{LeaseId, Outcome, Revision, StoreError, Transaction};
 
@@ -45,6 +46,8 @@ enum Ready {
 
 /// What the writer shares with readers.
 pub(super) struct Shared {
+    /// Closed before the database is: fields are dropped in this order.
+    pub(super) newest: NewestState,
     pub(super) database: OpenDatabase,
     pub(super) hub: Hub,
     pub(super) leases: Leases,
@@ -147,7 +150,9 @@ impl Writer {
         let (changes, is_changed) = batch.finish()?;
         if is_changed {
             *is_committing = true;
+            shared.newest.begin_commit();
             transaction.commit()?;
+            shared.newest.end_commit();
         } else {
             transaction.abort()?;
         }
