@@ -7,9 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sha2::{Digest as _, Sha256};
-
-use crate::Digest;
+use crate::{Digest, Hasher};
 
 /// A value whose fields can be hashed. Equal values give equal digests, and values that differ give different ones.
 ///
@@ -22,7 +20,7 @@ pub trait Fingerprint {
 /// Takes fields one after the other and gives the digest of all.
 #[derive(Debug, Clone)]
 pub struct FieldHasher {
-    state: Sha256,
+    state: Hasher,
 }
 
 /// Implements [`Fingerprint`] by naming all fields of a struct, or all variants of an enum with their fields.
@@ -81,7 +79,7 @@ macro_rules! fingerprint {
 impl FieldHasher {
     /// Begins the digest of one kind of value; equal fields of different kinds give different digests.
     pub fn of(kind: &str) -> Self {
-        let state = Sha256::new();
+        let state = Hasher::default();
         let mut begun = Self { state };
         begun.add(kind);
         begun
@@ -102,13 +100,12 @@ impl FieldHasher {
 
     /// The digest of everything that was added.
     pub fn finish(self) -> Digest {
-        let bytes: [u8; 32] = self.state.finalize().into();
-        Digest::from_bytes(&bytes)
+        self.state.finish()
     }
 
     /// Adds bytes whose number is the same for every value of the type.
     fn fixed<const N: usize>(&mut self, bytes: [u8; N]) {
-        self.state.update(bytes);
+        self.state.update(&bytes);
     }
 }
 
