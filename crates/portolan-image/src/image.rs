@@ -12,13 +12,13 @@ use portolan_digest::Digest;
 
 use crate::base::{Base, BaseError};
 use crate::blob::{BlobSink, put};
+use crate::build_io::BuildIo;
 use crate::config::{ConfigSpec, config};
 use crate::entry::Entry;
 use crate::key::Key;
 use crate::layer::{Layer, LayerError, write_layers};
 use crate::plan::{LayerOptions, LayerPlan, MAX_LAYERS, plan_layers};
 use crate::scan::Scan;
-use crate::source::Source;
 use crate::wire::{Descriptor, Index, Manifest, Platform, media_type, to_json};
 
 /// How an image is made of entries.
@@ -61,19 +61,6 @@ pub struct BuiltImage {
     pub layers: Vec<Descriptor>,
     /// How many of our layers were written now; the others were there.
     pub written: usize,
-}
-
-/// What a build reads from and writes to.
-#[derive(Clone, Copy)]
-pub struct BuildIo<'a> {
-    /// The files.
-    pub source: &'a dyn Source,
-    /// Layers known from before.
-    pub cache: &'a dyn LayerCache,
-    /// Where blobs go.
-    pub sink: &'a dyn BlobSink,
-    /// How many threads compress.
-    pub threads: usize,
 }
 
 /// Why an image could not be built.
@@ -182,14 +169,7 @@ fn layers(
         .filter(|(_, known)| known.is_none())
         .map(|(plan, _)| plan)
         .collect();
-    let written = write_layers(
-        io.source,
-        entries,
-        &missing,
-        &spec.layers,
-        io.threads,
-        io.sink,
-    )?;
+    let written = write_layers(entries, &missing, &spec.layers, io)?;
     for (plan, layer) in missing.iter().zip(&written) {
         io.cache.put(&plan.key, layer);
     }

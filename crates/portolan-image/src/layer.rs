@@ -6,21 +6,24 @@
 //! ```
 //!
 //! A fixed number of blocks is reused, whatever the size of the image and the order of its layers; the blocks of one
-//! layer follow those of the layer before without a pause.
+//! layer follow those of the layer before without a pause. A block that was compressed before is copied.
+
+mod reader;
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use portolan_digest::{Digest, Hasher};
 
+use self::reader::{Reader, Stop};
 use crate::blob::{BlobSink, BlobWriter};
+use crate::block::{BlockCache, PackedBlock};
+use crate::build_io::BuildIo;
 use crate::compression::{CompressError, Compression, Compressor};
-use crate::entry::{Entry, Node};
+use crate::entry::Entry;
 use crate::plan::{LayerOptions, LayerPlan};
-use crate::source::Source;
-use crate::tar;
 
 /// More threads than these would only take memory: reading and hashing cannot feed them.
 const MAX_THREADS: usize = 8;
@@ -70,21 +73,22 @@ struct Block {
     number: usize,
     plain: Vec<u8>,
     packed: Vec<u8>,
-    checksum: crc32fast::Hasher,
+    /// What the packed bytes are.
+    record: PackedBlock,
     /// The digest of the whole tar, with the last block of a layer.
     diff_id: Option<Digest>,
 }
 
-/// Writes layers to a sink; the answers are in the order of the plans.
+/// Writes layers; the answers are in the order of the plans.
 pub fn write_layers(
-    source: &dyn Source,
     entries: &[Entry],
     plans: &[&LayerPlan],
     options: &LayerOptions,
-    threads: usize,
-    sink: &dyn BlobSink,
+    io: &BuildIo<'_>,
 ) -> Result<Vec<Layer>, LayerError> {
-    let threads = threads.clamp(1, MAX_THREADS);
+    let threads = io.threads.clamp(1, MAX_THREADS);
+    // The rest of `io` stays on this thread.
+    let (source, memo, known) = (io.source, io.memo, io.blocks);
     let (free, empty) = channel();
     for _ in 0..threads + 2 {
         // The other end is held below.
@@ -95,7 +99,7 @@ pub fn write_layers(
     let to_pack = Mutex::new(to_pack);
     std::thread::scope(|scope| {
         let reader = scope.spawn(move || {
-            let mut reader = Reader::new(source, options, empty, filled);
+            let mut reader = Reader::new((source, memo), options, empty, filled);
             plans
                 .iter()
                 .try_for_each(|plan| reader.layer(entries, &plan.entries))
@@ -103,10 +107,10 @@ pub fn write_layers(
         for _ in 0..threads {
             let packed = packed.clone();
             let to_pack = &to_pack;
-            scope.spawn(move || pack(options.compression, to_pack, &packed));
+            scope.spawn(move || pack(options.compression, known, to_pack, &packed));
         }
         drop(packed);
-        let written = write(options.compression, plans.len(), &to_write, &free, sink);
+        let written = write(options.compression, plans.len(), &to_write, &free, io);
         // A writer that failed lets go of its ends, and the others stop.
         drop((to_write, free));
         let read = match reader.join() {
@@ -120,151 +124,10 @@ pub fn write_layers(
     })
 }
 
-/// Why reading ended early.
-enum Stop {
-    Failed(LayerError),
-    /// The writer is gone; it says why.
-    NoReader,
-}
-
-/// Fills blocks with tar.
-struct Reader<'a> {
-    source: &'a dyn Source,
-    options: &'a LayerOptions,
-    empty: Receiver<Block>,
-    filled: Sender<Block>,
-    block: Option<Block>,
-    number: usize,
-    hasher: Hasher,
-}
-
-impl<'a> Reader<'a> {
-    fn new(
-        source: &'a dyn Source,
-        options: &'a LayerOptions,
-        empty: Receiver<Block>,
-        filled: Sender<Block>,
-    ) -> Self {
-        Self {
-            source,
-            options,
-            empty,
-            filled,
-            block: None,
-            number: 0,
-            hasher: Hasher::default(),
-        }
-    }
-
-    fn layer(&mut self, entries: &[Entry], members: &[usize]) -> Result<(), Stop> {
-        let mut header = Vec::new();
-        for member in members {
-            let entry = &entries[*member];
-            header.clear();
-            tar::header(entry, self.options.modified, &mut header);
-            self.bytes(&header)?;
-            if let Node::File {
-                source,
-                size,
-                content,
-            } = &entry.node
-            {
-                self.file(source, *size, content)?;
-            }
-        }
-        header.clear();
-        tar::end(&mut header);
-        self.bytes(&header)?;
-        let mut last = self.take_block()?;
-        self.hasher.update(&last.plain);
-        last.diff_id = Some(std::mem::take(&mut self.hasher).finish());
-        self.send(last)
-    }
-
-    /// Copies a file, which must be what it was.
-    fn file(&mut self, path: &str, size: u64, content: &[u8; 32]) -> Result<(), Stop> {
-        let failed = |source| {
-            Stop::Failed(LayerError::Read {
-                path: path.to_owned(),
-                source,
-            })
-        };
-        let changed = || {
-            Stop::Failed(LayerError::Changed {
-                path: path.to_owned(),
-            })
-        };
-        let mut file = self.source.open(path).map_err(failed)?;
-        let mut hasher = Hasher::default();
-        let mut left = size;
-        while left > 0 {
-            let mut block = self.take_block()?;
-            let start = block.plain.len();
-            let room = (self.block_bytes() - start) as u64;
-            let wanted = room.min(left);
-            let read = (&mut file).take(wanted).read_to_end(&mut block.plain);
-            hasher.update(&block.plain[start..]);
-            self.give_back(block)?;
-            left -= match read.map_err(failed)? as u64 {
-                0 => return Err(changed()),
-                read => read,
-            };
-        }
-        let mut more = [0];
-        let is_longer = file.read(&mut more).map_err(failed)? > 0;
-        if is_longer || hasher.finish_bytes() != *content {
-            return Err(changed());
-        }
-        self.bytes(&[0; tar::BLOCK][..tar::padding(size)])
-    }
-
-    fn bytes(&mut self, mut bytes: &[u8]) -> Result<(), Stop> {
-        while !bytes.is_empty() {
-            let mut block = self.take_block()?;
-            let room = self.block_bytes() - block.plain.len();
-            let (now, later) = bytes.split_at(room.min(bytes.len()));
-            block.plain.extend_from_slice(now);
-            bytes = later;
-            self.give_back(block)?;
-        }
-        Ok(())
-    }
-
-    fn block_bytes(&self) -> usize {
-        self.options.compression.block_bytes()
-    }
-
-    /// The block that is being filled, or the next empty one.
-    fn take_block(&mut self) -> Result<Block, Stop> {
-        if let Some(block) = self.block.take() {
-            return Ok(block);
-        }
-        let mut block = self.empty.recv().map_err(|_| Stop::NoReader)?;
-        block.plain.clear();
-        block.diff_id = None;
-        block.number = self.number;
-        self.number += 1;
-        Ok(block)
-    }
-
-    /// Goes on with a block, or sends it if it is full.
-    fn give_back(&mut self, block: Block) -> Result<(), Stop> {
-        if block.plain.len() < self.block_bytes() {
-            self.block = Some(block);
-            return Ok(());
-        }
-        self.hasher.update(&block.plain);
-        self.send(block)
-    }
-
-    fn send(&mut self, block: Block) -> Result<(), Stop> {
-        self.filled.send(block).map_err(|_| Stop::NoReader)
-    }
-}
-
-/// Compresses blocks until there are no more.
+/// Compresses blocks, or copies those that are known, until there are no more.
 fn pack(
     compression: Compression,
+    known: &dyn BlockCache,
     to_pack: &Mutex<Receiver<Block>>,
     packed: &Sender<Result<Block, CompressError>>,
 ) {
@@ -283,16 +146,29 @@ fn pack(
         let Ok(mut block) = next else {
             return;
         };
-        let done = compressor
-            .block(&block.plain, &mut block.packed)
-            .map(|checksum| {
-                block.checksum = checksum;
-                block
-            });
+        let done = pack_block(&mut compressor, known, &mut block).map(|()| block);
         if packed.send(done).is_err() {
             return;
         }
     }
+}
+
+fn pack_block(
+    compressor: &mut Compressor,
+    known: &dyn BlockCache,
+    block: &mut Block,
+) -> Result<(), CompressError> {
+    let checksum = match known.get(&block.record.key, &mut block.packed) {
+        Some(checksum) => checksum,
+        None => compressor.block(&block.plain, &mut block.packed)?,
+    };
+    block.record = PackedBlock {
+        key: block.record.key,
+        length: block.packed.len() as u32,
+        checksum,
+        packed_checksum: crc32fast::hash(&block.packed),
+    };
+    Ok(())
 }
 
 /// A layer that is being written.
@@ -302,6 +178,7 @@ struct Open<'a> {
     size: u64,
     checksum: crc32fast::Hasher,
     plain: u64,
+    blocks: Vec<PackedBlock>,
 }
 
 impl<'a> Open<'a> {
@@ -312,6 +189,7 @@ impl<'a> Open<'a> {
             size: 0,
             checksum: crc32fast::Hasher::new(),
             plain: 0,
+            blocks: Vec::new(),
         };
         open.write(compression.head())?;
         Ok(open)
@@ -324,16 +202,25 @@ impl<'a> Open<'a> {
     }
 
     fn block(&mut self, block: &Block) -> Result<(), LayerError> {
-        self.checksum.combine(&block.checksum);
-        self.plain += block.plain.len() as u64;
+        let length = block.plain.len() as u64;
+        let checksum = crc32fast::Hasher::new_with_initial_len(block.record.checksum, length);
+        self.checksum.combine(&checksum);
+        self.plain += length;
+        self.blocks.push(block.record);
         self.write(&block.packed)
     }
 
-    fn finish(mut self, compression: Compression, diff_id: Digest) -> Result<Layer, LayerError> {
+    fn finish(
+        mut self,
+        compression: Compression,
+        diff_id: Digest,
+        known: &dyn BlockCache,
+    ) -> Result<Layer, LayerError> {
         let tail = compression.tail(self.checksum.clone().finalize(), self.plain);
         self.write(&tail)?;
         let blob = self.hasher.finish();
         self.writer.commit(&blob).map_err(LayerError::Write)?;
+        known.put(&blob, compression.head().len() as u64, self.blocks);
         Ok(Layer {
             media_type: compression.media_type().to_owned(),
             diff_id,
@@ -349,7 +236,7 @@ fn write(
     count: usize,
     to_write: &Receiver<Result<Block, CompressError>>,
     free: &Sender<Block>,
-    sink: &dyn BlobSink,
+    io: &BuildIo<'_>,
 ) -> Result<Vec<Layer>, LayerError> {
     let mut layers = Vec::with_capacity(count);
     let mut waiting: BTreeMap<usize, Block> = BTreeMap::new();
@@ -366,11 +253,11 @@ fn write(
             next += 1;
             let mut layer = match open.take() {
                 Some(layer) => layer,
-                None => Open::new(compression, sink)?,
+                None => Open::new(compression, io.sink)?,
             };
             layer.block(&block)?;
             match block.diff_id.take() {
-                Some(diff_id) => layers.push(layer.finish(compression, diff_id)?),
+                Some(diff_id) => layers.push(layer.finish(compression, diff_id, io.blocks)?),
                 None => open = Some(layer),
             }
             // Nobody takes it when all is read.

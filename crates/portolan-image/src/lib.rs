@@ -12,6 +12,8 @@
 
 mod base;
 mod blob;
+mod block;
+mod build_io;
 mod compression;
 mod config;
 mod copy;
@@ -37,13 +39,15 @@ pub use base::{
     Base, BaseError, FileIndex, ImageContent, ImageFile, LayerFiles, LayerFilesCache, read_image,
 };
 pub use blob::{BlobSink, BlobSource, BlobWriter, MemoryBlobs};
+pub use block::{BlockCache, BlockIndex, BlockPlace, PackedBlock};
+pub use build_io::BuildIo;
 pub use compression::{CompressError, Compression};
 pub use config::ConfigSpec;
 pub use copy::{CopySpec, Keep};
 pub use entry::{Entry, Node, Owner};
 pub use ignore::{Ignore, IgnoreError, IgnoreFileError, MAX_PATTERNS, Matched, read_patterns};
 pub use image::{
-    BuildError, BuildIo, BuiltImage, ImageSpec, LayerCache, build_image, build_index, image_key,
+    BuildError, BuiltImage, ImageSpec, LayerCache, build_image, build_index, image_key,
 };
 pub use key::Key;
 pub use layer::{Layer, LayerError, write_layers};

@@ -38,6 +38,15 @@ impl Memo {
         }
     }
 
+    /// Adds all records of another memo.
+    pub fn extend(&mut self, other: Self) {
+        if self.is_empty() {
+            *self = other;
+        } else {
+            self.records.extend(other.records);
+        }
+    }
+
     /// The number of records.
     pub fn len(&self) -> usize {
         self.records.len()

@@ -64,7 +64,9 @@ fn built(
 ) -> Result<BuiltImage, BuildError> {
     let io = BuildIo {
         source: files,
+        memo: &Memo::default(),
         cache: &(),
+        blocks: &(),
         sink: blobs,
         threads: 2,
     };

@@ -1,10 +1,14 @@
 //! Layers: the same bytes from the same entries, whatever the threads; small changes change one layer.
 
 use std::io::Read;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use portolan_digest::Digest;
 use portolan_image::{
-    Compression, CopySpec, Entry, Layer, LayerOptions, LayerPlan, Memo, Memory, MemoryBlobs, Node,
-    Owner, Scan, ScanOptions, plan_layers, scan, write_layers,
+    BlobSink, BlockCache, BlockIndex, BuildIo, Compression, CopySpec, Entry, Layer, LayerOptions,
+    LayerPlan, Memo, Memory, MemoryBlobs, Node, Owner, PackedBlock, Scan, ScanOptions, plan_layers,
+    scan, write_layers,
 };
 
 const KINDS: [Compression; 4] = [
@@ -36,6 +40,19 @@ fn options(compression: Compression) -> LayerOptions {
     }
 }
 
+/// Nothing is known from before.
+fn io<'a>(source: &'a Memory, sink: &'a dyn BlobSink) -> BuildIo<'a> {
+    static NOTHING: std::sync::LazyLock<Memo> = std::sync::LazyLock::new(Memo::default);
+    BuildIo {
+        source,
+        memo: &NOTHING,
+        cache: &(),
+        blocks: &(),
+        sink,
+        threads: 4,
+    }
+}
+
 fn layers(
     files: &Memory,
     buckets: usize,
@@ -47,8 +64,11 @@ fn layers(
     let blobs = MemoryBlobs::default();
     let plans: Vec<&LayerPlan> = plans.iter().collect();
     let options = options(compression);
-    let layers =
-        write_layers(files, &entries, &plans, &options, threads, &blobs).expect("it works");
+    let io = BuildIo {
+        threads,
+        ..io(files, &blobs)
+    };
+    let layers = write_layers(&entries, &plans, &options, &io).expect("it works");
     (layers, blobs)
 }
 
@@ -100,7 +120,7 @@ fn unpacked(layer: &Layer, blobs: &MemoryBlobs) -> Vec<u8> {
     } else {
         plain = zstd::decode_all(packed.as_slice()).expect("zstd");
     }
-    assert_eq!(portolan_digest::Digest::of(&plain), layer.diff_id);
+    assert_eq!(Digest::of(&plain), layer.diff_id);
     plain
 }
 
@@ -113,6 +133,76 @@ fn the_bytes_do_not_depend_on_the_number_of_threads() {
         for layer in &many {
             unpacked(layer, &blobs);
         }
+    }
+}
+
+/// Compressed blocks in memory, and how many of them were asked for and found.
+#[derive(Default)]
+struct MemoryBlocks {
+    blobs: MemoryBlobs,
+    index: Mutex<BlockIndex>,
+    found: AtomicUsize,
+}
+
+impl BlockCache for MemoryBlocks {
+    fn get(&self, key: &[u8; 32], output: &mut Vec<u8>) -> Option<u32> {
+        let place = *self.index.lock().unwrap().get(key)?;
+        let start = usize::try_from(place.offset).unwrap();
+        let blob = self.blobs.get(&place.blob).unwrap();
+        output.clear();
+        output.extend_from_slice(&blob[start..start + place.block.length as usize]);
+        assert!(place.block.is(output));
+        self.found.fetch_add(1, Ordering::Relaxed);
+        Some(place.block.checksum)
+    }
+
+    fn put(&self, blob: &Digest, start: u64, blocks: Vec<PackedBlock>) {
+        self.index.lock().unwrap().insert(*blob, start, blocks);
+    }
+}
+
+/// A block that was compressed before is copied, and the layer is the one that it is without.
+#[test]
+fn known_blocks_change_no_byte() {
+    let mut files = Memory::default();
+    for file in 0..30 {
+        files.file(&format!("f{file:02}"), 0o644, &content(file, 100_000));
+    }
+    files.file("large", 0o644, &content(99, 4_000_000));
+    for compression in [Compression::Gzip { level: 1 }, Compression::Zstd] {
+        let known = MemoryBlocks::default();
+        let write = |files: &Memory| {
+            let entries = scanned(files).entries;
+            let options = options(compression);
+            let plans = plan_layers(&entries, 1, &options, |_| false);
+            let io = BuildIo {
+                blocks: &known,
+                ..io(files, &known.blobs)
+            };
+            known.found.store(0, Ordering::Relaxed);
+            let written = write_layers(&entries, &[&plans[0]], &options, &io).expect("it works");
+            assert_eq!(
+                written,
+                layers(files, 1, compression, 2).0,
+                "{compression:?}"
+            );
+            unpacked(&written[0], &known.blobs);
+            known.found.load(Ordering::Relaxed)
+        };
+        assert_eq!(write(&files), 0);
+        let mut same_length = files.clone();
+        same_length.file("f15", 0o644, &content(1000, 100_000));
+        let all = known.index.lock().unwrap().clone();
+        let found = write(&same_length);
+        assert!(found >= 2, "{found} blocks found");
+        *known.index.lock().unwrap() = all;
+        let mut longer = files.clone();
+        longer.file("f25", 0o644, &content(1000, 200_000));
+        let found = write(&longer);
+        assert!((1..4).contains(&found), "only blocks before it: {found}");
+        let mut other_mode = files.clone();
+        other_mode.file("f00", 0o755, &content(0, 100_000));
+        assert!(write(&other_mode) >= 2);
     }
 }
 
@@ -145,7 +235,7 @@ fn a_reader_of_tar_finds_every_entry_as_it_was() {
         modified: 1_700_000_000,
         ..options(Compression::default())
     };
-    let written = write_layers(&files, &entries, &[&plans[0]], &options, 2, &blobs).unwrap();
+    let written = write_layers(&entries, &[&plans[0]], &options, &io(&files, &blobs)).unwrap();
     let plain = unpacked(&written[0], &blobs);
     let mut archive = tar::Archive::new(plain.as_slice());
     let mut found = 0;
@@ -309,12 +399,10 @@ fn a_file_that_is_not_what_it_was_fails_the_layer() {
         changed.file("srv/large", 0o755, other);
         let blobs = MemoryBlobs::default();
         let error = write_layers(
-            &changed,
             &entries,
             &plans,
             &options(Compression::Zstd),
-            2,
-            &blobs,
+            &io(&changed, &blobs),
         );
         let error = error.unwrap_err().to_string();
         assert_eq!(error, "`srv/large` changed while the image was built");
@@ -322,12 +410,10 @@ fn a_file_that_is_not_what_it_was_fails_the_layer() {
     let mut gone = files.clone();
     gone.remove("srv/large");
     let error = write_layers(
-        &gone,
         &entries,
         &plans,
         &options(Compression::Zstd),
-        2,
-        &MemoryBlobs::default(),
+        &io(&gone, &MemoryBlobs::default()),
     );
     assert_eq!(error.unwrap_err().to_string(), "cannot read `srv/large`");
 }
@@ -335,8 +421,7 @@ fn a_file_that_is_not_what_it_was_fails_the_layer() {
 mod full_disk {
     use std::io::{self, Write};
 
-    use portolan_digest::Digest;
-    use portolan_image::{BlobSink, BlobWriter};
+    use portolan_image::BlobWriter;
 
     use super::*;
 
@@ -379,12 +464,10 @@ mod full_disk {
         let plans: Vec<&LayerPlan> = plans.iter().collect();
         for room in [0, 1_000, 100_000, 2_000_000] {
             let failed = write_layers(
-                &files,
                 &entries,
                 &plans,
                 &options(Compression::Zstd),
-                4,
-                &Full(room),
+                &io(&files, &Full(room)),
             );
             assert_eq!(
                 failed.unwrap_err().to_string(),

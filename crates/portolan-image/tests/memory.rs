@@ -4,8 +4,8 @@ use std::io::{self, Read, Write};
 
 use portolan_digest::Digest;
 use portolan_image::{
-    BlobSink, BlobWriter, Compression, CopySpec, LayerOptions, LayerPlan, Listed, ListedKind, Memo,
-    OpenFile, ScanOptions, Source, Stamp, plan_layers, scan, write_layers,
+    BlobSink, BlobWriter, BuildIo, Compression, CopySpec, LayerOptions, LayerPlan, Listed,
+    ListedKind, Memo, OpenFile, ScanOptions, Source, Stamp, plan_layers, scan, write_layers,
 };
 
 /// Files that are made while they are read: 10,000 of 22 kB.
@@ -136,15 +136,15 @@ fn an_image_of_220_megabytes_takes_less_than_64_of_memory() {
         };
         let plans = plan_layers(&found.entries, 8, &options, |_| false);
         let plans: Vec<&LayerPlan> = plans.iter().collect();
-        write_layers(
-            &GeneratedFiles,
-            &found.entries,
-            &plans,
-            &options,
-            8,
-            &Nowhere,
-        )
-        .expect("it is written");
+        let io = BuildIo {
+            source: &GeneratedFiles,
+            memo: &Memo::default(),
+            cache: &(),
+            blocks: &(),
+            sink: &Nowhere,
+            threads: 8,
+        };
+        write_layers(&found.entries, &plans, &options, &io).expect("it is written");
         let peak = peak();
         println!("peak after {compression:?}: {} MB", peak >> 20);
         assert!(peak <= 64 << 20, "{compression:?}: {} MB", peak >> 20);

@@ -58,13 +58,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{} cached, {}", result.image.digest, peak());
         return Ok(());
     }
+    let blocks = run.blocks(name);
     let io = BuildIo {
         source: &source,
+        memo: &found.memo,
         cache: &run,
+        blocks: &blocks,
         sink: &run,
         threads,
     };
     let image = build_image(&found.entries, &spec, None, &io)?;
+    blocks.keep(image.layers.iter().map(|layer| &layer.digest));
     run.tag(name, &image.manifest)?;
     let written = image.written;
     let result = ActionResult {

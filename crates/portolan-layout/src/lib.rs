@@ -10,6 +10,7 @@
 #![warn(missing_docs)]
 
 mod action;
+mod blocks;
 mod directory;
 mod error;
 mod gc;
@@ -20,6 +21,7 @@ mod run;
 mod store;
 
 pub use action::ActionResult;
+pub use blocks::KnownBlocks;
 pub use directory::Directory;
 pub use error::StoreError;
 pub use gc::Collected;

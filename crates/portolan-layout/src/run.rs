@@ -62,6 +62,10 @@ impl<'a> Run<'a> {
         }
     }
 
+    pub(crate) fn store(&self) -> &'a Store {
+        self.store
+    }
+
     /// Holds a blob; returns whether it is there.
     pub fn hold(&self, digest: &Digest) -> Result<bool, StoreError> {
         let _lock = self.store.use_lock()?;

@@ -87,7 +87,9 @@ fn built(run: &Run<'_>, context: &Utf8Path, spec: &ImageSpec, base: Option<&Base
     let found = scan(&source, &[copy], &options).expect("a good context");
     let io = BuildIo {
         source: &source,
+        memo: &Memo::default(),
         cache: run,
+        blocks: &(),
         sink: run,
         threads: 2,
     };

@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime};
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_digest::Digest;
 use portolan_image::{
-    BuildIo, Compression, ConfigSpec, CopySpec, Descriptor, ImageSpec, LayerOptions, Memo, Scan,
-    ScanOptions, Source as _, build_image, referrers_tag, scan, write_referrer, write_referrers,
+    BuildError, BuildIo, Compression, ConfigSpec, CopySpec, Descriptor, ImageSpec, LayerOptions,
+    Memo, Scan, ScanOptions, Source as _, build_image, referrers_tag, scan, write_referrer,
+    write_referrers,
 };
 use portolan_layout::{ActionResult, Directory, Run, Store};
 
@@ -76,7 +77,9 @@ fn built(run: &Run<'_>, context: &Utf8Path) -> (Descriptor, usize) {
     };
     let io = BuildIo {
         source: &source,
+        memo: &Memo::default(),
         cache: run,
+        blocks: &(),
         sink: run,
         threads: 2,
     };
@@ -402,6 +405,102 @@ fn the_same_files_give_the_same_image_100_times_of_100() {
         digests.insert(built(&run, &context).0.digest.to_string());
     }
     assert_eq!(digests.len(), 1, "{digests:?}");
+}
+
+/// The layers of a directory of some megabytes in one bucket, with what is known of its files and blocks.
+fn built_with(
+    run: &Run<'_>,
+    context: &Utf8Path,
+    scan: &Scan,
+    name: &str,
+) -> Result<Digest, BuildError> {
+    let source = Directory::open(context).expect("it works");
+    let spec = ImageSpec {
+        config: ConfigSpec::default(),
+        platform: "linux/amd64".parse().expect("it works"),
+        layers: LayerOptions {
+            compression: Compression::default(),
+            modified: 0,
+        },
+        buckets: 1,
+    };
+    let blocks = run.blocks(name);
+    let io = BuildIo {
+        source: &source,
+        memo: &scan.memo,
+        cache: &(),
+        blocks: &blocks,
+        sink: run,
+        threads: 2,
+    };
+    let image = build_image(&scan.entries, &spec, None, &io)?;
+    blocks.keep(image.layers.iter().map(|layer| &layer.digest));
+    Ok(image.layers[0].digest)
+}
+
+#[test]
+fn a_file_that_changes_between_the_key_and_the_layers_fails_the_image() {
+    let place = place();
+    place.write("a", b"aaaa");
+    let store = place.store();
+    let run = store.begin().unwrap();
+    let found = scanned(&place.context(), &Memo::default(), i64::MAX);
+    assert_eq!(found.memo.len(), 1, "its state is trusted");
+    built_with(&run, &place.context(), &found, "web").unwrap();
+    place.write("a", b"bbbb");
+    let error = built_with(&run, &place.context(), &found, "web").unwrap_err();
+    assert_eq!(error.to_string(), "`a` changed while the image was built");
+}
+
+/// Blocks of the last layer are copied; a damaged or missing blob costs time and nothing else.
+#[test]
+fn blocks_of_the_last_layer_are_used_again_and_damaged_ones_are_not() {
+    let place = place();
+    for file in 0..50_u8 {
+        let content: Vec<u8> = (0..100_000_u32)
+            .flat_map(|at| (at.wrapping_mul(at) ^ u32::from(file)).to_le_bytes())
+            .take(100_000)
+            .collect();
+        place.write(&format!("f{file:02}"), &content);
+    }
+    let store = place.store();
+    let run = store.begin().unwrap();
+    let build = |name: &str| {
+        let found = scanned(&place.context(), &Memo::default(), 0);
+        built_with(&run, &place.context(), &found, name).unwrap()
+    };
+    let first = build("web");
+    place.write("f25", &[1; 100_000]);
+    let alone = build("another name, whose blocks are not known");
+    let list = place
+        .root
+        .join("store/portolan/blocks")
+        .join(Digest::of(b"web").hex());
+    let of_first = std::fs::read(&list).unwrap();
+    let lose = |digest: &Digest| std::fs::remove_file(store.blob_path(digest)).unwrap();
+    lose(&alone);
+    assert_eq!(build("web"), alone);
+
+    let path = store.blob_path(&first);
+    let mut damaged = std::fs::read(&path).unwrap();
+    for byte in damaged.iter_mut().step_by(1000) {
+        *byte ^= 1;
+    }
+    for blob in [Some(damaged), Some(Vec::new()), None] {
+        match blob {
+            Some(content) => std::fs::write(&path, content).unwrap(),
+            None => std::fs::remove_file(&path).unwrap(),
+        }
+        std::fs::write(&list, &of_first).unwrap();
+        lose(&alone);
+        assert_eq!(build("web"), alone);
+        check_whole_blob(&store, &alone);
+    }
+}
+
+fn check_whole_blob(store: &Store, digest: &Digest) {
+    let content = std::fs::read(store.blob_path(digest)).expect("it works");
+    assert_eq!(Digest::of(&content), *digest);
 }
 
 #[test]

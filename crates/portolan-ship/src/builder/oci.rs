@@ -7,8 +7,8 @@
 use camino::Utf8Path;
 use portolan_digest::Digest;
 use portolan_image::{
-    Base, BuildIo, CopySpec, Descriptor, ImageSpec, LayerOptions, Platform, Scan, ScanOptions,
-    Source, build_image, build_index, ignore_patterns, scan,
+    Base, BuildIo, CopySpec, Descriptor, ImageSpec, LayerOptions, Memo, Platform, Scan,
+    ScanOptions, Source, build_image, build_index, ignore_patterns, scan,
 };
 use portolan_layout::{ActionResult, Directory, Run};
 
@@ -88,6 +88,8 @@ struct Prepared<'a> {
     run: Run<'a>,
     files: Directory,
     scans: Vec<(Platform, Scan)>,
+    /// The digests of all files, by their states.
+    memo: Memo,
     base: Option<Digest>,
     inputs: Inputs,
     key: Digest,
@@ -189,7 +191,7 @@ impl Layout<'_> {
             source,
         })?;
         task.progress(0, None, "reading files");
-        let scans = self.scan(&files, context, &run, task)?;
+        let (scans, memo) = self.scan(&files, context, &run, task)?;
         let base = self.base(&run)?;
         self.add_settings(&mut inputs);
         inputs.add(
@@ -201,6 +203,7 @@ impl Layout<'_> {
             run,
             files,
             scans,
+            memo,
             base,
             inputs,
             key,
@@ -212,7 +215,8 @@ impl Layout<'_> {
         let Prepared {
             run, files, scans, ..
         } = prepared;
-        let mut images = Vec::new();
+        let blocks = run.blocks(self.name);
+        let (mut images, mut layers) = (Vec::new(), Vec::new());
         for (at, (platform, scan)) in scans.iter().enumerate() {
             task.progress(
                 at as u64,
@@ -226,13 +230,18 @@ impl Layout<'_> {
                 .transpose()?;
             let io = BuildIo {
                 source: files,
+                memo: &prepared.memo,
                 cache: run,
+                blocks: &blocks,
                 sink: run,
                 threads: self.setup.threads,
             };
-            images.push(
-                build_image(&scan.entries, &self.spec(platform), below.as_ref(), &io)?.manifest,
-            );
+            let image = build_image(&scan.entries, &self.spec(platform), below.as_ref(), &io)?;
+            images.push(image.manifest);
+            layers.extend(image.layers.into_iter().map(|layer| layer.digest));
+        }
+        if self.is_named {
+            blocks.keep(layers.iter());
         }
         Ok(match images.as_slice() {
             [only] => only.clone(),
@@ -246,10 +255,11 @@ impl Layout<'_> {
         context: &Utf8Path,
         run: &Run<'_>,
         task: &Task,
-    ) -> Result<Vec<(Platform, Scan)>, ShipError> {
+    ) -> Result<(Vec<(Platform, Scan)>, Memo), ShipError> {
         let ignore = ignore_patterns(files, None)?;
         let never = self.setup.never_read(context);
-        let mut memo = run.memo(self.name);
+        let mut known = run.memo(self.name);
+        let mut memo = Memo::default();
         let mut scans = Vec::new();
         for platform in &self.source.platforms {
             let copies: Vec<CopySpec> = self
@@ -261,7 +271,7 @@ impl Layout<'_> {
             let options = ScanOptions {
                 ignore: &ignore,
                 never: &never,
-                memo: &memo,
+                memo: &known,
                 now: self.setup.now,
                 threads: self.setup.threads,
             };
@@ -269,13 +279,17 @@ impl Layout<'_> {
             for notice in &found.notices {
                 task.log(format!("{notice}; {}", notice.hint()));
             }
-            memo = std::mem::take(&mut found.memo);
+            if self.source.platforms.len() > 1 {
+                // What one platform shares with the next is read once.
+                known.extend(found.memo.clone());
+            }
+            memo.extend(std::mem::take(&mut found.memo));
             scans.push((platform.clone(), found));
         }
         if self.is_named {
             run.keep_memo(self.name, &memo);
         }
-        Ok(scans)
+        Ok((scans, memo))
     }
 
     /// The time of all files; `None` if it is that of a commit and there is none.
