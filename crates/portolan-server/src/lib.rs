@@ -71,16 +71,14 @@ mod limits;
 mod openapi;
 
 mod beacon_list;
-mod client;
 mod contexts;
-mod node_client;
+mod request_key;
 mod share_list;
 
 pub use anchor::verify_server_audit;
 pub use audit::{AuditError, verify_audit};
 pub use backups::BackupOptions;
 pub use beacon_list::beacon_rows;
-pub use client::{FleetClient, FleetCredential, FleetError, FleetMethod, ObjectPath, request_key};
 pub use clock::{ManualTime, SystemTimeSource, TimeSource};
 pub use contexts::{FleetContext, FleetContexts, FleetContextsError};
 pub use error::{ApiError, RefusalReason};
@@ -88,7 +86,10 @@ pub use fleet_identity::CertificateUpkeep;
 pub use foreign_certificate::ForeignCertificateError;
 pub use http::{fuzz_enrolment, fuzz_grpc_object, fuzz_request};
 pub use limits::listen_limits;
-pub use node_client::LabelChange;
+pub use portolan_client::{
+    FleetClient, FleetCredential, FleetError, FleetMethod, LabelChange, ObjectPath,
+};
+pub use request_key::request_key;
 pub use seal::{KeyEncryptionKey, SealError};
 pub use server::{ApiServer, ServerOptions, StartError, StartedServer};
 pub use server_hosts::ServerHosts;

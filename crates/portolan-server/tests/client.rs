@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use portolan_client::{DeliveryState, EventPublisher, EventTarget, FleetServerFiles, JobEvent};
 use portolan_kinds::find_kind;
 use portolan_listen::ListenConfig;
 use portolan_server::{ApiServer, FleetClient, FleetError, FleetMethod, ObjectPath, ServerOptions};
@@ -243,4 +244,116 @@ async fn curl_is_a_client_like_any_other() {
     )
     .await;
     assert!(page.contains("pages of other sites"), "{page}");
+}
+
+fn event(id: &str) -> JobEvent {
+    JobEvent::new(
+        "test.happened",
+        id,
+        jiff::Timestamp::UNIX_EPOCH,
+        "it happened",
+    )
+}
+
+/// Waits until a delivery stands as it should.
+async fn until(
+    publisher: &EventPublisher,
+    holds: impl Fn(&DeliveryState) -> bool,
+) -> DeliveryState {
+    let mut states = publisher.subscribe().expect("a delivery");
+    let state = tokio::time::timeout(Duration::from_secs(20), states.wait_for(holds)).await;
+    state
+        .expect("in time")
+        .expect("the publisher is here")
+        .clone()
+}
+
+impl Bed {
+    fn target(&self, token: &str) -> EventTarget {
+        let file = |name: &str| self.directory.path().join(name);
+        EventTarget {
+            server: FleetServerFiles {
+                address: self.url.clone(),
+                token: file(token),
+                authority: Some(file("ca.pem")),
+            },
+            namespace: "default".to_owned(),
+            labels: std::collections::BTreeMap::new(),
+            secrets: Arc::default(),
+        }
+    }
+
+    /// The types and data of the events of a namespace.
+    async fn events(&self) -> Vec<(String, Value)> {
+        let client = self.target("admin.token").server.client();
+        let path = ObjectPath {
+            kind: find_kind("Event").expect("a kind"),
+            namespace: Some("default".to_owned()),
+            name: None,
+        };
+        let listed = client.expect("a client").list(&path, &[]).await;
+        let (items, _) = listed.expect("listed");
+        let items = items.into_iter();
+        let items = items.map(|item| (item["spec"]["type"].clone(), item["spec"]["data"].clone()));
+        items
+            .map(|(kind, data)| (kind.as_str().unwrap_or_default().to_owned(), data))
+            .collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_is_published_again_is_stored_once() {
+    let bed = bed().await;
+    for _ in 0..2 {
+        let (publisher, delivery) = EventPublisher::new(bed.target("admin.token"));
+        let delivery = tokio::spawn(delivery.run());
+        for id in ["a", "b", "a"] {
+            publisher.publish(event(id));
+        }
+        let state = publisher.flush(Duration::from_secs(20)).await;
+        assert_eq!((state.sent, state.waiting, state.lost), (3, 0, 0));
+        delivery.abort();
+    }
+    assert_eq!(bed.events().await.len(), 2);
+    bed.cancelled.cancel();
+}
+
+/// A token that is no good keeps events waiting; another one in its file lets them go.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_wait_until_the_token_is_good() {
+    let bed = bed().await;
+    let file = bed.directory.path().join("jobs.token");
+    std::fs::write(&file, "ptl_nobody_nothing").expect("written");
+    let (publisher, delivery) = EventPublisher::new(bed.target("jobs.token"));
+    let delivery = tokio::spawn(delivery.run());
+    publisher.publish(event("a"));
+    // Whoever ends does not wait for what only a person can change.
+    let state = publisher.flush(Duration::from_secs(20)).await;
+    assert!(
+        state.trouble.is_some_and(|trouble| trouble.needs_a_person),
+        "it is refused"
+    );
+    assert_eq!((state.sent, state.waiting), (0, 1));
+    std::fs::copy(bed.directory.path().join("admin.token"), &file).expect("copied");
+    let state = until(&publisher, |state| state.sent == 1).await;
+    assert_eq!(state.waiting, 0);
+    delivery.abort();
+    bed.cancelled.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_find_the_queue_full_are_counted_and_told() {
+    let bed = bed().await;
+    let (publisher, delivery) = EventPublisher::with_queue(bed.target("admin.token"), 10);
+    for number in 0..25 {
+        publisher.publish(event(&number.to_string()));
+    }
+    assert_eq!(publisher.state().lost, 15);
+    let delivery = tokio::spawn(delivery.run());
+    until(&publisher, |state| state.sent == 11).await;
+    let events = bed.events().await;
+    let dropped = events.iter().find(|(kind, _)| kind == "events.dropped");
+    assert_eq!(dropped.map(|(_, data)| data), Some(&json!({"count": 15})));
+    delivery.abort();
+    bed.cancelled.cancel();
 }

@@ -9,8 +9,6 @@ use portolan_http::{
 use portolan_kinds::KindDefinition;
 use serde_json::Value;
 
-use crate::clock::rfc3339;
-
 /// The most bytes of an answer: a page of large objects.
 const MAX_ANSWER: u64 = 256 << 20;
 /// The longest line of a watch: an object.
@@ -37,13 +35,6 @@ pub enum FleetCredential {
         /// The private key.
         key: Secret,
     },
-}
-
-/// A key for a request that may be sent twice, from which a run gets its name: the time, and what no two requests share.
-pub fn request_key(now: Duration) -> String {
-    let time: String = rfc3339(now).chars().filter(char::is_ascii_digit).collect();
-    let (day, time) = time.split_at_checked(8).unwrap_or((&time, ""));
-    format!("{day}-{time}-{:08x}", rand::random::<u32>())
 }
 
 /// What a request does.

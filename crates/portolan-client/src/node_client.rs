@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use crate::client::{FleetClient, FleetError, FleetMethod};
 use portolan_object::NameRule;
 use serde_json::{Value, json};
-
-use crate::client::{FleetClient, FleetError, FleetMethod};
 
 /// How often something that is waited for is asked for again.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
